@@ -3,8 +3,10 @@
 CARGO ?= cargo
 FAIRCAST := $(or $(CARGO_TARGET_DIR),target)/release/faircast
 EMULATOR := $(or $(CARGO_TARGET_DIR),target)/release/faircast-emu
+# What is no member of the workspace is built apart from it.
+APART := $(abspath $(or $(CARGO_TARGET_DIR),target))/cocoon
 
-.PHONY: help needs test lint lint-format lint-clippy lint-doc lint-deps lint-package lint-msrv audit bench bench-peers bench-hosts bench-tcp bench-fairness bench-emulated bench-worlds bench-layers bench-relay bench-sim count fuzz-replay reproduce reproduce-interop validate docs-plots
+.PHONY: help needs test lint lint-format lint-clippy lint-doc lint-deps lint-package lint-msrv audit bench bench-peers bench-hosts bench-tcp bench-fairness bench-emulated bench-worlds bench-layers bench-relay bench-sim count fuzz-replay bpf cocoon cocoon-short cocoon-bpf cocoon-quinn bench-cocoon reproduce reproduce-interop validate docs-plots
 
 help:
 	@echo "make test            all tests; as root also those in network namespaces"
@@ -19,6 +21,9 @@ help:
 	@echo "make bench-worlds    six networks in the simulator, in the emulator with Linux' TCP, and in ns-2 (root, 50 minutes)"
 	@echo "make bench-layers    receivers behind very different links in one session, and how fast routers prune (root)"
 	@echo "make bench-relay     three sites joined by unicast relays, with TCP beside each, a slow leaf and a killed relay; one relay beside smcroute (root, 25 minutes)"
+	@echo "make cocoon          test COCOON for Linux and for quinn, which are no part of the workspace (libelf-dev; root for the kernel)"
+	@echo "make bpf             compile COCOON's programs for the kernel again (clang, libbpf-dev)"
+	@echo "make bench-cocoon    COCOON in the kernel and over quinn beside Reno, CUBIC and BBR (root, 90 minutes)"
 	@echo "make bench-sim       the simulator's speed, beside ns-2"
 	@echo "make count           instructions per simulated packet, against their limits"
 	@echo "make reproduce       the papers' figures and tables: a page with what is published beside what is measured"
@@ -148,3 +153,45 @@ docs-plots:
 	$(call plot-scheme,mca-tcp,mca,--set "title=A group of four (mca) beside TCP")
 	for scheme in ormcc le-sbcc pgmcc tfmcc mca mca-plus mca-tcp; do cp $(PLOTS)/$$scheme/rates.svg docs/schemes/$$scheme.svg; done
 	for scheme in ormcc mca; do cp $(PLOTS)/$$scheme/queues.svg docs/schemes/$$scheme-queue.svg; done
+
+bpf:
+	crates/cocoon-bpf/bpf/build crates/cocoon-bpf/object/cocoon.bpf.o
+
+# Format, lints, tests and dependencies of the two packages of COCOON that have a workspace of their own: one needs libelf's
+# development files, the other quinn.
+cocoon: cocoon-bpf cocoon-quinn
+
+# Of these what continuous integration has a minute for: the programs in its own kernel, and whether the other one compiles.
+cocoon-short:
+	@scripts/needs cocoon
+	cd crates/cocoon-bpf && CARGO_TARGET_DIR=$(APART) $(CARGO) test
+	cd crates/cocoon-quinn && CARGO_TARGET_DIR=$(APART) $(CARGO) clippy --lib -- -D warnings
+
+# The package apart in directory $(1), through all that the workspace goes through. Without --locked: what the workspace's own
+# packages need may have changed since its lock file was written.
+define apart
+	cd $(1) && $(CARGO) fmt --check
+	cd $(1) && CARGO_TARGET_DIR=$(APART) $(CARGO) clippy --all-targets -- -D warnings
+	cd $(1) && CARGO_TARGET_DIR=$(APART) RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps
+	cd $(1) && PATH="$(dir $(APART))tmp/tools/bin:$$PATH" $(CARGO) deny check bans licenses sources
+	cd $(1) && CARGO_TARGET_DIR=$(APART) $(CARGO) test
+endef
+
+cocoon-bpf:
+	@scripts/needs lint
+	@scripts/needs cocoon
+	$(call apart,crates/cocoon-bpf)
+
+cocoon-quinn:
+	@scripts/needs lint
+	$(call apart,crates/cocoon-quinn)
+
+bench-cocoon:
+	@scripts/needs cocoon
+	cd crates/cocoon-bpf && CARGO_TARGET_DIR=$(APART) $(CARGO) build --release
+	cd crates/cocoon-quinn && CARGO_TARGET_DIR=$(APART) $(CARGO) build --release --example server
+	$(CARGO) build --release -p faircast-emulator
+	bench/cocoon/run --cocoon $(APART)/release/faircast-cocoon --emulator $(EMULATOR) $(ARGS)
+	bench/cocoon/quic --server $(APART)/release/examples/server --emulator $(EMULATOR)
+	bench/cocoon/udp --cocoon $(APART)/release/faircast-cocoon --emulator $(EMULATOR)
+	bench/cocoon/cycles --cocoon $(APART)/release/faircast-cocoon --emulator $(EMULATOR)

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What each package may depend on among ours, besides test dependencies.
-const MAY_USE: [(&str, &[&str]); 14] = [
+const MAY_USE: [(&str, &[&str]); 16] = [
     ("faircast-core", &[]),
     ("faircast-aqm", &["faircast-core"]),
     ("faircast-topology", &["faircast-core", "faircast-aqm"]),
@@ -55,7 +55,15 @@ const MAY_USE: [(&str, &[&str]); 14] = [
         ],
     ),
     ("faircast-testkit", &["faircast-emulator"]),
+    ("faircast-cocoon-bpf", &[]),
+    ("faircast-cocoon-quinn", &["faircast-core"]),
     ("faircast-validation", &["faircast-core", "faircast-aqm", "faircast-sim"]),
+];
+
+/// Packages that are no members of the workspace, and why: what they need would be everybody's burden.
+const APART: [&str; 2] = [
+    "crates/cocoon-bpf",   // libelf's development files
+    "crates/cocoon-quinn", // quinn with tokio and rustls
 ];
 
 /// Crates that have no clock, no threads, no sockets and no hash maps: clippy says so by the same file in each.
@@ -188,6 +196,8 @@ fn no_files_name_one_another_in_a_new_circle() {
         "emulator",
         "experiments",
         "cli",
+        "cocoon-bpf",
+        "cocoon-quinn",
     ];
     let found: Vec<String> = crates.iter().flat_map(|krate| circles::circles(krate, &sources)).collect();
     let new: Vec<String> =
@@ -291,7 +301,8 @@ fn no_file_names_a_path_of_one_machine() {
 }
 
 /// Crates that other programs embed: their words are not those of the command line.
-const EMBEDDED: [&str; 8] = ["core", "aqm", "topology", "wire", "fec", "net", "transport", "faircast"];
+const EMBEDDED: [&str; 9] =
+    ["core", "aqm", "topology", "wire", "fec", "net", "transport", "faircast", "cocoon-quinn"];
 
 #[test]
 fn libraries_name_no_flag_of_the_command_line() {
@@ -326,12 +337,17 @@ fn nothing_is_left_to_be_written() {
     assert_none("stubs", &found);
 }
 
-/// The packages of the workspace, as cargo describes them.
+/// The packages of the workspace and those apart from it, as cargo describes them.
 fn packages() -> Vec<serde_json::Value> {
+    let manifests = ["."].into_iter().chain(APART);
+    manifests.flat_map(|directory| packages_in(&root().join(directory).join("Cargo.toml"))).collect()
+}
+
+fn packages_in(manifest: &Path) -> Vec<serde_json::Value> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let out = Command::new(cargo)
-        .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
-        .current_dir(root())
+        .args(["metadata", "--format-version=1", "--no-deps", "--offline", "--manifest-path"])
+        .arg(manifest)
         .output()
         .expect("cargo runs this test, so it can be started");
     assert!(out.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&out.stderr));

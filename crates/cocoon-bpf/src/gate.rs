@@ -1,0 +1,187 @@
+//! UDP under COCOON: a gate through which the UDP flows to one destination leave under the virtual connection's window.
+//!
+//! Local programs send to the gate instead of to the destination. Each address they send from is a flow; flows take
+//! turns (seed 002, 4.5, rule 2), and each holds at most [`BACKLOG`] packets. What comes back from the destination goes to the
+//! flow that it answers.
+
+use crate::layout::GroupKey;
+use crate::regulator::{Opening, Regulator};
+use crate::{CocoonError, Loaded, Place, own_netns};
+use std::collections::VecDeque;
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Packets that a flow may have waiting; what comes above is dropped.
+pub const BACKLOG: usize = 64;
+
+/// Flows of one gate; packets of more are dropped.
+pub const MOST_FLOWS: usize = 256;
+
+/// A flow that was silent for so long no longer counts.
+const FORGET: Duration = Duration::from_secs(10);
+
+/// How often the group is looked at while packets wait.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// What went through a gate.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Passed {
+    /// Packets that left.
+    pub sent: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Packets dropped because a flow's backlog was full, or there were too many flows.
+    pub dropped: u64,
+    /// Most flows at a time.
+    pub flows: usize,
+}
+
+struct Flow {
+    from: SocketAddr,
+    out: UdpSocket,
+    waiting: VecDeque<Vec<u8>>,
+    heard: Instant,
+}
+
+/// Pass UDP packets from `listen` on to `to`, under the window of the group that `to` belongs to in this network
+/// namespace, until `stop` is set.
+///
+/// # Errors
+/// When nothing is loaded under `place`, or a socket cannot be had.
+pub fn run(
+    place: &Place,
+    listen: SocketAddr,
+    to: SocketAddr,
+    opening: Opening,
+    stop: &AtomicBool,
+) -> Result<Passed, CocoonError> {
+    let loaded = Loaded::find(place)?;
+    let key = GroupKey::of(to.ip(), own_netns()?, loaded.settings());
+    let socket = UdpSocket::bind(listen).map_err(|source| CocoonError::Socket {
+        what: "listen on",
+        address: listen,
+        source,
+    })?;
+    let failed = |source| CocoonError::Socket { what: "listen on", address: listen, source };
+    socket.set_read_timeout(Some(LOOK)).map_err(failed)?;
+    let mut gate = Gate { to, flows: Vec::new(), turn: 0, passed: Passed::default() };
+    let mut regulator = Regulator::new(opening);
+    let begin = Instant::now();
+    let mut packet = vec![0; 65_536];
+    while !stop.load(Ordering::Relaxed) {
+        // One packet, or nothing within a millisecond; then all that is there, but no more than fits.
+        let mut blocking = true;
+        for _ in 0..BACKLOG {
+            match socket.recv_from(&mut packet) {
+                Ok((length, from)) => gate.take(from, &packet[..length]),
+                Err(e)
+                    if matches!(
+                        e.kind(),
+                        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+                    ) =>
+                {
+                    break;
+                }
+                Err(source) => return Err(failed(source)),
+            }
+            if blocking {
+                blocking = false;
+                socket.set_nonblocking(true).map_err(failed)?;
+            }
+        }
+        if !blocking {
+            socket.set_nonblocking(false).map_err(failed)?;
+        }
+        gate.forget();
+        let group = loaded.group(&key)?;
+        regulator.observe(begin.elapsed(), gate.flows.len(), group.as_ref());
+        while regulator.may_send() {
+            let Some(bytes) = gate.send_next() else { break };
+            regulator.sent(bytes);
+        }
+        gate.answer(&socket, &mut packet);
+    }
+    Ok(gate.passed)
+}
+
+struct Gate {
+    to: SocketAddr,
+    flows: Vec<Flow>,
+    /// Whose turn it is.
+    turn: usize,
+    passed: Passed,
+}
+
+impl Gate {
+    /// A local program has sent a packet.
+    fn take(&mut self, from: SocketAddr, packet: &[u8]) {
+        let at = match self.flows.iter().position(|flow| flow.from == from) {
+            Some(at) => at,
+            None => match self.new_flow(from) {
+                Some(at) => at,
+                None => {
+                    self.passed.dropped += 1;
+                    return;
+                }
+            },
+        };
+        let flow = &mut self.flows[at];
+        flow.heard = Instant::now();
+        if flow.waiting.len() >= BACKLOG {
+            self.passed.dropped += 1;
+        } else {
+            flow.waiting.push_back(packet.to_vec());
+        }
+    }
+
+    fn new_flow(&mut self, from: SocketAddr) -> Option<usize> {
+        if self.flows.len() >= MOST_FLOWS {
+            return None;
+        }
+        let any: IpAddr = match self.to {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let out = UdpSocket::bind((any, 0)).ok()?;
+        out.connect(self.to).ok()?;
+        out.set_nonblocking(true).ok()?;
+        self.flows.push(Flow { from, out, waiting: VecDeque::new(), heard: Instant::now() });
+        self.passed.flows = self.passed.flows.max(self.flows.len());
+        Some(self.flows.len() - 1)
+    }
+
+    /// Flows that have nothing waiting and were silent for long end.
+    fn forget(&mut self) {
+        self.flows.retain(|flow| !flow.waiting.is_empty() || flow.heard.elapsed() < FORGET);
+    }
+
+    /// Send the next packet in turn; its bytes, or `None` when nothing waits.
+    fn send_next(&mut self) -> Option<usize> {
+        for step in 0..self.flows.len() {
+            let at = (self.turn + step) % self.flows.len();
+            let flow = &mut self.flows[at];
+            let Some(packet) = flow.waiting.pop_front() else { continue };
+            self.turn = at + 1;
+            // What the network refuses is lost, as any datagram may be.
+            if flow.out.send(&packet).is_ok() {
+                self.passed.sent += 1;
+                self.passed.bytes += packet.len() as u64;
+            }
+            return Some(packet.len());
+        }
+        None
+    }
+
+    /// Pass answers back.
+    fn answer(&mut self, socket: &UdpSocket, packet: &mut [u8]) {
+        for flow in &mut self.flows {
+            for _ in 0..BACKLOG {
+                let Ok(length) = flow.out.recv(packet) else { break };
+                flow.heard = Instant::now();
+                let _ = socket.send_to(&packet[..length], flow.from);
+            }
+        }
+    }
+}

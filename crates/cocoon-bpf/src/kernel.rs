@@ -1,0 +1,358 @@
+//! Loads and unloads the programs, and finds what is pinned.
+
+use crate::layout::{Group, GroupKey, Settings, Totals};
+use crate::preflight::is_bpffs;
+use crate::{CocoonError, preflight};
+use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle, ObjectBuilder, OpenObject, PrintLevel, set_print};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// The compiled programs (`bpf/cocoon.bpf.c`; `make bpf` rebuilds them).
+pub const OBJECT: &[u8] = include_bytes!("../object/cocoon.bpf.o");
+
+/// Where programs and maps are pinned, and under which name the congestion control is chosen.
+#[derive(Debug, Clone)]
+pub struct Place {
+    name: String,
+    bpffs: PathBuf,
+}
+
+impl Place {
+    /// The congestion control `name`, pinned in the BPF file system `bpffs`.
+    ///
+    /// # Errors
+    /// [`CocoonError::BadName`] when Linux would not take the name.
+    pub fn new(name: &str, bpffs: &Path) -> Result<Self, CocoonError> {
+        let fits = (1..=15).contains(&name.len())
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
+        match fits {
+            true => Ok(Self { name: name.to_owned(), bpffs: bpffs.to_path_buf() }),
+            false => Err(CocoonError::BadName(name.to_owned())),
+        }
+    }
+
+    /// Name of the congestion control.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The directory of its pins.
+    #[must_use]
+    pub fn directory(&self) -> PathBuf {
+        self.bpffs.join("faircast-cocoon").join(&self.name)
+    }
+
+    fn pin(&self, what: &str) -> PathBuf {
+        self.directory().join(what)
+    }
+}
+
+/// Maps that are pinned beside the link, so that other processes can read them. `settings` is the read-only data.
+const PINNED: [&str; 4] = ["groups", "totals", "events", "settings"];
+
+/// Load the programs, register the congestion control and pin both. It stays when this process ends.
+///
+/// # Errors
+/// What [`preflight()`] finds missing, a name that is taken, what the kernel refuses.
+pub fn load(place: &Place, settings: &Settings) -> Result<(), CocoonError> {
+    preflight(&place.bpffs)?;
+    if registered(place.name())? {
+        return Err(CocoonError::Registered(place.name.clone()));
+    }
+    let said = Said::listen();
+    let object = prepared(place, settings)?.load();
+    let mut object = object.map_err(|error| CocoonError::Refused(said.last(&error)))?;
+    let mut links = object.maps_mut().filter(|map| map.name() == "cocoon");
+    let mut ops = links.next().ok_or_else(|| CocoonError::Refused("no struct_ops in the object".into()))?;
+    let mut link = ops.attach_struct_ops().map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => CocoonError::Registered(place.name.clone()),
+        _ => CocoonError::Refused(said.last(&error)),
+    })?;
+    drop(links);
+
+    // What an interrupted load or unload left: its link is gone, or the name would be registered.
+    remove_pins(place)?;
+    let directory = place.directory();
+    std::fs::create_dir_all(&directory).map_err(|source| io("make", &directory, source))?;
+    for mut map in object.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        let name = if name.ends_with(".rodata") { "settings" } else { name.as_str() };
+        if PINNED.contains(&name) {
+            map.pin(place.pin(name)).map_err(|source| CocoonError::Bpf { what: "pin a map", source })?;
+        }
+    }
+    link.pin(place.pin("link")).map_err(|source| CocoonError::Bpf { what: "pin the link", source })
+}
+
+/// The object with its settings and its name, not yet loaded.
+fn prepared(place: &Place, settings: &Settings) -> Result<OpenObject, CocoonError> {
+    let opened = ObjectBuilder::default().name("cocoon").and_then(|builder| builder.open_memory(OBJECT));
+    let mut open = opened.map_err(|source| CocoonError::Bpf { what: "read the programs", source })?;
+    for mut map in open.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        let Some(value) = map.initial_value_mut() else { continue };
+        if name.ends_with(".rodata") {
+            value[..Settings::SIZE].copy_from_slice(&settings.to_bytes());
+        } else if name == "cocoon" {
+            let field = &mut value[NAME_AT..NAME_AT + 16];
+            field.fill(0);
+            field[..place.name.len()].copy_from_slice(place.name.as_bytes());
+        }
+    }
+    Ok(open)
+}
+
+/// Place of `name` in `struct tcp_congestion_ops` of `bpf/kernel.h`: behind nine pointers.
+const NAME_AT: usize = 9 * 8;
+
+/// Unregister the congestion control and remove its pins. Live connections go on with it until they end; nobody can
+/// choose it any more.
+///
+/// # Errors
+/// When it is not loaded, a pin cannot be removed, or another process holds the link.
+pub fn unload(place: &Place) -> Result<(), CocoonError> {
+    if !place.pin("link").exists() {
+        return Err(not_loaded(place));
+    }
+    remove_pins(place)?;
+    let end = Instant::now() + Duration::from_secs(5);
+    while registered(place.name())? {
+        if Instant::now() > end {
+            return Err(CocoonError::Held(place.name.clone()));
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Ok(())
+}
+
+/// Remove the link first, so that an interruption leaves nothing registered that cannot be unloaded.
+fn remove_pins(place: &Place) -> Result<(), CocoonError> {
+    let directory = place.directory();
+    for what in std::iter::once("link").chain(PINNED) {
+        let path = place.pin(what);
+        match std::fs::remove_file(&path) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                return Err(io("remove", &path, source));
+            }
+            _ => {}
+        }
+    }
+    // Fails when it is not there, or when somebody else has put something into it: both are no harm.
+    let _ = std::fs::remove_dir(&directory);
+    let _ = directory.parent().map(std::fs::remove_dir);
+    Ok(())
+}
+
+/// Whether the kernel knows a congestion control by this name.
+fn registered(name: &str) -> Result<bool, CocoonError> {
+    let path = Path::new("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    let all = std::fs::read_to_string(path).map_err(|source| io("read", path, source))?;
+    Ok(all.split_whitespace().any(|other| other == name))
+}
+
+/// The maps of what is loaded.
+#[derive(Debug)]
+pub struct Loaded {
+    groups: MapHandle,
+    totals: MapHandle,
+    pub(crate) events: MapHandle,
+    settings: Settings,
+}
+
+impl Loaded {
+    /// Find what is loaded.
+    ///
+    /// # Errors
+    /// When nothing is, or it is of another version.
+    pub fn find(place: &Place) -> Result<Self, CocoonError> {
+        if !place.pin("link").exists() {
+            return Err(not_loaded(place));
+        }
+        let open = |what: &'static str, key: usize, value: Option<usize>| {
+            let map = MapHandle::from_pinned_path(place.pin(what))
+                .map_err(|source| CocoonError::Bpf { what: "open a pinned map", source })?;
+            let fits = map.key_size() as usize == key && value.is_none_or(|v| map.value_size() as usize == v);
+            match fits {
+                true => Ok(map),
+                false => Err(CocoonError::OtherVersion {
+                    name: place.name.clone(),
+                    what: format!("{what}: values of {} bytes", map.value_size()),
+                }),
+            }
+        };
+        let settings = open("settings", 4, None)?;
+        let value = settings.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
+        let value = value.map_err(|source| CocoonError::Bpf { what: "read the settings", source })?;
+        let settings = value.and_then(|value| Settings::from_bytes(&value));
+        Ok(Self {
+            groups: open("groups", GroupKey::SIZE, Some(Group::SIZE))?,
+            totals: open("totals", 4, Some(Totals::SIZE))?,
+            events: open("events", 0, None)?,
+            settings: settings.ok_or_else(|| CocoonError::OtherVersion {
+                name: place.name.clone(),
+                what: "settings are too short".into(),
+            })?,
+        })
+    }
+
+    /// What it was loaded with.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// All groups, in the order of their prefixes.
+    #[must_use]
+    pub fn groups(&self) -> Vec<(GroupKey, Group)> {
+        let mut found: Vec<_> = self
+            .groups
+            .keys()
+            .filter_map(|bytes| {
+                let key = GroupKey::from_bytes(&bytes)?;
+                Some((key, self.group(&key).ok()??))
+            })
+            .collect();
+        found.sort_by_key(|(key, _)| *key);
+        found
+    }
+
+    /// One group, or `None` if there is no such group now.
+    ///
+    /// # Errors
+    /// When the map cannot be read.
+    pub fn group(&self, key: &GroupKey) -> Result<Option<Group>, CocoonError> {
+        let value = self.groups.lookup(&key.to_bytes(), MapFlags::ANY);
+        let value = value.map_err(|source| CocoonError::Bpf { what: "read a group", source })?;
+        Ok(value.and_then(|bytes| Group::from_bytes(&bytes)))
+    }
+
+    /// What is counted over all groups.
+    ///
+    /// # Errors
+    /// When the map cannot be read.
+    pub fn totals(&self) -> Result<Totals, CocoonError> {
+        let value = self.totals.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
+        let value = value.map_err(|source| CocoonError::Bpf { what: "read the totals", source })?;
+        Ok(value.and_then(|bytes| Totals::from_bytes(&bytes)).unwrap_or_default())
+    }
+
+    /// Switch events on or off. The counters beside the switch lose what is counted meanwhile, a few microseconds.
+    pub(crate) fn set_trace(&self, on: bool) -> Result<(), CocoonError> {
+        let failed = |source| CocoonError::Bpf { what: "switch events", source };
+        let zero = 0u32.to_ne_bytes();
+        let Some(mut value) = self.totals.lookup(&zero, MapFlags::ANY).map_err(failed)? else {
+            return Ok(());
+        };
+        value[..4].copy_from_slice(&u32::from(on).to_ne_bytes());
+        self.totals.update(&zero, &value, MapFlags::ANY).map_err(failed)
+    }
+}
+
+/// Inode number of this process' network namespace: the programs know namespaces by it.
+///
+/// # Errors
+/// When `/proc` is not there.
+pub fn own_netns() -> Result<u32, CocoonError> {
+    use std::os::unix::fs::MetadataExt;
+    let path = Path::new("/proc/self/ns/net");
+    let found = std::fs::metadata(path).map_err(|source| io("read", path, source))?;
+    Ok(u32::try_from(found.ino()).unwrap_or(u32::MAX))
+}
+
+fn not_loaded(place: &Place) -> CocoonError {
+    if !is_bpffs(&place.bpffs) {
+        return CocoonError::NoBpffs(place.bpffs.clone());
+    }
+    CocoonError::NotLoaded { name: place.name.clone(), path: place.pin("link") }
+}
+
+pub(crate) fn io(what: &'static str, path: &Path, source: std::io::Error) -> CocoonError {
+    CocoonError::Io { what, path: path.to_path_buf(), source }
+}
+
+/// What libbpf prints while programs are loaded: the verifier's last line says what it refused.
+struct Said;
+
+static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+impl Said {
+    fn listen() -> Self {
+        fn keep(_: PrintLevel, text: String) {
+            if let Ok(mut said) = SAID.lock() {
+                said.extend(text.lines().map(str::to_owned));
+            }
+        }
+        set_print(Some((PrintLevel::Warn, keep)));
+        if let Ok(mut said) = SAID.lock() {
+            said.clear();
+        }
+        Self
+    }
+
+    fn last(&self, error: &libbpf_rs::Error) -> String {
+        let said = SAID.lock().map(|said| said.clone()).unwrap_or_default();
+        verifier_line(&said).unwrap_or_else(|| error.to_string())
+    }
+}
+
+/// The last line of the verifier's log that is not a statistic.
+fn verifier_line(said: &[String]) -> Option<String> {
+    let end = said.iter().rposition(|line| line.contains("END PROG LOAD LOG"))?;
+    let dull = ["processed ", "verification time", "stack depth", "func#"];
+    let line = said[..end].iter().rev().find(|line| !dull.iter().any(|start| line.starts_with(start)))?;
+    (!line.contains("BEGIN PROG LOAD LOG")).then(|| line.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_linux_would_not_take_is_refused() {
+        for bad in ["", "sixteen_letters_", "white space", "a/b", "..", "ü"] {
+            assert!(Place::new(bad, Path::new("/sys/fs/bpf")).is_err(), "{bad}");
+        }
+        assert!(Place::new("fifteen_letters", Path::new("/sys/fs/bpf")).is_ok());
+    }
+
+    #[test]
+    fn the_verifiers_last_line_is_told_and_not_its_statistics() {
+        let said = ["-- BEGIN PROG LOAD LOG --", "R1 invalid mem access 'scalar'", "processed 9 insns"];
+        let mut said: Vec<String> = said.iter().map(|line| (*line).to_string()).collect();
+        said.push("-- END PROG LOAD LOG --".into());
+        said.push("libbpf: failed to load object".into());
+        assert_eq!(verifier_line(&said).as_deref(), Some("R1 invalid mem access 'scalar'"));
+        assert_eq!(verifier_line(&[]), None);
+    }
+
+    #[test]
+    fn the_object_holds_the_settings_and_the_name_where_the_loader_writes_them() {
+        let place = Place::new("cocoon_x", Path::new("/sys/fs/bpf")).unwrap();
+        let opened = ObjectBuilder::default().open_memory(OBJECT).unwrap();
+        let mut found = 0;
+        for map in opened.maps() {
+            let name = map.name().to_string_lossy().into_owned();
+            let size = map.value_size() as usize;
+            match name.as_str() {
+                "groups" => assert_eq!((map.key_size() as usize, size), (GroupKey::SIZE, Group::SIZE)),
+                "totals" => assert_eq!(size, Totals::SIZE),
+                "cocoon" => {
+                    assert_eq!(&map.initial_value().unwrap()[NAME_AT..NAME_AT + 7], b"cocoon\0");
+                }
+                _ if name.ends_with(".rodata") => {
+                    let value = map.initial_value().unwrap();
+                    assert_eq!(Settings::from_bytes(value), Some(Settings::default()));
+                }
+                _ => continue,
+            }
+            found += 1;
+        }
+        assert_eq!(found, 4);
+        drop(opened);
+        let changed = prepared(&place, &Settings { prefix4: 16, ..Settings::default() }).unwrap();
+        let ops = changed.maps().find(|map| map.name() == "cocoon").unwrap();
+        assert_eq!(&ops.initial_value().unwrap()[NAME_AT..NAME_AT + 9], b"cocoon_x\0");
+    }
+}

@@ -1,0 +1,27 @@
+//! COCOON (seed 002, chapter 4) in Linux: the connections of this machine to one destination prefix share round trip,
+//! congestion cuts and starting windows, without change to any program or receiver.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `bpf/` | the programs in C, and their law as pure functions |
+//! | [`mod@preflight`] | whether this machine can run them |
+//! | `kernel` | load, unload, find what is loaded |
+//! | [`layout`] | what programs and user space share |
+//! | [`status`] [`trace`] | groups as text and JSON; decisions as they are made |
+//! | [`regulator`] [`gate`] | UDP under the virtual connection's window |
+//!
+//! What a program in the kernel cannot do of the document is listed in [`status::DEPARTURES`].
+
+mod error;
+pub mod gate;
+mod kernel;
+pub mod layout;
+pub mod preflight;
+pub mod regulator;
+pub mod status;
+pub mod trace;
+
+pub use error::CocoonError;
+pub use kernel::{Loaded, OBJECT, Place, load, own_netns, unload};
+pub use layout::{Group, GroupKey, Settings};
+pub use preflight::preflight;

@@ -1,0 +1,148 @@
+//! The command `faircast-cocoon`.
+
+use clap::{Parser, Subcommand};
+use faircast_cocoon_bpf::regulator::Opening;
+use faircast_cocoon_bpf::{CocoonError, Place, Settings, gate, load, status, trace, unload};
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// COCOON in Linux: connections to one destination prefix share round trip, congestion cuts and starting windows
+#[derive(Parser)]
+#[command(version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    /// Name of the congestion control, as programs and routes choose it
+    #[arg(long, global = true, default_value = "cocoon")]
+    name: String,
+    /// BPF file system to pin in
+    #[arg(long, global = true, default_value = "/sys/fs/bpf")]
+    bpffs: PathBuf,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Register the congestion control; nothing uses it until it is chosen
+    Load(Load),
+    /// Show groups, members, round trips, windows and cuts
+    Status {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Unregister it; live connections go on with it until they end
+    Unload,
+    /// Write every decision as CSV to standard output until interrupted
+    Trace,
+    /// Pass UDP packets on under the window of the virtual connection beside the TCPs to the same prefix
+    UdpGate {
+        /// Address that local programs send to
+        #[arg(long)]
+        listen: SocketAddr,
+        /// Destination
+        #[arg(long)]
+        to: SocketAddr,
+        /// Open the window by all that the TCPs have acknowledged, as the document says, not by the flows' share of it
+        #[arg(long)]
+        open_by_all: bool,
+    },
+}
+
+#[derive(clap::Args)]
+struct Load {
+    /// Bits of an IPv4 destination that make a group
+    #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u32).range(0..=32))]
+    prefix4: u32,
+    /// Bits of an IPv6 destination that make a group
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(0..=128))]
+    prefix6: u32,
+    /// Do not cut the other members when one loses (to measure the rest)
+    #[arg(long)]
+    no_coordination: bool,
+    /// Begin every connection as the kernel has it (to measure the rest)
+    #[arg(long)]
+    no_shared_start: bool,
+    /// Send the first window of a connection over half a round trip
+    #[arg(long)]
+    pace_start: bool,
+    /// Halve the own window at a loss below the watermark too, as any TCP does
+    #[arg(long)]
+    cut_below: bool,
+    /// Packets that a new connection begins with at least, beside a reference
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10))]
+    least_start: u32,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(&cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<(), CocoonError> {
+    let place = Place::new(&cli.name, &cli.bpffs)?;
+    match &cli.command {
+        Command::Load(wanted) => {
+            load(&place, &wanted.settings())?;
+            eprintln!(
+                "{}: registered; choose it by TCP_CONGESTION, by route (congctl) or by sysctl",
+                place.name()
+            );
+        }
+        Command::Status { json } => {
+            let status = status::Status::read(&place)?;
+            let text = match json {
+                true => serde_json::to_string_pretty(&status).expect("a status has only text keys") + "\n",
+                false => status::text(&status),
+            };
+            let _ = io::stdout().write_all(text.as_bytes()); // nobody reads any more: no harm
+        }
+        Command::Unload => {
+            unload(&place)?;
+            eprintln!("{}: unregistered; live connections keep it until they end", place.name());
+        }
+        Command::Trace => {
+            let mut out = io::BufWriter::new(io::stdout().lock());
+            let (events, lost) = trace::record(&place, &mut out, &interrupted())?;
+            eprintln!("{}: {events} events, {lost} lost", place.name());
+        }
+        Command::UdpGate { listen, to, open_by_all } => {
+            let opening = if *open_by_all { Opening::All } else { Opening::Share };
+            let passed = gate::run(&place, *listen, *to, opening, &interrupted())?;
+            println!("{}", serde_json::to_string(&passed).expect("counters have only text keys"));
+        }
+    }
+    Ok(())
+}
+
+impl Load {
+    fn settings(&self) -> Settings {
+        Settings {
+            prefix4: self.prefix4,
+            prefix6: self.prefix6,
+            coordinate: !self.no_coordination,
+            share_start: !self.no_shared_start,
+            pace_start: self.pace_start,
+            cut_below: self.cut_below,
+            least_start: self.least_start,
+        }
+    }
+}
+
+/// Set by SIGINT and SIGTERM.
+fn interrupted() -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop)).expect("these two signals can be handled");
+    }
+    stop
+}

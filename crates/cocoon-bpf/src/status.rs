@@ -1,0 +1,226 @@
+//! What is loaded, and how its groups stand: as text and as JSON.
+
+use crate::layout::{Group, GroupKey};
+use crate::{CocoonError, Loaded, Place};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::os::unix::fs::MetadataExt;
+
+/// What differs from the document because a program in the kernel cannot do it.
+// Seed gap: cuts reach other members at their next acknowledgement, not at once: a program may not write another socket.
+// Seed gap: when a member times out, others do not retransmit their first unacknowledged packet: no program may retransmit.
+// Seed gap: members keep their own retransmission timers: the group's round trip is measured but cannot set them.
+// Seed gap: a group without an active member gives a new connection the kernel's initial window (RFC 6928), not one packet.
+// Seed gap: groups are fixed prefixes in one network namespace; nothing merges or splits them by what they measure.
+// Seed gap: only the first 128 members of a group serve as reference and count in the mean window.
+pub const DEPARTURES: [(&str, &str); 6] = [
+    (
+        "cuts",
+        "reach the other members at their next acknowledgement, and are forgotten after two round trips",
+    ),
+    ("timeouts", "others do not retransmit their first unacknowledged packet: no program may retransmit"),
+    ("timers", "members keep their own retransmission timers; the group's round trip is shown only"),
+    ("first connection", "begins with the kernel's initial window (RFC 6928) instead of one packet"),
+    ("groups", "are fixed prefixes in one network namespace; nothing merges or splits them"),
+    ("large groups", "only the first 128 members serve as reference and count in the mean window"),
+];
+
+/// What is loaded, at one moment.
+#[derive(Debug, Serialize)]
+pub struct Status {
+    /// Name of the congestion control.
+    pub name: String,
+    /// Bits of an IPv4 destination that make a group.
+    pub prefix4: u32,
+    /// Bits of an IPv6 destination that make a group.
+    pub prefix6: u32,
+    /// Whether members are cut when another one loses.
+    pub coordinate: bool,
+    /// Whether a new connection begins beside a reference.
+    pub share_start: bool,
+    /// Whether first windows are paced.
+    pub pace_start: bool,
+    /// Whether a loss below the watermark halves its own window.
+    pub cut_below: bool,
+    /// Packets that a new connection begins with at least, beside a reference.
+    pub least_start: u32,
+    /// Connections that began.
+    pub connections_begun: u64,
+    /// Connections that ended.
+    pub connections_ended: u64,
+    /// Connections that found the table of groups full and run as NewReno alone.
+    pub ungrouped: u64,
+    /// Idle groups removed to make room.
+    pub groups_evicted: u64,
+    /// Hooks that found a window of zero and raised it to 1; anything but 0 is worth a report.
+    pub zero_windows: u64,
+    /// The groups, in the order of their prefixes.
+    pub groups: Vec<GroupStatus>,
+    /// What differs from the document.
+    pub departures: BTreeMap<&'static str, &'static str>,
+}
+
+/// One group.
+#[derive(Debug, Serialize)]
+pub struct GroupStatus {
+    /// Destination prefix, as `10.0.0.0/24`.
+    pub prefix: String,
+    /// Name of its network namespace if it has one, otherwise its inode number.
+    pub netns: String,
+    /// Members by what began and ended; under overload it may drift.
+    pub members: u32,
+    /// Members with data outstanding or to send, of those with a slot.
+    pub active: usize,
+    /// Smoothed round trip, ms; `null` before the first sample.
+    pub rtt_ms: Option<f64>,
+    /// Its variation, ms.
+    pub rttvar_ms: Option<f64>,
+    /// Windows of the members with a slot, packets, in rising order.
+    pub windows: Vec<u32>,
+    /// Their mean, packets.
+    pub mean_window: Option<f64>,
+    /// Bytes acknowledged to all members.
+    pub acked_bytes: u64,
+    /// Losses without timeout that cut the group.
+    pub losses: u64,
+    /// Timeouts that cut the group.
+    pub timeouts: u64,
+    /// Losses and timeouts of what was sent before the last cut, which cut nobody.
+    pub ignored: u64,
+    /// Coordinated cuts that other members applied.
+    pub coordinated_cuts: u64,
+    /// Coordinated cuts that came too late.
+    pub expired_cuts: u64,
+    /// Connections that began from a reference.
+    pub shared_starts: u64,
+    /// Connections that began alone.
+    pub alone_starts: u64,
+}
+
+impl Status {
+    /// Read it.
+    ///
+    /// # Errors
+    /// When nothing is loaded, or it is of another version.
+    pub fn read(place: &Place) -> Result<Self, CocoonError> {
+        let loaded = Loaded::find(place)?;
+        let (settings, totals) = (*loaded.settings(), loaded.totals()?);
+        let names = namespaces();
+        let groups = loaded.groups();
+        Ok(Self {
+            name: place.name().to_owned(),
+            prefix4: settings.prefix4,
+            prefix6: settings.prefix6,
+            coordinate: settings.coordinate,
+            share_start: settings.share_start,
+            pace_start: settings.pace_start,
+            cut_below: settings.cut_below,
+            least_start: settings.least_start,
+            connections_begun: totals.begun,
+            connections_ended: totals.ended,
+            ungrouped: totals.ungrouped,
+            groups_evicted: totals.evicted,
+            zero_windows: totals.zero,
+            groups: groups.iter().map(|(key, group)| GroupStatus::of(key, group, &names)).collect(),
+            departures: DEPARTURES.into(),
+        })
+    }
+}
+
+impl GroupStatus {
+    fn of(key: &GroupKey, group: &Group, names: &BTreeMap<u32, String>) -> Self {
+        let measured = group.srtt_us != 0;
+        let mut windows: Vec<u32> = group.slots.iter().map(|slot| slot.cwnd).collect();
+        windows.sort_unstable();
+        Self {
+            prefix: format!("{}/{}", key.prefix, key.bits),
+            netns: names.get(&key.netns).cloned().unwrap_or_else(|| key.netns.to_string()),
+            members: group.members,
+            active: group.slots.iter().filter(|slot| slot.active).count(),
+            rtt_ms: measured.then(|| f64::from(group.srtt_us) / 1000.0),
+            rttvar_ms: measured.then(|| f64::from(group.rttvar_us) / 1000.0),
+            mean_window: group.mean_cwnd(),
+            windows,
+            acked_bytes: group.acked,
+            losses: group.losses,
+            timeouts: group.timeouts,
+            ignored: group.ignored,
+            coordinated_cuts: group.applied,
+            expired_cuts: group.expired,
+            shared_starts: group.shared,
+            alone_starts: group.alone,
+        }
+    }
+}
+
+/// Names of network namespaces by their inode numbers, from where `ip netns` keeps them.
+fn namespaces() -> BTreeMap<u32, String> {
+    let mut names = BTreeMap::new();
+    for entry in std::fs::read_dir("/run/netns").into_iter().flatten().flatten() {
+        if let Some(inode) =
+            std::fs::metadata(entry.path()).ok().and_then(|found| found.ino().try_into().ok())
+        {
+            names.insert(inode, entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    names
+}
+
+/// The status for people.
+#[must_use]
+pub fn text(status: &Status) -> String {
+    let mut out = String::new();
+    let switch = |on| if on { "on" } else { "off" };
+    let _ = writeln!(
+        out,
+        "{}: loaded; groups by /{} and /{}; coordinated cuts {}, shared start {} (at least {}), \
+         paced start {}, cuts below the watermark {}",
+        status.name,
+        status.prefix4,
+        status.prefix6,
+        switch(status.coordinate),
+        switch(status.share_start),
+        status.least_start,
+        switch(status.pace_start),
+        switch(status.cut_below),
+    );
+    let _ = writeln!(
+        out,
+        "connections: {} begun, {} ended, {} without group; {} windows of zero raised",
+        status.connections_begun, status.connections_ended, status.ungrouped, status.zero_windows,
+    );
+    for group in &status.groups {
+        let rtt = match (group.rtt_ms, group.rttvar_ms) {
+            (Some(rtt), Some(var)) => format!("{rtt:.1} ms +- {var:.1}"),
+            _ => "no round trip yet".into(),
+        };
+        let windows = match (group.windows.first(), group.mean_window, group.windows.last()) {
+            (Some(least), Some(mean), Some(most)) => {
+                format!("windows {least}..{most}, mean {mean:.1} packets")
+            }
+            _ => "no windows".into(),
+        };
+        let _ = writeln!(
+            out,
+            "{} in {}: {} members, {} active; {rtt}; {windows}",
+            group.prefix, group.netns, group.members, group.active,
+        );
+        let _ = writeln!(
+            out,
+            "  cuts: {} losses, {} timeouts, {} ignored; {} applied by others, {} too late; starts: {} shared, {} alone",
+            group.losses,
+            group.timeouts,
+            group.ignored,
+            group.coordinated_cuts,
+            group.expired_cuts,
+            group.shared_starts,
+            group.alone_starts,
+        );
+    }
+    let _ = writeln!(out, "what differs from the document (seed 002, chapter 4):");
+    for (what, how) in &status.departures {
+        let _ = writeln!(out, "  {what}: {how}");
+    }
+    out
+}

@@ -1,0 +1,265 @@
+//! The programs in the running kernel. Needs root and a kernel with BTF and struct_ops; otherwise it says that it was skipped.
+
+use faircast_cocoon_bpf::{CocoonError, Loaded, Place, Settings, load, preflight, status, trace, unload};
+use faircast_testkit::require_root;
+use libbpf_rs::{MapCore, MapHandle};
+use rustix::net::sockopt::{set_tcp_congestion, tcp_congestion};
+use rustix::net::{AddressFamily, SocketType};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const BPFFS: &str = "/sys/fs/bpf";
+
+/// A place that only this test uses, or `None` after the reason was printed.
+fn place(test: &str) -> Option<Place> {
+    require_root()?;
+    if let Err(CocoonError::NoBpffs(_)) = preflight(Path::new(BPFFS)) {
+        // The machine's own, which systemd mounts where it runs.
+        let _ = Command::new("mount").args(["-t", "bpf", "bpf", BPFFS]).status();
+    }
+    if let Err(reason) = preflight(Path::new(BPFFS)) {
+        let _ = writeln!(std::io::stderr(), "skipped: {test}: {reason}");
+        return None;
+    }
+    let name = format!("fc{test}{}", std::process::id() % 100_000);
+    let place = Place::new(&name, Path::new(BPFFS)).expect("a short name");
+    let _ = unload(&place);
+    Some(place)
+}
+
+/// Unloads when the test ends, however it ends.
+struct Registered(Place);
+
+impl Registered {
+    fn new(place: &Place, settings: &Settings) -> Self {
+        load(place, settings).expect("the kernel takes the programs");
+        Self(place.clone())
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        let _ = unload(&self.0);
+    }
+}
+
+/// A connection over the loopback whose sending end has the congestion control.
+fn connection(listener: &TcpListener) -> (TcpStream, TcpStream) {
+    let address = listener.local_addr().expect("it listens");
+    let receiving = TcpStream::connect(address).expect("the loopback connects");
+    let (sending, _) = listener.accept().expect("it has connected");
+    receiving.set_read_timeout(Some(Duration::from_secs(20))).expect("a valid time");
+    (sending, receiving)
+}
+
+fn listener(place: &Place) -> TcpListener {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("the loopback has ports");
+    set_tcp_congestion(&listener, place.name()).expect("it is registered");
+    listener
+}
+
+fn transfer((sending, receiving): &mut (TcpStream, TcpStream), bytes: usize) {
+    let data = vec![5; bytes];
+    std::thread::scope(|scope| {
+        scope.spawn(|| sending.write_all(&data).expect("the connection is alive"));
+        let mut got = vec![0; bytes];
+        receiving.read_exact(&mut got).expect("the connection is alive");
+    });
+}
+
+/// Wait, for at most ten seconds, until something holds.
+fn eventually(what: &str, holds: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(10);
+    while !holds() {
+        assert!(Instant::now() < end, "not within ten seconds: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The kernel's number of the table of groups that is pinned now.
+fn table(place: &Place) -> u32 {
+    let pinned = MapHandle::from_pinned_path(place.directory().join("groups")).expect("it is pinned");
+    pinned.info().expect("the kernel describes it").info.id
+}
+
+/// Which of these tables the kernel still holds; it does as long as it holds the programs that use them.
+fn held(tables: &[u32]) -> usize {
+    libbpf_rs::query::MapInfoIter::default().filter(|map| tables.contains(&map.id)).count()
+}
+
+/// Warnings that the kernel has printed, and whether it says that it is tainted.
+fn complaints() -> (usize, String) {
+    let said = Command::new("dmesg").output().expect("util-linux is there");
+    let text = String::from_utf8_lossy(&said.stdout).into_owned();
+    let count = text.lines().filter(|line| line.contains("WARNING:") || line.contains("BUG:")).count();
+    (count, std::fs::read_to_string("/proc/sys/kernel/tainted").unwrap_or_default())
+}
+
+/// One after another: they register under one name for each, but fill the machine's log together.
+static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+fn turn() -> std::sync::MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+#[test]
+fn three_times_loaded_used_and_unloaded_live_connections_go_on_and_nothing_stays() {
+    let Some(place) = place("cyc") else { return };
+    let _turn = turn();
+    let before = complaints();
+    let (mut kept, mut tables) = (Vec::new(), Vec::new());
+    for _ in 0..3 {
+        let registered = Registered::new(&place, &Settings::default());
+        tables.push(table(&place));
+        let listener = listener(&place);
+        let mut connections: Vec<_> = (0..20).map(|_| connection(&listener)).collect();
+        for each in &mut connections {
+            transfer(each, 100_000);
+        }
+        let shown = status::Status::read(&place).expect("it is loaded");
+        assert_eq!((shown.connections_begun, shown.groups.len()), (20, 1));
+        assert_eq!((shown.groups[0].members, shown.zero_windows, shown.ungrouped), (20, 0, 0));
+        drop(registered);
+
+        let refused = set_tcp_congestion(&connections[0].1, place.name());
+        assert_eq!(refused, Err(rustix::io::Errno::NOENT), "nobody can choose it any more");
+        for each in &mut connections {
+            transfer(each, 100_000);
+        }
+        assert_eq!(tcp_congestion(&connections[0].0).expect("it is TCP"), place.name());
+        kept.push(connections.pop().expect("there are twenty"));
+    }
+    assert_eq!(held(&tables), 3, "the connections that are alive hold the programs");
+    for each in &mut kept {
+        transfer(each, 100_000);
+    }
+    drop(kept);
+    eventually("the kernel frees the programs after the last connection", || held(&tables) == 0);
+    assert_eq!(complaints(), before, "the kernel complains: dmesg");
+}
+
+#[test]
+fn a_second_connection_begins_with_half_the_window_of_the_first() {
+    let Some(place) = place("two") else { return };
+    let _turn = turn();
+    let _registered = Registered::new(&place, &Settings::default());
+    let listener = listener(&place);
+    let mut first = connection(&listener);
+    // More than the receiver takes while it does not read: the first one stays active.
+    first.0.set_nonblocking(true).expect("a socket can be");
+    while first.0.write(&[1; 65_536]).is_ok() {}
+    let window = || {
+        let loaded = Loaded::find(&place).expect("it is loaded");
+        let groups = loaded.groups();
+        groups[0].1.slots.iter().find(|slot| slot.active).map_or(0, |slot| slot.cwnd)
+    };
+    eventually("the first one has data out", || window() > 0);
+    let stop = AtomicBool::new(false);
+    let mut traced = Vec::new();
+    std::thread::scope(|scope| {
+        scope.spawn(|| trace::record(&place, &mut traced, &stop).expect("events can be read"));
+        let totals = || Loaded::find(&place).and_then(|it| it.totals()).expect("it is loaded");
+        eventually("the trace begins", || totals().trace);
+        transfer(&mut connection(&listener), 10_000);
+        stop.store(true, Ordering::Relaxed);
+    });
+    let text = String::from_utf8(traced).expect("CSV is text");
+    let mut lines = text.lines();
+    let names: Vec<&str> = lines.next().expect("the names").split(',').collect();
+    let start: Vec<&str> =
+        lines.find(|line| line.contains(",start,")).expect("it began").split(',').collect();
+    let of = |name: &str| -> u32 {
+        let at = names.iter().position(|each| *each == name).expect("a column");
+        start[at].parse().expect("a number")
+    };
+    assert_eq!((of("of"), of("reference")), (1, window()));
+    assert_eq!(of("cwnd_after"), (of("reference") / 2).max(1));
+    let shown = status::Status::read(&place).expect("it is loaded");
+    assert_eq!((shown.groups[0].alone_starts, shown.groups[0].shared_starts), (1, 1));
+    let text = status::text(&shown);
+    assert!(text.contains("127.0.0.0/24") && text.contains("starts: 1 shared, 1 alone"), "{text}");
+    assert!(status::DEPARTURES.iter().all(|(_, how)| text.contains(how)), "{text}");
+}
+
+#[test]
+fn an_ipv4_client_of_an_ipv6_socket_is_in_the_ipv4_group_and_an_ipv6_client_in_its_64() {
+    let Some(place) = place("six") else { return };
+    let _turn = turn();
+    let _registered = Registered::new(&place, &Settings::default());
+    let listener = TcpListener::bind("[::]:0").expect("the loopback has IPv6");
+    set_tcp_congestion(&listener, place.name()).expect("it is registered");
+    let port = listener.local_addr().expect("it listens").port();
+    let mut both = Vec::new();
+    for address in ["127.0.0.1", "::1"] {
+        let receiving = TcpStream::connect((address, port)).expect("the loopback connects");
+        receiving.set_read_timeout(Some(Duration::from_secs(20))).expect("a valid time");
+        let (sending, _) = listener.accept().expect("it has connected");
+        both.push((sending, receiving));
+        transfer(both.last_mut().expect("just pushed"), 10_000);
+    }
+    let shown = status::Status::read(&place).expect("it is loaded");
+    let prefixes: Vec<&str> = shown.groups.iter().map(|group| group.prefix.as_str()).collect();
+    assert_eq!(prefixes, ["127.0.0.0/24", "::/64"]);
+    assert!(shown.groups.iter().all(|group| group.members == 1 && group.rtt_ms.is_some()));
+}
+
+#[test]
+fn a_connection_that_finds_the_table_of_groups_full_runs_alone() {
+    const TABLE: u64 = 4096;
+    const MORE: u64 = 50;
+    let Some(place) = place("ful") else { return };
+    let _turn = turn();
+    let _registered = Registered::new(&place, &Settings { prefix4: 32, ..Settings::default() });
+    let listener = listener(&place);
+    let port = listener.local_addr().expect("it listens").port();
+    let begin = Instant::now();
+    for number in 0..TABLE + MORE {
+        // Every client has an address of its own, and so a group.
+        let [.., high, low] = number.to_be_bytes();
+        let from = SocketAddrV4::new(Ipv4Addr::new(127, 1, high, low), 0);
+        let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+        rustix::net::bind(&socket, &from).expect("all of 127/8 is local");
+        let to = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
+        rustix::net::connect(&socket, &to).expect("the loopback connects");
+        let (sending, _) = listener.accept().expect("it has connected");
+        if number >= TABLE {
+            transfer(&mut (sending, TcpStream::from(socket)), 10_000);
+        }
+    }
+    if begin.elapsed() > Duration::from_secs(9) {
+        return; // so slow that groups of before were idle for long enough to make room
+    }
+    let shown = status::Status::read(&place).expect("it is loaded");
+    assert_eq!((shown.groups.len() as u64, shown.ungrouped), (TABLE, MORE));
+    assert_eq!(shown.connections_begun, TABLE + MORE);
+}
+
+#[test]
+fn a_name_that_is_registered_is_refused_and_one_that_is_not_says_so() {
+    let Some(place) = place("dup") else { return };
+    let _turn = turn();
+    let registered = Registered::new(&place, &Settings::default());
+    let again = load(&place, &Settings::default()).expect_err("it is registered");
+    let expected = format!("cocoon: congestion control {} is already registered", place.name());
+    assert_eq!((again.to_string(), again.exit_code()), (expected, 69));
+    let reno = Place::new("reno", Path::new(BPFFS)).expect("a name");
+    assert!(matches!(load(&reno, &Settings::default()), Err(CocoonError::Registered(_))));
+    drop(registered);
+    let gone = unload(&place).expect_err("it is not loaded");
+    assert!(gone.to_string().contains("is not loaded"), "{gone}");
+    assert!(!place.directory().exists(), "no pin stays");
+}
+
+#[test]
+fn without_a_bpf_file_system_it_says_how_to_mount_one() {
+    if place("fs").is_none() {
+        return;
+    }
+    let elsewhere = Place::new("fcnofs", Path::new("/proc")).expect("a name");
+    let error = load(&elsewhere, &Settings::default()).expect_err("nothing can be pinned in /proc");
+    assert_eq!(error.to_string(), "cocoon: no BPF file system at /proc; mount one: mount -t bpf bpf /proc");
+}

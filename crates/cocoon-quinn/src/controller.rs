@@ -1,0 +1,271 @@
+//! A controller of quinn's that another one's losses reduce too.
+
+use crate::shared::Shared;
+use faircast_core::time::{Span, Time};
+use faircast_core::unicast::cocoon::{MemberId, Own, Recovery, Verdict, View};
+use quinn_proto::RttEstimator;
+use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
+use std::any::Any;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Others' losses are news for two round trips, at least so long.
+const FRESH: Span = Span::from_millis(100);
+
+/// Builds the controllers of connections to one prefix. [`Cocoon::factory`](crate::Cocoon::factory) gives it.
+pub struct CoordinatedFactory {
+    shared: Arc<Shared>,
+    prefix: IpAddr,
+}
+
+impl CoordinatedFactory {
+    pub(crate) fn new(shared: Arc<Shared>, prefix: IpAddr) -> Self {
+        Self { shared, prefix }
+    }
+}
+
+impl ControllerFactory for CoordinatedFactory {
+    fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
+        let inner = Arc::clone(&self.shared.inner).build(now, current_mtu);
+        Box::new(CoordinatedController::new(&self.shared, self.prefix, inner, now, current_mtu))
+    }
+}
+
+/// A membership; it ends with the last clone of its controller.
+struct Seat {
+    shared: Arc<Shared>,
+    prefix: IpAddr,
+    member: MemberId,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.shared.leave(self.prefix, self.member);
+    }
+}
+
+/// A window that the group sets above the wrapped controller's. It grows as NewReno's, bytes.
+#[derive(Debug, Clone, Copy)]
+struct Ceiling {
+    window: u64,
+    ssthresh: u64,
+    /// Acknowledged towards the next packet more, in congestion avoidance.
+    acked: u64,
+}
+
+impl Ceiling {
+    fn grow(&mut self, bytes: u64, mtu: u64) {
+        if self.window < self.ssthresh {
+            self.window = (self.window + bytes).min(self.ssthresh.max(self.window));
+            return;
+        }
+        self.acked += bytes;
+        if self.acked >= self.window {
+            self.acked -= self.window;
+            self.window += mtu;
+        }
+    }
+}
+
+/// The wrapped controller, and the ceiling that the group sets.
+///
+/// The window is the smaller of both. While the ceiling is the smaller one the wrapped controller is told that the
+/// connection is limited by its application, so that it does not grow on what it did not send. The ceiling goes when the
+/// controller is below it in congestion avoidance, or reduces by itself.
+pub struct CoordinatedController {
+    inner: Box<dyn Controller>,
+    seat: Option<Arc<Seat>>,
+    ceiling: Option<Ceiling>,
+    mtu: u64,
+    in_flight: u64,
+    has_data: bool,
+    /// Losses of what left up to then were answered.
+    recovery: Option<Instant>,
+    recovering: bool,
+    /// Shortest round trip of the acknowledgements that are being taken.
+    sample: Option<Duration>,
+}
+
+impl CoordinatedController {
+    fn new(shared: &Arc<Shared>, prefix: IpAddr, inner: Box<dyn Controller>, now: Instant, mtu: u16) -> Self {
+        let mut it = Self {
+            inner,
+            seat: None,
+            ceiling: None,
+            mtu: mtu.into(),
+            in_flight: 0,
+            has_data: true,
+            recovery: None,
+            recovering: false,
+            sample: None,
+        };
+        let Some(joined) = shared.join(prefix, it.view(shared.time(now))) else { return it };
+        if let Some(start) = joined.start {
+            it.ceiling = start.cwnd.map(|cwnd| Ceiling {
+                window: (cwnd as u64).max(it.least()),
+                ssthresh: start.ssthresh.map_or(u64::MAX, |it| it as u64),
+                acked: 0,
+            });
+        }
+        it.seat = Some(Arc::new(Seat { shared: Arc::clone(shared), prefix, member: joined.member }));
+        it
+    }
+
+    /// This connection's numbers. Its packets are numbered by the nanosecond at which they left: that is what quinn says of
+    /// a lost one.
+    fn view(&self, now: Time) -> View {
+        let ssthresh = match (self.ceiling, self.inner.metrics().ssthresh) {
+            (Some(ceiling), _) => ceiling.ssthresh,
+            (None, Some(ssthresh)) => ssthresh,
+            (None, None) => u64::MAX,
+        };
+        let mss = u32::try_from(self.mtu).unwrap_or(u32::MAX);
+        let nxt = now.as_nanos() + 1;
+        View {
+            flight: self.in_flight as f64,
+            has_data: self.has_data,
+            recovery: if self.recovering { Recovery::Fast } else { Recovery::None },
+            ..View::in_bytes(0, nxt, mss, self.window(), ssthresh)
+        }
+    }
+
+    /// Do what others' losses ask for, then tell how things stand.
+    fn sync(&mut self, now: Instant, acked: u64) {
+        let Some(seat) = self.seat.clone() else { return };
+        let at = seat.shared.time(now);
+        let mut state = seat.shared.lock();
+        if let Some(verdict) = state.coordinator.take_verdict(seat.member) {
+            let rtt = state.coordinator.round_trip(seat.member).map_or(Span::ZERO, |it| it.mean);
+            if at.since(verdict.at) <= (rtt * 2).max(FRESH) {
+                self.obey(&verdict);
+            }
+        }
+        let view = self.view(at);
+        match acked {
+            0 => state.coordinator.on_transmit(seat.member, view),
+            _ => state.coordinator.on_ack(seat.member, view, acked as f64),
+        }
+    }
+
+    fn obey(&mut self, verdict: &Verdict) {
+        let window = self.window();
+        let asked = verdict.cwnd.map_or(window, |cwnd| (cwnd as u64).max(self.least()).min(window));
+        let ssthresh = verdict.ssthresh.map_or(u64::MAX, |it| it as u64);
+        if asked < window || ssthresh < u64::MAX {
+            self.ceiling = Some(Ceiling { window: asked, ssthresh, acked: 0 });
+        }
+    }
+
+    /// Two packets (RFC 9002, 7.2): with less, quinn would send nothing at all.
+    // Seed gap: a window may be one packet in 4.4 and after a cut; in QUIC it is two, the least that RFC 9002 allows.
+    fn least(&self) -> u64 {
+        2 * self.mtu
+    }
+
+    /// Whether the group's ceiling is what limits.
+    fn is_capped(&self) -> bool {
+        self.ceiling.is_some_and(|it| it.window < self.inner.window())
+    }
+
+    fn lose_ceiling(&mut self) {
+        let in_avoidance = self.inner.metrics().ssthresh.is_some_and(|it| self.inner.window() >= it);
+        if in_avoidance && !self.is_capped() {
+            self.ceiling = None;
+        }
+    }
+}
+
+impl Controller for CoordinatedController {
+    fn on_sent(&mut self, now: Instant, bytes: u64, last_packet_number: u64) {
+        self.in_flight += bytes;
+        self.inner.on_sent(now, bytes, last_packet_number);
+        self.sync(now, 0);
+    }
+
+    fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
+        let waited = now.saturating_duration_since(sent);
+        self.sample = Some(self.sample.map_or(waited, |it| it.min(waited)));
+        self.in_flight = self.in_flight.saturating_sub(bytes);
+        self.has_data = !app_limited;
+        let answered = self.recovery.is_some_and(|it| sent <= it);
+        self.recovering &= answered;
+        self.inner.on_ack(now, sent, bytes, app_limited || self.is_capped(), rtt);
+        if let Some(ceiling) = &mut self.ceiling
+            && !app_limited
+            && !answered
+        {
+            ceiling.grow(bytes, self.mtu);
+        }
+        self.lose_ceiling();
+        self.sync(now, bytes);
+    }
+
+    fn on_end_acks(&mut self, now: Instant, in_flight: u64, app_limited: bool, largest: Option<u64>) {
+        self.in_flight = in_flight;
+        self.has_data = !app_limited;
+        self.inner.on_end_acks(now, in_flight, app_limited, largest);
+        let sample = self.sample.take();
+        if let (Some(seat), Some(rtt)) = (&self.seat, sample) {
+            let nanos = u64::try_from(rtt.as_nanos()).unwrap_or(u64::MAX);
+            seat.shared.lock().coordinator.on_rtt_sample(seat.member, Span::from_nanos(nanos));
+        }
+        self.sync(now, 0);
+    }
+
+    fn on_congestion_event(&mut self, now: Instant, sent: Instant, is_persistent: bool, lost_bytes: u64) {
+        self.sync(now, 0);
+        let own = self.seat.as_ref().map(|seat| {
+            let at = seat.shared.time(now);
+            let (view, lost) = (self.view(at), seat.shared.time(sent));
+            let coordinator = &mut seat.shared.lock().coordinator;
+            match is_persistent {
+                true => coordinator.on_timeout(seat.member, view, lost.as_nanos(), lost, at),
+                false => coordinator.on_loss(seat.member, view, lost.as_nanos(), at),
+            }
+        });
+        self.in_flight = self.in_flight.saturating_sub(lost_bytes);
+        // Persistent congestion takes every controller to its least window, whoever had reduced before.
+        if is_persistent || own != Some(Own::Covered) {
+            self.inner.on_congestion_event(now, sent, is_persistent, lost_bytes);
+            if let Some(Own::Cut { cwnd, .. }) = own {
+                let cwnd = (cwnd as u64).max(self.least());
+                // The wrapped controller reduced what it had, which the ceiling may have kept from being sent.
+                self.ceiling = self.is_capped().then_some(Ceiling { window: cwnd, ssthresh: cwnd, acked: 0 });
+            }
+            (self.recovery, self.recovering) = (Some(now), true);
+        }
+        self.sync(now, 0);
+    }
+
+    fn on_mtu_update(&mut self, new_mtu: u16) {
+        self.mtu = new_mtu.into();
+        self.inner.on_mtu_update(new_mtu);
+    }
+
+    fn window(&self) -> u64 {
+        let inner = self.inner.window();
+        self.ceiling.map_or(inner, |it| it.window.min(inner).max(self.least()))
+    }
+
+    fn metrics(&self) -> ControllerMetrics {
+        let mut metrics = self.inner.metrics();
+        metrics.congestion_window = self.window();
+        if let Some(ceiling) = self.ceiling {
+            metrics.ssthresh = Some(ceiling.ssthresh);
+        }
+        metrics
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(Self { inner: self.inner.clone_box(), seat: self.seat.clone(), ..*self })
+    }
+
+    fn initial_window(&self) -> u64 {
+        self.ceiling.map_or(self.inner.initial_window(), |it| it.window.min(self.inner.initial_window()))
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}

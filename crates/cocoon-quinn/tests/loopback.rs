@@ -1,0 +1,18 @@
+//! Real connections on the loopback: the example's server and its clients.
+
+use std::process::Command;
+
+#[test]
+fn a_hundred_clients_behind_one_prefix_are_one_group_and_get_everything() {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let run = Command::new(cargo)
+        .args(["run", "--quiet", "--offline", "--example", "server", "--", "demo"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo runs this test, so it can be started");
+    let said = String::from_utf8_lossy(&run.stdout);
+    assert!(run.status.success(), "{said}{}", String::from_utf8_lossy(&run.stderr));
+    assert!(said.contains("100 downloads"), "{said}");
+    assert!(said.contains("prefix: 127.0.0.0, members: 100"), "{said}");
+    assert!(said.contains("starts: 99"), "{said}");
+}
