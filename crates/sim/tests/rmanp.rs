@@ -41,7 +41,7 @@ fn tree(scheme: &str, loss: f64) -> Tree {
         for number in 0..RECEIVERS {
             let leaf = net.node();
             let near = nets::wide(1.0, 2 + number as u64);
-            let (there, _) = net.duplex(region, leaf, lossy(near.clone()), lossy(near));
+            let (there, _) = net.duplex(region, leaf, lossy(near), lossy(near));
             last_hops.push(there);
             members.push(nets::member(leaf));
         }
