@@ -38,4 +38,4 @@ pub use outcome::{
     Tapped, TappedPacket, TreeOutcome,
 };
 pub use snapshot::{FlowSnapshot, LinkSnapshot, Snapshot, SnapshotError};
-pub use traffic::{ApplicationData, Law};
+pub use traffic::{ApplicationData, Law, TraceId};

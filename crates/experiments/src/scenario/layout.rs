@@ -11,7 +11,8 @@ use faircast_core::rng::Rng;
 use faircast_core::routers::acknowledgements;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_sim::{
-    Change, Law, LinkId, Network, NodeId, ReceiverSpec, SessionSpec, Topology, UnicastProtocol, UnicastSpec,
+    ApplicationData, Change, Law, LinkId, Network, NodeId, ReceiverSpec, SessionSpec, Topology,
+    UnicastProtocol, UnicastSpec,
 };
 use faircast_topology::Routes;
 use std::collections::BTreeSet;
@@ -114,6 +115,8 @@ impl Layout {
         for change in &plan.changes {
             for link in builder.find_links(&change.links) {
                 builder.layout.changes.extend(change.changes.iter().map(|what| (change.at, link, *what)));
+                let rates = change.rates.iter().map(|(at, rate)| (*at, link, Change::Rate(*rate)));
+                builder.layout.changes.extend(rates);
             }
         }
         builder.layout.aggregators = builder.find(&plan.aggregators);
@@ -149,16 +152,18 @@ impl Layout {
                 }
                 FlowKind::Unicast { protocol, ack, supply } => {
                     let protocol = UnicastProtocol::Controlled(*protocol);
+                    let supply = supplied(&mut network, plan, *supply);
                     network.unicast(UnicastSpec {
                         ack_size: *ack,
-                        supply: *supply,
+                        supply,
                         ..unicast_spec(plan, flow, protocol)
                     })
                 }
                 FlowKind::Datagrams { rate, jitter, supply } => {
                     let protocol =
                         UnicastProtocol::Datagrams { rate: Rate::from_bps(*rate), jitter: *jitter };
-                    network.unicast(UnicastSpec { supply: *supply, ..unicast_spec(plan, flow, protocol) })
+                    let supply = supplied(&mut network, plan, *supply);
+                    network.unicast(UnicastSpec { supply, ..unicast_spec(plan, flow, protocol) })
                 }
             };
             if flow.clock_error != 0.0 {
@@ -225,6 +230,11 @@ impl Layout {
     }
 }
 
+/// What a flow's application sends: its trace, where it has one.
+fn supplied(network: &mut Network, plan: &FlowPlan, otherwise: ApplicationData) -> ApplicationData {
+    plan.trace.clone().map_or(otherwise, |trace| ApplicationData::Trace(network.trace(trace)))
+}
+
 fn session_spec(plan: &FlowPlan, session: &SessionPlan, flow: &LaidFlow) -> SessionSpec {
     let member = |(index, node): (usize, &u32)| {
         let (join, leave) = flow.stays.get(index).copied().unwrap_or((Time::ZERO, Time::NEVER));
@@ -253,7 +263,7 @@ fn unicast_spec(plan: &FlowPlan, flow: &LaidFlow, protocol: UnicastProtocol) -> 
         to: NodeId(flow.receivers[0]),
         start: flow.start,
         stop: flow.stop,
-        supply: faircast_sim::ApplicationData::Endless,
+        supply: ApplicationData::Endless,
     }
 }
 

@@ -5,10 +5,11 @@ use crate::stats::Scale;
 use faircast_aqm::{LossSpec, QueueSpec};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
-use faircast_core::time::{Span, Time};
+use faircast_core::time::{Rate, Span, Time};
 use faircast_core::unicast::Protocol;
 use faircast_sim::{ApplicationData, Change, Events, Law};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// A value and its place in the text.
 #[derive(Debug, Clone, PartialEq)]
@@ -119,6 +120,8 @@ pub(crate) struct FlowPlan {
     pub clock_error: Option<Many>,
     pub parts: Vec<PartPlan>,
     pub kind: FlowKind,
+    /// What the application sends when, after the start, in packets from the first on; in the place of another supply.
+    pub trace: Option<Arc<[(Span, u32)]>>,
 }
 
 /// Receivers of a group that have metrics of their own.
@@ -218,6 +221,8 @@ pub(crate) struct ChangePlan {
     pub at: Time,
     pub links: Patterns,
     pub changes: Vec<Change>,
+    /// Rates from moments on, in order.
+    pub rates: Vec<(Time, Rate)>,
 }
 
 /// Nodes with routers of one kind.

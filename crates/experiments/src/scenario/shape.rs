@@ -71,6 +71,10 @@ pub(crate) enum Takes {
     Queue,
     /// A probability, or a law as text.
     Loss,
+    /// What a source sends, line by line.
+    SendTrace,
+    /// How fast a link is, line by line.
+    RateTrace,
     /// A network line by line.
     Network,
     /// How many seeds, or which.
@@ -213,6 +217,8 @@ fn check_value(key: &str, node: &Node, takes: &Takes, wrong: &mut Vec<Diagnostic
         Takes::Scheme => return check_scheme(node, wrong),
         Takes::Queue => return explain(node, key, units::queue(node), takes, wrong),
         Takes::Loss => return explain(node, key, units::loss(node), takes, wrong),
+        Takes::SendTrace => return explain(node, key, units::sends(node), takes, wrong),
+        Takes::RateTrace => return explain(node, key, units::rates(node), takes, wrong),
         Takes::Network => return explain(node, key, units::network(node), takes, wrong),
         Takes::Table(shape) => return check(node, shape, wrong),
         Takes::Tables(shape) | Takes::Levels(shape) => {
@@ -356,6 +362,8 @@ impl Takes {
             Takes::Scheme => "a scheme such as \"ormcc\" or \"ormcc,beta=0.65\"",
             Takes::Queue => units::QUEUE,
             Takes::Loss => units::LOSS,
+            Takes::SendTrace => "lines of `seconds,bytes`",
+            Takes::RateTrace => "lines of `seconds,bit/s`, or of milliseconds as Mahimahi has them",
             Takes::Network => units::NETWORK,
             Takes::Seeds => "how many seeds (1 to 100000; then 1, 2, 3, ...), or a list of whole numbers",
             Takes::Axes => "a table: axis = [value, value, ...]",
@@ -373,7 +381,9 @@ impl Takes {
             |one: Json| json!({"anyOf": [one.clone(), {"type": "array", "items": one, "minItems": 1}]});
         let quantity = json!({"type": ["string", "number"]});
         match self {
-            Takes::Text | Takes::Scheme | Takes::Network => json!({"type": "string"}),
+            Takes::Text | Takes::Scheme | Takes::Network | Takes::SendTrace | Takes::RateTrace => {
+                json!({"type": "string"})
+            }
             Takes::Words(words) => json!({"enum": words}),
             Takes::Whole => json!({"type": "integer", "minimum": 0}),
             Takes::Number => json!({"type": "number"}),

@@ -548,9 +548,11 @@ impl Builder<'_> {
         self.agents.push((from, Agent::Sender(number)));
         self.agents.push((to, Agent::Sink(number)));
         let application =
-            Application { supply: spec.supply, next: NEVER, talks: Talks::Off, transfer: (0, 0) };
+            Application { supply: spec.supply, next: NEVER, talks: Talks::Off, transfer: (0, 0), entry: 0 };
         let ends = match spec.supply {
-            ApplicationData::Endless | ApplicationData::OnOff { .. } => Ends::Never,
+            ApplicationData::Endless | ApplicationData::OnOff { .. } | ApplicationData::Trace(_) => {
+                Ends::Never
+            }
             ApplicationData::Packets(_) | ApplicationData::Transfers { .. } => Ends::Sometimes,
         };
         let mut sender = SenderAgent {
@@ -761,6 +763,7 @@ impl Builder<'_> {
             effects: Effects::new(),
             passage,
             changes: self.network.changes.clone(),
+            traces: self.network.traces.clone(),
             taps: Vec::new(),
             records: Records { flows, events: (self.options.events == Events::On).then(Vec::new) },
             traversals: 0,

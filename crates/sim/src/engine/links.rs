@@ -184,7 +184,7 @@ impl Engine {
                 self.sample_link(hop.link, now);
             }
             let link = &mut self.links[hop.link as usize];
-            let fate = link.link.offer(time(now), frame.size, frame.flow, frame.ecn_capable);
+            let fate = link.link.offer(time(now), frame.size, frame.flow, frame.ecn_bits());
             frame.rank = link.link.rank();
             if link.is_recorded() {
                 self.record_frame(hop.link, now, &frame, fate);

@@ -46,7 +46,7 @@ use crate::routes::{Branch, Hop};
 use agents::{Host, SenderAgent, SessionAgent, SinkAgent, Slot};
 use bundles::Bundle;
 use faircast_core::node::Effects;
-use faircast_core::time::Time;
+use faircast_core::time::{Span, Time};
 use inboxes::{INBOX, Inbox};
 use layers::MulticastForwarding;
 use links::{Probe, Ring, SimLink};
@@ -55,6 +55,7 @@ use queues::LinkQueue;
 use record::Records;
 use routers::RouterNode;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tournament::Tournament;
 
 pub use build::SimError;
@@ -98,6 +99,8 @@ pub struct Engine {
     effects: Effects,
     passage: Option<Box<dyn PacketTransform>>,
     changes: Vec<(Time, LinkId, Change)>,
+    /// What applications send, by number of the trace.
+    traces: Vec<Arc<[(Span, u32)]>>,
     taps: Vec<Tapped>,
     records: Records,
     traversals: u64,

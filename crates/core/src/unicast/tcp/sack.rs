@@ -73,6 +73,28 @@ impl Scoreboard {
         self.recovering && self.counts
     }
 
+    /// Nothing beyond the left edge is known to have arrived.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.ranges.is_empty() && !self.recovering
+    }
+
+    pub(super) const fn is_recovering(&self) -> bool {
+        self.recovering
+    }
+
+    /// Calls for every packet of `from..to` that is not known to have arrived.
+    pub(super) fn each_missing(&self, mut from: u32, to: u32, mut call: impl FnMut(u32)) {
+        let first = self.ranges.partition_point(|range| range.1 <= from);
+        for &(start, end) in &self.ranges[first..] {
+            if start >= to {
+                break;
+            }
+            (from..start).for_each(&mut call);
+            from = end;
+        }
+        (from..to).for_each(call);
+    }
+
     /// The left edge moved to `una`.
     fn advance(&mut self, una: u32) {
         self.ranges.retain_mut(|range| {
@@ -129,7 +151,7 @@ impl Scoreboard {
     }
 
     /// Packets on their way of those in `una..max` (RFC 6675, 4, `SetPipe`).
-    fn in_pipe(&self, una: u32, max: u32) -> u32 {
+    pub(super) fn in_pipe(&self, una: u32, max: u32) -> u32 {
         let resent = self.missing(una, self.resent_to.max(una));
         self.missing(self.lost_below().max(una), max) + resent
     }
