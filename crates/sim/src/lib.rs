@@ -27,6 +27,7 @@ pub mod snapshot;
 pub mod traffic;
 
 pub use clock::{Clock, ClockError};
+pub use engine::DelayCounts;
 pub use engine::{Engine, SimError};
 pub use events::{Event, Happening};
 pub use network::{

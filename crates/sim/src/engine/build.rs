@@ -7,6 +7,7 @@ use super::agents::{
 };
 use super::bundles::Bundle;
 use super::clocked::Clocked;
+use super::delays::Delays;
 use super::inboxes::Inbox;
 use super::layers::{MulticastForwarding, Subscription};
 use super::links::{Probe, SimLink};
@@ -731,7 +732,9 @@ impl Builder<'_> {
         let queues = queues.map(|(_, number)| (number, LinkQueue::new())).collect();
         let probes = self.network.link_probes.iter().map(|(link, every)| {
             let every = every.as_nanos().max(1);
-            (link.0, Probe { next: 0, every, samples: Vec::new(), rates: Vec::new() })
+            let moments = self.network.moments.iter().map(|at| at.as_nanos()).collect();
+            let delays = Delays::new(moments, self.network.link_spec(*link).delay.as_nanos());
+            (link.0, Probe { next: 0, every, samples: Vec::new(), rates: Vec::new(), delays })
         });
         Engine {
             calendar,

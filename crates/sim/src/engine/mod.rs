@@ -22,6 +22,7 @@ mod build;
 mod bundles;
 mod clocked;
 mod counters;
+mod delays;
 mod hosts;
 mod inboxes;
 mod layers;
@@ -59,6 +60,7 @@ use std::sync::Arc;
 use tournament::Tournament;
 
 pub use build::SimError;
+pub use delays::DelayCounts;
 
 /// A network while it runs.
 pub struct Engine {

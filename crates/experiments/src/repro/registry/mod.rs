@@ -6,6 +6,7 @@ mod chapter3;
 mod chapter4;
 mod mtcp;
 mod own;
+mod prediction;
 mod queues;
 mod raccoom;
 mod rlc;

@@ -1,6 +1,6 @@
 //! Seed 002, chapters 5 and 6: PAQM and SFC.
 
-use super::{Calculated, Embedded, Entry, embedded};
+use super::{Calculated, Embedded, Entry, embedded, prediction};
 use crate::plot::{Axis, Figure, Layer, Panel, Ranges};
 use crate::report::figures::figures;
 use crate::repro::{Judged, Tolerance};
@@ -201,6 +201,29 @@ pub(super) static ENTRIES: &[Entry] = &[
         known: "",
     },
     Entry {
+        // seed 002, 5.2.4
+        id: "002/fig-5.3",
+        aliases: &["002/fig-5.4"],
+        about: "How well PAQM predicts a bottleneck's traffic",
+        published: "With 60 connections the mean error is 0.08 of the traffic for on-off sources and 0.15 for traces; it is below 0.2 for more than \
+                    10 connections and below 0.1 for more than 4. H is 0.75 and 0.65.",
+        scenario: None,
+        calculation: Some(prediction::fig_5_3),
+        open: &[],
+        known: "",
+    },
+    Entry {
+        // seed 002, 5.3.2
+        id: "002/fig-5.7",
+        aliases: &[],
+        about: "PAQM's probabilities in a run lie on the surface of figure 5.6",
+        published: "The probabilities of a run correspond to the surface.",
+        scenario: None,
+        calculation: Some(prediction::fig_5_7),
+        open: &[],
+        known: "",
+    },
+    Entry {
         // seed 002, 5.5.1
         id: "002/fig-5.9",
         aliases: &["002/fig-5.10", "002/fig-5.11"],
@@ -253,6 +276,18 @@ pub(super) static ENTRIES: &[Entry] = &[
         known: "AVQ's mean queue is 30 packets here, and PAQM's with an optimum of 2.5 is empty more often. With 2 \
                 Mbit/s PAQM loses 1.01 and carries 0.94 of what AVQ does, three seeds; with the solution without \
                 bounds, at 20 Mbit/s, 1.29 and 0.85. What made AVQ's queue short in the document is not known.",
+    },
+    Entry {
+        // seed 002, 5.5.1
+        id: "002/fig-5.12",
+        aliases: &["002/fig-5.13", "002/fig-5.14"],
+        about: "PAQM beside RED and SRED in a row of five queues",
+        published: "At the second queue PAQM's deviation and loss are smaller, and its throughput is higher, than RED's and SRED's. Queue 5 is \
+                    always 0 or 1.",
+        scenario: embedded!("002/fig-5.12.toml", &[], figures),
+        calculation: None,
+        open: &[],
+        known: "",
     },
     Entry {
         // seed 002, 6.4
@@ -320,5 +355,17 @@ pub(super) static ENTRIES: &[Entry] = &[
                 as printed 92, 83 and 92; PI with ns-2's constants 96, 91 and 95, by the design rule 50, 47 and 54; \
                 RED 70, 64 and 70. What is nearly full hardly moves; of those that are at their target, PI by the \
                 design rule leaves it least on average and has the larger deviation (21 beside 14).",
+    },
+    Entry {
+        // seed 002, 6.6.5
+        id: "002/fig-6.14",
+        aliases: &["002/fig-6.15", "002/fig-6.16"],
+        about: "SFC beside others in a row of five queues",
+        published: "SFC's queue oscillates around its target, more than with one bottleneck; its utilisation is the highest, its loss the \
+                    second smallest, PI's the smallest. Queue 5 is always 0 or 1.",
+        scenario: embedded!("002/fig-6.14.toml", &[], figures),
+        calculation: None,
+        open: &[],
+        known: "",
     },
 ];
