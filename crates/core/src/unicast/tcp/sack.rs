@@ -82,6 +82,20 @@ impl Scoreboard {
         self.recovering
     }
 
+    /// The first packet of those sent again that is lost once more leaves at once; it is in the pipe already.
+    pub(super) fn resend_lost(&mut self, tcb: &mut ControlBlock, mut is_lost: impl FnMut(u32) -> bool) {
+        let mut first = NONE;
+        self.each_missing(tcb.una, self.resent_to, |seq| {
+            if first == NONE && is_lost(seq) {
+                first = seq;
+            }
+        });
+        if self.recovering && first != NONE && (tcb.urgent == NONE || self.counts) {
+            tcb.urgent = first;
+            self.counts = false;
+        }
+    }
+
     /// Calls for every packet of `from..to` that is not known to have arrived.
     pub(super) fn each_missing(&self, mut from: u32, to: u32, mut call: impl FnMut(u32)) {
         let first = self.ranges.partition_point(|range| range.1 <= from);
@@ -232,7 +246,14 @@ impl Scoreboard {
         if ack.next >= tcb.recover {
             tcb.recover = 0;
             self.recovering = false;
-            self.clear();
+            if tcb.law.is_some() {
+                // What arrived beyond the recovery stays known (RFC 6675, 5.1).
+                self.resent_to = 0;
+                self.advance(ack.next);
+                self.add_all(ack);
+            } else {
+                self.clear();
+            }
             tcb.advance(ack, echo, now);
             return;
         }

@@ -137,6 +137,12 @@ impl Bbr {
         self.delivery.on_arrival(seq, now);
     }
 
+    /// Whether a packet that was sent again is lost again, as the sender that the draft has in mind finds it (RACK; RFC 8985). Without it a lost
+    /// retransmission costs a timeout, and BBR has many.
+    pub(in crate::unicast::tcp) fn is_lost_again(&self, seq: u32) -> bool {
+        self.rtt.is_some_and(|rtt| self.delivery.is_lost_again(seq, rtt / 4))
+    }
+
     /// An acknowledgement was worked on; its arrivals are told (4.1, `BBRUpdateOnACK`).
     pub(in crate::unicast::tcp) fn on_ack(
         &mut self,

@@ -42,6 +42,8 @@ pub(super) struct Delivery {
     first_sent_at: Time,
     /// Packets are limited by the application until so many are delivered; 0: they are not.
     app_limited_to: u64,
+    /// The latest moment at which a packet left that has arrived.
+    latest: Time,
     /// The newest packet of this acknowledgement.
     newest: Option<Out>,
     newly: u32,
@@ -86,6 +88,7 @@ impl Delivery {
         }
         self.delivered += 1;
         self.delivered_at = now;
+        self.latest = self.latest.max(out.sent_at);
         self.newly += 1;
         if self.newest.is_none_or(|newest| (out.delivered, out.sent_at) >= (newest.delivered, newest.sent_at))
         {
@@ -113,6 +116,13 @@ impl Delivery {
             rtt: (!newest.was_sent_again).then(|| now.since(newest.sent_at)),
             app_limited: newest.app_limited,
         })
+    }
+
+    /// Whether packet `seq` was sent again and is lost again: others that left later than it by so long have arrived (as RFC 8985 has it).
+    pub(super) fn is_lost_again(&self, seq: u32, later: Span) -> bool {
+        let Some(mask) = self.out.len().checked_sub(1) else { return false };
+        let out = &self.out[seq as usize & mask];
+        out.is_out && out.was_sent_again && out.sent_at + later < self.latest
     }
 
     /// The application has nothing more, and `inflight` are in the pipe.

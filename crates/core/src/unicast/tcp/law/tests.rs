@@ -277,6 +277,18 @@ fn bbr_takes_no_notice_of_random_loss_and_cubic_does() {
 }
 
 #[test]
+fn bbr_finds_what_is_lost_again_without_a_timeout() {
+    let mut pipe = pipe("tcp-bbr", 10.0, 20);
+    pipe.waiting_limit = 200;
+    pipe.lose_at_random(0.1);
+    pipe.run_until(secs(60.0));
+    let view = pipe.sender.observe();
+    let share = view.acked as f64 / (60.0 * 1250.0);
+    assert!(share > 0.75 && view.timeouts < 5, "{share} of the link at 10 % loss, {} timeouts", view.timeouts);
+    assert!((view.again as f64 / view.sent as f64) < 0.14, "{} of {} sent again", view.again, view.sent);
+}
+
+#[test]
 fn bbr_starts_up_drains_and_probes_in_order() {
     let mut pipe = pipe("tcp-bbr", 10.0, 20);
     let mut seen = Vec::new();

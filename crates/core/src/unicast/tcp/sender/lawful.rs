@@ -42,6 +42,11 @@ impl Sender {
             tcb.on_echo(ack.next);
         }
         board.on_ack(tcb, ack, echo, now);
+        let law = tcb.law.take();
+        if let Some(Law::Bbr(bbr)) = law.as_deref() {
+            board.resend_lost(tcb, |seq| bbr.is_lost_again(seq));
+        }
+        tcb.law = law;
         let inflight = inflight(tcb, board);
         let idle = tcb.nxt >= tcb.supply;
         let recovering = board.is_recovering();
