@@ -8,6 +8,11 @@ use crate::report::text::{Align, Grid};
 use crate::stats;
 use std::fmt::Write as _;
 
+/// Series that can be told apart.
+const COLOURS: usize = 7;
+/// Bars whose names fit below a panel.
+const NAMES: usize = 9;
+
 const ABOUT: &str = "Every load runs on one bottleneck of 10 Mbit/s under every queue. The delay is a packet's time from its arrival at the queue \
 to the end of its own transmission (0.8 ms of it). \"Acted\" counts the runs in which the queue dropped, marked or reordered packets for a reason of its own; \
 where it only dropped what did not fit (\"overflow\") or was not the bottleneck (\"idle\") the run says nothing about it, and is set apart by a star. \
@@ -207,7 +212,11 @@ impl Bench {
     pub fn figures(&self, queues: &[usize]) -> Vec<(String, Figure)> {
         let mut all = vec![("delay".to_owned(), self.delays(queues)), ("use".to_owned(), self.uses(queues))];
         if !self.over_time.is_empty() {
-            all.push(("time".to_owned(), self.times(queues)));
+            // A colour for each queue: as many figures as it takes.
+            let parts = queues.chunks(COLOURS).enumerate();
+            all.extend(parts.map(|(part, queues)| {
+                (if part == 0 { "time".to_owned() } else { format!("time-{}", part + 1) }, self.times(queues))
+            }));
         }
         all
     }
@@ -242,10 +251,17 @@ impl Bench {
             });
             return panels.collect();
         }
-        let panels = self.loads.iter().enumerate().map(|(load, it)| {
+        let panels = self.loads.iter().enumerate().flat_map(|(load, it)| {
+            queues.chunks(NAMES).enumerate().map(move |(part, queues)| (load, it, part, queues))
+        });
+        let panels = panels.map(|(load, it, part, queues)| {
             let places: Vec<_> = queues.iter().map(|queue| (load, *queue)).collect();
             let names = queues.iter().map(|queue| self.queues[*queue].0.replace(',', " ")).collect();
-            panel(it.name.to_owned(), &places, names)
+            panel(
+                if part == 0 { it.name.to_owned() } else { format!("{}, more queues", it.name) },
+                &places,
+                names,
+            )
         });
         panels.collect()
     }
@@ -257,7 +273,7 @@ impl Bench {
             title: "Delay in the queue".into(),
             subtitle: "Of all packets at the bottleneck, their own transmission included.".into(),
             panels: self.bars(queues, &layers, "delay (ms)"),
-            columns: if queues.len() == 1 { 1 } else { 2 },
+            columns: if queues.len() == 1 || queues.len() > NAMES / 2 { 1 } else { 2 },
             ranges: Ranges::Own,
         }
     }
@@ -272,7 +288,7 @@ impl Bench {
             title: "What the link carried, how it was shared, and what was lost".into(),
             subtitle: "Utilisation, Jain's index and ten times the share of packets lost, in percent.".into(),
             panels: self.bars(queues, &layers, "percent"),
-            columns: if queues.len() == 1 { 1 } else { 2 },
+            columns: if queues.len() == 1 || queues.len() > NAMES / 2 { 1 } else { 2 },
             ranges: Ranges::Shared,
         }
     }
@@ -280,25 +296,22 @@ impl Bench {
     fn times(&self, queues: &[usize]) -> Figure {
         let mut panels = Vec::new();
         for (load, it) in self.loads.iter().enumerate().filter(|(_, load)| load.over_time) {
-            for (part, queues) in queues.chunks(4).enumerate() {
-                let layers = queues.iter().enumerate().filter_map(|(colour, queue)| {
-                    let (_, _, points) =
-                        self.over_time.iter().find(|(l, q, _)| (*l, *q) == (load, *queue))?;
-                    Some(Layer::line(self.queues[*queue].0.clone(), colour, smoothed(points)))
-                });
-                panels.push(Panel {
-                    title: if part == 0 { it.name.to_owned() } else { String::new() },
-                    x: Axis::new("time (s)").from(0.0),
-                    y: Axis::new("packets waiting").from(0.0),
-                    layers: layers.collect(),
-                });
-            }
+            let layers = queues.iter().enumerate().filter_map(|(colour, queue)| {
+                let (_, _, points) = self.over_time.iter().find(|(l, q, _)| (*l, *q) == (load, *queue))?;
+                Some(Layer::line(self.queues[*queue].0.clone(), colour, smoothed(points)))
+            });
+            panels.push(Panel {
+                title: it.name.to_owned(),
+                x: Axis::new("time (s)").from(0.0),
+                y: Axis::new("packets waiting").from(0.0),
+                layers: layers.collect(),
+            });
         }
         Figure {
             title: "The queue over time".into(),
             subtitle: "Means over half a second, of the first seed.".into(),
             panels,
-            columns: if queues.len() == 1 { 2 } else { 1 },
+            columns: 2,
             ranges: Ranges::Own,
         }
     }

@@ -284,7 +284,11 @@ fn bbr_finds_what_is_lost_again_without_a_timeout() {
     pipe.run_until(secs(60.0));
     let view = pipe.sender.observe();
     let share = view.acked as f64 / (60.0 * 1250.0);
-    assert!(share > 0.75 && view.timeouts < 5, "{share} of the link at 10 % loss, {} timeouts", view.timeouts);
+    assert!(
+        share > 0.75 && view.timeouts < 5,
+        "{share} of the link at 10 % loss, {} timeouts",
+        view.timeouts
+    );
     assert!((view.again as f64 / view.sent as f64) < 0.14, "{} of {} sent again", view.again, view.sent);
 }
 
