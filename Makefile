@@ -4,7 +4,7 @@ CARGO ?= cargo
 FAIRCAST := $(or $(CARGO_TARGET_DIR),target)/release/faircast
 EMULATOR := $(or $(CARGO_TARGET_DIR),target)/release/faircast-emu
 
-.PHONY: help needs test lint lint-format lint-clippy lint-doc lint-deps lint-package lint-msrv audit bench bench-peers bench-hosts bench-tcp bench-fairness bench-emulated bench-worlds bench-layers bench-relay bench-sim count fuzz-replay reproduce reproduce-interop validate docs-plots
+.PHONY: help needs test lint lint-format lint-clippy lint-doc lint-deps lint-package lint-msrv audit bench bench-peers bench-hosts bench-tcp bench-fairness bench-emulated bench-worlds bench-layers bench-relay bench-sim bench-queues count fuzz-replay reproduce reproduce-interop validate docs-plots
 
 help:
 	@echo "make test            all tests; as root also those in network namespaces"
@@ -20,6 +20,7 @@ help:
 	@echo "make bench-layers    receivers behind very different links in one session, and how fast routers prune (root)"
 	@echo "make bench-relay     three sites joined by unicast relays, with TCP beside each, a slow leaf and a killed relay; one relay beside smcroute (root, 25 minutes)"
 	@echo "make bench-sim       the simulator's speed, beside ns-2"
+	@echo "make bench-queues    all queues on the same loads: delay, loss, fairness, cost, speed"
 	@echo "make count           instructions per simulated packet, against their limits"
 	@echo "make reproduce       the papers' figures and tables: a page with what is published beside what is measured"
 	@echo "make reproduce-interop  50 MB to ZeroMQ and OpenPGM beside a TCP flow, everything complete (root, 4 minutes)"
@@ -113,6 +114,9 @@ bench-relay:
 bench-sim:
 	@scripts/needs bench
 	bench/sim/run $(ARGS)
+
+bench-queues: needs
+	bench/queues/run $(ARGS)
 
 count: needs
 	bench/sim/run --check

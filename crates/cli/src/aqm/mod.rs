@@ -5,7 +5,7 @@ pub mod args;
 use crate::failure::{Failure, unwritten};
 use crate::sim::files;
 use crate::sim::running::{RunPrinter, Telling};
-use args::{AqmCommand, Characterize, Compare};
+use args::{AqmCommand, Characterize, Compare, Loads};
 use faircast_experiments::aqm::{self, Bench, BenchError, Set, Settings};
 use faircast_experiments::run::RunOptions;
 use faircast_experiments::run::kept::Kept;
@@ -44,7 +44,12 @@ fn compare(typed: &Compare, out: &mut impl Write, stop: &AtomicBool) -> Result<(
     let directory = typed.bench.out.clone().unwrap_or_else(|| PathBuf::from("aqm-comparison"));
     let bench = bench(typed.loads.into(), typed.queues.0.clone(), &typed.bench, &directory, stop)?;
     let queues = typed.queues.0.join(",");
-    let command = format!("faircast aqm compare --queues {queues}{}", behind(&typed.bench));
+    let loads = match typed.loads {
+        Loads::Rfc7928 => "",
+        Loads::Three => " --loads three",
+        Loads::Multicast => " --loads multicast",
+    };
+    let command = format!("faircast aqm compare --queues {queues}{loads}{}", behind(&typed.bench));
     files::page("index.html", &bench.page(&command), &directory)?;
     write(&bench, &directory)?;
     if typed.markdown {

@@ -1,7 +1,7 @@
 //! BBR, version 1 (draft-cardwell-iccrg-bbr-congestion-control-00): a model of the path, its bottleneck's bandwidth and its round trip
 //! without a queue, says how packets are spaced and how many may be out. Losses and marks say nothing to it.
 //!
-//! `Seed gap:` every packet is spaced (the draft: quanta of up to 64 kB); a packet that the scoreboard calls lost leaves the pipe at once, so that the
+//! Other than the draft: every packet is spaced (the draft: quanta of up to 64 kB); a packet that the scoreboard calls lost leaves the pipe at once, so that the
 //! draft's subtraction of losses from the window is not needed; policers are not looked for (the draft leaves that to an appendix of Linux).
 
 use super::delivery::{Delivery, Sample};
