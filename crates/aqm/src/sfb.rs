@@ -112,11 +112,11 @@ impl Sfb {
 
     /// The flow's bin of a level: another hash for each.
     fn place(&self, flow: u32, level: u32) -> usize {
-        let mut hash =
-            (u64::from(flow) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(u64::from(level));
-        hash ^= hash >> 29;
-        hash = hash.wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        hash ^= hash >> 32;
+        // The finalizer of SplitMix64.
+        let mut hash = (u64::from(flow) | u64::from(level + 1) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        hash ^= hash >> 31;
         level as usize * self.config.bins as usize + (hash % u64::from(self.config.bins)) as usize
     }
 
