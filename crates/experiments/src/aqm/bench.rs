@@ -86,6 +86,9 @@ pub struct Row {
     pub transfer_time: f64,
 }
 
+/// A load, a queue, and packets that waited at moments in seconds.
+pub type OverTime = (usize, usize, Vec<(f64, f64)>);
+
 /// All runs.
 #[derive(Debug, Clone)]
 pub struct Bench {
@@ -100,7 +103,7 @@ pub struct Bench {
     /// The runs, by load, queue and seed.
     pub rows: Vec<Row>,
     /// The queue over time where the load asks for it, of the first seed: load, queue, `(seconds, packets)`.
-    pub over_time: Vec<(usize, usize, Vec<(f64, f64)>)>,
+    pub over_time: Vec<OverTime>,
 }
 
 /// The queue with marks, where it has them.
@@ -137,10 +140,10 @@ pub fn bench(settings: &Settings, progress: &dyn Progress) -> Result<Bench, Benc
             .map_err(|source| BenchError::Scenario { load: load.name, source })?;
         scenario.set_seeds(settings.seeds.clone());
         let results = run(&scenario, &settings.options, progress)?;
-        for queue in 0..queues.len() {
+        for (queue, (name, _)) in queues.iter().enumerate() {
             bench.rows.extend(rows(&scenario, &results, (number, load), queue));
             if load.over_time {
-                bench.over_time.push((number, queue, series(&results, &queues[queue].0, settings.seeds[0])));
+                bench.over_time.push((number, queue, series(&results, name, settings.seeds[0])));
             }
         }
     }

@@ -18,6 +18,9 @@ to the end of its own transmission (0.8 ms of it). \"Acted\" counts the runs in 
 where it only dropped what did not fit (\"overflow\") or was not the bottleneck (\"idle\") the run says nothing about it, and is set apart by a star. \
 Fairness is Jain's index over the flows that should get the same. Numbers are means over the runs.";
 
+/// What bars show, and its name.
+type Named<'a> = (&'a str, &'a dyn Fn(&Row) -> f64);
+
 impl Bench {
     fn of(&self, load: usize, queue: usize) -> Vec<&Row> {
         self.rows.iter().filter(|row| row.load == load && row.queue == queue).collect()
@@ -222,7 +225,7 @@ impl Bench {
     }
 
     /// Bars of one number: a panel for each dozen of loads where there is one queue, else a panel for each load.
-    fn bars(&self, queues: &[usize], layers: &[(&str, &dyn Fn(&Row) -> f64)], label: &str) -> Vec<Panel> {
+    fn bars(&self, queues: &[usize], layers: &[Named<'_>], label: &str) -> Vec<Panel> {
         let bar = |place: usize, (load, queue): (usize, usize), value: &dyn Fn(&Row) -> f64| Dot {
             x: place as f64,
             y: self.mean(load, queue, value),
@@ -267,7 +270,7 @@ impl Bench {
     }
 
     fn delays(&self, queues: &[usize]) -> Figure {
-        let layers: [(&str, &dyn Fn(&Row) -> f64); 2] =
+        let layers: [Named<'_>; 2] =
             [("mean", &|row| row.delay * 1e3), ("95 % have at most", &|row| row.delay_p95 * 1e3)];
         Figure {
             title: "Delay in the queue".into(),
@@ -279,7 +282,7 @@ impl Bench {
     }
 
     fn uses(&self, queues: &[usize]) -> Figure {
-        let layers: [(&str, &dyn Fn(&Row) -> f64); 3] = [
+        let layers: [Named<'_>; 3] = [
             ("used", &|row| row.utilisation * 100.0),
             ("fairness", &|row| row.fairness * 100.0),
             ("lost, tenfold", &|row| row.loss * 1000.0),

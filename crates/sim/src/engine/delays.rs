@@ -108,7 +108,8 @@ impl Delays {
 
     /// Those that have arrived by `now` are counted.
     pub fn settle(&mut self, now: u64) {
-        while let Some((offered, at)) = self.pending.pop_front_if(|(_, at)| *at <= now) {
+        while let Some(&(offered, at)) = self.pending.front().filter(|(_, at)| *at <= now) {
+            self.pending.pop_front();
             self.note(offered, at);
         }
     }
