@@ -16,6 +16,7 @@
 
 mod calendar;
 pub mod clock;
+mod delays;
 mod engine;
 pub mod events;
 mod frame;
@@ -27,7 +28,7 @@ pub mod snapshot;
 pub mod traffic;
 
 pub use clock::{Clock, ClockError};
-pub use engine::DelayCounts;
+pub use delays::DelayCounts;
 pub use engine::{Engine, SimError};
 pub use events::{Event, Happening};
 pub use network::{

@@ -1,6 +1,6 @@
 //! What came of a run.
 
-use crate::engine::DelayCounts;
+use crate::delays::DelayCounts;
 use crate::events::Event;
 use crate::network::{FlowId, LinkId};
 use faircast_aqm::{LinkCounts, LossCause};

@@ -11,6 +11,9 @@ use crate::sim::args::Seeds;
 
 /// Queue disciplines under loads.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    faircast aqm characterize --queue codel --quick\n  \
+    faircast aqm compare --queues all --loads three")]
 pub struct Aqm {
     /// What to do
     #[command(subcommand)]

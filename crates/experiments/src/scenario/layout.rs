@@ -152,7 +152,7 @@ impl Layout {
                 }
                 FlowKind::Unicast { protocol, ack, supply } => {
                     let protocol = UnicastProtocol::Controlled(*protocol);
-                    let supply = supplied(&mut network, plan, *supply);
+                    let supply = plan.supplied(&mut network, *supply);
                     network.unicast(UnicastSpec {
                         ack_size: *ack,
                         supply,
@@ -162,7 +162,7 @@ impl Layout {
                 FlowKind::Datagrams { rate, jitter, supply } => {
                     let protocol =
                         UnicastProtocol::Datagrams { rate: Rate::from_bps(*rate), jitter: *jitter };
-                    let supply = supplied(&mut network, plan, *supply);
+                    let supply = plan.supplied(&mut network, *supply);
                     network.unicast(UnicastSpec { supply, ..unicast_spec(plan, flow, protocol) })
                 }
             };
@@ -228,11 +228,6 @@ impl Layout {
         let Laid { from, to, .. } = self.links[link as usize];
         format!("{}->{}", self.names.name(from), self.names.name(to))
     }
-}
-
-/// What a flow's application sends: its trace, where it has one.
-fn supplied(network: &mut Network, plan: &FlowPlan, otherwise: ApplicationData) -> ApplicationData {
-    plan.trace.clone().map_or(otherwise, |trace| ApplicationData::Trace(network.trace(trace)))
 }
 
 fn session_spec(plan: &FlowPlan, session: &SessionPlan, flow: &LaidFlow) -> SessionSpec {

@@ -7,7 +7,7 @@ use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_core::unicast::Protocol;
-use faircast_sim::{ApplicationData, Change, Events, Law};
+use faircast_sim::{ApplicationData, Change, Events, Law, Network};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -122,6 +122,13 @@ pub(crate) struct FlowPlan {
     pub kind: FlowKind,
     /// What the application sends when, after the start, in packets from the first on; in the place of another supply.
     pub trace: Option<Arc<[(Span, u32)]>>,
+}
+
+impl FlowPlan {
+    /// What its application sends: its trace, where it has one.
+    pub(crate) fn supplied(&self, network: &mut Network, otherwise: ApplicationData) -> ApplicationData {
+        self.trace.clone().map_or(otherwise, |trace| ApplicationData::Trace(network.trace(trace)))
+    }
 }
 
 /// Receivers of a group that have metrics of their own.

@@ -72,6 +72,11 @@ impl SimLink {
         self.ring & (PROBED | TAPPED | FILTERED | NOTED) != 0
     }
 
+    /// Whether anybody looks at what becomes of packets, be it their delay alone.
+    pub const fn is_noted(&self) -> bool {
+        self.ring & (TAPPED | NOTED | PROBED) != 0
+    }
+
     pub const fn is_probed(&self) -> bool {
         self.ring & PROBED != 0
     }
@@ -193,11 +198,7 @@ impl Engine {
             let link = &mut self.links[hop.link as usize];
             let fate = link.link.offer(time(now), frame.size, frame.flow, frame.ecn_bits());
             frame.rank = link.link.rank();
-            if link.is_probed() {
-                self.note_delay(hop.link, now, fate);
-            }
-            let link = &self.links[hop.link as usize];
-            if link.is_recorded() {
+            if link.is_noted() {
                 self.record_frame(hop.link, now, &frame, fate);
             }
             let (at, marked) = match fate {
@@ -231,11 +232,7 @@ impl Engine {
         }
         let it = &mut self.links[link as usize];
         let fate = it.link.offer(time(now), size, session, capable);
-        if it.is_probed() {
-            self.note_delay(link, now, fate);
-        }
-        let it = &self.links[link as usize];
-        if it.is_recorded() {
+        if it.is_noted() {
             self.record_data(link, session, packet, fate);
         }
         fate
@@ -567,6 +564,10 @@ impl Engine {
 
     #[cold]
     fn record_frame(&mut self, link: u32, now: u64, frame: &Frame, fate: Fate) {
+        self.note_delay(link, now, fate);
+        if !self.links[link as usize].is_recorded() {
+            return;
+        }
         self.note_fate(link, now, frame.flow, fate);
         if self.links[link as usize].is_tapped() {
             let what = self.tapped(frame);
@@ -587,6 +588,10 @@ impl Engine {
 
     #[cold]
     fn record_data(&mut self, link: u32, session: u32, packet: &Logged, fate: Fate) {
+        self.note_delay(link, packet.at, fate);
+        if !self.links[link as usize].is_recorded() {
+            return;
+        }
         self.note_fate(link, packet.at, session, fate);
         if !self.links[link as usize].is_tapped() {
             return;

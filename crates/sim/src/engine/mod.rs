@@ -60,7 +60,6 @@ use std::sync::Arc;
 use tournament::Tournament;
 
 pub use build::SimError;
-pub use delays::DelayCounts;
 
 /// A network while it runs.
 pub struct Engine {

@@ -246,10 +246,10 @@ impl Sender {
             tcb.on_echo(ack.next);
         }
         match &mut self.recovery {
-            Recovery::Sack(_) if tcb.law.is_some() => self.on_ack_by_law(ack, echo, cx),
             Recovery::Fast(recovery) if ack.next > tcb.una => recovery.on_advance(tcb, ack, echo, now),
             Recovery::Fast(_) if ack.next == tcb.una && !ack.syn => fast::on_duplicate(tcb, now),
             Recovery::Fast(_) => return,
+            Recovery::Sack(_) if tcb.law.is_some() => self.on_ack_by_law(ack, echo, cx),
             Recovery::Sack(scoreboard) => scoreboard.on_ack(tcb, ack, echo, now),
             Recovery::Vegas(vegas) => vegas.on_ack(tcb, ack, echo, now),
         }

@@ -201,7 +201,7 @@ pub(super) static ENTRIES: &[Entry] = &[
         known: "",
     },
     Entry {
-        // seed 002, 5.2.4
+        // seed 002, 5.2.3
         id: "002/fig-5.3",
         aliases: &["002/fig-5.4"],
         about: "How well PAQM predicts a bottleneck's traffic",
@@ -216,7 +216,7 @@ pub(super) static ENTRIES: &[Entry] = &[
                 queues' departures. Traces: each TCP gets writes of noise in the place of traces that are not named, and TCP turns them into its own bursts, so H is lower.",
     },
     Entry {
-        // seed 002, 5.3.2
+        // seed 002, 5.3
         id: "002/fig-5.7",
         aliases: &[],
         about: "PAQM's probabilities in a run lie on the surface of figure 5.6",
