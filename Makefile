@@ -6,7 +6,7 @@ EMULATOR := $(or $(CARGO_TARGET_DIR),target)/release/faircast-emu
 # What is no member of the workspace is built apart from it.
 APART := $(abspath $(or $(CARGO_TARGET_DIR),target))/cocoon
 
-.PHONY: help needs test lint lint-format lint-clippy lint-doc lint-deps lint-package lint-msrv audit bench bench-peers bench-hosts bench-tcp bench-fairness bench-emulated bench-worlds bench-layers bench-relay bench-sim count fuzz-replay bpf cocoon cocoon-short cocoon-bpf cocoon-quinn bench-cocoon reproduce reproduce-interop validate docs-plots
+.PHONY: help needs test lint lint-format lint-clippy lint-doc lint-deps lint-package lint-msrv audit bench bench-peers bench-hosts bench-tcp bench-fairness bench-emulated bench-worlds bench-layers bench-relay bench-sim bench-queues count fuzz-replay bpf cocoon cocoon-short cocoon-bpf cocoon-quinn bench-cocoon reproduce reproduce-interop validate docs-plots
 
 help:
 	@echo "make test            all tests; as root also those in network namespaces"
@@ -25,6 +25,7 @@ help:
 	@echo "make bpf             compile COCOON's programs for the kernel again (clang, libbpf-dev)"
 	@echo "make bench-cocoon    COCOON in the kernel and over quinn beside Reno, CUBIC and BBR (root, 90 minutes)"
 	@echo "make bench-sim       the simulator's speed, beside ns-2"
+	@echo "make bench-queues    all queues on the same loads: delay, loss, fairness, cost, speed"
 	@echo "make count           instructions per simulated packet, against their limits"
 	@echo "make reproduce       the papers' figures and tables: a page with what is published beside what is measured"
 	@echo "make reproduce-interop  50 MB to ZeroMQ and OpenPGM beside a TCP flow, everything complete (root, 4 minutes)"
@@ -118,6 +119,9 @@ bench-relay:
 bench-sim:
 	@scripts/needs bench
 	bench/sim/run $(ARGS)
+
+bench-queues: needs
+	bench/queues/run $(ARGS)
 
 count: needs
 	bench/sim/run --check

@@ -23,6 +23,7 @@ pub mod avq;
 #[cfg(test)]
 mod bench;
 pub mod blue;
+pub mod bred;
 pub mod cobalt;
 pub mod codel;
 pub mod discipline;
@@ -42,6 +43,7 @@ pub mod pie;
 pub mod qdisc;
 pub mod red;
 pub mod rem;
+pub mod sfb;
 pub mod sfc;
 pub mod spec;
 pub mod sred;

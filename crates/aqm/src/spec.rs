@@ -4,7 +4,8 @@ use crate::any::AnyDiscipline;
 use crate::limit::Limit;
 use crate::written::Written;
 use crate::{
-    avq, blue, cobalt, codel, drr, dualpi2, fifo, fq_codel, fred, paqm, pi, pie, red, rem, sfc, sred,
+    avq, blue, bred, cobalt, codel, drr, dualpi2, fifo, fq_codel, fred, paqm, pi, pie, red, rem, sfb, sfc,
+    sred,
 };
 use faircast_core::spec::{self, Described, SpecError};
 use faircast_core::time::{Rate, Span};
@@ -80,6 +81,10 @@ disciplines! {
     Sred(sred::Config),
     /// BLUE.
     Blue(blue::Config),
+    /// Stochastic fair BLUE.
+    Sfb(sfb::Config),
+    /// Balanced RED.
+    Bred(bred::Config),
     /// Random exponential marking.
     Rem(rem::Config),
     /// Proportional and integral control.

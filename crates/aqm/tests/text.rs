@@ -109,7 +109,7 @@ fn nonsense_is_refused_with_what_would_do() {
     assert_eq!(
         refusal("green"),
         "there is no queue \"green\"; choose one of: droptail,SIZE, fifo[,OPTION...], red[,OPTION...], fred[,OPTION...], \
-         sred[,OPTION...], blue[,OPTION...], rem[,OPTION...], pi[,OPTION...], avq[,OPTION...], paqm[,OPTION...], \
+         sred[,OPTION...], blue[,OPTION...], sfb[,OPTION...], bred[,OPTION...], rem[,OPTION...], pi[,OPTION...], avq[,OPTION...], paqm[,OPTION...], \
          sfc[,OPTION...], pie[,OPTION...], codel[,OPTION...], cobalt[,OPTION...], drr[,OPTION...], fq_codel[,OPTION...], \
          dualpi2[,OPTION...]"
     );

@@ -63,7 +63,9 @@ pub fn run(typed: &Clean, out: &mut impl Write) -> Result<(), Failure> {
         (_, 0, 0) => format!("nothing is unfinished in {place}"),
         (_, 0, kept) => format!("nothing is that old in {place}; {kept} newer ones: --older 0"),
         (true, ..) => format!("removed {} of {gone} unfinished transfers in {place}", units::bytes(bytes)),
-        (false, ..) => "remove them with --remove (what is a week old) or --remove --older 0 (all)".to_owned(),
+        (false, ..) => {
+            "remove them with --remove (what is a week old) or --remove --older 0 (all)".to_owned()
+        }
     };
     writeln!(out, "{said}").map_err(unwritten)
 }

@@ -12,6 +12,7 @@
 //! | [`failure`] [`wording`] [`system`] | errors, what sessions say in the words of flags, exit codes, signals |
 
 mod alc;
+mod aqm;
 mod args;
 mod clean;
 mod demo;
@@ -112,6 +113,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Schemes(schemes) => schemes::run(&schemes, &mut out),
         Command::Sim(sim) => sim::run(sim.command, &mut out, &*system_stop()?),
         Command::Repro(repro) => sim::repro::run(repro.command, &mut out, &*system_stop()?),
+        Command::Aqm(typed) => aqm::run(typed.command, &mut out, &*system_stop()?),
         Command::Compare(compare) => sim::compare::run(&compare, &mut out, &*system_stop()?),
         Command::Man { directory: None } => manual::page(&mut out),
         Command::Man { directory: Some(directory) } => manual::pages(&directory),

@@ -79,6 +79,23 @@ impl Edit {
         list(root, "change").into_iter().for_each(|change| scale(change, &["at"], factor));
     }
 
+    /// Put traces that are files in their place: what `read` gives for the name.
+    ///
+    /// # Errors
+    /// The first name that cannot be read, and why.
+    pub fn read_traces<E>(&mut self, mut read: impl FnMut(&str) -> Result<String, E>) -> Result<(), E> {
+        for (tables, key, named) in [("flow", "trace", "trace_file"), ("change", "rates", "rates_file")] {
+            for table in list(self.document.as_table_mut(), tables) {
+                if let Some(name) = table.get(named).and_then(Item::as_str).map(str::to_owned) {
+                    let text = read(&name)?;
+                    table.remove(named);
+                    table.insert(key, Item::Value(Value::from(text)));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The names of the flows, and the kind of each.
     pub fn flows(&self) -> Vec<(String, String)> {
         let flows: Vec<&dyn TableLike> = match self.document.get("flow") {
@@ -250,6 +267,18 @@ mod tests {
         assert_eq!(root["flow"][0]["expected"][0]["from"].as_str(), Some("10 s"));
         assert_eq!(root["window"][0]["to"].as_str(), Some("20 s"));
         assert_eq!(root["link"][0]["delay"].as_str(), Some("20 ms"));
+    }
+
+    #[test]
+    fn a_trace_in_a_file_takes_its_place() {
+        let text = "[[flow]]\nname = \"a\"\ntrace_file = \"a.csv\"\n[[change]]\nrates_file = \"b\"\n";
+        let mut edit = Edit::of(text).expect("it is TOML");
+        edit.read_traces(|name| Ok::<_, ()>(format!("of {name}\n0,1"))).expect("all are there");
+        let root = read(&edit);
+        assert_eq!(root["flow"][0]["trace"].as_str(), Some("of a.csv\n0,1"));
+        assert_eq!(root["change"][0]["rates"].as_str(), Some("of b\n0,1"));
+        assert!(root["flow"][0].get("trace_file").is_none());
+        assert_eq!(Edit::of(text).expect("it is").read_traces(|_| Err::<String, _>("gone")), Err("gone"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What waits inside links: small copies that name a session's packet.
 
+use faircast_aqm::Ecn;
 use faircast_core::packet::{Data, Layer, Order, Report};
 use faircast_core::unicast::{Feedback, Segment};
 
@@ -16,11 +17,19 @@ pub struct Frame {
     pub rank: u8,
     /// Which of a flow's connections it belongs to.
     pub generation: u8,
-    /// May be marked.
-    pub ecn_capable: bool,
+    /// Whether it may be marked, and by which queue of two; not whether it is.
+    pub ecn: Ecn,
     /// Carries a congestion mark.
     pub marked: bool,
     pub body: Body,
+}
+
+impl Frame {
+    /// What its two bits say to a queue: a mark hides what it was.
+    #[inline]
+    pub const fn ecn_bits(&self) -> Ecn {
+        if self.marked { Ecn::Ce } else { self.ecn }
+    }
 }
 
 /// Its content.

@@ -16,6 +16,7 @@
 
 mod calendar;
 pub mod clock;
+mod delays;
 mod engine;
 pub mod events;
 mod frame;
@@ -27,6 +28,7 @@ pub mod snapshot;
 pub mod traffic;
 
 pub use clock::{Clock, ClockError};
+pub use delays::DelayCounts;
 pub use engine::{Engine, SimError};
 pub use events::{Event, Happening};
 pub use network::{
@@ -38,4 +40,4 @@ pub use outcome::{
     MemberOutcome, Outcome, RouterOutcome, SourceSample, Tapped, TappedPacket, TreeOutcome,
 };
 pub use snapshot::{FlowSnapshot, LinkSnapshot, Snapshot, SnapshotError};
-pub use traffic::{ApplicationData, Law};
+pub use traffic::{ApplicationData, Law, TraceId};

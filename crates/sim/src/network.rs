@@ -1,7 +1,7 @@
 //! What is simulated.
 
 use crate::clock::{Clock, ClockError};
-use crate::traffic::ApplicationData;
+use crate::traffic::{ApplicationData, TraceId};
 use faircast_aqm::{LinkSpec, LossSpec, QueueSpec};
 use faircast_core::node::{RelaySpec, RouterSpec};
 use faircast_core::packet::Packet;
@@ -194,6 +194,7 @@ pub struct Network {
     pub(crate) relays: Vec<(FlowId, u32, FlowId, Arc<dyn RelaySpec>)>,
     pub(crate) clocks: Vec<(FlowId, Clock)>,
     pub(crate) coordinations: Vec<CoordinationSpec>,
+    pub(crate) traces: Vec<Arc<[(Span, u32)]>>,
 }
 
 /// A flow of either kind.
@@ -395,6 +396,13 @@ impl Network {
     /// These flows share congestion control.
     pub fn coordinate(&mut self, spec: CoordinationSpec) {
         self.coordinations.push(spec);
+    }
+
+    /// Add a trace: when, after a flow's start, its application has how many packets to send, all before them counted. For
+    /// [`ApplicationData::Trace`]; moments and counts never fall.
+    pub fn trace(&mut self, entries: Arc<[(Span, u32)]>) -> TraceId {
+        self.traces.push(entries);
+        TraceId(self.traces.len() as u32 - 1)
     }
 
     /// Change a link at a moment.

@@ -1,5 +1,6 @@
 //! What came of a run.
 
+use crate::delays::DelayCounts;
 use crate::events::Event;
 use crate::network::{FlowId, LinkId, NodeId};
 use faircast_aqm::{LinkCounts, LossCause};
@@ -256,6 +257,9 @@ pub struct LinkOutcome {
     pub counts: LinkCounts,
     /// Samples, when it was probed.
     pub samples: Vec<LinkSample>,
+    /// How long packets took from their offer to the end of their transmission, by span between counted moments
+    /// ([`Network::count_until`](crate::Network::count_until)) in which they were offered, when it was probed.
+    pub delays: Vec<DelayCounts>,
 }
 
 /// A link at a moment.

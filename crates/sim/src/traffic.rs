@@ -59,6 +59,10 @@ impl Law {
     }
 }
 
+/// A trace of a network ([`Network::trace`](crate::Network::trace)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TraceId(pub u32);
+
 /// What an application has to send.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ApplicationData {
@@ -73,6 +77,8 @@ pub enum ApplicationData {
         /// Length of an off period, in seconds.
         off: Law,
     },
+    /// What a trace says, on one connection.
+    Trace(TraceId),
     /// Transfers on new connections, one after the other.
     Transfers {
         /// Packets of a transfer; rounded, at least 1.

@@ -136,6 +136,8 @@ fn both_engines_agree_on_every_discipline() {
         "fred,limit=20,w=0.05",
         "sred,limit=20,list=50,ecn",
         "blue,limit=12",
+        "sfb,limit=12,size=3,increase=0.05",
+        "bred,limit=12",
         "rem,limit=20,target=5,gamma=0.01",
         "rem,limit=20,target=5,gamma=0.01,ecn,marks=departure",
         "pi,limit=20,target=5,flows=2",

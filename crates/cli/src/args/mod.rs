@@ -66,6 +66,8 @@ pub enum Command {
     Sim(crate::sim::args::Sim),
     /// Repeat the experiments of the documents that the schemes come from
     Repro(crate::sim::args::Repro),
+    /// Run queue disciplines under the scenarios of RFC 7928, one by itself or several beside each other
+    Aqm(crate::aqm::args::Aqm),
     /// Run one scenario with several congestion controls in turn
     Compare(crate::sim::args::Compare),
     /// Print the manual page, or write the pages of all commands into a directory

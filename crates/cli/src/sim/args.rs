@@ -330,7 +330,7 @@ pub struct Compare {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seeds(pub Vec<u64>);
 
-fn seeds(text: &str) -> Result<Seeds, String> {
+pub fn seeds(text: &str) -> Result<Seeds, String> {
     const MOST: u64 = 100_000;
     let wanted = || {
         format!(

@@ -6,7 +6,7 @@ use crate::failure::{Failure, unwritten};
 use crate::json;
 use faircast_core::analysis::control::{self, Flows, Loop, Margins};
 use faircast_core::analysis::sfc::{Gains, Link, Model};
-use faircast_experiments::plot::{Axis, Figure, Layer, Panel, Ranges};
+use faircast_experiments::plot::{Axis, Colour, Dot, Figure, Joined, Layer, Panel, Ranges};
 use serde::Serialize;
 use std::io::Write;
 
@@ -179,7 +179,11 @@ fn bode(designs: &[Design]) -> Figure {
             panel(
                 "phase",
                 "phase (degrees)",
-                lines(&|open, frequency| open.phase(frequency).to_degrees().max(-720.0)),
+                // What turns further has no gain left.
+                lines(&|open, frequency| match open.phase(frequency).to_degrees() {
+                    phase if phase >= -720.0 => phase,
+                    _ => f64::NAN,
+                }),
             ),
         ],
         columns: 1,
@@ -195,7 +199,12 @@ fn nyquist(designs: &[Design]) -> Figure {
         Layer::line(design.name, number, points.filter(inside).collect())
     };
     let mut layers: Vec<Layer> = designs.iter().enumerate().map(line).collect();
-    layers.push(Layer::line("-1", designs.len(), vec![(-1.0, -0.03), (-1.0, 0.03)]));
+    layers.push(Layer::Dots {
+        name: "-1".into(),
+        colour: Colour::Series(designs.len()),
+        points: vec![Dot { x: -1.0, y: 0.0, interval: None }],
+        joined: Joined::No,
+    });
     let panel = Panel {
         title: String::new(),
         x: Axis::new("real part").from(-3.0).to(1.5),

@@ -14,14 +14,32 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The text of a scenario file.
+/// The text of a scenario file, with the traces that it names as files beside it.
 ///
 /// # Errors
 /// When it cannot be read.
 pub fn text(path: &Path) -> Result<String, Usage> {
-    std::fs::read_to_string(path)
-        .map_err(|source| Usage::ScenarioUnreadable { path: path.to_owned(), source })
+    let unreadable = |path: &Path, source| Usage::ScenarioUnreadable { path: path.to_owned(), source };
+    let text = std::fs::read_to_string(path).map_err(|source| unreadable(path, source))?;
+    if !["trace_file", "rates_file"].iter().any(|key| text.contains(key)) {
+        return Ok(text);
+    }
+    let Ok(mut edit) = Edit::of(&text) else { return Ok(text) }; // its mistakes are shown when it is read
+    let beside = path.parent().unwrap_or(Path::new(""));
+    edit.read_traces(|name| {
+        let file = beside.join(name);
+        let bytes = std::fs::metadata(&file).map_err(|source| unreadable(&file, source))?.len();
+        if bytes > MOST_TRACE_BYTES {
+            let why = format!("a trace has at most {MOST_TRACE_BYTES} bytes, and this file {bytes}; cut it, or sum entries into one");
+            return Err(unreadable(&file, std::io::Error::other(why)));
+        }
+        std::fs::read_to_string(&file).map_err(|source| unreadable(&file, source))
+    })?;
+    Ok(edit.text())
 }
+
+/// Bytes of a file with a trace at most.
+const MOST_TRACE_BYTES: u64 = 32 << 20;
 
 /// Read a scenario, with keys changed; mistakes are shown on standard error.
 ///

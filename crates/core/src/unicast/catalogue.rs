@@ -48,6 +48,18 @@ pub const CATALOGUE: &[Entry] = &[
         summary: "TCP that keeps one to three packets queued",
         source: "Brakmo and Peterson 1995",
     },
+    Entry { name: "tcp-cubic", summary: "TCP whose window is a cubic function of time", source: "RFC 9438" },
+    Entry { name: "tcp-dctcp", summary: "TCP that marks slow down by their share", source: "RFC 8257" },
+    Entry {
+        name: "tcp-prague",
+        summary: "DCTCP for the Internet: ECT(1), spaced packets, rates that do not follow short round trips",
+        source: "draft-briscoe-iccrg-prague-congestion-control",
+    },
+    Entry {
+        name: "tcp-bbr",
+        summary: "TCP whose rate follows a model of the path, version 1",
+        source: "draft-cardwell-iccrg-bbr-congestion-control-00",
+    },
     Entry {
         name: "tfrc",
         summary: "sends as fast as TCP's formula allows at the measured loss event rate",
@@ -200,6 +212,36 @@ const TCP_OPTIONS: &[Opt<tcp::Config>] = &[
     ),
 ];
 
+const CUBIC_OPTIONS: &[Opt<tcp::Config>] = &[
+    Opt::choice(
+        "hystart",
+        choice!(hystart: "off" => Switch::Off, "on" => Switch::On),
+        "the first slow start ends when round trips become longer (RFC 9406)",
+    ),
+    Opt::choice(
+        "fast-convergence",
+        choice!(fast_convergence: "off" => Switch::Off, "on" => Switch::On),
+        "a flow whose maximum falls leaves room for others (RFC 9438, 4.7)",
+    ),
+];
+
+const DCTCP_OPTIONS: &[Opt<tcp::Config>] = &[Opt::whole(
+    "gain-shift",
+    0,
+    16,
+    field!(gain_shift as u8),
+    "a round's share of marks counts by a half to this power (RFC 8257, 4.1, g)",
+)];
+
+/// What connections of this variant can be told beside [`TCP_OPTIONS`].
+const fn of_variant(variant: Variant) -> &'static [Opt<tcp::Config>] {
+    match variant {
+        Variant::Cubic => CUBIC_OPTIONS,
+        Variant::Dctcp | Variant::Prague => DCTCP_OPTIONS,
+        _ => &[],
+    }
+}
+
 /// Windows count packets in 32 bits.
 const MOST: u64 = u32::MAX as u64;
 
@@ -213,6 +255,10 @@ impl Protocol {
                 Variant::NewReno => "tcp-newreno",
                 Variant::Sack => "tcp-sack",
                 Variant::Vegas => "tcp-vegas",
+                Variant::Cubic => "tcp-cubic",
+                Variant::Dctcp => "tcp-dctcp",
+                Variant::Prague => "tcp-prague",
+                Variant::Bbr => "tcp-bbr",
             },
             Protocol::Tfrc(_) => "tfrc",
             Protocol::Rap(_) => "rap",
@@ -266,6 +312,10 @@ impl FromStr for Protocol {
             "tcp-newreno" => Protocol::Tcp(tcp::Config::ns235(Variant::NewReno)),
             "tcp-sack" => Protocol::Tcp(tcp::Config::ns235(Variant::Sack)),
             "tcp-vegas" => Protocol::Tcp(tcp::Config::ns235(Variant::Vegas)),
+            "tcp-cubic" => Protocol::Tcp(tcp::Config::linux(Variant::Cubic)),
+            "tcp-dctcp" => Protocol::Tcp(tcp::Config::linux(Variant::Dctcp)),
+            "tcp-prague" => Protocol::Tcp(tcp::Config::linux(Variant::Prague)),
+            "tcp-bbr" => Protocol::Tcp(tcp::Config::linux(Variant::Bbr)),
             "tfrc" => Protocol::Tfrc(tfrc::Config::ns235()),
             "rap" => Protocol::Rap(rap::Config::ns235()),
             "cmtcp" => Protocol::Cmtcp(cmtcp::Config::chosen()),
@@ -279,7 +329,10 @@ impl FromStr for Protocol {
         };
         let of = format!("protocol {name}");
         match &mut protocol {
-            Protocol::Tcp(config) => spec::configure(config, options, &of, &[TCP_OPTIONS])?,
+            Protocol::Tcp(config) => {
+                let more = of_variant(config.variant);
+                spec::configure(config, options, &of, &[TCP_OPTIONS, more])?;
+            }
             Protocol::Tfrc(config) => spec::configure(config, options, &of, &[TFRC_OPTIONS])?,
             Protocol::Rap(config) => spec::configure(config, options, &of, &[RAP_OPTIONS])?,
             Protocol::Cmtcp(config) => spec::configure(config, options, &of, &[CMTCP_OPTIONS])?,
@@ -292,7 +345,9 @@ impl Protocol {
     /// What it can be told.
     pub fn options(&self) -> Vec<Described> {
         match self {
-            Protocol::Tcp(_) => TCP_OPTIONS.iter().map(Opt::described).collect(),
+            Protocol::Tcp(config) => {
+                TCP_OPTIONS.iter().chain(of_variant(config.variant)).map(Opt::described).collect()
+            }
             Protocol::Tfrc(_) => TFRC_OPTIONS.iter().map(Opt::described).collect(),
             Protocol::Rap(_) => RAP_OPTIONS.iter().map(Opt::described).collect(),
             Protocol::Cmtcp(_) => CMTCP_OPTIONS.iter().map(Opt::described).collect(),

@@ -5,7 +5,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`tcp`] | TCP: Tahoe, Reno, NewReno, SACK, Vegas |
+//! | [`tcp`] | TCP: Tahoe, Reno, NewReno, SACK, Vegas, CUBIC, DCTCP, Prague, BBR |
 //! | [`tfrc`] | TFRC, equation-based rates |
 //! | [`rap`] | RAP, AIMD by rates |
 //! | [`cmtcp`] | CMTCP, the formula's rate at fixed times |
@@ -50,7 +50,7 @@ pub struct Segment {
 
 /// Flags of a [`Segment`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SegmentFlags(pub u8);
+pub struct SegmentFlags(pub u16);
 
 impl SegmentFlags {
     /// Opens the connection; carries no data.
@@ -65,14 +65,17 @@ impl SegmentFlags {
     /// Asks for a report at once (TFRC).
     pub const URGENT: SegmentFlags = SegmentFlags(1 << 4);
 
+    /// With [`SegmentFlags::ECT`]: it is ECT(1), not ECT(0) (RFC 9331, 4.1).
+    pub const ECT1: SegmentFlags = SegmentFlags(1 << 8);
+
     /// Says in which of its feedback rounds the sender is, modulo 8 (TFRC).
     pub const fn in_round(round: u32) -> SegmentFlags {
-        SegmentFlags(((round & 7) as u8) << 5)
+        SegmentFlags(((round & 7) as u16) << 5)
     }
 
     /// The sender's feedback round, modulo 8 (TFRC).
     pub const fn round(self) -> u8 {
-        self.0 >> 5
+        (self.0 >> 5 & 7) as u8
     }
 
     /// Whether all of `other` are set.

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 /// A piece of a report.
 #[derive(Debug, Clone)]
-pub(super) enum Block<'a> {
+pub(crate) enum Block<'a> {
     /// A heading: 1 is the page's own.
     Heading(u8, String),
     /// A paragraph; its first words, where it has any, stand out.
@@ -72,7 +72,7 @@ pub(super) fn markdown(blocks: &[Block<'_>]) -> String {
 }
 
 /// All of them as a page.
-pub(super) fn page(title: &str, blocks: &[Block<'_>]) -> String {
+pub(crate) fn page(title: &str, blocks: &[Block<'_>]) -> String {
     let mut body = String::new();
     blocks.iter().for_each(|block| write!(body, "{}", block.html()).expect("a string takes everything"));
     html::page(title, &body)

@@ -42,7 +42,7 @@ pub fn what_was_run(done: &Reproduction) -> String {
                 .into();
         }
         let computed = done.entry.calculation.is_some();
-        return if computed { "Computed; nothing is simulated." } else { "Nothing is simulated." }.into();
+        return if computed { "Computed, without a scenario." } else { "Nothing is simulated." }.into();
     };
     let (points, seeds) = (run.results.points.len(), run.results.identity.seeds.len());
     let each = if points > 1 {

@@ -9,7 +9,7 @@
 //! | `block` | what a report is made of, in Markdown and in HTML |
 //! | [`html`] | the frame of a self-contained HTML page |
 
-mod block;
+pub(crate) mod block;
 mod entry;
 pub mod figures;
 pub mod html;

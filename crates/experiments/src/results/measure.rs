@@ -7,7 +7,9 @@ use crate::scenario::plan::{FlowKind, RunPlan, TimeWindow};
 use crate::stats;
 use crate::table::Table;
 use faircast_core::time::{Span, Time};
-use faircast_sim::{Change, FlowOutcome, LinkOutcome, LinkSample, MemberOutcome, Outcome, SourceSample};
+use faircast_sim::{
+    Change, DelayCounts, FlowOutcome, LinkOutcome, LinkSample, MemberOutcome, Outcome, SourceSample,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -586,11 +588,29 @@ impl<'a> Run<'a> {
         let drops = |s: &LinkSample| s.counts.overflow + s.counts.early;
         let dropped = (drops(last) - drops(first)) as f64;
         out.add(&format!("{name}.drops"), dropped);
+        out.add(&format!("{name}.drops.early"), (last.counts.early - first.counts.early) as f64);
+        self.link_delays(outcome, &name, window, out);
         out.add(&format!("{name}.marks"), (last.counts.marked - first.counts.marked) as f64);
         let offered = (last.counts.offered - first.counts.offered) as f64;
         if offered > 0.0 {
             let lost = dropped + (last.counts.lost - first.counts.lost) as f64;
             out.add(&format!("{name}.loss"), lost / offered);
+        }
+    }
+
+    fn link_delays(&self, outcome: &LinkOutcome, name: &str, window: &TimeWindow, out: &mut Metrics) {
+        let moments = self.plan.moments();
+        let first = moments.partition_point(|at| *at <= window.from);
+        let last = moments.partition_point(|at| *at < window.to);
+        let mut delays = DelayCounts::default();
+        outcome.delays.iter().take(last + 1).skip(first).for_each(|span| delays.merge(span));
+        for (what, value) in [
+            ("delay", delays.mean()),
+            ("reordered", Some(delays.reordered() as f64)),
+            ("delay.p95", delays.quantile(0.95)),
+            ("delay.p99", delays.quantile(0.99)),
+        ] {
+            out.add(&format!("{name}.{what}"), value.unwrap_or(f64::NAN));
         }
     }
 

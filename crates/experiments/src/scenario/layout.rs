@@ -12,8 +12,8 @@ use faircast_core::rng::Rng;
 use faircast_core::routers::acknowledgements;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_sim::{
-    Change, CoordinationSpec, Law, LinkId, Network, NodeId, ReceiverSpec, SessionSpec, Topology,
-    UnicastProtocol, UnicastSpec,
+    ApplicationData, Change, CoordinationSpec, Law, LinkId, Network, NodeId, ReceiverSpec, SessionSpec,
+    Topology, UnicastProtocol, UnicastSpec,
 };
 use faircast_topology::Routes;
 use std::collections::BTreeSet;
@@ -119,6 +119,8 @@ impl Layout {
         for change in &plan.changes {
             for link in builder.find_links(&change.links) {
                 builder.layout.changes.extend(change.changes.iter().map(|what| (change.at, link, *what)));
+                let rates = change.rates.iter().map(|(at, rate)| (*at, link, Change::Rate(*rate)));
+                builder.layout.changes.extend(rates);
             }
         }
         builder.layout.aggregators = builder.find(&plan.aggregators);
@@ -160,16 +162,18 @@ impl Layout {
                 }
                 FlowKind::Unicast { protocol, ack, supply } => {
                     let protocol = UnicastProtocol::Controlled(*protocol);
+                    let supply = plan.supplied(&mut network, *supply);
                     network.unicast(UnicastSpec {
                         ack_size: *ack,
-                        supply: *supply,
+                        supply,
                         ..unicast_spec(plan, flow, protocol)
                     })
                 }
                 FlowKind::Datagrams { rate, jitter, supply } => {
                     let protocol =
                         UnicastProtocol::Datagrams { rate: Rate::from_bps(*rate), jitter: *jitter };
-                    network.unicast(UnicastSpec { supply: *supply, ..unicast_spec(plan, flow, protocol) })
+                    let supply = plan.supplied(&mut network, *supply);
+                    network.unicast(UnicastSpec { supply, ..unicast_spec(plan, flow, protocol) })
                 }
             };
             if flow.clock_error != 0.0 {
@@ -261,7 +265,7 @@ fn unicast_spec(plan: &FlowPlan, flow: &LaidFlow, protocol: UnicastProtocol) -> 
         to: NodeId(flow.receivers[0]),
         start: flow.start,
         stop: flow.stop,
-        supply: faircast_sim::ApplicationData::Endless,
+        supply: ApplicationData::Endless,
     }
 }
 

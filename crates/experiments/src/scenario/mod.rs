@@ -27,6 +27,7 @@ mod syntax;
 mod template;
 #[cfg(test)]
 mod tests;
+pub mod traces;
 mod units;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Look};

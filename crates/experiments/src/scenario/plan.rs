@@ -6,11 +6,12 @@ use faircast_aqm::{LossSpec, QueueSpec};
 use faircast_core::rng::Rng;
 use faircast_core::routers::rmanp;
 use faircast_core::schemes::Scheme;
-use faircast_core::time::{Span, Time};
+use faircast_core::time::{Rate, Span, Time};
 use faircast_core::unicast::Protocol;
 use faircast_core::unicast::coordination::Coordination;
-use faircast_sim::{ApplicationData, Change, Events, Law};
+use faircast_sim::{ApplicationData, Change, Events, Law, Network};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// A value and its place in the text.
 #[derive(Debug, Clone, PartialEq)]
@@ -121,6 +122,15 @@ pub(crate) struct FlowPlan {
     pub clock_error: Option<Many>,
     pub parts: Vec<PartPlan>,
     pub kind: FlowKind,
+    /// What the application sends when, after the start, in packets from the first on; in the place of another supply.
+    pub trace: Option<Arc<[(Span, u32)]>>,
+}
+
+impl FlowPlan {
+    /// What its application sends: its trace, where it has one.
+    pub(crate) fn supplied(&self, network: &mut Network, otherwise: ApplicationData) -> ApplicationData {
+        self.trace.clone().map_or(otherwise, |trace| ApplicationData::Trace(network.trace(trace)))
+    }
 }
 
 /// Receivers of a group that have metrics of their own.
@@ -222,6 +232,8 @@ pub(crate) struct ChangePlan {
     pub at: Time,
     pub links: Patterns,
     pub changes: Vec<Change>,
+    /// Rates from moments on, in order.
+    pub rates: Vec<(Time, Rate)>,
 }
 
 /// Nodes with routers of one kind.

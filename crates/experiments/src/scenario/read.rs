@@ -8,12 +8,13 @@ use super::plan::{
 };
 use super::syntax::{Node, Value};
 use super::units::{self, LawOf};
-use super::{Alternative, Choice, Claim, Setting, Trend, names, shape, shapes};
+use super::{Alternative, Choice, Claim, Setting, Trend, names, shape, shapes, traces};
 use crate::stats::{Scale, Trait};
 use faircast_core::rate::Bounds;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_core::unicast::Protocol;
 use faircast_sim::{ApplicationData, Change, Events, Law};
+use std::sync::Arc;
 
 /// Whether a flow's `kind` is a unicast protocol.
 pub(crate) fn accepts_protocol(kind: &str) -> Result<(), String> {
@@ -40,7 +41,7 @@ pub(crate) fn plan(root: &Node) -> Result<RunPlan, Vec<Diagnostic>> {
         aggregate_for: span(root, "aggregate_for").unwrap_or(Span::from_secs(1)),
         routers: tables(root, "router").map(router).collect(),
         coordinated: tables(root, "coordinate").filter_map(|node| coordinate(node, &mut wrong)).collect(),
-        changes: tables(root, "change").map(|node| change(node, &mut wrong)).collect(),
+        changes: tables(root, "change").map(|node| change(node, duration, &mut wrong)).collect(),
         windows: windows(root, duration, probe.bin, &mut wrong),
         fits: tables(root, "fit").map(|node| fit(node, &mut wrong)).collect(),
         probe,
@@ -277,7 +278,37 @@ fn flow(node: &Node, jitter: f64, wrong: &mut Vec<Diagnostic>) -> FlowPlan {
         jitter: time(node, "start_jitter").unwrap_or(jitter),
         clock_error: many(node, "clock_error", units::clock_error),
         parts: parts(node, wrong),
+        trace: trace(node, packet, wrong),
         kind,
+    }
+}
+
+/// What the application sends by a trace, in packets of this size.
+fn trace(node: &Node, packet: u16, wrong: &mut Vec<Diagnostic>) -> Option<Arc<[(Span, u32)]>> {
+    not_read(node, "trace_file", wrong);
+    let trace = node.get("trace")?;
+    if let Some(other) =
+        ["packets", "on", "off", "transfer", "pause"].into_iter().find_map(|key| node.get(key))
+    {
+        let message = "the application sends by its `trace`, or by another law";
+        wrong.push(Diagnostic::new(&other.span, message, "both"));
+    }
+    let mut sum = 0_u32;
+    let packets = |(at, bytes): (Span, u64)| {
+        sum = sum.saturating_add(bytes.div_ceil(u64::from(packet.max(1))) as u32).min(u32::MAX - 1);
+        (at, sum)
+    };
+    Some(units::sends(trace).ok()?.into_iter().map(packets).collect())
+}
+
+/// A key that names a file, which whoever reads the scenario from a file puts in its place.
+fn not_read(node: &Node, key: &str, wrong: &mut Vec<Diagnostic>) {
+    if let Some(file) = node.get(key) {
+        let message = format!(
+            "`{key}` is read where a scenario is a file; here its text belongs into `{}`",
+            &key[..key.len() - 5]
+        );
+        wrong.push(Diagnostic::new(&file.span, message, "a file's name"));
     }
 }
 
@@ -407,7 +438,7 @@ fn supply(node: &Node, wrong: &mut Vec<Diagnostic>) -> ApplicationData {
     }
 }
 
-fn change(node: &Node, wrong: &mut Vec<Diagnostic>) -> ChangePlan {
+fn change(node: &Node, until: Time, wrong: &mut Vec<Diagnostic>) -> ChangePlan {
     let rate = node.get("rate").and_then(units::rate).map(|rate| Change::Rate(Rate::from_bps(rate)));
     let delay = span(node, "delay").map(Change::Delay);
     let loss = node.get("loss").and_then(|loss| units::loss(loss).ok()).map(Change::Loss);
@@ -417,12 +448,43 @@ fn change(node: &Node, wrong: &mut Vec<Diagnostic>) -> ChangePlan {
         None => None,
     };
     let changes: Vec<Change> = [rate, delay, loss, state].into_iter().flatten().collect();
-    if changes.is_empty() {
-        let message = "a change needs a `rate`, `delay`, `loss` or `state`";
+    not_read(node, "rates_file", wrong);
+    if changes.is_empty() && node.get("rates").is_none() {
+        let message = "a change needs a `rate`, `delay`, `loss`, `state` or `rates`";
         wrong.push(Diagnostic::new(&node.span, message, "changes nothing"));
     }
     let at = Time::from_secs_f64(time(node, "at").unwrap_or_default());
-    ChangePlan { at, links: patterns(node, "link"), changes }
+    let rates = rates(node, at, until, wrong);
+    ChangePlan { at, links: patterns(node, "link"), changes, rates }
+}
+
+/// A link's rates by a trace, again and again until the run ends.
+fn rates(node: &Node, at: Time, until: Time, wrong: &mut Vec<Diagnostic>) -> Vec<(Time, Rate)> {
+    let Some(place) = node.get("rates") else { return Vec::new() };
+    let bin = span(node, "rates_bin").unwrap_or(Span::from_millis(100)).max(Span::from_millis(1));
+    let Ok(trace) = units::rates_over(place, bin) else { return Vec::new() };
+    let repeats = text(node, "rates_repeat").as_deref() != Some("off");
+    let rounds = match trace.length.as_nanos() {
+        length if length > 0 && repeats => until.since(at).as_nanos() / length + 1,
+        _ => 1,
+    };
+    if rounds.saturating_mul(trace.steps.len() as u64) > traces::MOST_ENTRIES as u64 {
+        let message =
+            format!("{rounds} times {} rates are more than {}", trace.steps.len(), traces::MOST_ENTRIES);
+        let help = "take a longer `rates_bin`, a longer trace or a shorter run";
+        wrong.push(Diagnostic::new(&place.span, message, "too many").help(help));
+        return Vec::new();
+    }
+    // Where the trace goes on from its start, its last entry says when.
+    let last = if repeats && trace.steps.len() > 1 { trace.length } else { Span::MAX };
+    let steps = trace.steps.iter().filter(|(after, _)| *after < last);
+    (0..rounds)
+        .flat_map(|round| {
+            let began = at + trace.length * round;
+            steps.clone().map(move |&(after, rate)| (began + after, rate))
+        })
+        .filter(|(moment, _)| *moment < until)
+        .collect()
 }
 
 fn windows(root: &Node, duration: Time, bin: Span, wrong: &mut Vec<Diagnostic>) -> Vec<TimeWindow> {

@@ -73,6 +73,10 @@ pub(crate) enum Takes {
     Loss,
     /// What a router does, and its options.
     Router,
+    /// What a source sends, line by line.
+    SendTrace,
+    /// How fast a link is, line by line.
+    RateTrace,
     /// A network line by line.
     Network,
     /// How many seeds, or which.
@@ -216,6 +220,8 @@ fn check_value(key: &str, node: &Node, takes: &Takes, wrong: &mut Vec<Diagnostic
         Takes::Queue => return explain(node, key, units::queue(node), takes, wrong),
         Takes::Loss => return explain(node, key, units::loss(node), takes, wrong),
         Takes::Router => return explain(node, key, units::router(node), takes, wrong),
+        Takes::SendTrace => return explain(node, key, units::sends(node), takes, wrong),
+        Takes::RateTrace => return explain(node, key, units::rates(node), takes, wrong),
         Takes::Network => return explain(node, key, units::network(node), takes, wrong),
         Takes::Table(shape) => return check(node, shape, wrong),
         Takes::Tables(shape) | Takes::Levels(shape) => {
@@ -360,6 +366,8 @@ impl Takes {
             Takes::Queue => units::QUEUE,
             Takes::Loss => units::LOSS,
             Takes::Router => units::ROUTER,
+            Takes::SendTrace => "lines of `seconds,bytes`",
+            Takes::RateTrace => "lines of `seconds,bit/s`, or of milliseconds as Mahimahi has them",
             Takes::Network => units::NETWORK,
             Takes::Seeds => "how many seeds (1 to 100000; then 1, 2, 3, ...), or a list of whole numbers",
             Takes::Axes => "a table: axis = [value, value, ...]",
@@ -377,7 +385,14 @@ impl Takes {
             |one: Json| json!({"anyOf": [one.clone(), {"type": "array", "items": one, "minItems": 1}]});
         let quantity = json!({"type": ["string", "number"]});
         match self {
-            Takes::Text | Takes::Scheme | Takes::Router | Takes::Network => json!({"type": "string"}),
+            Takes::Text
+            | Takes::Scheme
+            | Takes::Router
+            | Takes::Network
+            | Takes::SendTrace
+            | Takes::RateTrace => {
+                json!({"type": "string"})
+            }
             Takes::Words(words) => json!({"enum": words}),
             Takes::Whole => json!({"type": "integer", "minimum": 0}),
             Takes::Number => json!({"type": "number"}),

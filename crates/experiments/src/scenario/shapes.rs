@@ -388,6 +388,14 @@ static EXPECTED: Shape = Shape {
     ],
 };
 
+const TRACE: Field = key(
+    "trace",
+    Takes::SendTrace,
+    Optional,
+    "What the application sends: lines `seconds,bytes`, after the start. An entry is sent in whole packets.",
+);
+const TRACE_FILE: Field = key("trace_file", Takes::Text, Optional, "The same in a file beside the scenario.");
+
 static UDP: Shape = Shape {
     name: "flow.kind = \"udp\"",
     about: "Datagrams at a constant rate while the application is on, without any control.",
@@ -412,6 +420,8 @@ static UDP: Shape = Shape {
         CLOCK,
         ON,
         OFF,
+        TRACE,
+        TRACE_FILE,
         PARTS,
     ],
 };
@@ -442,6 +452,8 @@ static UNICAST: Shape = Shape {
             "Transfers on new connections: packets of each,",
         ),
         key("pause", Takes::Law(LawOf::Times), Optional, "and the time between two."),
+        TRACE,
+        TRACE_FILE,
         PARTS,
     ],
 };
@@ -460,6 +472,25 @@ static CHANGE: Shape = Shape {
             Takes::Words(&["up", "down"]),
             Optional,
             "Down: all that is queued and all that comes is lost.",
+        ),
+        key(
+            "rates",
+            Takes::RateTrace,
+            Optional,
+            "The rate from then on, as a trace: lines `seconds,bit/s`, or Mahimahi's, whose lines are milliseconds in which a packet of 1504 bytes may leave.",
+        ),
+        key("rates_file", Takes::Text, Optional, "The same in a file beside the scenario."),
+        key(
+            "rates_bin",
+            Takes::Time,
+            Default("100 ms"),
+            "Mahimahi's opportunities become the mean rate over so long, or until there is one.",
+        ),
+        key(
+            "rates_repeat",
+            Takes::Words(&["on", "off"]),
+            Default("on"),
+            "The trace begins again when it ends, at its last moment.",
         ),
     ],
 };

@@ -2,7 +2,9 @@
 
 use super::plan::RouterKind;
 use super::syntax::{Node, Value};
+use super::traces::{self, RateTrace, SendTrace};
 use faircast_aqm::{Limit, LossSpec, QueueSpec};
+use faircast_core::time::Span;
 use faircast_sim::{Law, Topology};
 use faircast_topology::Edge;
 
@@ -187,6 +189,21 @@ pub(crate) fn network(node: &Node) -> Result<Topology, Option<String>> {
     } else {
         Err(Some("a link leads one way alone; in scenarios all have a link back".to_owned()))
     }
+}
+
+/// What a source sends when.
+pub(crate) fn sends(node: &Node) -> Result<SendTrace, Option<String>> {
+    traces::sends(node.text().ok_or(None)?).map_err(|error| Some(error.to_string()))
+}
+
+/// How fast a link is when; Mahimahi's opportunities over 100 ms.
+pub(crate) fn rates(node: &Node) -> Result<RateTrace, Option<String>> {
+    rates_over(node, Span::from_millis(100))
+}
+
+/// The same, over another time.
+pub(crate) fn rates_over(node: &Node, bin: Span) -> Result<RateTrace, Option<String>> {
+    traces::rates(node.text().ok_or(None)?, bin).map_err(|error| Some(error.to_string()))
 }
 
 /// The unit that a law's mean is in.

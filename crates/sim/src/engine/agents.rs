@@ -435,6 +435,8 @@ pub struct Application {
     pub talks: Talks,
     /// Packets of the present transfer and when it began.
     pub transfer: (u32, u64),
+    /// The next entry of its trace.
+    pub entry: u32,
 }
 
 /// Whether an application has something to send.

@@ -7,6 +7,7 @@ use super::agents::{
 };
 use super::bundles::Bundle;
 use super::clocked::Clocked;
+use super::delays::Delays;
 use super::inboxes::Inbox;
 use super::layers::{MulticastForwarding, Subscription};
 use super::links::{Probe, SimLink};
@@ -561,9 +562,11 @@ impl Builder<'_> {
         self.agents.push((from, Agent::Sender(number)));
         self.agents.push((to, Agent::Sink(number)));
         let application =
-            Application { supply: spec.supply, next: NEVER, talks: Talks::Off, transfer: (0, 0) };
+            Application { supply: spec.supply, next: NEVER, talks: Talks::Off, transfer: (0, 0), entry: 0 };
         let ends = match spec.supply {
-            ApplicationData::Endless | ApplicationData::OnOff { .. } => Ends::Never,
+            ApplicationData::Endless | ApplicationData::OnOff { .. } | ApplicationData::Trace(_) => {
+                Ends::Never
+            }
             ApplicationData::Packets(_) | ApplicationData::Transfers { .. } => Ends::Sometimes,
         };
         let mut sender = SenderAgent {
@@ -744,7 +747,9 @@ impl Builder<'_> {
         let queues = queues.map(|(_, number)| (number, LinkQueue::new())).collect();
         let probes = self.network.link_probes.iter().map(|(link, every)| {
             let every = every.as_nanos().max(1);
-            (link.0, Probe { next: 0, every, samples: Vec::new(), rates: Vec::new() })
+            let moments = self.network.moments.iter().map(|at| at.as_nanos()).collect();
+            let delays = Delays::new(moments, self.network.link_spec(*link).delay.as_nanos());
+            (link.0, Probe { next: 0, every, samples: Vec::new(), rates: Vec::new(), delays })
         });
         Engine {
             calendar,
@@ -778,6 +783,7 @@ impl Builder<'_> {
             effects: Effects::new(),
             passage,
             changes: self.network.changes.clone(),
+            traces: self.network.traces.clone(),
             taps: Vec::new(),
             records: Records { flows, events: (self.options.events == Events::On).then(Vec::new) },
             traversals: 0,

@@ -45,7 +45,7 @@ impl Frame {
             size: packet.size,
             rank: 0,
             generation: 0,
-            ecn_capable: packet.capable,
+            ecn: packet.capable.into(),
             marked: packet.marked,
             body: Body::Data(slot),
         }
@@ -53,7 +53,7 @@ impl Frame {
 
     /// As it comes out of a link, when it is a session's data.
     pub fn logged(&self, at: u64, (data, layer): (Data, Layer)) -> Logged {
-        Logged { at, data, layer, size: self.size, marked: self.marked, capable: self.ecn_capable }
+        Logged { at, data, layer, size: self.size, marked: self.marked, capable: self.ecn.may_be_marked() }
     }
 }
 

@@ -11,6 +11,7 @@ use crate::frame::Body;
 use crate::network::{CoordinationSpec, Flow, Network, UnicastProtocol};
 use crate::outcome::CoordinationOutcome;
 use crate::routes::NONE;
+use crate::traffic::ApplicationData;
 use faircast_core::node::Cx;
 use faircast_core::time::Time;
 use faircast_core::unicast::cocoon::{self, Coordinator, GroupId, MemberId, Offered, SendTimes, SocketId};
@@ -166,7 +167,15 @@ impl Engine {
                 let flows = flows.collect();
                 for member in groups.iter().flat_map(|group| &group.members) {
                     let sender = self.memberships[*member as usize].sender;
-                    self.senders[sender as usize].kind = SenderKind::Shared;
+                    let it = &mut self.senders[sender as usize];
+                    if matches!(
+                        it.rest.application.supply,
+                        ApplicationData::OnOff { .. } | ApplicationData::Trace(_)
+                    ) {
+                        let why = "its application turns on and off or follows a trace, which a macroflow does not take";
+                        return Err(bad(it.flow, why));
+                    }
+                    it.kind = SenderKind::Shared;
                 }
                 Sharing::Macroflows(flows)
             }

@@ -10,10 +10,12 @@ use crate::events::Happening;
 use crate::frame::{Body, Frame};
 use crate::network::FlowId;
 use crate::routes::NONE;
-use crate::traffic::{ApplicationData, Law};
+use crate::traffic::{ApplicationData, Law, TraceId};
+use faircast_aqm::Ecn;
 use faircast_core::node::{Cx, Departure, Effect, Receiver as _, SourceControl};
 use faircast_core::packet::{self, Arrival, Data, Layer, Packet, Payload, Report, ReportContent};
 use faircast_core::rng::Rng;
+use faircast_core::time::Span;
 use faircast_core::unicast::{Feedback, Segment, SegmentFlags, Sink as _};
 
 impl Engine {
@@ -419,16 +421,8 @@ impl Engine {
             }
         }
         let body = Body::Report(report);
-        let frame = Frame {
-            flow: session,
-            at,
-            size,
-            generation: 0,
-            ecn_capable: false,
-            marked: false,
-            rank: 0,
-            body,
-        };
+        let frame =
+            Frame { flow: session, at, size, generation: 0, ecn: Ecn::NotEct, marked: false, rank: 0, body };
         self.offer_hop(now, frame);
     }
 
@@ -503,6 +497,12 @@ impl Engine {
                 it.rest.application.next = now + on.span(&mut it.rng).as_nanos().max(1);
                 u32::MAX
             }
+            ApplicationData::Trace(trace) => {
+                let first = self.traces.get(trace.0 as usize).and_then(|trace| trace.first());
+                it.rest.application.next =
+                    first.map_or(NEVER, |(after, _)| now.saturating_add(after.as_nanos()));
+                0
+            }
             ApplicationData::Transfers { packets, .. } => transfer_size(packets, &mut it.rng),
         };
         self.connect(number, packets, now);
@@ -564,7 +564,31 @@ impl Engine {
                 }
                 self.connect(number, packets, now);
             }
+            ApplicationData::Trace(trace) => self.read_trace(number, trace, now),
             ApplicationData::Endless | ApplicationData::Packets(_) => {}
+        }
+    }
+
+    /// The application has what its trace says until now.
+    fn read_trace(&mut self, number: u32, trace: TraceId, now: u64) {
+        let it = &mut self.senders[number as usize];
+        let Some(trace) = self.traces.get(trace.0 as usize) else { return };
+        let application = &mut it.rest.application;
+        let (_, began) = application.transfer;
+        let at = |after: Span| began.saturating_add(after.as_nanos());
+        while let Some(&(after, packets)) = trace.get(application.entry as usize) {
+            if at(after) > now {
+                application.next = at(after);
+                break;
+            }
+            application.transfer.0 = packets;
+            application.entry += 1;
+        }
+        let packets = application.transfer.0;
+        match &mut it.kind {
+            SenderKind::Controlled(sender) => sender.supply(packets, time(now)),
+            SenderKind::Datagrams { next, .. } => *next = (*next).max(now),
+            SenderKind::Shared => {} // refused when the network was built
         }
     }
 
@@ -622,10 +646,13 @@ impl Engine {
         it.sent += u64::from(!opens);
         it.again += u32::from(flags.has(SegmentFlags::AGAIN));
         it.sent_meter.bytes += u64::from(size);
-        let ecn_capable = flags.has(SegmentFlags::ECT);
+        let ecn = match flags.has(SegmentFlags::ECT) {
+            true if flags.has(SegmentFlags::ECT1) => Ecn::Ect1,
+            capable => capable.into(),
+        };
         let generation = it.generation;
         let flow = UNICAST | number;
-        let frame = Frame { flow, at: it.hop, size, generation, ecn_capable, marked: false, rank: 0, body };
+        let frame = Frame { flow, at: it.hop, size, generation, ecn, marked: false, rank: 0, body };
         self.offer_hop(now, frame);
     }
 
@@ -761,7 +788,7 @@ impl Engine {
         it.reports += 1;
         let (at, size, generation) = (it.hop, it.small, it.generation);
         let (flow, body) = (UNICAST | number, Body::Feedback(feedback));
-        let frame = Frame { flow, at, size, generation, ecn_capable: false, marked: false, rank: 0, body };
+        let frame = Frame { flow, at, size, generation, ecn: Ecn::NotEct, marked: false, rank: 0, body };
         self.offer_hop(now, frame);
     }
 }

@@ -3,6 +3,7 @@
 use super::Engine;
 use super::agents::{NEVER, SenderAgent, SessionAgent, covers, time};
 use super::bundles::Logged;
+use super::delays::Delays;
 use super::layers::{ENTRANCE, GATE};
 use super::routers::{ROUTED, ROUTER};
 use crate::calendar::Entry;
@@ -57,6 +58,8 @@ pub struct Probe {
     pub samples: Vec<LinkSample>,
     /// The link's rate at the moment of each.
     pub rates: Vec<Rate>,
+    /// How long packets took.
+    pub delays: Delays,
 }
 
 impl SimLink {
@@ -67,6 +70,15 @@ impl SimLink {
     /// Whether anybody looks at what enters the link.
     pub const fn is_watched(&self) -> bool {
         self.ring & (PROBED | TAPPED | FILTERED | NOTED) != 0
+    }
+
+    /// Whether anybody looks at what becomes of packets, be it their delay alone.
+    pub const fn is_noted(&self) -> bool {
+        self.ring & (TAPPED | NOTED | PROBED) != 0
+    }
+
+    pub const fn is_probed(&self) -> bool {
+        self.ring & PROBED != 0
     }
 
     pub const fn is_filtered(&self) -> bool {
@@ -184,9 +196,9 @@ impl Engine {
                 self.sample_link(hop.link, now);
             }
             let link = &mut self.links[hop.link as usize];
-            let fate = link.link.offer(time(now), frame.size, frame.flow, frame.ecn_capable);
+            let fate = link.link.offer(time(now), frame.size, frame.flow, frame.ecn_bits());
             frame.rank = link.link.rank();
-            if link.is_recorded() {
+            if link.is_noted() {
                 self.record_frame(hop.link, now, &frame, fate);
             }
             let (at, marked) = match fate {
@@ -220,7 +232,7 @@ impl Engine {
         }
         let it = &mut self.links[link as usize];
         let fate = it.link.offer(time(now), size, session, capable);
-        if it.is_recorded() {
+        if it.is_noted() {
             self.record_data(link, session, packet, fate);
         }
         fate
@@ -334,6 +346,18 @@ impl Engine {
         }
     }
 
+    /// A packet's delay on a probed link that computes it at its arrival.
+    #[cold]
+    fn note_delay(&mut self, link: u32, now: u64, fate: Fate) {
+        let Fate::Arrives { at, .. } = fate else { return };
+        let may_change = self.links[link as usize].may_change();
+        let Some(probe) = self.probes.get_mut(&link) else { return };
+        match may_change {
+            true => probe.delays.expect(now, at.as_nanos()),
+            false => probe.delays.note(now, at.as_nanos()),
+        }
+    }
+
     /// A packet will arrive after the end of the run, unless the link becomes faster.
     #[cold]
     pub(super) fn keep_late(&mut self, link: u32, at: u64, mut frame: Frame) {
@@ -443,6 +467,10 @@ impl Engine {
         }
         let (_, LinkId(link), change) = self.changes[number as usize];
         self.sample_link(link, now);
+        if let (Some(probe), Change::Down) = (self.probes.get_mut(&link), &change) {
+            probe.delays.settle(now);
+            probe.delays.forget();
+        }
         self.change_link(link, now, change);
         if self.links[link as usize].link.queues() {
             self.take_dequeued(link, now);
@@ -452,11 +480,20 @@ impl Engine {
     fn change_link(&mut self, link: u32, now: u64, change: Change) {
         let it = &mut self.links[link as usize].link;
         match change {
-            Change::Delay(delay) => it.set_delay(time(now), delay),
+            Change::Delay(delay) => {
+                it.set_delay(time(now), delay);
+                if let Some(probe) = self.probes.get_mut(&link) {
+                    probe.delays.propagation = delay.as_nanos();
+                }
+            }
             Change::Loss(loss) => it.set_loss(loss),
             Change::Up => it.set_up(),
             Change::Rate(rate) => {
                 let shift = it.set_rate(time(now), rate);
+                if let Some(probe) = self.probes.get_mut(&link) {
+                    probe.delays.settle(now);
+                    probe.delays.shift(shift.moves.iter().map(|(old, new)| (old.as_nanos(), new.as_nanos())));
+                }
                 let mut moves = shift.moves.iter().peekable();
                 let until = self.until;
                 let Some(ring) = self.ring(link) else { return };
@@ -527,6 +564,10 @@ impl Engine {
 
     #[cold]
     fn record_frame(&mut self, link: u32, now: u64, frame: &Frame, fate: Fate) {
+        self.note_delay(link, now, fate);
+        if !self.links[link as usize].is_recorded() {
+            return;
+        }
         self.note_fate(link, now, frame.flow, fate);
         if self.links[link as usize].is_tapped() {
             let what = self.tapped(frame);
@@ -547,6 +588,10 @@ impl Engine {
 
     #[cold]
     fn record_data(&mut self, link: u32, session: u32, packet: &Logged, fate: Fate) {
+        self.note_delay(link, packet.at, fate);
+        if !self.links[link as usize].is_recorded() {
+            return;
+        }
         self.note_fate(link, packet.at, session, fate);
         if !self.links[link as usize].is_tapped() {
             return;

@@ -23,6 +23,7 @@ mod bundles;
 mod clocked;
 mod coordination;
 mod counters;
+mod delays;
 mod hosts;
 mod inboxes;
 mod layers;
@@ -48,7 +49,7 @@ use agents::{Host, SenderAgent, SessionAgent, SinkAgent, Slot};
 use bundles::Bundle;
 use coordination::{Coordination, Membership};
 use faircast_core::node::Effects;
-use faircast_core::time::Time;
+use faircast_core::time::{Span, Time};
 use inboxes::{INBOX, Inbox};
 use layers::MulticastForwarding;
 use links::{Probe, Ring, SimLink};
@@ -57,6 +58,7 @@ use queues::LinkQueue;
 use record::Records;
 use routers::RouterNode;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tournament::Tournament;
 
 pub use build::SimError;
@@ -103,6 +105,8 @@ pub struct Engine {
     effects: Effects,
     passage: Option<Box<dyn PacketTransform>>,
     changes: Vec<(Time, LinkId, Change)>,
+    /// What applications send, by number of the trace.
+    traces: Vec<Arc<[(Span, u32)]>>,
     taps: Vec<Tapped>,
     records: Records,
     traversals: u64,

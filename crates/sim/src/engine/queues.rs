@@ -21,6 +21,8 @@ struct Waiting {
     frame: Frame,
     /// Its place among what taps recorded.
     tapped: Option<u32>,
+    /// When it was offered.
+    since: u64,
 }
 
 impl LinkQueue {
@@ -45,7 +47,7 @@ impl Engine {
         let is_tapped = self.links[link as usize].is_tapped();
         let tapped = if is_tapped { (self.taps.len() as u32).checked_sub(1) } else { None };
         if let Some(queue) = self.queues.get_mut(&link) {
-            queue.put(ticket, Waiting { frame, tapped });
+            queue.put(ticket, Waiting { frame, tapped, since: now });
         }
         self.take_dequeued(link, now);
     }
@@ -72,7 +74,12 @@ impl Engine {
                 Dequeued::Lost { ticket, cause } => (ticket, Fate::Lost(cause)),
             };
             let Some(queue) = self.queues.get(&link) else { return };
-            let Waiting { frame, tapped } = queue.packets[ticket.0 as usize];
+            let Waiting { frame, tapped, since } = queue.packets[ticket.0 as usize];
+            if let (Fate::Arrives { at, .. }, true) = (fate, self.links[link as usize].is_probed())
+                && let Some(probe) = self.probes.get_mut(&link)
+            {
+                probe.delays.note(since, at.as_nanos());
+            }
             if self.links[link as usize].is_recorded() {
                 self.note_fate(link, now, frame.flow, fate);
             }

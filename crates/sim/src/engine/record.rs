@@ -160,8 +160,10 @@ impl Engine {
         let until = self.until;
         let links = (0..self.links.len() as u32).map(|number| {
             self.sample_link(number, until);
-            let samples = self.probes.remove(&number).map(|probe| probe.samples).unwrap_or_default();
-            LinkOutcome { counts: self.links[number as usize].link.counts(), samples }
+            let probe = self.probes.remove(&number);
+            let (samples, delays) =
+                probe.map(|probe| (probe.samples, probe.delays.finish(until))).unwrap_or_default();
+            LinkOutcome { counts: self.links[number as usize].link.counts(), samples, delays }
         });
         let links = links.collect();
         let routers = self.routers.iter().map(|it| RouterOutcome { node: NodeId(it.node), seen: it.seen() });

@@ -10,6 +10,7 @@ use super::bundles::Logged;
 use crate::calendar::{Class, Entry};
 use crate::frame::{Body, Frame};
 use crate::routes::{Hop, NONE};
+use faircast_aqm::Ecn;
 use faircast_core::node::{Cx, Effect, Port, Router, RouterObservation, RouterSpec, To, Verdict};
 use faircast_core::packet::{self, Packet};
 use faircast_core::rng::Rng;
@@ -203,7 +204,7 @@ impl Engine {
                     at: hop,
                     size: packet.size,
                     generation: 0,
-                    ecn_capable: false,
+                    ecn: Ecn::NotEct,
                     marked: false,
                     rank: 0,
                     body: Body::Report(report),

@@ -17,6 +17,7 @@ use crate::frame::{Body, Frame};
 use crate::network::{SessionExtras, SessionSpec};
 use crate::outcome::TreeOutcome;
 use crate::routes::{Hop, NONE};
+use faircast_aqm::Ecn;
 use faircast_core::node::{Cx, Effect, Receiver as _, SourceControl, To};
 use faircast_core::packet::{
     self, Arrival, Flags, Layer, Order, OrderContent, Packet, ReceiverId, Report, ReportContent, Seq, Signal,
@@ -246,7 +247,7 @@ impl Engine {
         member.acknowledgements += u32::from(is_ack);
         let (size, body) = (it.report_size, Body::Report(report));
         let frame =
-            Frame { flow: session, at, size, generation, ecn_capable: false, marked: false, rank: 0, body };
+            Frame { flow: session, at, size, generation, ecn: Ecn::NotEct, marked: false, rank: 0, body };
         self.offer_hop(now, frame);
     }
 
@@ -278,7 +279,7 @@ impl Engine {
             at,
             size,
             generation: 0,
-            ecn_capable: it.capable,
+            ecn: it.capable.into(),
             marked: false,
             rank: 0,
             body,

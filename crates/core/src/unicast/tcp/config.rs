@@ -15,6 +15,27 @@ pub enum Variant {
     Sack,
     /// Avoids loss by watching the round-trip time.
     Vegas,
+    /// The window is a cubic function of time (RFC 9438); recovery as [`Variant::Sack`], as of those below.
+    Cubic,
+    /// Marks reduce the window by their share (RFC 8257).
+    Dctcp,
+    /// DCTCP for the Internet: ECT(1), spaced, of a rate that does not follow short round trips
+    /// (draft-briscoe-iccrg-prague-congestion-control).
+    Prague,
+    /// A model of the path sets rate and window (draft-cardwell-iccrg-bbr-congestion-control-00).
+    Bbr,
+}
+
+impl Variant {
+    /// Whether losses are found by selective acknowledgements.
+    pub const fn is_selective(self) -> bool {
+        !matches!(self, Variant::Tahoe | Variant::Reno | Variant::NewReno | Variant::Vegas)
+    }
+
+    /// Whether its receiver says of every packet whether it was marked (RFC 8257, 3.2).
+    pub const fn echoes_exactly(self) -> bool {
+        matches!(self, Variant::Dctcp | Variant::Prague)
+    }
 }
 
 /// Round-trip samples.
@@ -195,6 +216,12 @@ pub struct Config {
     pub limited_transmit: Switch,
     /// Explicit congestion notification (RFC 3168).
     pub ecn: Switch,
+    /// CUBIC's first slow start ends by delay (HyStart++; RFC 9406).
+    pub hystart: Switch,
+    /// A CUBIC flow whose maximum falls leaves room for others (RFC 9438, 4.7).
+    pub fast_convergence: Switch,
+    /// DCTCP's and Prague's weight of a round's share of marks is a half to this power (RFC 8257, 4.1, `g`).
+    pub gain_shift: u8,
 }
 
 /// No limit that a simulation reaches.
@@ -228,7 +255,10 @@ impl Config {
             after_mark: AfterMark::Always,
             handshake: Handshake::Syn,
             limited_transmit: Switch::On,
-            ecn: Switch::Off,
+            ecn: if variant.echoes_exactly() { Switch::On } else { Switch::Off },
+            hystart: Switch::On,
+            fast_convergence: Switch::On,
+            gain_shift: 4,
         }
     }
 

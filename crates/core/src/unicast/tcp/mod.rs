@@ -1,4 +1,4 @@
-//! TCP: Tahoe, Reno, NewReno, SACK and Vegas, packet by packet.
+//! TCP: Tahoe, Reno, NewReno, SACK, Vegas, CUBIC, DCTCP, Prague and BBR, packet by packet.
 //!
 //! Sets of values ([`Config::ns235`], [`Config::ns2001`], [`Config::ns21b7a`], [`Config::rfc`], [`Config::linux`],
 //! [`Config::linux24`]) differ in clocks, timers, windows and a few rules; numbers are compared with ns-2.35's under the first two.
@@ -13,6 +13,7 @@
 //! | `fast` | loss recovery of Tahoe, Reno and NewReno |
 //! | `sack` | loss recovery by selective acknowledgements |
 //! | `vegas` | Vegas: how its window moves, and its loss recovery |
+//! | `law` | how the windows of CUBIC, DCTCP, Prague and BBR move |
 //! | `sender` | the sending end, of these parts; how others move its window |
 //! | `sink` | the receiving end |
 //!
@@ -28,6 +29,7 @@
 mod aimd;
 mod config;
 mod fast;
+mod law;
 mod rto;
 mod sack;
 mod sender;

@@ -77,6 +77,38 @@ impl Scoreboard {
         self.recovering && self.counts
     }
 
+    /// Nothing beyond the left edge is known to have arrived.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.ranges.is_empty() && !self.recovering
+    }
+
+    /// The first packet of those sent again that is lost once more leaves at once; it is in the pipe already.
+    pub(super) fn resend_lost(&mut self, tcb: &mut ControlBlock, mut is_lost: impl FnMut(u32) -> bool) {
+        let mut first = NONE;
+        self.each_missing(tcb.una, self.resent_to, |seq| {
+            if first == NONE && is_lost(seq) {
+                first = seq;
+            }
+        });
+        if self.recovering && first != NONE && (tcb.urgent == NONE || self.counts) {
+            tcb.urgent = first;
+            self.counts = false;
+        }
+    }
+
+    /// Calls for every packet of `from..to` that is not known to have arrived.
+    pub(super) fn each_missing(&self, mut from: u32, to: u32, mut call: impl FnMut(u32)) {
+        let first = self.ranges.partition_point(|range| range.1 <= from);
+        for &(start, end) in &self.ranges[first..] {
+            if start >= to {
+                break;
+            }
+            (from..start).for_each(&mut call);
+            from = end;
+        }
+        (from..to).for_each(call);
+    }
+
     /// The left edge moved to `una`.
     fn advance(&mut self, una: u32) {
         self.ranges.retain_mut(|range| {
@@ -133,7 +165,7 @@ impl Scoreboard {
     }
 
     /// Packets on their way of those in `una..max` (RFC 6675, 4, `SetPipe`).
-    fn in_pipe(&self, una: u32, max: u32) -> u32 {
+    pub(super) fn in_pipe(&self, una: u32, max: u32) -> u32 {
         let resent = self.missing(una, self.resent_to.max(una));
         self.missing(self.lost_below().max(una), max) + resent
     }
@@ -216,7 +248,14 @@ impl Scoreboard {
         if ack.next >= tcb.recover {
             tcb.recover = 0;
             self.recovering = false;
-            self.clear();
+            if tcb.law.is_some() {
+                // What arrived beyond the recovery stays known (RFC 6675, 5.1).
+                self.resent_to = 0;
+                self.advance(ack.next);
+                self.add_all(ack);
+            } else {
+                self.clear();
+            }
             tcb.advance(ack, echo, now);
             return;
         }

@@ -2,6 +2,7 @@
 
 use super::config::{AfterMark, Config, CwrOn, Handshake, Idle, Switch, Variant};
 use super::fast::{self, FastRecovery};
+use super::law::Law;
 use super::rto::RttEstimate;
 use super::sack::Scoreboard;
 use super::tcb::{ControlBlock, DUPLICATES, NONE, Origin, Reaction};
@@ -11,6 +12,8 @@ use crate::node::{Cx, Departure};
 use crate::time::{Rate, Span, Time};
 use crate::unicast::cocoon::{Recovery as Repair, Verdict, View};
 use crate::unicast::{Ack, Feedback, Segment, SegmentFlags, SenderView};
+
+mod lawful;
 
 /// How far the connection is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,9 +80,10 @@ impl Sender {
     pub fn new(config: Config) -> Sender {
         let recovery = match config.variant {
             Variant::Tahoe | Variant::Reno | Variant::NewReno => Recovery::Fast(FastRecovery::default()),
-            Variant::Sack => Recovery::Sack(Box::default()),
             Variant::Vegas => Recovery::Vegas(Box::default()),
+            _ => Recovery::Sack(Box::default()),
         };
+        let config = Law::settle(config);
         Sender {
             recovery,
             phase: Phase::Closed,
@@ -251,6 +255,7 @@ impl Sender {
     #[inline]
     fn hole_waits(&self) -> bool {
         match &self.recovery {
+            Recovery::Sack(_) if self.tcb.law.is_some() => self.tcb.urgent != NONE,
             Recovery::Sack(scoreboard) => self.tcb.urgent != NONE && scoreboard.is_hole_after_the_first(),
             Recovery::Fast(_) | Recovery::Vegas(_) => false,
         }
@@ -287,13 +292,14 @@ impl Sender {
         }
         let tcb = &mut self.tcb;
         let echo = ack.ece && tcb.config.ecn == Switch::On;
-        if echo {
+        if echo && tcb.law.is_none() {
             tcb.on_echo(ack.next);
         }
         match &mut self.recovery {
             Recovery::Fast(recovery) if ack.next > tcb.una => recovery.on_advance(tcb, ack, echo, now),
             Recovery::Fast(_) if ack.next == tcb.una && !ack.syn => fast::on_duplicate(tcb, now),
             Recovery::Fast(_) => return,
+            Recovery::Sack(_) if tcb.law.is_some() => self.on_ack_by_law(ack, echo, cx),
             Recovery::Sack(scoreboard) => scoreboard.on_ack(tcb, ack, echo, now),
             Recovery::Vegas(vegas) => vegas.on_ack(tcb, ack, echo, now),
         }
@@ -335,6 +341,9 @@ impl Sender {
         }
         self.timeouts += 1;
         let tcb = &mut self.tcb;
+        if let Some(Law::Bbr(bbr)) = tcb.law.as_deref_mut() {
+            bbr.on_timeout();
+        }
         tcb.duplicates = 0;
         tcb.urgent = NONE;
         tcb.recover = tcb.max;
@@ -354,6 +363,9 @@ impl Sender {
         tcb.timer.stop();
         tcb.duplicates = 0;
         tcb.window.set_inflation(0);
+        if let Some(law) = tcb.law.as_deref_mut() {
+            law.on_idle();
+        }
         match tcb.config.idle {
             Idle::OnePacket => {
                 tcb.recover = tcb.max;
@@ -377,6 +389,9 @@ impl Sender {
         let mut flags = SegmentFlags::default();
         if tcb.config.ecn == Switch::On {
             flags = flags.with(SegmentFlags::ECT);
+            if tcb.config.variant == Variant::Prague {
+                flags = flags.with(SegmentFlags::ECT1);
+            }
         }
         let new = seq >= tcb.max;
         let says_cwr = match tcb.config.cwr_on {
@@ -471,6 +486,9 @@ impl crate::unicast::Sender for Sender {
             Recovery::Fast(_) => {}
             Recovery::Sack(scoreboard) => scoreboard.on_sent(&mut self.tcb, seq, origin),
             Recovery::Vegas(vegas) => vegas.on_sent(seq, self.tcb.una, cx.now),
+        }
+        if self.tcb.law.is_some() {
+            self.on_sent_by_law(seq, segment.flags.has(SegmentFlags::AGAIN), cx.now);
         }
         if self.tcb.config.jitter > Span::ZERO && !self.waits() {
             self.release = Time::NEVER;

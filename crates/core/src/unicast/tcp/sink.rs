@@ -17,6 +17,8 @@ pub struct Sink {
     selective: bool,
     /// A mark is echoed until the sender says that it reduced its window (RFC 3168, 6.1.3).
     echoing: bool,
+    /// What is echoed is whether the packets that an acknowledgement acknowledges first were marked (RFC 8257, 3.2).
+    exact: bool,
     /// How long to wait for a second packet; zero for not at all.
     delay: Span,
     /// When the waiting ends.
@@ -38,8 +40,9 @@ impl Sink {
             next: 0,
             end: 0,
             acked: 0,
-            selective: config.variant == Variant::Sack,
+            selective: config.variant.is_selective(),
             echoing: false,
+            exact: config.variant.echoes_exactly(),
             delay: config.delayed_ack.unwrap_or(Span::ZERO),
             due: Time::NEVER,
             echo: Time::ZERO,
@@ -91,10 +94,19 @@ impl crate::unicast::Sink for Sink {
             self.echo = self.echo.max(segment.sent_at);
             return Some(self.ack(true));
         }
-        if segment.flags.has(SegmentFlags::CWR) {
-            self.echoing = false;
+        let mut before = None;
+        if self.exact {
+            // What waits is acknowledged with what it was (RFC 8257, 3.2).
+            if marked != self.echoing && !self.due.is_never() {
+                before = Some(self.ack(false));
+            }
+            self.echoing = marked;
+        } else {
+            if segment.flags.has(SegmentFlags::CWR) {
+                self.echoing = false;
+            }
+            self.echoing |= marked;
         }
-        self.echoing |= marked;
         let seq = segment.seq;
         if seq <= self.acked && segment.sent_at >= self.echo {
             self.echo = segment.sent_at; // RFC 7323, 4.3
@@ -111,7 +123,7 @@ impl crate::unicast::Sink for Sink {
         let first = std::mem::take(&mut self.opening);
         if self.delay > Span::ZERO && self.due.is_never() && in_order && !first {
             self.due = cx.now + self.delay;
-            return None;
+            return before;
         }
         Some(self.ack(false))
     }

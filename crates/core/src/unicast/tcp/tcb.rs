@@ -3,6 +3,7 @@
 
 use super::aimd::Aimd;
 use super::config::{Config, Handshake, Samples};
+use super::law::Law;
 use super::rto::RetransmissionTimer;
 use super::window::CongestionWindow;
 use crate::time::Time;
@@ -65,6 +66,8 @@ pub(super) struct ControlBlock {
     pub(super) initial_window: u32,
     pub(super) window: CongestionWindow,
     pub(super) timer: RetransmissionTimer,
+    /// How the window moves, where that is not Reno's law or Vegas'.
+    pub(super) law: Option<Box<Law>>,
     pub(super) config: Config,
 }
 
@@ -88,6 +91,7 @@ impl ControlBlock {
             initial_window: config.initial_window,
             window: CongestionWindow::new(cwnd, f64::from(config.receiver_window)),
             timer: RetransmissionTimer::new(&config),
+            law: Law::of(&config),
             config,
         }
     }
@@ -124,7 +128,10 @@ impl ControlBlock {
     /// An acknowledgement of `newly` packets opens the window.
     #[inline]
     pub(super) fn grow(&mut self, newly: u32) {
-        Aimd::of(&self.config).grow(&mut self.window, newly);
+        match self.law.as_deref_mut() {
+            None => Aimd::of(&self.config).grow(&mut self.window, newly),
+            Some(law) => law.grow(&mut self.window, newly),
+        }
     }
 
     /// Whether a loss at the left edge is part of a congestion that was answered.
@@ -134,11 +141,17 @@ impl ControlBlock {
 
     /// What a loss leaves of the window.
     pub(super) fn half(&self) -> f64 {
-        Aimd::of(&self.config).half(&self.window, self.flight())
+        match self.law.as_deref() {
+            None => Aimd::of(&self.config).half(&self.window, self.flight()),
+            Some(law) => law.after_loss(&self.window),
+        }
     }
 
     /// The window is reduced because of congestion, and the receiver is to be told.
     pub(super) fn reduce(&mut self, threshold: f64, window: f64) {
+        if let Some(law) = self.law.as_deref_mut() {
+            law.on_reduction(&self.window);
+        }
         self.window.reduce(threshold, window);
         self.say_cwr = true;
     }
@@ -147,7 +160,8 @@ impl ControlBlock {
     /// (ns-2's `bugFix_`; RFC 6582, 3.2, step 1).
     pub(super) fn is_new_loss(&self) -> bool {
         let first = u32::from(self.config.handshake == Handshake::None);
-        self.una > self.recover || self.una == first
+        let by_law = || self.law.as_deref().is_some_and(Law::tells_losses_from_marks);
+        self.una > self.recover || self.una == first || self.reaction == Reaction::Reduced && by_law()
     }
 
     /// A congestion mark was echoed: halve once per window, send nothing again (RFC 3168, 6.1.2).
@@ -164,7 +178,10 @@ impl ControlBlock {
         } else {
             self.echo_at_one = true;
         }
-        let half = Aimd::of(&self.config).half_at_mark(&self.window, self.flight());
+        let half = match self.law.as_deref() {
+            None => Aimd::of(&self.config).half_at_mark(&self.window, self.flight()),
+            Some(law) => law.after_mark(&self.window),
+        };
         self.reduce(half, half);
         // Below one packet nothing leaves before the timer has run out (RFC 3168, 6.1.2).
         self.window.set(half);

@@ -7,6 +7,7 @@ mod chapter4;
 mod cocoon;
 mod mtcp;
 mod own;
+mod prediction;
 mod queues;
 mod raccoom;
 mod rlc;

@@ -1,0 +1,179 @@
+//! BRED, balanced RED (Anjum and Tassiulas 1999): every flow with packets in the queue has thresholds of its own, which follow from the buffer and
+//! from how many such flows there are. It balances what flows have in the queue, and so their rates.
+
+use crate::discipline::{Decision, Departure, Discipline, DropCause, Offer, Watches};
+use crate::flows::Flows;
+use crate::written::Tabled;
+use faircast_core::field;
+use faircast_core::rng::Rng;
+use faircast_core::spec::{Opt, Within};
+use faircast_core::time::{Rate, Span};
+
+/// Parameters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Config {
+    /// Buffer, in packets that wait; whoever finds so many is dropped.
+    pub limit: u32,
+    /// Probability between the first two thresholds ("p1").
+    pub first: f64,
+    /// Probability between the second and the third ("p2").
+    pub second: f64,
+    /// Whether packets that allow it are marked in place of random drops.
+    pub ecn: bool,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { limit: 100, first: 0.1, second: 0.5, ecn: false }
+    }
+}
+
+impl Tabled for Config {
+    const NAME: &'static str = "bred";
+    const FORM: &'static str = "bred[,OPTION...]";
+    type Made = Box<dyn Discipline>;
+    const OPTIONS: &'static [Opt<Config>] = &[
+        Opt::whole("limit", 1, u32::MAX as u64, field!(limit as u32), "buffer, in packets that wait"),
+        Opt::number(
+            "first",
+            Within::of(0.0, 1.0),
+            field!(first),
+            "probability from half of a flow's share on",
+        ),
+        Opt::number(
+            "second",
+            Within::of(0.0, 1.0),
+            field!(second),
+            "probability from its share on; from twice of it on all are dropped",
+        ),
+        Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
+    ];
+
+    fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Discipline> {
+        Box::new(Bred::new(*self))
+    }
+}
+
+/// A flow with packets that wait.
+#[derive(Debug, Clone, Copy, Default)]
+struct Record {
+    waiting: u32,
+    /// Packets accepted since the latest drop ("gap").
+    gap: u32,
+}
+
+/// The discipline's state.
+#[derive(Debug, Clone)]
+pub struct Bred {
+    config: Config,
+    flows: Flows<Record>,
+}
+
+impl Bred {
+    /// Without flows.
+    pub fn new(config: Config) -> Bred {
+        Bred { config, flows: Flows::with_room_for(config.limit.min(1000) as usize + 1) }
+    }
+
+    /// Half of a flow's share of the buffer, the share, and twice of it: 1, 2 and 4 packets at least.
+    fn thresholds(&self) -> [f64; 3] {
+        let share = f64::from(self.config.limit) / self.flows.len().max(1) as f64;
+        [(share / 2.0).max(1.0), share.max(2.0), (2.0 * share).max(4.0)]
+    }
+}
+
+impl Discipline for Bred {
+    fn on_arrival(&mut self, offer: &Offer, rng: &mut Rng) -> Decision {
+        let Config { limit, first, second, ecn } = self.config;
+        if offer.waiting >= limit {
+            return Decision::Drop(DropCause::Overflow);
+        }
+        let [low, middle, high] = self.thresholds();
+        let record = self.flows.get(offer.flow).copied().unwrap_or_default();
+        let (waiting, gap) = (f64::from(record.waiting), f64::from(record.gap));
+        let decision = match () {
+            () if waiting >= high => Decision::Drop(DropCause::Early),
+            () if waiting >= middle && gap > middle && rng.chance(second) => offer.warned(ecn),
+            () if waiting >= low && waiting < middle && gap > low && rng.chance(first) => offer.warned(ecn),
+            () => Decision::Accept,
+        };
+        if record.waiting == 0 && matches!(decision, Decision::Drop(_)) {
+            return decision; // no record for a flow without packets
+        }
+        let record = self.flows.entry(offer.flow);
+        record.gap = if decision == Decision::Accept { record.gap.saturating_add(1) } else { 0 };
+        record.waiting += u32::from(!matches!(decision, Decision::Drop(_)));
+        decision
+    }
+
+    fn watches(&self) -> Watches {
+        Watches::Departures
+    }
+
+    fn on_departure(&mut self, departure: &Departure) {
+        let record = self.flows.entry(departure.flow);
+        record.waiting = record.waiting.saturating_sub(1);
+        if record.waiting == 0 {
+            self.flows.remove(departure.flow);
+        }
+    }
+
+    fn on_flush(&mut self) {
+        self.flows.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench;
+
+    fn arrive(bred: &mut Bred, flow: u32, waiting: u32, rng: &mut Rng) -> Decision {
+        bred.on_arrival(&Offer { flow, ..bench::busy(waiting) }, rng)
+    }
+
+    #[test]
+    fn thresholds_are_shares_of_the_buffer_with_a_floor() {
+        let mut bred = Bred::new(Config::default());
+        let mut rng = Rng::new(1, 1);
+        assert_eq!(bred.thresholds(), [50.0, 100.0, 200.0]);
+        (0..10).for_each(|flow| _ = arrive(&mut bred, flow, flow, &mut rng));
+        assert_eq!(bred.thresholds(), [5.0, 10.0, 20.0], "ten flows");
+        (10..80).for_each(|flow| _ = arrive(&mut bred, flow, flow, &mut rng));
+        assert_eq!(bred.thresholds(), [1.0, 2.0, 4.0]);
+    }
+
+    #[test]
+    fn a_flow_is_held_to_twice_its_share_and_others_lose_nothing() {
+        let mut bred = Bred::new(Config { first: 0.0, second: 0.0, ..Config::default() });
+        let mut rng = Rng::new(1, 1);
+        (1..10).for_each(|flow| _ = arrive(&mut bred, flow, flow, &mut rng));
+        let accepted = (0..60).filter(|_| arrive(&mut bred, 0, 30, &mut rng) == Decision::Accept).count();
+        assert_eq!(accepted, 20, "ten flows share a hundred packets");
+        assert_eq!(arrive(&mut bred, 1, 30, &mut rng), Decision::Accept);
+    }
+
+    #[test]
+    fn random_drops_are_as_far_apart_as_the_threshold() {
+        let mut bred = Bred::new(Config { first: 1.0, second: 1.0, ..Config::default() });
+        let mut rng = Rng::new(1, 1);
+        (1..10).for_each(|flow| _ = arrive(&mut bred, flow, flow, &mut rng));
+        // Thresholds 5, 10 and 20: the seventh has a gap of six; below five nothing is dropped.
+        let fates: Vec<bool> =
+            (0..12).map(|_| arrive(&mut bred, 0, 20, &mut rng) == Decision::Accept).collect();
+        let dropped: Vec<usize> =
+            fates.iter().enumerate().filter(|(_, fate)| !**fate).map(|(n, _)| n).collect();
+        assert_eq!(dropped, [6]);
+    }
+
+    #[test]
+    fn a_flow_that_has_left_does_not_count() {
+        let mut bred = Bred::new(Config::default());
+        let mut rng = Rng::new(1, 1);
+        (0..2).for_each(|flow| _ = arrive(&mut bred, flow, flow, &mut rng));
+        assert_eq!(bred.thresholds()[1], 50.0);
+        let at = bench::busy(1).now;
+        bred.on_departure(&Departure { at, flow: 1, size: 1000, waiting: 1, waiting_bytes: 1000 });
+        assert_eq!(bred.thresholds()[1], 100.0);
+    }
+}

@@ -1,0 +1,241 @@
+//! Stochastic fair BLUE (Feng, Kandlur, Saha and Shin 1999): BLUE in every bin of a few levels, in each of which a hash puts a flow into one bin. A flow is dropped with
+//! the least probability of its bins; one whose bins all have come to 1 does not yield and passes at a small rate.
+//!
+//! Constants of Linux (`sch_sfb`). Other than there, hashes are not changed from time to time.
+
+use crate::discipline::{Decision, Departure, Discipline, DropCause, Offer, Watches};
+use crate::written::Tabled;
+use faircast_core::field;
+use faircast_core::rng::Rng;
+use faircast_core::spec::{Opt, Within};
+use faircast_core::time::{Rate, Span, Time};
+
+/// Parameters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Config {
+    /// Buffer, in packets that wait; whoever finds so many is dropped.
+    pub limit: u32,
+    /// Levels of bins ("L").
+    pub levels: u32,
+    /// Bins of a level ("N").
+    pub bins: u32,
+    /// Packets of a bin from which on its probability grows.
+    pub size: u32,
+    /// What a full bin adds to its probability at an arrival ("d1").
+    pub increase: f64,
+    /// What an empty one takes off ("d2").
+    pub decrease: f64,
+    /// Packets a second of all flows that do not yield.
+    pub penalty: f64,
+    /// Whether packets that allow it are marked in place of random drops.
+    pub ecn: bool,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            limit: 100,
+            levels: 2,
+            bins: 23,
+            size: 20,
+            increase: 0.001,
+            decrease: 0.00017,
+            penalty: 10.0,
+            ecn: false,
+        }
+    }
+}
+
+/// Packets that flows which do not yield may send at once, after a silence.
+const PENALTY_BURST: f64 = 20.0;
+
+impl Tabled for Config {
+    const NAME: &'static str = "sfb";
+    const FORM: &'static str = "sfb[,OPTION...]";
+    type Made = Box<dyn Discipline>;
+    const OPTIONS: &'static [Opt<Config>] = &[
+        Opt::whole("limit", 1, u32::MAX as u64, field!(limit as u32), "buffer, in packets that wait"),
+        Opt::whole("levels", 1, 16, field!(levels as u32), "levels of bins"),
+        Opt::whole("bins", 1, 65536, field!(bins as u32), "bins of a level"),
+        Opt::whole(
+            "size",
+            1,
+            u32::MAX as u64,
+            field!(size as u32),
+            "packets of a bin from which on its probability grows",
+        ),
+        Opt::number(
+            "increase",
+            Within::up_to(1.0),
+            field!(increase),
+            "what a full bin adds to its probability at an arrival",
+        ),
+        Opt::number("decrease", Within::up_to(1.0), field!(decrease), "what an empty one takes off"),
+        Opt::number(
+            "penalty",
+            Within::of(0.0, 1e9),
+            field!(penalty),
+            "packets a second of all flows that do not yield",
+        ),
+        Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
+    ];
+
+    fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Discipline> {
+        Box::new(Sfb::new(*self))
+    }
+}
+
+/// A bin.
+#[derive(Debug, Clone, Copy, Default)]
+struct Bin {
+    waiting: u32,
+    p: f64,
+}
+
+/// The discipline's state.
+#[derive(Debug, Clone)]
+pub struct Sfb {
+    config: Config,
+    /// Level by level.
+    bins: Vec<Bin>,
+    /// Packets that flows which do not yield may send, and when that was counted.
+    tokens: f64,
+    counted_at: Time,
+}
+
+impl Sfb {
+    /// With probability zero everywhere.
+    pub fn new(config: Config) -> Sfb {
+        let bins = vec![Bin::default(); config.levels as usize * config.bins as usize];
+        Sfb { config, bins, tokens: PENALTY_BURST, counted_at: Time::ZERO }
+    }
+
+    /// The flow's bin of a level: another hash for each.
+    fn place(&self, flow: u32, level: u32) -> usize {
+        // The finalizer of SplitMix64.
+        let mut hash = (u64::from(flow) | u64::from(level + 1) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        hash ^= hash >> 31;
+        level as usize * self.config.bins as usize + (hash % u64::from(self.config.bins)) as usize
+    }
+
+    /// The flow's probability.
+    pub fn probability(&self, flow: u32) -> f64 {
+        (0..self.config.levels).map(|level| self.bins[self.place(flow, level)].p).fold(1.0, f64::min)
+    }
+
+    /// Its bins learn from an arrival.
+    fn learn(&mut self, flow: u32) -> f64 {
+        let Config { size, increase, decrease, levels, .. } = self.config;
+        for level in 0..levels {
+            let place = self.place(flow, level);
+            let bin = &mut self.bins[place];
+            if bin.waiting >= size {
+                bin.p = (bin.p + increase).min(1.0);
+            } else if bin.waiting == 0 {
+                bin.p = (bin.p - decrease).max(0.0);
+            }
+        }
+        self.probability(flow)
+    }
+
+    /// Whether a flow that does not yield may send a packet now.
+    fn spares(&mut self, now: Time) -> bool {
+        let since = now.since(self.counted_at).as_secs_f64();
+        self.tokens = (self.tokens + since * self.config.penalty).min(PENALTY_BURST);
+        self.counted_at = now;
+        let spares = self.tokens >= 1.0;
+        if spares {
+            self.tokens -= 1.0;
+        }
+        spares
+    }
+}
+
+impl Discipline for Sfb {
+    fn on_arrival(&mut self, offer: &Offer, rng: &mut Rng) -> Decision {
+        let p = self.learn(offer.flow);
+        if offer.waiting >= self.config.limit {
+            return Decision::Drop(DropCause::Overflow);
+        }
+        if p >= 1.0 && !self.spares(offer.now) {
+            return Decision::Drop(DropCause::Early);
+        }
+        let decision =
+            if p < 1.0 && rng.chance(p) { offer.warned(self.config.ecn) } else { Decision::Accept };
+        if !matches!(decision, Decision::Drop(_)) {
+            for level in 0..self.config.levels {
+                let place = self.place(offer.flow, level);
+                self.bins[place].waiting += 1;
+            }
+        }
+        decision
+    }
+
+    fn watches(&self) -> Watches {
+        Watches::Departures
+    }
+
+    fn on_departure(&mut self, departure: &Departure) {
+        for level in 0..self.config.levels {
+            let place = self.place(departure.flow, level);
+            self.bins[place].waiting = self.bins[place].waiting.saturating_sub(1);
+        }
+    }
+
+    fn on_flush(&mut self) {
+        self.bins.iter_mut().for_each(|bin| bin.waiting = 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench;
+
+    fn arrive(sfb: &mut Sfb, flow: u32, rng: &mut Rng) -> Decision {
+        sfb.on_arrival(&Offer { flow, ..bench::busy(30) }, rng)
+    }
+
+    #[test]
+    fn a_full_bin_grows_at_each_arrival_and_an_empty_one_shrinks() {
+        let mut sfb = Sfb::new(Config { size: 3, increase: 0.25, decrease: 0.5, ..Config::default() });
+        let mut rng = Rng::new(1, 1);
+        (0..3).for_each(|_| assert_eq!(arrive(&mut sfb, 7, &mut rng), Decision::Accept));
+        assert_eq!(sfb.probability(7), 0.0, "three wait, and the third found two");
+        arrive(&mut sfb, 7, &mut rng);
+        assert_eq!(sfb.probability(7), 0.25);
+        let at = bench::busy(0).now;
+        (0..4).for_each(|_| {
+            sfb.on_departure(&Departure { at, flow: 7, size: 1000, waiting: 0, waiting_bytes: 0 })
+        });
+        arrive(&mut sfb, 7, &mut rng);
+        assert_eq!(sfb.probability(7), 0.0);
+    }
+
+    #[test]
+    fn a_flow_that_does_not_yield_is_limited_and_others_are_not() {
+        let mut sfb = Sfb::new(Config { size: 3, increase: 0.25, ..Config::default() });
+        let mut rng = Rng::new(1, 1);
+        (0..40).for_each(|_| _ = arrive(&mut sfb, 7, &mut rng));
+        assert_eq!(sfb.probability(7), 1.0);
+        let passed = (0..100).filter(|_| arrive(&mut sfb, 7, &mut rng) == Decision::Accept).count();
+        assert!(passed <= PENALTY_BURST as usize, "{passed} at one moment");
+        let others = (100..130).filter(|flow| sfb.probability(*flow) == 0.0).count();
+        assert!(others >= 25, "one bin of 23 in each of two levels is bad: {others} of 30 are free");
+        let free: Vec<u32> = (100..130).filter(|flow| sfb.probability(*flow) == 0.0).collect();
+        assert!(free.iter().all(|flow| arrive(&mut sfb, *flow, &mut rng) == Decision::Accept));
+    }
+
+    #[test]
+    fn both_levels_must_be_bad_for_a_flow_to_be_dropped() {
+        let mut sfb = Sfb::new(Config { size: 1, increase: 1.0, bins: 4, ..Config::default() });
+        let mut rng = Rng::new(1, 1);
+        (0..2).for_each(|_| _ = arrive(&mut sfb, 7, &mut rng));
+        let shares = |level| (0..1000).filter(|flow| sfb.place(*flow, level) == sfb.place(7, level)).count();
+        let bad = (0..1000).filter(|flow| sfb.probability(*flow) == 1.0).count();
+        assert!((200..300).contains(&shares(0)) && (200..300).contains(&shares(1)));
+        assert!((40..90).contains(&bad), "a sixteenth of the flows: {bad}");
+    }
+}

@@ -1,0 +1,173 @@
+//! What can be typed behind `faircast aqm`.
+
+use clap::{Args, Subcommand, ValueEnum};
+use faircast_aqm::QueueSpec;
+use faircast_experiments::aqm::Set;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::str::FromStr as _;
+
+use crate::sim::args::Seeds;
+
+/// Queue disciplines under loads.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    faircast aqm characterize --queue codel --quick\n  \
+    faircast aqm compare --queues all --loads three")]
+pub struct Aqm {
+    /// What to do
+    #[command(subcommand)]
+    pub command: AqmCommand,
+}
+
+/// The verbs of `aqm`.
+#[derive(Debug, Subcommand)]
+pub enum AqmCommand {
+    /// Run a queue under the scenarios of RFC 7928, and write one report
+    Characterize(Characterize),
+    /// Run several queues under the same loads, and write one page
+    Compare(Compare),
+}
+
+/// Characterize a queue.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    faircast aqm characterize --queue codel\n  \
+    faircast aqm characterize --queue paqm,target=20 --quick\n\n\
+    Every run says whether the queue was the bottleneck and acted; runs in which it did not are marked in the tables.")]
+pub struct Characterize {
+    /// The queue, as scenarios write it
+    #[arg(long, value_name = "SPEC", value_parser = queue)]
+    pub queue: String,
+    /// How to run
+    #[command(flatten)]
+    pub bench: Bench,
+}
+
+/// Compare queues.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    faircast aqm compare --queues droptail,100,codel,fq_codel --quick\n  \
+    faircast aqm compare --queues all --loads three --markdown\n  \
+    faircast aqm compare --queues all --loads multicast")]
+pub struct Compare {
+    /// The queues, separated by commas; options of one stand behind it [all: every discipline as it is by default]
+    #[arg(long, value_name = "A,B,..", value_parser = queues)]
+    pub queues: Queues,
+    /// Which loads
+    #[arg(long, value_enum, default_value_t = Loads::Rfc7928)]
+    pub loads: Loads,
+    /// Print the tables as Markdown
+    #[arg(long)]
+    pub markdown: bool,
+    /// How to run
+    #[command(flatten)]
+    pub bench: Bench,
+}
+
+/// How to run.
+#[derive(Debug, Args)]
+pub struct Bench {
+    /// Shorter runs with one seed: minutes become seconds, and numbers rougher
+    #[arg(long)]
+    pub quick: bool,
+    /// Random seeds: how many, or which, as in 9701..9710 [default: 5, with --quick 1]
+    #[arg(long, value_name = "N|LIST", value_parser = crate::sim::args::seeds)]
+    pub seeds: Option<Seeds>,
+    /// Simulated seconds of a run [default: 100, with --quick 30]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(10..=10_000))]
+    pub seconds: Option<u32>,
+    /// Where the report, the figures and the runs go; runs that are there are not made again
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Processors to use [default: all]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<NonZeroUsize>,
+    /// Say nothing while running
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// Sets of loads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Loads {
+    /// The scenarios of RFC 7928
+    Rfc7928,
+    /// Three that stand for many: 60 long flows, web transfers, and a sender that does not yield
+    Three,
+    /// ORMCC, LE-SBCC and GMCC beside TCP
+    Multicast,
+}
+
+impl From<Loads> for Set {
+    fn from(loads: Loads) -> Set {
+        match loads {
+            Loads::Rfc7928 => Set::Rfc7928,
+            Loads::Three => Set::Three,
+            Loads::Multicast => Set::Multicast,
+        }
+    }
+}
+
+/// Queues in a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Queues(pub Vec<String>);
+
+fn queue(text: &str) -> Result<String, String> {
+    QueueSpec::from_str(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
+}
+
+/// Every discipline as it is by default.
+fn every() -> Vec<String> {
+    let known = QueueSpec::known().into_iter();
+    known
+        .map(|(form, _)| if form.starts_with("droptail") { "droptail,100".into() } else { name(form) })
+        .collect()
+}
+
+fn name(form: &str) -> String {
+    form.split([',', '[']).next().unwrap_or_default().to_owned()
+}
+
+/// A part that is a discipline's name begins another queue.
+pub fn queues(text: &str) -> Result<Queues, String> {
+    if text.trim() == "all" {
+        return Ok(Queues(every()));
+    }
+    let names: Vec<String> = QueueSpec::known().into_iter().map(|(form, _)| name(form)).collect();
+    let mut all: Vec<String> = Vec::new();
+    for part in text.split([',', ';']).map(str::trim).filter(|part| !part.is_empty()) {
+        match all.last_mut() {
+            Some(last) if !names.iter().any(|name| name == part) => *last = format!("{last},{part}"),
+            _ => all.push(part.to_owned()),
+        }
+    }
+    if all.is_empty() {
+        return Err(format!("no queue; choose from: {}, or write all", names.join(", ")));
+    }
+    if let Some(twice) = all.iter().enumerate().find(|(place, it)| all[..*place].contains(it)) {
+        return Err(format!("`{}` is named twice; every queue runs once", twice.1));
+    }
+    all.into_iter().map(|text| queue(&text)).collect::<Result<_, _>>().map(Queues)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queues_carry_their_options() {
+        let all = queues("droptail,100,codel,target=10ms,ecn,fq_codel").expect("they exist");
+        assert_eq!(all.0, ["droptail,100", "codel,target=10ms,ecn", "fq_codel"]);
+        assert!(queues("nosuch").expect_err("it does not exist").contains("nosuch"));
+        assert!(queues("codel,codel").expect_err("twice").contains("twice"));
+        assert!(queues(",").is_err());
+    }
+
+    #[test]
+    fn all_are_all_disciplines() {
+        let Queues(all) = queues("all").expect("they exist");
+        assert_eq!(all.len(), QueueSpec::known().len());
+        assert!(all.iter().all(|text| text.parse::<QueueSpec>().is_ok()), "{all:?}");
+    }
+}

@@ -1,0 +1,110 @@
+//! `faircast aqm`: what a queue does under many loads, and several beside each other.
+
+pub mod args;
+
+use crate::failure::{Failure, unwritten};
+use crate::sim::files;
+use crate::sim::running::{RunPrinter, Telling};
+use args::{AqmCommand, Characterize, Compare, Loads};
+use faircast_experiments::aqm::{self, Bench, BenchError, Set, Settings};
+use faircast_experiments::run::RunOptions;
+use faircast_experiments::run::kept::Kept;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+/// Run a verb of `aqm`.
+///
+/// # Errors
+/// When something cannot be run or written.
+pub fn run(command: AqmCommand, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
+    match command {
+        AqmCommand::Characterize(typed) => characterize(&typed, out, stop),
+        AqmCommand::Compare(typed) => compare(&typed, out, stop),
+    }
+}
+
+fn characterize(typed: &Characterize, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
+    let name = typed.queue.split(',').next().unwrap_or_default();
+    let directory = typed.bench.out.clone().unwrap_or_else(|| PathBuf::from(format!("aqm-{name}")));
+    let bench = bench(Set::Rfc7928, vec![typed.queue.clone()], &typed.bench, &directory, stop)?;
+    let command = format!("faircast aqm characterize --queue {}{}", typed.queue, behind(&typed.bench));
+    files::page("index.html", &bench.page_of(0, &command), &directory)?;
+    write(&bench, &directory)?;
+    let (silent, all) = bench.silent();
+    writeln!(
+        out,
+        "{all} runs; the queue did not act in {silent} of them, which the report marks\nwrote {} with runs.csv and figures beside it",
+        directory.join("index.html").display()
+    )
+    .map_err(unwritten)
+}
+
+fn compare(typed: &Compare, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
+    let directory = typed.bench.out.clone().unwrap_or_else(|| PathBuf::from("aqm-comparison"));
+    let bench = bench(typed.loads.into(), typed.queues.0.clone(), &typed.bench, &directory, stop)?;
+    let queues = typed.queues.0.join(",");
+    let loads = match typed.loads {
+        Loads::Rfc7928 => "",
+        Loads::Three => " --loads three",
+        Loads::Multicast => " --loads multicast",
+    };
+    let command = format!("faircast aqm compare --queues {queues}{loads}{}", behind(&typed.bench));
+    files::page("index.html", &bench.page(&command), &directory)?;
+    write(&bench, &directory)?;
+    if typed.markdown {
+        return write!(out, "{}", bench.markdown()).map_err(unwritten);
+    }
+    for (number, load) in bench.loads.iter().enumerate() {
+        writeln!(out, "{}: {}\n\n{}", load.name, load.about, bench.table(number).text())
+            .map_err(unwritten)?;
+    }
+    writeln!(out, "wrote {} with runs.csv and figures beside it", directory.join("index.html").display())
+        .map_err(unwritten)
+}
+
+/// What was typed beside queues and loads, as far as it changes numbers.
+fn behind(typed: &args::Bench) -> String {
+    let quick = if typed.quick { " --quick" } else { "" };
+    let seconds = typed.seconds.map_or(String::new(), |seconds| format!(" --seconds {seconds}"));
+    let seeds = typed.seeds.as_ref().map_or(String::new(), |seeds| {
+        let list: Vec<String> = seeds.0.iter().map(u64::to_string).collect();
+        format!(" --seeds {}", list.join(","))
+    });
+    format!("{quick}{seconds}{seeds}")
+}
+
+fn bench(
+    set: Set,
+    queues: Vec<String>,
+    typed: &args::Bench,
+    directory: &Path,
+    stop: &AtomicBool,
+) -> Result<Bench, Failure> {
+    let runs = directory.join("runs");
+    let kept = Kept::at(&runs).and_then(|kept| kept.forget_others().map(|()| kept));
+    let kept = kept.map_err(Failure::system(format!("write {}", runs.display())))?;
+    let count = if typed.quick { 1 } else { 5 };
+    let settings = Settings {
+        set,
+        queues,
+        seeds: typed.seeds.as_ref().map_or_else(|| (1..=count).collect(), |seeds| seeds.0.clone()),
+        seconds: f64::from(typed.seconds.unwrap_or(if typed.quick { 30 } else { 100 })),
+        options: RunOptions { threads: typed.threads, kept: Some(kept), ..RunOptions::default() },
+    };
+    let telling = if typed.quiet { Telling::Nothing } else { Telling::Progress };
+    let teller = RunPrinter::new(telling, "", stop);
+    aqm::bench(&settings, &teller).map_err(|error| match error {
+        BenchError::Run(error) => crate::sim::running::refused(error),
+        error @ BenchError::Scenario { .. } => Failure::Check(error.to_string()),
+    })
+}
+
+fn write(bench: &Bench, directory: &Path) -> Result<(), Failure> {
+    files::page("runs.csv", &bench.csv(), directory)?;
+    let all: Vec<usize> = (0..bench.queues.len()).collect();
+    for (name, figure) in bench.figures(&all) {
+        files::page(&format!("{name}.svg"), &figure.svg(), directory)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,437 @@
+//! Loads on one bottleneck. RFC 7928's sections are named where a load follows one; what they leave open is chosen here.
+
+use faircast_core::rng::Rng;
+use faircast_core::time::Time;
+use std::fmt::Write as _;
+
+/// A load: a scenario with a place for queues.
+#[derive(Debug, Clone, Copy)]
+pub struct Load {
+    /// Its name in tables and files.
+    pub name: &'static str,
+    /// What it is, in a sentence.
+    pub about: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// The bottleneck.
+    link: Wire,
+    /// Half of the round trip outside the bottleneck, as a scenario writes it.
+    access: &'static str,
+    /// Senders, and as many receivers.
+    hosts: u32,
+    /// Whether queues mark packets that allow it.
+    pub marks: bool,
+    /// Its flows and changes, for a run of so many seconds, and what goes behind a flow's TCP for marks.
+    flows: fn(&mut Text),
+    /// Groups whose flows should get the same.
+    pub equals: &'static [&'static str],
+    /// The queue over time says more than its mean.
+    pub over_time: bool,
+}
+
+/// The bottleneck's rate and delay.
+#[derive(Debug, Clone, Copy)]
+struct Wire {
+    rate: &'static str,
+    delay: &'static str,
+}
+
+/// A set of loads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Set {
+    /// Those of RFC 7928.
+    Rfc7928,
+    /// Three that stand for many.
+    Three,
+    /// Multicast beside TCP.
+    Multicast,
+}
+
+impl Set {
+    /// Its loads.
+    pub const fn loads(self) -> &'static [Load] {
+        match self {
+            Set::Rfc7928 => RFC_7928,
+            Set::Three => THREE,
+            Set::Multicast => MULTICAST,
+        }
+    }
+}
+
+/// A scenario's text in the making.
+#[derive(Debug)]
+pub struct Text {
+    text: String,
+    /// Seconds of the run.
+    seconds: f64,
+    /// Options that make TCP allow marks, or nothing.
+    ecn: &'static str,
+}
+
+impl Text {
+    fn line(&mut self, line: std::fmt::Arguments<'_>) {
+        writeln!(self.text, "{line}").expect("a string takes everything");
+    }
+
+    /// A group of flows between hosts of these numbers.
+    fn flow(&mut self, name: &str, kind: &str, hosts: &str, rest: &str) {
+        self.line(format_args!(
+            "[[flow]]\nname = \"{name}\"\nkind = \"{kind}\"\nfrom = \"src{hosts}\"\nto = \"leaf{hosts}\"\n\
+             start_jitter = \"1 s\"\n{rest}\n"
+        ));
+    }
+
+    /// The same, from the receivers' side to the senders'.
+    fn flow_back(&mut self, name: &str, kind: &str, hosts: &str) {
+        self.line(format_args!(
+            "[[flow]]\nname = \"{name}\"\nkind = \"{kind}\"\nfrom = \"leaf{hosts}\"\nto = \"src{hosts}\"\n\
+             start_jitter = \"1 s\"\n"
+        ));
+    }
+
+    /// Long flows of a TCP with Linux' values.
+    fn tcp(&mut self, name: &str, hosts: &str) {
+        let kind = format!("tcp-sack,preset=linux{}", self.ecn);
+        self.flow(name, &kind, hosts, "");
+    }
+
+    fn share(&self, of_run: f64) -> String {
+        format!("\"{} s\"", (self.seconds * of_run * 1e3).round() / 1e3)
+    }
+}
+
+impl Load {
+    /// The scenario: this load under these queues, for so many seconds, a fifth of which is warm-up.
+    pub fn scenario(&self, queues: &[(String, String)], seconds: f64) -> String {
+        let ecn = if self.marks { ",ecn" } else { "" };
+        let mut text = Text { text: String::new(), seconds, ecn };
+        let Wire { rate, delay } = self.link;
+        let Load { name, about, source, hosts, access, .. } = self;
+        let warmup = seconds / 5.0;
+        text.line(format_args!("title = \"{name}\"\nabout = \"{about}\"\nsource = \"{source}\""));
+        text.line(format_args!("duration = \"{seconds} s\"\nwarmup = \"{warmup} s\"\n"));
+        text.line(format_args!("[topology]\nkind = \"dumbbell\"\nsources = {hosts}\nleaves = {hosts}"));
+        let first = queues.first().map_or("droptail,100", |(_, queue)| queue);
+        text.line(format_args!(
+            "bottleneck = {{ rate = \"{rate}\", delay = \"{delay}\", queue = \"{first}\" }}"
+        ));
+        text.line(format_args!(
+            "access = {{ rate = \"1 Gbit/s\", delay = {access}, queue = \"unlimited\" }}"
+        ));
+        text.line(format_args!(
+            "leaf = {{ rate = \"1 Gbit/s\", delay = \"5 ms\", queue = \"unlimited\" }}\n"
+        ));
+        text.line(format_args!("[probe]\nlinks = \"left->right\"\nqueue_every = \"10 ms\"\n"));
+        let quoted = |part: fn(&(String, String)) -> &String| {
+            queues.iter().map(|queue| format!("{:?}", part(queue))).collect::<Vec<_>>().join(", ")
+        };
+        text.line(format_args!(
+            "[sweep]\nqueue = {{ set = \"topology.bottleneck.queue\", to = [{}], names = [{}] }}\n",
+            quoted(|(_, queue)| queue),
+            quoted(|(name, _)| name)
+        ));
+        (self.flows)(&mut text);
+        text.text
+    }
+}
+
+/// 10 Mbit/s; with access and leaves a round trip of 100 ms.
+const USUAL: Wire = Wire { rate: "10 Mbit/s", delay: "20 ms" };
+const ACCESS: &str = "\"25 ms\"";
+
+const fn load(
+    name: &'static str,
+    source: &'static str,
+    about: &'static str,
+    hosts: u32,
+    flows: fn(&mut Text),
+) -> Load {
+    Load {
+        name,
+        about,
+        source,
+        link: USUAL,
+        access: ACCESS,
+        hosts,
+        marks: false,
+        flows,
+        equals: &[],
+        over_time: false,
+    }
+}
+
+impl Load {
+    const fn with_marks(self) -> Load {
+        Load { marks: true, ..self }
+    }
+
+    const fn equal(self, groups: &'static [&'static str]) -> Load {
+        Load { equals: groups, ..self }
+    }
+
+    const fn over_time(self) -> Load {
+        Load { over_time: true, ..self }
+    }
+
+    const fn access(self, access: &'static str) -> Load {
+        Load { access, ..self }
+    }
+}
+
+const RFC_7928: &[Load] = &[
+    load("friendly", "RFC 7928, 5.1", "Five long TCPs, and short transfers beside them", 10, |text| {
+        text.tcp("tcp", "[1-5]");
+        let kind = "tcp-sack,preset=linux";
+        text.flow("short", kind, "[6-10]", "transfer = \"pareto 30\"\npause = \"exponential 1 s\"");
+    })
+    .equal(&["tcp"]),
+    load(
+        "initial-windows",
+        "RFC 7928, 5.1",
+        "Transfers that begin with 3 packets beside some that begin with 10",
+        12,
+        |text| {
+            text.tcp("tcp", "[1-4]");
+            let rest = "transfer = \"pareto 30\"\npause = \"exponential 0.5 s\"";
+            text.flow("three", "tcp-sack,preset=linux,initial-window=3", "[5-8]", rest);
+            text.flow("ten", "tcp-sack,preset=linux", "[9-12]", rest);
+        },
+    )
+    .equal(&["three", "ten"]),
+    load(
+        "aggressive",
+        "RFC 7928, 5.2",
+        "Three CUBIC flows without HyStart beside three of Reno's law",
+        6,
+        |text| {
+            text.tcp("tcp", "[1-3]");
+            text.flow("cubic", "tcp-cubic,hystart=off", "[4-6]", "");
+        },
+    )
+    .equal(&["tcp", "cubic"]),
+    load("aggressive-bbr", "RFC 7928, 5.2", "Three BBR flows beside three of Reno's law", 6, |text| {
+        text.tcp("tcp", "[1-3]");
+        text.flow("bbr", "tcp-bbr", "[4-6]", "");
+    })
+    .equal(&["tcp", "bbr"]),
+    load(
+        "unresponsive",
+        "RFC 7928, 5.3",
+        "Five long TCPs beside datagrams at half of the link's rate",
+        6,
+        |text| {
+            text.tcp("tcp", "[1-5]");
+            text.flow("udp", "udp", "6", "rate = \"5 Mbit/s\"\njitter = 0.5");
+        },
+    )
+    .equal(&["tcp"]),
+    load(
+        "less-than-best-effort",
+        "RFC 7928, 5.4",
+        "Three long TCPs beside three Vegas flows, which stand for LEDBAT: both yield to a queue",
+        6,
+        |text| {
+            text.tcp("tcp", "[1-3]");
+            text.flow("vegas", "tcp-vegas", "[4-6]", "");
+        },
+    )
+    .equal(&["tcp", "vegas"]),
+    load(
+        "round-trips",
+        "RFC 7928, 6",
+        "TCPs with a round trip of 100 ms beside others with 60 ms to 500 ms",
+        8,
+        |text| {
+            text.tcp("same", "[1-4]");
+            text.tcp("other", "[5-8]");
+        },
+    )
+    .access("[\"25 ms\", \"25 ms\", \"25 ms\", \"25 ms\", \"5 ms\", \"50 ms\", \"100 ms\", \"225 ms\"]")
+    .equal(&["same", "other"]),
+    load(
+        "bursts-web",
+        "RFC 7928, 7",
+        "Web transfers that begin with ten packets, a long TCP and a telephone call",
+        22,
+        |text| {
+            text.tcp("tcp", "1");
+            text.flow(
+                "web",
+                "tcp-sack,preset=linux",
+                "[2-21]",
+                "transfer = \"pareto 12 shape 1.2\"\npause = \"exponential 1 s\"",
+            );
+            text.flow("call", "udp", "22", "rate = \"87 kbit/s\"\npacket = \"218 B\"");
+        },
+    )
+    .over_time(),
+    load(
+        "bursts-video",
+        "RFC 7928, 7",
+        "Video frames of changing size, 25 a second, a steady stream and a long TCP",
+        3,
+        |text| {
+            text.tcp("tcp", "1");
+            let frames = video(text.seconds);
+            text.flow("video", "udp", "2", &format!("rate = \"100 Mbit/s\"\ntrace = \"\"\"\n{frames}\"\"\""));
+            text.flow("steady", "udp", "3", "rate = \"1 Mbit/s\"");
+        },
+    )
+    .over_time(),
+    load(
+        "mild",
+        "RFC 7928, 8",
+        "Long TCPs, so few that a drop-tail buffer of a round trip loses 0.1 %",
+        4,
+        |text| {
+            text.tcp("tcp", "[1-4]");
+        },
+    )
+    .equal(&["tcp"]),
+    load("medium", "RFC 7928, 8", "The same for 0.5 %", 10, |text| text.tcp("tcp", "[1-10]")).equal(&["tcp"]),
+    load("heavy", "RFC 7928, 8", "The same for 1 %", 15, |text| text.tcp("tcp", "[1-15]")).equal(&["tcp"]),
+    load("varying-flows", "RFC 7928, 8", "From 4 to 15 flows and back", 15, |text| {
+        text.tcp("tcp", "[1-4]");
+        let kind = format!("tcp-sack,preset=linux{}", text.ecn);
+        let rest = format!("start = {}\nstop = {}", text.share(0.4), text.share(0.7));
+        text.flow("more", &kind, "[5-15]", &rest);
+    })
+    .equal(&["tcp"])
+    .over_time(),
+    load("varying-capacity", "RFC 7928, 8", "The rate falls from 10 to 2 Mbit/s and comes back", 5, |text| {
+        text.tcp("tcp", "[1-5]");
+        let (at, back) = (text.share(0.4), text.share(0.7));
+        text.line(format_args!("[[change]]\nat = {at}\nlink = \"left->right\"\nrate = \"2 Mbit/s\"\n"));
+        text.line(format_args!("[[change]]\nat = {back}\nlink = \"left->right\"\nrate = \"10 Mbit/s\"\n"));
+    })
+    .equal(&["tcp"])
+    .over_time(),
+    load(
+        "capacity-trace",
+        "RFC 7928, 8",
+        "The rate follows a trace between 2 and 20 Mbit/s, a random walk as of a radio link",
+        5,
+        |text| {
+            text.tcp("tcp", "[1-5]");
+            let rates = radio(text.seconds);
+            text.line(format_args!(
+                "[[change]]\nat = 0\nlink = \"left->right\"\nrates = \"\"\"\n{rates}\"\"\"\n"
+            ));
+        },
+    )
+    .equal(&["tcp"])
+    .over_time(),
+    load("mix", "RFC 7928, 9", "Long TCPs, web transfers, a call and a video call", 17, |text| {
+        text.tcp("tcp", "[1-5]");
+        text.flow(
+            "web",
+            "tcp-sack,preset=linux",
+            "[6-15]",
+            "transfer = \"pareto 12 shape 1.2\"\npause = \"exponential 1 s\"",
+        );
+        text.flow("call", "udp", "16", "rate = \"87 kbit/s\"\npacket = \"218 B\"");
+        text.flow("video", "udp", "17", "rate = \"1.5 Mbit/s\"\njitter = 0.5");
+    })
+    .equal(&["tcp"]),
+    load("two-way", "RFC 7928, 9", "Five long TCPs each way", 10, |text| {
+        text.tcp("tcp", "[1-5]");
+        text.flow_back("back", "tcp-sack,preset=linux", "[6-10]");
+    })
+    .equal(&["tcp"]),
+    load("kinds", "RFC 7928, 5", "Two flows of each: Reno's law, CUBIC, BBR, Vegas", 8, |text| {
+        text.tcp("reno", "[1-2]");
+        text.flow("cubic", "tcp-cubic", "[3-4]", "");
+        text.flow("bbr", "tcp-bbr", "[5-6]", "");
+        text.flow("vegas", "tcp-vegas", "[7-8]", "");
+    })
+    .equal(&["reno", "cubic", "bbr", "vegas"]),
+    load("ecn", "RFC 7928, 4", "Ten long TCPs that allow marks", 10, |text| text.tcp("tcp", "[1-10]"))
+        .with_marks()
+        .equal(&["tcp"]),
+    load("ecn-mixed", "RFC 7928, 4", "Five long TCPs that allow marks beside five that do not", 10, |text| {
+        text.tcp("ecn", "[1-5]");
+        text.flow("plain", "tcp-sack,preset=linux", "[6-10]", "");
+    })
+    .with_marks()
+    .equal(&["ecn", "plain"]),
+    load("l4s", "RFC 9332", "Three Prague flows beside three CUBIC flows that allow marks", 6, |text| {
+        text.flow("prague", "tcp-prague", "[1-3]", "");
+        text.flow("cubic", "tcp-cubic,ecn", "[4-6]", "");
+    })
+    .with_marks()
+    .equal(&["prague", "cubic"]),
+];
+
+const THREE: &[Load] = &[
+    load("long", "ours", "60 long TCPs at 10 Mbit/s with round trips of 40 to 240 ms", 60, |text| {
+        text.tcp("tcp", "[1-60]")
+    })
+    .access("\"5 ms .. 95 ms\"")
+    .equal(&["tcp"]),
+    load("web", "ours", "Ten long TCPs and 40 hosts with web transfers", 50, |text| {
+        text.tcp("tcp", "[1-10]");
+        text.flow(
+            "web",
+            "tcp-sack,preset=linux",
+            "[11-50]",
+            "transfer = \"pareto 12 shape 1.2\"\npause = \"exponential 2 s\"",
+        );
+    })
+    .access("\"5 ms .. 45 ms\"")
+    .equal(&["tcp"]),
+    load(
+        "unyielding",
+        "ours",
+        "20 long TCPs that allow marks, and datagrams at a quarter of the link's rate that do not",
+        21,
+        |text| {
+            text.tcp("tcp", "[1-20]");
+            text.flow("udp", "udp", "21", "rate = \"2.5 Mbit/s\"\njitter = 0.5");
+        },
+    )
+    .access("\"5 ms .. 45 ms\"")
+    .with_marks()
+    .equal(&["tcp"]),
+];
+
+/// A scheme with three receivers behind the bottleneck beside five TCPs.
+macro_rules! beside_tcp {
+    ($name:literal) => {
+        load(concat!($name, " beside TCP"), "ours", concat!("A session of ", $name, " with three receivers beside five long TCPs"), 8, |text| {
+            text.tcp("tcp", "[1-5]");
+            text.line(format_args!(
+                "[[flow]]\nname = \"session\"\nkind = \"session\"\nscheme = \"{}\"\nfrom = \"src6\"\nto = \"leaf[6-8]\"\n",
+                $name
+            ));
+        })
+        .equal(&["tcp", "session"])
+    };
+}
+
+const MULTICAST: &[Load] = &[beside_tcp!("ormcc"), beside_tcp!("le-sbcc"), beside_tcp!("gmcc")];
+
+/// Frames of a video of 2 Mbit/s on average: every twelfth is larger, and the size varies by a half.
+fn video(seconds: f64) -> String {
+    let mut rng = Rng::new(7928, 1);
+    let mut text = String::new();
+    for frame in 0..(seconds * 25.0) as u32 {
+        let mean = if frame % 12 == 0 { 40_000.0 } else { 7_300.0 };
+        let bytes = mean * (0.5 + rng.unit());
+        writeln!(text, "{:.2},{bytes:.0}", f64::from(frame) * 0.04).expect("a string takes everything");
+    }
+    text
+}
+
+/// Rates of a link every 200 ms: the logarithm walks at random between 2 and 20 Mbit/s.
+fn radio(seconds: f64) -> String {
+    let mut rng = Rng::new(7928, 2);
+    let (low, high) = (2e6_f64.ln(), 20e6_f64.ln());
+    let mut at = 8e6_f64.ln();
+    let mut text = String::new();
+    for step in 0..(seconds * 5.0) as u32 {
+        at = (at + 0.5 * (rng.unit() - 0.5)).clamp(low, high);
+        let time = Time::from_nanos(u64::from(step) * 200_000_000).as_secs_f64();
+        writeln!(text, "{time:.1},{:.0}", at.exp()).expect("a string takes everything");
+    }
+    text
+}

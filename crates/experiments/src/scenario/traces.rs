@@ -1,0 +1,231 @@
+//! Traces as text: what a source sends when (`time,bytes`), and how fast a link is when (`time,rate`, or Mahimahi's delivery
+//! opportunities).
+//!
+//! A line is an entry; `#` begins a comment, and a first line without numbers is a heading. Times are seconds from the start of the flow or of the
+//! change, and never go back.
+
+use faircast_core::time::{Rate, Span};
+
+/// Entries of a trace at most.
+pub const MOST_ENTRIES: usize = 1_000_000;
+/// The last moment of a trace, in seconds.
+const LAST: f64 = 1e6;
+/// Bytes of one entry at most.
+const MOST_BYTES: f64 = 1e9;
+/// Bytes of a packet that Mahimahi's opportunities are for (its manual page, `mm-link`).
+const OPPORTUNITY: u64 = 1504;
+
+/// Why a text is no trace.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum TraceError {
+    /// No entry.
+    #[error("the trace is empty; it has lines like `{0}`")]
+    Empty(&'static str),
+    /// A line that is no entry.
+    #[error("line {line} of the trace, \"{text}\": {why}")]
+    Line {
+        /// Its number, from 1.
+        line: usize,
+        /// What it says, in part.
+        text: String,
+        /// What is wrong, and what would be right.
+        why: String,
+    },
+    /// More than can be kept.
+    #[error("the trace has more than {MOST_ENTRIES} entries; cut it, or sum several into one")]
+    TooLong,
+    /// A repeated trace that takes no time.
+    #[error(
+        "the trace ends where it begins, at {0} s, and cannot go on from its start; write its end as a last line"
+    )]
+    NoTime(f64),
+}
+
+/// A link's rate from moments on, and how long all of it takes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RateTrace {
+    /// From when, after the start, and how fast.
+    pub steps: Vec<(Span, Rate)>,
+    /// When it ends, and may begin again.
+    pub length: Span,
+}
+
+/// What sources send: after the start, and so many bytes.
+pub type SendTrace = Vec<(Span, u64)>;
+
+/// Lines that are entries, with their numbers.
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let entries = text.lines().zip(1..).filter_map(|(line, number)| {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        (!line.is_empty()).then_some((number, line))
+    });
+    let is_heading = |line: &str| line.starts_with(|first: char| first.is_alphabetic() || first == '"');
+    entries
+        .enumerate()
+        .filter(move |(place, (_, line))| *place > 0 || !is_heading(line))
+        .map(|(_, entry)| entry)
+}
+
+fn refuse(line: usize, text: &str, why: impl Into<String>) -> TraceError {
+    TraceError::Line { line, text: text.chars().take(40).collect(), why: why.into() }
+}
+
+/// Two numbers with a comma between them, the first a time no earlier than `from`.
+fn pair(line: usize, text: &str, from: f64) -> Result<(f64, f64), TraceError> {
+    let numbers =
+        text.split_once(',').and_then(|(a, b)| Some((a.trim().parse().ok()?, b.trim().parse().ok()?)));
+    let (time, value): (f64, f64) =
+        numbers.ok_or_else(|| refuse(line, text, "an entry is two numbers with a comma between them"))?;
+    if !(0.0..=LAST).contains(&time) {
+        return Err(refuse(line, text, format!("a time is 0 to {LAST} seconds")));
+    }
+    if time < from {
+        return Err(refuse(
+            line,
+            text,
+            format!("its time is before that of the line above, {from}; sort the lines"),
+        ));
+    }
+    Ok((time, value))
+}
+
+/// What a source sends: `time,bytes`.
+///
+/// # Errors
+/// What is wrong in which line.
+pub fn sends(text: &str) -> Result<SendTrace, TraceError> {
+    let mut all = SendTrace::new();
+    let mut from = 0.0;
+    for (number, line) in lines(text) {
+        let (time, bytes) = pair(number, line, from)?;
+        if !(1.0..=MOST_BYTES).contains(&bytes) {
+            return Err(refuse(number, line, format!("an entry sends 1 to {MOST_BYTES} bytes")));
+        }
+        from = time;
+        all.push((Span::from_secs_f64(time), bytes as u64));
+        if all.len() > MOST_ENTRIES {
+            return Err(TraceError::TooLong);
+        }
+    }
+    if all.is_empty() { Err(TraceError::Empty("0.25,1500")) } else { Ok(all) }
+}
+
+/// How fast a link is: `time,rate` with the rate in bit/s, or, where lines have no comma, Mahimahi's: each line is a millisecond in which one
+/// packet may leave. Those are summed over `bin` or until there is one.
+///
+/// # Errors
+/// What is wrong in which line.
+pub fn rates(text: &str, bin: Span) -> Result<RateTrace, TraceError> {
+    match lines(text).next() {
+        None => Err(TraceError::Empty("0.25,2e6")),
+        Some((_, first)) if first.contains(',') => steps(text),
+        Some(_) => opportunities(text, bin),
+    }
+}
+
+fn steps(text: &str) -> Result<RateTrace, TraceError> {
+    let mut steps = Vec::new();
+    let mut from = 0.0;
+    for (number, line) in lines(text) {
+        let (time, rate) = pair(number, line, from)?;
+        if !(1.0..=1e12).contains(&rate) {
+            let why =
+                "a rate is 1 to 1e12 bit/s; a link that is away is a [[change]] with `state = \"down\"`";
+            return Err(refuse(number, line, why));
+        }
+        from = time;
+        steps.push((Span::from_secs_f64(time), Rate::from_bps(rate)));
+        if steps.len() > MOST_ENTRIES {
+            return Err(TraceError::TooLong);
+        }
+    }
+    Ok(RateTrace { steps, length: Span::from_secs_f64(from) })
+}
+
+fn opportunities(text: &str, bin: Span) -> Result<RateTrace, TraceError> {
+    let mut steps = Vec::new();
+    let (mut began, mut last, mut count, mut entries) = (Span::ZERO, 0_u64, 0_u64, 0);
+    for (number, line) in lines(text) {
+        let at: u64 = line
+            .parse()
+            .map_err(|_| refuse(number, line, "an opportunity is a whole number of milliseconds"))?;
+        if at < last || at as f64 > LAST * 1e3 {
+            let why = format!("opportunities are in order, from the line above's {last} to {LAST} s");
+            return Err(refuse(number, line, why));
+        }
+        last = at;
+        entries += 1;
+        if entries > MOST_ENTRIES {
+            return Err(TraceError::TooLong);
+        }
+        let at = Span::from_millis(at);
+        if count > 0 && at >= began + bin {
+            steps.push((began, Rate::of(count * OPPORTUNITY, bin)));
+            (began, count) = (began + bin, 0);
+        }
+        count += 1;
+        if at >= began + bin {
+            // Nothing for longer than a bin: so slow until now.
+            steps.push((began, Rate::of(count * OPPORTUNITY, at.saturating_sub(began))));
+            (began, count) = (at, 0);
+        }
+    }
+    let length = Span::from_millis(last);
+    if count > 0 && length > began {
+        steps.push((began, Rate::of(count * OPPORTUNITY, length.saturating_sub(began))));
+    }
+    if length == Span::ZERO { Err(TraceError::NoTime(0.0)) } else { Ok(RateTrace { steps, length }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_of_rates_is_read_with_heading_comments_and_spaces() {
+        let read = rates("time,rate\n0, 2e6\n# slower\n1.5,1e6 # now\n3,4e6\n", Span::from_millis(100));
+        let expected = [(0.0, 2e6), (1.5, 1e6), (3.0, 4e6)]
+            .map(|(at, rate)| (Span::from_secs_f64(at), Rate::from_bps(rate)));
+        assert_eq!(read, Ok(RateTrace { steps: expected.to_vec(), length: Span::from_secs(3) }));
+    }
+
+    #[test]
+    fn mahimahis_opportunities_become_rates_that_carry_as_much() {
+        // 10 in the first 100 ms, none in the next two, 5 in what follows to the end at 400 ms.
+        let mut text: String = (1..=10).map(|n| format!("{}\n", n * 9)).collect();
+        text.push_str("310\n320\n330\n340\n400\n");
+        let trace = rates(&text, Span::from_millis(100)).expect("it is well formed");
+        let ends = trace.steps.iter().skip(1).map(|step| step.0).chain([trace.length]);
+        let carried: f64 = trace
+            .steps
+            .iter()
+            .zip(ends)
+            .map(|((from, rate), to)| rate.bps() * to.saturating_sub(*from).as_secs_f64() / 8.0)
+            .sum();
+        assert!((carried / (15.0 * 1504.0) - 1.0).abs() < 1e-6, "{carried} bytes, {trace:?}");
+        assert_eq!(trace.steps[0], (Span::ZERO, Rate::from_bps(10.0 * 1504.0 * 8.0 / 0.1)));
+        assert!(trace.steps.iter().all(|(_, rate)| rate.bps() > 0.0), "no rate is nothing: {trace:?}");
+    }
+
+    #[test]
+    fn errors_name_the_line_and_say_what_would_be_right() {
+        let message = |text: &str| rates(text, Span::from_millis(100)).expect_err(text).to_string();
+        assert_eq!(
+            message("0,1e6\n2,1e6\n1,1e6"),
+            "line 3 of the trace, \"1,1e6\": its time is before that of the line above, 2; sort the lines"
+        );
+        assert!(message("0,0").contains("state = \"down\""));
+        assert!(message("5\n4").contains("in order"));
+        assert!(message("# nothing").contains("empty"));
+        assert!(message("0,1e6\nx,2").contains("two numbers"));
+        assert!(message("0\n0").contains("ends where it begins"));
+        assert!(sends("0,0").expect_err("nothing to send").to_string().contains("1 to"));
+        assert!(sends("0,1500\n1,inf").is_err() && sends("nan,1").is_err());
+    }
+
+    #[test]
+    fn what_a_source_sends_is_read() {
+        let read = sends("0,1500\n0,300\n0.25,9000");
+        assert_eq!(read, Ok(vec![(Span::ZERO, 1500), (Span::ZERO, 300), (Span::from_millis(250), 9000)]));
+    }
+}

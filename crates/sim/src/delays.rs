@@ -1,0 +1,92 @@
+//! How long packets took through a queue, in a histogram.
+
+/// Delays between two counted moments, in a histogram of 48 cells a decade: from 1 us to 1000 s, and one cell below and above.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DelayCounts {
+    cells: Vec<u32>,
+    packets: u64,
+    /// Sum of the delays, in seconds.
+    sum: f64,
+    /// Packets that left after others that had come later.
+    reordered: u64,
+}
+
+const CELLS_PER_DECADE: f64 = 48.0;
+const LEAST: f64 = 1e-6;
+const CELLS: usize = 9 * 48 + 2;
+
+impl Default for DelayCounts {
+    fn default() -> DelayCounts {
+        DelayCounts { cells: vec![0; CELLS], packets: 0, sum: 0.0, reordered: 0 }
+    }
+}
+
+impl DelayCounts {
+    /// A packet took so many seconds.
+    pub(crate) fn add(&mut self, seconds: f64) {
+        let cell = (seconds.max(LEAST * 0.5) / LEAST).log10() * CELLS_PER_DECADE + 1.0;
+        self.cells[(cell.max(0.0) as usize).min(CELLS - 1)] += 1;
+        self.packets += 1;
+        self.sum += seconds;
+    }
+
+    /// The packet left after others that had come later.
+    pub(crate) const fn note_reordered(&mut self) {
+        self.reordered += 1;
+    }
+
+    /// Those of another span, too.
+    pub fn merge(&mut self, other: &DelayCounts) {
+        self.cells.iter_mut().zip(&other.cells).for_each(|(mine, theirs)| *mine += theirs);
+        self.packets += other.packets;
+        self.sum += other.sum;
+        self.reordered += other.reordered;
+    }
+
+    /// Packets counted.
+    pub const fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    /// Packets that left after others that had come later.
+    pub const fn reordered(&self) -> u64 {
+        self.reordered
+    }
+
+    /// Mean, in seconds; `None` without packets.
+    pub fn mean(&self) -> Option<f64> {
+        (self.packets > 0).then(|| self.sum / self.packets as f64)
+    }
+
+    /// The delay that this share of the packets had at most, in seconds, to 5 %; `None` without packets.
+    pub fn quantile(&self, share: f64) -> Option<f64> {
+        let wanted = share.clamp(0.0, 1.0) * self.packets as f64;
+        let mut below = 0.0;
+        for (place, cell) in self.cells.iter().enumerate().filter(|(_, cell)| **cell > 0) {
+            let here = f64::from(*cell);
+            if below + here >= wanted {
+                let within = ((wanted - below) / here).clamp(0.0, 1.0);
+                return Some(LEAST * 10_f64.powf((place as f64 - 1.0 + within) / CELLS_PER_DECADE));
+            }
+            below += here;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_right_to_a_cell() {
+        let mut delays = DelayCounts::default();
+        (1..=1000).for_each(|n| delays.add(f64::from(n) * 1e-4));
+        for share in [0.05, 0.5, 0.95, 0.99] {
+            let found = delays.quantile(share).expect("there are packets");
+            assert!((found / (share * 0.1) - 1.0).abs() < 0.05, "{share}: {found}");
+        }
+        assert!((delays.mean().expect("there are packets") - 0.05005).abs() < 1e-9);
+        assert_eq!(DelayCounts::default().quantile(0.5), None);
+    }
+}
