@@ -7,6 +7,7 @@ use super::plan::{
     self, AgentPlan, At, Ecn, Ends, FlowKind, FlowPlan, LinkPlan, Many, Patterns, Per, RouterKind, RunPlan,
     SessionPlan, TreePlan, Wire,
 };
+use super::stays::{stays, turns};
 use faircast_aqm::{Limit, LinkSpec, QueueSpec};
 use faircast_core::rng::Rng;
 use faircast_core::routers::acknowledgements;
@@ -725,20 +726,6 @@ impl Builder {
     }
 }
 
-/// When each receiver is there; nothing when all are there all the time.
-fn stays(session: &SessionPlan, receivers: usize, rng: &mut Rng) -> Vec<(Time, Time)> {
-    if session.join == Many::one(0.0) && session.leave.is_none() {
-        return Vec::new();
-    }
-    let stay = |index| {
-        let join = Time::from_secs_f64(session.join.get(index, rng));
-        let leave =
-            session.leave.as_ref().map_or(Time::NEVER, |leave| Time::from_secs_f64(leave.get(index, rng)));
-        (join, leave)
-    };
-    (0..receivers).map(stay).collect()
-}
-
 /// Receivers are there for a while and away for a while until the end or until they leave for good.
 fn come_and_go(
     flow: &mut LaidFlow,
@@ -758,19 +745,6 @@ fn come_and_go(
         }
         flow.returns.extend(turns.map(|(join, leave)| (member as u32, join, leave)));
     }
-}
-
-/// From `start` on, the first and the second law take turns; the spans of the first, the last one beyond `end`.
-fn turns((on, off): &(Law, Law), start: Time, end: Time, rng: &mut Rng) -> Vec<(Time, Time)> {
-    const SHORTEST: Span = Span::from_micros(1);
-    let mut spans = Vec::new();
-    let mut at = start;
-    while at < end {
-        let until = at + on.span(rng).max(SHORTEST);
-        spans.push((at, until));
-        at = until + off.span(rng).max(SHORTEST);
-    }
-    spans
 }
 
 /// Whether all links of this wire are alike.

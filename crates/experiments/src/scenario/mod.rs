@@ -23,6 +23,7 @@ pub(crate) mod plan;
 mod read;
 mod shape;
 mod shapes;
+mod stays;
 mod syntax;
 mod template;
 #[cfg(test)]

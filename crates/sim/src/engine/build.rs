@@ -6,6 +6,7 @@ use super::agents::{
     SenderAgent, SenderKind, SenderRest, SessionAgent, SinkAgent, Slot, Talks,
 };
 use super::bundles::Bundle;
+use super::check::{SimError, check};
 use super::clocked::Clocked;
 use super::delays::Delays;
 use super::inboxes::Inbox;
@@ -31,129 +32,10 @@ use faircast_aqm::Link;
 use faircast_core::node::Effects;
 use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_core::rng::Rng;
-use faircast_core::time::{Span, Time};
+use faircast_core::time::Span;
 use faircast_core::unicast::SenderView;
 use faircast_topology::{Edge, Routes};
 use std::collections::BTreeMap;
-
-/// Why a network cannot be simulated.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SimError {
-    /// A role wanted what the simulator cannot do for it.
-    #[error("{role} of the run {what}: that is an error of its scheme")]
-    Effect {
-        /// Which role.
-        role: &'static str,
-        /// What it did.
-        what: &'static str,
-    },
-    /// A node that was not added.
-    #[error("{what} names node {node}, but there are only {nodes}: add it with Network::node")]
-    NoSuchNode {
-        /// Who names it.
-        what: String,
-        /// Its number.
-        node: u32,
-        /// How many there are.
-        nodes: u32,
-    },
-    /// A link that was not added.
-    #[error("{what} names link {link}, but there are only {links}: add it with Network::link")]
-    NoSuchLink {
-        /// Who names it.
-        what: String,
-        /// Its number.
-        link: u32,
-        /// How many there are.
-        links: usize,
-    },
-    /// No way from one node to another.
-    #[error("flow {flow}: no links lead from node {from} to node {to}")]
-    NoWay {
-        /// The flow.
-        flow: usize,
-        /// The start.
-        from: u32,
-        /// The end.
-        to: u32,
-    },
-    /// A relay that is none.
-    #[error("flow {flow}: member {member} of the session above cannot be its source: {why}")]
-    NoRelay {
-        /// The flow below.
-        flow: u32,
-        /// Of the session above.
-        member: u32,
-        /// What is wrong.
-        why: &'static str,
-    },
-    /// A tree of a session that is none.
-    #[error("flow {flow}: the parent of member {member} cannot be: {why}")]
-    BadTree {
-        /// The flow.
-        flow: usize,
-        /// The member's number, from zero.
-        member: u32,
-        /// What is wrong.
-        why: &'static str,
-    },
-    /// A tree of a scheme without agents.
-    #[error(
-        "flow {flow}: {scheme} as it is chosen here has no agents; a tree needs some (`mtcp,repair=tree`)"
-    )]
-    NoAgents {
-        /// The flow.
-        flow: usize,
-        /// The scheme.
-        scheme: &'static str,
-    },
-    /// A packet without bytes.
-    #[error("flow {flow}: packets of 0 bytes cannot be sent")]
-    NoBytes {
-        /// The flow.
-        flow: usize,
-    },
-    /// Two members of a session at one node.
-    #[error("flow {flow}: two members at node {node}; give each a host of its own")]
-    TwoMembers {
-        /// The flow.
-        flow: usize,
-        /// The node.
-        node: u32,
-    },
-    /// Spans in which an application sends that are not in order.
-    #[error("flow {flow}: the spans in which its application sends are not one after the other")]
-    BadTalks {
-        /// The flow.
-        flow: usize,
-    },
-    /// MembershipSchedule of a member that are not in order.
-    #[error(
-        "flow {flow}: the stays of member {member} are not one after the other; each must join after the one before has left"
-    )]
-    BadStays {
-        /// The flow.
-        flow: usize,
-        /// The member's number, from zero.
-        member: u32,
-    },
-    /// Flows that cannot share congestion control.
-    #[error("flow {flow} cannot be coordinated with the others: {why}")]
-    BadCoordination {
-        /// The flow.
-        flow: u32,
-        /// What is wrong.
-        why: &'static str,
-    },
-    /// A rate that is not a positive number.
-    #[error("{what}: a rate of {rate} bit/s cannot carry anything")]
-    NoRate {
-        /// Whose rate.
-        what: String,
-        /// The rate.
-        rate: String,
-    },
-}
 
 /// Random streams: which kind of thing, then its number.
 enum Stream {
@@ -258,88 +140,6 @@ impl Engine {
         engine.coordinate(network)?;
         Ok(engine)
     }
-}
-
-fn check(network: &Network) -> Result<(), SimError> {
-    let node = |what: String, node: NodeId| {
-        let nodes = network.topology.nodes();
-        if node.0 < nodes { Ok(()) } else { Err(SimError::NoSuchNode { what, node: node.0, nodes }) }
-    };
-    let link = |what: String, link: LinkId| {
-        let links = network.topology.edges().len();
-        if (link.0 as usize) < links {
-            Ok(())
-        } else {
-            Err(SimError::NoSuchLink { what, link: link.0, links })
-        }
-    };
-    for (number, Edge { from, to, spec }) in network.topology.edges().iter().enumerate() {
-        node(format!("link {number}"), *from)?;
-        node(format!("link {number}"), *to)?;
-        if spec.rate.bps().is_nan() || spec.rate.bps() <= 0.0 {
-            let rate = spec.rate.bps().to_string();
-            return Err(SimError::NoRate { what: format!("link {number}"), rate });
-        }
-    }
-    for (number, flow) in network.flows.iter().enumerate() {
-        match flow {
-            Flow::Session(spec, rare) => {
-                if let Some(member) = rare.as_ref().and_then(|rare| badly_ordered(spec, rare)) {
-                    return Err(SimError::BadStays { flow: number, member });
-                }
-                let talks = rare.iter().flat_map(|rare| &rare.talks);
-                let moments = talks.flat_map(|&(from, to)| [from, to]);
-                if !moments.is_sorted_by(|a, b| a < b) {
-                    return Err(SimError::BadTalks { flow: number });
-                }
-                node(format!("flow {number}"), spec.source)?;
-                for member in &spec.members {
-                    node(format!("flow {number}"), member.node)?;
-                }
-                if spec.packet_size == 0 || spec.report_size == 0 {
-                    return Err(SimError::NoBytes { flow: number });
-                }
-            }
-            Flow::Unicast(spec) => {
-                node(format!("flow {number}"), spec.from)?;
-                node(format!("flow {number}"), spec.to)?;
-                if spec.packet_size == 0 || spec.ack_size == 0 {
-                    return Err(SimError::NoBytes { flow: number });
-                }
-                if let UnicastProtocol::Datagrams { rate, .. } = spec.protocol
-                    && !rate.is_usable()
-                {
-                    return Err(SimError::NoRate {
-                        what: format!("flow {number}"),
-                        rate: rate.bps().to_string(),
-                    });
-                }
-            }
-        }
-    }
-    for (_, changed, _) in &network.changes {
-        link("a change".to_owned(), *changed)?;
-    }
-    for (router, _) in &network.routers {
-        node("a router".to_owned(), *router)?;
-    }
-    for (_, router) in &network.router_restarts {
-        node("a restart".to_owned(), *router)?;
-    }
-    for (probed, _) in &network.link_probes {
-        link("a probe".to_owned(), *probed)?;
-    }
-    network.taps.iter().try_for_each(|tapped| link("a tap".to_owned(), *tapped))
-}
-
-/// A member whose stays are not in order, or that is none.
-fn badly_ordered(spec: &SessionSpec, rare: &SessionExtras) -> Option<u32> {
-    let mut left: Vec<Time> = spec.members.iter().map(|member| member.leave).collect();
-    rare.returns.iter().find_map(|&(member, join, leave)| {
-        let last = left.get_mut(member as usize);
-        let fits = last.is_some_and(|last| std::mem::replace(last, leave) < join && join < leave);
-        (!fits).then_some(member)
-    })
 }
 
 impl Builder<'_> {

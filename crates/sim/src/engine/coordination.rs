@@ -5,7 +5,7 @@
 
 use super::Engine;
 use super::agents::{Ends, NEVER, Phase, SenderAgent, SenderKind, time};
-use super::build::SimError;
+use super::check::SimError;
 use super::hosts::sender_deadline;
 use crate::frame::Body;
 use crate::network::{CoordinationSpec, Flow, Network, UnicastProtocol};

@@ -18,8 +18,10 @@
 
 mod agents;
 mod ahead;
+mod applications;
 mod build;
 mod bundles;
+mod check;
 mod clocked;
 mod coordination;
 mod counters;
@@ -61,7 +63,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tournament::Tournament;
 
-pub use build::SimError;
+pub use check::SimError;
 
 /// A network while it runs.
 pub struct Engine {

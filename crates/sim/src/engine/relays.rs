@@ -2,8 +2,9 @@
 
 use super::Engine;
 use super::agents::{Phase, time};
-use super::build::{Builder, SimError};
+use super::build::Builder;
 use super::bundles::Logged;
+use super::check::SimError;
 use super::clocked::Clocked;
 use crate::clock::Clock;
 use crate::network::Flow;

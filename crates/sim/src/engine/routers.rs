@@ -5,8 +5,9 @@
 
 use super::Engine;
 use super::agents::{NEVER, time};
-use super::build::{Builder, SimError};
+use super::build::Builder;
 use super::bundles::Logged;
+use super::check::SimError;
 use crate::calendar::{Class, Entry};
 use crate::frame::{Body, Frame};
 use crate::routes::{Hop, NONE};

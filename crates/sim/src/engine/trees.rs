@@ -7,8 +7,9 @@
 
 use super::Engine;
 use super::agents::{NEVER, time};
-use super::build::{Builder, SimError};
+use super::build::Builder;
 use super::bundles::Logged;
+use super::check::SimError;
 use super::layers::MulticastForwarding;
 use super::membership_schedule::MembershipSchedule;
 use super::places::{Place, Seen, SessionTree, Way};
