@@ -488,39 +488,42 @@ impl Engine {
     pub(super) fn pump(&mut self, number: u32, now: u64) {
         loop {
             let it = &mut self.senders[number as usize];
-            let coordinated = it.membership != NONE;
-            match &mut it.kind {
-                SenderKind::Controlled(sender) => {
-                    match sender.departure() {
-                        Departure::At(at) if at.as_nanos() <= now => {}
-                        _ => return,
-                    }
-                    let cx = &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects };
-                    let segment = sender.on_departure(cx);
-                    if coordinated && !segment.flags.has(SegmentFlags::SYN) {
-                        self.note_departure(number, segment.seq, now);
-                    }
-                    self.emit(number, Body::Segment(segment), segment.flags, now);
-                }
-                SenderKind::Datagrams { gap, jitter, next, number: datagram } => {
-                    if *next > now || it.rest.application.talks == Talks::Off {
-                        return;
-                    }
-                    let (packets, _) = it.rest.application.transfer;
-                    if *datagram >= packets {
-                        return;
-                    }
-                    let factor = 1.0 + *jitter * (2.0 * it.rng.unit() - 1.0);
-                    *next += ((*gap * factor) as u64).max(1);
-                    *datagram += 1;
-                    if coordinated {
-                        self.offer_datagram(number);
-                    } else {
-                        let body = Body::Datagram(*datagram);
-                        self.emit(number, body, SegmentFlags::default(), now);
-                    }
-                }
-                SenderKind::Shared => return self.pump_shared(number, now),
+            let SenderKind::Controlled(sender) = &mut it.kind else { return self.pump_other(number, now) };
+            match sender.departure() {
+                Departure::At(at) if at.as_nanos() <= now => {}
+                _ => return,
+            }
+            let cx = &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects };
+            let segment = sender.on_departure(cx);
+            if it.membership != NONE && !segment.flags.has(SegmentFlags::SYN) {
+                self.note_departure(number, segment.seq, now);
+            }
+            self.emit(number, Body::Segment(segment), segment.flags, now);
+        }
+    }
+
+    /// The same for what no sender of its own controls.
+    fn pump_other(&mut self, number: u32, now: u64) {
+        loop {
+            let it = &mut self.senders[number as usize];
+            let SenderKind::Datagrams { gap, jitter, next, number: datagram } = &mut it.kind else {
+                return self.pump_shared(number, now);
+            };
+            if *next > now || it.rest.application.talks == Talks::Off {
+                return;
+            }
+            let (packets, _) = it.rest.application.transfer;
+            if *datagram >= packets {
+                return;
+            }
+            let factor = 1.0 + *jitter * (2.0 * it.rng.unit() - 1.0);
+            *next += ((*gap * factor) as u64).max(1);
+            *datagram += 1;
+            if it.membership != NONE {
+                self.offer_datagram(number);
+            } else {
+                let body = Body::Datagram(*datagram);
+                self.emit(number, body, SegmentFlags::default(), now);
             }
         }
     }
@@ -538,10 +541,7 @@ impl Engine {
         it.sent += u64::from(!opens);
         it.again += u32::from(flags.has(SegmentFlags::AGAIN));
         it.sent_meter.bytes += u64::from(size);
-        let ecn = match flags.has(SegmentFlags::ECT) {
-            true if flags.has(SegmentFlags::ECT1) => Ecn::Ect1,
-            capable => capable.into(),
-        };
+        let ecn = if flags.has(SegmentFlags::ECT) { ecn_of(flags) } else { Ecn::NotEct };
         let generation = it.generation;
         let flow = UNICAST | number;
         let frame = Frame { flow, at: it.hop, size, generation, ecn, marked: false, rank: 0, body };
@@ -657,25 +657,31 @@ impl Engine {
     }
 }
 
+#[cold]
+fn ecn_of(flags: SegmentFlags) -> Ecn {
+    if flags.has(SegmentFlags::ECT1) { Ecn::Ect1 } else { Ecn::Ect0 }
+}
+
 pub(super) fn sender_deadline(it: &SenderAgent) -> u64 {
     if it.phase != Phase::Running {
         return it.other;
     }
-    let next = match &it.kind {
-        SenderKind::Controlled(sender) => {
-            let departure = match sender.departure() {
-                Departure::At(at) => at.as_nanos(),
-                Departure::AfterReport => NEVER,
-            };
-            departure.min(sender.deadline().as_nanos())
-        }
+    let SenderKind::Controlled(sender) = &it.kind else { return other_deadline(it).min(it.other) };
+    let departure = match sender.departure() {
+        Departure::At(at) => at.as_nanos(),
+        Departure::AfterReport => NEVER,
+    };
+    departure.min(sender.deadline().as_nanos()).min(it.other)
+}
+
+fn other_deadline(it: &SenderAgent) -> u64 {
+    match &it.kind {
         SenderKind::Datagrams { next, number, .. } => {
             let application = &it.rest.application;
             let more = application.talks == Talks::On && *number < application.transfer.0;
             if more { *next } else { NEVER }
         }
-        // The first flow of its group wakes for it.
-        SenderKind::Shared => NEVER,
-    };
-    next.min(it.other)
+        // A macroflow's first flow wakes for it; a sender says itself when.
+        SenderKind::Shared | SenderKind::Controlled(_) => NEVER,
+    }
 }

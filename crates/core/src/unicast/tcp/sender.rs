@@ -292,8 +292,8 @@ impl Sender {
         }
         let tcb = &mut self.tcb;
         let echo = ack.ece && tcb.config.ecn == Switch::On;
-        if echo && tcb.law.is_none() {
-            tcb.on_echo(ack.next);
+        if echo {
+            tcb.on_plain_echo(ack.next);
         }
         match &mut self.recovery {
             Recovery::Fast(recovery) if ack.next > tcb.una => recovery.on_advance(tcb, ack, echo, now),
@@ -386,13 +386,10 @@ impl Sender {
         if tcb.timer.expires().is_never() || tcb.flight() == 0 {
             tcb.timer.restart(now);
         }
-        let mut flags = SegmentFlags::default();
-        if tcb.config.ecn == Switch::On {
-            flags = flags.with(SegmentFlags::ECT);
-            if tcb.config.variant == Variant::Prague {
-                flags = flags.with(SegmentFlags::ECT1);
-            }
-        }
+        let mut flags = match tcb.config.ecn {
+            Switch::Off => SegmentFlags::default(),
+            Switch::On => may_be_marked(tcb.config.variant),
+        };
         let new = seq >= tcb.max;
         let says_cwr = match tcb.config.cwr_on {
             CwrOn::NewData => new,
@@ -422,6 +419,15 @@ impl Sender {
         self.tcb.timer.restart(now);
         self.sent += 1;
         Segment { seq: 0, flags: SegmentFlags::SYN, sent_at: now, rtt: Span::ZERO }
+    }
+}
+
+/// Flags of a packet that may be marked: ECT(1) says that marks are taken by their share (RFC 9331, 4.1).
+#[cold]
+fn may_be_marked(variant: Variant) -> SegmentFlags {
+    match variant {
+        Variant::Prague => SegmentFlags::ECT.with(SegmentFlags::ECT1),
+        _ => SegmentFlags::ECT,
     }
 }
 
@@ -484,11 +490,13 @@ impl crate::unicast::Sender for Sender {
         let segment = self.send(seq, cx.now);
         match &mut self.recovery {
             Recovery::Fast(_) => {}
-            Recovery::Sack(scoreboard) => scoreboard.on_sent(&mut self.tcb, seq, origin),
+            Recovery::Sack(scoreboard) => {
+                scoreboard.on_sent(&mut self.tcb, seq, origin);
+                if self.tcb.law.is_some() {
+                    self.on_sent_by_law(seq, segment.flags.has(SegmentFlags::AGAIN), cx.now);
+                }
+            }
             Recovery::Vegas(vegas) => vegas.on_sent(seq, self.tcb.una, cx.now),
-        }
-        if self.tcb.law.is_some() {
-            self.on_sent_by_law(seq, segment.flags.has(SegmentFlags::AGAIN), cx.now);
         }
         if self.tcb.config.jitter > Span::ZERO && !self.waits() {
             self.release = Time::NEVER;

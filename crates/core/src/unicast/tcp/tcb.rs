@@ -128,9 +128,16 @@ impl ControlBlock {
     /// An acknowledgement of `newly` packets opens the window.
     #[inline]
     pub(super) fn grow(&mut self, newly: u32) {
-        match self.law.as_deref_mut() {
-            None => Aimd::of(&self.config).grow(&mut self.window, newly),
-            Some(law) => law.grow(&mut self.window, newly),
+        if self.law.is_some() {
+            return self.grow_by_law(newly);
+        }
+        Aimd::of(&self.config).grow(&mut self.window, newly);
+    }
+
+    #[cold]
+    fn grow_by_law(&mut self, newly: u32) {
+        if let Some(law) = self.law.as_deref_mut() {
+            law.grow(&mut self.window, newly);
         }
     }
 
@@ -162,6 +169,14 @@ impl ControlBlock {
         let first = u32::from(self.config.handshake == Handshake::None);
         let by_law = || self.law.as_deref().is_some_and(Law::tells_losses_from_marks);
         self.una > self.recover || self.una == first || self.reaction == Reaction::Reduced && by_law()
+    }
+
+    /// A congestion mark was echoed; a law takes it itself.
+    #[cold]
+    pub(super) fn on_plain_echo(&mut self, next: u32) {
+        if self.law.is_none() {
+            self.on_echo(next);
+        }
     }
 
     /// A congestion mark was echoed: halve once per window, send nothing again (RFC 3168, 6.1.2).
