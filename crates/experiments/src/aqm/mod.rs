@@ -3,7 +3,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`loads`] | the loads, as scenario texts with a place for queues |
-//! | [`bench`] | runs them, and says of every run whether the queue was the bottleneck and acted |
+//! | [`mod@bench`] | runs them, and says of every run whether the queue was the bottleneck and acted |
 //! | [`page`] | what came of it: a page with figures and tables, a table as CSV or Markdown |
 
 pub mod bench;
