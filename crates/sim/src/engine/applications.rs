@@ -67,7 +67,7 @@ impl Engine {
                 match &mut it.kind {
                     SenderKind::Controlled(sender) => sender.supply(packets, time(now)),
                     SenderKind::Datagrams { next, .. } => *next = (*next).max(now),
-                    SenderKind::Shared => {}
+                    SenderKind::Shared => self.supply_shared(number, packets, now),
                 }
             }
             ApplicationData::Transfers { packets, .. } => {
@@ -111,7 +111,7 @@ impl Engine {
         match &mut it.kind {
             SenderKind::Controlled(sender) => sender.supply(packets, time(now)),
             SenderKind::Datagrams { next, .. } => *next = (*next).max(now),
-            SenderKind::Shared => {} // refused when the network was built
+            SenderKind::Shared => self.supply_shared(number, packets, now),
         }
     }
 

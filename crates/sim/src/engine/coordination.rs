@@ -11,7 +11,6 @@ use crate::frame::Body;
 use crate::network::{CoordinationSpec, Flow, Network, UnicastProtocol};
 use crate::outcome::CoordinationOutcome;
 use crate::routes::NONE;
-use crate::traffic::ApplicationData;
 use faircast_core::node::Cx;
 use faircast_core::time::Time;
 use faircast_core::unicast::cocoon::{self, Coordinator, GroupId, MemberId, Offered, SendTimes, SocketId};
@@ -168,13 +167,6 @@ impl Engine {
                 for member in groups.iter().flat_map(|group| &group.members) {
                     let sender = self.memberships[*member as usize].sender;
                     let it = &mut self.senders[sender as usize];
-                    if matches!(
-                        it.rest.application.supply,
-                        ApplicationData::OnOff { .. } | ApplicationData::Trace(_)
-                    ) {
-                        let why = "its application turns on and off or follows a trace, which a macroflow does not take";
-                        return Err(bad(it.flow, why));
-                    }
                     it.kind = SenderKind::Shared;
                 }
                 Sharing::Macroflows(flows)
@@ -556,6 +548,14 @@ impl Engine {
             let member = self.group_of(membership).members[place];
             let number = self.memberships[member as usize].sender;
             self.emit(number, Body::Segment(segment), segment.flags, now);
+        }
+    }
+
+    /// A flow of a macroflow has so many packets to send in all.
+    pub(super) fn supply_shared(&mut self, number: u32, packets: u32, now: u64) {
+        let membership = self.senders[number as usize].membership;
+        if let Some((flow, place)) = self.macroflow(membership) {
+            flow.supply(place, packets, time(now));
         }
     }
 

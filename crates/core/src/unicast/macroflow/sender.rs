@@ -70,6 +70,15 @@ impl Macroflow {
         (it.supply, it.phase) = (packets, if syn { Phase::SynReady } else { Phase::Open });
     }
 
+    /// An open connection has so many packets to send in all ([`u32::MAX`]: no end), and no fewer than have left.
+    pub fn supply(&mut self, connection: usize, packets: u32, now: Time) {
+        let had = self.connections[connection].max();
+        if packets > had && self.number > 0 && self.in_network() == 0 {
+            self.after_pause(now);
+        }
+        self.connections[connection].supply = packets.max(had);
+    }
+
     /// The connection sends nothing more.
     pub fn close(&mut self, connection: usize) {
         let it = &mut self.connections[connection];

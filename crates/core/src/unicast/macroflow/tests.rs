@@ -58,6 +58,23 @@ fn run(
 }
 
 #[test]
+fn a_connection_without_supply_pauses_and_goes_on_with_what_the_pause_leaves_of_the_window() {
+    for law in [Config::integrated(), Config::manager()] {
+        let mut it = started(law, 1);
+        run(&mut it, 5, |_, _, _| false);
+        let window = it.observe(0).window;
+        assert!(window > 4.0, "{window}");
+        it.supply(0, 0, at(250));
+        assert!(leaving(&mut it, at(250)).is_empty(), "{law:?}: nothing is left to send");
+        it.supply(0, u32::MAX, at(60_000));
+        let left = it.observe(0).window;
+        assert!(left < window, "{law:?}: {left} of {window}");
+        let again = leaving(&mut it, at(60_000));
+        assert_eq!(again[0].1.seq, it.acked(0), "{law:?}: numbers go on");
+    }
+}
+
+#[test]
 fn connections_take_turns_under_one_window_that_doubles() {
     let mut it = started(Config::integrated(), 3);
     let all = run(&mut it, 4, |_, _, _| false);
