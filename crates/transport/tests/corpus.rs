@@ -79,7 +79,7 @@ fn journeys() -> Vec<(&'static str, Vec<u8>)> {
         ),
         ("nothing-gets-through", steps(0, &[[lose, 0]; 40])),
         ("congested", steps(0, &[[run | 0x80, 0]; 40])),
-        ("floor", steps(1, &[[run | 0x80, 0]; 40])),
+        ("congested-to-the-floor", steps(1, &[[run | 0x80, 0]; 40])),
         ("drop", steps(2, &[[run | 0x80, 0]; 40])),
         ("changed", changed),
         ("leaping-stream", leaping_stream()),
