@@ -31,12 +31,25 @@ impl EmulatedLab {
         EmulatedLab::of(root, plan)
     }
 
+    /// The same while others run at the same time: where nothing is measured that a busy processor would change.
+    ///
+    /// # Errors
+    /// As [`EmulatedLab::start`].
+    pub fn shared(root: &Root, text: &str) -> Result<EmulatedLab, KitError> {
+        let plan = EmulationPlan::parse(text).map_err(faircast_emulator::EmulatorError::from)?;
+        EmulatedLab::build(root, plan, Company::Shared)
+    }
+
     /// Build and start a plan, which may be made of a network; addresses and namespaces are chosen here.
     ///
     /// # Errors
     /// As [`EmulatedLab::start`].
-    pub fn of(_root: &Root, mut plan: EmulationPlan) -> Result<EmulatedLab, KitError> {
-        let turn = Turn::take(Company::Alone)?;
+    pub fn of(root: &Root, plan: EmulationPlan) -> Result<EmulatedLab, KitError> {
+        EmulatedLab::build(root, plan, Company::Alone)
+    }
+
+    fn build(_root: &Root, mut plan: EmulationPlan, company: Company) -> Result<EmulatedLab, KitError> {
+        let turn = Turn::take(company)?;
         remove_orphans();
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);

@@ -1,8 +1,8 @@
 //! The kit itself: does a lab do what its plan says?
 
 use faircast_testkit::{
-    Bottleneck, Capture, Congestion, Forwarding, Lab, Link, Membership, Node, Offloads, Sampler, TcpFlow,
-    fields, require_root, run, write_csv,
+    Bottleneck, Capture, Company, Congestion, Forwarding, Lab, Link, Membership, Node, Offloads, Sampler,
+    TcpFlow, fields, require_root, run, write_csv,
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ fn speaker(node: &Node) -> UdpSocket {
 #[test]
 fn two_hosts_reach_each_other() {
     let Some(root) = require_root() else { return };
-    let lab = Lab::plan().build(&root).unwrap_or_else(|e| panic!("{e}"));
+    let lab = Lab::plan().company(Company::Shared).build(&root).unwrap_or_else(|e| panic!("{e}"));
     for target in [lab.receiver(0).ipv4().to_string(), lab.receiver(0).ipv6().to_string()] {
         let pinged = lab.sender().run("ping", &["-c", "1", "-W", "2", &target], SOON);
         assert!(pinged.is_ok(), "{pinged:?}");
@@ -38,7 +38,8 @@ fn two_hosts_reach_each_other() {
 #[test]
 fn a_multicast_datagram_reaches_every_receiver() {
     let Some(root) = require_root() else { return };
-    let lab = Lab::plan().receivers(4).build(&root).unwrap_or_else(|e| panic!("{e}"));
+    let lab =
+        Lab::plan().company(Company::Shared).receivers(4).build(&root).unwrap_or_else(|e| panic!("{e}"));
     let members: Vec<_> = lab.receivers().iter().map(member).collect();
     speaker(lab.sender()).send_to(b"to all", (GROUP, 5777)).expect("there is a multicast route");
     for (member, node) in members.iter().zip(lab.receivers()) {
@@ -105,7 +106,7 @@ fn counters_show_what_was_sent_and_when() {
 #[test]
 fn a_link_that_is_down_carries_nothing_until_it_is_up() {
     let Some(root) = require_root() else { return };
-    let lab = Lab::plan().build(&root).unwrap_or_else(|e| panic!("{e}"));
+    let lab = Lab::plan().company(Company::Shared).build(&root).unwrap_or_else(|e| panic!("{e}"));
     let (member, socket) = (member(lab.receiver(0)), speaker(lab.sender()));
     member.set_read_timeout(Some(Duration::from_millis(300))).expect("not zero");
     let mut bytes = [0; 16];
@@ -136,7 +137,7 @@ fn forgets(lab: &Lab, receiver: u16, groups: &[IpAddr]) {
 #[test]
 fn a_group_is_forwarded_to_its_members_and_to_no_other() {
     let Some(root) = require_root() else { return };
-    let lab = Lab::plan().receivers(2).forwarding(Forwarding::ToMembers);
+    let lab = Lab::plan().company(Company::Shared).receivers(2).forwarding(Forwarding::ToMembers);
     let lab = lab.build(&root).unwrap_or_else(|e| panic!("{e}"));
     let (member, socket) = (member(lab.receiver(0)), speaker(lab.sender()));
     let other = Sampler::start(lab.receiver(1), Duration::from_millis(10)).unwrap_or_else(|e| panic!("{e}"));
@@ -161,7 +162,7 @@ fn a_group_is_forwarded_to_its_members_and_to_no_other() {
 #[test]
 fn joins_and_leaves_are_counted_and_a_group_that_was_left_is_forgotten() {
     let Some(root) = require_root() else { return };
-    let lab = Lab::plan().receivers(2).forwarding(Forwarding::ToMembers);
+    let lab = Lab::plan().company(Company::Shared).receivers(2).forwarding(Forwarding::ToMembers);
     let lab = lab.build(&root).unwrap_or_else(|e| panic!("{e}"));
     let six = Ipv6Addr::new(0xff15, 0, 0, 0, 0, 0, 0, 0x7101);
     let groups = [IpAddr::V4(GROUP), six.into()];
@@ -194,7 +195,7 @@ fn joins_and_leaves_are_counted_and_a_group_that_was_left_is_forgotten() {
 #[test]
 fn a_dropped_task_is_dead_and_a_dropped_lab_is_gone() {
     let Some(root) = require_root() else { return };
-    let lab = Lab::plan().build(&root).unwrap_or_else(|e| panic!("{e}"));
+    let lab = Lab::plan().company(Company::Shared).build(&root).unwrap_or_else(|e| panic!("{e}"));
     let task = lab.sender().start("sleep", &["60"]).unwrap_or_else(|e| panic!("{e}"));
     let proc = format!("/proc/{}/comm", task.pid());
     assert_eq!(std::fs::read_to_string(&proc).expect("it runs").trim(), "sleep");

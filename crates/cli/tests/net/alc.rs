@@ -150,7 +150,7 @@ fn layers_reach_receivers_behind_different_bottlenecks_at_different_speeds() {
         .forwarding(Forwarding::ToMembers)
         .bottleneck(0, Bottleneck::mbps(1.5))
         .bottleneck(1, Bottleneck::mbps(12.0));
-    let stage = Stage::new(&root, plan);
+    let stage = Stage::shared(&root, plan);
     let file = stage.file("large.bin", 4_000_000);
     let capture = must(Capture::start(stage.lab.sender(), "udp", &stage.path("layers.pcap")));
     let receivers = [0, 1].map(|at| receiver(&stage, stage.lab.receiver(at), &format!("r{at}"), &[]));

@@ -21,7 +21,7 @@ const FAR_APART: &str = "
 #[test]
 fn a_group_far_apart_gets_its_file_through_loss_and_a_bottleneck() {
     let Some(root) = require_root() else { return };
-    let lab = must(EmulatedLab::start(&root, FAR_APART));
+    let lab = must(EmulatedLab::shared(&root, FAR_APART));
     let directory = must(tempfile::Builder::new().prefix("faircast-net-").tempdir());
     let path = |name: &str| directory.path().join(name).to_str().expect("the names are plain").to_owned();
     let content = noise("far apart", 3_000_000);

@@ -13,7 +13,7 @@ fn stage() -> Option<Stage> {
     let root = require_root()?;
     let plan = Lab::plan().receivers(2).offloads(Offloads::Off).forwarding(Forwarding::ToMembers);
     let plan = plan.bottleneck(SLOW as u16, Bottleneck::mbps(0.6).queue(5_000));
-    Some(Stage::new(&root, plan.bottleneck(FAST as u16, Bottleneck::mbps(10.0))))
+    Some(Stage::shared(&root, plan.bottleneck(FAST as u16, Bottleneck::mbps(10.0))))
 }
 
 /// What a receiver called `host` has of a layer.

@@ -16,7 +16,7 @@ fn stage(root: &Root) -> (Stage, String) {
     for (receiver, rate) in [1.0, 4.0, 30.0].into_iter().enumerate() {
         plan = plan.bottleneck(receiver as u16, Bottleneck::mbps(rate).queue(30_000));
     }
-    let stage = Stage::new(root, plan);
+    let stage = Stage::shared(root, plan);
     let file = stage.file("image", FILE);
     (stage, file)
 }

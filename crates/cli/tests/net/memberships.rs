@@ -61,7 +61,7 @@ fn climbs(stage: &Stage, receiver: &mut Running, groups: usize) {
 /// Send the file in layers to one host; it must join several groups, and be in none when it is done.
 fn layers_are_memberships(group: &str, from: impl Fn(&Stage) -> Option<String>) {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan().forwarding(Forwarding::ToMembers)).with_group(group);
+    let stage = Stage::shared(&root, Lab::plan().forwarding(Forwarding::ToMembers)).with_group(group);
     let file = stage.file("image", 8_000_000);
     let source = from(&stage);
     let only: Vec<&str> = source.iter().flat_map(|source| ["--source", source.as_str()]).collect();
@@ -103,7 +103,7 @@ fn layers_of_one_source_are_memberships_by_ipv6() {
 #[test]
 fn layers_by_port_are_one_membership() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan());
+    let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 8_000_000);
     let mut receiver = stage.recv(0, "r0", &[]);
     let sent = stage.send(&[&file], &["--cc", RLC, "--layers-by", "port", "--expect", "1"]);
@@ -158,7 +158,7 @@ fn a_receiver_whose_link_fails_leaves_every_group_and_says_what_it_has() {
 #[test]
 fn a_layer_whose_port_is_taken_is_done_without_and_named() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan());
+    let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 4_000_000);
     let base: std::net::SocketAddr = must(stage.group.parse());
     // Another program holds the third layer's address and port for itself.
@@ -180,7 +180,7 @@ fn a_layer_whose_port_is_taken_is_done_without_and_named() {
 #[test]
 fn a_pipe_gets_what_comes_in_layers() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan());
+    let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 4_000_000);
     let line = format!(
         "{} recv -q --stdout --group {} > {}",

@@ -246,7 +246,7 @@ fn zeromq_and_openpgm_get_every_message_beside_a_tcp_flow() {
 #[test]
 fn plain_openpgm_gets_units_and_fragments_through_losses() {
     let Some(stage) = Stage::set() else { return };
-    let lab = must(EmulatedLab::start(&stage.root, LOSSY));
+    let lab = must(EmulatedLab::shared(&stage.root, LOSSY));
     let (content, lines) = stage.lines("file", 1_000_000);
     for (port, messages, units) in [(5_772, "lines", lines), (5_773, "5000", content.len().div_ceil(5_000))] {
         let capture = must(Capture::start(lab.host("near"), "udp", &stage.path("units.pcap")));
@@ -264,7 +264,7 @@ fn plain_openpgm_gets_units_and_fragments_through_losses() {
 #[test]
 fn a_zeromq_publisher_is_received_complete_and_in_order() {
     let Some(stage) = Stage::set() else { return };
-    let lab = must(EmulatedLab::start(&stage.root, LOSSY));
+    let lab = must(EmulatedLab::shared(&stage.root, LOSSY));
     let port = 5_774;
     let (content, lines) = stage.lines("file", 1_000_000);
     let (group, out) = (format!("{GROUP}:{port}"), stage.text("out"));
@@ -311,7 +311,7 @@ fn a_zeromq_publisher_is_received_complete_and_in_order() {
 #[test]
 fn two_faircasts_speak_pgm_with_a_scheme_that_has_two_ends() {
     let Some(stage) = Stage::set() else { return };
-    let lab = must(EmulatedLab::start(&stage.root, LOSSY));
+    let lab = must(EmulatedLab::shared(&stage.root, LOSSY));
     let (content, _) = stage.lines("file", 2_000_000);
     for (scheme, port) in [("ormcc", 5_775), ("pgmcc", 5_776)] {
         let capture = must(Capture::start(lab.host("far"), "udp", &stage.path("two.pcap")));

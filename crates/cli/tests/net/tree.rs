@@ -105,7 +105,7 @@ const APART: &str = "
 #[test]
 fn the_nearest_relay_is_found_and_when_it_is_killed_the_next() {
     let Some(root) = require_root() else { return };
-    let lab = must(EmulatedLab::start(&root, APART));
+    let lab = must(EmulatedLab::shared(&root, APART));
     let directory = must(tempfile::Builder::new().prefix("faircast-net-").tempdir());
     let path = |name: &str| directory.path().join(name).to_str().expect("the names are plain").to_owned();
     let content = noise("found", 8_000_000);
