@@ -45,7 +45,7 @@ fn a_receiver_without_a_source_gives_up_after_its_wait() {
     let stage = Stage::shared(&root, Lab::plan());
     let ended = stage.recv(0, "r0", &["--wait", "1.5"]).ends(10);
     ended.failed(1, "no session was announced");
-    assert!((1.4..4.0).contains(&ended.took.as_secs_f64()), "{ended:?}");
+    assert!((1.4..12.0).contains(&ended.took.as_secs_f64()), "{ended:?}");
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn a_source_without_receivers_gives_up_after_its_wait() {
     let file = stage.file("image", 1_000_000);
     let ended = stage.send(&[&file], &["--wait", "1.5"]).ends(10);
     ended.failed(1, "no receiver answered");
-    assert!((1.4..4.0).contains(&ended.took.as_secs_f64()), "{ended:?}");
+    assert!((1.4..12.0).contains(&ended.took.as_secs_f64()), "{ended:?}");
 }
 
 #[test]
