@@ -8,6 +8,7 @@ use super::plan::{
     SessionPlan, TreePlan, Wire,
 };
 use super::stays::{stays, turns};
+use super::useless;
 use faircast_aqm::{Limit, LinkSpec, QueueSpec};
 use faircast_core::rng::Rng;
 use faircast_core::routers::acknowledgements;
@@ -109,7 +110,8 @@ impl Layout {
             probes: Vec::new(),
             taps: Vec::new(),
         };
-        let mut builder = Builder { layout, rng: Rng::new(seed, WIRE_STREAM), wrong: Vec::new() };
+        let mut builder =
+            Builder { layout, rng: Rng::new(seed, WIRE_STREAM), made: Vec::new(), wrong: Vec::new() };
         builder.topology(&plan.topology);
         plan.links.iter().for_each(|link| builder.link(link));
         for (group, flow) in plan.flows.iter().enumerate() {
@@ -134,6 +136,9 @@ impl Layout {
         builder.layout.coordinated = coordinated::specs(ends, plan, &mut builder.wrong);
         builder.layout.probes = builder.find_links(&plan.probe.links);
         builder.layout.taps = builder.find_links(&plan.probe.taps);
+        if builder.wrong.is_empty() {
+            builder.wrong = useless::of(&builder.layout, plan, &builder.made);
+        }
         if builder.wrong.is_empty() { Ok(builder.layout) } else { Err(builder.wrong) }
     }
 
@@ -273,6 +278,8 @@ fn unicast_spec(plan: &FlowPlan, flow: &LaidFlow, protocol: UnicastProtocol) -> 
 struct Builder {
     layout: Layout,
     rng: Rng,
+    /// Nodes that links have made, and where in the file.
+    made: Vec<(u32, Range<usize>)>,
     wrong: Vec<Diagnostic>,
 }
 
@@ -449,6 +456,7 @@ impl Builder {
     fn find_or_make(&mut self, patterns: &Patterns) -> Vec<u32> {
         let mut all = Vec::new();
         for pattern in patterns {
+            let before = self.layout.names.len();
             match self.layout.names.find(&pattern.value) {
                 Ok(found) => all.extend(found),
                 Err(_) if pattern.value.contains('*') => self.refuse(pattern),
@@ -461,6 +469,8 @@ impl Builder {
                     Brackets::Range { .. } | Brackets::Bad => self.refuse(pattern),
                 },
             }
+            let made = before..self.layout.names.len();
+            self.made.extend(made.map(|node| (node, pattern.span.clone())));
         }
         all
     }

@@ -30,6 +30,7 @@ mod template;
 mod tests;
 pub mod traces;
 mod units;
+mod useless;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Look};
 pub use hosts::HostThatForwards;

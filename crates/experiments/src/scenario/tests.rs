@@ -50,6 +50,19 @@ fn a_caret_points_at_what_is_wrong() {
 }
 
 #[test]
+fn a_node_on_which_nothing_depends_and_a_receiver_that_joins_after_the_end_are_refused() {
+    let dangling = format!("{}\n[[link]]\nfrom = \"hubb\"\nto = \"leaf1\"\n", star(""));
+    let said = refusal(&dangling);
+    assert!(said.contains("hubb hangs on one link, and no flow begins or ends there"), "{said}");
+    let through = "[[link]]\nfrom = \"x\"\nto = \"leaf1\"\n[[link]]\nfrom = \"x\"\nto = \"leaf2\"\n";
+    parse(&format!("{}\n{through}", star("")));
+    let late = |join: &str| format!("{}join = {join}\n", star(""));
+    let said = refusal(&late("\"10 s\""));
+    assert!(said.contains("leaf1 joins at 10 s, and the run ends at 10 s"), "{said}");
+    parse(&late("\"9 s\""));
+}
+
+#[test]
 fn all_mistakes_are_said_at_once_and_in_order() {
     let text = star("warmup = []\nseeds = -1\nabout = 3");
     let wrong = Scenario::parse(&text, "test.toml").expect_err("three things are wrong");
