@@ -10,8 +10,7 @@ use faircast_experiments::scenario::{Diagnostics, Scenario};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// The text of a scenario file, with the traces that it names as files beside it.
@@ -93,11 +92,14 @@ pub struct RunPrinter<'a> {
 enum Screen {
     Nothing,
     Bar(ProgressBar),
-    /// When a line was last written.
-    Lines(Mutex<Instant>),
+    /// The tenth that was written last, of [`LINES`].
+    Lines(AtomicU64),
 }
 
 const STEPS: u64 = 1000;
+
+/// Lines of a run where nobody sees a bar.
+const LINES: f64 = 10.0;
 
 impl<'a> RunPrinter<'a> {
     /// On standard error; `label` stands before everything and may be empty.
@@ -113,7 +115,7 @@ impl<'a> RunPrinter<'a> {
                 bar.set_prefix(if label.is_empty() { String::new() } else { format!("{label}  ") });
                 Screen::Bar(bar)
             }
-            Telling::Progress => Screen::Lines(Mutex::new(Instant::now())),
+            Telling::Progress => Screen::Lines(AtomicU64::new(0)),
         };
         RunPrinter { label: label.to_owned(), screen, stop }
     }
@@ -136,10 +138,10 @@ impl Progress for RunPrinter<'_> {
                 bar.set_message(message(status));
             }
             Screen::Lines(last) => {
-                let mut last = last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                if last.elapsed() >= Duration::from_secs(1) {
-                    *last = Instant::now();
-                    let percent = status.simulated / status.to_simulate * 100.0;
+                let part = status.simulated / status.to_simulate;
+                let tenth = (part * LINES) as u64;
+                if last.fetch_max(tenth, Ordering::Relaxed) < tenth {
+                    let percent = part * 100.0;
                     let label =
                         if self.label.is_empty() { String::new() } else { format!("{}  ", self.label) };
                     // Standard error that cannot be written is nobody's loss.
