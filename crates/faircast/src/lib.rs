@@ -87,7 +87,7 @@ pub use faircast_net::NetError;
 pub use faircast_sim as sim;
 pub use faircast_transport::config::{
     self, BadLimits, Content, DEFAULT_GROUP, Destination, Durability, Freshness, InvitedHost, LayerInput,
-    Multicast, Older, Pacing, ReceiveConfig, SendConfig, Slow, Unicast,
+    Multicast, Older, Pacing, ReceiveConfig, RequiredHost, SendConfig, Slow, Unicast,
 };
 pub use faircast_transport::ends::{Input, Memory, Output};
 pub use faircast_transport::event::{self, Event, ReceiveReport, SendReport};
@@ -96,11 +96,11 @@ pub use faircast_transport::object::{MemoryFile, ObjectError};
 pub mod object {
     pub use faircast_transport::object::abandoned::{Unfinished, let_go, unfinished};
 }
+pub use faircast_transport::{Accept, Class, Endpoint, Error, alc, endpoint, error, pgm};
 pub use faircast_transport::{
     AgentStatus, BranchStatus, HopStatus, RelayBranch, RelayConfig, RelayEvent, RelayHandle, RelayRole,
     RelaySource, RelayStatus, RelayedSession, RouterKind, relay,
 };
-pub use faircast_transport::{Class, Endpoint, Error, alc, endpoint, error, pgm};
 pub use faircast_wire::{GroupKey, HopKey, KeyError, KeyRing, SigningKey, Spacing, VerifyKey, VerifyKeys};
 
 /// What the system calls this host, cut to the 63 bytes that packets have room for.

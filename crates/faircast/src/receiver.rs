@@ -2,8 +2,8 @@
 
 use crate::session::{self, Session};
 use crate::{
-    Destination, Durability, Error, Event, Freshness, KeyRing, Layer, Memory, Older, Output, ReceiveConfig,
-    ReceiveReport, VerifyKeys,
+    Accept, Destination, Durability, Error, Event, Freshness, KeyRing, Layer, Memory, Older, Output,
+    ReceiveConfig, ReceiveReport, VerifyKeys,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -128,6 +128,12 @@ impl Receiver {
     /// What to do with a session that would put older content over newer; otherwise it is refused.
     pub fn allow_older(mut self, older: Older) -> Receiver {
         self.config.allow_older = older;
+        self
+    }
+
+    /// Which sessions are followed: all of them otherwise. Receivers with clones of it follow no session twice, one after another.
+    pub fn accept(mut self, accept: Accept) -> Receiver {
+        self.config.accept = accept;
         self
     }
 

@@ -2,8 +2,8 @@
 
 use crate::session::{self, Session};
 use crate::{
-    Content, Error, Event, GroupKey, Input, LayerInput, MemoryFile, Rate, SendConfig, SendReport, SigningKey,
-    Slow, Spacing, Unicast,
+    Content, Error, Event, GroupKey, Input, LayerInput, MemoryFile, Rate, RequiredHost, SendConfig,
+    SendReport, SigningKey, Slow, Spacing, Unicast,
 };
 use faircast_core::schemes::Scheme;
 use faircast_core::spec::SpecError;
@@ -145,6 +145,12 @@ impl Sender {
     /// Start when so many receivers have joined, and end when they are done.
     pub fn expect_receivers(mut self, receivers: u32) -> Sender {
         self.config.expect = Some(receivers);
+        self
+    }
+
+    /// These must have everything: the session starts when they have joined, and its report names those that have not come.
+    pub fn require(mut self, hosts: impl IntoIterator<Item = RequiredHost>) -> Sender {
+        self.config.required = hosts.into_iter().collect();
         self
     }
 

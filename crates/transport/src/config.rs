@@ -1,5 +1,6 @@
 //! What a session is told before it starts.
 
+use crate::accept::Accept;
 use crate::ends::{Input, Memory, Output};
 use crate::object::MemoryFile;
 use faircast_core::packet::Layer;
@@ -185,6 +186,8 @@ pub struct SendConfig {
     pub sign: Option<SigningKey>,
     /// End when this many receivers are done, and start when this many have joined.
     pub expect: Option<u32>,
+    /// These must have everything: the session starts when they have joined, and the report names those that have not come.
+    pub required: Vec<RequiredHost>,
     /// How long to wait for receivers: before the start for the first (or all of `expect`), and
     /// at the end for those of `expect` that have never come.
     pub wait: Duration,
@@ -201,6 +204,44 @@ pub struct SendConfig {
     pub temporary: PathBuf,
     /// Errors to inject into what is received (feedback), for tests.
     pub faults: Option<Faults>,
+}
+
+/// A receiver that must have everything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RequiredHost {
+    /// By the name that it says, in any case; a name without dots is also that of a host with a domain.
+    Name(String),
+    /// By the address that it reports from.
+    Address(IpAddr),
+}
+
+impl RequiredHost {
+    /// An address when it is one, otherwise a name.
+    #[must_use]
+    pub fn new(text: &str) -> RequiredHost {
+        text.parse().map_or_else(|_| RequiredHost::Name(text.to_owned()), RequiredHost::Address)
+    }
+
+    /// Whether it is the receiver that calls itself `host` and reports from `address`.
+    #[must_use]
+    pub fn is(&self, host: &str, address: IpAddr) -> bool {
+        match self {
+            RequiredHost::Address(required) => *required == address.to_canonical(),
+            RequiredHost::Name(name) => {
+                let (short, _) = host.split_once('.').unwrap_or((host, ""));
+                name.eq_ignore_ascii_case(host) || name.eq_ignore_ascii_case(short)
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for RequiredHost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            RequiredHost::Name(name) => f.write_str(name),
+            RequiredHost::Address(address) => address.fmt(f),
+        }
+    }
 }
 
 /// Where received content goes.
@@ -284,6 +325,8 @@ pub struct ReceiveConfig {
     pub buffer: usize,
     /// Where nameless temporary files are made, when the destination is no directory.
     pub temporary: PathBuf,
+    /// Which sessions are followed.
+    pub accept: Accept,
     /// Errors to inject into what is received, for tests.
     pub faults: Option<Faults>,
 }
@@ -307,6 +350,7 @@ impl SendConfig {
             key: None,
             sign: None,
             expect: None,
+            required: Vec::new(),
             wait: Duration::from_secs(10),
             patience: PATIENCE,
             datagram: None,
@@ -339,6 +383,7 @@ impl ReceiveConfig {
             host: String::new(),
             buffer: RECEIVE_BUFFER,
             temporary: TEMPORARY.into(),
+            accept: Accept::default(),
             faults: None,
         }
     }

@@ -169,6 +169,7 @@ pub(crate) fn open_source(
     if scheme.options().len() > Name::MAX {
         return Err(Error::SchemeOptions { len: scheme.options().len(), most: Name::MAX });
     }
+    let expect = expected(&config);
     let setup = source::Setup {
         codec: SourceCodec::new(session, config.key.as_ref(), salt),
         salt,
@@ -184,7 +185,8 @@ pub(crate) fn open_source(
         slow: config.slow,
         min: config.min,
         max: config.max,
-        expect: config.expect,
+        expect,
+        required: config.required,
         wait: config.wait,
         ttl: config.ttl,
         patience: config.patience,
@@ -194,6 +196,12 @@ pub(crate) fn open_source(
     };
     uplink.inject(config.faults, random[3]);
     Ok((source::SourceSession::new(setup, clock.now()), uplink))
+}
+
+/// How many receivers are waited for: no fewer than those that must have everything.
+fn expected(config: &SendConfig) -> Option<u32> {
+    let required = u32::try_from(config.required.len()).unwrap_or(u32::MAX);
+    if required == 0 { config.expect } else { Some(config.expect.unwrap_or(0).max(required)) }
 }
 
 /// How the content is brought to the receivers.
@@ -302,6 +310,7 @@ pub(crate) fn open_receiver(
         memory: receiver::INCOMPLETE,
         parents: config.parents.clone(),
         invited: config.listen.is_some(),
+        accept: config.accept,
         relay: None,
     };
     Ok((receiver::ReceiverSession::new(setup, clock.now()), groups))

@@ -33,7 +33,10 @@ pub enum Seen {
     #[error("an unsealed session is there: leave out the key to accept it")]
     Unsealed,
     /// One whose packets look minutes old.
-    #[error("a session is there whose clock differs from this host's by minutes")]
+    #[error(
+        "a session is there whose clock differs from this host's by minutes: set the clocks, or let the source hear this host, which \
+         needs none"
+    )]
     Stale,
     /// One that is sealed under a key that is not here.
     #[error("a session is there that is sealed under another key ({0}): is it the same key?")]
@@ -90,6 +93,9 @@ pub enum Seen {
         "a session is there that is not of `{0}`, for which this hop's router is: it is left to the kernel's forwarding"
     )]
     NoRouter(&'static str),
+    /// One whose source or size is not accepted here.
+    #[error("a session is there that is not accepted here: its source has another name, or it is too large")]
+    NotAccepted,
     /// One whose numbers contradict each other.
     #[error("a session is there whose announced packet size does not go with its symbols")]
     PacketSize,
@@ -505,6 +511,20 @@ pub enum Error {
 }
 
 impl Error {
+    /// The message, and those of its causes that it does not hold already.
+    pub(crate) fn in_full(&self) -> String {
+        let mut message = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            let text = error.to_string();
+            if !message.contains(&text) {
+                message = format!("{message}: {text}");
+            }
+            cause = error.source();
+        }
+        message
+    }
+
     /// A role wants what cannot be done for it here.
     pub(crate) fn effect(role: &'static str, effect: &Effect) -> Error {
         Error::Effect { role, effect: format!("{effect:?}") }

@@ -166,9 +166,11 @@ pub struct Progress {
     /// Source: bytes of content sent once; receiver: bytes verified and, of a file in layers, whose blocks are
     /// all done at the end, bytes that have come.
     pub bytes: u64,
+    /// Bytes of content that this session has moved: without those that were there from an earlier run.
+    pub moved_bytes: u64,
     /// Bytes of content in all, when known.
     pub total_bytes: Option<u64>,
-    /// Source: bytes per second on the wire over the last second, in bit/s; receiver: received.
+    /// Source: what left over the last second, headers included, in bit/s; receiver: what arrived.
     pub rate_bps: f64,
     /// What the congestion control allows, in bit/s (source).
     pub allowed_bps: Option<f64>,
@@ -182,6 +184,8 @@ pub struct Progress {
     pub receivers: u64,
     /// Receivers done (source).
     pub verified: u64,
+    /// Who has joined, while the start is waited for (source).
+    pub joining: Option<Joining>,
     /// The layers that are joined (receiver of a layered session).
     pub layers: Option<Subscription>,
     /// What limited the rate over the last second (source of a session at one rate).
@@ -190,6 +194,22 @@ pub struct Progress {
     pub window_of: Option<String>,
     /// The relays that take part, each before those behind it (source).
     pub relays: Vec<RelayBelow>,
+}
+
+/// Who has joined before the start.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Joining {
+    /// Receivers that have joined.
+    pub joined: u64,
+    /// Receivers that are expected, when that was said.
+    pub expected: Option<u64>,
+    /// Some of those that must have everything and have not joined, 8 at most.
+    pub absent: Vec<String>,
+}
+
+impl Joining {
+    /// So many absent ones are named.
+    pub(crate) const NAMED: usize = 8;
 }
 
 /// A relay below a source or relay.
@@ -255,10 +275,72 @@ pub enum Limit {
     Max,
 }
 
+/// What has become of a receiver, or of a relay for those behind it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ReceiverReport {
+    /// Host name, as it says.
+    pub host: String,
+    /// Where it reported from; of one that has never come, nothing.
+    pub address: Option<SocketAddr>,
+    /// What has become of it.
+    pub outcome: ReceiverOutcome,
+    /// Receivers that it speaks for: 1, or those behind a relay.
+    pub receivers: u64,
+    /// Bytes that it has verified, the list of files among them.
+    pub verified_bytes: u64,
+    /// Those among them that it had when it joined, from an earlier run.
+    pub resumed_bytes: u64,
+    /// From the first data packet, or its joining when that was later, until it had everything or the session ended, in seconds.
+    pub seconds: f64,
+    /// Content that it has verified in this session over `seconds`, in bit/s.
+    pub rate_bps: f64,
+    /// Fraction of packets that it has lost, as it said last.
+    pub loss: f64,
+    /// Symbols that it has asked for: lost ones, and those that left before it joined.
+    pub repair_symbols: u64,
+    /// Why it does not have everything.
+    pub reason: Option<String>,
+}
+
+impl ReceiverReport {
+    /// Of one that has never come.
+    #[must_use]
+    pub fn absent(host: String) -> ReceiverReport {
+        ReceiverReport {
+            host,
+            address: None,
+            outcome: ReceiverOutcome::Absent,
+            receivers: 1,
+            verified_bytes: 0,
+            resumed_bytes: 0,
+            seconds: 0.0,
+            rate_bps: 0.0,
+            loss: 0.0,
+            repair_symbols: 0,
+            reason: Some("it has not come".to_owned()),
+        }
+    }
+}
+
+/// See [`ReceiverReport`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReceiverOutcome {
+    /// It has everything, verified.
+    Verified,
+    /// It has come and does not have everything.
+    Incomplete,
+    /// It was left out as too slow.
+    Dropped,
+    /// It must have everything and has not come.
+    Absent,
+}
+
 /// How a `send` ended.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct SendReport {
-    /// Whether all receivers that count have everything.
+    /// Whether all have everything: as many as were expected, those that must, and all that have joined. One that was left out
+    /// as too slow does not.
     pub ok: bool,
     /// Receivers seen; one that was started again counts once.
     pub receivers: u64,
@@ -268,11 +350,13 @@ pub struct SendReport {
     pub verified: u64,
     /// Bytes of content.
     pub bytes: u64,
+    /// Those that this session has moved: without those that all receivers had from an earlier run.
+    pub moved_bytes: u64,
     /// From the first data packet to the end, in seconds.
     pub seconds: f64,
     /// From the command's start to the first data packet, in seconds.
     pub start_seconds: f64,
-    /// Content over `seconds`, in bit/s.
+    /// `moved_bytes` over `seconds`, in bit/s.
     pub goodput_bps: f64,
     /// Symbols sent, on all layers together, over symbols of the content.
     pub repair_ratio: f64,
@@ -286,6 +370,10 @@ pub struct SendReport {
     pub incomplete: Vec<IncompleteReceiver>,
     /// Host names of receivers that were deferred or dropped as slow.
     pub slow: Vec<String>,
+    /// Host names of receivers that were dropped as slow and do not have everything.
+    pub dropped: Vec<String>,
+    /// Those that must have everything and have not come, as they were named.
+    pub absent: Vec<String>,
     /// Packets that were refused: forged, replayed, damaged.
     pub refused: u64,
     /// Of a session that ended without everybody: what to look at, when something shows.
@@ -296,6 +384,9 @@ pub struct SendReport {
     pub relays: Vec<RelayBelow>,
     /// Of a session to a list of hosts: what has become of each.
     pub hosts: Vec<HostReport>,
+    /// What has become of each receiver. No part of the JSON, as there may be very many.
+    #[serde(skip)]
+    pub each: Vec<ReceiverReport>,
 }
 
 /// What to look at when receivers are incomplete. As JSON it is a sentence.
@@ -357,8 +448,10 @@ pub struct ReceiveReport {
     pub bytes: u64,
     /// From the first packet of the session to the end, in seconds.
     pub seconds: f64,
-    /// Content over `seconds`, in bit/s.
+    /// `moved_bytes` over `seconds`, in bit/s.
     pub goodput_bps: f64,
+    /// Bytes of content that this session has moved.
+    pub moved_bytes: u64,
     /// Bytes that had been verified in an earlier run and did not have to be sent again.
     pub resumed_bytes: u64,
     /// Bytes that had been verified in an earlier run and were fetched again all the same.

@@ -115,6 +115,7 @@ fn source(file: &Path, slow: Slow) -> source::SourceSession {
         min: None,
         max: None,
         expect: None,
+        required: Vec::new(),
         wait: Duration::from_secs(30),
         ttl: 1,
         patience: Duration::from_secs(30),
@@ -153,6 +154,7 @@ fn receiver(out: &Path) -> receiver::ReceiverSession {
         memory: receiver::INCOMPLETE,
         parents: Vec::new(),
         invited: false,
+        accept: crate::accept::Accept::default(),
         relay: None,
     };
     receiver::ReceiverSession::new(setup, Time::ZERO)

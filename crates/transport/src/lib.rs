@@ -13,6 +13,7 @@
 //! | `object` | files and trees as blocks, and back |
 //! | `ends` | readers, writers and memory in place of files |
 
+mod accept;
 pub mod alc;
 mod assembly;
 pub mod config;
@@ -36,6 +37,7 @@ mod serve;
 mod source;
 mod spill;
 
+pub use accept::Accept;
 pub use config::{
     Content, Destination, Durability, Freshness, LayerInput, Older, Pacing, ReceiveConfig, SendConfig, Slow,
 };

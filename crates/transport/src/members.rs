@@ -127,7 +127,16 @@ pub struct MemberRecord {
     first: Seq,
     slow_reports: u8,
     slow_since: Time,
-    joined_at: Time,
+    /// When it was first heard,
+    pub joined_at: Time,
+    /// and the bytes that it had verified then, in an earlier run.
+    pub resumed_bytes: u64,
+    /// When it had everything.
+    pub done_at: Option<Time>,
+    /// Symbols that it has asked for.
+    pub asked_symbols: u64,
+    /// Why it has failed, in its own words; empty when it has said nothing.
+    pub why: String,
     /// The number of its newest report.
     reported: u64,
 }
@@ -250,6 +259,11 @@ impl Members {
         }
         if !was_finished {
             member.state = report.state;
+            let is_done = report.state == MemberState::Done;
+            member.done_at = is_done.then(|| member.done_at.unwrap_or(now));
+            if !report.why.as_str().is_empty() {
+                report.why.as_str().clone_into(&mut member.why);
+            }
         }
         self.tally.count(member);
         self.answer(report);
@@ -296,6 +310,13 @@ impl Members {
             member.address != address && now.since(member.heard_at) < quiet
         };
         self.known.get(&from).is_some_and(bound)
+    }
+
+    /// A receiver has asked for so many symbols.
+    pub fn on_asked(&mut self, from: ReceiverId, symbols: u64) {
+        if let Some(member) = self.known.get_mut(&from) {
+            member.asked_symbols += symbols;
+        }
     }
 
     /// Any other packet of a receiver: it is alive.
@@ -654,6 +675,10 @@ impl MemberRecord {
             slow_reports: 0,
             slow_since: now,
             joined_at: now,
+            resumed_bytes: report.verified_bytes,
+            done_at: None,
+            asked_symbols: 0,
+            why: String::new(),
             reported: seq,
         }
     }

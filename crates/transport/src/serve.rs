@@ -11,7 +11,9 @@
 use crate::config::{Multicast, SendConfig, Unicast};
 use crate::driver::random;
 use crate::error::Error;
-use crate::event::{Event, HostOutcome, IncompleteReceiver, SendReport};
+use crate::event::{
+    Event, HostOutcome, HostReport, IncompleteReceiver, ReceiverOutcome, ReceiverReport, SendReport,
+};
 use crate::relay::{RelayConfig, RelayEvent, RelayHandle, RelaySource, relay};
 use faircast_core::packet::SessionId;
 use faircast_net::{choose_towards, interfaces};
@@ -186,6 +188,8 @@ impl Serving {
             reason: "incomplete when the session ended".to_owned(),
         });
         report.incomplete.extend(named);
+        report.each.retain(|one| one.host != NAME || self.invited == 0);
+        report.each.extend(report.hosts.iter().map(of_invited));
         // Its own end says nothing about the session.
         let _ = self.join();
         Ok(report)
@@ -201,6 +205,21 @@ impl Drop for Serving {
     fn drop(&mut self) {
         // What is dropped has no use for how it ended.
         let _ = self.join();
+    }
+}
+
+/// An invited host in the list of all receivers.
+fn of_invited(host: &HostReport) -> ReceiverReport {
+    let (outcome, reason) = match host.outcome {
+        HostOutcome::Done => (ReceiverOutcome::Verified, None),
+        HostOutcome::Incomplete => (ReceiverOutcome::Incomplete, Some("incomplete when the session ended")),
+        HostOutcome::Unanswered => (ReceiverOutcome::Absent, Some("it has never answered the invitation")),
+    };
+    ReceiverReport {
+        address: Some(host.address),
+        outcome,
+        reason: reason.map(str::to_owned),
+        ..ReceiverReport::absent(host.host.clone())
     }
 }
 

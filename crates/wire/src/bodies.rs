@@ -9,7 +9,7 @@ use crate::field::{Layout, Shape, fields_of, len_of};
 use crate::key::KeyId;
 use crate::message::{
     Announce, Attach, Hashes, Held, Invite, Member, MemberState, Name, Need, Order, OrderAction, Refusal,
-    RefusalReason, Request, Scheduled, Status, Token, TransferId, Tree, TreeNode, Welcome, Window,
+    RefusalReason, Request, Scheduled, Status, Token, TransferId, Tree, TreeNode, Welcome, Window, Words,
 };
 use crate::reader::Reader;
 use faircast_core::packet::{Data, Echo, Flags, ReceiverId, Seq};
@@ -272,6 +272,7 @@ body! {
         dropped_local: u32, "datagrams that the receiver's own host dropped";
         echo: Echo, "the packet that is answered";
         host: Name, "the receiver's host; at most 63 bytes";
+        why: Words, "why it has failed, in words; at most 250 bytes";
     }
 }
 

@@ -6,7 +6,7 @@
 use crate::error::{EncodeError, ParseError};
 use crate::field::{Field, Shape};
 use crate::key::KeyId;
-use crate::message::{Announce, MemberState, Name, OrderAction, RefusalReason, TransferId};
+use crate::message::{Announce, MemberState, Name, OrderAction, RefusalReason, TransferId, Words};
 use crate::reader::Reader;
 use faircast_core::half::{self, Half};
 use faircast_core::packet::{Cause, Echo, Hole, Holes, Knows, LayerStates, ReceiverId, Seq, ShortId};
@@ -240,6 +240,9 @@ numbered! {
         6 => WrongSignature "wrong signature",
         7 => UnknownScheme "unknown scheme",
         8 => Senseless "senseless",
+        9 => OtherVersion "another version",
+        10 => NotAccepted "not accepted",
+        11 => Busy "busy",
     }
 }
 
@@ -522,32 +525,63 @@ impl Codec for ReceiverId {
 
 impl Codec for Name {
     type Value = Name;
-    const SHAPE: Shape = Shape::Text;
+    const SHAPE: Shape = Shape::Text(Name::MAX);
 
     #[inline]
     fn put(out: &mut Vec<u8>, _field: &'static str, value: &Name) -> Result<(), EncodeError> {
-        out.push(value.as_str().len() as u8);
-        out.extend_from_slice(value.as_str().as_bytes());
+        put_text(out, value.as_str());
         Ok(())
     }
 
     #[inline]
     fn read(r: &mut Reader<'_>, field: &'static str) -> Result<Name, ParseError> {
-        let len = u8::read(r, field)?;
-        if usize::from(len) > Name::MAX {
-            return Err(ParseError::BadValue { field, value: len.into() });
-        }
-        let bytes = r.take(field, len.into())?;
-        let text = str::from_utf8(bytes).map_err(|_| ParseError::NotUtf8 { field })?;
-        match text.chars().find(|character| character.is_control()) {
-            Some(control) => Err(ParseError::BadValue { field, value: u64::from(u32::from(control)) }),
-            None => Ok(Name::clipped(text)),
-        }
+        read_text(r, field, Name::MAX).map(Name::clipped)
     }
 
     #[cfg(feature = "testing")]
     fn any() -> BoxedStrategy<Name> {
         any::<String>().prop_map(|text| Name::clipped(&text)).boxed()
+    }
+}
+
+impl Codec for Words {
+    type Value = Words;
+    const SHAPE: Shape = Shape::Text(Words::MAX);
+
+    #[inline]
+    fn put(out: &mut Vec<u8>, _field: &'static str, value: &Words) -> Result<(), EncodeError> {
+        put_text(out, value.as_str());
+        Ok(())
+    }
+
+    #[inline]
+    fn read(r: &mut Reader<'_>, field: &'static str) -> Result<Words, ParseError> {
+        read_text(r, field, Words::MAX).map(Words::clipped)
+    }
+
+    #[cfg(feature = "testing")]
+    fn any() -> BoxedStrategy<Words> {
+        any::<String>().prop_map(|text| Words::clipped(&text)).boxed()
+    }
+}
+
+/// A text that has no more than 255 bytes, behind its length.
+fn put_text(out: &mut Vec<u8>, text: &str) {
+    out.push(text.len() as u8);
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// A text of at most `most` bytes without control characters, which a terminal would obey.
+fn read_text<'a>(r: &mut Reader<'a>, field: &'static str, most: usize) -> Result<&'a str, ParseError> {
+    let len = u8::read(r, field)?;
+    if usize::from(len) > most {
+        return Err(ParseError::BadValue { field, value: len.into() });
+    }
+    let bytes = r.take(field, len.into())?;
+    let text = str::from_utf8(bytes).map_err(|_| ParseError::NotUtf8 { field })?;
+    match text.chars().find(|character| character.is_control()) {
+        Some(control) => Err(ParseError::BadValue { field, value: u64::from(u32::from(control)) }),
+        None => Ok(text),
     }
 }
 

@@ -1,7 +1,5 @@
 //! What is known of a field without a value: its name, its shape, its meaning.
 
-use crate::message::Name;
-
 /// One field of a packet.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
@@ -37,8 +35,8 @@ pub enum Shape {
     Address,
     /// One byte (0 or 1), then, when it is 1, so many bytes.
     Optional(usize),
-    /// One byte of length, then UTF-8.
-    Text,
+    /// One byte of length, then UTF-8, at most so many bytes of it.
+    Text(usize),
     /// These fields in a row. They are shown in place of the group.
     Group(&'static [Field]),
     /// Two bytes: the number of entries of the next list that has none yet.
@@ -72,7 +70,7 @@ impl Shape {
             Shape::Float => Some(4),
             Shape::Address => Some(18),
             Shape::Group(fields) => fixed_len(fields),
-            Shape::Optional(_) | Shape::Text | Shape::List(_) => None,
+            Shape::Optional(_) | Shape::Text(_) | Shape::List(_) => None,
         }
     }
 }
@@ -112,7 +110,7 @@ pub(crate) const fn most_without_lists(fields: &[Field]) -> usize {
     while at < fields.len() {
         sum += match fields[at].shape {
             Shape::Optional(len) => 1 + len,
-            Shape::Text => 1 + Name::MAX,
+            Shape::Text(most) => 1 + most,
             Shape::List(_) => 0,
             Shape::Group(fields) => most_without_lists(fields),
             _ => len_of(&[fields[at]]),

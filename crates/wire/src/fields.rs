@@ -37,7 +37,7 @@ fn lua_fields(table: &mut String, fields: &'static [Field], indent: &str) {
             Shape::Bytes(len) => format!("shape = \"bytes\", len = {len} "),
             Shape::Address => "shape = \"address\" ".into(),
             Shape::Optional(len) => format!("shape = \"optional\", len = {len} "),
-            Shape::Text => "shape = \"text\" ".into(),
+            Shape::Text(_) => "shape = \"text\" ".into(),
             Shape::Count => "shape = \"count\" ".into(),
             Shape::Group(_) => unreachable!("flat lists have no groups"),
             Shape::List(fields) => {
@@ -100,7 +100,7 @@ fn markdown_rows(table: &mut String, fields: &'static [Field]) {
                 (format!("1 or {}", 1 + len), "; a byte 0, or a byte 1 and then the value".into())
             }
             Shape::Group(_) => unreachable!("flat lists have no groups"),
-            Shape::Text => ("1 + n".into(), "; a byte n, then n bytes of UTF-8".into()),
+            Shape::Text(_) => ("1 + n".into(), "; a byte n, then n bytes of UTF-8".into()),
             Shape::List(entry) => {
                 let parts: Vec<_> = flat(entry).map(entry_part).collect();
                 let size: usize = entry.iter().filter_map(|part| part.shape.fixed_len()).sum();

@@ -242,7 +242,7 @@ impl Held {
 }
 
 /// A receiver's place in the session.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Member {
     /// Who.
     pub from: ReceiverId,
@@ -270,6 +270,8 @@ pub struct Member {
     pub echo: Echo,
     /// Its host's name.
     pub host: Name,
+    /// Why it has failed, in words; otherwise nothing.
+    pub why: Words,
 }
 
 /// A receive window: flow control, as in TCP and QUIC.
@@ -450,6 +452,12 @@ pub enum RefusalReason {
     UnknownScheme,
     /// What is announced cannot be.
     Senseless,
+    /// It is of another version of the format: whoever gets this cannot read it, and sees whose version is another one.
+    OtherVersion,
+    /// It is not accepted, by its source's name or its size.
+    NotAccepted,
+    /// Another session is followed.
+    Busy,
 }
 
 /// What a receiver is doing.
@@ -683,6 +691,32 @@ impl Name {
     }
 }
 
+/// A text of at most [`Words::MAX`] bytes of UTF-8 without control characters. It takes no memory when it is empty.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Words(Box<str>);
+
+impl Words {
+    /// Most bytes that fit.
+    pub const MAX: usize = 250;
+
+    /// From a text, without control characters (which a terminal obeys), cut at a character's edge to what fits.
+    pub fn clipped(text: &str) -> Words {
+        let mut words = String::new();
+        for character in text.chars().filter(|character| !character.is_control()) {
+            if words.len() + character.len_utf8() > Words::MAX {
+                break;
+            }
+            words.push(character);
+        }
+        Words(words.into())
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 impl Default for Name {
     fn default() -> Name {
         Name::EMPTY
@@ -715,6 +749,13 @@ mod tests {
     #[test]
     fn a_name_has_no_characters_that_a_terminal_obeys() {
         assert_eq!(Name::clipped("a\u{1b}[2J\r\nb\u{9b}").as_str(), "a[2Jb");
+    }
+
+    #[test]
+    fn words_are_cut_at_a_character_and_cleaned() {
+        assert_eq!(Words::clipped(&"é".repeat(200)).as_str(), "é".repeat(125));
+        assert_eq!(Words::clipped("a\u{1b}[2J\r\nb\u{9b}").as_str(), "a[2Jb");
+        assert_eq!(Words::clipped(""), Words::default());
     }
 
     #[test]

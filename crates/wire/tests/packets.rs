@@ -135,7 +135,7 @@ fn walk(fields: &'static [Field], bits: Names, bytes: &[u8], at: &mut usize, cou
         match shape {
             Shape::Count => counts.push(u16::from_be_bytes([bytes[*at], bytes[*at + 1]])),
             Shape::Optional(len) => *at += 1 + usize::from(bytes[*at]) * len,
-            Shape::Text => *at += 1 + usize::from(bytes[*at]),
+            Shape::Text(_) => *at += 1 + usize::from(bytes[*at]),
             Shape::List(entry) => {
                 for _ in 0..counts.remove(0) {
                     walk(entry, &[], bytes, at, &mut Vec::new());

@@ -507,6 +507,7 @@ impl AlcReceiver {
         self.events.push_back(Event::Progress(Progress {
             seconds: now.since(self.started).as_secs_f64(),
             bytes: self.report.bytes + some,
+            moved_bytes: self.report.bytes + some,
             total_bytes: (!self.objects.is_empty()).then_some(self.report.bytes + all),
             rate_bps: (self.bytes - self.told_bytes) as f64 * 8.0 / past,
             ..Progress::default()

@@ -343,6 +343,7 @@ impl AlcSource {
         self.events.push_back(Event::Progress(Progress {
             seconds: now.since(self.started).as_secs_f64(),
             bytes: if self.carousel.rounds() > 0 { self.report.bytes } else { 0 },
+            moved_bytes: if self.carousel.rounds() > 0 { self.report.bytes } else { 0 },
             total_bytes: Some(self.report.bytes),
             rate_bps: (self.sent_bytes - self.told_bytes) as f64 * 8.0 / past,
             allowed_bps: Some(allowed),

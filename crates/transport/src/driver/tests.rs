@@ -33,6 +33,7 @@ fn native(content: Content, out: &Path) -> (SendConfig, ReceiveConfig) {
         key: None,
         sign: None,
         expect: Some(1),
+        required: Vec::new(),
         wait: LONG,
         patience: LONG,
         datagram: None,
@@ -59,6 +60,7 @@ fn native(content: Content, out: &Path) -> (SendConfig, ReceiveConfig) {
         host: "receiver".to_owned(),
         buffer: 4 << 20,
         temporary: std::env::temp_dir(),
+        accept: crate::accept::Accept::default(),
         faults: None,
     };
     (send, receive)

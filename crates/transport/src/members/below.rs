@@ -126,7 +126,7 @@ mod tests {
     use crate::receiver::RELAYS;
     use faircast_core::packet::{Echo, ReceiverId, Seq};
     use faircast_core::time::{Span, Time};
-    use faircast_wire::{Member, MemberState, Name};
+    use faircast_wire::{Member, MemberState, Name, Words};
     use std::net::SocketAddr;
 
     fn id(number: u64) -> ReceiverId {
@@ -148,6 +148,7 @@ mod tests {
             dropped_local: 0,
             echo: Echo { seq: Seq(1), hold: Span::ZERO },
             host: Name::clipped("relay"),
+            why: Words::default(),
         };
         let at = SocketAddr::from(([10, 0, 0, number as u8], 4000));
         members.on_report(&member, 1, at, Time::ZERO);

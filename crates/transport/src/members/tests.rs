@@ -1,6 +1,6 @@
 use super::*;
 use faircast_core::packet::{Echo, Seq};
-use faircast_wire::Name;
+use faircast_wire::{Name, Words};
 
 fn at(seconds: u64) -> Time {
     Time::ZERO + Span::from_secs(seconds)
@@ -31,6 +31,7 @@ fn because(reason: u8, number: u64, state: MemberState) -> Report {
         dropped_local: 0,
         echo: Echo { seq: Seq(0), hold: Span::ZERO },
         host: Name::clipped("a"),
+        why: Words::default(),
     }
 }
 

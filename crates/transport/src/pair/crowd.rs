@@ -9,7 +9,7 @@ use crate::members::{first_turn, stretched};
 use faircast_core::packet::{Echo, ReceiverId, Seq, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
-use faircast_wire::{Member, MemberState, Message, Name, ReceiverCodec, Status};
+use faircast_wire::{Member, MemberState, Message, Name, ReceiverCodec, Status, Words};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::net::SocketAddr;
@@ -169,6 +169,7 @@ impl Crowd {
                 dropped_local: 0,
                 echo: Echo { seq: Seq(u64::MAX >> 2), hold: Span::ZERO },
                 host: Name::clipped(&format!("host{index}")),
+                why: Words::default(),
             };
             let mut bytes = Vec::new();
             fake.codec.encode(&mut bytes, session, &Message::Member(member)).expect("a small message");

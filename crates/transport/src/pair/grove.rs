@@ -83,6 +83,7 @@ impl AgentNode {
             memory: receiver::INCOMPLETE,
             parents: self.parents.clone(),
             invited: false,
+            accept: crate::accept::Accept::default(),
             relay: Some(self.shared.clone()),
         };
         self.above = Some(Upstream::new(ReceiverSession::new(setup, now), self.shared.clone()));

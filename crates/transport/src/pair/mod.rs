@@ -34,6 +34,7 @@ mod outage;
 mod poison;
 mod relay;
 mod repair;
+mod required;
 mod routers;
 mod signed;
 mod silence;

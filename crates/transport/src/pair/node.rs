@@ -3,7 +3,7 @@
 use super::net::OVERHEAD;
 use super::socket::Socket;
 use super::streams::Made;
-use crate::config::{Destination, Durability, Freshness, Older, Slow};
+use crate::config::{Destination, Durability, Freshness, Older, RequiredHost, Slow};
 use crate::endpoint::{Datagram, Endpoint, Notice};
 use crate::error::Error;
 use crate::event::{Event, ReceiveReport, SendReport};
@@ -52,6 +52,7 @@ pub(super) struct Offer {
     min: Option<Rate>,
     max: Option<Rate>,
     expect: Option<u32>,
+    required: Vec<RequiredHost>,
     wait: Duration,
     patience: Duration,
     spread: Span,
@@ -75,6 +76,7 @@ impl Offer {
             min: None,
             max: None,
             expect: None,
+            required: Vec::new(),
             wait: Duration::from_secs(10),
             patience: PATIENCE,
             spread: Span::from_millis(10),
@@ -101,6 +103,12 @@ impl Offer {
 
     pub(super) fn expect(self, receivers: u32) -> Offer {
         Offer { expect: Some(receivers), ..self }
+    }
+
+    /// These must have everything.
+    pub(super) fn require(self, names: &[&str]) -> Offer {
+        let required: Vec<_> = names.iter().map(|name| RequiredHost::new(name)).collect();
+        Offer { expect: Some(required.len() as u32), required, ..self }
     }
 
     pub(super) fn wait_secs(self, secs: u64) -> Offer {
@@ -308,6 +316,7 @@ impl SourceNode {
             min: offer.min,
             max: offer.max,
             expect: offer.expect,
+            required: offer.required.clone(),
             wait: offer.wait,
             ttl: 1,
             patience: offer.patience,
@@ -469,6 +478,7 @@ impl ReceiverNode {
             memory: self.memory,
             parents: self.parents.clone(),
             invited: false,
+            accept: crate::accept::Accept::default(),
             relay: None,
         };
         self.origin = now;

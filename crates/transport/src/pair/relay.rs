@@ -15,7 +15,9 @@ use faircast_core::packet::{
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{CATALOGUE, SaysRate, Scheme};
 use faircast_core::time::{Span, Time};
-use faircast_wire::{DataPacket, Member, MemberState, Message, Name, Newest, encode, encode_data, parse};
+use faircast_wire::{
+    DataPacket, Member, MemberState, Message, Name, Newest, Words, encode, encode_data, parse,
+};
 use std::collections::VecDeque;
 
 #[path = "../../../core/tests/toy/relay.rs"]
@@ -222,6 +224,7 @@ fn joining(session: SessionId) -> Vec<u8> {
         dropped_local: 0,
         echo: Echo { seq: Seq((1 << 62) - 1), hold: Span::ZERO },
         host: Name::clipped("relay"),
+        why: Words::default(),
     };
     let mut bytes = Vec::new();
     encode(&mut bytes, session, 0, &Message::Member(member), 1000).expect("it fits");

@@ -136,6 +136,7 @@ impl RelayNode {
             memory: receiver::INCOMPLETE,
             parents: Vec::new(),
             invited: false,
+            accept: crate::accept::Accept::default(),
             relay: Some(self.shared.clone()),
         };
         let session = ReceiverSession::new(setup, now);

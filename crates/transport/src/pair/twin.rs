@@ -605,6 +605,7 @@ fn source(star: &Star, net: &Network, dir: &TempDir) -> source::SourceSession {
         min: None,
         max: None,
         expect: Some(star.leaves.len() as u32),
+        required: Vec::new(),
         // Nobody is missed who does not say that it is there.
         ttl: 1,
         wait: Duration::from_secs(3600),
@@ -645,6 +646,7 @@ fn receiver(index: usize, setting: Setting, net: &Network, dir: &TempDir) -> rec
         memory: receiver::INCOMPLETE,
         parents: Vec::new(),
         invited: false,
+        accept: crate::accept::Accept::default(),
         relay: None,
     };
     receiver::ReceiverSession::new(setup, Time::ZERO + setting.ahead - EARLIER)

@@ -428,6 +428,7 @@ impl PgmReceiver {
         self.events.push_back(Event::Progress(Progress {
             seconds: now.as_secs_f64(),
             bytes: self.report.bytes,
+            moved_bytes: self.report.bytes,
             rate_bps: bytes as f64 * 8.0,
             loss: missed as f64 / (packets + missed).max(1) as f64,
             ..Progress::default()

@@ -661,6 +661,7 @@ impl PgmSource {
         self.events.push_back(Event::Progress(Progress {
             seconds: now.as_secs_f64(),
             bytes: self.feed.counts().bytes,
+            moved_bytes: self.feed.counts().bytes,
             total_bytes: self.total,
             rate_bps: bytes as f64 * 8.0,
             allowed_bps: Some(seen.rate.bps()),
@@ -669,6 +670,7 @@ impl PgmSource {
             representative: seen.limiting.and_then(address_of).map(|address| address.to_string()),
             receivers: self.report.receivers,
             verified: 0,
+            joining: None,
             layers: None,
             limited_by: None,
             window_of: None,

@@ -29,7 +29,7 @@ use faircast_core::time::{Span, Time};
 use faircast_wire::encode::{self, IPV6_HEADERS};
 use faircast_wire::{
     Announce, Held, MOST_DATA_HEADER, Member, MemberState, Message, Name, Need, Request, Status, Tree,
-    TreeNode, Welcome,
+    TreeNode, Welcome, Words,
 };
 use std::net::SocketAddr;
 
@@ -65,6 +65,9 @@ impl ReceiverSession {
         from: SocketAddr,
         now: Time,
     ) {
+        if self.setup.accept.has_ended(session) {
+            return;
+        }
         if let Err(why) = self.trust_in(session, &announce) {
             self.totals.refused += 1;
             return self.object(session, from, why, now);
@@ -91,7 +94,11 @@ impl ReceiverSession {
                 false => begins_anew(stream, &announce),
             };
             if self.phase != Phase::Receiving || !quiet || !is_wanted {
-                self.totals.refused += u64::from(stream.session == session);
+                let is_other = stream.session != session;
+                self.totals.refused += u64::from(!is_other);
+                if is_other && !is_wanted && self.phase == Phase::Receiving {
+                    self.object_to_another(session, from, now);
+                }
                 return;
             }
         } else if self.phase != Phase::Searching {
@@ -99,6 +106,9 @@ impl ReceiverSession {
         }
         if self.setup.relay.as_ref().is_some_and(|relay| !relay.may_follow(session, &announce)) {
             return; // another part of this relay passes it on, or this is what it passes on itself
+        }
+        if !self.setup.accept.takes(&announce) {
+            return self.object(session, from, crate::error::Seen::NotAccepted, now);
         }
         if let Some(why) = self.why_not(&announce) {
             return self.object(session, from, why, now);
@@ -111,11 +121,13 @@ impl ReceiverSession {
 
     /// There is no place for this session's content here: tell its source why, for the user there.
     pub(super) fn refuse(&mut self, session: SessionId, error: Error, source: SocketAddr, now: Time) {
-        let member = self.stranger(MemberState::Failed, reason(&error));
+        let why = Words::clipped(&error.in_full());
+        let member = Member { why, ..self.stranger(MemberState::Failed, reason(&error)) };
         // Twice, for nobody waits for an answer.
         for _ in 0..2 {
-            self.outbox.add_to(session, Message::Member(member), source, now);
+            self.outbox.add_to(session, Message::Member(member.clone()), source, now);
         }
+        self.setup.accept.end(session);
         self.failure = Some(error);
         self.phase = Phase::Over;
     }
@@ -273,7 +285,7 @@ impl ReceiverSession {
         // Whoever it was is not to wait for this one. It may not hear it, so it is said twice.
         let member = self.stranger(MemberState::Leaving, MOVED);
         for _ in 0..2 {
-            self.outbox.add_to(session, Message::Member(member), before, now);
+            self.outbox.add_to(session, Message::Member(member.clone()), before, now);
         }
         let Some(stream) = &mut self.stream else { return };
         stream.delivery.on_announce(&announce);
@@ -464,8 +476,9 @@ impl ReceiverSession {
             _ if stream.delivery.needs_nothing() => MemberState::Done,
             _ => MemberState::Receiving,
         };
-        let is_relay = self.setup.relay.is_some() && !failed;
-        self.tell_membership(state, if is_relay { RELAYS } else { 0 }, now);
+        let why = self.failure.as_ref().map(super::reason);
+        let role = if self.setup.relay.is_some() { RELAYS } else { 0 };
+        self.tell_membership(state, why.unwrap_or(role), now);
     }
 
     /// Say so when layers seem to come that nobody here has joined. Once a second.
@@ -536,6 +549,10 @@ impl ReceiverSession {
             dropped_local: self.totals.dropped_local.min(u64::from(u32::MAX)) as u32,
             echo: echo(stream, now),
             host: Name::clipped(&self.setup.host),
+            why: match &self.failure {
+                Some(error) if state == MemberState::Failed => Words::clipped(&error.in_full()),
+                _ => Words::default(),
+            },
         };
         self.outbox.add(stream.session, Message::Member(member), now);
         (stream.told_below, stream.member_told_at) = ((receivers, done), now);

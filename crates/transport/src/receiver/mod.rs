@@ -28,11 +28,11 @@ mod under;
 mod window;
 mod write_behind;
 
+use crate::accept::Accept;
 use crate::config::{Destination, Durability, Freshness, Older};
 use crate::endpoint::Transmit;
 use crate::error::{Error, Seen};
 use crate::event::{Event, Progress, ReceiveReport, Setting};
-use crate::object::ObjectError;
 use attaching::Attaching;
 use delivery::{Delivery, Progressed};
 use faircast_core::node::{Cx, Effects, Receiver as _};
@@ -46,9 +46,9 @@ pub(crate) use feedback::{geometry_of, scheme_of};
 use layers::{ForScheme, Layers};
 use objections::Objections;
 use reach::Reach;
+use reasons::reason;
 pub(crate) use reasons::{
-    FLOODED, MOVED, REASON_CONTENT, REASON_DISK_FULL, REASON_NO_DATA, REASON_OLDER, REASON_OTHER,
-    REASON_PERMISSION, RELAYS,
+    FLOODED, MOVED, REASON_CONTENT, REASON_DISK_FULL, REASON_NO_DATA, REASON_OLDER, REASON_PERMISSION, RELAYS,
 };
 pub(crate) use reassembly::INCOMPLETE;
 use searching::Candidates;
@@ -74,6 +74,8 @@ const CONFIRM_PATIENCE: Span = Span::from_secs(3);
 /// What a receiver session is made of.
 pub(crate) struct Setup {
     pub(crate) codec: ReceiverCodec,
+    /// Which sessions are followed.
+    pub(crate) accept: Accept,
     pub(crate) id: ReceiverId,
     /// Drawn at random, for the source to repeat.
     pub(crate) nonce: u16,
@@ -142,6 +144,7 @@ pub(crate) struct ReceiverSession {
 }
 
 struct Fixed {
+    accept: Accept,
     id: ReceiverId,
     nonce: u16,
     host: String,
@@ -269,6 +272,7 @@ impl ReceiverSession {
         let rng = Rng::new(setup.seed, setup.id.get());
         let mut session = ReceiverSession {
             setup: Fixed {
+                accept: setup.accept,
                 id: setup.id,
                 nonce: setup.nonce,
                 host: setup.host,
@@ -506,7 +510,7 @@ impl ReceiverSession {
             self.ask(now);
             self.attach(now);
         }
-        if self.phase == Phase::Searching {
+        if matches!(self.phase, Phase::Searching | Phase::Receiving) {
             self.refuse_sessions(now);
         }
         match self.phase {
@@ -549,7 +553,7 @@ impl ReceiverSession {
         let tree_at = self.watch_at().min(self.speak_at());
         let at = self.clocks.second_at.min(self.attach_at(now)).min(tree_at).min(match self.phase {
             Phase::Searching => self.candidates.deadline().min(self.objections.deadline()),
-            Phase::Receiving => self.candidates.deadline(),
+            Phase::Receiving => self.candidates.deadline().min(self.objections.deadline()),
             Phase::Confirming { .. } | Phase::Over => Time::NEVER,
         });
         let Some(stream) = &self.stream else { return at };
@@ -608,6 +612,9 @@ impl ReceiverSession {
 
     /// How it ended.
     pub(crate) fn report(mut self) -> Result<ReceiveReport, Error> {
+        if let Some(stream) = self.stream.as_ref().filter(|_| !self.is_lost()) {
+            self.setup.accept.end(stream.session);
+        }
         if let Some(error) = self.failure.take() {
             return Err(error);
         }
@@ -616,12 +623,14 @@ impl ReceiverSession {
         let seconds = self.totals.finished.since(from).as_secs_f64();
         let (resumed_bytes, refetched_bytes) =
             self.stream.as_ref().map_or((0, 0), |stream| stream.delivery.resumed_bytes());
+        let moved_bytes = finished.bytes.saturating_sub(resumed_bytes);
         Ok(ReceiveReport {
             ok: true,
             files: finished.files,
             bytes: finished.bytes,
             seconds,
-            goodput_bps: if seconds > 0.0 { finished.bytes as f64 * 8.0 / seconds } else { 0.0 },
+            goodput_bps: if seconds > 0.0 { moved_bytes as f64 * 8.0 / seconds } else { 0.0 },
+            moved_bytes,
             resumed_bytes,
             refetched_bytes,
             packets: self.totals.packets,
@@ -650,7 +659,10 @@ impl ReceiverSession {
             }
             OpenError::Stale { .. } => Some(Seen::Stale),
             OpenError::Elsewhere { says, from } => Some(Seen::Elsewhere { says: *says, from: *from }),
-            OpenError::Parse(ParseError::Version(version)) => Some(Seen::Version(*version)),
+            // It cannot be read there; that packets of this version come says enough.
+            OpenError::Parse(ParseError::Version(version)) => {
+                return self.object(SessionId(0), from, Seen::Version(*version), now);
+            }
             _ if self.stream.is_none() => Some(Seen::DoesNotOpen),
             _ => self.seen,
         };
@@ -687,6 +699,7 @@ impl ReceiverSession {
         self.events.push_back(Event::Progress(Progress {
             seconds: now.since(stream.since).as_secs_f64(),
             bytes: stream.delivery.gathered_bytes(),
+            moved_bytes: stream.delivery.gathered_bytes().saturating_sub(stream.delivery.resumed_bytes().0),
             total_bytes: stream.delivery.content_bytes(),
             rate_bps: bytes as f64 * 8.0,
             allowed_bps: None,
@@ -695,6 +708,7 @@ impl ReceiverSession {
             representative: None,
             receivers: 0,
             verified: 0,
+            joining: None,
             layers: stream.layers.is_layered().then(|| stream.layers.subscription()),
             limited_by: None,
             window_of: None,
@@ -766,18 +780,6 @@ impl Waiting {
             | Message::Order(_) => return,
         };
         echo.hold = echo.hold + waited;
-    }
-}
-
-/// Why it failed, as a receiver tells its source.
-fn reason(error: &Error) -> u8 {
-    match error {
-        Error::Object(ObjectError::DiskFull { .. }) => REASON_DISK_FULL,
-        Error::Object(ObjectError::Denied { .. } | ObjectError::ReadOnly { .. }) => REASON_PERMISSION,
-        Error::Object(ObjectError::Older { .. }) => REASON_OLDER,
-        Error::RootMismatch => REASON_CONTENT,
-        Error::Object(error) if error.is_contradiction() => REASON_CONTENT,
-        _ => reach::reason(error).unwrap_or(REASON_OTHER),
     }
 }
 

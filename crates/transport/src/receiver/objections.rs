@@ -95,6 +95,13 @@ impl ReceiverSession {
         }
     }
 
+    /// Another session is announced where this receiver takes part in one: whoever sends it should know.
+    pub(super) fn object_to_another(&mut self, session: SessionId, from: SocketAddr, now: Time) {
+        if self.setup.freshness == Freshness::Answer && self.setup.relay.is_none() {
+            self.objections.hear(session, from, RefusalReason::Busy, now, &mut self.rng);
+        }
+    }
+
     /// Tell those whose time has come.
     pub(super) fn refuse_sessions(&mut self, now: Time) {
         for (session, to, reason) in self.objections.due(now) {
@@ -115,6 +122,8 @@ const fn reason(seen: Seen) -> Option<RefusalReason> {
         Seen::OtherSigner => RefusalReason::OtherSigner,
         Seen::WrongSignature => RefusalReason::WrongSignature,
         Seen::UnknownScheme => RefusalReason::UnknownScheme,
+        Seen::Version(_) => RefusalReason::OtherVersion,
+        Seen::NotAccepted => RefusalReason::NotAccepted,
         Seen::PacketSize | Seen::Senseless => RefusalReason::Senseless,
         Seen::Stale
         | Seen::Layered
@@ -122,7 +131,6 @@ const fn reason(seen: Seen) -> Option<RefusalReason> {
         | Seen::NoRouter(_)
         | Seen::NoParent(_)
         | Seen::Uninvited
-        | Seen::Version(_)
         | Seen::Elsewhere { .. }
         | Seen::DoesNotOpen
         | Seen::Unanswering(_)

@@ -34,8 +34,9 @@ impl<W: Write> Write for OneFile<W> {
         if self.missing == 0 {
             let manifest = std::mem::take(&mut self.manifest);
             let manifest = Manifest::decode(&manifest).map_err(io::Error::other)?;
+            let is_tree = manifest.entries().iter().any(|entry| entry.kind == Kind::Dir);
             match count_files(&manifest) {
-                1 => {}
+                1 if !is_tree => {}
                 files => return Err(io::Error::other(NotOne(files))),
             }
         }
@@ -86,7 +87,7 @@ mod tests {
     #[test]
     fn the_content_of_one_file_is_written_without_its_manifest_however_it_comes() {
         for piece in [1, 3, 7, 1000] {
-            let entries = vec![entry("a", Kind::Dir), entry("a/b", Kind::File { size: 3 })];
+            let entries = vec![entry("b", Kind::File { size: 3 })];
             assert_eq!(written(entries, b"abc", piece).expect("one file"), b"abc");
         }
     }
@@ -96,5 +97,7 @@ mod tests {
         let two = vec![entry("a", Kind::File { size: 1 }), entry("b", Kind::File { size: 2 })];
         assert!(matches!(written(two, b"abc", 5), Err(Error::NotAStream { files: 2 })));
         assert!(matches!(written(vec![entry("a", Kind::Dir)], b"", 5), Err(Error::NotAStream { files: 0 })));
+        let tree = vec![entry("a", Kind::Dir), entry("a/b", Kind::File { size: 3 })];
+        assert!(matches!(written(tree, b"abc", 5), Err(Error::NotAStream { files: 1 })));
     }
 }

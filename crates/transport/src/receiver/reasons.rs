@@ -1,5 +1,8 @@
 //! The codes of what members say beside their state (`reason` in docs/wire.md).
 
+use crate::error::Error;
+use crate::object::ObjectError;
+
 /// Why a receiver has failed, as it tells the source.
 pub(crate) const REASON_DISK_FULL: u8 = 1;
 pub(crate) const REASON_PERMISSION: u8 = 2;
@@ -13,3 +16,15 @@ pub(crate) const RELAYS: u8 = 17;
 pub(crate) const MOVED: u8 = 18;
 /// Of a receiver that goes on: it loses packets of the lowest layer, the only one that it has joined, while others are sent.
 pub(crate) const FLOODED: u8 = 16;
+
+/// Why it failed, as a receiver tells its source.
+pub(super) fn reason(error: &Error) -> u8 {
+    match error {
+        Error::Object(ObjectError::DiskFull { .. }) => REASON_DISK_FULL,
+        Error::Object(ObjectError::Denied { .. } | ObjectError::ReadOnly { .. }) => REASON_PERMISSION,
+        Error::Object(ObjectError::Older { .. }) => REASON_OLDER,
+        Error::RootMismatch => REASON_CONTENT,
+        Error::Object(error) if error.is_contradiction() => REASON_CONTENT,
+        _ => super::reach::reason(error).unwrap_or(REASON_OTHER),
+    }
+}

@@ -15,7 +15,7 @@ use crate::relay::MOST_HOPS;
 use faircast_core::packet::SessionId;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
-use faircast_wire::{Announce, Member, MemberState, Message, Name, Status, Welcome};
+use faircast_wire::{Announce, Member, MemberState, Message, Name, Status, Welcome, Words};
 use std::net::SocketAddr;
 
 /// So many sources are asked at a time.
@@ -185,6 +185,7 @@ impl ReceiverSession {
             dropped_local: 0,
             echo: NOTHING_YET,
             host: Name::clipped(&self.setup.host),
+            why: Words::default(),
         }
     }
 

@@ -118,6 +118,7 @@ impl Branch {
             min: None,
             max,
             expect: None,
+            required: Vec::new(),
             wait: FOR_EVER,
             ttl,
             patience,

@@ -457,6 +457,7 @@ fn open_above(
         memory: receiver::INCOMPLETE,
         parents: source.parents.clone(),
         invited: false,
+        accept: crate::accept::Accept::default(),
         relay: Some(shared.clone()),
     };
     Ok((receiver::ReceiverSession::new(setup, clock.now()), groups))

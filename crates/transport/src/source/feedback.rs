@@ -32,9 +32,13 @@ impl SourceSession {
     pub(super) fn on_datagram(&mut self, bytes: &mut [u8], from: SocketAddr, arrived: Time, now: Time) {
         // What it waited here is this host's time, not the path's.
         let waited = now.since(arrived);
-        let Ok((seq, mut message)) = self.codec.open(bytes, from) else {
-            self.counts.refused += 1;
-            return;
+        let (seq, mut message) = match self.codec.open(bytes, from) {
+            Ok(opened) => opened,
+            Err(error) => {
+                self.counts.refused += 1;
+                self.events.extend(self.refusals.on_unopened(&error, from).map(Event::warning));
+                return;
+            }
         };
         if let Message::Refusal(refusal) = &message {
             self.events
@@ -102,6 +106,7 @@ impl SourceSession {
                 if matches!(self.phase, Phase::Sending) {
                     self.delivery.welcome();
                 }
+                self.roll.on_joined(&host, from.ip());
                 self.events.push_back(Event::Joined { receiver, host, address: from });
             }
             Change::Done => {
@@ -204,6 +209,7 @@ impl SourceSession {
                 let held = request.held.iter().find(|held| held.block == block);
                 if self.delivery.request(block, need.symbols, request.echo.seq, held) {
                     self.budget.spend(from.ip(), cost);
+                    self.members.on_asked(request.from, cost.into());
                     scheduled = true;
                 }
             }
@@ -380,5 +386,10 @@ pub(super) fn reason(member: &MemberRecord) -> String {
         (_, MemberState::Failed, _) => "it failed",
         _ => "incomplete when the session ended",
     };
-    words.to_owned()
+    match member.state {
+        MemberState::Failed if !member.why.is_empty() && !super::reach::is_unreached(member) => {
+            format!("{words}: {}", member.why)
+        }
+        _ => words.to_owned(),
+    }
 }

@@ -21,11 +21,12 @@ mod progress;
 mod reach;
 mod reader;
 mod refusals;
+mod roll;
 mod status;
 mod window;
 
-use crate::config::Slow;
 use crate::config::span;
+use crate::config::{RequiredHost, Slow};
 use crate::endpoint::Transmit;
 use crate::error::Error;
 use crate::event::{Event, RelayBelow};
@@ -42,10 +43,11 @@ use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{AnySource, SaysRate, Scheme};
 use faircast_core::time::{Rate, Span, Time};
-use faircast_wire::{DataPacket, Signed, SigningKey, SourceCodec, Spacing, TransferId};
+use faircast_wire::{DataPacket, MemberState, Signed, SigningKey, SourceCodec, Spacing, TransferId};
 use pages::Pages;
 use reach::Left;
 use refusals::Refusals;
+use roll::Roll;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -91,6 +93,8 @@ pub(crate) struct Setup {
     pub(crate) min: Option<Rate>,
     pub(crate) max: Option<Rate>,
     pub(crate) expect: Option<u32>,
+    /// Who must have everything.
+    pub(crate) required: Vec<RequiredHost>,
     pub(crate) wait: Duration,
     /// How many routers packets may pass, plus one: for what is told.
     pub(crate) ttl: u8,
@@ -134,6 +138,11 @@ pub(crate) struct SourceSession {
     answering: usize,
     budget: Budget,
     refusals: Refusals,
+    roll: Roll,
+    /// All receivers had most of the content when it began.
+    resumes: bool,
+    /// It has been told that nobody joins.
+    told_nobody: bool,
     flood: flood::Flood,
     failure: Option<Error>,
 }
@@ -264,6 +273,9 @@ impl SourceSession {
             answering: 0,
             budget: Budget::default(),
             refusals: Refusals::default(),
+            roll: Roll::new(setup.required),
+            resumes: false,
+            told_nobody: false,
             flood: flood::Flood::default(),
             failure: None,
         };
@@ -336,6 +348,7 @@ impl SourceSession {
         if self.clocks.second_at <= now {
             self.clocks.second_at += Span::from_secs(1);
             self.tell_progress(now);
+            self.tell_nobody(now);
             self.tell_delivery_the_rate();
             self.tell_delivery_the_loss();
             self.look_for_reach(now);
@@ -544,7 +557,9 @@ impl SourceSession {
         let waited = Time::ZERO + self.setup.wait;
         match self.setup.expect {
             _ if !self.delivery.may_start() => Time::NEVER,
-            None if self.members.receivers() > 0 => self.settled_at(heard).min(waited),
+            None if self.members.receivers() > 0 && self.roll.absent().is_empty() => {
+                self.settled_at(heard).min(waited)
+            }
             _ => waited,
         }
     }
@@ -559,7 +574,7 @@ impl SourceSession {
         let enough = match self.setup.expect {
             Some(expected) => joined >= u64::from(expected),
             None => settled,
-        };
+        } && self.roll.absent().is_empty();
         if !enough && !waited {
             return;
         }
@@ -578,11 +593,15 @@ impl SourceSession {
                 self.setup.wait
             )));
         }
+        if let Some(names) = self.roll.named() {
+            self.events.push_back(Event::warning(format!("not joined: {names}")));
+        }
         let all_resume = self.delivery.status().blocks.is_some_and(|total| {
             let mut members = self.members.iter();
             members.all(|(_, member)| u64::from(member.blocks_missing) * 100 < u64::from(total) * 98)
         });
         if all_resume {
+            self.resumes = true;
             self.delivery.resume();
             self.budget.resume(self.delivery.amounts().content_symbols);
         }
@@ -647,9 +666,12 @@ impl SourceSession {
     /// left may come back.
     fn linger(&self) -> Span {
         let missing =
-            self.setup.expect.is_some_and(|expected| self.members.receivers() < u64::from(expected));
-        // Those who were waited for in vain have had their time.
-        let given_up = |member: &MemberRecord| member.pace == Pace::Gone || reach::is_unreached(member);
+            self.setup.expect.is_some_and(|expected| self.members.receivers() < u64::from(expected))
+                || !self.roll.absent().is_empty();
+        // Those who were waited for in vain have had their time, and who has failed ended by itself.
+        let given_up = |member: &MemberRecord| {
+            member.pace == Pace::Gone || member.state == MemberState::Failed || reach::is_unreached(member)
+        };
         let left = self.members.done() == 0 && !self.members.iter().any(|(_, member)| given_up(member));
         if missing || left { self.setup.wait } else { Span::ZERO }
     }

@@ -2,17 +2,24 @@
 
 use super::{Phase, SourceSession, feedback};
 use crate::error::Error;
-use crate::event::{Event, IncompleteReceiver, Limit, Progress, SendReport, Subscription};
+use crate::event::{
+    Event, IncompleteReceiver, Joining, Limit, Progress, ReceiverOutcome, ReceiverReport, SendReport,
+    Subscription,
+};
 use crate::members::{MemberRecord, Pace};
 use faircast_core::node::Source as _;
-use faircast_core::packet::Layer;
+use faircast_core::packet::{Layer, ReceiverId};
 use faircast_core::time::{Span, Time};
+use std::collections::BTreeSet;
 
 /// A window that holds the source for so much of a second limits the rate; an application that uses less than this part of
 /// it does.
 const HELD_PART: Span = Span::from_millis(100);
 
 const USED_PART: f64 = 0.8;
+
+/// When nobody has joined for so long, it is said what to look at.
+const NOBODY_FOR: Span = Span::from_secs(5);
 
 /// A relay that is done while some of those below it are not complete.
 fn below(member: &MemberRecord) -> Option<IncompleteReceiver> {
@@ -54,16 +61,28 @@ impl SourceSession {
             .collect();
         incomplete.extend(self.members.iter().filter_map(|(_, member)| below(member)));
         let verified = self.members.verified();
-        let dropped = self.members.with_pace(Pace::Dropped).count() as u64;
+        let dropped: Vec<_> = self
+            .members
+            .with_pace(Pace::Dropped)
+            .filter(|(id, member)| !member.has_all() && !replaced.contains(id))
+            .map(|(_, member)| host(member))
+            .collect();
+        let absent: Vec<_> = self.roll.absent().iter().map(ToString::to_string).collect();
+        let moved_bytes = self.moved_bytes(bytes);
+        let everybody = incomplete.is_empty() && dropped.is_empty() && absent.is_empty();
         Ok(SendReport {
-            ok: incomplete.is_empty() && verified > 0 && verified + dropped >= expected,
+            ok: everybody && verified > 0 && verified >= expected,
+            each: self.each(&replaced),
+            dropped,
+            absent,
+            moved_bytes,
             receivers,
             missing: expected.saturating_sub(receivers),
             verified,
             bytes,
             seconds,
             start_seconds: started.as_secs_f64(),
-            goodput_bps: if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 },
+            goodput_bps: if seconds > 0.0 { moved_bytes as f64 * 8.0 / seconds } else { 0.0 },
             layers: self.source.layers(),
             repair_ratio: amounts.sent_symbols as f64 / amounts.content_symbols.max(1) as f64,
             packets: self.counts.packets,
@@ -78,6 +97,80 @@ impl SourceSession {
         })
     }
 
+    /// What has become of each receiver and relay that has come, but for those that were started again, and of each that must
+    /// have everything and has not come.
+    fn each(&self, replaced: &BTreeSet<ReceiverId>) -> Vec<ReceiverReport> {
+        let finished = self.clocks.finished;
+        let started = self.clocks.started.unwrap_or(finished);
+        let present = self.members.iter().filter(|(id, _)| !replaced.contains(id)).map(|(_, member)| {
+            let outcome = match member.pace {
+                _ if member.has_all() && below(member).is_none() => ReceiverOutcome::Verified,
+                Pace::Dropped => ReceiverOutcome::Dropped,
+                _ => ReceiverOutcome::Incomplete,
+            };
+            let until = member.done_at.unwrap_or(finished);
+            let seconds = until.since(started.max(member.joined_at)).as_secs_f64();
+            let moved = member.verified_bytes.saturating_sub(member.resumed_bytes);
+            let why = || below(member).map_or_else(|| feedback::reason(member), |below| below.reason);
+            ReceiverReport {
+                host: member.host.clone(),
+                address: Some(member.address),
+                outcome,
+                receivers: member.receivers.into(),
+                verified_bytes: member.verified_bytes,
+                resumed_bytes: member.resumed_bytes,
+                seconds,
+                rate_bps: if seconds > 0.0 { moved as f64 * 8.0 / seconds } else { 0.0 },
+                loss: f64::from(member.loss),
+                repair_symbols: member.asked_symbols,
+                reason: (outcome != ReceiverOutcome::Verified).then(why),
+            }
+        });
+        let absent = self.roll.absent().iter().map(|required| ReceiverReport::absent(required.to_string()));
+        present.chain(absent).collect()
+    }
+
+    /// Content that this session has moved, of `sent` bytes: when all receivers go on where they were, what the one that
+    /// lacked most has got.
+    fn moved_bytes(&self, sent: u64) -> u64 {
+        if !self.resumes {
+            return sent;
+        }
+        let got =
+            |(_, member): (_, &MemberRecord)| member.verified_bytes.saturating_sub(member.resumed_bytes);
+        self.members.iter().map(got).max().unwrap_or(0)
+    }
+
+    /// Content that all receivers have that are served together.
+    fn least_verified(&self) -> u64 {
+        self.members.with_pace(Pace::Together).map(|(_, member)| member.verified_bytes).min().unwrap_or(0)
+    }
+
+    /// Who has joined, before the start.
+    fn joining(&self) -> Option<Joining> {
+        matches!(self.phase, Phase::Gathering { .. }).then(|| Joining {
+            joined: self.members.receivers(),
+            expected: self.setup.expect.map(u64::from),
+            absent: self.roll.absent().iter().take(Joining::NAMED).map(ToString::to_string).collect(),
+        })
+    }
+
+    /// Say what to look at when nobody joins; not when it is known why, nor where nothing leaves this host.
+    pub(super) fn tell_nobody(&mut self, now: Time) {
+        let waits = matches!(self.phase, Phase::Gathering { .. }) && now >= Time::ZERO + NOBODY_FOR;
+        let is_known = self.told_nobody || self.refusals.any() || self.setup.local.ip().is_loopback();
+        if !waits || is_known || self.members.count() > 0 {
+            return;
+        }
+        self.told_nobody = true;
+        let group = self.setup.groups[0];
+        self.events.push_back(Event::warning(format!(
+            "nobody has joined within {NOBODY_FOR}: does a receiver run, on the same group ({group}) and with the same key? Otherwise \
+             look at the interface, at firewalls on UDP port {}, and at IGMP snooping without a querier",
+            group.port()
+        )));
+    }
+
     pub(super) fn tell_progress(&mut self, now: Time) {
         let seen = self.source.observe();
         let bytes = self.counts.wire_bytes - self.counts.wire_bytes_last;
@@ -89,7 +182,12 @@ impl SourceSession {
         let total = amounts.content_bytes;
         self.events.push_back(Event::Progress(Progress {
             seconds: now.as_secs_f64(),
-            bytes: amounts.sent_bytes.min(total),
+            bytes: if self.resumes {
+                self.least_verified().min(total)
+            } else {
+                amounts.sent_bytes.min(total)
+            },
+            moved_bytes: self.moved_bytes(amounts.sent_bytes.min(total)),
             total_bytes: self.delivery.status().blocks.map(|_| total),
             rate_bps: bytes as f64 * 8.0,
             allowed_bps: Some(seen.rate.bps()),
@@ -98,6 +196,7 @@ impl SourceSession {
             representative,
             receivers: self.members.receivers(),
             verified: self.members.verified(),
+            joining: self.joining(),
             layers: self.layers_on(),
             limited_by: limit.as_ref().map(|(limit, _)| *limit),
             window_of: limit.and_then(|(_, host)| host),

@@ -1,20 +1,41 @@
 //! Receivers that hear the session and cannot follow it. What they say is not sealed, so anybody may have said it: it is told to
 //! people, and changes nothing.
 
-use faircast_wire::{KeyId, Refusal, RefusalReason};
+use faircast_wire::parse::VERSION;
+use faircast_wire::{KeyId, OpenError, ParseError, Refusal, RefusalReason};
 use std::net::{IpAddr, SocketAddr};
 
 /// So many hosts are named.
 const NAMED: usize = 16;
 
+/// So many packets that do not open are no accident.
+const UNOPENED: u32 = 3;
+
+/// Packets that do not open are counted of so many hosts.
+const COUNTED: usize = 64;
+
 /// Who has been named.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
-    named: Vec<(IpAddr, RefusalReason)>,
+    named: Vec<(IpAddr, Told)>,
     more_told: bool,
+    unopened: Vec<(IpAddr, u32)>,
+}
+
+/// What has been told of a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    Refuses(RefusalReason),
+    Version(u8),
+    DoesNotOpen,
 }
 
 impl Refusals {
+    /// Whether anything has been told.
+    pub(super) fn any(&self) -> bool {
+        !self.named.is_empty()
+    }
+
     /// What is to be told about this one, which is sealed under `key`; `None` when it was told before.
     pub(super) fn on_refusal(
         &mut self,
@@ -22,15 +43,10 @@ impl Refusals {
         from: SocketAddr,
         key: Option<KeyId>,
     ) -> Option<String> {
-        let said = (from.ip().to_canonical(), refusal.reason);
-        if self.named.contains(&said) {
-            return None;
+        let ip = from.ip().to_canonical();
+        if let Some(instead) = self.instead_of(ip, Told::Refuses(refusal.reason)) {
+            return instead;
         }
-        if self.named.len() == NAMED {
-            let is_news = !std::mem::replace(&mut self.more_told, true);
-            return is_news.then(|| "more hosts hear this session and do not follow it".to_owned());
-        }
-        self.named.push(said);
         let host = refusal.host.as_str();
         let ours = key.map_or_else(String::new, |key| format!(" ({key})"));
         let why = match refusal.reason {
@@ -52,8 +68,67 @@ impl Refusals {
             RefusalReason::Senseless => {
                 "its version cannot make sense of what is announced: update it".to_owned()
             }
+            RefusalReason::NotAccepted => {
+                "it accepts no sessions of this host's name, or none so large".to_owned()
+            }
+            RefusalReason::Busy => {
+                "it takes part in another session on this group: choose another group, or wait for that one to end".to_owned()
+            }
+            RefusalReason::OtherVersion => "it takes this session for one of another version".to_owned(),
         };
-        Some(format!("{host} ({}) hears this session and does not follow it: {why}", said.0))
+        Some(format!("{host} ({ip}) hears this session and does not follow it: {why}"))
+    }
+
+    /// What is to be told of a packet that cannot be read, if anything.
+    pub(super) fn on_unopened(&mut self, error: &OpenError, from: SocketAddr) -> Option<String> {
+        let ip = from.ip().to_canonical();
+        match error {
+            OpenError::Parse(ParseError::Version(version)) => {
+                if let Some(instead) = self.instead_of(ip, Told::Version(*version)) {
+                    return instead;
+                }
+                Some(format!(
+                    "{ip} speaks version {version} of the packet format, and this program version {VERSION}: update the older end"
+                ))
+            }
+            OpenError::Forged | OpenError::Unsealed(_) | OpenError::NeedsKey(_) if self.comes_often(ip) => {
+                if let Some(instead) = self.instead_of(ip, Told::DoesNotOpen) {
+                    return instead;
+                }
+                let why = match error {
+                    OpenError::Unsealed(_) => "they are not sealed, and this session is: has it the key?",
+                    OpenError::NeedsKey(_) => "they are sealed, and this session is not: send with that key",
+                    _ => "has it the same key, or does somebody forge them?",
+                };
+                Some(format!("packets come from {ip} that do not open: {why}"))
+            }
+            _ => None,
+        }
+    }
+
+    /// A packet of this host did not open; whether that has happened often enough to be told.
+    fn comes_often(&mut self, ip: IpAddr) -> bool {
+        if let Some((_, count)) = self.unopened.iter_mut().find(|(known, _)| *known == ip) {
+            *count += 1;
+            return *count == UNOPENED;
+        }
+        if self.unopened.len() < COUNTED {
+            self.unopened.push((ip, 1));
+        }
+        false
+    }
+
+    /// What is told in place of this: nothing when it has been told, one line when there are too many.
+    fn instead_of(&mut self, ip: IpAddr, told: Told) -> Option<Option<String>> {
+        if self.named.contains(&(ip, told)) {
+            return Some(None);
+        }
+        if self.named.len() == NAMED {
+            let is_news = !std::mem::replace(&mut self.more_told, true);
+            return Some(is_news.then(|| "more hosts hear this session and do not follow it".to_owned()));
+        }
+        self.named.push((ip, told));
+        None
     }
 }
 
@@ -82,5 +157,28 @@ mod tests {
         assert_eq!(told.len(), NAMED + 1);
         assert!(told[0].starts_with("b7 (10.0.0.1) hears this session"), "{}", told[0]);
         assert!(told[0].contains("0000abcd") && told[0].contains("00000001"), "{}", told[0]);
+    }
+
+    #[test]
+    fn packets_of_another_version_and_such_that_do_not_open_are_told_once_for_each_host() {
+        let mut refusals = Refusals::default();
+        let from = |host: u8| SocketAddr::from(([10, 0, 0, host], 9));
+        let version = OpenError::Parse(ParseError::Version(3));
+        let told = refusals.on_unopened(&version, from(1)).expect("it is news");
+        assert!(
+            told.contains("10.0.0.1 speaks version 3") && told.contains("update the older end"),
+            "{told}"
+        );
+        assert_eq!(refusals.on_unopened(&version, from(1)), None);
+        let told: Vec<String> =
+            (0..50).filter_map(|_| refusals.on_unopened(&OpenError::Forged, from(2))).collect();
+        assert!(told.len() == 1 && told[0].contains("10.0.0.2 that do not open"), "{told:?}");
+        let many = (0..200).flat_map(|host| [version_of(host), version_of(host)]);
+        let told = many.filter_map(|(error, from)| refusals.on_unopened(&error, from)).count();
+        assert_eq!(told, NAMED - 2 + 1, "and one line for the others");
+    }
+
+    fn version_of(host: u8) -> (OpenError, SocketAddr) {
+        (OpenError::Parse(ParseError::Version(1)), SocketAddr::from(([10, 0, 1, host], 9)))
     }
 }

@@ -143,6 +143,7 @@ impl Run {
             min: None,
             max: None,
             expect: Some(1),
+            required: Vec::new(),
             wait: Duration::from_secs(10),
             ttl: 1,
             patience: Duration::from_secs(60),
@@ -190,6 +191,7 @@ impl Run {
             dropped_local: 0,
             echo: Echo { seq: Seq(0), hold: Span::MAX },
             host: Name::clipped("lab-01"),
+            why: faircast_wire::Words::default(),
         }));
     }
 

@@ -10,7 +10,7 @@ use faircast_core::time::{Span, Time};
 use faircast_wire::{
     Announce, Attach, DataPacket, GroupKey, Hashes, Held, Invite, KeyId, Member, MemberState, Message, Name,
     Need, Order, OrderAction, Refusal, RefusalReason, Request, Scheduled, Status, Token, TransferId, Tree,
-    TreeNode, Welcome, Window,
+    TreeNode, Welcome, Window, Words,
 };
 use std::net::SocketAddr;
 
@@ -154,6 +154,7 @@ pub fn member() -> Member {
         dropped_local: 2,
         echo: echo(500),
         host: Name::new("node-17").expect("short"),
+        why: Words::default(),
     }
 }
 
@@ -276,7 +277,13 @@ pub fn from_receiver() -> Vec<(&'static str, Message<'static>)> {
         ("failed", MemberState::Failed),
         ("gone", MemberState::Leaving),
     ] {
-        all.push((name, Message::Member(Member { state, ..member() })));
+        let is_failed = state == MemberState::Failed;
+        let why = if is_failed {
+            Words::clipped("cannot write disk.img: the disk is full")
+        } else {
+            Words::default()
+        };
+        all.push((name, Message::Member(Member { state, why, ..member() })));
     }
     all
 }

@@ -1,0 +1,57 @@
+//! Who must have everything, by name or address, and has not come yet.
+
+use crate::config::RequiredHost;
+use std::net::IpAddr;
+
+/// So many are named in a line.
+const NAMED: usize = 8;
+
+/// Those who have not come.
+#[derive(Debug, Default)]
+pub(super) struct Roll {
+    absent: Vec<RequiredHost>,
+}
+
+impl Roll {
+    pub(super) fn new(required: Vec<RequiredHost>) -> Roll {
+        Roll { absent: required }
+    }
+
+    /// A receiver has joined.
+    pub(super) fn on_joined(&mut self, host: &str, address: IpAddr) {
+        self.absent.retain(|required| !required.is(host, address));
+    }
+
+    /// Those who have not come.
+    pub(super) fn absent(&self) -> &[RequiredHost] {
+        &self.absent
+    }
+
+    /// Their names, a few at most; `None` when all have come.
+    pub(super) fn named(&self) -> Option<String> {
+        let names: Vec<String> = self.absent.iter().take(NAMED).map(ToString::to_string).collect();
+        let more = self.absent.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        (!names.is_empty()).then(|| format!("{}{more}", names.join(", ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_come_is_absent_no_more_and_of_many_a_few_are_named() {
+        let mut roll =
+            Roll::new((0..20).map(|number| RequiredHost::new(&format!("lab-{number:02}"))).collect());
+        let address = IpAddr::from([192, 0, 2, 1]);
+        for number in 0..11 {
+            roll.on_joined(&format!("LAB-{number:02}.example.org"), address);
+        }
+        assert_eq!(roll.absent().len(), 9);
+        let named = roll.named().expect("nine are absent");
+        assert!(named.starts_with("lab-11, lab-12") && named.ends_with("lab-18 and 1 more"), "{named}");
+        (0..20).for_each(|number| roll.on_joined(&format!("lab-{number:02}"), address));
+        assert_eq!(roll.named(), None);
+    }
+}
