@@ -61,7 +61,7 @@ impl args::Send {
             datagram: self.sending.datagram,
             content,
         };
-        Ok(Resolved { config, telling: self.telling, warnings })
+        Ok(Resolved { config, telling: self.telling, warnings, report: None })
     }
 }
 
@@ -71,6 +71,8 @@ fn pacing(sending: &Sending, options: &AlcOptions) -> Result<(Pacing, Fec, Repea
     refuse(&[
         ("--slow", sending.slow != Slow::Follow, silent),
         ("--expect", sending.expect.is_some(), silent),
+        ("--receivers", sending.receivers.is_some(), silent),
+        ("--report", sending.report.is_some(), silent),
         ("--listen", sending.listen.is_some(), silent),
         ("--to", sending.to.is_some(), silent),
         ("--min", sending.min.is_some(), "the rate does not change; say --rate, or --cc rlc,base=RATE"),
@@ -113,6 +115,9 @@ impl args::Recv {
         self.format.check_without_pgm()?;
         refuse(&[
             ("--key", self.session.key.is_some(), "ALC has no encryption here"),
+            ("--serve", self.serve, "only sessions of the native format are received one after another"),
+            ("--accept", !self.accept.is_empty(), "sources do not say their names"),
+            ("--most", self.most.is_some(), "sessions do not say beforehand how long they are"),
             ("--verify-key", self.verify_key.is_some(), "ALC has no signatures here"),
             ("--stdout", self.stdout, "files come in any order and in parts; use --out DIR"),
             ("--sync", self.sync, "files are not flushed one by one"),
@@ -125,6 +130,7 @@ impl args::Recv {
         let Destination::Directory(out) = self.destination()? else {
             return Err(Usage::NotOverAlc { option: "--stdout", why: "use --out DIR" });
         };
+        let warnings = self.group_warning().into_iter().collect();
         let config = AlcReceive {
             group: self.session.group(),
             interface: self.session.iface,
@@ -135,7 +141,7 @@ impl args::Recv {
             buffer: RECEIVE_BUFFER,
             faults: self.session.faults,
         };
-        Ok(Resolved { config, telling: self.telling, warnings: Vec::new() })
+        Ok(Resolved { config, telling: self.telling, warnings, report: None })
     }
 }
 
@@ -158,6 +164,7 @@ pub fn send<'a>(
             units::rate(report.rate_bps),
             units::count(report.layers, "layer"),
         )],
+        failure: Failure::Incomplete,
         shortfall: (!report.ok).then(|| "stopped before everything had been sent once".to_owned()),
     })
 }
@@ -173,6 +180,7 @@ pub fn receive<'a>(
 ) -> Result<(), Failure> {
     session::tell(Role::Receiver, resolved, output, stop, alc::receive, |report: &AlcReceiveReport| Verdict {
         summary: received_summary(report),
+        failure: Failure::Incomplete,
         shortfall: (!report.ok).then(|| {
             let known = units::count(report.known, "file");
             format!("{} of {known} arrived; the others are named above", report.files)

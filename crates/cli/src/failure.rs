@@ -83,6 +83,26 @@ pub enum Usage {
         /// What it is.
         address: std::net::SocketAddr,
     },
+    /// A receiver that is there twice.
+    #[error("{}, line {line}: {name} is on line {before} already; leave one out", .path.display())]
+    ReceiverTwice {
+        /// The file.
+        path: PathBuf,
+        /// Which line.
+        line: usize,
+        /// The line before.
+        before: usize,
+        /// As given.
+        name: String,
+    },
+    /// A report that cannot be written.
+    #[error("cannot write the report {}: {source}; name a file in a directory that is there and may be written", .path.display())]
+    Report {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
     /// A list that is too long.
     #[error("{} has more than {most} hosts; put relays between them and the source", .path.display())]
     TooManyHosts {
@@ -156,6 +176,24 @@ pub enum Usage {
     /// The output directory cannot be one.
     #[error("{} is a file; `--out` takes a directory", .0.display())]
     OutIsFile(PathBuf),
+    /// The output directory takes no files.
+    #[error("nothing can be written into {}: {}: {source}; name another directory with --out, or let this user write there", .out.display(), .there.display())]
+    OutRefuses {
+        /// As given.
+        out: PathBuf,
+        /// It, or the nearest directory above that is there.
+        there: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// No command has this name.
+    #[error("there is no command `{name}`; the manual has pages for {known}")]
+    NoSuchCommand {
+        /// As given.
+        name: String,
+        /// Those that exist.
+        known: String,
+    },
     /// A source of the other family.
     #[error(
         "the source {source_ip} and the group {group} are of different families; use two IPv4 or two IPv6 addresses"
@@ -278,6 +316,9 @@ pub enum Failure {
     /// The session ended, but not everybody has everything.
     #[error("{0}")]
     Incomplete(String),
+    /// The session ended, and all have everything but those that were left out as too slow, as was asked for.
+    #[error("{0}")]
+    LeftOut(String),
     /// A check failed, and has been told in full.
     #[error("{0}")]
     Check(String),
@@ -304,13 +345,10 @@ impl Failure {
     pub fn class(&self) -> Class {
         match self {
             Failure::Usage(_) => Class::Usage,
-            Failure::Net(error) | Failure::Session(faircast::Error::Net(error)) => match error.exit_class() {
-                ExitClass::Usage => Class::Usage,
-                ExitClass::System => Class::System,
-            },
-            Failure::Session(error) => error.class(),
+            Failure::Net(error) => class_of_net(error),
+            Failure::Session(error) => class_of_session(error),
             Failure::Key(_) | Failure::System { .. } => Class::System,
-            Failure::Incomplete(_) | Failure::Check(_) => Class::Transfer,
+            Failure::Incomplete(_) | Failure::LeftOut(_) | Failure::Check(_) => Class::Transfer,
             Failure::NobodyReads(class) => *class,
         }
     }
@@ -360,22 +398,50 @@ pub fn unwritten(error: io::Error) -> Failure {
     Failure::System { what: "write the output".into(), source: error }
 }
 
+fn class_of_net(error: &NetError) -> Class {
+    match error.exit_class() {
+        ExitClass::Usage => Class::Usage,
+        ExitClass::System => Class::System,
+    }
+}
+
+fn class_of_session(error: &faircast::Error) -> Class {
+    match error {
+        faircast::Error::Net(error) => class_of_net(error),
+        error => error.class(),
+    }
+}
+
+/// The number of the exit code of a session that failed with this.
+pub fn number_of_session(error: &faircast::Error) -> u8 {
+    number_of(class_of_session(error))
+}
+
+/// The exit code when all have everything but those that `--slow drop` has left out.
+pub const LEFT_OUT: u8 = 4;
+
 /// The name of a class in JSON.
-pub fn class_name(class: Class) -> &'static str {
-    match class {
-        Class::Transfer => "transfer",
-        Class::Usage => "usage",
-        Class::System => "system",
+pub fn class_name(failure: &Failure) -> &'static str {
+    match (failure, failure.class()) {
+        (Failure::LeftOut(_), _) => "left_out",
+        (_, Class::Transfer) => "transfer",
+        (_, Class::Usage) => "usage",
+        (_, Class::System) => "system",
     }
 }
 
 /// The exit code of a class.
-pub fn exit_code(class: Class) -> ExitCode {
-    ExitCode::from(match class {
+const fn number_of(class: Class) -> u8 {
+    match class {
         Class::Transfer => 1,
         Class::Usage => 2,
         Class::System => 3,
-    })
+    }
+}
+
+/// The number of the exit code of a failure.
+pub fn number(failure: &Failure) -> u8 {
+    if matches!(failure, Failure::LeftOut(_)) { LEFT_OUT } else { number_of(failure.class()) }
 }
 
 /// Say on standard error what happened and what to do, and give the exit code.
@@ -383,7 +449,7 @@ pub fn conclude(outcome: Result<(), Failure>) -> ExitCode {
     let Err(failure) = outcome else { return ExitCode::SUCCESS };
     if failure.is_quiet() {
         let stopped_early = matches!(failure, Failure::Session(_) | Failure::NobodyReads(Class::Transfer));
-        return if stopped_early { exit_code(Class::Transfer) } else { ExitCode::SUCCESS };
+        return if stopped_early { ExitCode::from(number(&failure)) } else { ExitCode::SUCCESS };
     }
     let (what, hint) = failure.what_and_hint();
     // Nothing is left to do when standard error cannot be written.
@@ -391,7 +457,7 @@ pub fn conclude(outcome: Result<(), Failure>) -> ExitCode {
     if let Some(hint) = hint {
         let _ = writeln!(io::stderr(), "\n{} {}", painted("hint:", "1"), safe::text(&hint));
     }
-    exit_code(failure.class())
+    ExitCode::from(number(&failure))
 }
 
 /// `text` in a colour, on a terminal whose user has not said no to colours.
@@ -429,5 +495,12 @@ mod tests {
         assert_eq!(Failure::from(Usage::StdinAndPaths).class(), Class::Usage);
         assert_eq!(Failure::Incomplete(String::new()).class(), Class::Transfer);
         assert_eq!(Failure::from(faircast::Error::Stopped).class(), Class::Transfer);
+    }
+
+    #[test]
+    fn who_was_left_out_as_asked_for_has_an_exit_code_of_its_own() {
+        assert_eq!(number(&Failure::LeftOut(String::new())), 4);
+        assert_eq!(number(&Failure::Incomplete(String::new())), 1);
+        assert_eq!(number(&Failure::from(Usage::StdinAndPaths)), 2);
     }
 }

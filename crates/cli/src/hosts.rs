@@ -2,7 +2,9 @@
 
 use crate::failure::Usage;
 use crate::values;
+use faircast::RequiredHost;
 use faircast::config::InvitedHost;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -13,24 +15,59 @@ pub const MOST: usize = 1024;
 /// No list is longer than this, in bytes.
 const LONGEST: u64 = 1 << 20;
 
+/// More receivers than this are not required by name.
+const MOST_RECEIVERS: usize = 10_000;
+
+/// The receivers that must have everything: one a line, a name or an address; what comes after `#` is left out.
+///
+/// # Errors
+/// [`Usage`] when the file cannot be read, or a line is no name, or the same as another.
+pub fn read_receivers(path: &Path) -> Result<Vec<RequiredHost>, Usage> {
+    parse_receivers(path, &text_of(path)?)
+}
+
+fn parse_receivers(path: &Path, text: &str) -> Result<Vec<RequiredHost>, Usage> {
+    let mut lines: BTreeMap<String, usize> = BTreeMap::new();
+    let mut hosts = Vec::new();
+    for (line, name) in named_lines(text) {
+        let path = || path.to_owned();
+        values::host_name(name).map_err(|reason| Usage::HostLine { path: path(), line, reason })?;
+        if let Some(before) = lines.insert(name.to_lowercase(), line) {
+            return Err(Usage::ReceiverTwice { path: path(), line, before, name: name.to_owned() });
+        }
+        if hosts.len() == MOST_RECEIVERS {
+            return Err(Usage::TooManyHosts { path: path(), most: MOST_RECEIVERS });
+        }
+        hosts.push(RequiredHost::new(name));
+    }
+    if hosts.is_empty() { Err(Usage::NoHosts(path.to_owned())) } else { Ok(hosts) }
+}
+
+/// The lines that name something, with their numbers.
+fn named_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = (1..).zip(text.lines());
+    let named = lines.map(|(line, text)| (line, text.split('#').next().unwrap_or("").trim()));
+    named.filter(|(_, name)| !name.is_empty())
+}
+
+fn text_of(path: &Path) -> Result<String, Usage> {
+    let unreadable = |source| Usage::HostsUnreadable { path: path.to_owned(), source };
+    let mut text = String::new();
+    File::open(path).map_err(unreadable)?.take(LONGEST).read_to_string(&mut text).map_err(unreadable)?;
+    Ok(text)
+}
+
 /// The hosts of a file: one a line, `HOST` or `HOST:PORT`; what comes after `#` is left out.
 ///
 /// # Errors
 /// [`Usage`] when the file cannot be read, or a line is no host, or the same as another.
 pub fn read(path: &Path) -> Result<Vec<InvitedHost>, Usage> {
-    let unreadable = |source| Usage::HostsUnreadable { path: path.to_owned(), source };
-    let mut text = String::new();
-    File::open(path).map_err(unreadable)?.take(LONGEST).read_to_string(&mut text).map_err(unreadable)?;
-    parse(path, &text)
+    parse(path, &text_of(path)?)
 }
 
 fn parse(path: &Path, text: &str) -> Result<Vec<InvitedHost>, Usage> {
     let mut hosts: Vec<(usize, InvitedHost)> = Vec::new();
-    for (line, text) in (1..).zip(text.lines()) {
-        let name = text.split('#').next().unwrap_or("").trim();
-        if name.is_empty() {
-            continue;
-        }
+    for (line, name) in named_lines(text) {
         let path = || path.to_owned();
         let address =
             values::parent(name).map_err(|reason| Usage::HostLine { path: path(), line, reason })?;
@@ -74,6 +111,26 @@ mod tests {
         );
         assert_eq!(hosts[4].0, "localhost:7", "it is called as in the list");
         assert!(addresses[4].ends_with(":7"));
+    }
+
+    #[test]
+    fn receivers_are_named_by_name_or_address_and_no_one_twice() {
+        let receivers = |text| parse_receivers(Path::new("lab.txt"), text);
+        let named = receivers("# the lab\nlab-01\n\n 192.0.2.7  # the slow one\n").expect("both are names");
+        assert_eq!(named, [RequiredHost::Name("lab-01".into()), RequiredHost::new("192.0.2.7")]);
+        assert!(named[0].is("LAB-01.example.org", [192, 0, 2, 1].into()));
+        assert!(
+            named[1].is("whatever", [192, 0, 2, 7].into())
+                && !named[1].is("192.0.2.7", [192, 0, 2, 1].into())
+        );
+        let error = |text| receivers(text).expect_err("it is wrong").to_string();
+        assert!(
+            error("lab-01\nLAB-01\n").contains("line 2: LAB-01 is on line 1 already"),
+            "{}",
+            error("a\na")
+        );
+        assert!(error("a/b\n").contains("lab.txt, line 1"), "{}", error("a/b\n"));
+        assert!(error("#\n").contains("names no host"), "{}", error("#\n"));
     }
 
     #[test]

@@ -38,7 +38,7 @@ impl Line<'static> {
     /// What went wrong.
     pub fn failure(failure: &Failure) -> Line<'static> {
         let (message, hint) = failure.what_and_hint();
-        Line::Error { class: class_name(failure.class()), message, hint }
+        Line::Error { class: class_name(failure), message, hint }
     }
 
     /// The last line of a session that did not come to a report.
@@ -57,10 +57,11 @@ pub fn write(out: &mut (impl Write + ?Sized), line: &impl Serialize) -> io::Resu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schema::{Schema, docs};
     use faircast::alc::{AlcReceiveReport, AlcSendReport};
     use faircast::event::{
-        Flow, HostOutcome, HostReport, IncompleteReceiver, LayersReport, Limit, Progress, RelayBelow,
-        SlowAction, StreamReceived, Subscription,
+        Flow, HostOutcome, HostReport, IncompleteReceiver, Joining, LayersReport, Limit, Progress,
+        RelayBelow, SlowAction, StreamReceived, Subscription,
     };
     use faircast::pgm::{PgmReceiveReport, PgmSendReport};
     use faircast::{Event, ReceiveReport, SendReport};
@@ -99,6 +100,7 @@ mod tests {
             Event::Progress(Progress {
                 seconds: 1.0,
                 bytes: 500,
+                moved_bytes: 400,
                 total_bytes: Some(1000),
                 rate_bps: 4e3,
                 allowed_bps: Some(5e3),
@@ -107,6 +109,7 @@ mod tests {
                 representative: Some("lab-07".into()),
                 receivers: 3,
                 verified: 1,
+                joining: Some(Joining { joined: 2, expected: Some(3), absent: vec!["lab-08".into()] }),
                 layers: Some(Subscription { joined: 3, of: 8 }),
                 limited_by: Some(Limit::Window),
                 window_of: Some("lab-07".into()),
@@ -160,6 +163,35 @@ mod tests {
             text(&Line::done(&AlcReceiveReport { known: 2, ..AlcReceiveReport::default() }, None)),
         ];
         assert_eq!(lines.concat(), include_str!("../tests/reports.ndjson"));
+    }
+
+    #[test]
+    fn every_line_is_as_the_schema_says_and_a_line_with_another_field_is_not() {
+        let schema = Schema::read();
+        let lines =
+            [include_str!("../tests/events.ndjson"), include_str!("../tests/reports.ndjson")].concat();
+        let failure = Failure::LeftOut("left out".to_owned());
+        let ends = text(&Line::failure(&failure)) + &text(&Line::failed());
+        for line in lines.lines().chain(ends.lines()) {
+            let value = serde_json::from_str(line).expect("JSON");
+            schema.check_line(&value).unwrap_or_else(|error| panic!("{line}: {error}"));
+        }
+        let event = |name: &str| serde_json::json!({ "event": name, "message": "m" });
+        assert_eq!(schema.check_line(&event("warning")), Ok(()));
+        assert!(schema.check_line(&event("joined")).is_err());
+        let mut more = event("warning");
+        more["new"] = 1.into();
+        assert!(schema.check_as("warning", &more).is_err_and(|error| error.contains("\"new\"")));
+    }
+
+    #[test]
+    fn the_page_about_json_is_fresh() {
+        let (path, page) = (docs("json.md"), Schema::read().page());
+        if std::env::var_os("FAIRCAST_BLESS").is_some() {
+            std::fs::write(&path, &page).expect("docs/ is writable");
+        }
+        let written = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(written == page, "docs/json.md is stale: FAIRCAST_BLESS=1 cargo test -p faircast-cli");
     }
 
     #[test]

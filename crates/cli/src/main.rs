@@ -4,6 +4,8 @@
 //! |---|---|
 //! | [`args`] [`values`] | what can be typed |
 //! | [`session`] | `send`, `stream`, `recv`: typed, resolved, run |
+//! | [`serve`] | `recv --serve`: sessions one after another |
+//! | [`report`] | what has become of every receiver, in a file |
 //! | [`pgm`] [`alc`] | the same over PGM, and over ALC with FLUTE |
 //! | [`relay`] [`hosts`] | sessions are passed on; lists of hosts |
 //! | [`tell`] [`json`] [`units`] [`safe`] | how a session is told to people and to programs, and what others said as it may be shown |
@@ -24,8 +26,13 @@ mod key;
 mod manual;
 mod pgm;
 mod relay;
+mod report;
 mod safe;
+#[cfg(test)]
+#[path = "../tests/schema/mod.rs"]
+mod schema;
 mod schemes;
+mod serve;
 mod session;
 mod sim;
 mod system;
@@ -92,7 +99,11 @@ fn dispatch(command: Command) -> Result<(), Failure> {
                 let resolved = resolved(recv.resolve_pgm(), json)?;
                 return in_session(channel, |output, stop| pgm::receive(resolved, output, stop));
             }
+            let stays = recv.serve;
             let resolved = resolved(recv.resolve(), json)?;
+            if stays {
+                return in_session(channel, |output, stop| serve::run(resolved, output, stop));
+            }
             in_session(channel, |output, stop| {
                 session::receive(resolved, output, stop, |config, events, stop| {
                     faircast::Receiver::from(config).run_until(stop, events)
@@ -115,8 +126,8 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Repro(repro) => sim::repro::run(repro.command, &mut out, &*system_stop()?),
         Command::Aqm(typed) => aqm::run(typed.command, &mut out, &*system_stop()?),
         Command::Compare(compare) => sim::compare::run(&compare, &mut out, &*system_stop()?),
-        Command::Man { directory: None } => manual::page(&mut out),
-        Command::Man { directory: Some(directory) } => manual::pages(&directory),
+        Command::Man { into: Some(directory), .. } => manual::pages(&directory),
+        Command::Man { command, into: None } => manual::page(&command, &mut out),
         Command::Completions { shell } => manual::completions(shell, &mut out),
     }
 }

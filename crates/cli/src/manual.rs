@@ -1,18 +1,36 @@
 //! The manual, made from the definition of the command line: pages, completions, `docs/cli.md`.
 
 use crate::args::Cli;
-use crate::failure::{Failure, unwritten};
+use crate::failure::{Failure, Usage, unwritten};
 use clap::CommandFactory;
 use clap_complete::Shell;
 use std::io::Write;
 use std::path::Path;
 
-/// Write the manual page of `faircast` itself.
+/// Write the manual page of a command, or of `faircast` itself when no names are given.
 ///
 /// # Errors
-/// When it cannot be written.
-pub fn page(out: &mut impl Write) -> Result<(), Failure> {
-    clap_mangen::Man::new(Cli::command()).render(out).map_err(unwritten)
+/// When there is no such command, or it cannot be written.
+pub fn page(names: &[String], out: &mut impl Write) -> Result<(), Failure> {
+    let mut all = Cli::command();
+    all.build();
+    let mut command = &all;
+    for name in names {
+        let shown = |sub: &&clap::Command| sub.get_name() != "help";
+        let known = || {
+            command
+                .get_subcommands()
+                .filter(shown)
+                .map(clap::Command::get_name)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        let found = command.get_subcommands().filter(shown).find(|sub| sub.get_name() == name);
+        command = found.ok_or_else(|| Usage::NoSuchCommand { name: name.clone(), known: known() })?;
+    }
+    // As `clap_mangen::generate_to` names its pages.
+    let title = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
+    clap_mangen::Man::new(command.clone()).title(title).render(out).map_err(unwritten)
 }
 
 /// Write one manual page per command into `directory`.
@@ -42,11 +60,12 @@ fn markdown() -> String {
         "# The command line\n\n\
          This page is the output of `--help`; `FAIRCAST_BLESS=1 cargo test -p faircast-cli` writes it anew.\n\n\
          Data goes to standard output, everything else to standard error. Exit codes: 0 done, 1 a check or\n\
-         transfer failed, 2 usage, 3 network or system. `NO_COLOR` is honoured. The first SIGINT or SIGTERM\n\
+         transfer failed, 2 usage, 3 network or system, 4 all have everything but those that `--slow drop` has left out. `NO_COLOR` is honoured. The first SIGINT or SIGTERM\n\
          ends a session in order, the second one at once.\n\n\
          With `--json` a session tells one JSON object a line: `opened`, `warning`, `content`, `joined`, `left`,\n\
          `slow`, `layers`, `output`, once a second `progress`, on failure `error`, and always `done` as the last line.\n\
-         Rates are in bit/s (`_bps`), times in seconds or milliseconds (`_ms`).\n",
+         Rates are in bit/s (`_bps`), times in seconds or milliseconds (`_ms`). [json.md](json.md) has every field, and what\n\
+         `send --report` writes.\n",
     );
     let mut command = Cli::command();
     command.build();
@@ -97,10 +116,24 @@ mod tests {
     }
 
     #[test]
+    fn a_command_has_a_page_and_another_name_is_refused_with_those_there_are() {
+        let of = |names: &[&str]| {
+            let (names, mut text) =
+                (names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>(), Vec::new());
+            page(&names, &mut text).map(|()| String::from_utf8(text).expect("text"))
+        };
+        let send = of(&["send"]).expect("there is such a command");
+        assert!(send.contains("faircast\\-send") && send.contains("receivers"), "{send}");
+        assert!(of(&["sim", "run"]).is_ok_and(|text| text.contains("faircast\\-sim\\-run")));
+        let error = of(&["sim", "rum"]).expect_err("there is none").to_string();
+        assert!(error.contains("`rum`") && error.contains("run, "), "{error}");
+    }
+
+    #[test]
     fn completions_and_pages_name_every_command() {
         let (mut script, mut manual) = (Vec::new(), Vec::new());
         completions(Shell::Bash, &mut script).expect("a vector takes everything");
-        page(&mut manual).expect("a vector takes everything");
+        page(&[], &mut manual).expect("a vector takes everything");
         for text in [script, manual] {
             let text = String::from_utf8(text).expect("text");
             assert!(text.contains("recv") && text.contains("doctor"));

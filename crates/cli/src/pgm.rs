@@ -7,7 +7,7 @@ use crate::tell::{self, Role};
 use crate::units;
 use faircast::config::{RECEIVE_BUFFER, Slow};
 use faircast::pgm::{self, PgmReceive, PgmReceiveReport, PgmSend, PgmSendReport, WindowLimits};
-use faircast::{Content, Input};
+use faircast::{Content, Input, Scheme};
 use std::io;
 use std::sync::atomic::AtomicBool;
 
@@ -17,6 +17,11 @@ fn refuse(given: &[(&'static str, bool, &'static str)]) -> Result<(), Usage> {
         Some((option, _, why)) => Err(Usage::NotOverPgm { option, why }),
         None => Ok(()),
     }
+}
+
+/// The scheme that needs no more than what receivers of PGM say: they send NAKs.
+fn for_receivers_of_pgm() -> Scheme {
+    "le-sbcc".parse().expect("it is in the catalogue")
 }
 
 impl args::Send {
@@ -58,6 +63,8 @@ fn resolve_sending(
         ("--sign-key", sending.sign_key.is_some(), "PGM has no signatures"),
         ("--slow", sending.slow != Slow::Follow, "PGM's receivers do not say how they do"),
         ("--expect", sending.expect.is_some(), "PGM's receivers do not say that they are there"),
+        ("--receivers", sending.receivers.is_some(), "PGM's receivers do not say that they are there"),
+        ("--report", sending.report.is_some(), "PGM's receivers do not say what they have"),
         ("--listen", sending.listen.is_some(), "PGM is multicast"),
         ("--to", sending.to.is_some(), "PGM is multicast"),
     ])?;
@@ -73,7 +80,7 @@ fn resolve_sending(
         group: session.group(),
         interface: session.iface,
         ttl: sending.ttl,
-        scheme: sending.scheme(),
+        scheme: sending.cc.unwrap_or_else(for_receivers_of_pgm),
         min: sending.min,
         max: sending.max,
         linger: sending.wait,
@@ -84,7 +91,7 @@ fn resolve_sending(
         window,
         faults: session.faults,
     };
-    Ok(Resolved { config, telling, warnings })
+    Ok(Resolved { config, telling, warnings, report: None })
 }
 
 impl args::Recv {
@@ -95,6 +102,9 @@ impl args::Recv {
     pub fn resolve_pgm(self) -> Result<Resolved<PgmReceive>, Usage> {
         refuse(&[
             ("--key", self.session.key.is_some(), "PGM has no encryption"),
+            ("--serve", self.serve, "only sessions of the native format are received one after another"),
+            ("--accept", !self.accept.is_empty(), "sources do not say their names"),
+            ("--most", self.most.is_some(), "sessions do not say beforehand how long they are"),
             ("--verify-key", self.verify_key.is_some(), "PGM has no signatures"),
             ("--sync", self.sync, "what comes over PGM is never known to be whole"),
             ("--older", self.older, "sessions do not say when they were started"),
@@ -104,6 +114,7 @@ impl args::Recv {
         ])?;
         self.check_source()?;
         let destination = self.destination()?;
+        let warnings = self.group_warning().into_iter().collect();
         let config = PgmReceive {
             group: self.session.group(),
             interface: self.session.iface,
@@ -115,7 +126,7 @@ impl args::Recv {
             faults: self.session.faults,
             destination,
         };
-        Ok(Resolved { config, telling: self.telling, warnings: Vec::new() })
+        Ok(Resolved { config, telling: self.telling, warnings, report: None })
     }
 }
 
@@ -137,6 +148,7 @@ pub fn send<'a>(
             units::count(report.repairs, "packet"),
             units::count(report.receivers, "host"),
         )],
+        failure: Failure::Incomplete,
         shortfall: (!report.ok).then(|| {
             let packets = units::count(report.too_late, "packet");
             format!("{packets} asked for again had left the window; somebody has not everything")
@@ -155,6 +167,7 @@ pub fn receive<'a>(
 ) -> Result<(), Failure> {
     session::tell(Role::Receiver, resolved, output, stop, pgm::receive, |report: &PgmReceiveReport| Verdict {
         summary: received_summary(report),
+        failure: Failure::Incomplete,
         shortfall: (!report.ok).then(|| {
             let packets = units::count(report.unrecoverable, "packet");
             let messages = units::count(report.broken, "message");

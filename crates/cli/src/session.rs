@@ -3,18 +3,20 @@
 use crate::args::{self, Telling};
 use crate::failure::{Failure, Usage};
 use crate::json::Line;
+use crate::report::ReportFile;
 use crate::tell::{self, EventPrinter, Human, Level, Reader, Role};
 use crate::{hosts, key, system, units, wording};
 use faircast::config::{BadLimits, Multicast, RECEIVE_BUFFER, Unicast, check_limits};
 use faircast::event::{HostOutcome, LayersReport};
 use faircast::{
-    self as transport, Class, Content, Destination, Durability, Error, Event, Freshness, Input, LayerInput,
-    Older, Pacing, ReceiveConfig, ReceiveReport, SendConfig, SendReport, Slow,
+    self as transport, Accept, Class, Content, Destination, Durability, Error, Event, Freshness, Input,
+    LayerInput, Older, Pacing, ReceiveConfig, ReceiveReport, SendConfig, SendReport, Slow,
 };
 use faircast_core::time::Rate;
 use faircast_wire::{KeyRing, SigningKey};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -30,6 +32,8 @@ pub struct Resolved<Config> {
     pub telling: Telling,
     /// Said before the start.
     pub warnings: Vec<String>,
+    /// Where it is written what has become of every receiver.
+    pub report: Option<ReportFile>,
 }
 
 /// Where a session writes.
@@ -102,6 +106,7 @@ impl args::Recv {
         self.format.check_without_pgm()?;
         self.check_source()?;
         let destination = self.destination()?;
+        warnings.extend(self.group_warning());
         let config = ReceiveConfig {
             group: self.session.group(),
             interface: self.session.iface,
@@ -120,9 +125,10 @@ impl args::Recv {
             host: self.session.host.unwrap_or_else(faircast::host_name),
             buffer: RECEIVE_BUFFER,
             temporary: std::env::temp_dir(),
+            accept: Accept::new(self.accept, self.most.map(|most| most as u64)),
             faults: self.session.faults,
         };
-        Ok(Resolved { config, telling: self.telling, warnings })
+        Ok(Resolved { config, telling: self.telling, warnings, report: None })
     }
 }
 
@@ -146,12 +152,44 @@ impl args::Recv {
 
     /// Where what is received goes.
     pub(crate) fn destination(&self) -> Result<Destination, Usage> {
-        match self.stdout {
-            true => Ok(Destination::Writer(transport::Output::new(io::stdout()))),
-            false if self.out.is_file() => Err(Usage::OutIsFile(self.out.clone())),
-            false => Ok(Destination::Directory(self.out.clone())),
+        if self.stdout {
+            return Ok(Destination::Writer(transport::Output::new(io::stdout())));
         }
+        check_directory(&self.out)?;
+        Ok(Destination::Directory(self.out.clone()))
     }
+
+    /// What should be known of the group: networks bring nothing of a source-specific one to who does not name the source.
+    pub(crate) fn group_warning(&self) -> Option<String> {
+        let group = self.session.group().ip();
+        let is_multicast = self.listen.is_none() && self.parent.is_empty();
+        (is_multicast && self.source.is_none() && is_source_specific(group)).then(|| {
+            format!(
+                "{group} is a source-specific group, of which routers bring nothing to who does not name the source: add --source with \
+                 the sender's address"
+            )
+        })
+    }
+}
+
+/// Whether a group is for source-specific multicast (RFC 4607: 232.0.0.0/8, ff3x::/32).
+fn is_source_specific(group: IpAddr) -> bool {
+    match group {
+        IpAddr::V4(group) => group.octets()[0] == 232,
+        IpAddr::V6(group) => group.segments()[0] & 0xfff0 == 0xff30 && group.segments()[1] == 0,
+    }
+}
+
+/// That files can be made in a directory, or in the nearest one above in which it would be made.
+fn check_directory(out: &Path) -> Result<(), Usage> {
+    let whole = std::path::absolute(out).unwrap_or_else(|_| out.to_owned());
+    let there = whole.ancestors().find(|path| path.symlink_metadata().is_ok()).unwrap_or(Path::new("/"));
+    if !there.is_dir() {
+        return Err(Usage::OutIsFile(there.to_owned()));
+    }
+    rustix::fs::access(there, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).map_err(|error| {
+        Usage::OutRefuses { out: out.to_owned(), there: there.to_owned(), source: error.into() }
+    })
 }
 
 /// What each layer carries.
@@ -229,6 +267,7 @@ fn resolve_sending(
         key: key.map(|ring| ring.first().clone()),
         sign,
         expect: sending.expect,
+        required: sending.receivers.as_deref().map(hosts::read_receivers).transpose()?.unwrap_or_default(),
         wait: sending.wait,
         patience: sending.patience,
         datagram: sending.datagram,
@@ -237,7 +276,8 @@ fn resolve_sending(
         temporary: std::env::temp_dir(),
         faults: session.faults,
     };
-    Ok(Resolved { config, telling, warnings })
+    let report = sending.report.as_deref().map(ReportFile::create).transpose()?;
+    Ok(Resolved { config, telling, warnings, report })
 }
 
 /// Hosts that are served by unicast.
@@ -293,10 +333,40 @@ pub fn send<'a>(
     stop: &'a AtomicBool,
     drive: impl FnOnce(SendConfig, &mut dyn FnMut(Event), &AtomicBool) -> Result<SendReport, Error>,
 ) -> Result<(), Failure> {
-    tell(Role::Source, resolved, output, stop, drive, |report: &SendReport| Verdict {
+    let mut resolved = resolved;
+    let (file, required) = (resolved.report.take(), resolved.config.required.clone());
+    let mut written = Ok(());
+    let drive = |config: SendConfig, events: &mut dyn FnMut(Event), stop: &AtomicBool| {
+        let outcome = drive(config, events, stop);
+        if let Some(file) = file {
+            written = file.write(&outcome, &required);
+        }
+        if let Err(error) = &written {
+            events(Event::warning(error.to_string()));
+        }
+        outcome
+    };
+    let told = tell(Role::Source, resolved, output, stop, drive, |report: &SendReport| Verdict {
         summary: sent_summary(report),
+        failure: failure_kind(report),
         shortfall: (!report.ok).then(|| sent_shortfall(report)),
-    })
+    });
+    told.and(written)
+}
+
+/// How a `send` that came to a report failed, if it did.
+pub fn sent_failure(report: &SendReport) -> Option<Failure> {
+    (!report.ok).then(|| failure_kind(report)(sent_shortfall(report)))
+}
+
+fn failure_kind(report: &SendReport) -> fn(String) -> Failure {
+    if only_left_out(report) { Failure::LeftOut } else { Failure::Incomplete }
+}
+
+/// Whether all have everything but those that were left out as too slow, as was asked for.
+fn only_left_out(report: &SendReport) -> bool {
+    let others = !report.incomplete.is_empty() || !report.absent.is_empty() || report.missing > 0;
+    !report.dropped.is_empty() && !others && report.verified > 0
 }
 
 /// Run a `recv` and tell it; `drive` is the transport.
@@ -309,13 +379,19 @@ pub fn receive<'a>(
     stop: &'a AtomicBool,
     drive: impl FnOnce(ReceiveConfig, &mut dyn FnMut(Event), &AtomicBool) -> Result<ReceiveReport, Error>,
 ) -> Result<(), Failure> {
-    tell(Role::Receiver, resolved, output, stop, drive, |report: &ReceiveReport| Verdict {
+    tell(Role::Receiver, resolved, output, stop, drive, received)
+}
+
+/// How a `recv` that came to a report ended.
+pub(crate) fn received(report: &ReceiveReport) -> Verdict {
+    Verdict {
         summary: received_summary(report),
+        failure: Failure::Incomplete,
         shortfall: (!report.ok).then(|| {
             let bytes = units::bytes(report.bytes);
             format!("not everything has arrived ({bytes} have); run the same command again to resume")
         }),
-    })
+    }
 }
 
 /// Run a session and tell it; `drive` is the transport, `verdict` says how it ended.
@@ -330,14 +406,19 @@ pub fn tell<'a, Config, Report: Serialize>(
     drive: impl FnOnce(Config, &mut dyn FnMut(Event), &AtomicBool) -> Result<Report, Error>,
     verdict: impl Fn(&Report) -> Verdict,
 ) -> Result<(), Failure> {
-    let Resolved { config, telling, warnings } = resolved;
+    let Resolved { config, telling, warnings, report: _ } = resolved;
     let mut teller = teller(role, telling, output, stop);
     warnings.into_iter().for_each(|text| teller.event(&Event::warning(text)));
     let outcome = drive(config, &mut |event| teller.event(&wording::event(event)), stop);
     conclude(&mut teller, outcome, verdict)
 }
 
-fn teller<'a>(role: Role, telling: Telling, output: Output<'a>, stop: &'a AtomicBool) -> EventPrinter<'a> {
+pub(crate) fn teller<'a>(
+    role: Role,
+    telling: Telling,
+    output: Output<'a>,
+    stop: &'a AtomicBool,
+) -> EventPrinter<'a> {
     let (program, human) = match (telling.json, output.screen) {
         (true, _) => (Some(output.program), Human::Nobody),
         (false, Screen::Terminal) => (None, Human::Block(tell::block())),
@@ -350,19 +431,21 @@ fn teller<'a>(role: Role, telling: Telling, output: Output<'a>, stop: &'a Atomic
 pub struct Verdict {
     /// For people.
     pub summary: Vec<String>,
-    /// Why it is no success, if it is none.
+    /// Why it is no success, if it is none,
     pub shortfall: Option<String>,
+    /// and what kind of failure that is.
+    pub failure: fn(String) -> Failure,
 }
 
-fn conclude<Report: Serialize>(
+pub(crate) fn conclude<Report: Serialize>(
     teller: &mut EventPrinter<'_>,
     outcome: Result<Report, Error>,
     verdict: impl Fn(&Report) -> Verdict,
 ) -> Result<(), Failure> {
     let result = match outcome {
         Ok(report) => {
-            let Verdict { summary, shortfall } = verdict(&report);
-            let result = shortfall.map(Failure::Incomplete).map_or(Ok(()), Err);
+            let Verdict { summary, shortfall, failure } = verdict(&report);
+            let result = shortfall.map(failure).map_or(Ok(()), Err);
             if let Err(failure) = &result {
                 teller.program(&Line::failure(failure));
             }
@@ -434,26 +517,38 @@ fn listed_hosts(report: &SendReport) -> Vec<String> {
 }
 
 fn sent_shortfall(report: &SendReport) -> String {
-    let hosts: Vec<String> =
-        report.incomplete.iter().map(|one| format!("{} ({})", one.host, one.reason)).collect();
-    let named = if hosts.is_empty() { String::new() } else { format!(": {}", hosts.join(", ")) };
-    let incomplete = format!(
-        "{} of {} without everything{named}",
-        report.receivers.saturating_sub(report.verified),
-        units::count(report.receivers, "receiver"),
-    );
-    let absent = format!(
-        "{} of the {} that were expected have come",
-        report.receivers,
-        units::count(report.receivers + report.missing, "receiver")
-    );
-    let what = match (report.missing, hosts.len()) {
-        (0, _) => incomplete,
-        (_, 0) => absent,
-        _ => format!("{absent}, {incomplete}"),
-    };
+    let mut parts = Vec::new();
+    if report.missing > 0 {
+        parts.push(format!(
+            "{} of the {} that were expected have come",
+            report.receivers,
+            units::count(report.receivers + report.missing, "receiver")
+        ));
+    }
+    if !report.absent.is_empty() {
+        parts.push(format!("not come: {}", report.absent.join(", ")));
+    }
+    if !report.dropped.is_empty() {
+        parts.push(format!("left out as too slow: {}", report.dropped.join(", ")));
+    }
+    if !report.incomplete.is_empty() || parts.is_empty() {
+        let hosts: Vec<String> =
+            // A semicolon is where the hint begins.
+            report.incomplete.iter().map(|one| format!("{} ({})", one.host, one.reason.replace("; ", ", "))).collect();
+        let named = if hosts.is_empty() { String::new() } else { format!(": {}", hosts.join(", ")) };
+        let dropped = report.dropped.len() as u64;
+        parts.push(format!(
+            "{} of {} without everything{named}",
+            report.receivers.saturating_sub(report.verified).saturating_sub(dropped),
+            units::count(report.receivers, "receiver"),
+        ));
+    }
+    let what = parts.join(", ");
     let advice = report.advice.map_or_else(String::new, |advice| format!("; {}", wording::advice(advice)));
-    format!("{what}{advice}; run both commands again, receivers resume where they were")
+    match only_left_out(report) {
+        true => format!("{what}; all others have everything, send to these again by themselves"),
+        false => format!("{what}{advice}; run both commands again, receivers resume where they were"),
+    }
 }
 
 fn received_summary(report: &ReceiveReport) -> Vec<String> {

@@ -7,7 +7,7 @@ use crate::safe;
 use crate::units;
 use faircast::Event;
 use faircast::config::RELAY_PORT;
-use faircast::event::{Flow, Limit, Progress, RelayBelow, SlowAction, Subscription};
+use faircast::event::{Flow, Joining, Limit, Progress, RelayBelow, SlowAction, Subscription};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -283,6 +283,10 @@ fn relays(progress: &Progress, indent: &str) -> Vec<String> {
 /// The line of a second.
 pub fn progress_line(role: Role, progress: &Progress) -> String {
     let mut parts = vec![format!("{:.0} s", progress.seconds)];
+    if let Some(joining) = &progress.joining {
+        parts.push(waiting(joining));
+        return parts.join("  ");
+    }
     parts.push(amount(progress));
     parts.push(units::rate(progress.rate_bps));
     parts.extend(progress.rtt_ms.map(|ms| format!("rtt {ms:.1} ms")));
@@ -300,6 +304,9 @@ pub fn progress_line(role: Role, progress: &Progress) -> String {
 
 /// The block of a moment.
 pub fn progress_block(role: Role, progress: &Progress) -> String {
+    if let Some(joining) = &progress.joining {
+        return format!("{} for {}", waiting(joining), units::seconds(progress.seconds));
+    }
     let verb = if role == Role::Receiver { "receiving" } else { "sending  " };
     let indent = " ".repeat(verb.len());
     let mut lines = vec![format!("{verb} {}{}{}", bar(progress), amount(progress), left(progress))];
@@ -321,6 +328,22 @@ pub fn progress_block(role: Role, progress: &Progress) -> String {
     lines.join("\n")
 }
 
+/// So many that have not joined are named, if there are no more.
+const ABSENT_NAMED: usize = 4;
+
+/// Who has joined, before the start.
+fn waiting(joining: &Joining) -> String {
+    let of = match joining.expected {
+        Some(expected) => format!("{} of {expected} joined", joining.joined),
+        None => format!("{} joined", joining.joined),
+    };
+    let absent = match joining.absent.len() {
+        1..=ABSENT_NAMED => format!(", without {}", safe::text(&joining.absent.join(", "))),
+        _ => String::new(),
+    };
+    format!("waiting: {of}{absent}")
+}
+
 /// Who limits the rate: by the network on the way there, or by what the host itself can take.
 fn limiting(progress: &Progress) -> Option<String> {
     match (&progress.limited_by, &progress.window_of, &progress.representative) {
@@ -333,7 +356,11 @@ fn amount(progress: &Progress) -> String {
     match progress.total_bytes {
         Some(total) => {
             let percent = fraction(progress.bytes, total) * 100.0;
-            format!("{percent:.0} % of {}", units::bytes(total))
+            let moved = match progress.bytes > progress.moved_bytes {
+                true => format!(" ({} moved)", units::bytes(progress.moved_bytes)),
+                false => String::new(),
+            };
+            format!("{percent:.0} % of {}{moved}", units::bytes(total))
         }
         None => units::bytes(progress.bytes),
     }
@@ -368,6 +395,7 @@ mod tests {
         Progress {
             seconds: 12.2,
             bytes: 2_000_000_000,
+            moved_bytes: 2_000_000_000,
             total_bytes: Some(4_000_000_000),
             rate_bps: 95e6,
             allowed_bps: Some(100e6),
@@ -376,6 +404,7 @@ mod tests {
             representative: Some("lab-07".into()),
             receivers: 8,
             verified: 3,
+            joining: None,
             layers: None,
             limited_by: None,
             window_of: None,
@@ -389,6 +418,32 @@ mod tests {
             progress_line(Role::Source, &halfway()),
             "12 s  50 % of 4.00 GB  95.0 Mbit/s  rtt 1.2 ms  loss 0.10 %  limited by lab-07  3 of 8 done"
         );
+    }
+
+    #[test]
+    fn before_the_start_it_is_told_who_has_joined_and_who_has_not() {
+        let joining = |joined, absent: &[&str]| Progress {
+            joining: Some(Joining {
+                joined,
+                expected: Some(30),
+                absent: absent.iter().map(|name| (*name).to_owned()).collect(),
+            }),
+            ..halfway()
+        };
+        assert_eq!(progress_line(Role::Source, &joining(16, &[])), "12 s  waiting: 16 of 30 joined");
+        assert_eq!(
+            progress_line(Role::Source, &joining(28, &["lab-07", "lab-12"])),
+            "12 s  waiting: 28 of 30 joined, without lab-07, lab-12"
+        );
+        let many = joining(20, &["a", "b", "c", "d", "e"]);
+        assert!(progress_block(Role::Source, &many).starts_with("waiting: 20 of 30 joined for "));
+    }
+
+    #[test]
+    fn after_a_resume_it_is_told_what_this_session_has_moved() {
+        let resumed = Progress { moved_bytes: 10_000_000, ..halfway() };
+        let line = progress_line(Role::Source, &resumed);
+        assert!(line.contains("50 % of 4.00 GB (10.0 MB moved)  "), "{line}");
     }
 
     #[test]

@@ -137,7 +137,8 @@ fn setting(error: &Error) -> String {
         ),
         Error::MtuTooSmall { .. } => format!("{error} with --iface"),
         Error::NotAStream { files } => format!(
-            "the session carries {files} files; `--stdout` takes one file or a stream, use `--out DIR`"
+            "the session carries {}; `--stdout` takes one file or a stream, use `--out DIR`, or send `tar c DIR | faircast send -`",
+            if *files == 1 { "a directory".to_owned() } else { format!("{files} files") }
         ),
         Error::PgmContent { what } => format!(
             "cannot send {what} over PGM, which knows no files; send one file, or pipe one in: `tar c ... | faircast send -`"

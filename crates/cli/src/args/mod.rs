@@ -29,7 +29,8 @@ use std::time::Duration;
     version,
     max_term_width = 100,
     after_help = "Start with `faircast demo`, then `faircast doctor` on each host.\n\n\
-                  Exit codes: 0 done, 1 a check or transfer failed, 2 usage, 3 network or system."
+                  Exit codes: 0 done, 1 a check or transfer failed, 2 usage, 3 network or system,\n\
+                  4 all have everything but those that --slow drop has left out."
 )]
 pub struct Cli {
     /// What to do.
@@ -70,14 +71,20 @@ pub enum Command {
     Aqm(crate::aqm::args::Aqm),
     /// Run one scenario with several congestion controls in turn
     Compare(crate::sim::args::Compare),
-    /// Print the manual page, or write the pages of all commands into a directory
-    #[command(hide = true)]
+    /// Print the manual page of a command, or write those of all commands into a directory
+    #[command(
+        after_help = "Examples:\n  faircast man send | man -l -\n  faircast man sim run\n  faircast man --into /usr/local/share/man/man1"
+    )]
     Man {
-        /// The directory
-        directory: Option<PathBuf>,
+        /// The command, as in `send` or `sim run` [default: faircast itself]
+        #[arg(value_name = "COMMAND")]
+        command: Vec<String>,
+        /// Write the pages of all commands into this directory
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "command")]
+        into: Option<PathBuf>,
     },
     /// Print completions for a shell
-    #[command(hide = true)]
+    #[command(after_help = "Examples:\n  faircast completions bash > /etc/bash_completion.d/faircast")]
     Completions {
         /// The shell
         shell: clap_complete::Shell,
@@ -110,7 +117,7 @@ pub struct Sending {
     /// Time to live: 1 stays on the local network
     #[arg(long, value_name = "HOPS", value_parser = values::ttl, default_value = "1")]
     pub ttl: u8,
-    /// Congestion control, with options as in `ormcc,beta=0.7`; see `faircast schemes` [default: ormcc]
+    /// Congestion control, with options as in `ormcc,beta=0.7`; see `faircast schemes` [default: ormcc, over PGM le-sbcc]
     #[arg(long, value_name = "SCHEME[,K=V]", value_parser = scheme)]
     pub cc: Option<Scheme>,
     /// Where the groups of a layered scheme are: at addresses or at ports in a row, from --group on
@@ -135,6 +142,14 @@ pub struct Sending {
     /// Start when so many receivers have joined, and end when they are done
     #[arg(long, value_name = "N", value_parser = values::receivers)]
     pub expect: Option<u32>,
+    /// The hosts in this file must have everything, one a line, by the name that they say or by address: the session starts when
+    /// they have joined, and those that are missing are named
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["to", "listen"])]
+    pub receivers: Option<PathBuf>,
+    /// Write what has become of every receiver to this file when the session ends: as JUnit XML when its name ends in .xml,
+    /// otherwise as JSON
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub report: Option<PathBuf>,
     /// How long to wait for receivers to join, in seconds
     #[arg(long, value_name = "SECONDS", value_parser = values::span, default_value = "10")]
     pub wait: Duration,
@@ -199,6 +214,7 @@ pub struct Telling {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     faircast send disk.img --expect 30\n  \
+    faircast send disk.img --receivers lab.txt --report lab.xml\n  \
     faircast send models/ notes.txt --key lab.key --iface eth0\n  \
     faircast send disk.img --slow floor:50M        slow hosts are served last\n  \
     faircast send disk.img --cc rlc                in layers: every host at its own speed\n  \
@@ -265,6 +281,7 @@ pub struct Stream {
 #[command(after_help = "Examples:\n  \
     faircast recv --out /srv/images\n  \
     faircast recv --key lab.key --iface eth0 --wait 60\n  \
+    faircast recv --serve --out /srv/images --accept 'master*' --most 40G --json\n  \
     faircast recv --stdout | tar x\n  \
     faircast recv --stdout --layer-to 1=more.pipe | player      two layers of a live stream\n  \
     faircast recv --source 192.0.2.1 --group 232.1.1.1        source-specific multicast\n  \
@@ -284,6 +301,15 @@ pub struct Recv {
     /// Wait here until a source invites this host (`send --to`): a port, an address, or both
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = values::listen, num_args = 0..=1, default_missing_value = "5778", conflicts_with = "parent")]
     pub listen: Option<SocketAddr>,
+    /// Stay: take part in one session after another, until stopped. What becomes of each is told as it ends
+    #[arg(long, conflicts_with_all = ["stdout", "wait", "layer_to"])]
+    pub serve: bool,
+    /// Accept only sessions of sources that call themselves so, where `*` stands for anything; can be given several times
+    #[arg(long, value_name = "NAME")]
+    pub accept: Vec<String>,
+    /// Accept only sessions of at most so many bytes, like 8G, which they must say beforehand
+    #[arg(long, value_name = "BYTES", value_parser = values::size)]
+    pub most: Option<usize>,
     /// Directory for what is received; made when it is not there
     #[arg(long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
     pub out: PathBuf,

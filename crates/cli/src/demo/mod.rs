@@ -305,6 +305,7 @@ fn progress(line: &Value) -> Progress {
     Progress {
         seconds: number("seconds"),
         bytes: count("bytes"),
+        moved_bytes: count("moved_bytes"),
         total_bytes: line["total_bytes"].as_u64(),
         rate_bps: number("rate_bps"),
         allowed_bps: line["allowed_bps"].as_f64(),
@@ -313,6 +314,7 @@ fn progress(line: &Value) -> Progress {
         representative: line["representative"].as_str().map(str::to_owned),
         receivers: count("receivers"),
         verified: count("verified"),
+        joining: None,
         layers: None,
         limited_by: None,
         window_of: None,

@@ -190,6 +190,22 @@ fn a_receiver_without_everything_makes_the_send_fail_by_name() {
 }
 
 #[test]
+fn who_was_left_out_as_too_slow_is_no_success_and_has_a_code_of_its_own() {
+    let report =
+        SendReport { receivers: 3, verified: 2, dropped: vec!["lab-07".into()], ..SendReport::default() };
+    let line = ["send", "Cargo.toml", "--open", "--slow", "drop:5M"];
+    let (_, _, result) = told(&line, Event::warning("w"), Ok(report.clone()));
+    let failure = result.expect_err("one was left out");
+    assert_eq!(failure.to_string().split(';').next(), Some("left out as too slow: lab-07"));
+    assert_eq!(crate::failure::number(&failure), 4);
+    let more = SendReport { absent: vec!["lab-08".into()], ..report };
+    let (_, _, result) = told(&line, Event::warning("w"), Ok(more));
+    let failure = result.expect_err("one has not come");
+    assert!(failure.to_string().starts_with("not come: lab-08, left out as too slow: lab-07; "), "{failure}");
+    assert_eq!(crate::failure::number(&failure), 1);
+}
+
+#[test]
 fn layers_are_told_apart_from_repairs() {
     let report = |layers| SendReport {
         ok: true,
@@ -211,4 +227,25 @@ fn quiet_says_nothing_when_all_is_well() {
     let good = SendReport { ok: true, receivers: 1, verified: 1, ..SendReport::default() };
     let (program, people, result) = told(&["send", "Cargo.toml", "-q"], Event::warning("w"), Ok(good));
     assert!(result.is_ok() && program.is_empty() && people.is_empty(), "{program}{people}");
+}
+
+#[test]
+fn a_source_specific_group_without_a_source_is_warned_of() {
+    let warnings = |typed: &[&str]| receiving(typed).expect("it makes sense").warnings;
+    for group in ["232.1.1.1", "[ff3e::8000:1]:5777"] {
+        let told = warnings(&["recv", "--group", group]);
+        assert!(told.len() == 1 && told[0].contains("add --source"), "{group}: {told:?}");
+    }
+    assert!(warnings(&["recv", "--group", "232.1.1.1", "--source", "192.0.2.1"]).is_empty());
+    assert!(warnings(&["recv", "--group", "239.1.1.1"]).is_empty());
+    assert!(warnings(&["recv", "--group", "[ff15::7]:5777"]).is_empty());
+}
+
+#[test]
+fn an_output_directory_that_cannot_be_one_is_refused_at_the_start() {
+    for (out, word) in [("Cargo.toml", "is a file"), ("Cargo.toml/below", "Cargo.toml is a file")] {
+        let error = receiving(&["recv", "--out", out]).expect_err(out);
+        assert!(error.to_string().contains(word), "{error}");
+    }
+    assert!(receiving(&["recv", "--out", "not/yet/there"]).is_ok());
 }

@@ -6,7 +6,8 @@ use faircast_core::packet::{Cause, Echo, Layer, ReceiverId, Report, ReportConten
 use faircast_core::time::Span;
 use faircast_testkit::{Lab, Node, Root, require_root};
 use faircast_wire::{
-    Announce, Member, MemberState, Message, Name, Need, Newest, ReceiverCodec, Request, encode, parse, peek,
+    Announce, Member, MemberState, Message, Name, Need, Newest, ReceiverCodec, Request, Words, encode, parse,
+    peek,
 };
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -245,6 +246,7 @@ fn member_of(from: ReceiverId, state: MemberState) -> Message<'static> {
         dropped_local: 0,
         echo: Echo { seq: Seq(1), hold: Span::ZERO },
         host: Name::clipped("somebody"),
+        why: Words::default(),
     })
 }
 
@@ -331,12 +333,21 @@ fn packets_of_version_1_are_named() {
     let mut receiver = stage.recv(0, "r0", &["--wait", "4"]);
     let mouth =
         bound(stage.lab.receiver(OUTSIDER), SocketAddr::from((stage.lab.receiver(OUTSIDER).ipv4(), 0)));
+    mouth.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket waits");
     let mut old = vec![0xfc, 0x13, 0, 0, 1, 2, 3, 4, 0, 0, 0, 1];
     old.extend([0; 100]);
     for _ in 0..50 {
         must(mouth.send_to(&old, group_of(&stage)));
         std::thread::sleep(Duration::from_millis(50));
     }
+    // The other end hears from it, and so sees whose version is another one.
+    let mut answer = [0; 1500];
+    let (len, from) = mouth.recv_from(&mut answer).expect("the receiver answers");
+    assert_eq!(
+        (answer[0], answer[1] >> 4, from.ip()),
+        (0xfc, 2, stage.lab.receiver(0).ipv4().into()),
+        "{len} bytes"
+    );
     receiver.said("format version 1", 5);
     receiver.ends(10).failed(1, "update the older end");
 }

@@ -8,7 +8,7 @@ use faircast_core::packet::{Echo, ReceiverId, Seq, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::time::Span;
 use faircast_testkit::{Lab, require_root};
-use faircast_wire::{Member, MemberState, Message, Name, ReceiverCodec};
+use faircast_wire::{Member, MemberState, Message, Name, ReceiverCodec, Words};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
@@ -130,6 +130,7 @@ impl Crowd {
             dropped_local: 0,
             echo: Echo { seq, hold: Span::from_nanos(at.elapsed().as_nanos() as u64) },
             host: Name::clipped(&format!("host-{id}")),
+            why: Words::default(),
         }
     }
 

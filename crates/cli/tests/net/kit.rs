@@ -185,7 +185,13 @@ impl Running {
         let done = self.task.finish(Duration::from_secs(1));
         let Finished { status, stdout, stderr, took, .. } =
             done.unwrap_or_else(|error| panic!("{}: {error}", self.what));
-        let events = stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let events: Vec<Value> = stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        if ["send ", "stream ", "recv "].iter().any(|command| self.what.starts_with(command)) {
+            let schema = crate::schema::Schema::read();
+            for event in &events {
+                schema.check_line(event).unwrap_or_else(|error| panic!("{}: {error}: {event}", self.what));
+            }
+        }
         Ended { code: status.code().unwrap_or(-1), events, stderr, took, what: self.what }
     }
 

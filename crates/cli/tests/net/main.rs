@@ -22,8 +22,12 @@ mod pgm;
 mod relay;
 mod resume;
 mod routers;
+#[path = "../schema/mod.rs"]
+#[expect(dead_code, reason = "the page is made by the unit tests")]
+mod schema;
 mod schemes;
 mod security;
+mod serve;
 mod sessions;
 mod signed;
 mod slow;

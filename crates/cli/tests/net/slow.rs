@@ -89,13 +89,27 @@ fn a_slow_receiver_is_served_last_under_a_floor() {
 fn a_slow_receiver_is_left_out_when_told_so_and_says_why() {
     let Some(root) = require_root() else { return };
     let (stage, file) = stage(&root, 10.0);
-    let (source, mut receivers) = send(&stage, &file, "drop:50M");
+    let (list, report) = (stage.text("lab.txt"), stage.text("report.json"));
+    std::fs::write(&list, "r0\nr1\nr2\nR3  # the slow one\n").expect("the stage is writable");
+    let mut receivers = stage.recv_everywhere(&[]);
+    let more = ["--slow", "drop:50M", "--receivers", &list, "--report", &report];
+    let source = stage.send(&[&file], &more);
     let slow = receivers.pop().expect("there are four").ends(20);
     slow.failed(1, "too slow for --slow drop");
     receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(20)));
-    let source = source.succeeds(20);
+    let source = source.ends(20);
+    source.failed(4, "left out as too slow: r3");
     slow_event(&source, "dropped");
     assert_eq!(source.done()["slow"][0], "r3", "{source:?}");
     assert_eq!(source.number("verified"), 3.0, "{source:?}");
     assert!(!stage.has("r3", &file));
+    let report = std::fs::read_to_string(&report).expect("the report is written");
+    let report: serde_json::Value = serde_json::from_str(&report).expect("it is JSON");
+    assert_eq!((&report["exit_code"], &report["dropped"]), (&4.into(), &1.into()), "{report}");
+    let outcomes = report["receivers"].as_array().expect("a list").iter();
+    let outcomes: Vec<_> = outcomes.map(|one| (one["host"].as_str(), one["outcome"].as_str())).collect();
+    assert_eq!(outcomes.len(), 4, "{report}");
+    assert!(outcomes.contains(&(Some("r3"), Some("dropped"))), "{report}");
+    assert!(outcomes.contains(&(Some("r0"), Some("verified"))), "{report}");
+    assert!(report["receivers"][0]["rate_bps"].as_f64().is_some_and(|rate| rate > 1e6), "{report}");
 }

@@ -1,0 +1,279 @@
+//! `--report`: what has become of every receiver, in a file that scripts and continuous integration read.
+
+use crate::failure::{Failure, Usage, number, number_of_session};
+use crate::safe;
+use crate::session::sent_failure;
+use crate::wording;
+use faircast::event::{ReceiverOutcome, ReceiverReport};
+use faircast::{Error, RequiredHost, SendReport};
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// How a report is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Json,
+    JUnit,
+}
+
+/// A report that will be written. Until then the file is empty, so that nobody takes an older one for it.
+#[derive(Debug)]
+pub struct ReportFile {
+    path: PathBuf,
+    file: File,
+    format: Format,
+}
+
+/// What the JSON report holds.
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    /// Whether all have everything.
+    ok: bool,
+    /// That of the command.
+    exit_code: u8,
+    /// Why it is not 0.
+    error: Option<String>,
+    /// Bytes of content.
+    bytes: u64,
+    /// Those that this session has moved.
+    moved_bytes: u64,
+    /// From the first data packet to the end.
+    seconds: f64,
+    /// `moved_bytes` over `seconds`.
+    goodput_bps: f64,
+    /// How many have come to what.
+    verified: usize,
+    incomplete: usize,
+    dropped: usize,
+    absent: usize,
+    /// Each of them.
+    receivers: &'a [ReceiverReport],
+}
+
+impl ReportFile {
+    /// Make the file, so that it shows now whether it can be written; its name says how.
+    ///
+    /// # Errors
+    /// [`Usage`] when it cannot be made.
+    pub fn create(path: &Path) -> Result<ReportFile, Usage> {
+        let is_xml = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("xml"));
+        let format = if is_xml { Format::JUnit } else { Format::Json };
+        match File::create(path) {
+            Ok(file) => Ok(ReportFile { path: path.to_owned(), file, format }),
+            Err(source) => Err(Usage::Report { path: path.to_owned(), source }),
+        }
+    }
+
+    /// Write how the session has ended.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn write(
+        mut self,
+        outcome: &Result<SendReport, Error>,
+        required: &[RequiredHost],
+    ) -> Result<(), Failure> {
+        let text = text(self.format, outcome, required);
+        let what = format!("write the report {}", self.path.display());
+        self.file.write_all(text.as_bytes()).and_then(|()| self.file.flush()).map_err(Failure::system(what))
+    }
+}
+
+fn text(format: Format, outcome: &Result<SendReport, Error>, required: &[RequiredHost]) -> String {
+    let nobody: Vec<ReceiverReport>;
+    let (sent, receivers, error, exit_code) = match outcome {
+        Ok(report) => {
+            let failure = sent_failure(report);
+            let error = failure.as_ref().map(ToString::to_string);
+            (report.clone(), &report.each, error, failure.as_ref().map_or(0, number))
+        }
+        Err(error) => {
+            nobody = required.iter().map(|required| ReceiverReport::absent(required.to_string())).collect();
+            (SendReport::default(), &nobody, Some(wording::error(error)), number_of_session(error))
+        }
+    };
+    let count = |outcome| receivers.iter().filter(|one| one.outcome == outcome).count();
+    let report = Report {
+        ok: error.is_none(),
+        exit_code,
+        error,
+        bytes: sent.bytes,
+        moved_bytes: sent.moved_bytes,
+        seconds: sent.seconds,
+        goodput_bps: sent.goodput_bps,
+        verified: count(ReceiverOutcome::Verified),
+        incomplete: count(ReceiverOutcome::Incomplete),
+        dropped: count(ReceiverOutcome::Dropped),
+        absent: count(ReceiverOutcome::Absent),
+        receivers,
+    };
+    match format {
+        Format::Json => json(&report),
+        Format::JUnit => junit(&report),
+    }
+}
+
+fn json(report: &Report<'_>) -> String {
+    let text = serde_json::to_string_pretty(report).expect("numbers and texts are JSON");
+    format!("{}\n", safe::json(&text))
+}
+
+/// A test case for each receiver; when the session failed for another reason than receivers, one for the session as well.
+fn junit(report: &Report<'_>) -> String {
+    let failed = report.receivers.iter().filter(|one| one.outcome != ReceiverOutcome::Verified).count();
+    let of_session = report.error.as_ref().filter(|_| failed == 0);
+    let tests = report.receivers.len() + usize::from(of_session.is_some());
+    let counts = format!(
+        "tests=\"{tests}\" failures=\"{failed}\" errors=\"{}\" time=\"{:.3}\"",
+        u8::from(of_session.is_some()),
+        report.seconds
+    );
+    let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    let mut line = |text: String| {
+        xml.push_str(&text);
+        xml.push('\n');
+    };
+    line(format!("<testsuites {counts}>"));
+    line(format!("  <testsuite name=\"faircast send\" {counts}>"));
+    for one in report.receivers {
+        line(format!(
+            "    <testcase classname=\"faircast.receiver\" name=\"{}\" time=\"{:.3}\">",
+            escaped(&one.host),
+            one.seconds
+        ));
+        if one.outcome != ReceiverOutcome::Verified {
+            let reason = escaped(one.reason.as_deref().unwrap_or("no reason given"));
+            line(format!("      <failure type=\"{}\" message=\"{reason}\"/>", outcome(one.outcome)));
+        }
+        line(format!("      <system-out>{}</system-out>", escaped(&numbers(one))));
+        line("    </testcase>".to_owned());
+    }
+    if let Some(error) = of_session {
+        line("    <testcase classname=\"faircast.session\" name=\"session\" time=\"0.000\">".to_owned());
+        line(format!("      <error message=\"{}\"/>", escaped(error)));
+        line("    </testcase>".to_owned());
+    }
+    line("  </testsuite>".to_owned());
+    line("</testsuites>".to_owned());
+    xml
+}
+
+const fn outcome(outcome: ReceiverOutcome) -> &'static str {
+    match outcome {
+        ReceiverOutcome::Verified => "verified",
+        ReceiverOutcome::Incomplete => "incomplete",
+        ReceiverOutcome::Dropped => "dropped",
+        ReceiverOutcome::Absent => "absent",
+    }
+}
+
+/// What JUnit has no place for.
+fn numbers(one: &ReceiverReport) -> String {
+    let address = one.address.map_or_else(String::new, |address| format!("address {address}, "));
+    format!(
+        "{address}{} bytes verified, {} of them before this session, {:.0} bit/s, loss {:.4}, {} symbols repaired",
+        one.verified_bytes, one.resumed_bytes, one.rate_bps, one.loss, one.repair_symbols
+    )
+}
+
+/// A text in XML: hosts name themselves.
+fn escaped(text: &str) -> String {
+    let mut xml = String::with_capacity(text.len());
+    for c in safe::text(text).chars() {
+        match c {
+            '&' => xml.push_str("&amp;"),
+            '<' => xml.push_str("&lt;"),
+            '>' => xml.push_str("&gt;"),
+            '"' => xml.push_str("&quot;"),
+            '\n' | '\t' => _ = write!(xml, "&#{};", u32::from(c)),
+            '\u{fffe}' | '\u{ffff}' => xml.push('\u{fffd}'), // no characters of XML
+            c => xml.push(c),
+        }
+    }
+    xml
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    fn receiver(host: &str, outcome: ReceiverOutcome, reason: Option<&str>) -> ReceiverReport {
+        ReceiverReport {
+            address: Some("192.0.2.7:4000".parse().expect("a literal")),
+            outcome,
+            verified_bytes: 900,
+            resumed_bytes: 100,
+            seconds: 2.0,
+            rate_bps: 3_200.0,
+            repair_symbols: 3,
+            reason: reason.map(str::to_owned),
+            ..ReceiverReport::absent(host.to_owned())
+        }
+    }
+
+    fn dropped() -> SendReport {
+        SendReport {
+            receivers: 2,
+            verified: 1,
+            bytes: 900,
+            moved_bytes: 800,
+            seconds: 2.0,
+            dropped: vec!["lab-02".into()],
+            each: vec![
+                receiver("lab-01", ReceiverOutcome::Verified, None),
+                receiver("lab-02", ReceiverOutcome::Dropped, Some("dropped: too slow")),
+            ],
+            ..SendReport::default()
+        }
+    }
+
+    #[test]
+    fn the_json_report_has_the_exit_code_and_every_receiver() {
+        let read: Value = serde_json::from_str(&text(Format::Json, &Ok(dropped()), &[])).expect("JSON");
+        assert_eq!((&read["ok"], &read["exit_code"]), (&Value::from(false), &Value::from(4)), "{read}");
+        assert_eq!((&read["verified"], &read["dropped"]), (&Value::from(1), &Value::from(1)));
+        crate::schema::Schema::read().check_as("report", &read).expect("as the schema says");
+        assert_eq!(read["receivers"][0]["outcome"], "verified");
+        assert_eq!(read["receivers"][1]["reason"], "dropped: too slow");
+        assert!(
+            read["error"].as_str().is_some_and(|error| error.contains("left out as too slow: lab-02")),
+            "{read}"
+        );
+    }
+
+    #[test]
+    fn a_session_without_receivers_reports_those_that_were_required_as_absent() {
+        let group = "239.255.70.1:5777".parse().expect("a group");
+        let error = || Err(Error::NoReceiver { group, waited: std::time::Duration::from_secs(1), ttl: 1 });
+        let required = [RequiredHost::new("lab-01")];
+        let read: Value = serde_json::from_str(&text(Format::Json, &error(), &required)).expect("JSON");
+        assert_eq!((&read["exit_code"], &read["absent"]), (&Value::from(1), &Value::from(1)), "{read}");
+        let xml = text(Format::JUnit, &error(), &[]);
+        assert!(
+            xml.contains("tests=\"1\" failures=\"0\" errors=\"1\"") && xml.contains("<error message="),
+            "{xml}"
+        );
+    }
+
+    #[test]
+    fn junit_has_a_case_for_each_receiver_and_escapes_what_they_say() {
+        let mut report = dropped();
+        report.each.push(receiver("<b>&\"\u{1b}", ReceiverOutcome::Incomplete, Some("a\nb")));
+        let xml = text(Format::JUnit, &Ok(report), &[]);
+        assert!(xml.contains("tests=\"3\" failures=\"2\" errors=\"0\" time=\"2.000\""), "{xml}");
+        assert!(xml.contains("<failure type=\"dropped\" message=\"dropped: too slow\"/>"), "{xml}");
+        assert!(xml.contains("name=\"&lt;b&gt;&amp;&quot;\\u{1b}\""), "{xml}");
+        assert!(xml.contains("message=\"a&#10;b\""), "{xml}");
+        assert_eq!(xml.matches("<testcase").count(), xml.matches("</testcase>").count());
+    }
+
+    #[test]
+    fn a_report_that_cannot_be_written_is_named_at_the_start() {
+        let error = ReportFile::create(Path::new("no/such/place/report.json")).expect_err("no directory");
+        assert!(error.to_string().contains("no/such/place/report.json"), "{error}");
+    }
+}

@@ -1,0 +1,174 @@
+//! A check of JSON against `docs/json.schema.json`, in as much of JSON Schema as that file uses; and the page made from it.
+
+use serde_json::{Map, Value};
+use std::path::{Path, PathBuf};
+
+/// The schema of what sessions tell.
+pub struct Schema(Value);
+
+impl Schema {
+    /// As it is in `docs`.
+    pub fn read() -> Schema {
+        let text = std::fs::read_to_string(docs("json.schema.json")).expect("the schema is there");
+        Schema(serde_json::from_str(&text).expect("the schema is JSON"))
+    }
+
+    /// That a line is one of those that a session tells.
+    pub fn check_line(&self, line: &Value) -> Result<(), String> {
+        self.check(&self.0, line, "")
+    }
+
+    /// That a value is what this definition says.
+    pub fn check_as(&self, name: &str, value: &Value) -> Result<(), String> {
+        self.check(&self.0["$defs"][name], value, "")
+    }
+
+    fn check(&self, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
+        let rules = schema.as_object().ok_or_else(|| format!("{at}: the schema has no such definition"))?;
+        for (rule, asked) in rules {
+            let holds = match rule.as_str() {
+                "$schema" | "$defs" | "title" | "description" => true,
+                "$ref" => {
+                    let name = asked.as_str().and_then(|path| path.strip_prefix("#/$defs/"));
+                    self.check(&self.0["$defs"][name.unwrap_or_default()], value, at)?;
+                    true
+                }
+                "type" => types(asked).any(|name| is(name, value)),
+                "const" => value == asked,
+                "enum" => list(asked).contains(value),
+                "minimum" => value.as_f64().is_none_or(|number| Some(number) >= asked.as_f64()),
+                "oneOf" => list(asked).iter().filter(|one| self.check(one, value, at).is_ok()).count() == 1,
+                "anyOf" => list(asked).iter().any(|one| self.check(one, value, at).is_ok()),
+                "required" => {
+                    list(asked).iter().all(|name| value.get(name.as_str().unwrap_or_default()).is_some())
+                }
+                "additionalProperties" => match value.as_object() {
+                    Some(fields) if *asked == Value::Bool(false) => self.all_known(rules, fields, at)?,
+                    _ => true,
+                },
+                "properties" => {
+                    for (name, schema) in asked.as_object().into_iter().flatten() {
+                        if let Some(field) = value.get(name) {
+                            self.check(schema, field, &format!("{at}/{name}"))?;
+                        }
+                    }
+                    true
+                }
+                "items" => {
+                    for entry in value.as_array().into_iter().flatten() {
+                        self.check(asked, entry, &format!("{at}[]"))?;
+                    }
+                    true
+                }
+                unknown => return Err(format!("this check knows no rule {unknown:?}")),
+            };
+            if !holds {
+                return Err(format!("{at}: {value} breaks the rule {rule:?}: {asked}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn all_known(
+        &self,
+        rules: &Map<String, Value>,
+        fields: &Map<String, Value>,
+        at: &str,
+    ) -> Result<bool, String> {
+        match fields.keys().find(|name| rules["properties"].get(name).is_none()) {
+            Some(unknown) => Err(format!("{at}: the field {unknown:?} is in no schema")),
+            None => Ok(true),
+        }
+    }
+
+    /// `docs/json.md`.
+    pub fn page(&self) -> String {
+        let mut page = String::from(
+            "# What sessions tell programs\n\n\
+             This page is made from [json.schema.json](json.schema.json), which tests hold against what the commands write;\n\
+             `FAIRCAST_BLESS=1 cargo test -p faircast-cli` writes it anew.\n\n\
+             With `--json` the commands `send`, `stream` and `recv` write one JSON object a line to standard output (`recv --stdout`\n\
+             to standard error). `event` says which one it is; the last line is `done`; with `recv --serve` each\n\
+             session ends with one. A relay (`faircast relay --json`) writes the\n\
+             same events with two fields more, `relayed`, the session, and `branch`. Fields are added, never renamed or taken away:\n\
+             leave those that you do not know unread. A number that is not known is null. Rates are in bit/s.\n",
+        );
+        let named: Vec<&str> =
+            list(&self.0["oneOf"]).iter().filter_map(|one| name_of(&one["$ref"])).collect();
+        for name in &named {
+            self.section(&mut page, name, &format!("`{}`", name.split("_send").next().unwrap_or(name)));
+        }
+        page.push_str("\n# The report\n\n`send --report FILE` writes this object when the session ends, or JUnit XML when the name ends in `.xml`: \
+             a test case for each receiver.\nUntil then the file is empty.\n");
+        self.section(&mut page, "report", "`report`");
+        page.push_str("\n# What these hold\n");
+        let parts = self.0["$defs"].as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+        for name in parts.filter(|name| !named.contains(name) && *name != "report") {
+            self.section(&mut page, name, &format!("`{name}`"));
+        }
+        page
+    }
+
+    fn section(&self, page: &mut String, name: &str, title: &str) {
+        let definition = &self.0["$defs"][name];
+        let about = definition["description"].as_str().unwrap_or_default();
+        let title = if title.starts_with("`done") { "`done`" } else { title };
+        page.push_str(&format!("\n## {title}\n\n{about}\n\n| field | type | meaning |\n|---|---|---|\n"));
+        for (field, schema) in definition["properties"].as_object().into_iter().flatten() {
+            let meaning = schema["description"].as_str().unwrap_or("Which line it is.");
+            page.push_str(&format!("| `{field}` | {} | {meaning} |\n", written(schema)));
+        }
+    }
+}
+
+/// A file in `docs`.
+pub fn docs(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)
+}
+
+/// A type as the page says it.
+fn written(schema: &Value) -> String {
+    if let Some(name) = name_of(&schema["$ref"]) {
+        return format!("[`{name}`](#{name})");
+    }
+    if !schema["const"].is_null() {
+        return format!("`{}`", schema["const"]);
+    }
+    if let Some(any) = schema["anyOf"].as_array() {
+        return any.iter().map(written).collect::<Vec<_>>().join(" or ");
+    }
+    if let Some(values) = schema["enum"].as_array() {
+        return values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ");
+    }
+    let names: Vec<&str> = types(&schema["type"]).collect();
+    match names.as_slice() {
+        ["array"] => format!("list of {}", written(&schema["items"])),
+        names => names.join(" or "),
+    }
+}
+
+fn name_of(reference: &Value) -> Option<&str> {
+    reference.as_str()?.strip_prefix("#/$defs/")
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn types(asked: &Value) -> impl Iterator<Item = &str> {
+    let one = asked.as_str().into_iter();
+    one.chain(list(asked).iter().filter_map(Value::as_str))
+}
+
+fn is(name: &str, value: &Value) -> bool {
+    match name {
+        "null" => value.is_null(),
+        "boolean" => value.is_boolean(),
+        "string" => value.is_string(),
+        "number" => value.is_number(),
+        "integer" => value.is_u64() || value.is_i64(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        _ => false,
+    }
+}
