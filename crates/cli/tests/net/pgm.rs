@@ -205,7 +205,7 @@ fn zeromq_and_openpgm_get_every_message_beside_a_tcp_flow() {
     let tcp = must(flow.finish());
     let patience = (megabytes() * 20.0) as u64 + 30;
     let source = source.succeeds(patience);
-    subscribers.into_iter().chain(receivers).for_each(|task| finish(task, 10));
+    subscribers.into_iter().chain(receivers).for_each(|task| finish(task, 40));
     let pcap = must(capture.stop());
     must(lab.stop());
 
@@ -254,7 +254,7 @@ fn plain_openpgm_gets_units_and_fragments_through_losses() {
         let more =
             ["--cc", "le-sbcc", "--framing", "none", "--message", messages, "--min", "1M", "--max", "8M"];
         let source = stage.send(&lab, "file", port, &more).succeeds(60);
-        receivers.into_iter().for_each(|task| finish(task, 10));
+        receivers.into_iter().for_each(|task| finish(task, 40));
         stage.is_clean(&must(capture.stop()), port, &["0", "4", "5", "8", "10"]);
         ["near", "far"].iter().for_each(|host| stage.has(host, &content));
         assert_eq!(source.number("messages"), units as f64);
