@@ -256,7 +256,7 @@ fn output(destination: &Destination, tsi: Tsi) -> Result<Box<dyn Write + Send>, 
         Destination::Memory(memory) => Ok(Box::new(memory.stream(format!("pgm-{tsi}")))),
         Destination::Directory(directory) => {
             let path: PathBuf = directory.join(format!("pgm-{tsi}"));
-            let made = std::fs::create_dir_all(directory).and_then(|()| File::create(&path));
+            let made = std::fs::create_dir_all(directory).and_then(|()| crate::object::replace(&path));
             let file = made.map_err(|error| {
                 Error::Object(crate::object::ObjectError::io(&path, "make the file", error))
             })?;

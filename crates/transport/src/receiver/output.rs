@@ -1,6 +1,6 @@
 //! Where the bytes of a layer go: a file, anything that writes, or a named pipe that may have no reader yet.
 
-use crate::object::ObjectError;
+use crate::object::{ObjectError, replace};
 use rustix::fs::{Mode, OFlags};
 use std::collections::VecDeque;
 use std::fs::File;
@@ -24,7 +24,7 @@ pub(super) enum Output {
     /// Nobody wants them.
     Nobody,
     /// A file, made when the first byte comes.
-    File { path: PathBuf, file: Option<File> },
+    File { path: PathBuf, file: Option<File>, create: fn(&Path) -> io::Result<File> },
     /// Something that writes: standard output, or memory.
     Writer(Box<dyn Write + Send>),
     /// A named pipe.
@@ -47,8 +47,13 @@ impl Output {
             Ok(meta) if meta.file_type().is_fifo() => {
                 Output::Pipe { writer: PipeWriter::start(path.clone()), path }
             }
-            _ => Output::File { path, file: None },
+            _ => Output::File { path, file: None, create: |path| File::create(path) },
         }
+    }
+
+    /// To a file of this name, which comes from a peer: what has it is replaced, and no link is followed.
+    pub(super) fn replacing(path: PathBuf) -> Output {
+        Output::File { path, file: None, create: replace }
     }
 
     /// All of `data`, or nothing of it.
@@ -58,12 +63,10 @@ impl Output {
     pub(super) fn write(&mut self, data: &[u8]) -> Result<Written, ObjectError> {
         match self {
             Output::Nobody => {}
-            Output::File { path, file } => {
+            Output::File { path, file, create } => {
                 let file = match file {
                     Some(file) => file,
-                    None => {
-                        file.insert(File::create(&*path).map_err(|e| ObjectError::io(&*path, "create", e))?)
-                    }
+                    None => file.insert(create(path).map_err(|e| ObjectError::io(&*path, "create", e))?),
                 };
                 let failed = |e| ObjectError::writing(&*path, "write", e, data.len() as u64);
                 file.write_all(data).map_err(failed)?;

@@ -95,7 +95,7 @@ impl Streams {
                 (Some((_, path)), _) => Output::to(path),
                 (None, Destination::Directory(out)) => {
                     let name = format!("stream-{}.layer{layer}", &transfer.to_string()[..8]);
-                    Output::to(&out.join(name))
+                    Output::replacing(out.join(name))
                 }
                 (None, Destination::Writer(output)) if layer == 0 => Output::Writer(output.take()),
                 (None, Destination::Writer(_)) => Output::Nobody,
