@@ -63,6 +63,8 @@ pub struct Members {
     /// To be answered in the next status messages: who asks, with the number that it has drawn, and who has joined, is done
     /// or leaves.
     confirm: VecDeque<(Answer, u8)>,
+    /// How many of them wait for the first time.
+    unanswered: usize,
     /// The same, to find them.
     confirming: BTreeSet<Answer>,
     /// Relays that have told of others.
@@ -300,6 +302,7 @@ impl Members {
         let answer = (report.from, nonce);
         if self.confirm.len() < MOST_ANSWERS && self.confirming.insert(answer) {
             self.confirm.push_back((answer, CONFIRMATIONS));
+            self.unanswered += 1;
         }
     }
 
@@ -544,6 +547,7 @@ impl Members {
         let (mut confirmed, mut welcomed) = (Vec::with_capacity(count), Vec::with_capacity(count));
         for _ in 0..count {
             let Some((answer, times)) = self.confirm.pop_front() else { break };
+            self.unanswered -= usize::from(times == CONFIRMATIONS);
             match answer {
                 (id, None) => confirmed.push(id),
                 (id, Some(nonce)) => welcomed.push(Welcome { id, nonce }),
@@ -558,8 +562,8 @@ impl Members {
     }
 
     /// Whether somebody waits to be confirmed for the first time.
-    pub fn has_confirmations(&self) -> bool {
-        self.confirm.iter().any(|(_, times)| *times == CONFIRMATIONS)
+    pub const fn has_confirmations(&self) -> bool {
+        self.unanswered > 0
     }
 
     /// Whether somebody is to be confirmed, for the first time or once more.

@@ -213,3 +213,22 @@ fn a_crowd_that_asks_costs_no_more_memory_than_it_may() {
     }
     assert_eq!(answered.len(), MOST_ANSWERS);
 }
+
+#[test]
+fn whether_anybody_waits_for_an_answer_is_known_without_looking_at_all_who_do() {
+    let mut members = Members::default();
+    let plainly = |members: &Members| members.confirm.iter().any(|(_, times)| *times == CONFIRMATIONS);
+    for number in 0..200_u32 {
+        report(&mut members, u64::from(number) % 60 + 1, 'a', MemberState::Asking, Time::ZERO);
+        assert_eq!(members.has_confirmations(), plainly(&members));
+        members.take_confirmations((number % 7 * 6) as usize);
+        assert_eq!(members.has_confirmations(), plainly(&members));
+    }
+    // 20,000 who have been answered once: a look at each of them for each report took 20 us.
+    (0..20_000)
+        .for_each(|number| _ = report(&mut members, number + 100, 'a', MemberState::Asking, Time::ZERO));
+    while members.has_confirmations() {
+        members.take_confirmations(1_400);
+    }
+    assert!(members.confirm.len() > 1_000 && members.unanswered == 0);
+}
