@@ -7,11 +7,10 @@ use crate::ends::{Gathering, Memory};
 use crate::error::Error;
 use crate::object::spool::nameless;
 use crate::object::{
-    Geometry, Hash, ObjectError, Origin, Put, RootHasher, Store, StreamSink, Sunk, TransferId,
+    Geometry, Hash, ObjectError, Origin, Put, RootHasher, Store, StreamSink, Sunk, TransferId, replace,
 };
 use crate::spill::Room;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -68,10 +67,10 @@ enum To {
         waiting: Option<Waiting>,
         /// What is gathered in memory until it is whole.
         gathered: Option<Gathering>,
-        hashes: RootHasher,
+        /// Of all blocks, for the root; `None` for a live stream, which has none.
+        hashes: Option<RootHasher>,
         /// Bytes at the beginning of what is written that are no content.
         head: u32,
-        first: u32,
         lost: u32,
     },
     Finished {
@@ -115,7 +114,7 @@ impl BlockSink {
             }
             (Destination::Directory(out), Some(first)) => {
                 let path = out.join(format!("stream-{}", &transfer.to_string()[..8]));
-                let file = File::create(&path).map_err(|e| ObjectError::io(&path, "create", e))?;
+                let file = replace(&path).map_err(|e| ObjectError::io(&path, "create", e))?;
                 To::stream(Box::new(file), None, geometry, first, memory)
             }
             (Destination::Writer(output), Some(first)) => {
@@ -234,18 +233,15 @@ impl BlockSink {
         match &mut self.to {
             To::Finished { .. } => Ok(Placed::Kept),
             To::Stream { sink, .. } if block > sink.next().saturating_add(FARTHEST) => Ok(Placed::Refused),
-            To::Stream { sink, hashes, first, .. } => {
-                match sink.put(block, data.to_vec()).map_err(explained)? {
-                    Sunk::Full(_) => Ok(Placed::Refused),
-                    Sunk::Written(_) | Sunk::Kept | Sunk::AlreadyHad => {
-                        // Who has not been there from the start cannot check the root.
-                        if *first == 0 {
-                            hashes.push(block, hash);
-                        }
-                        Ok(Placed::Kept)
+            To::Stream { sink, hashes, .. } => match sink.put(block, data.to_vec()).map_err(explained)? {
+                Sunk::Full(_) => Ok(Placed::Refused),
+                Sunk::Written(_) | Sunk::Kept | Sunk::AlreadyHad => {
+                    if let Some(hashes) = hashes {
+                        hashes.push(block, hash);
                     }
+                    Ok(Placed::Kept)
                 }
-            }
+            },
             To::Files(store) => match store.put(block, data, hash)? {
                 Put::NeedsManifest if self.waiting_bytes + data.len() > self.waiting_most => {
                     Ok(Placed::Refused)
@@ -265,6 +261,11 @@ impl BlockSink {
                 Put::Stored | Put::AlreadyHad => Ok(Placed::Kept),
             },
         }
+    }
+
+    /// Whether what is written is not looked at again: a live stream.
+    pub(super) fn is_live(&self) -> bool {
+        matches!(self.to, To::Stream { hashes: None, .. })
     }
 
     /// Whether there is room for this block now, as far as can be told.
@@ -320,15 +321,16 @@ impl BlockSink {
         let stream_len = self.short_end.unwrap_or(u64::from(blocks) * self.geometry.capacity());
         let done = match std::mem::replace(&mut self.to, To::Finished { blocks: held, bytes: verified }) {
             To::Finished { .. } => Done::default(),
-            To::Stream { sink, mut hashes, head, first, lost, gathered, .. } => {
+            To::Stream { sink, hashes, head, lost, gathered, .. } => {
                 let bytes = sink.written().saturating_sub(head.into());
                 sink.finish()?;
-                let whole = first == 0 && lost == 0 && root != LIVE_ROOT;
-                if whole && self.geometry.stream_len.is_none() {
-                    hashes.set_stream_len(stream_len);
-                }
-                if whole && hashes.root() != Some(Hash(root)) {
-                    return Err(Error::RootMismatch);
+                if let Some(mut hashes) = hashes.filter(|_| lost == 0 && root != LIVE_ROOT) {
+                    if self.geometry.stream_len.is_none() {
+                        hashes.set_stream_len(stream_len);
+                    }
+                    if hashes.root() != Some(Hash(root)) {
+                        return Err(Error::RootMismatch);
+                    }
                 }
                 let mut files = 1;
                 if let Some(gathered) = gathered {
@@ -413,15 +415,7 @@ impl To {
     ) -> To {
         let skip = if first == 0 { u64::from(geometry.manifest_len) } else { 0 };
         let sink = Box::new(StreamSink::new(to, first, skip, memory / EARLY));
-        To::Stream {
-            sink,
-            waiting,
-            gathered: None,
-            hashes: RootHasher::new(geometry),
-            head: 0,
-            first,
-            lost: 0,
-        }
+        To::Stream { sink, waiting, gathered: None, hashes: None, head: 0, lost: 0 }
     }
 
     /// Files in memory.
@@ -444,8 +438,8 @@ impl To {
         memory: usize,
     ) -> To {
         let sink = Box::new(StreamSink::new(to, 0, 0, memory / EARLY));
-        let (hashes, head) = (RootHasher::new(geometry), geometry.manifest_len);
-        To::Stream { sink, waiting, gathered, hashes, head, first: 0, lost: 0 }
+        let (hashes, head) = (Some(RootHasher::new(geometry)), geometry.manifest_len);
+        To::Stream { sink, waiting, gathered, hashes, head, lost: 0 }
     }
 }
 
@@ -496,5 +490,26 @@ mod tests {
         drop(sink);
         let store = Store::open(&dir.path().join("out"), transfer, geometry, None).expect("opened again");
         assert_eq!(store.resumed_blocks(), 0);
+    }
+
+    #[test]
+    fn what_is_kept_of_a_live_stream_does_not_grow_with_what_was_written() {
+        let geometry = Geometry { stream_len: None, manifest_len: 0, symbol_size: 16, symbols_per_block: 4 };
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let out = Destination::Directory(dir.path().to_owned());
+        let mut sink =
+            BlockSink::open(&out, TransferId([7; 16]), geometry, Some(0), None, 1 << 20, dir.path())
+                .expect("opened");
+        let (data, hash) = ([1; 28], Hash([2; 32]));
+        let mut write = |blocks: std::ops::Range<u32>| {
+            let all = || {
+                blocks.for_each(|block| {
+                    assert_eq!(sink.put(block, &data, hash).expect("room"), Placed::Kept);
+                });
+            };
+            allocation_counter::measure(all).bytes_current
+        };
+        write(0..100);
+        assert_eq!(write(100..20_000), 0, "bytes more than after a hundred blocks");
     }
 }

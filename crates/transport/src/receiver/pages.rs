@@ -32,6 +32,8 @@ pub(super) struct Pages {
     waiting: BTreeMap<u32, Time>,
     /// The earliest of those times that has not come yet.
     ask_at: Time,
+    /// Blocks of a live stream below are written: their hashes are of no use, however often they come.
+    written: u32,
     /// The source has come to the blocks below.
     passed: u32,
     /// Those among them that are not in their places.
@@ -49,6 +51,7 @@ impl Pages {
             hashes: BTreeMap::new(),
             waiting: BTreeMap::new(),
             ask_at: Time::NEVER,
+            written: 0,
             passed: 0,
             held: BTreeMap::new(),
             held_bytes: 0,
@@ -63,7 +66,7 @@ impl Pages {
         self.hashes.clear();
         self.waiting.clear();
         self.held.clear();
-        (self.held_bytes, self.passed, self.ask_at) = (0, 0, Time::NEVER);
+        (self.held_bytes, self.passed, self.written, self.ask_at) = (0, 0, 0, Time::NEVER);
     }
 
     /// This block is in its place from an earlier run.
@@ -82,14 +85,16 @@ impl Pages {
 
     /// Whether a page says anything new.
     pub(super) fn is_news(&self, page: &Hashes) -> bool {
-        (page.first_block..).take(page.hashes.len()).any(|block| !self.hashes.contains_key(&block))
+        let mut blocks = (page.first_block..).take(page.hashes.len());
+        blocks.any(|block| block >= self.written && !self.hashes.contains_key(&block))
     }
 
     /// Whether the source has signed this page; if so, its hashes are known from now on.
     pub(super) fn learn(&mut self, page: &Hashes) -> bool {
         let is_signed = self.trust.signed_page(page);
         if is_signed {
-            for (block, hash) in (page.first_block..).zip(&page.hashes) {
+            let hashes = (page.first_block..).zip(&page.hashes);
+            for (block, hash) in hashes.filter(|(block, _)| *block >= self.written) {
                 self.hashes.entry(block).or_insert(Hash(*hash));
             }
         }
@@ -176,11 +181,48 @@ impl Pages {
         self.waiting.get(&block).is_some_and(|ask_at| *ask_at <= now)
     }
 
+    /// The blocks of a live stream below this one are written, and are not looked at again.
+    pub(super) fn forget_written(&mut self, written: u32) {
+        self.written = self.written.max(written);
+        while self.hashes.first_key_value().is_some_and(|(block, _)| *block < self.written) {
+            self.hashes.pop_first();
+        }
+    }
+
     /// Blocks below this one are not wanted any more.
     pub(super) fn drop_before(&mut self, oldest: u32) {
         self.hashes = self.hashes.split_off(&oldest);
         self.waiting = self.waiting.split_off(&oldest);
         self.held = self.held.split_off(&oldest);
         self.held_bytes = self.held.values().map(|(bytes, _)| bytes.len()).sum();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faircast_core::packet::SessionId;
+    use faircast_wire::{Signed, SigningKey, TransferId};
+
+    #[test]
+    fn hashes_of_a_live_stream_are_kept_until_their_blocks_are_written_and_not_taken_again() {
+        let key = SigningKey::from_seed([7; 32]);
+        let about =
+            Signed { session: SessionId(1), salt: [2; 16], transfer: TransferId([3; 16]), started: 4 };
+        let mut pages = Pages::new(Trust::of_key(key.verify_key(), about), 1 << 20);
+        let page = |first: u32| {
+            let hashes: Vec<[u8; 32]> = (0..8).map(|_| [first as u8; 32]).collect();
+            Hashes { first_block: first, signature: key.sign_page(&about, first, &hashes), hashes }
+        };
+        for first in (0..800).step_by(8) {
+            assert!(pages.is_news(&page(first)) && pages.learn(&page(first)));
+            assert_eq!(pages.judge(first + 3, Hash([first as u8; 32])), Judged::Right);
+            // All but the last two are written.
+            pages.forget_written(first + 6);
+            assert_eq!(pages.hashes.len(), 2);
+        }
+        assert!(!pages.is_news(&page(400)), "what is written needs no hash");
+        pages.learn(&page(400));
+        assert_eq!(pages.hashes.len(), 2);
     }
 }

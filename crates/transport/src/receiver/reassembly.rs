@@ -114,8 +114,15 @@ impl Reassembly {
 
     /// Go past the blocks that are in their places, and signed if they have to be.
     fn pass_by(&mut self) {
+        let before = self.low;
         while !self.is_complete() && self.place.has(self.low) && !self.is_waiting(self.low) {
             self.low += 1;
+        }
+        if self.low > before
+            && self.place.is_live()
+            && let Some(pages) = &mut self.pages
+        {
+            pages.forget_written(self.low);
         }
     }
 

@@ -36,6 +36,12 @@ impl Trust {
         Ok(Trust { key: *key, about, told: None })
     }
 
+    /// Of this key, about this session.
+    #[cfg(test)]
+    pub(super) fn of_key(key: VerifyKey, about: Signed) -> Trust {
+        Trust { key, about, told: None }
+    }
+
     /// Whether the source has signed this page.
     pub(super) fn signed_page(&self, page: &Hashes) -> bool {
         self.key.verifies_page(&self.about, page.first_block, &page.hashes, &page.signature)
