@@ -197,3 +197,20 @@ fn schemes_and_protocols_are_compared_in_one_table() {
         code == 0 && all.iter().any(|line| line["scheme"] == "tcp-reno" && line["name"] == "multicast.rate")
     );
 }
+
+#[test]
+fn a_scenario_that_would_take_all_memory_is_refused_and_may_be_allowed_more() {
+    let place = lab();
+    let large = ["sim", "run", "lab.toml", "-q", "--set", "topology.leaves=100000000"];
+    let (code, _, err) = ended(place.path(), &large);
+    assert_eq!(code, 2, "{err}");
+    assert!(err.contains("8.0 GB may be") && err.contains("--max-memory"), "{err}");
+    let (code, _, err) = ended(place.path(), &["sim", "check", "lab.toml", "--max-memory", "100k"]);
+    assert_eq!(code, 1, "{err}");
+    let shorter = ["sim", "run", "lab.toml", "-q", "--set", "duration=30 s", "--max-memory", "1G"];
+    assert_eq!(ended(place.path(), &shorter).0, 0);
+    let endless = std::fs::File::create(place.path().join("endless.toml")).expect("it is ours");
+    endless.set_len(33 << 20).expect("the hole takes no room");
+    let (code, _, err) = ended(place.path(), &["sim", "run", "endless.toml"]);
+    assert!(code == 2 && err.contains("at most 33554432 bytes"), "{code}: {err}");
+}

@@ -22,6 +22,7 @@ mod routes;
 pub mod run;
 mod sys;
 
+pub use faircast_topology::memory;
 pub use net::{Delivery, Net};
 pub use plan::{EmulationPlan, Groups, Host, PlanError};
 pub use routes::Ignored;

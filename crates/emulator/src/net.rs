@@ -27,6 +27,8 @@ pub struct Entries {
     pub local_only: u64,
     /// Packets for nobody.
     pub no_way: u64,
+    /// Packets for which the plan's memory had no room.
+    pub no_room: u64,
     /// Packets that have arrived; a multicast packet once for each member.
     pub delivered: u64,
 }
@@ -53,6 +55,8 @@ pub struct Net {
     due: BinaryHeap<Reverse<(Time, Step, u64, u32)>>,
     order: u64,
     packets: Packets,
+    /// How many of them there may be.
+    most_packets: usize,
     /// What the last [`Net::due`] gave.
     given: Option<u32>,
     /// A marked copy of it where other branches need it unmarked.
@@ -141,9 +145,14 @@ impl Net {
     /// A net without packets.
     ///
     /// # Errors
-    /// When there is no host, or two have one address.
+    /// When there is no host, two have one address, or it would take more memory than the plan allows.
     pub fn new(plan: &EmulationPlan) -> Result<Net, PlanError> {
+        let estimate = plan.estimate();
+        estimate.within(plan.memory).map_err(|refused| PlanError::TooLarge { refused })?;
         let routes = Routes::new(plan)?;
+        // Each with its copies: as many as there are hosts.
+        let packet = u64::from(plan.mtu) + 100 + 40 * routes.hosts() as u64;
+        let most_packets = (plan.memory - estimate.total()) / packet;
         let line = |(number, edge): (u32, &Edge)| {
             let link = Link::new(&edge.spec, Rng::new(plan.seed, number.into()));
             Line {
@@ -163,6 +172,7 @@ impl Net {
             due: BinaryHeap::new(),
             order: 0,
             packets: Packets::default(),
+            most_packets: most_packets as usize,
             given: None,
             marked_copy: Vec::with_capacity(usize::from(plan.mtu)),
             entries: Entries::default(),
@@ -184,6 +194,7 @@ impl Net {
             Err(Ignored::TooLong) => &mut self.entries.too_long,
             Err(Ignored::LocalOnly) => &mut self.entries.local_only,
             Err(Ignored::NoWay) => &mut self.entries.no_way,
+            Err(Ignored::NoRoom) => &mut self.entries.no_room,
         } += 1;
         entered
     }
@@ -194,6 +205,9 @@ impl Net {
         }
         let header = ipv4::parse(bytes).ok_or(Ignored::NotIpv4)?;
         let goal = self.routes.goal(host, header.destination)?;
+        if self.packets.free.is_empty() && self.packets.slots.len() >= self.most_packets {
+            return Err(Ignored::NoRoom);
+        }
         let slot = self.packets.insert(bytes, &header, goal, self.mtu);
         self.forward(now, self.routes.node_of(host), slot, false);
         Ok(())

@@ -20,6 +20,7 @@
 //! after a departure.
 
 use faircast_aqm::LinkSpec;
+use faircast_topology::memory::{self, Estimate, TooLarge};
 use faircast_topology::{Dialect, LineError, NodeId, TextError, Topology, Words};
 use std::net::Ipv4Addr;
 
@@ -32,6 +33,9 @@ pub struct EmulationPlan {
     pub overhead: u16,
     /// Seed of losses and random drops.
     pub seed: u64,
+    /// Bytes of memory that it may take: an estimate of its routes and links, before they are made, and then what they and the packets
+    /// under way take. [`memory::DEFAULT`] if not said.
+    pub memory: u64,
     pub(crate) topology: Topology,
     /// In the order of their nodes.
     pub(crate) hosts: Vec<Host>,
@@ -76,6 +80,15 @@ pub enum PlanError {
         /// The address of both.
         address: Ipv4Addr,
     },
+    /// It would take more memory than it may.
+    #[error(
+        "too large: {refused}; make it smaller, or let it take so much, if there is so much: --max-memory {}",
+        .refused.enough()
+    )]
+    TooLarge {
+        /// By how much, and what makes it so.
+        refused: TooLarge,
+    },
     /// There is no host.
     #[error("there is no host; a plan needs at least one `host NAME`")]
     NoHost,
@@ -97,6 +110,16 @@ impl From<Topology> for EmulationPlan {
     }
 }
 
+impl Groups {
+    /// How many groups it names.
+    const fn named(&self) -> u64 {
+        match self {
+            Groups::These(groups) => groups.len() as u64,
+            Groups::None | Groups::All => 0,
+        }
+    }
+}
+
 impl Host {
     /// With an address by its place among the hosts, counted from 0; in no namespace and a member of nothing.
     fn at_place(place: usize) -> Host {
@@ -109,7 +132,14 @@ impl Host {
 impl EmulationPlan {
     /// Nothing yet; an MTU of 1500, no overhead, seed 1.
     pub fn new() -> EmulationPlan {
-        EmulationPlan { mtu: 1500, overhead: 0, seed: 1, topology: Topology::new(), hosts: Vec::new() }
+        EmulationPlan {
+            mtu: 1500,
+            overhead: 0,
+            seed: 1,
+            memory: memory::DEFAULT,
+            topology: Topology::new(),
+            hosts: Vec::new(),
+        }
     }
 
     /// A host, in a network namespace or in the emulator's own.
@@ -149,6 +179,21 @@ impl EmulationPlan {
         let name = |node| self.topology.name(node);
         let edges = self.topology.edges().iter();
         edges.map(|edge| format!("{}>{}", name(edge.from), name(edge.to))).collect()
+    }
+
+    /// How much memory its routes and links take, rather too high. Packets come on top, up to [`EmulationPlan::memory`].
+    pub fn estimate(&self) -> Estimate {
+        let (hosts, nodes) = (self.hosts.len() as u64, u64::from(self.topology.nodes()));
+        let named: u64 = self.hosts.iter().map(|host| host.groups.named()).sum();
+        let tables = self.topology.edges().iter().map(|edge| memory::of_queue(&edge.spec.queue));
+        let mut all = Estimate::new();
+        all.add(nodes, "nodes", 200);
+        all.add(self.topology.edges().len() as u64, "links", memory::LINK);
+        all.add(tables.fold(0, u64::saturating_add), "bytes of queues' tables", 1);
+        all.add(hosts.saturating_mul(nodes), "ways (hosts times nodes)", 4);
+        let trees = hosts.saturating_mul(named + 1);
+        all.add(trees.saturating_mul(nodes), "nodes of trees (hosts times groups times nodes)", 40);
+        all
     }
 
     /// Read a plan.

@@ -27,6 +27,8 @@ pub enum Ignored {
     LocalOnly,
     /// Nobody has its address, or is a member of its group, or no way leads there.
     NoWay,
+    /// So many packets are under way that the plan's memory has no room for it.
+    NoRoom,
 }
 
 /// Where packets go. A link is numbered as in [`EmulationPlan::link_names`], a host by its place among the hosts.
@@ -109,6 +111,11 @@ impl Routes {
         let host =
             self.addresses.iter().position(|address| *address == destination).ok_or(Ignored::NoWay)? as u32;
         if self.towards(host, node) == NONE { Err(Ignored::NoWay) } else { Ok(Goal::Host(host)) }
+    }
+
+    /// How many hosts there are.
+    pub(crate) const fn hosts(&self) -> usize {
+        self.node_of.len()
     }
 
     pub(crate) fn node_of(&self, host: usize) -> NodeId {

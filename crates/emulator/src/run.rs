@@ -231,11 +231,11 @@ fn make_device(name: &str, host: &Host, namespace: Option<PathBuf>, mtu: u16) ->
 /// A table of the links and a line on lateness.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Entries { taken, not_ipv4, too_long, local_only, no_way, delivered } = self.entries;
+        let Entries { taken, not_ipv4, too_long, local_only, no_way, no_room, delivered } = self.entries;
         writeln!(f, "packets  taken={taken} delivered={delivered} refused={}", self.refused)?;
         writeln!(
             f,
-            "ignored  not_ipv4={not_ipv4} too_long={too_long} local_only={local_only} no_way={no_way}"
+            "ignored  not_ipv4={not_ipv4} too_long={too_long} local_only={local_only} no_way={no_way} no_room={no_room}"
         )?;
         for (name, counts) in &self.links {
             let LinkCounts { offered, accepted, accepted_bytes, overflow, early, marked, lost } = counts;

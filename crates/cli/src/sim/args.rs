@@ -6,6 +6,7 @@ use faircast_core::spec::SpecError;
 use faircast_core::time::{Rate, Span};
 use faircast_core::unicast::{self, Protocol};
 use faircast_experiments::run::Shard;
+use faircast_experiments::scenario::memory;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -113,6 +114,9 @@ pub struct Running {
     /// Runs at a time [default: one for each processor]; results do not depend on it
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
+    /// Memory that all runs together may take, by an estimate made before anything is built, as in 32G
+    #[arg(long, value_name = "SIZE", value_parser = memory::bytes, default_value = "8G")]
+    pub max_memory: u64,
 }
 
 /// Run a scenario.
@@ -193,6 +197,9 @@ pub struct SimCheck {
     /// The scenarios
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
+    /// Memory that a run of one may take, by an estimate, as in 32G
+    #[arg(long, value_name = "SIZE", value_parser = memory::bytes, default_value = "8G")]
+    pub max_memory: u64,
     /// Tell every mistake as JSON, one object a line
     #[arg(long)]
     pub json: bool,

@@ -53,14 +53,16 @@ const OF_SESSIONS: &[&str] = &[
 /// When the scenario cannot be read or run.
 pub fn run(typed: &Compare, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
     let text = running::text(&typed.scenario)?;
-    running::parse(&text, &typed.scenario)?;
+    running::parse(&text, &typed.scenario, typed.running.max_memory)?;
     let flow = flow(&text, typed.flow.as_deref())?;
     let directory = typed.out.clone().unwrap_or_else(|| files::beside(&typed.scenario, "comparison"));
     let telling = if typed.quiet { Telling::Nothing } else { Telling::Progress };
-    let options = RunOptions { threads: typed.running.threads, ..RunOptions::default() };
+    let memory = typed.running.max_memory;
+    let options =
+        RunOptions { threads: typed.running.threads, memory: Some(memory), ..RunOptions::default() };
     let mut all = Vec::new();
     for (number, contender) in typed.schemes.0.iter().enumerate() {
-        let mut scenario = running::parse(&replaced(&text, &flow, contender)?, &typed.scenario)?;
+        let mut scenario = running::parse(&replaced(&text, &flow, contender)?, &typed.scenario, memory)?;
         if let Some(seeds) = &typed.running.seeds {
             scenario.set_seeds(seeds.0.clone());
         }

@@ -66,11 +66,16 @@ struct Done<'a> {
 }
 
 fn run_scenario(typed: &SimRun, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
-    let mut scenario = running::read(&typed.file, &typed.set)?;
+    let mut scenario = running::read(&typed.file, &typed.set, typed.running.max_memory)?;
     if let Some(seeds) = &typed.running.seeds {
         scenario.set_seeds(seeds.0.clone());
     }
-    let options = RunOptions { threads: typed.running.threads, shard: typed.shard, ..RunOptions::default() };
+    let options = RunOptions {
+        threads: typed.running.threads,
+        shard: typed.shard,
+        memory: Some(typed.running.max_memory),
+        ..RunOptions::default()
+    };
     let quiet = if typed.quiet { running::Telling::Nothing } else { running::Telling::Progress };
     let (mut results, took) = running::run(&scenario, &options, quiet, stop)?;
     match (typed.pcap, results.captures.is_empty()) {
@@ -201,7 +206,7 @@ fn check(typed: &SimCheck, out: &mut impl Write) -> Result<(), Failure> {
     let mut wrong = 0;
     for file in &typed.files {
         let text = running::text(file)?;
-        match Scenario::parse(&text, &file.display().to_string()) {
+        match Scenario::parse_within(&text, &file.display().to_string(), typed.max_memory) {
             Ok(scenario) if !typed.json => {
                 writeln!(out, "{}: good; {}", file.display(), table::what_would_run(&scenario))
                     .map_err(unwritten)?;

@@ -86,6 +86,7 @@ fn settings(running: &super::args::Running, quick: bool, alternatives: usize) ->
         set: Vec::new(),
         alternatives: if quick { 0 } else { alternatives },
         kept: None,
+        memory: Some(running.max_memory),
     }
 }
 

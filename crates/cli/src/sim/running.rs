@@ -19,6 +19,11 @@ use std::time::{Duration, Instant};
 /// When it cannot be read.
 pub fn text(path: &Path) -> Result<String, Usage> {
     let unreadable = |path: &Path, source| Usage::ScenarioUnreadable { path: path.to_owned(), source };
+    let bytes = std::fs::metadata(path).map_err(|source| unreadable(path, source))?.len();
+    if bytes > MOST_BYTES {
+        let why = format!("a scenario has at most {MOST_BYTES} bytes, and this file {bytes}");
+        return Err(unreadable(path, std::io::Error::other(why)));
+    }
     let text = std::fs::read_to_string(path).map_err(|source| unreadable(path, source))?;
     if !["trace_file", "rates_file"].iter().any(|key| text.contains(key)) {
         return Ok(text);
@@ -37,32 +42,35 @@ pub fn text(path: &Path) -> Result<String, Usage> {
     Ok(edit.text())
 }
 
+/// Bytes of a file with a scenario at most.
+const MOST_BYTES: u64 = 32 << 20;
 /// Bytes of a file with a trace at most.
 const MOST_TRACE_BYTES: u64 = 32 << 20;
 
-/// Read a scenario, with keys changed; mistakes are shown on standard error.
+/// Read a scenario of which a run may take so many bytes of memory, with keys changed; mistakes are shown on standard error.
 ///
 /// # Errors
 /// When it cannot be read, changed or run.
-pub fn read(path: &Path, changes: &[(String, String)]) -> Result<Scenario, Usage> {
+pub fn read(path: &Path, changes: &[(String, String)], memory: u64) -> Result<Scenario, Usage> {
     let mut text = text(path)?;
     // A file with mistakes shows them in its own lines before it is changed.
-    let mut scenario = parse(&text, path)?;
+    let mut scenario = parse(&text, path, memory)?;
     if !changes.is_empty() {
         let mut edit = Edit::of(&text)?;
         changes.iter().try_for_each(|(key, value)| edit.set(key, value))?;
         text = edit.text();
-        scenario = parse(&text, path)?;
+        scenario = parse(&text, path, memory)?;
     }
     Ok(scenario)
 }
 
-/// Read a scenario's text; mistakes are shown on standard error.
+/// Read a scenario's text, of which a run may take so many bytes of memory; mistakes are shown on standard error.
 ///
 /// # Errors
 /// When there are any.
-pub fn parse(text: &str, path: &Path) -> Result<Scenario, Usage> {
-    Scenario::parse(text, &path.display().to_string()).map_err(|mistakes| mistaken(&mistakes, path))
+pub fn parse(text: &str, path: &Path, memory: u64) -> Result<Scenario, Usage> {
+    Scenario::parse_within(text, &path.display().to_string(), memory)
+        .map_err(|mistakes| mistaken(&mistakes, path))
 }
 
 /// Show mistakes of a scenario on standard error.

@@ -23,7 +23,7 @@ fn short_run(file: PathBuf, out: PathBuf) -> SimRun {
         file,
         plot: true,
         out: Some(out),
-        running: Running { seeds: None, threads: None },
+        running: Running { seeds: None, threads: None, max_memory: 1 << 30 },
         shard: None,
         pcap: false,
         set: vec![("duration".into(), "30 s".into())],
@@ -38,7 +38,8 @@ fn a_new_scenario_can_be_checked_and_is_not_overwritten() {
     let said = new_in(place.path(), "lab", None, false).expect("it is written");
     assert!(said.contains("faircast sim run") && said.contains("lab.toml"), "{said}");
     let files = vec![place.path().join("lab.toml")];
-    let said = told(SimCommand::Check(SimCheck { files, json: false })).expect("it is good");
+    let said =
+        told(SimCommand::Check(SimCheck { files, json: false, max_memory: 1 << 30 })).expect("it is good");
     assert!(said.contains("good; ") && said.contains("seeds"), "{said}");
     assert!(new_in(place.path(), "lab", None, false).is_err());
     assert!(new_in(place.path(), "lab", Some("star"), true).is_ok());
@@ -92,9 +93,9 @@ fn a_key_that_is_not_there_is_a_usage_error() {
     let place = place();
     new_in(place.path(), "lab", None, false).expect("it is written");
     let changes = [("flow.nosuch.scheme".to_owned(), "ormcc".to_owned())];
-    let error = running::read(&place.path().join("lab.toml"), &changes).expect_err("no such flow");
+    let error = running::read(&place.path().join("lab.toml"), &changes, 1 << 30).expect_err("no such flow");
     assert!(error.to_string().contains("`flow.nosuch.scheme` leads nowhere"), "{error}");
-    let error = running::read(&place.path().join("lab.toml"), &[("durration".into(), "3".into())]);
+    let error = running::read(&place.path().join("lab.toml"), &[("durration".into(), "3".into())], 1 << 30);
     assert!(matches!(error, Err(Usage::ScenarioWrong { mistakes: 1, .. })));
 }
 

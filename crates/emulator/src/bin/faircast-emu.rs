@@ -1,22 +1,25 @@
 //! Emulate the network of a plan until standard input ends, then tell what it was like.
 //!
 //! ```text
-//! faircast-emu PLAN
+//! faircast-emu [--max-memory SIZE] PLAN
 //! ```
 //!
 //! The plan is a file as `faircast_emulator::plan` describes it; the namespaces that it names must exist. It says `ready`
-//! on standard output once packets are carried. Needs root.
+//! on standard output once packets are carried. A plan that would take more than `--max-memory` (8G) is refused, and packets for which
+//! there is no room then are dropped. Needs root.
 
-use faircast_emulator::{EmulationPlan, Emulator};
+use faircast_emulator::{EmulationPlan, Emulator, memory};
 use std::error::Error;
 use std::io::{Read, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-fn run(path: &str) -> Result<(), Box<dyn Error>> {
+fn run(path: &str, memory: u64) -> Result<(), Box<dyn Error>> {
     let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read {path}: {e}"))?;
-    let mut emulator = Emulator::new(&EmulationPlan::parse(&text)?)?;
+    let mut plan = EmulationPlan::parse(&text)?;
+    plan.memory = memory;
+    let mut emulator = Emulator::new(&plan)?;
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     std::thread::spawn(move || {
@@ -33,12 +36,23 @@ fn run(path: &str) -> Result<(), Box<dyn Error>> {
 }
 
 fn main() -> ExitCode {
-    let arguments: Vec<_> = std::env::args().skip(1).collect();
-    let [path] = arguments.as_slice() else {
-        eprintln!("faircast-emu: needs one argument, the file of a plan");
-        return ExitCode::from(2);
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (path, memory) = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [path] if !path.starts_with("--") => (path, Ok(memory::DEFAULT)),
+        ["--max-memory", size, path] | [path, "--max-memory", size] => (path, memory::bytes(size)),
+        _ => {
+            eprintln!("faircast-emu: needs one argument, the file of a plan, and takes --max-memory SIZE");
+            return ExitCode::from(2);
+        }
     };
-    match run(path) {
+    let memory = match memory {
+        Ok(memory) => memory,
+        Err(wrong) => {
+            eprintln!("faircast-emu: --max-memory: {wrong}");
+            return ExitCode::from(2);
+        }
+    };
+    match run(path, memory) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("faircast-emu: {error}");

@@ -350,3 +350,31 @@ proptest! {
         prop_assert_eq!(net.entries().taken, net.entries().delivered + lost);
     }
 }
+
+#[test]
+fn a_plan_beyond_its_memory_is_refused_before_it_is_built_with_what_makes_it_large() {
+    // 20,000 hosts: 400 million ways, which would take 1.6 GB, and as many nodes of trees.
+    let mut text = String::from("router r\n");
+    (0..20_000).for_each(|host| text += &format!("host h{host}\nlink h{host} r\n"));
+    let plan = EmulationPlan::parse(&text).expect("each line is right");
+    let refused = Net::new(&plan).expect_err("it is too large").to_string();
+    assert!(
+        refused.contains("too large: 17.6 GB") && refused.contains("400020000 nodes of trees"),
+        "{refused}"
+    );
+    assert!(refused.ends_with("--max-memory 18G"), "{refused}");
+}
+
+#[test]
+fn a_queue_without_an_end_holds_no_more_than_the_memory_allows() {
+    let text = "host left 10.9.0.1\nhost right 10.9.0.2\nlink left right rate=1k";
+    let plan = EmulationPlan::parse(text).expect("each line is right");
+    let mut net = Net::new(&EmulationPlan { memory: 2_000_000, ..plan }).expect("it fits");
+    let packet = udp(LEFT, RIGHT, 0, 1_400);
+    let entered = (0..5_000).filter(|_| net.enter(Time::ZERO, 0, &packet).is_ok()).count();
+    assert!((800..1_200).contains(&entered) && net.on_the_way() == entered, "{entered}");
+    assert_eq!(net.entries().no_room, 5_000 - entered as u64);
+    // What has arrived makes room.
+    while net.due(Time::from_secs_f64(1e4)).is_some() {}
+    assert_eq!(net.enter(Time::from_secs_f64(1e4), 0, &packet), Ok(()));
+}

@@ -33,7 +33,7 @@ use crate::report::figures::Named;
 use crate::results::Results;
 use crate::run::kept::Kept;
 use crate::run::{Progress, RunError, RunOptions, run};
-use crate::scenario::{Claim, Diagnostics, Point, Scenario, Trend};
+use crate::scenario::{Claim, Diagnostics, Point, Scenario, Trend, memory};
 use std::num::NonZeroUsize;
 
 /// Why an entry cannot be repeated.
@@ -75,11 +75,19 @@ pub struct Settings {
     pub alternatives: usize,
     /// Take what was run before from here, and keep what is run now.
     pub kept: Option<Kept>,
+    /// Bytes of memory that a scenario's runs may take, by an estimate; `None` for
+    /// [`DEFAULT`](faircast_topology::memory::DEFAULT).
+    pub memory: Option<u64>,
 }
 
 impl Settings {
     fn options(&self) -> RunOptions {
-        RunOptions { threads: self.threads, kept: self.kept.clone(), ..RunOptions::default() }
+        RunOptions {
+            threads: self.threads,
+            kept: self.kept.clone(),
+            memory: self.memory,
+            ..RunOptions::default()
+        }
     }
 }
 
@@ -132,7 +140,8 @@ impl Embedded {
             }
             text = edit.text();
         }
-        let mut scenario = Scenario::parse(&text, self.file)?;
+        let mut scenario =
+            Scenario::parse_within(&text, self.file, settings.memory.unwrap_or(memory::DEFAULT))?;
         match (&settings.seeds, settings.pace) {
             (Some(seeds), _) => scenario.set_seeds(seeds.clone()),
             (None, Pace::Quick) => scenario.set_seeds(vec![1, 2]),

@@ -12,6 +12,7 @@ use crate::results::{Identity, MetricRow, Results, Totals, capture};
 use crate::scenario::Scenario;
 use faircast_core::time::Time;
 use faircast_sim::{Mode, Options, Outcome, SimError, Watch};
+use faircast_topology::memory::{self, TooLarge};
 use kept::Kept;
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
@@ -32,6 +33,9 @@ pub struct RunOptions {
     pub codec: Codec,
     /// Take what was run before from here, and keep what is run now.
     pub kept: Option<Kept>,
+    /// Bytes of memory that all runs together may take, by an estimate; `None` for
+    /// [`DEFAULT`](faircast_topology::memory::DEFAULT).
+    pub memory: Option<u64>,
 }
 
 /// Whether packets of sessions go through the wire format on their way.
@@ -138,6 +142,12 @@ pub enum RunError {
     /// What a run gave cannot be kept.
     #[error("cannot keep what was run: {0}; free some space or name another directory")]
     Keep(String),
+    /// All runs together would take more memory than they may.
+    #[error("{refused}; make fewer at a time (--threads), or fewer, or let them take so much: --max-memory {}", .refused.enough())]
+    Memory {
+        /// By how much, and what makes it so.
+        refused: TooLarge,
+    },
     /// Somebody asked to stop.
     #[error("stopped before all runs were done")]
     Cancelled,
@@ -176,11 +186,15 @@ const STEPS: u64 = 50;
 /// Run all points with all seeds, or the part that the options choose.
 ///
 /// # Errors
-/// When the simulator refuses a network, the shard is empty, or `progress` asked to stop.
+/// When the simulator refuses a network, the shard is empty, it would take more memory than it may, or `progress` asked to stop.
 pub fn run(scenario: &Scenario, options: &RunOptions, progress: &dyn Progress) -> Result<Results, RunError> {
     let jobs = jobs(scenario, options.shard)?;
     let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let threads = options.threads.map_or(processors, NonZeroUsize::get).clamp(1, jobs.len());
+    let estimate = scenario.estimate_of_runs(&jobs, threads);
+    estimate
+        .within(options.memory.unwrap_or(memory::DEFAULT))
+        .map_err(|refused| RunError::Memory { refused })?;
     let results = std::iter::repeat_with(|| None).take(jobs.len()).collect();
     #[expect(clippy::disallowed_methods, reason = "tells how long it will take; no result knows it")]
     let began = Instant::now();

@@ -10,11 +10,13 @@
 //! | `syntax` `units` | the file as a tree with places; numbers with units |
 //! | `shape` `shapes` | which keys there are: for checks, the JSON Schema and the reference |
 //! | `read` `plan` | from the tree to types |
+//! | `estimate` | how much memory a plan would take |
 //! | `names` `layout` | from there to a network |
 //! | `template` | files to start from |
 
 mod coordinated;
 mod diagnostic;
+mod estimate;
 mod hosts;
 mod layout;
 mod metrics;
@@ -33,12 +35,14 @@ mod units;
 mod useless;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Look};
+pub use faircast_topology::memory;
 pub use hosts::HostThatForwards;
 pub use layout::Layout;
 pub use template::{TEMPLATES, Template, template};
 
 use crate::stats::{Scale, Trait};
 use faircast_sim::Network;
+use faircast_topology::memory::Estimate;
 use plan::RunPlan;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -229,15 +233,24 @@ enum Share {
 }
 
 impl Scenario {
-    /// Read a scenario. `file` is what the text is called in messages.
+    /// Read a scenario. `file` is what the text is called in messages. A run of it may take
+    /// [`DEFAULT`](faircast_topology::memory::DEFAULT) bytes of memory, by an estimate.
     ///
     /// # Errors
     /// Everything that is wrong in it.
     pub fn parse(text: &str, file: &str) -> Result<Scenario, Diagnostics> {
-        Scenario::read(text, file).map_err(|wrong| Diagnostics::new(file, text, wrong))
+        Scenario::parse_within(text, file, memory::DEFAULT)
     }
 
-    fn read(text: &str, file: &str) -> Result<Scenario, Vec<Diagnostic>> {
+    /// Read a scenario of which a run may take so many bytes of memory, by an estimate that is made before anything is laid out.
+    ///
+    /// # Errors
+    /// Everything that is wrong in it, and what it would take when that is more.
+    pub fn parse_within(text: &str, file: &str, memory: u64) -> Result<Scenario, Diagnostics> {
+        Scenario::read(text, file, memory).map_err(|wrong| Diagnostics::new(file, text, wrong))
+    }
+
+    fn read(text: &str, file: &str, memory: u64) -> Result<Scenario, Vec<Diagnostic>> {
         let root = Node::parse(text)?;
         let axes = axes(&root)?;
         let count = axes.iter().try_fold(1usize, |count, axis| count.checked_mul(axis.values.len()));
@@ -251,6 +264,8 @@ impl Scenario {
             let point = point(&axes, index);
             match plan_at(&root, &axes, index) {
                 Ok((plan, fingerprint)) => {
+                    // What is too large is not laid out, and the points after it are not looked at.
+                    fits(&root, &plan, count, memory).map_err(|wrong| vec![wrong])?;
                     fingerprints.push(fingerprint);
                     let seed = plan.seeds.first().copied().unwrap_or(1);
                     if let Err(errors) = layout::Layout::new(&plan, seed) {
@@ -377,9 +392,47 @@ impl Scenario {
         metrics_of(&self.plans[point])
     }
 
+    /// How much memory a run at a point would take.
+    pub fn estimate(&self, point: usize) -> Estimate {
+        estimate::of(&self.plans[point]).run
+    }
+
+    /// How much memory these runs would take, so many at a time, with what is kept of each until the results are written.
+    pub fn estimate_of_runs(&self, jobs: &[(usize, u64)], threads: usize) -> Estimate {
+        let points: Vec<estimate::OfRun> = self.plans.iter().map(estimate::of).collect();
+        let (mut all, mut kept) = (Estimate::new(), 0_u64);
+        for (point, _) in jobs {
+            kept = kept.saturating_add(points[*point].kept);
+        }
+        let largest = points.iter().max_by_key(|point| point.run.total());
+        let threads = threads.min(jobs.len()) as u64;
+        for part in largest.iter().flat_map(|point| point.run.parts()) {
+            let what = if threads > 1 { format!("times {}", part.what) } else { part.what.clone() };
+            if threads > 1 { all.add(threads, &what, part.bytes) } else { all.add_part(part.clone()) }
+        }
+        all.add(jobs.len() as u64, "runs whose results are kept", kept / (jobs.len() as u64).max(1));
+        all
+    }
+
     pub(crate) fn plan(&self, point: usize) -> &RunPlan {
         &self.plans[point]
     }
+}
+
+/// Whether a run of this plan, and so many plans like it, fit.
+fn fits(root: &Node, plan: &RunPlan, points: usize, most: u64) -> Result<(), Diagnostic> {
+    let mut all = estimate::of(plan).run;
+    all.add(points as u64, "points of the sweep", estimate::of_plan(plan));
+    let Err(refused) = all.within(most) else { return Ok(()) };
+    let largest = all.parts().iter().max_by_key(|part| part.bytes).map_or("", |part| part.what.as_str());
+    let of_flow = plan.flows.iter().find(|flow| largest.ends_with(&format!("\"{}\"", flow.name.value)));
+    let network = root.get("topology").map_or(0..0, |node| node.span.clone());
+    let span = of_flow.map_or(network, |flow| flow.span.clone());
+    let help = format!(
+        "make it smaller, or let it take so much, if there is so much: --max-memory {}",
+        refused.enough()
+    );
+    Err(Diagnostic::new(&span, format!("too large for this run: {refused}"), "too large").help(help))
 }
 
 /// The names of the metrics that a run of this plan may have.
@@ -392,7 +445,7 @@ fn metrics_of(plan: &RunPlan) -> BTreeSet<String> {
 
 /// What is wrong in a scenario; nothing when it can be run.
 pub fn check(text: &str) -> Vec<Diagnostic> {
-    Scenario::read(text, "").err().unwrap_or_default()
+    Scenario::read(text, "", memory::DEFAULT).err().unwrap_or_default()
 }
 
 /// The JSON Schema of scenario files.

@@ -228,4 +228,11 @@ mod tests {
         let read = sends("0,1500\n0,300\n0.25,9000");
         assert_eq!(read, Ok(vec![(Span::ZERO, 1500), (Span::ZERO, 300), (Span::from_millis(250), 9000)]));
     }
+
+    #[test]
+    fn a_trace_has_a_million_entries_at_most() {
+        let text = "1,1500\n".repeat(MOST_ENTRIES);
+        assert_eq!(sends(&text).map(|trace| trace.len()), Ok(MOST_ENTRIES));
+        assert_eq!(sends(&(text + "1,1500")), Err(TraceError::TooLong));
+    }
 }

@@ -1,0 +1,399 @@
+//! How much memory a run would take, from its plan alone: before a node of it is laid out.
+//!
+//! Each number is what a run of that kind was measured to take, rounded up; a test compares both.
+
+use super::names::{Brackets, brackets};
+use super::plan::{At, Ends, FlowKind, FlowPlan, Many, Patterns, Per, RunPlan, Topology, Wire};
+use faircast_aqm::{Limit, QueueSpec};
+use faircast_core::time::{Span, Time};
+use faircast_sim::{Events, Law};
+use faircast_topology::memory::{self, Estimate};
+
+/// Bytes of a node with its name, its place in routes, and its agents.
+const NODE: u64 = 300;
+/// Bytes of a link in one direction: as it is laid out, described and simulated.
+const LINK: u64 = memory::LINK;
+/// Bytes of a receiver of a session: its state, its counts and their metrics.
+const RECEIVER: u64 = 1_400;
+/// Bytes of a hop of a path, or of a branch of a tree.
+const HOP: u64 = 100;
+/// Bytes of a flow: its sender, its sink, its counts and the room for what is noted of it.
+const FLOW: u64 = 8_000;
+/// Bytes of a session's source beside that, with the room for representatives and cuts.
+const SESSION: u64 = 400_000;
+/// Bytes of a moment of a series, in the engine and in the table that is made of it.
+const SAMPLE: u64 = 200;
+/// Bytes of a bin of a receiver or a flow, the same.
+const BIN: u64 = 80;
+/// Bytes of a stay of a receiver, of a turn of an application, or of a change of a link.
+const TURN: u64 = 160;
+/// Bytes of a packet that is recorded, with its place in a capture.
+const RECORDED: u64 = 250;
+/// A queue holds so many seconds of what the narrowest link carries, at most.
+const LONGEST_QUEUE: f64 = 100.0;
+/// The deepest way through a network that is written line by line.
+const DEEPEST: u64 = 64;
+
+/// Bits per second, seconds and queue of a link of which nothing else is said.
+type Usual = (f64, f64, QueueSpec);
+
+/// Those of a bottleneck.
+const BOTTLENECK: Usual = (1e6, 0.02, QueueSpec::DropTail(Limit::Bytes(50_000)));
+/// Those of a link between a host and the network.
+const ACCESS: Usual = (100e6, 0.001, QueueSpec::UNLIMITED);
+
+/// Nodes whose names begin alike.
+struct Row {
+    prefix: String,
+    count: u64,
+}
+
+struct Sizes<'a> {
+    plan: &'a RunPlan,
+    rows: Vec<Row>,
+    links: u64,
+    /// Links of a way through the network, at most.
+    depth: u64,
+    /// Bits per second of the narrowest link, and the most that any link carries.
+    narrow: f64,
+    widest: f64,
+    /// Packets on links and in their queues, and bytes of queues' tables.
+    packets: u64,
+    tables: u64,
+}
+
+/// What a run takes, and of that what is kept until the results are written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OfRun {
+    pub run: Estimate,
+    pub kept: u64,
+}
+
+/// Estimate a run.
+pub(crate) fn of(plan: &RunPlan) -> OfRun {
+    let mut sizes = Sizes {
+        plan,
+        rows: Vec::new(),
+        links: 0,
+        depth: 1,
+        narrow: narrowest(plan),
+        widest: 0.0,
+        packets: 0,
+        tables: 0,
+    };
+    sizes.topology();
+    plan.links.iter().for_each(|link| sizes.link(link));
+    let mut run = Estimate::new();
+    run.add(sizes.rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.count)), "nodes", NODE);
+    run.add(sizes.links, "links", LINK);
+    run.add(sizes.tables, "bytes of queues' tables", 1);
+    let overload = plan.flows.iter().fold(0, |sum: u64, flow| sum.saturating_add(sizes.overload(flow)));
+    run.add(sizes.packets.saturating_add(overload), "packets in queues and on links", memory::PACKET);
+    let series = plan.flows.iter().fold(0, |sum: u64, flow| sum.saturating_add(sizes.flow(flow, &mut run)));
+    run.add(series, "moments of flows' series", BIN);
+    let probed =
+        moments(plan.duration, plan.probe.queue_every).saturating_mul(sizes.links_of(&plan.probe.links));
+    run.add(probed, "samples of queues", SAMPLE);
+    sizes.changes(&mut run);
+    sizes.records(&mut run);
+    let kept = series.saturating_mul(BIN).saturating_add(probed.saturating_mul(SAMPLE)) / 2;
+    OfRun { run, kept: kept.saturating_add(2_000) }
+}
+
+/// Bytes of a plan that stays for as long as its scenario does.
+pub(crate) fn of_plan(plan: &RunPlan) -> u64 {
+    let traces = plan.flows.iter().filter_map(|flow| flow.trace.as_ref()).map(|trace| trace.len() as u64);
+    let rates = plan.changes.iter().map(|change| change.rates.len() as u64);
+    4_000 + 24 * traces.chain(rates).sum::<u64>() + 600 * (plan.flows.len() + plan.links.len()) as u64
+}
+
+/// How many moments there are until the end, every so often.
+fn moments(until: Time, every: Span) -> u64 {
+    until.as_nanos() / every.as_nanos().max(1) + 1
+}
+
+fn largest(many: Option<&Many>, otherwise: f64) -> f64 {
+    match many {
+        None => otherwise,
+        Some(Many::Turn(values)) => values.iter().copied().fold(0.0, f64::max),
+        Some(Many::Between(low, high)) => low.max(*high),
+    }
+}
+
+/// A number of things, of what may be no number at all.
+fn whole(number: f64) -> u64 {
+    // The conversion holds on to the ends of the range.
+    number.max(0.0) as u64
+}
+
+impl Sizes<'_> {
+    fn row(&mut self, prefix: &str, count: u64) {
+        self.rows.push(Row { prefix: prefix.to_owned(), count });
+    }
+
+    fn topology(&mut self) {
+        let product = |a: u32, b: u32| u64::from(a).saturating_mul(u64::from(b));
+        match &self.plan.topology {
+            Topology::None => {}
+            Topology::Star { leaves, sources, access, leaf } => {
+                self.row("hub", 1);
+                self.hosts("src", (*sources).into(), access);
+                self.row("leaf", (*leaves).into());
+                self.wire(leaf, (*leaves).into(), BOTTLENECK);
+                self.depth += 1;
+            }
+            Topology::Dumbbell { leaves, sources, bottleneck, access, leaf } => {
+                self.row("left", 1);
+                self.row("right", 1);
+                self.wire(bottleneck, 1, BOTTLENECK);
+                self.hosts("src", (*sources).into(), access);
+                self.hosts("leaf", (*leaves).into(), leaf);
+                self.depth += 2;
+            }
+            Topology::Tree { fanout, levels, sources, access } => {
+                self.row("root", 1);
+                let mut count: u64 = 1;
+                for (level, fan) in fanout.iter().enumerate() {
+                    count = count.saturating_mul((*fan).into());
+                    let last = level + 1 == fanout.len();
+                    self.row(if last { "leaf" } else { "r" }, count);
+                    let wire = levels.get(level).or(levels.last()).cloned().unwrap_or_default();
+                    self.wire(&wire, count, BOTTLENECK);
+                }
+                self.hosts("src", (*sources).into(), access);
+                self.depth += fanout.len() as u64;
+            }
+            Topology::Chain { bottlenecks, leaves, sources, bottleneck, access, leaf } => {
+                let routers = bottlenecks.saturating_add(1);
+                self.row("r", routers.into());
+                self.wire(bottleneck, (*bottlenecks).into(), BOTTLENECK);
+                self.hosts("src", product(*sources, routers), access);
+                self.hosts("leaf", product(*leaves, routers), leaf);
+                self.depth += u64::from(*bottlenecks) + 1;
+            }
+            Topology::Text(network) => {
+                for node in (0..network.nodes()).map(faircast_sim::NodeId) {
+                    self.row(&network.name(node), 1);
+                }
+                for edge in network.edges() {
+                    let spec = &edge.spec;
+                    let (rate, delay) = (spec.rate.bps(), spec.delay.as_secs_f64());
+                    self.links += 1;
+                    self.packets_of(&spec.queue, 1, rate, delay);
+                }
+                self.depth = DEEPEST.min(u64::from(network.nodes()));
+            }
+        }
+    }
+
+    /// Hosts at links that are fast unless something else is said.
+    fn hosts(&mut self, prefix: &str, count: u64, wire: &Wire) {
+        self.row(prefix, count);
+        self.wire(wire, count, ACCESS);
+    }
+
+    /// So many links with this wire, in both directions.
+    fn wire(&mut self, wire: &Wire, count: u64, usual: Usual) {
+        self.links = self.links.saturating_add(count.saturating_mul(2));
+        for wire in [Some(wire), wire.back.as_deref()].into_iter().flatten() {
+            let (rate, delay) = (largest(wire.rate.as_ref(), usual.0), largest(wire.delay.as_ref(), usual.1));
+            let queue = wire.queue.unwrap_or(usual.2);
+            self.packets_of(&queue, count, rate, delay);
+        }
+    }
+
+    /// What so many links hold: no more than what comes through the narrowest of all.
+    fn packets_of(&mut self, queue: &QueueSpec, count: u64, rate: f64, delay: f64) {
+        self.tables = self.tables.saturating_add(count.saturating_mul(memory::of_queue(queue)));
+        let rate = if rate.is_finite() { rate } else { 0.0 };
+        self.widest = self.widest.max(rate);
+        let until = self.plan.duration.as_secs_f64();
+        let bits = self.smallest_packet();
+        let through = self.narrow.min(rate) / bits;
+        let under_way = whole(through * delay.min(until));
+        // No more than congestion control leaves there, however long it lasts; what comes without, `overload` counts.
+        let waits = whole(through * until.min(LONGEST_QUEUE));
+        let (waits, queues) = match limit(queue, bits) {
+            None => (waits, 1),
+            Some(limit) => (waits.min(limit), count),
+        };
+        let all = under_way.saturating_mul(count).saturating_add(waits.saturating_mul(queues));
+        self.packets = self.packets.saturating_add(all);
+    }
+
+    /// Bits of the smallest packet of a flow.
+    fn smallest_packet(&self) -> f64 {
+        let smallest = self.plan.flows.iter().map(|flow| flow.packet).min().unwrap_or(1_000);
+        f64::from(smallest.max(1)) * 8.0
+    }
+
+    fn link(&mut self, link: &super::plan::LinkPlan) {
+        let (from, to) = (self.nodes_of(&link.from), self.nodes_of(&link.to));
+        let count = from.0.max(to.0);
+        // Nodes that are not there yet come into being.
+        for (fresh, patterns) in [(from.1, &link.from), (to.1, &link.to)] {
+            if fresh > 0 {
+                let prefix = patterns
+                    .first()
+                    .map_or("", |pattern| pattern.value.split('[').next().unwrap_or_default());
+                self.row(prefix, fresh);
+            }
+        }
+        self.wire(&link.wire, count, BOTTLENECK);
+        self.depth = self.depth.max((self.depth + 1).min(DEEPEST));
+    }
+
+    /// How many nodes are meant at most, and how many of them no row has.
+    fn nodes_of(&self, patterns: &Patterns) -> (u64, u64) {
+        let (mut all, mut fresh) = (0_u64, 0_u64);
+        for At { value, .. } in patterns {
+            let prefix = value.split(['*', '[']).next().unwrap_or_default();
+            let begins = |row: &&Row| row.prefix.starts_with(prefix) || prefix.starts_with(&row.prefix);
+            let known =
+                self.rows.iter().filter(begins).fold(0, |sum: u64, row| sum.saturating_add(row.count));
+            let count = match brackets(value) {
+                Brackets::Range { from, to, .. } => u64::from(to - from) + 1,
+                _ if value.contains('*') => known,
+                _ => 1,
+            };
+            all = all.saturating_add(count);
+            if known == 0 {
+                fresh = fresh.saturating_add(count);
+            }
+        }
+        (all, fresh)
+    }
+
+    /// Links of patterns as in `hub->leaf*`.
+    fn links_of(&self, patterns: &Patterns) -> u64 {
+        let ends = |pattern: &At<String>| {
+            let (from, to) = pattern.value.split_once("->")?;
+            let end = |text: &str| vec![At { value: text.trim().to_owned(), span: 0..0 }];
+            Some(self.nodes_of(&end(from)).0.max(self.nodes_of(&end(to)).0))
+        };
+        patterns.iter().filter_map(ends).fold(0, u64::saturating_add).min(self.links)
+    }
+
+    /// Add a `[[flow]]`; how many moments its series have.
+    fn flow(&self, flow: &FlowPlan, run: &mut Estimate) -> u64 {
+        let receivers = match &flow.ends {
+            Ends::Along(links) => self.links_of(links),
+            Ends::Nodes { to, from } => self.nodes_of(to).0.max(self.nodes_of(from).0),
+        };
+        let together = matches!(&flow.kind, FlowKind::Session(session) if session.per == Per::Group)
+            && matches!(flow.ends, Ends::Nodes { .. });
+        let (flows, members) = if together { (1, receivers) } else { (receivers, 1) };
+        let flows = flows.saturating_mul(flow.count.into());
+        let all = flows.saturating_mul(members);
+        let name = &flow.name.value;
+        let duration = self.plan.duration;
+        run.add(flows, &format!("flows of \"{name}\""), FLOW);
+        if let FlowKind::Session(session) = &flow.kind {
+            run.add(flows, &format!("sources of \"{name}\""), if members > 1 { SESSION } else { FLOW });
+            run.add(all, &format!("receivers of \"{name}\""), RECEIVER);
+            let turns = |laws: &(Law, Law)| turns(duration, laws);
+            let stays = session.presence.as_ref().map_or(0, turns).saturating_mul(all);
+            run.add(stays, &format!("stays of receivers of \"{name}\""), TURN);
+            let talks = session.talks.as_ref().map_or(0, turns).saturating_mul(flows);
+            run.add(talks, &format!("turns of \"{name}\""), TURN);
+        }
+        // Ways there and back. Those of a session are branches that its receivers share, but for the last.
+        run.add(all.saturating_mul(self.depth).saturating_mul(2), &format!("hops of \"{name}\""), HOP);
+        let watched = u64::from(crate::results::measure::watched(self.plan)).min(members);
+        let bins = moments(duration, self.plan.probe.bin).saturating_mul(flows.saturating_mul(2 + watched));
+        let seldom = Span::from_secs((flows as f64 * duration.as_secs_f64() / 2e6).ceil().max(1.0) as u64);
+        let samples = moments(duration, self.plan.probe.sample.unwrap_or(seldom)).saturating_mul(flows);
+        bins.saturating_add(samples.saturating_mul(SAMPLE.div_ceil(BIN)))
+    }
+
+    /// Packets of a flow without control that wait because they come faster than they leave.
+    fn overload(&self, flow: &FlowPlan) -> u64 {
+        let FlowKind::Datagrams { rate, .. } = &flow.kind else { return 0 };
+        let beyond = (*rate - self.narrow).max(0.0) * f64::from(flow.count);
+        let comes = whole(beyond * self.plan.duration.as_secs_f64() / (f64::from(flow.packet.max(1)) * 8.0));
+        if self.is_endless() { comes } else { 0 }
+    }
+
+    /// Whether a queue of the plan takes all that comes.
+    fn is_endless(&self) -> bool {
+        if let Topology::Text(network) = &self.plan.topology {
+            let endless = |edge: &faircast_topology::Edge| limit(&edge.spec.queue, 8.0).is_none();
+            return network.edges().iter().any(endless);
+        }
+        wires(self.plan).iter().any(|(wire, usual)| limit(&wire.queue.unwrap_or(usual.2), 8.0).is_none())
+    }
+
+    fn changes(&self, run: &mut Estimate) {
+        let of = |change: &super::plan::ChangePlan| {
+            let each = (change.changes.len() + change.rates.len()) as u64;
+            each.saturating_mul(self.links_of(&change.links))
+        };
+        let changes = self.plan.changes.iter().map(of).fold(0, u64::saturating_add);
+        run.add(changes, "changes of links", TURN);
+        let entries =
+            self.plan.flows.iter().filter_map(|flow| flow.trace.as_ref()).map(|trace| trace.len() as u64);
+        run.add(entries.sum(), "entries of traces", 24);
+    }
+
+    /// What is written down packet by packet: at the rate of the fastest link that is said.
+    fn records(&self, run: &mut Estimate) {
+        let packets = whole(self.widest * self.plan.duration.as_secs_f64() / self.smallest_packet());
+        let taps = self.links_of(&self.plan.probe.taps);
+        run.add(packets.saturating_mul(taps), "packets on tapped links", RECORDED);
+        if self.plan.probe.events == Events::On {
+            // One packet in a hundred is lost or marked.
+            run.add(packets.saturating_mul(self.links) / 100, "events", RECORDED);
+        }
+    }
+}
+
+/// All wires of a plan but those of a network in lines, and what holds where they say nothing.
+fn wires(plan: &RunPlan) -> Vec<(&Wire, Usual)> {
+    let of_topology: Vec<(&Wire, Usual)> = match &plan.topology {
+        Topology::Star { access, leaf, .. } => vec![(access, ACCESS), (leaf, BOTTLENECK)],
+        Topology::Dumbbell { bottleneck, access, leaf, .. }
+        | Topology::Chain { bottleneck, access, leaf, .. } => {
+            vec![(bottleneck, BOTTLENECK), (access, ACCESS), (leaf, ACCESS)]
+        }
+        Topology::Tree { levels, access, .. } => {
+            levels.iter().map(|level| (level, BOTTLENECK)).chain([(access, ACCESS)]).collect()
+        }
+        Topology::Text(_) | Topology::None => Vec::new(),
+    };
+    of_topology.into_iter().chain(plan.links.iter().map(|link| (&link.wire, BOTTLENECK))).collect()
+}
+
+/// Bits per second of the narrowest link that is said to have any.
+fn narrowest(plan: &RunPlan) -> f64 {
+    let lines = match &plan.topology {
+        Topology::Text(network) => network.edges(),
+        _ => &[],
+    };
+    let rates = wires(plan).into_iter().map(|(wire, usual)| largest(wire.rate.as_ref(), usual.0));
+    let rates = rates.chain(lines.iter().map(|edge| edge.spec.rate.bps()));
+    rates.filter(|rate| *rate > 0.0).fold(f64::INFINITY, f64::min)
+}
+
+/// Packets of so many bits in a full buffer; `None` for one that is never full.
+fn limit(queue: &QueueSpec, bits: f64) -> Option<u64> {
+    match queue {
+        QueueSpec::DropTail(Limit::Packets(u32::MAX)) => None,
+        QueueSpec::DropTail(Limit::Packets(packets)) => Some((*packets).into()),
+        QueueSpec::DropTail(Limit::Bytes(bytes)) => Some(whole(f64::from(*bytes) * 8.0 / bits) + 1),
+        QueueSpec::Red(config) => Some(config.limit.into()),
+        QueueSpec::Sred(config) => Some(config.limit.into()),
+        QueueSpec::Sfb(config) => Some(config.limit.into()),
+        QueueSpec::FqCodel(config) => Some(config.limit.into()),
+        QueueSpec::Drr(faircast_aqm::drr::Config { limit: Limit::Packets(packets), .. }) => {
+            Some((*packets).into())
+        }
+        // All others hold back what comes long before; what their options allow is found when they are run.
+        _ => Some(10_000),
+    }
+}
+
+/// How many turns two laws take.
+fn turns(until: Time, (on, off): &(Law, Law)) -> u64 {
+    let mean = (on.mean() + off.mean()).max(2e-6);
+    whole(until.as_secs_f64() / mean) + 1
+}

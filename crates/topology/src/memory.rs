@@ -1,0 +1,181 @@
+//! How much memory a description would take, estimated before anything is built of it.
+//!
+//! Estimates are rough and rather too high: they are there so that a slip of the keyboard, or a file of somebody else's, is told
+//! instead of taking all memory of a host.
+
+use faircast_aqm::QueueSpec;
+use std::fmt;
+
+/// What may be taken unless more is allowed, in bytes: 8 GB, the same on every machine.
+pub const DEFAULT: u64 = 8_000_000_000;
+
+/// Bytes of a line through a network, without its queue's tables and without packets.
+pub const LINK: u64 = 200;
+/// Bytes of a packet on its way or in a queue, with its place in its flow's log.
+pub const PACKET: u64 = 80;
+
+/// A part of an estimate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// What it is, with its number: `1000000 receivers`.
+    pub what: String,
+    /// How many bytes it takes.
+    pub bytes: u64,
+}
+
+/// What a description would take.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Estimate {
+    parts: Vec<Part>,
+}
+
+/// It would take more than it may.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{} of memory would be taken, and {} may be: {largest}", Bytes(*.total), Bytes(*.limit))]
+pub struct TooLarge {
+    /// How many bytes.
+    pub total: u64,
+    /// How many may be.
+    pub limit: u64,
+    /// The parts that make it large, for people.
+    pub largest: String,
+}
+
+impl TooLarge {
+    /// What lets it go on, as `--max-memory` wants it: enough, in whole GB.
+    pub fn enough(&self) -> String {
+        format!("{}G", self.total.div_ceil(1_000_000_000))
+    }
+}
+
+impl Estimate {
+    /// Nothing yet.
+    pub const fn new() -> Estimate {
+        Estimate { parts: Vec::new() }
+    }
+
+    /// So many of something, of so many bytes each. Numbers that are beyond all bounds stay there.
+    pub fn add(&mut self, count: u64, what: &str, each: u64) {
+        if count > 0 {
+            self.parts.push(Part { what: format!("{count} {what}"), bytes: count.saturating_mul(each) });
+        }
+    }
+
+    /// A part as it is.
+    pub fn add_part(&mut self, part: Part) {
+        self.parts.push(part);
+    }
+
+    /// The parts, in the order in which they were added.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// Bytes of all parts.
+    pub fn total(&self) -> u64 {
+        self.parts.iter().fold(0, |sum, part| sum.saturating_add(part.bytes))
+    }
+
+    /// The largest parts, for people: up to three that are a tenth of it or more.
+    pub fn largest(&self) -> String {
+        let mut parts: Vec<&Part> =
+            self.parts.iter().filter(|part| part.bytes >= self.total().div_ceil(10)).collect();
+        parts.sort_by_key(|part| std::cmp::Reverse(part.bytes));
+        let shown = parts.iter().take(3).map(|part| format!("{} ({})", part.what, Bytes(part.bytes)));
+        shown.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Whether it may be built.
+    ///
+    /// # Errors
+    /// When it would take more than `limit` bytes.
+    pub fn within(&self, limit: u64) -> Result<(), TooLarge> {
+        let total = self.total();
+        if total <= limit { Ok(()) } else { Err(TooLarge { total, limit, largest: self.largest() }) }
+    }
+}
+
+/// Bytes for people: `8.0 GB`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bytes(pub u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Bytes(bytes) = *self;
+        let units = [(1e18, "EB"), (1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
+        match units.iter().find(|(unit, _)| bytes as f64 >= *unit) {
+            Some((unit, name)) => write!(f, "{:.1} {name}", bytes as f64 / unit),
+            None => write!(f, "{bytes} bytes"),
+        }
+    }
+}
+
+/// Bytes of the tables that a queue makes at once, without packets.
+pub const fn of_queue(queue: &QueueSpec) -> u64 {
+    match queue {
+        QueueSpec::Sred(config) => config.list as u64 * 24,
+        QueueSpec::Sfb(config) => config.levels as u64 * config.bins as u64 * 24,
+        QueueSpec::Paqm(config) => config.history as u64 * 32,
+        QueueSpec::Drr(_) | QueueSpec::FqCodel(_) => 16_384,
+        QueueSpec::DropTail(_) => 0,
+        _ => 512,
+    }
+}
+
+/// Read a number of bytes, with k, M, G or T behind it: `500M`, `1.5G`.
+///
+/// # Errors
+/// What is right, when this is none.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let wanted = || format!("`{text}` is no size; write it as 500M or 32G");
+    let text = text.trim();
+    let (number, factor) = match text.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&text[..at], 1e3),
+        Some((at, 'M')) => (&text[..at], 1e6),
+        Some((at, 'G')) => (&text[..at], 1e9),
+        Some((at, 'T')) => (&text[..at], 1e12),
+        _ => (text, 1.0),
+    };
+    let bytes = number.parse::<f64>().map_err(|_| wanted())? * factor;
+    if (1.0..1e19).contains(&bytes) { Ok(bytes as u64) } else { Err(wanted()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_large_is_told_with_what_makes_it_so_and_with_what_lets_it_go_on() {
+        let mut estimate = Estimate::new();
+        estimate.add(3, "nodes", 100);
+        estimate.add(2_000_000, "receivers", 2_000);
+        estimate.add(0, "traces", 1_000);
+        assert_eq!((estimate.total(), estimate.parts().len()), (4_000_000_300, 2));
+        assert_eq!(estimate.within(5_000_000_000), Ok(()));
+        let refused = estimate.within(1_000_000_000).expect_err("it is more");
+        assert_eq!(
+            refused.to_string(),
+            "4.0 GB of memory would be taken, and 1.0 GB may be: 2000000 receivers (4.0 GB)"
+        );
+        assert_eq!(refused.enough(), "5G");
+    }
+
+    #[test]
+    fn numbers_beyond_all_bounds_are_too_large_and_nothing_else() {
+        let mut estimate = Estimate::new();
+        estimate.add(u64::MAX, "packets", 160);
+        estimate.add(u64::MAX, "nodes", 1);
+        assert_eq!(estimate.total(), u64::MAX);
+        assert!(estimate.within(u64::MAX - 1).is_err());
+    }
+
+    #[test]
+    fn sizes_are_read_with_their_units() {
+        assert_eq!((bytes("500M"), bytes("1.5G"), bytes("7")), (Ok(500_000_000), Ok(1_500_000_000), Ok(7)));
+        assert!(["", "G", "-1M", "0", "1X", "NaN", "inf", "9e30"].iter().all(|wrong| bytes(wrong).is_err()));
+        assert_eq!(
+            (Bytes(999).to_string(), Bytes(38_200_000_000).to_string()),
+            ("999 bytes".into(), "38.2 GB".into())
+        );
+    }
+}
