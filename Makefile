@@ -132,7 +132,7 @@ count: needs
 	bench/sim/run --check
 
 fuzz-replay:
-	$(CARGO) test -p faircast-wire -p faircast-transport --test corpus
+	$(CARGO) test -p faircast-wire -p faircast-transport -p faircast-experiments --test corpus
 
 # Exits with 1 as long as a claim does not hold; the page is written all the same.
 reproduce:

@@ -1,7 +1,8 @@
 //! What fuzzers call, and the tests that replay what they found. No part of the interface.
 
 use crate::config::{Destination, Durability, Freshness, Older, Slow};
-use crate::endpoint::{Backlog, Datagram, Endpoint, Notice};
+use crate::endpoint::{Backlog, Endpoint, Notice};
+use crate::fuzz_steps::give;
 use crate::object::{self, ObjectStream};
 use crate::receiver;
 use crate::source::{self, block_source::BlockSource, delivery::of_blocks};
@@ -9,7 +10,6 @@ use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
-use faircast_net::Ecn;
 use faircast_wire::{Form, ReceiverCodec, SourceCodec, Spacing, data_header_len};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -26,11 +26,30 @@ pub fn journal(bytes: &[u8]) {
     object::fuzz_journal(bytes);
 }
 
+/// A receiver of PGM, and datagrams of a source that means harm: steps as `fuzz_steps` has them.
+pub fn pgm_receiver(input: &[u8]) {
+    crate::pgm::fuzz::receiver(input);
+}
+
+/// A source of PGM, and datagrams of receivers and routers that mean harm: a byte for scheme and first number, then steps.
+pub fn pgm_source(input: &[u8]) {
+    crate::pgm::fuzz::source(input);
+}
+
+/// A receiver of ALC and FLUTE, and datagrams of a source that means harm. `scratch` is a directory; what comes into it is removed.
+pub fn alc_receiver(input: &[u8], scratch: &Path) {
+    let out = scratch.join("alc");
+    crate::alc::fuzz::receiver(input, &out);
+    let _ = fs::remove_dir_all(&out);
+}
+
 const SESSION: SessionId = SessionId(0xfa1c_a570);
 const SALT: [u8; 16] = [7; 16];
 const UNIX_SECS: u64 = 1_790_000_000;
 const DATAGRAM: usize = 400;
-const SYMBOL: u16 = 64;
+/// Bytes of a symbol and symbols of a block, by three bits of the first byte; no bits: 64 and 8.
+const GEOMETRIES: [(u16, u16); 8] =
+    [(64, 8), (64, 1), (40, 2), (48, 100), (200, 3), (64, 64), (256, 1), (56, 5)];
 /// IP and UDP headers.
 const OVERHEAD: usize = 28;
 const SOURCE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 5777);
@@ -47,7 +66,8 @@ const MOST_DATAGRAMS: usize = 64;
 /// A source and a receiver, unsealed, between them a network that loses, changes and invents
 /// datagrams. When it only loses them, the file has to arrive whole.
 ///
-/// The first byte says how the source deals with slow receivers. Steps follow: a byte of mode, a
+/// The first byte says how the source deals with slow receivers (bits 0 and 1), the geometry of blocks (2 to 4) and the scheme (5 to 7).
+/// Steps follow: a byte of mode, a
 /// byte of length, and the bytes. Bits of the mode:
 ///
 /// | bits | |
@@ -74,7 +94,7 @@ pub fn sessions(input: &[u8], scratch: &Path, correct: fn(&mut [u8])) {
         _ => Slow::Follow,
     };
     let mut network = Network {
-        source: source(&file, slow),
+        source: source(&file, slow, setup),
         receiver: receiver(&out),
         now: Time::ZERO,
         out: Vec::new(),
@@ -95,10 +115,18 @@ pub fn sessions(input: &[u8], scratch: &Path, correct: fn(&mut [u8])) {
     fs::remove_dir_all(&out).expect("the scratch directory can be written");
 }
 
-fn source(file: &Path, slow: Slow) -> source::SourceSession {
-    let object = ObjectStream::open(&[file.to_path_buf()], SYMBOL, 8).expect("a small file can be read");
-    let scheme = Scheme::from_number(1).expect("the first scheme");
-    let packet = usize::from(SYMBOL) + data_header_len(&scheme.mark(), Form::Open) + OVERHEAD;
+fn source(file: &Path, slow: Slow, setup: u8) -> source::SourceSession {
+    let (symbol, symbols) = GEOMETRIES[usize::from(setup >> 2 & 7)];
+    let object =
+        ObjectStream::open(&[file.to_path_buf()], symbol, symbols).expect("a small file can be read");
+    let scheme = ["", "pgmcc", "tfmcc", "le-sbcc", "mca", "mca-plus", "ormcc", "ormcc,policy=equation"]
+        [usize::from(setup >> 5)];
+    let scheme: Scheme = if setup >> 5 == 0 {
+        Scheme::from_number(1).expect("the first scheme")
+    } else {
+        scheme.parse().expect("a scheme of the catalogue")
+    };
+    let packet = usize::from(symbol) + data_header_len(&scheme.mark(), Form::Open) + OVERHEAD;
     let setup = source::Setup {
         codec: SourceCodec::new(SESSION, None, SALT),
         salt: SALT,
@@ -259,9 +287,4 @@ impl Network {
         }
         panic!("not done after {}", self.now.since(Time::ZERO));
     }
-}
-
-fn give(to: &mut dyn Endpoint, bytes: &mut [u8], from: SocketAddr, marked: bool, now: Time) {
-    let ecn = if marked { Ecn::Ce } else { Ecn::NotEct };
-    to.handle_datagram(Datagram { bytes, from, ecn, arrived: now }, now);
 }

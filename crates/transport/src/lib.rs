@@ -24,6 +24,7 @@ pub mod endpoint;
 pub mod ends;
 pub mod error;
 pub mod event;
+mod fuzz_steps;
 #[doc(hidden)]
 pub mod fuzzing;
 mod members;

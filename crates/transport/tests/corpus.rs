@@ -46,6 +46,22 @@ fn the_corpus_of_sessions_is_harmless() {
     replay("sessions", |input| sessions::sessions(input, scratch.path()));
 }
 
+#[test]
+fn the_corpus_of_pgm_receiver_is_harmless() {
+    replay("pgm_receiver", fuzzing::pgm_receiver);
+}
+
+#[test]
+fn the_corpus_of_pgm_source_is_harmless() {
+    replay("pgm_source", fuzzing::pgm_source);
+}
+
+#[test]
+fn the_corpus_of_alc_receiver_is_harmless() {
+    let scratch = tempfile::tempdir().expect("a temporary directory");
+    replay("alc_receiver", |input| fuzzing::alc_receiver(input, scratch.path()));
+}
+
 fn manifest() -> Vec<u8> {
     let entry = |path: &str, kind| Entry { path: path.to_owned(), kind, mode: 0o644, mtime: -1 };
     let entries = vec![

@@ -73,7 +73,7 @@ pub(crate) fn watched(plan: &RunPlan) -> u32 {
 /// How often senders are sampled: every second unless that makes more than a few million samples.
 pub(crate) fn sample(plan: &RunPlan, layout: &Layout) -> Span {
     const SAMPLES: f64 = 2e6;
-    let seldom = (layout.flows.len() as f64 * plan.duration.as_secs_f64() / SAMPLES).ceil().max(1.0);
+    let seldom = (layout.flows.len() as f64 * plan.duration.as_secs_f64() / SAMPLES).ceil().clamp(1.0, 1e9);
     plan.probe.sample.unwrap_or(Span::from_secs(seldom as u64))
 }
 

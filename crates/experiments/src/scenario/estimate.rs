@@ -301,7 +301,8 @@ impl Sizes<'_> {
         run.add(all.saturating_mul(self.depth).saturating_mul(2), &format!("hops of \"{name}\""), HOP);
         let watched = u64::from(crate::results::measure::watched(self.plan)).min(members);
         let bins = moments(duration, self.plan.probe.bin).saturating_mul(flows.saturating_mul(2 + watched));
-        let seldom = Span::from_secs((flows as f64 * duration.as_secs_f64() / 2e6).ceil().max(1.0) as u64);
+        let seldom = (flows as f64 * duration.as_secs_f64() / 2e6).ceil().clamp(1.0, 1e9);
+        let seldom = Span::from_secs(seldom as u64);
         let samples = moments(duration, self.plan.probe.sample.unwrap_or(seldom)).saturating_mul(flows);
         bins.saturating_add(samples.saturating_mul(SAMPLE.div_ceil(BIN)))
     }

@@ -14,6 +14,7 @@
 
 mod drive;
 mod files;
+pub(crate) mod fuzz;
 mod names;
 mod objects;
 mod receiver;

@@ -17,6 +17,7 @@
 mod delivery;
 mod drive;
 mod feed;
+pub(crate) mod fuzz;
 #[cfg(test)]
 mod hostile;
 mod missing;

@@ -1,0 +1,34 @@
+//! The fuzzer's corpus of texts, replayed without the fuzzer.
+
+#[path = "../../../fuzz/texts.rs"]
+mod texts;
+
+use std::fs;
+use std::path::Path;
+
+fn replay(target: &str, entry: impl Fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
+    let mut replayed = 0;
+    for file in fs::read_dir(folder).expect("the corpus is part of the repository") {
+        let path = file.expect("the folder can be read").path();
+        println!("{}", path.display()); // shown when it panics
+        entry(&fs::read(&path).expect("the file can be read"));
+        replayed += 1;
+    }
+    assert!(replayed > 0, "no inputs for {target}");
+}
+
+#[test]
+fn the_corpus_of_specs_is_harmless() {
+    replay("specs", texts::specs);
+}
+
+#[test]
+fn the_corpus_of_scenario_is_harmless() {
+    replay("scenario", texts::scenario);
+}
+
+#[test]
+fn the_corpus_of_plan_is_harmless() {
+    replay("plan", texts::plan);
+}

@@ -1,0 +1,28 @@
+//! What fuzzers do to an ALC receiver: a hostile source.
+
+use super::receiver::{self, AlcReceiver};
+use crate::fuzz_steps::{Steps, pump};
+use faircast_core::time::{Span, Time};
+use std::net::SocketAddr;
+use std::path::Path;
+
+/// A receiver and all that a source could send it: object packets, tables, congestion control information.
+pub(crate) fn receiver(input: &[u8], out: &Path) {
+    let setup = receiver::Setup {
+        group: SocketAddr::from(([239, 1, 1, 1], 5777)),
+        only: None,
+        out: out.to_path_buf(),
+        wait: Some(Span::from_secs(5)),
+        silence: Span::from_secs(5),
+        overhead: 28,
+        unix_secs: 1_790_000_000,
+        random: 3,
+    };
+    let mut receiver = AlcReceiver::new(setup, Time::ZERO).expect("the directory can be made");
+    let (from, mut now) = (SocketAddr::from(([192, 0, 2, 1], 40_000)), Time::ZERO);
+    for step in Steps(input) {
+        step.give(&mut receiver, &mut step.bytes.to_vec(), from, now);
+        pump(&mut receiver, &mut now, step.wait);
+    }
+    let _ = receiver.report();
+}
