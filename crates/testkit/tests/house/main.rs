@@ -357,14 +357,16 @@ fn packages_in(manifest: &Path) -> Vec<serde_json::Value> {
 
 #[test]
 fn every_bound_that_is_promised_has_its_test() {
-    let page = std::fs::read_to_string(root().join("docs/limits.md")).expect("the page is there");
     let is_name = |word: &str| word.contains('_') && word.chars().all(|c| c.is_ascii_lowercase() || c == '_');
-    let promised: Vec<&str> = page.split('`').filter(|word| is_name(word)).collect();
-    assert!(promised.len() > 20, "{promised:?}");
     let sources = rust_sources();
-    let missing: Vec<&&str> = promised
-        .iter()
-        .filter(|name| !sources.iter().any(|source| source.text.contains(&format!("fn {name}("))))
-        .collect();
-    assert!(missing.is_empty(), "docs/limits.md names tests that there are not: {missing:?}");
+    for (page, least) in [("docs/limits.md", 20), ("docs/threats.md", 20), ("docs/reliability.md", 8)] {
+        let text = std::fs::read_to_string(root().join(page)).expect("the page is there");
+        let promised: Vec<&str> = text.split('`').filter(|word| is_name(word)).collect();
+        assert!(promised.len() > least, "{page}: {promised:?}");
+        let missing: Vec<&&str> = promised
+            .iter()
+            .filter(|name| !sources.iter().any(|source| source.text.contains(&format!("fn {name}("))))
+            .collect();
+        assert!(missing.is_empty(), "{page} names tests that there are not: {missing:?}");
+    }
 }
