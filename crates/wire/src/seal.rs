@@ -266,3 +266,65 @@ fn derive(context: &str, parts: &[&[u8]]) -> [u8; 32] {
     }
     *hasher.finalize().as_bytes()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faircast_core::packet::Seq;
+
+    fn number(nonce: [u8; NONCE_LEN]) -> u128 {
+        nonce.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
+    }
+
+    /// With `bits` bits of input: each sets one bit of the nonce, no two the same, and a nonce is the sum of its bits. Then no two
+    /// inputs have one nonce.
+    fn is_one_to_one(bits: u32, nonce: impl Fn(u128) -> [u8; NONCE_LEN]) {
+        let nothing = number(nonce(0));
+        let of: Vec<u128> = (0..bits).map(|bit| number(nonce(1 << bit)) ^ nothing).collect();
+        assert!(of.iter().all(|bit| bit.count_ones() == 1), "{of:x?}");
+        assert_eq!(of.iter().fold(0, |all, bit| all | bit).count_ones(), bits, "two bits fall together");
+        // Any two bits, and all of them, are where each is alone.
+        for a in 0..bits {
+            for b in 0..a {
+                let sum = of[a as usize] ^ of[b as usize] ^ nothing;
+                assert_eq!(number(nonce(1 << a | 1 << b)), sum);
+            }
+        }
+        let all = (0..bits).fold(0, |all, bit| all | 1 << bit);
+        assert_eq!(number(nonce(all)), of.iter().fold(nothing, |all, bit| all ^ bit));
+    }
+
+    #[test]
+    fn no_two_packets_of_a_sender_and_no_two_symbols_of_a_session_have_one_nonce() {
+        for kind in [Kind::Data, Kind::Status] {
+            // Layer (8 bits) and number (64).
+            is_one_to_one(72, |input| nonce(kind, Layer((input >> 64) as u8), input as u64));
+        }
+        let any = |kind| number(nonce(kind, Layer(0xff), u64::MAX)) >> 88;
+        assert_ne!(any(Kind::Data), any(Kind::Status), "kinds are apart whatever else is said");
+        // Stream (8), block (32), symbol (24), number of symbols (16).
+        is_one_to_one(80, |input| {
+            symbol_nonce(
+                (input >> 72) as u8,
+                (input >> 40) as u32,
+                (input >> 16) as u32 & 0x00ff_ffff,
+                input as u16,
+            )
+        });
+    }
+
+    #[test]
+    fn a_number_is_unwrapped_wherever_the_newest_one_lies_within_half_of_the_range() {
+        let half = 1_i64 << 31;
+        let near = [-half + 1, -half / 2, -3, -2, -1, 0, 1, 2, 3, half / 2, half - 1];
+        for turn in [1_u64, 2, 3, 1 << 20, 1 << 30] {
+            for at in -300..=300_i64 {
+                let newest = (turn << 32).saturating_add_signed(at);
+                for distance in near {
+                    let seq = newest.saturating_add_signed(distance);
+                    assert_eq!(Seq::unwrap(Seq(newest), seq as u32), Seq(seq), "{newest} {distance}");
+                }
+            }
+        }
+    }
+}
