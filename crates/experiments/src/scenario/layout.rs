@@ -137,7 +137,7 @@ impl Layout {
         builder.layout.probes = builder.find_links(&plan.probe.links);
         builder.layout.taps = builder.find_links(&plan.probe.taps);
         if builder.wrong.is_empty() {
-            builder.wrong = useless::of(&builder.layout, plan, &builder.made);
+            builder.wrong = builder.useless(plan);
         }
         if builder.wrong.is_empty() { Ok(builder.layout) } else { Err(builder.wrong) }
     }
@@ -527,6 +527,15 @@ impl Builder {
             }
         }
         all
+    }
+
+    fn useless(&self, plan: &RunPlan) -> Vec<Diagnostic> {
+        let Layout { names, links, flows, .. } = &self.layout;
+        let ends =
+            flows.iter().flat_map(|flow| flow.receivers.iter().copied().chain([flow.source])).collect();
+        let links = links.iter().map(|link| (link.from, link.to));
+        let joins = flows.iter().map(|flow| (flow.group, &*flow.receivers, &*flow.stays));
+        useless::of(names, plan, links, &ends, &self.made, joins)
     }
 
     fn flow(&mut self, group: usize, plan: &FlowPlan, end: Time, mut rng: Rng) {

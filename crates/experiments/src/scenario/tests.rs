@@ -58,7 +58,7 @@ fn a_node_on_which_nothing_depends_and_a_receiver_that_joins_after_the_end_are_r
     parse(&format!("{}\n{through}", star("")));
     let late = |join: &str| format!("{}join = {join}\n", star(""));
     let said = refusal(&late("\"10 s\""));
-    assert!(said.contains("leaf1 joins at 10 s, and the run ends at 10 s"), "{said}");
+    assert!(said.contains("leaf1 joins at 10.000000 s, and the run ends at 10.000000 s"), "{said}");
     parse(&late("\"9 s\""));
 }
 

@@ -1,35 +1,42 @@
-//! What a scenario says and nothing can come of: nodes that hang on one link and that no flow uses, receivers that join after
-//! the end. They are slips of the pen; without a word the run would be another one than was meant.
+//! What a scenario says and nothing can come of: nodes that hang on one link and that no flow uses, flows whose receivers join
+//! after the end. They are slips of the pen; without a word the run would be another one than was meant.
 
 use super::diagnostic::Diagnostic;
-use super::layout::Layout;
+use super::names::Names;
 use super::plan::RunPlan;
 use faircast_core::time::Time;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// What is of no use; `made` are the nodes that links have made.
-pub(super) fn of(layout: &Layout, plan: &RunPlan, made: &[(u32, Range<usize>)]) -> Vec<Diagnostic> {
-    let mut wrong = dangling(layout, made);
-    wrong.extend(late(layout, plan));
+/// A flow's group, its receivers, and when each joins and leaves.
+pub(super) type Joins<'a> = (usize, &'a [u32], &'a [(Time, Time)]);
+
+/// What is of no use; `ends` are the nodes where flows begin and end, `made` those that links have made.
+pub(super) fn of<'a>(
+    names: &Names,
+    plan: &RunPlan,
+    links: impl Iterator<Item = (u32, u32)>,
+    ends: &BTreeSet<u32>,
+    made: &[(u32, Range<usize>)],
+    joins: impl Iterator<Item = Joins<'a>>,
+) -> Vec<Diagnostic> {
+    let mut wrong = if made.is_empty() { Vec::new() } else { dangling(names, links, ends, made) };
+    wrong.extend(late(names, plan, joins));
     wrong
 }
 
 /// Nodes at the edge that are no end of a flow. A topology's own may be: its flows choose among them.
-fn dangling(layout: &Layout, made: &[(u32, Range<usize>)]) -> Vec<Diagnostic> {
-    if made.is_empty() {
-        return Vec::new();
-    }
-    let ends = layout
-        .flows
-        .iter()
-        .flat_map(|flow| std::iter::once(flow.source).chain(flow.receivers.iter().copied()));
-    let ends: BTreeSet<u32> = ends.collect();
-    let mut neighbours: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); layout.names.len() as usize];
-    for link in &layout.links {
-        let known = &mut neighbours[link.from as usize];
+fn dangling(
+    names: &Names,
+    links: impl Iterator<Item = (u32, u32)>,
+    ends: &BTreeSet<u32>,
+    made: &[(u32, Range<usize>)],
+) -> Vec<Diagnostic> {
+    let mut neighbours: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); names.len() as usize];
+    for (from, to) in links {
+        let known = &mut neighbours[from as usize];
         if known.len() < 2 {
-            known.insert(link.to);
+            known.insert(to);
         }
     }
     let useless = |node: u32| neighbours[node as usize].len() < 2 && !ends.contains(&node);
@@ -40,27 +47,25 @@ fn dangling(layout: &Layout, made: &[(u32, Range<usize>)]) -> Vec<Diagnostic> {
         if !row.iter().all(|(node, _)| useless(*node)) {
             continue;
         }
-        let name = layout.names.name(*node);
-        let message = format!("{name} hangs on one link, and no flow begins or ends there");
+        let message = format!("{} hangs on one link, and no flow begins or ends there", names.name(*node));
         let help = "a link makes the nodes that it names; correct the name, give it a flow or a second link, or take it away";
         wrong.push(Diagnostic::new(span, message, "nothing passes here").help(help));
     }
     wrong
 }
 
-/// Flows with receivers that join when the run is over.
-fn late(layout: &Layout, plan: &RunPlan) -> Vec<Diagnostic> {
+/// Flows all of whose receivers join when the run is over. That some do may come of a shorter run of the same scenario.
+fn late<'a>(names: &Names, plan: &RunPlan, joins: impl Iterator<Item = Joins<'a>>) -> Vec<Diagnostic> {
     let end = plan.duration;
     let mut wrong: Vec<Diagnostic> = Vec::new();
-    for flow in &layout.flows {
-        let late =
-            flow.receivers.iter().zip(&flow.stays).find(|(_, (join, _))| *join >= end && *join < Time::NEVER);
-        let Some((receiver, (join, _))) = late else { continue };
-        let span = &plan.flows[flow.group].span;
-        if wrong.last().is_some_and(|last| last.span == *span) {
+    for (group, receivers, stays) in joins {
+        let is_late = !stays.is_empty() && stays.iter().all(|(join, _)| *join >= end);
+        let (Some(receiver), Some((join, _))) = (receivers.first(), stays.first()) else { continue };
+        let span = &plan.flows[group].span;
+        if !is_late || wrong.last().is_some_and(|last| last.span == *span) {
             continue;
         }
-        let message = format!("{} joins at {join}, and the run ends at {end}", layout.names.name(*receiver));
+        let message = format!("{} joins at {join}, and the run ends at {end}", names.name(*receiver));
         let help = "let it join before that, or make `duration` longer";
         wrong.push(Diagnostic::new(span, message, "joins after the end").help(help));
     }
