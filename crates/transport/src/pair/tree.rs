@@ -17,9 +17,8 @@ use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_net::Ecn;
 use faircast_wire::{GroupKey, ReceiverCodec, SigningKey};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::net::SocketAddr;
+use std::{cmp::Reverse, collections::BinaryHeap};
 use tempfile::TempDir;
 
 /// Who heads a segment.

@@ -3,7 +3,6 @@
 //! link, when, what it says and whether it is lost.
 //!
 //! The transport does more than the simulator, and so that this does not disturb the scheme ([`Setting::EQUAL`]):
-//!
 //! - announcements, status messages and requests travel beside the links: as fast, but without taking their room;
 //! - everybody has joined when the source starts, and what receivers tell about themselves after that is lost: a scheme
 //!   takes round-trip samples from it, which the simulator does not have (and no guard against silence is on);
@@ -32,10 +31,9 @@ use faircast_core::packet::{
     Body, Cause, Data, Echo, Flags, Layer, Mark, Packet, Payload, ReceiverId, Report, ReportContent, Seq,
     SessionId,
 };
-use faircast_core::rate::Bounds;
-use faircast_core::rate::Start;
 use faircast_core::rate::bounds::Guard;
 use faircast_core::rate::start::Doubling;
+use faircast_core::rate::{Bounds, Start};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::schemes::ormcc::Config;
