@@ -5,7 +5,7 @@
 //! | [`args`] [`values`] | what can be typed |
 //! | [`session`] | `send`, `stream`, `recv`: typed, resolved, run |
 //! | [`serve`] | `recv --serve`: sessions one after another |
-//! | [`report`] | what has become of every receiver, in a file |
+//! | [`report`] [`shortfall`] | what has become of every receiver, in a file |
 //! | [`pgm`] [`alc`] | the same over PGM, and over ALC with FLUTE |
 //! | [`relay`] [`hosts`] | sessions are passed on; lists of hosts |
 //! | [`tell`] [`json`] [`units`] [`safe`] | how a session is told to people and to programs, and what others said as it may be shown |
@@ -34,6 +34,7 @@ mod schema;
 mod schemes;
 mod serve;
 mod session;
+mod shortfall;
 mod sim;
 mod system;
 mod tell;

@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Usage, number, number_of_session};
 use crate::safe;
-use crate::session::sent_failure;
+use crate::shortfall::sent_failure;
 use crate::wording;
 use faircast::event::{ReceiverOutcome, ReceiverReport};
 use faircast::{Error, RequiredHost, SendReport};

@@ -4,6 +4,7 @@ use crate::args::{self, Telling};
 use crate::failure::{Failure, Usage};
 use crate::json::Line;
 use crate::report::ReportFile;
+use crate::shortfall::{failure_kind, sent_shortfall};
 use crate::tell::{self, EventPrinter, Human, Level, Reader, Role};
 use crate::{hosts, key, system, units, wording};
 use faircast::config::{BadLimits, Multicast, RECEIVE_BUFFER, Unicast, check_limits};
@@ -354,21 +355,6 @@ pub fn send<'a>(
     told.and(written)
 }
 
-/// How a `send` that came to a report failed, if it did.
-pub fn sent_failure(report: &SendReport) -> Option<Failure> {
-    (!report.ok).then(|| failure_kind(report)(sent_shortfall(report)))
-}
-
-fn failure_kind(report: &SendReport) -> fn(String) -> Failure {
-    if only_left_out(report) { Failure::LeftOut } else { Failure::Incomplete }
-}
-
-/// Whether all have everything but those that were left out as too slow, as was asked for.
-fn only_left_out(report: &SendReport) -> bool {
-    let others = !report.incomplete.is_empty() || !report.absent.is_empty() || report.missing > 0;
-    !report.dropped.is_empty() && !others && report.verified > 0
-}
-
 /// Run a `recv` and tell it; `drive` is the transport.
 ///
 /// # Errors
@@ -514,41 +500,6 @@ fn listed_hosts(report: &SendReport) -> Vec<String> {
             .then(|| format!("{} of {} {words}: {}", names.len(), report.hosts.len(), names.join(", ")))
     };
     outcomes.into_iter().filter_map(line).collect()
-}
-
-fn sent_shortfall(report: &SendReport) -> String {
-    let mut parts = Vec::new();
-    if report.missing > 0 {
-        parts.push(format!(
-            "{} of the {} that were expected have come",
-            report.receivers,
-            units::count(report.receivers + report.missing, "receiver")
-        ));
-    }
-    if !report.absent.is_empty() {
-        parts.push(format!("not come: {}", report.absent.join(", ")));
-    }
-    if !report.dropped.is_empty() {
-        parts.push(format!("left out as too slow: {}", report.dropped.join(", ")));
-    }
-    if !report.incomplete.is_empty() || parts.is_empty() {
-        let hosts: Vec<String> =
-            // A semicolon is where the hint begins.
-            report.incomplete.iter().map(|one| format!("{} ({})", one.host, one.reason.replace("; ", ", "))).collect();
-        let named = if hosts.is_empty() { String::new() } else { format!(": {}", hosts.join(", ")) };
-        let dropped = report.dropped.len() as u64;
-        parts.push(format!(
-            "{} of {} without everything{named}",
-            report.receivers.saturating_sub(report.verified).saturating_sub(dropped),
-            units::count(report.receivers, "receiver"),
-        ));
-    }
-    let what = parts.join(", ");
-    let advice = report.advice.map_or_else(String::new, |advice| format!("; {}", wording::advice(advice)));
-    match only_left_out(report) {
-        true => format!("{what}; all others have everything, send to these again by themselves"),
-        false => format!("{what}{advice}; run both commands again, receivers resume where they were"),
-    }
 }
 
 fn received_summary(report: &ReceiveReport) -> Vec<String> {
