@@ -449,7 +449,7 @@ pub fn conclude(outcome: Result<(), Failure>) -> ExitCode {
     let Err(failure) = outcome else { return ExitCode::SUCCESS };
     if failure.is_quiet() {
         let stopped_early = matches!(failure, Failure::Session(_) | Failure::NobodyReads(Class::Transfer));
-        return if stopped_early { ExitCode::from(number(&failure)) } else { ExitCode::SUCCESS };
+        return if stopped_early { ExitCode::from(number_of(Class::Transfer)) } else { ExitCode::SUCCESS };
     }
     let (what, hint) = failure.what_and_hint();
     // Nothing is left to do when standard error cannot be written.
