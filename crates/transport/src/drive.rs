@@ -15,7 +15,7 @@ use crate::source::delivery::{Delivery, of_blocks};
 use faircast_core::packet::{Layer, ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
-use faircast_core::time::Span;
+use faircast_core::time::{Span, Time};
 use faircast_net::{Faults, GroupOptions, GroupSocket, Membership, SourceOptions, choose};
 use faircast_wire::{
     Form, GroupKey, KeyRing, Name, ReceiverCodec, SourceCodec, Spacing, data_header_len, group_of,
@@ -135,21 +135,70 @@ pub(crate) fn open_source(
     clock: &Clock,
     events: &mut dyn FnMut(Event),
 ) -> Result<(source::SourceSession, Uplink), Error> {
-    check_limits(config.min, config.max, config.slow)?;
-    config.scheme = scheme_for(config.scheme, &config.content)?;
-    if config.sign.is_some() && matches!(config.content, Content::Layers { .. }) {
-        return Err(Error::LayersUnsigned);
-    }
-    let groups = layer_groups(&config)?;
+    let groups = check(&mut config)?;
     let options = SourceOptions { ttl: config.ttl, ..SourceOptions::default() };
     let mut uplink =
         Uplink::open(config.group, config.interface.take(), options, config.patience, Moves::Anywhere)?;
     events(opened(config.group, uplink.choice()));
     uplink.warning().into_iter().for_each(|warning| events(Event::warning(warning)));
+    let random = random();
+    let at = AtHost {
+        random,
+        local: uplink.local().unwrap_or(config.group),
+        datagram: datagram::largest(config.datagram, uplink.choice(), config.group)?,
+        symbols: SYMBOLS_PER_BLOCK,
+        unix_nanos: clock.unix_nanos(),
+        now: clock.now(),
+    };
+    let faults = config.faults.take();
+    let session = source_at(config, groups, &at, events)?;
+    uplink.inject(faults, random[3]);
+    Ok((session, uplink))
+}
+
+/// What a host gives a session besides its configuration.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AtHost {
+    /// Drawn for this session.
+    pub(crate) random: [u64; 4],
+    /// Where its packets leave.
+    pub(crate) local: SocketAddr,
+    /// The largest datagram, in bytes.
+    pub(crate) datagram: usize,
+    /// Source symbols of a block.
+    pub(crate) symbols: u16,
+    /// Nanoseconds since 1970.
+    pub(crate) unix_nanos: u64,
+    pub(crate) now: Time,
+}
+
+/// What is wrong with a source's configuration; else the groups of its layers.
+///
+/// # Errors
+/// As [`send`].
+pub(crate) fn check(config: &mut SendConfig) -> Result<Vec<SocketAddr>, Error> {
+    check_limits(config.min, config.max, config.slow)?;
+    config.scheme = scheme_for(config.scheme, &config.content)?;
+    if config.sign.is_some() && matches!(config.content, Content::Layers { .. }) {
+        return Err(Error::LayersUnsigned);
+    }
+    layer_groups(config)
+}
+
+/// A source at this host.
+///
+/// # Errors
+/// As [`send`].
+pub(crate) fn source_at(
+    config: SendConfig,
+    groups: Vec<SocketAddr>,
+    at: &AtHost,
+    events: &mut dyn FnMut(Event),
+) -> Result<source::SourceSession, Error> {
+    let (random, datagram) = (at.random, at.datagram);
     let form = if config.key.is_some() { Form::Sealed } else { Form::Open };
-    let datagram = datagram::largest(config.datagram, uplink.choice(), config.group)?;
     let symbol_size = ((datagram - data_header_len(&config.scheme.mark(), form)) / 8 * 8) as u16;
-    let mut delivery = delivery(&config, symbol_size, clock)?;
+    let mut delivery = delivery(&config, symbol_size, at)?;
     for warning in delivery.take_warnings() {
         events(Event::warning(warning));
     }
@@ -159,7 +208,6 @@ pub(crate) fn open_source(
         bytes: delivery.geometry().stream_len.map(|_| delivery.amounts().content_bytes),
         resumed_bytes: 0,
     });
-    let random = random();
     let session = SessionId(random[0] as u32 | 1);
     let mut salt = [0; 16];
     salt[..8].copy_from_slice(&random[1].to_le_bytes());
@@ -191,11 +239,10 @@ pub(crate) fn open_source(
         ttl: config.ttl,
         patience: config.patience,
         spread: if config.ttl <= 1 { SPREAD_LOCAL } else { SPREAD_FAR },
-        local: uplink.local().unwrap_or(config.group),
-        started: clock.unix_nanos(),
+        local: at.local,
+        started: at.unix_nanos,
     };
-    uplink.inject(config.faults, random[3]);
-    Ok((source::SourceSession::new(setup, clock.now()), uplink))
+    Ok(source::SourceSession::new(setup, at.now))
 }
 
 /// How many receivers are waited for: no fewer than those that must have everything.
@@ -205,27 +252,24 @@ fn expected(config: &SendConfig) -> Option<u32> {
 }
 
 /// How the content is brought to the receivers.
-fn delivery(config: &SendConfig, symbol_size: u16, clock: &Clock) -> Result<Box<dyn Delivery>, Error> {
-    let symbols = SYMBOLS_PER_BLOCK;
+fn delivery(config: &SendConfig, symbol_size: u16, at: &AtHost) -> Result<Box<dyn Delivery>, Error> {
+    let (symbols, unix_nanos) = (at.symbols, at.unix_nanos);
     let source = match &config.content {
         Content::Paths(paths) => BlockSource::files(ObjectStream::open(paths, symbol_size, symbols)?),
-        Content::Memory(files) => BlockSource::files(ObjectStream::in_memory(
-            files,
-            clock.unix_nanos() as i64,
-            symbol_size,
-            symbols,
-        )?),
+        Content::Memory(files) => {
+            BlockSource::files(ObjectStream::in_memory(files, unix_nanos as i64, symbol_size, symbols)?)
+        }
         Content::Reader { name, input } => {
-            BlockSource::pipe((name, input), &config.temporary, symbol_size, symbols, clock.unix_nanos())?
+            BlockSource::pipe((name, input), &config.temporary, symbol_size, symbols, unix_nanos)?
         }
         Content::Live { input, history } => {
-            BlockSource::live(input, symbol_size, symbols, clock.unix_nanos(), span(*history), clock.now())?
+            BlockSource::live(input, symbol_size, symbols, unix_nanos, span(*history), at.now)?
         }
         Content::Layers { inputs, history, repair } => {
             let fill = Fill::of(&config.scheme);
             let history = span(*history);
             let cut = Cut { symbol_size, symbols, repair: *repair, history, fill };
-            return Ok(Box::new(Streams::open(inputs, cut, clock.unix_nanos())?));
+            return Ok(Box::new(Streams::open(inputs, cut, unix_nanos)?));
         }
     };
     Ok(of_blocks(source, config.scheme.layers()))
@@ -275,7 +319,7 @@ pub(crate) fn open_receiver(
     let random = random();
     let listening = Listening {
         group: config.group,
-        interface: config.interface,
+        interface: config.interface.clone(),
         source: config.source,
         patience: config.patience,
         buffer: config.buffer,
@@ -284,6 +328,17 @@ pub(crate) fn open_receiver(
         invited: config.listen,
     };
     let groups = listening.open(random[3], events)?;
+    let session = receiver_at(config, random, clock.unix_secs(), clock.now());
+    Ok((session, groups))
+}
+
+/// A receiver at a host that has drawn these numbers.
+pub(crate) fn receiver_at(
+    config: ReceiveConfig,
+    random: [u64; 4],
+    unix_secs: u64,
+    now: Time,
+) -> receiver::ReceiverSession {
     let id = ReceiverId::new(u64::from(random[0] as u32 | 1)).expect("an odd number is not zero");
     let codec = ReceiverCodec::new(config.key.as_ref().map_or(&[], KeyRing::keys), id, random[1]);
     let setup = receiver::Setup {
@@ -306,14 +361,14 @@ pub(crate) fn open_receiver(
         patience: span(config.patience),
         group: config.listen.unwrap_or(config.group),
         freshness: config.freshness,
-        unix_secs: clock.unix_secs(),
+        unix_secs,
         memory: receiver::INCOMPLETE,
-        parents: config.parents.clone(),
+        parents: config.parents,
         invited: config.listen.is_some(),
         accept: config.accept,
         relay: None,
     };
-    Ok((receiver::ReceiverSession::new(setup, clock.now()), groups))
+    receiver::ReceiverSession::new(setup, now)
 }
 
 /// Where a session is heard.

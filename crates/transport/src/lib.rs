@@ -18,6 +18,7 @@ pub mod alc;
 mod assembly;
 pub mod config;
 mod datagram;
+mod disk;
 mod drive;
 mod driver;
 pub mod endpoint;
@@ -35,6 +36,9 @@ pub mod pgm;
 mod receiver;
 mod relay;
 mod serve;
+#[cfg(feature = "simulation")]
+#[doc(hidden)]
+pub mod simulation;
 mod source;
 mod spill;
 

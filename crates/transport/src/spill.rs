@@ -5,6 +5,7 @@
 //! many as have gathered in memory since it was its turn, and the file is sparse.
 
 use crate::assembly::Added;
+use crate::disk;
 use crate::object::ObjectError;
 use faircast_fec::{Shape, decode};
 use rustix::fs::FallocateFlags;
@@ -267,7 +268,7 @@ impl Gathering {
 
     fn write(&mut self, block: u32, at: u64, bytes: &[u8]) -> Result<(), ObjectError> {
         let Some(room) = &self.room else { return Ok(()) };
-        let written = room.file.write_all_at(bytes, u64::from(block) * self.slot + at);
+        let written = disk::write_all_at(&room.file, bytes, u64::from(block) * self.slot + at);
         written.map_err(|error| {
             ObjectError::writing(&room.path, "keep symbols in it", error, bytes.len() as u64)
         })?;

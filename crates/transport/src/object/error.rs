@@ -314,8 +314,7 @@ const SMALL: u64 = 4096;
 
 /// Bytes that an ordinary user can still write where `path` is or will be.
 fn available(path: &Path) -> u64 {
-    let found = path.ancestors().find_map(|path| rustix::fs::statvfs(path).ok());
-    found.map_or(0, |fs| fs.f_bavail.saturating_mul(fs.f_frsize))
+    path.ancestors().find_map(crate::disk::available_at).unwrap_or(0)
 }
 
 const ENFILE: i32 = rustix::io::Errno::NFILE.raw_os_error();

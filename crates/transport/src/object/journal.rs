@@ -14,8 +14,8 @@
 use super::error::ObjectError;
 use super::geometry::{Geometry, Hash, TransferId};
 use super::sys;
+use crate::disk;
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 const MAGIC: [u8; 8] = *b"fcjrnl1\n";
@@ -59,11 +59,12 @@ impl Journal {
             false => None,
         };
         let Some((told, end)) = told else {
-            let write = file.set_len(0).and_then(|()| file.write_all_at(&header(transfer, geometry), 0));
+            let write = disk::set_len(&file, 0)
+                .and_then(|()| disk::write_all_at(&file, &header(transfer, geometry), 0));
             write.map_err(|e| ObjectError::io(&path, "write", e))?;
             return Ok((Journal { file, path, end: HEADER as u64 }, None));
         };
-        file.set_len(end).map_err(|e| ObjectError::io(&path, "write", e))?;
+        disk::set_len(&file, end).map_err(|e| ObjectError::io(&path, "write", e))?;
         Ok((Journal { file, path, end }, Some(told)))
     }
 
@@ -79,7 +80,7 @@ impl Journal {
 
     /// Forget all that was noted.
     pub(crate) fn start_over(&mut self) -> Result<(), ObjectError> {
-        self.file.set_len(HEADER as u64).map_err(|e| ObjectError::io(&self.path, "write", e))?;
+        disk::set_len(&self.file, HEADER as u64).map_err(|e| ObjectError::io(&self.path, "write", e))?;
         self.end = HEADER as u64;
         Ok(())
     }
@@ -92,7 +93,7 @@ impl Journal {
     }
 
     fn append(&mut self, index: u32, hash: Hash) -> Result<(), ObjectError> {
-        let write = self.file.write_all_at(&record(index, hash), self.end);
+        let write = disk::write_all_at(&self.file, &record(index, hash), self.end);
         write.map_err(|e| ObjectError::io(&self.path, "write", e))?;
         self.end += RECORD as u64;
         Ok(())

@@ -13,6 +13,7 @@ use super::remembered::remember;
 use super::store::{
     Durability, Finished, JOURNAL, LOCK, OutputDirectory, PARTS, SkippedLink, Stage, Store, part_name,
 };
+use crate::disk;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps};
 use rustix::io::Errno;
@@ -90,7 +91,7 @@ fn split(path: &str) -> (&str, &str) {
 }
 
 fn open_dir(above: impl AsFd, name: &str) -> Result<OwnedFd, Errno> {
-    rustix::fs::openat(above, name, DIR | OFlags::NOFOLLOW, Mode::empty())
+    disk::openat(above, name, DIR | OFlags::NOFOLLOW, Mode::empty())
 }
 
 /// Open the directory `name` in `above`, never through a link; create it with `mode` if need be.
@@ -103,7 +104,7 @@ pub(crate) fn open_or_create_dir(
     let above = above.as_fd();
     let fd = match open_dir(above, name) {
         Err(Errno::NOENT) => {
-            match rustix::fs::mkdirat(above, name, mode) {
+            match disk::mkdirat(above, name, mode) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(e) => return Err(ObjectError::io(path, "create this directory", e)),
             }
@@ -168,14 +169,14 @@ pub(crate) fn take_back(place: &OutputDirectory, manifest: &Manifest) -> Result<
             if file_type(above, name) != Ok(FileType::RegularFile) {
                 continue; // it has been replaced since; its content is received again
             }
-            match rustix::fs::renameat(above, name, &place.parts, &part) {
+            match disk::renameat(above, name, &place.parts, &part) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(e) => return Err(ObjectError::io(path, "move it", e)),
             }
         }
         if file_type(&place.parts, &part) == Ok(FileType::RegularFile) {
             let mode = Mode::RUSR | Mode::WUSR;
-            let reset = rustix::fs::chmodat(&place.parts, &part, mode, AtFlags::empty());
+            let reset = disk::chmodat(&place.parts, &part, mode);
             reset.map_err(|e| ObjectError::io(path, "change its mode", e))?;
         }
     }
@@ -206,7 +207,7 @@ pub(crate) fn publish(mut store: Store, durability: Durability) -> Result<Finish
             let path = tree.path_of(entry);
             // Only now: a part that cannot be written could not be resumed.
             let mode = Mode::from_raw_mode(entry.mode);
-            let set = rustix::fs::chmodat(&place.parts, part_name(n), mode, AtFlags::empty());
+            let set = disk::chmodat(&place.parts, part_name(n), mode);
             set.map_err(|e| ObjectError::io(&path, "set the mode of it", e))?;
             let (above, name) = tree.place_of(entry)?;
             move_over(&place.parts, &part_name(n), above, name, path)?;
@@ -238,7 +239,7 @@ fn make_writable(place: &OutputDirectory, manifest: &Manifest) -> Result<(), Obj
             && stat.st_mode & 0o700 != 0o700
         {
             // If it is another user's, writing into it will say so.
-            rustix::fs::fchmod(dir, Mode::from_raw_mode(stat.st_mode) | Mode::RWXU).ok();
+            disk::fchmod(dir, Mode::from_raw_mode(stat.st_mode) | Mode::RWXU).ok();
         }
     }
     Ok(())
@@ -255,12 +256,12 @@ fn complete_part(
     let failed = |e: std::io::Error| ObjectError::io(place.out_path.join(&entry.path), "complete it", e);
     let part = place.part(n)?;
     if part.metadata().map_err(failed)?.len() != len {
-        part.set_len(len).map_err(failed)?;
+        disk::set_len(&part, len).map_err(failed)?;
     }
-    rustix::fs::futimens(&part, &times(entry)).map_err(|e| failed(e.into()))?;
+    disk::futimens(&part, &times(entry)).map_err(|e| failed(e.into()))?;
     match durability {
         Durability::Fast => Ok(()),
-        Durability::Synced => part.sync_all().map_err(failed),
+        Durability::Synced => disk::sync_all(&part).map_err(failed),
     }
 }
 
@@ -279,7 +280,7 @@ fn move_over(
     new_name: &str,
     path: PathBuf,
 ) -> Result<(), ObjectError> {
-    match rustix::fs::renameat(from, name, to, new_name) {
+    match disk::renameat(from, name, to, new_name) {
         Ok(()) => Ok(()),
         Err(Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) => {
             Err(ObjectError::InTheWay { path, obstacle: Obstacle::Directory })
@@ -307,9 +308,9 @@ fn make_links(place: &OutputDirectory, manifest: &Manifest) -> Result<Vec<Skippe
         {
             continue; // of an earlier try, when its directory may be read-only by now
         }
-        rustix::fs::unlinkat(&place.state, NEW, AtFlags::empty()).ok(); // of an earlier try
-        rustix::fs::symlinkat(target.as_str(), &place.state, NEW).map_err(failed)?;
-        rustix::fs::utimensat(&place.state, NEW, &times(entry), AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+        disk::unlinkat(&place.state, NEW, AtFlags::empty()).ok(); // of an earlier try
+        disk::symlinkat(target.as_str(), &place.state, NEW).map_err(failed)?;
+        disk::utimensat(&place.state, NEW, &times(entry)).map_err(failed)?;
         move_over(&place.state, NEW, above, name, path.clone())?;
     }
     Ok(skipped)
@@ -340,15 +341,15 @@ fn set_dirs(place: &OutputDirectory, manifest: &Manifest, durability: Durability
     for entry in dirs.rev() {
         let path = tree.path_of(entry);
         let dir = tree.dir(&entry.path, Absent::Create)?.expect("it was created just now");
-        let mut done = rustix::fs::futimens(dir, &times(entry));
-        done = done.and_then(|()| rustix::fs::fchmod(dir, Mode::from_raw_mode(entry.mode)));
+        let mut done = disk::futimens(dir, &times(entry));
+        done = done.and_then(|()| disk::fchmod(dir, Mode::from_raw_mode(entry.mode)));
         if durability == Durability::Synced {
-            done = done.and_then(|()| rustix::fs::fsync(dir));
+            done = done.and_then(|()| disk::fsync(dir));
         }
         done.map_err(|e| ObjectError::io(path, "set the mode and time of it", e))?;
     }
     if durability == Durability::Synced {
-        let synced = rustix::fs::fsync(&place.out);
+        let synced = disk::fsync(&place.out);
         synced.map_err(|e| ObjectError::io(&place.out_path, "flush it", e))?;
     }
     Ok(())
@@ -361,16 +362,16 @@ impl OutputDirectory {
 
     fn mark(&self, name: &str) -> Result<(), ObjectError> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mark = rustix::fs::openat(&self.state, name, flags, Mode::RUSR | Mode::WUSR);
+        let mark = disk::openat(&self.state, name, flags, Mode::RUSR | Mode::WUSR);
         mark.map(File::from).map(drop).map_err(|e| self.state_failed(e))
     }
 
     fn mark_published(&self) -> Result<(), ObjectError> {
-        rustix::fs::renameat(&self.state, FINISHING, &self.state, PUBLISHED).map_err(|e| self.state_failed(e))
+        disk::renameat(&self.state, FINISHING, &self.state, PUBLISHED).map_err(|e| self.state_failed(e))
     }
 
     fn unmark(&self, name: &str) -> Result<(), ObjectError> {
-        match rustix::fs::unlinkat(&self.state, name, AtFlags::empty()) {
+        match disk::unlinkat(&self.state, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
             Err(e) => Err(self.state_failed(e)),
         }
@@ -378,11 +379,11 @@ impl OutputDirectory {
 
     /// Remove the state directory. All is published: what cannot be removed does no harm.
     fn remove(&self, name: &str) {
-        rustix::fs::unlinkat(&self.state, PARTS, AtFlags::REMOVEDIR).ok();
+        disk::unlinkat(&self.state, PARTS, AtFlags::REMOVEDIR).ok();
         for file in ["head", JOURNAL, PUBLISHED, LOCK] {
-            rustix::fs::unlinkat(&self.state, file, AtFlags::empty()).ok();
+            disk::unlinkat(&self.state, file, AtFlags::empty()).ok();
         }
-        rustix::fs::unlinkat(&self.states, name, AtFlags::REMOVEDIR).ok();
-        rustix::fs::unlinkat(&self.out, STATE_DIR, AtFlags::REMOVEDIR).ok();
+        disk::unlinkat(&self.states, name, AtFlags::REMOVEDIR).ok();
+        disk::unlinkat(&self.out, STATE_DIR, AtFlags::REMOVEDIR).ok();
     }
 }

@@ -12,12 +12,13 @@ use super::error::ObjectError;
 use super::geometry::TransferId;
 use super::manifest::{Manifest, STATE_DIR};
 use crate::config::{Durability, Older};
+use crate::disk;
 use rustix::fd::AsFd;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::Path;
 
 const FILE: &str = "received";
@@ -66,7 +67,7 @@ impl Remembered {
     /// What is remembered in the directory `states`.
     pub(crate) fn load(states: impl AsFd) -> Result<Remembered, Damaged> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = match rustix::fs::openat(states, FILE, flags, Mode::empty()) {
+        let file = match disk::openat(states, FILE, flags, Mode::empty()) {
             Ok(file) => File::from(file),
             Err(Errno::NOENT) => return Ok(Remembered::default()),
             Err(_) => return Err(Damaged),
@@ -175,14 +176,14 @@ pub(crate) fn remember(
         remembered.note(name, started, transfer);
     }
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let new = rustix::fs::openat(states, NEW, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
-    let mut new = File::from(new);
-    let written = new.write_all(&remembered.bytes()).and_then(|()| match durability {
+    let new = disk::openat(states, NEW, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
+    let new = File::from(new);
+    let written = disk::write_all_at(&new, &remembered.bytes(), 0).and_then(|()| match durability {
         Durability::Fast => Ok(()),
-        Durability::Synced => new.sync_all(),
+        Durability::Synced => disk::sync_all(&new),
     });
     written.map_err(|e| ObjectError::io(out.join(STATE_DIR).join(NEW), "write", e))?;
-    rustix::fs::renameat(states, NEW, states, FILE).map_err(failed)?;
+    disk::renameat(states, NEW, states, FILE).map_err(failed)?;
     Ok(sound)
 }
 

@@ -16,14 +16,15 @@ use super::publish::{self, Tree};
 use super::remembered::{Damaged, Origin, Remembered};
 use super::spool::nameless;
 use super::sys::{self, OpenFiles};
+use crate::disk;
 use rustix::fd::OwnedFd;
-use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 pub use crate::config::Durability;
@@ -339,7 +340,8 @@ impl Store {
         }
         let range = range.start..range.start + data.len() as u64;
         if in_head {
-            self.head.write_all_at(data, range.start).map_err(|e| self.place.failed(HEAD, e, self.left()))?;
+            disk::write_all_at(&self.head, data, range.start)
+                .map_err(|e| self.place.failed(HEAD, e, self.left()))?;
         } else {
             self.write_files(range, data)?;
         }
@@ -378,6 +380,10 @@ impl Store {
             ObjectError::Incomplete { missing: blocks.saturating_sub(self.hashes.known()), blocks }
         };
         let found = self.hashes.root().ok_or_else(incomplete)?;
+        #[cfg(feature = "simulation")]
+        if crate::disk::makes(crate::disk::Mistake::Unverified) {
+            return Ok(());
+        }
         if found == *root { Ok(()) } else { Err(ObjectError::Root { expected: *root, found }) }
     }
 
@@ -434,7 +440,7 @@ impl Store {
             let (bytes, after) = rest.split_at(piece.len);
             let part = self.open.get(piece.entry, || self.place.part(piece.entry))?;
             let name = &known.manifest.entries()[piece.entry as usize].path;
-            part.write_all_at(bytes, piece.offset).map_err(|e| self.place.failed(name, e, left))?;
+            disk::write_all_at(part, bytes, piece.offset).map_err(|e| self.place.failed(name, e, left))?;
             rest = after;
         }
         Ok(())
@@ -533,6 +539,10 @@ impl Store {
 
     /// Those blocks whose stored data have the journaled hash. What cannot be read does not.
     fn that_verify(&self, blocks: &[(u32, Hash)]) -> Vec<(u32, Hash)> {
+        #[cfg(feature = "simulation")]
+        if crate::disk::makes(crate::disk::Mistake::Believed) {
+            return blocks.to_vec();
+        }
         let (mut open, mut buf) = (OpenFiles::default(), Vec::new());
         let mut verifies = |&(index, hash): &(u32, Hash)| {
             self.read_back(index, &mut buf, &mut open).is_ok_and(|()| hash_of(&buf) == hash)
@@ -601,7 +611,7 @@ impl OutputDirectory {
             state => state?,
         };
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let lock = match rustix::fs::openat(&state, LOCK, flags, Mode::RUSR | Mode::WUSR) {
+        let lock = match disk::openat(&state, LOCK, flags, Mode::RUSR | Mode::WUSR) {
             Err(Errno::NOENT) => return Ok(None),
             lock => lock.map_err(|e| ObjectError::io(path.join(LOCK), "create", e))?,
         };
@@ -621,7 +631,7 @@ impl OutputDirectory {
     /// Open or create a file of the store's own.
     fn create(&self, name: &str) -> Result<File, ObjectError> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&self.state, name, flags, Mode::RUSR | Mode::WUSR);
+        let file = disk::openat(&self.state, name, flags, Mode::RUSR | Mode::WUSR);
         Ok(file.map_err(|e| ObjectError::io(self.out_path.join(STATE_DIR), "create files in it", e))?.into())
     }
 
@@ -636,25 +646,25 @@ impl OutputDirectory {
     /// Open or create the part file of this entry.
     pub(crate) fn part(&self, entry: u32) -> Result<File, ObjectError> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&self.parts, part_name(entry), flags, Mode::RUSR | Mode::WUSR);
+        let file = disk::openat(&self.parts, part_name(entry), flags, Mode::RUSR | Mode::WUSR);
         Ok(file.map_err(|e| ObjectError::io(self.out_path.join(STATE_DIR), "create files in it", e))?.into())
     }
 
     fn existing_part(&self, entry: u32) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(rustix::fs::openat(&self.parts, part_name(entry), flags, Mode::empty())?.into())
+        Ok(disk::openat(&self.parts, part_name(entry), flags, Mode::empty())?.into())
     }
 
     /// Remove what another transfer left: the journal does not know it.
     fn wipe(&self) -> Result<(), ObjectError> {
         for name in [publish::FINISHING, publish::PUBLISHED] {
-            rustix::fs::unlinkat(&self.state, name, AtFlags::empty()).ok(); // usually not there
+            disk::unlinkat(&self.state, name, AtFlags::empty()).ok(); // usually not there
         }
         let failed = |e: Errno| ObjectError::io(self.out_path.join(STATE_DIR), "tidy it up", e);
         for part in rustix::fs::Dir::read_from(&self.parts).map_err(failed)? {
             let part = part.map_err(failed)?;
             if !matches!(part.file_name().to_bytes(), b"." | b"..") {
-                rustix::fs::unlinkat(&self.parts, part.file_name(), AtFlags::empty()).map_err(failed)?;
+                disk::unlinkat(&self.parts, part.file_name(), AtFlags::empty()).map_err(failed)?;
             }
         }
         Ok(())
@@ -670,7 +680,7 @@ impl OutputDirectory {
         for (n, entry) in (0..).zip(manifest.entries()) {
             if entry.size() >= PREALLOCATE_FROM {
                 let part = self.part(n)?;
-                match rustix::fs::fallocate(&part, FallocateFlags::empty(), 0, entry.size()) {
+                match disk::reserve(&part, entry.size()) {
                     Ok(()) => {}
                     Err(Errno::NOSPC | Errno::DQUOT) => {
                         let available = self.available();
@@ -698,7 +708,7 @@ impl OutputDirectory {
     }
 
     fn available(&self) -> u64 {
-        rustix::fs::fstatvfs(&self.out).map_or(u64::MAX, |fs| fs.f_bavail.saturating_mul(fs.f_frsize))
+        disk::available(&self.out)
     }
 
     /// Writing `name` failed while `needed` bytes were still to come.

@@ -1,8 +1,7 @@
-//! Files by descriptor: a few open ones kept at hand, whole reads and writes at offsets.
+//! Files by descriptor: a few open ones kept at hand, whole reads at offsets.
 
+pub(crate) use crate::disk::read_at;
 use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
 
 /// How many files an object stream or store keeps open.
 const OPEN_FILES: usize = 64;
@@ -33,18 +32,4 @@ impl OpenFiles {
     pub(crate) fn clear(&mut self) {
         self.files.clear();
     }
-}
-
-/// Read until `buf` is full or the file ends; how many bytes were read.
-pub(crate) fn read_at(file: &File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-    let mut done = 0;
-    while done < buf.len() {
-        match file.read_at(&mut buf[done..], offset + done as u64) {
-            Ok(0) => break,
-            Ok(n) => done += n,
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
-    }
-    Ok(done)
 }

@@ -16,7 +16,7 @@ use crate::spill::Room;
 use crate::{Destination, Durability, Freshness, Older, receiver};
 use faircast_core::packet::ReceiverId;
 use faircast_core::rng::Rng;
-use faircast_core::time::Rate;
+use faircast_core::time::{Rate, Time};
 use faircast_net::{NetError, SourceOptions, choose};
 use faircast_wire::{HopKey, ReceiverCodec};
 use std::cell::RefCell;
@@ -433,6 +433,18 @@ fn open_above(
         invited: None,
     };
     let groups = listening.open(random[3], events)?;
+    let session = above_at((config, source), shared, id, random, (clock.unix_secs(), clock.now()));
+    Ok((session, groups))
+}
+
+/// What hears above, at a host that has drawn these numbers, where it is so many seconds after 1970.
+pub(crate) fn above_at(
+    (config, source): (&RelayConfig, &RelaySource),
+    shared: &Shared,
+    id: ReceiverId,
+    random: [u64; 4],
+    (unix_secs, now): (u64, Time),
+) -> receiver::ReceiverSession {
     let setup = receiver::Setup {
         codec: ReceiverCodec::of_relay(config.key.as_ref(), id, random[1]),
         id,
@@ -453,14 +465,14 @@ fn open_above(
         patience: crate::config::span(config.patience),
         group: source.group,
         freshness: Freshness::Answer,
-        unix_secs: clock.unix_secs(),
+        unix_secs,
         memory: receiver::INCOMPLETE,
         parents: source.parents.clone(),
         invited: false,
         accept: crate::accept::Accept::default(),
         relay: Some(shared.clone()),
     };
-    Ok((receiver::ReceiverSession::new(setup, clock.now()), groups))
+    receiver::ReceiverSession::new(setup, now)
 }
 
 /// An exit of a hop and its socket.
@@ -489,18 +501,41 @@ fn open_branch(
     me: ReceiverId,
     events: &mut dyn FnMut(Event),
 ) -> Result<(Branch, Uplink), Error> {
-    let (ttl, is_group) = (options.ttl, to.ip().is_multicast());
+    let ttl = options.ttl;
     let uplink = Uplink::open(to, interface, options, config.patience, Moves::Anywhere)?;
     events(crate::driver::opened(to, uplink.choice()));
     uplink.warning().into_iter().for_each(|warning| events(Event::warning(warning)));
-    let random = random();
-    let local = uplink.local().unwrap_or(to);
+    let [boot, seed, ..] = random();
+    let place = BranchPlace { place, to, local: uplink.local().unwrap_or(to), ttl, max, boot, seed };
+    Ok((branch_at(config, shared, me, place), uplink))
+}
+
+/// Where a branch is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BranchPlace {
+    /// Its number.
+    pub(crate) place: usize,
+    /// The group or host that it sends to.
+    pub(crate) to: SocketAddr,
+    /// And where from.
+    pub(crate) local: SocketAddr,
+    pub(crate) ttl: u8,
+    pub(crate) max: Option<Rate>,
+    /// Drawn for it.
+    pub(crate) boot: u64,
+    pub(crate) seed: u64,
+}
+
+/// A branch at this place.
+pub(crate) fn branch_at(config: &RelayConfig, shared: &Shared, me: ReceiverId, at: BranchPlace) -> Branch {
+    let BranchPlace { place, to, local, ttl, max, boot, seed } = at;
+    let is_group = to.ip().is_multicast();
     shared.announces_from(local);
     // One host has nobody to wait for.
     let spread = if !is_group || ttl <= 1 { crate::drive::SPREAD_LOCAL } else { crate::drive::SPREAD_FAR };
     let setup = BranchSetup {
         me,
-        boot: random[0],
+        boot,
         key: config.key.clone(),
         to,
         local,
@@ -509,8 +544,8 @@ fn open_branch(
         ttl,
         patience: config.patience,
         spread,
-        seed: random[1],
+        seed,
         to_host: !is_group,
     };
-    Ok((Branch::new(shared.clone(), place, setup), uplink))
+    Branch::new(shared.clone(), place, setup)
 }

@@ -28,6 +28,8 @@ pub(crate) use above::Above;
 pub use agent::AgentStatus;
 pub(crate) use agent::{Agent, AgentChild};
 pub(crate) use branch::{Branch, BranchSetup};
+#[cfg(feature = "simulation")]
+pub(crate) use drive::{BranchPlace, above_at, branch_at};
 pub use drive::{RelayBranch, RelayConfig, RelayEvent, RelayRole, RelaySource, relay};
 pub(crate) use hop::{ExitSetup, Hop, HopExit};
 pub use hop::{HopStatus, RouterKind};

@@ -23,6 +23,9 @@ enum Ahead {
 pub(super) struct Reader {
     orders: Sender<(u32, Vec<u8>)>,
     read: Receiver<Read>,
+    /// In a simulated world orders are carried out when their answer is wanted, in its own thread.
+    #[cfg(feature = "simulation")]
+    here: Option<Box<dyn FnMut() + Send>>,
     /// Ordered and not yet taken, in the order in which they will come.
     under_way: VecDeque<u32>,
     /// Came before they were wanted.
@@ -44,19 +47,41 @@ impl Reader {
     pub(super) fn new(mut object: SealedBlocks, blocks: u32) -> Reader {
         let (orders, ordered) = channel::<(u32, Vec<u8>)>();
         let (done, read) = channel();
+        let mut carry_out = move |(block, mut bytes): (u32, Vec<u8>)| {
+            let sealed = object.read(block, &mut bytes).and_then(|sealed| {
+                sealed.ok_or(ObjectError::NoSuchBlock { index: block, blocks }) // files do not end
+            });
+            done.send(Read { block, bytes, sealed })
+        };
+        #[cfg(feature = "simulation")]
+        if crate::disk::is_watched() {
+            let here = Box::new(move || ordered.try_iter().for_each(|order| _ = carry_out(order)));
+            return Reader::with(orders, read, blocks, Some(here));
+        }
         std::thread::spawn(move || {
-            for (block, mut bytes) in ordered {
-                let sealed = object.read(block, &mut bytes).and_then(|sealed| {
-                    sealed.ok_or(ObjectError::NoSuchBlock { index: block, blocks }) // files do not end
-                });
-                if done.send(Read { block, bytes, sealed }).is_err() {
+            for order in ordered {
+                if carry_out(order).is_err() {
                     return; // nobody wants it any more
                 }
             }
         });
+        #[cfg(feature = "simulation")]
+        return Reader::with(orders, read, blocks, None);
+        #[cfg(not(feature = "simulation"))]
+        Reader::with(orders, read, blocks)
+    }
+
+    fn with(
+        orders: Sender<(u32, Vec<u8>)>,
+        read: Receiver<Read>,
+        blocks: u32,
+        #[cfg(feature = "simulation")] here: Option<Box<dyn FnMut() + Send>>,
+    ) -> Reader {
         let mut reader = Reader {
             orders,
             read,
+            #[cfg(feature = "simulation")]
+            here,
             under_way: VecDeque::new(),
             early: Vec::new(),
             spare: Vec::new(),
@@ -82,6 +107,8 @@ impl Reader {
             }
             self.order(block);
             self.under_way.pop_front();
+            #[cfg(feature = "simulation")]
+            self.here.iter_mut().for_each(|carry_out| carry_out());
             let read = self.read.recv().expect("the thread answers every order");
             if read.block == block {
                 break read;
