@@ -247,8 +247,8 @@ impl Members {
         }
         member.address = address;
         member.reason = report.reason;
-        (member.receivers, member.receivers_done) = spoken_for(report);
         member.is_relay |= report.reason == RELAYS;
+        (member.receivers, member.receivers_done) = spoken_for(report, member.is_relay);
         member.blocks_missing = report.blocks_missing;
         member.verified_bytes = report.verified_bytes;
         member.rate = sensible(report.rate);
@@ -640,10 +640,12 @@ fn sensible(rate: f32) -> f32 {
     if rate.is_finite() { rate.max(0.0) } else { 0.0 }
 }
 
-/// For how many receivers it speaks, and how many of them are done: a relay's word, within what there can be.
-fn spoken_for(report: &Report) -> (u32, u32) {
+/// For how many receivers it speaks, and how many of them are done: a relay's word, within what there can be. Who speaks for itself alone
+/// is done when it says so; a relay is, when the only receiver below has failed.
+fn spoken_for(report: &Report, is_relay: bool) -> (u32, u32) {
     let receivers = report.receivers.min(MOST as u32);
-    let done = if report.state == MemberState::Done && receivers == 1 { 1 } else { report.done };
+    let itself = !is_relay && report.state == MemberState::Done && receivers == 1;
+    let done = if itself { 1 } else { report.done };
     (receivers, done.min(receivers))
 }
 
@@ -657,15 +659,17 @@ impl MemberRecord {
     const SLOW_WINDOW: Span = Span::from_secs(3);
 
     fn new(report: &Report, seq: u64, address: SocketAddr, now: Time) -> MemberRecord {
+        let is_relay = report.reason == RELAYS;
+        let (receivers, receivers_done) = spoken_for(report, is_relay);
         MemberRecord {
             host: report.host.as_str().to_owned(),
             address,
             state: report.state,
             reason: report.reason,
             heard_at: now,
-            is_relay: report.reason == RELAYS,
-            receivers: spoken_for(report).0,
-            receivers_done: spoken_for(report).1,
+            is_relay,
+            receivers,
+            receivers_done,
             blocks_missing: report.blocks_missing,
             verified_bytes: report.verified_bytes,
             loss: 0.0,

@@ -232,3 +232,15 @@ fn whether_anybody_waits_for_an_answer_is_known_without_looking_at_all_who_do() 
     }
     assert!(members.confirm.len() > 1_000 && members.unanswered == 0);
 }
+
+#[test]
+fn a_relay_whose_only_receiver_has_failed_speaks_for_nobody_who_is_done() {
+    let mut members = Members::default();
+    let says = |state, done| Report { done, ..because(RELAYS, 1, state) };
+    let place = SocketAddr::from(([192, 0, 2, 1], 1));
+    members.on_report(&says(MemberState::Receiving, 0), 1, place, at(0));
+    members.on_report(&says(MemberState::Done, 0), 2, place, at(1));
+    assert_eq!((members.receivers(), members.verified()), (1, 0));
+    members.on_report(&says(MemberState::Done, 1), 3, place, at(2));
+    assert_eq!((members.receivers(), members.verified()), (1, 1));
+}

@@ -18,6 +18,7 @@ mod blackhole;
 mod crowd;
 mod determinism;
 mod failure;
+mod findings;
 mod flooding;
 mod forgery;
 mod grove;

@@ -77,7 +77,7 @@ pub(super) struct Tree {
     dir: TempDir,
     /// Receivers that are not started with the others.
     pub(super) late: Vec<usize>,
-    late_relays: Vec<usize>,
+    pub(super) late_relays: Vec<usize>,
     /// Datagrams that reached the source.
     pub(super) answers: u64,
     /// Bytes that the source sent.

@@ -56,7 +56,9 @@ impl Delivery for Below {
     }
 
     fn may_start(&self) -> bool {
-        !self.shared.lock().cache.is_untouched()
+        // What has left the source before this relay came is fetched when somebody asks for it.
+        let passing = self.shared.lock();
+        !passing.cache.is_untouched() || passing.passed > 0
     }
 
     fn source_is_over(&self) -> Option<bool> {

@@ -133,7 +133,11 @@ impl Branch {
     /// Tell the other side how many are below.
     fn tell(&mut self) {
         let Some(session) = &self.session else { return };
-        let (standing, rate) = (session.standing(), session.rate());
+        let (mut standing, rate) = (session.standing(), session.rate());
+        // A relay below that nobody has asked for anything waits for receivers, as this one does: nobody is held up by that.
+        if session.is_gathering() && standing.receivers == 0 {
+            standing.unfinished = 0;
+        }
         let mut passing = self.shared.lock();
         let state = &mut passing.branches[self.place];
         if state.is_replaced {

@@ -41,6 +41,11 @@ impl Fetches {
         self.wanted.contains_key(&block)
     }
 
+    /// So many symbols of this block are on their way.
+    pub(super) fn left(&self, block: u32) -> u16 {
+        self.wanted.get(&block).copied().unwrap_or(0)
+    }
+
     /// One of them has come.
     pub(super) fn on_symbol(&mut self, block: u32) {
         let Some(left) = self.wanted.get_mut(&block) else { return };

@@ -401,9 +401,10 @@ impl Shared {
         self.process.take_children(most);
     }
 
-    /// Whether something is to be fetched from above that was not before.
+    /// Whether something is to be fetched from above that was not before. Nobody fetches once the session there is over.
     fn wants_more(&self) -> bool {
-        self.lock().fetches.has_more
+        let passing = self.lock();
+        passing.end == End::No && passing.fetches.has_more
     }
 }
 
@@ -480,6 +481,10 @@ impl Passing {
         let wanted = self.fetches.wants(place.block);
         let added = self.cache.add(place.block, packet.symbols, place.symbol, packet.payload, wanted);
         if added == Added::Useless {
+            // It may be the answer all the same: the source does not know which symbols are here. Who waits for others asks again.
+            self.fetches.on_symbol(place.block);
+            let left = self.fetches.left(place.block);
+            self.branches.iter_mut().for_each(|branch| branch.schedule.awaits_at_most(place.block, left));
             return added;
         }
         self.fetches.on_symbol(place.block);
@@ -580,7 +585,7 @@ impl Passing {
     /// Send a branch symbols of a block, or fetch them first; whether anything will be sent that would not have been.
     fn serve(&mut self, branch: usize, (block, symbols): (u32, u16), seen: Seq, held: Option<&Held>) -> bool {
         if !self.fetches.wants(block) {
-            self.branches[branch].schedule.awaits_nothing(block);
+            self.branches[branch].schedule.awaits_at_most(block, 0);
         }
         let answer = self.branches[branch].schedule.request(&self.cache, block, symbols, seen, held);
         if answer.lacks > 0 {

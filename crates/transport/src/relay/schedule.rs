@@ -261,10 +261,10 @@ impl Schedule {
         self.ways.get(&block).map_or(0, |way| way.waiting)
     }
 
-    /// Nothing of this block is on its way here.
-    pub(super) fn awaits_nothing(&mut self, block: u32) {
+    /// No more than so many symbols of this block are on their way here.
+    pub(super) fn awaits_at_most(&mut self, block: u32, symbols: u16) {
         if let Some(way) = self.ways.get_mut(&block) {
-            way.waiting = 0;
+            way.waiting = way.waiting.min(symbols);
         }
     }
 

@@ -185,3 +185,34 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn nothing_more_is_fetched_once_the_session_above_is_over() {
+    let shared = Shared::new(RelayHandle::default(), 1, 1 << 20, None);
+    shared.lock().fetches.want(0, 4);
+    assert!(shared.wants_more());
+    shared.end(false);
+    assert!(!shared.wants_more(), "nobody would fetch it, and whoever waits for that would never wait long");
+}
+
+#[test]
+fn a_fetch_that_is_answered_with_what_is_here_is_over_and_those_below_are_served_with_that() {
+    let shared = Shared::new(RelayHandle::default(), 1, 1 << 20, None);
+    let mut passing = shared.lock();
+    passing.passed = 1;
+    (0..4).for_each(|symbol| _ = passing.on_symbol(&packet(0, symbol, &[symbol as u8; 8])));
+    while let Some(pick) = passing.pick(0) {
+        passing.sent(0, pick, Seq(u64::from(pick.id)));
+    }
+    assert!(passing.request(0, 0, 1, Seq(3), None), "one more than there are, so it is fetched");
+    assert!(passing.pick(0).is_none());
+    (0..4).for_each(|symbol| _ = passing.on_symbol(&packet(0, symbol, &[symbol as u8; 8])));
+    assert!(!passing.fetches.wants(0), "that was the answer");
+    assert!(passing.request(0, 0, 4, Seq(3), None), "somebody who was started again needs all");
+    let leaves = std::iter::from_fn(|| {
+        let pick = passing.pick(0)?;
+        passing.sent(0, pick, Seq(10 + u64::from(pick.id)));
+        Some(pick.id)
+    });
+    assert_eq!(leaves.count(), 4);
+}
