@@ -6,7 +6,7 @@ EMULATOR := $(or $(CARGO_TARGET_DIR),target)/release/faircast-emu
 # What is no member of the workspace is built apart from it.
 APART := $(abspath $(or $(CARGO_TARGET_DIR),target))/cocoon
 
-.PHONY: help needs dist test lint lint-format lint-clippy lint-doc lint-deps lint-package lint-msrv audit bench bench-peers bench-hosts bench-tcp bench-fairness bench-emulated bench-worlds bench-layers bench-relay bench-sim bench-queues count fuzz-replay bpf cocoon cocoon-short cocoon-bpf cocoon-quinn bench-cocoon reproduce reproduce-interop validate docs-plots
+.PHONY: help needs dist test lint lint-format lint-clippy lint-doc lint-deps lint-package lint-msrv audit bench bench-peers bench-hosts bench-tcp bench-fairness bench-emulated bench-worlds bench-layers bench-relay bench-sim bench-queues count fuzz-replay bpf cocoon cocoon-short cocoon-bpf cocoon-quinn bench-cocoon reproduce reproduce-interop validate docs-plots vopr
 
 help:
 	@echo "make test            all tests; as root also those in network namespaces"
@@ -32,6 +32,7 @@ help:
 	@echo "make reproduce-interop  50 MB to ZeroMQ and OpenPGM beside a TCP flow, everything complete (root, 4 minutes)"
 	@echo "make validate        the simulator against runs of ns-2 and ns-3, quantity by quantity"
 	@echo "make docs-plots      the figures of docs/schemes, from scenarios/schemes.toml"
+	@echo "make vopr            simulated worlds, seed after seed, until stopped; ARGS=\"--from N --count N\""
 	@echo "make fuzz-replay     run the stored fuzzing inputs through their targets, without a fuzzer"
 
 needs:
@@ -130,6 +131,11 @@ bench-queues: needs
 
 count: needs
 	bench/sim/run --check
+
+# Seeds that found something, with what happened, are appended to the file; runs with overflow checks and debug assertions on.
+vopr:
+	$(CARGO) build --profile vopr -p faircast-vopr
+	$(or $(CARGO_TARGET_DIR),target)/vopr/faircast-vopr --keep vopr-findings.txt $(ARGS)
 
 fuzz-replay:
 	$(CARGO) test -p faircast-wire -p faircast-transport -p faircast-experiments --test corpus

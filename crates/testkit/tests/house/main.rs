@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What each package may depend on among ours, besides test dependencies.
-const MAY_USE: [(&str, &[&str]); 16] = [
+const MAY_USE: [(&str, &[&str]); 17] = [
     ("faircast-core", &[]),
     ("faircast-aqm", &["faircast-core"]),
     ("faircast-topology", &["faircast-core", "faircast-aqm"]),
@@ -55,6 +55,7 @@ const MAY_USE: [(&str, &[&str]); 16] = [
         ],
     ),
     ("faircast-testkit", &["faircast-emulator"]),
+    ("faircast-vopr", &["faircast-core", "faircast-wire", "faircast-net", "faircast-transport"]),
     ("faircast-cocoon-bpf", &[]),
     ("faircast-cocoon-quinn", &["faircast-core"]),
     ("faircast-validation", &["faircast-core", "faircast-aqm", "faircast-sim"]),

@@ -1,0 +1,134 @@
+//! What is sent, in all its versions, and what may lie in an output directory.
+
+use faircast_core::rng::Rng;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Every so many bytes of content say this, so that content in the open is known when it is seen.
+const MARK: [u8; 8] = *b"\xfa\x1c\xa5\x7eVOPR";
+const EVERY: usize = 64;
+
+/// When files and directories were last changed, in seconds since 1970.
+const CHANGED: u64 = 1_799_000_000;
+
+/// Where receivers keep what is not complete.
+const STATE: &str = ".faircast";
+
+/// Versions of the content.
+pub struct Contents {
+    directory: PathBuf,
+    /// Files by their path, each version's bytes.
+    versions: Vec<BTreeMap<String, Vec<u8>>>,
+}
+
+impl Contents {
+    /// The first version of these files, in this directory.
+    pub fn new(directory: PathBuf, files: &[(String, usize)], rng: &mut Rng) -> io::Result<Contents> {
+        let mut contents = Contents { directory, versions: Vec::new() };
+        contents.add(files, rng)?;
+        Ok(contents)
+    }
+
+    /// One more version.
+    pub fn add(&mut self, files: &[(String, usize)], rng: &mut Rng) -> io::Result<()> {
+        let version: BTreeMap<String, Vec<u8>> =
+            files.iter().map(|(name, len)| (name.clone(), bytes(*len, rng))).collect();
+        let root = self.root();
+        if root.exists() {
+            fs::remove_dir_all(&root)?;
+        }
+        let time: SystemTime = UNIX_EPOCH + Duration::from_secs(CHANGED + self.versions.len() as u64);
+        for (name, bytes) in &version {
+            let path = root.join(name);
+            fs::create_dir_all(path.parent().unwrap_or(&root))?;
+            fs::write(&path, bytes)?;
+            File::options().write(true).open(&path)?.set_modified(time)?;
+        }
+        for directory in ["tree/below", "tree"].map(|name| root.join(name)) {
+            if directory.exists() {
+                File::open(&directory)?.set_modified(time)?;
+            }
+        }
+        self.versions.push(version);
+        Ok(())
+    }
+
+    fn root(&self) -> PathBuf {
+        self.directory.clone()
+    }
+
+    /// What is sent now.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        let mut tops: Vec<&str> = self.newest().keys().map(|name| top(name)).collect();
+        tops.dedup();
+        tops.into_iter().map(|top| self.directory.join(top)).collect()
+    }
+
+    fn newest(&self) -> &BTreeMap<String, Vec<u8>> {
+        self.versions.last().expect("there is one from the beginning on")
+    }
+
+    /// Something else than content of these names lies in an output directory: what.
+    pub fn wrong_in(&self, out: &Path) -> Option<String> {
+        let mut found = Vec::new();
+        list(out, "", &mut found);
+        found.into_iter().find_map(|name| {
+            let bytes = fs::read(out.join(&name)).unwrap_or_default();
+            let is_right = self.versions.iter().any(|version| version.get(&name) == Some(&bytes));
+            (!is_right).then(|| format!("{name} has {} bytes that nobody sent", bytes.len()))
+        })
+    }
+
+    /// Whether all of the newest version lies there.
+    pub fn is_in(&self, out: &Path) -> bool {
+        is_in(self.newest(), out)
+    }
+
+    /// Whether all of some version lies there.
+    pub fn any_is_in(&self, out: &Path) -> bool {
+        self.versions.iter().any(|version| is_in(version, out))
+    }
+
+    /// Words that must not be seen in sealed packets.
+    pub fn secrets(&self) -> Vec<Vec<u8>> {
+        vec![MARK.to_vec(), b"tree/below"[..8].to_vec(), b"content0".to_vec()]
+    }
+}
+
+fn is_in(version: &BTreeMap<String, Vec<u8>>, out: &Path) -> bool {
+    version.iter().all(|(name, bytes)| fs::read(out.join(name)).is_ok_and(|found| found == *bytes))
+}
+
+fn top(name: &str) -> &str {
+    name.split_once('/').map_or(name, |(top, _)| top)
+}
+
+fn bytes(len: usize, rng: &mut Rng) -> Vec<u8> {
+    let mut bytes: Vec<u8> = (0..len.div_ceil(8)).flat_map(|_| rng.bits().to_le_bytes()).collect();
+    bytes.truncate(len);
+    for place in bytes.chunks_mut(EVERY) {
+        if let Some(mark) = place.first_chunk_mut::<8>() {
+            *mark = MARK;
+        }
+    }
+    bytes
+}
+
+/// All files below a directory, without what receivers keep for themselves.
+fn list(directory: &Path, below: &str, into: &mut Vec<String>) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if below.is_empty() && name == STATE {
+            continue;
+        }
+        let path = if below.is_empty() { name } else { format!("{below}/{name}") };
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => list(&entry.path(), &path, into),
+            _ => into.push(path),
+        }
+    }
+    into.sort();
+}

@@ -1,0 +1,281 @@
+//! The disks of the simulated hosts: real files in a directory of the run's own, and in the door to them what goes wrong.
+
+use blake3::Hasher;
+use faircast_core::rng::Rng;
+use faircast_core::time::Span;
+use faircast_transport::simulation::{Disk, Failure, Op, Verdict, stand};
+use std::cell::RefCell;
+use std::fs::File;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::rc::Rc;
+
+/// What is torn is torn here, in bytes.
+const SECTOR: usize = 512;
+
+/// All disks of a run. Whoever is driven has its own in the door.
+#[derive(Clone)]
+pub struct Disks(Rc<RefCell<State>>);
+
+struct State {
+    disks: Vec<HostDisk>,
+    /// Whose process runs.
+    current: Option<usize>,
+    trace: Hasher,
+}
+
+/// The disk of a host.
+pub struct HostDisk {
+    /// Nothing can be written.
+    pub full: bool,
+    /// Each operation fails with this probability.
+    pub broken: f64,
+    /// Each operation takes so long.
+    pub cost: Span,
+    /// What all operations have taken since it was last asked.
+    spent: Span,
+    /// After so many more operations the process dies.
+    dies_in: Option<u64>,
+    /// It has died: nothing is done any more.
+    dead: bool,
+    /// A name was given since it was last asked.
+    renamed: bool,
+    /// A name was given since the process has started.
+    publishes: bool,
+    /// What was written and not flushed, the oldest first; `None`: it is not kept.
+    unflushed: Option<Vec<Unflushed>>,
+    rng: Rng,
+}
+
+/// A write that the system has taken, and the disk perhaps not.
+struct Unflushed {
+    file: File,
+    inode: u64,
+    at: u64,
+    /// What was there before, as far as there was anything.
+    before: Vec<u8>,
+    len: usize,
+    file_len: u64,
+}
+
+impl HostDisk {
+    fn new(rng: Rng, keeps: bool) -> HostDisk {
+        HostDisk {
+            full: false,
+            broken: 0.0,
+            cost: Span::ZERO,
+            spent: Span::ZERO,
+            dies_in: None,
+            dead: false,
+            renamed: false,
+            publishes: false,
+            unflushed: keeps.then(Vec::new),
+            rng,
+        }
+    }
+
+    fn before(&mut self, op: &Op<'_>) -> Verdict {
+        if self.dead {
+            return Verdict::Fails(Failure::Broken);
+        }
+        if let Some(left) = &mut self.dies_in {
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                self.dead = true;
+                return match op {
+                    _ if self.rng.chance(0.3) => self.goes_through(op),
+                    Op::Write { len, .. } => {
+                        Verdict::Torn(self.rng.below(*len as u64 + 1) as usize, Failure::Broken)
+                    }
+                    _ => Verdict::Fails(Failure::Broken),
+                };
+            }
+        }
+        self.spent = Span::from_nanos(self.spent.as_nanos() + self.cost.as_nanos());
+        if self.broken > 0.0 && self.rng.chance(self.broken) {
+            return Verdict::Fails(Failure::Broken);
+        }
+        match op {
+            Op::Write { len, .. } if self.full => {
+                Verdict::Torn(self.rng.below(*len as u64) as usize, Failure::Full)
+            }
+            Op::Make | Op::Reserve if self.full => Verdict::Fails(Failure::Full),
+            op => self.goes_through(op),
+        }
+    }
+
+    fn goes_through(&mut self, op: &Op<'_>) -> Verdict {
+        match op {
+            Op::Rename => (self.renamed, self.publishes) = (true, true),
+            Op::Write { file, at, len } => self.keep(file, *at, *len),
+            Op::Sync { file } => {
+                let inode = inode(file);
+                self.unflushed.iter_mut().for_each(|kept| kept.retain(|one| one.inode != inode));
+            }
+            _ => {}
+        }
+        Verdict::Done
+    }
+
+    fn keep(&mut self, file: &File, at: u64, len: usize) {
+        let Some(kept) = &mut self.unflushed else { return };
+        let (Ok(meta), Ok(file)) = (file.metadata(), file.try_clone()) else { return };
+        let mut before = vec![0; len.min(meta.len().saturating_sub(at) as usize)];
+        // A file that cannot be read has nothing worth keeping.
+        if file.read_exact_at(&mut before, at).is_ok() {
+            kept.push(Unflushed { file, inode: meta.ino(), at, before, len, file_len: meta.len() });
+        }
+    }
+
+    /// The power is gone: of what was not flushed some sectors are on the disk and others are not.
+    fn lose_power(&mut self) {
+        let Some(kept) = &mut self.unflushed else { return };
+        for one in std::mem::take(kept).into_iter().rev() {
+            if self.rng.chance(0.4) {
+                continue;
+            }
+            let mut old = one.before;
+            old.resize(one.len, 0);
+            let ends_file = one.file.metadata().is_ok_and(|meta| meta.len() == one.at + one.len as u64);
+            if ends_file && one.at + one.len as u64 > one.file_len && self.rng.chance(0.5) {
+                // Not even its length has changed; a simulated disk's own files can be cut.
+                one.file.set_len(one.file_len).expect("a file of this run");
+                old.truncate(one.file_len.saturating_sub(one.at) as usize);
+            }
+            let torn = self.rng.chance(0.5);
+            for (place, sector) in old.chunks(SECTOR).enumerate() {
+                if !torn || self.rng.chance(0.5) {
+                    let at = one.at + (place * SECTOR) as u64;
+                    one.file.write_all_at(sector, at).expect("a file of this run");
+                }
+            }
+        }
+    }
+}
+
+fn inode(file: &File) -> u64 {
+    file.metadata().map_or(0, |meta| meta.ino())
+}
+
+/// What a process has done to its disk since it was last asked.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Done {
+    /// How long that took.
+    pub took: Span,
+    /// The process is dead.
+    pub died: bool,
+    /// Names were given.
+    pub renamed: bool,
+}
+
+impl Disks {
+    /// So many sound disks, in the door of this thread. `keeps`: what is not flushed can be lost.
+    pub fn new(seed: u64, count: usize, keeps: bool) -> Disks {
+        let disk = |at| HostDisk::new(Rng::new(seed, 1 << 41 | at as u64), keeps);
+        let disks = (0..count).map(disk).collect();
+        let disks = Disks(Rc::new(RefCell::new(State { disks, current: None, trace: Hasher::new() })));
+        stand(Some(Box::new(disks.clone())));
+        disks
+    }
+
+    /// Do this in the name of a host.
+    pub fn run_as<T>(&self, host: usize, act: impl FnOnce() -> T) -> T {
+        self.0.borrow_mut().current = Some(host);
+        let done = act();
+        self.0.borrow_mut().current = None;
+        done
+    }
+
+    /// Change a disk.
+    pub fn change(&self, host: usize, change: impl FnOnce(&mut HostDisk)) {
+        change(&mut self.0.borrow_mut().disks[host]);
+    }
+
+    /// The process of this host dies within the next operations.
+    pub fn crash_soon(&self, host: usize, operations: u64) {
+        self.change(host, |disk| disk.dies_in = Some(operations.max(1)));
+    }
+
+    /// What was done since it was last asked.
+    pub fn done(&self, host: usize) -> Done {
+        let disk = &mut self.0.borrow_mut().disks[host];
+        let took = std::mem::replace(&mut disk.spent, Span::ZERO);
+        Done { took, died: disk.dead, renamed: std::mem::replace(&mut disk.renamed, false) }
+    }
+
+    /// The host loses its power. A receiver that does not flush has promised nothing about files that have their names.
+    pub fn lose_power(&self, host: usize, synced: bool) {
+        let disk = &mut self.0.borrow_mut().disks[host];
+        if synced || !disk.publishes {
+            disk.lose_power();
+        }
+    }
+
+    /// Another process begins.
+    pub fn restart(&self, host: usize, synced: bool) {
+        let disk = &mut self.0.borrow_mut().disks[host];
+        if let Some(kept) = &mut disk.unflushed {
+            // What the process before has written can still be lost, but where files have names and nobody flushes, nothing was
+            // promised.
+            kept.retain(|one| {
+                synced || (!disk.publishes && one.file.metadata().is_ok_and(|meta| meta.nlink() > 0))
+            });
+        }
+        (disk.dead, disk.dies_in, disk.publishes) = (false, None, false);
+    }
+
+    /// All disks are sound.
+    pub fn heal(&self) {
+        for disk in &mut self.0.borrow_mut().disks {
+            (disk.full, disk.broken, disk.cost, disk.dies_in) = (false, 0.0, Span::ZERO, None);
+        }
+    }
+
+    /// A digest of everything that was done.
+    pub fn fingerprint(&self) -> blake3::Hash {
+        self.0.borrow().trace.finalize()
+    }
+}
+
+impl Disk for Disks {
+    fn before(&mut self, op: &Op<'_>) -> Verdict {
+        let state = &mut *self.0.borrow_mut();
+        let Some(host) = state.current else { return Verdict::Done };
+        let verdict = state.disks[host].before(op);
+        let (kind, at, len) = match op {
+            Op::Open => (0, 0, 0),
+            Op::Make => (1, 0, 0),
+            Op::Read => (2, 0, 0),
+            Op::Write { at, len, .. } => (3, *at, *len as u64),
+            Op::Cut { len, .. } => (4, 0, *len),
+            Op::Sync { .. } => (5, 0, 0),
+            Op::Flush => (6, 0, 0),
+            Op::Reserve => (7, 0, 0),
+            Op::Rename => (8, 0, 0),
+            Op::Remove => (9, 0, 0),
+            Op::Mark => (10, 0, 0),
+        };
+        let mut record = [0; 26];
+        (record[0], record[1]) = (kind, host as u8);
+        record[2..10].copy_from_slice(&at.to_le_bytes());
+        record[10..18].copy_from_slice(&len.to_le_bytes());
+        let said = match verdict {
+            Verdict::Done => 0,
+            Verdict::Fails(_) => 1,
+            Verdict::Torn(part, _) => 2 + part as u64,
+        };
+        record[18..].copy_from_slice(&said.to_le_bytes());
+        state.trace.update(&record);
+        verdict
+    }
+
+    fn free(&mut self) -> Option<u64> {
+        let state = &*self.0.borrow();
+        let full = state.current.is_some_and(|host| state.disks[host].full);
+        Some(if full { 0 } else { 1 << 40 })
+    }
+}
+
+/// The door of this thread is open again.
+pub fn open_the_door() {
+    stand(None);
+}

@@ -1,0 +1,384 @@
+//! A host: its clock, its address, the buffer of its socket, and the process that runs on it.
+
+use faircast_core::rng::Rng;
+use faircast_core::time::{Span, Time};
+use faircast_net::Ecn;
+use faircast_transport::endpoint::{Backlog, Datagram, Endpoint, Notice, Transmit};
+use faircast_transport::simulation::{Receiver, Relay, Source};
+use faircast_transport::{Error, Event, ReceiveReport, RelayHandle, SendReport};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+/// The kernel charges so much for a datagram of up to 1500 bytes (Linux: a page's half and its own record).
+const COST: u64 = 2304;
+
+/// A process that gets so many turns at one moment does not let time pass.
+const MOST_TURNS: u32 = 20_000;
+
+/// Session time zero of a host whose clock is right, in nanoseconds since 1970.
+const UNIX: u64 = 1_800_000_000_000_000_000;
+
+const MILLION: u128 = 1_000_000;
+
+/// What a host is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It sends.
+    Source,
+    /// It passes on, with so many branches.
+    Relay,
+    /// It receives.
+    Receiver,
+}
+
+/// A process.
+pub enum Process {
+    /// Of a source.
+    Source(Box<Source>),
+    /// Of a receiver.
+    Receiver(Box<Receiver>),
+    /// Of a relay: for each session that it has found, and the next.
+    Relay(Passing),
+}
+
+/// What a relay's process does.
+pub struct Passing {
+    /// What its sessions have in common.
+    pub handle: RelayHandle,
+    /// Sessions; the place of one that is over is free.
+    pub sessions: Vec<Option<Relay>>,
+    /// Endpoints of each: what hears above, and the branches.
+    pub each: usize,
+    /// Which of them looks for a session.
+    pub looking: Option<usize>,
+}
+
+/// How a process ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// A source's.
+    Source(Box<Result<SendReport, Error>>),
+    /// A receiver's.
+    Receiver(Box<Result<ReceiveReport, Error>>),
+}
+
+/// A clock that is never quite right.
+#[derive(Debug, Clone, Copy)]
+pub struct HostClock {
+    /// When the process started.
+    origin: Time,
+    /// By how many millionths it is fast.
+    pub fast: i64,
+    /// By how many seconds its time of day is ahead.
+    pub ahead: i64,
+}
+
+impl HostClock {
+    /// What it shows, since the process started.
+    pub fn local(&self, now: Time) -> Time {
+        let span = u128::from(now.since(self.origin).as_nanos());
+        Time::from_nanos((span * self.parts() / MILLION) as u64)
+    }
+
+    /// The first moment at which the local clock shows this.
+    fn global(&self, here: Time) -> Time {
+        if here.is_never() {
+            return here;
+        }
+        let span = (u128::from(here.as_nanos()) * MILLION).div_ceil(self.parts());
+        self.origin + Span::from_nanos(u64::try_from(span).unwrap_or(u64::MAX / 2))
+    }
+
+    /// What it shows of a million.
+    fn parts(&self) -> u128 {
+        (MILLION as i64 + self.fast) as u128
+    }
+
+    /// Nanoseconds since 1970, as it shows them.
+    pub fn unix_nanos(&self, now: Time) -> u64 {
+        (UNIX + now.as_nanos()).saturating_add_signed(self.ahead * 1_000_000_000)
+    }
+}
+
+/// What a process wants to send: from which of its endpoints, and where to.
+pub struct Sent {
+    /// The endpoint.
+    pub endpoint: usize,
+    /// The bytes, and how many each datagram has.
+    pub bytes: Vec<u8>,
+    /// See there.
+    pub transmit: Transmit,
+}
+
+struct Waiting {
+    endpoint: usize,
+    bytes: Vec<u8>,
+    from: SocketAddr,
+    arrived: Time,
+}
+
+/// A host.
+pub struct Host {
+    /// What it is for.
+    pub role: Role,
+    /// As people call it.
+    pub name: String,
+    /// Its address.
+    pub address: SocketAddr,
+    /// The process, if one runs.
+    pub process: Option<Process>,
+    /// Its clock.
+    pub clock: HostClock,
+    /// It does nothing until then.
+    pub stopped_until: Time,
+    /// It is to be called then.
+    pub scheduled: Time,
+    /// Drawn from for its sessions.
+    pub rng: Rng,
+    /// Drawn from for what its packets meet.
+    pub path_rng: Rng,
+    /// Bytes of its socket's buffer, as the kernel counts.
+    pub buffer: u64,
+    waiting: VecDeque<Waiting>,
+    dropped: u64,
+    backlog_at: Time,
+}
+
+impl Host {
+    /// A host without a process.
+    pub fn new(role: Role, index: usize, name: String, seed: u64) -> Host {
+        let port = match role {
+            Role::Source => 5777,
+            Role::Receiver => 5778,
+            Role::Relay => 5779,
+        };
+        Host {
+            role,
+            name,
+            address: SocketAddr::from(([10, 1, 0, 1 + index as u8], port)),
+            process: None,
+            clock: HostClock { origin: Time::ZERO, fast: 0, ahead: 0 },
+            stopped_until: Time::ZERO,
+            scheduled: Time::NEVER,
+            rng: Rng::new(seed, 1 << 33 | index as u64),
+            path_rng: Rng::new(seed, 1 << 34 | index as u64),
+            buffer: 1 << 20,
+            waiting: VecDeque::new(),
+            dropped: 0,
+            backlog_at: Time::ZERO,
+        }
+    }
+
+    /// Where an endpoint sends from: those of a relay have ports of their own.
+    pub fn place(&self, endpoint: usize) -> SocketAddr {
+        match endpoint {
+            0 => self.address,
+            other => SocketAddr::new(self.address.ip(), 6_000 + other as u16),
+        }
+    }
+
+    /// How many endpoints the process has.
+    pub fn endpoints(&self) -> usize {
+        match &self.process {
+            Some(Process::Relay(relay)) => relay.each * relay.sessions.len(),
+            Some(_) => 1,
+            None => 0,
+        }
+    }
+
+    /// Which of a session's endpoints this is: what hears above is the first.
+    pub fn part(&self, endpoint: usize) -> usize {
+        match &self.process {
+            Some(Process::Relay(relay)) => endpoint % relay.each,
+            _ => endpoint,
+        }
+    }
+
+    /// Those that hear what is sent to the group.
+    pub fn ears(&self) -> Vec<usize> {
+        (0..self.endpoints()).filter(|endpoint| self.part(*endpoint) == 0).collect()
+    }
+
+    /// Numbers for a session.
+    pub fn draw(&mut self) -> [u64; 4] {
+        std::array::from_fn(|_| self.rng.bits())
+    }
+
+    /// A process begins.
+    pub fn begin(&mut self, process: Process, now: Time) {
+        self.process = Some(process);
+        self.clock.origin = now;
+        self.backlog_at = Time::ZERO;
+        self.dropped = 0;
+        self.waiting.clear();
+    }
+
+    /// The process is gone, and its sockets with it.
+    pub fn kill(&mut self) {
+        self.process = None;
+        self.waiting.clear();
+        self.stopped_until = Time::ZERO;
+    }
+
+    /// A datagram arrives; whether there was room for it.
+    pub fn put(&mut self, endpoint: usize, bytes: Vec<u8>, from: SocketAddr, now: Time) -> bool {
+        if self.process.is_none() {
+            return false;
+        }
+        let fits = self.used() <= self.buffer;
+        if fits {
+            self.waiting.push_back(Waiting { endpoint, bytes, from, arrived: now });
+        }
+        self.dropped += u64::from(!fits);
+        fits
+    }
+
+    fn used(&self) -> u64 {
+        self.waiting.len() as u64 * COST
+    }
+
+    /// Whether packets of this layer come here.
+    pub fn takes(&self, layer: usize) -> bool {
+        match &self.process {
+            Some(Process::Receiver(receiver)) => layer <= receiver.layers(),
+            Some(_) => layer == 0,
+            None => false,
+        }
+    }
+
+    /// When it wants to be called.
+    pub fn wake_at(&self, now: Time) -> Time {
+        let here = self.clock.local(now);
+        let at = match &self.process {
+            None => return Time::NEVER,
+            _ if !self.waiting.is_empty() => return now.max(self.stopped_until),
+            Some(Process::Source(source)) => source.wake_at(here),
+            Some(Process::Receiver(receiver)) => receiver.wake_at(here),
+            Some(Process::Relay(relay)) => {
+                let all = relay.sessions.iter().flatten().flat_map(|session| &session.endpoints);
+                let open = all.filter(|endpoint| !endpoint.is_over());
+                open.map(|endpoint| endpoint.poll_timeout(here)).min().unwrap_or(Time::NEVER)
+            }
+        };
+        let at = if at <= here { now } else { self.clock.global(at) };
+        at.max(self.stopped_until)
+    }
+
+    /// The host has another address from now on.
+    pub fn move_to(&mut self, address: SocketAddr, now: Time) {
+        self.address = address;
+        let here = self.clock.local(now);
+        let local = Some(address);
+        for (_, endpoint) in endpoints(&mut self.process).iter_mut().take(1) {
+            endpoint.handle_notice(Notice::NetworkChanged { local }, here);
+        }
+    }
+
+    /// End in good order.
+    pub fn stop(&mut self, now: Time) {
+        let here = self.clock.local(now);
+        endpoints(&mut self.process).iter_mut().for_each(|(_, endpoint)| endpoint.stop(here));
+    }
+
+    /// Everything that is due. `Err`: what is wrong with the process.
+    pub fn drive(
+        &mut self,
+        now: Time,
+        sent: &mut Vec<Sent>,
+        events: &mut Vec<(usize, Event)>,
+    ) -> Result<Option<Ended>, String> {
+        let here = self.clock.local(now);
+        let mut busy = 0;
+        for _ in 0..MOST_TURNS {
+            let drained = self.waiting.is_empty();
+            self.take_in(here, drained);
+            let (mut again, mut over) = (false, true);
+            for (at, endpoint) in endpoints(&mut self.process) {
+                endpoint.handle_timeout(here);
+                let mut bytes = Vec::new();
+                if let Some(transmit) = endpoint.poll_transmit(here, &mut bytes) {
+                    again = true;
+                    if bytes.is_empty() || transmit.segment == 0 {
+                        return Err(format!("{} wants to send nothing", self.name));
+                    }
+                    sent.push(Sent { endpoint: at, bytes, transmit });
+                }
+                events.extend(std::iter::from_fn(|| endpoint.poll_event()).map(|event| (at, event)));
+                let is_over = endpoint.is_over();
+                if !is_over && endpoint.poll_timeout(here) <= here {
+                    (again, busy) = (true, at);
+                }
+                over &= is_over;
+            }
+            if let Some(Process::Relay(relay)) = &mut self.process {
+                relay.let_go();
+            } else if over {
+                return Ok(self.end());
+            }
+            if !again {
+                return Ok(None);
+            }
+        }
+        Err(format!("endpoint {busy} of {} does not let time pass", self.name))
+    }
+
+    /// The process takes in what has arrived.
+    fn take_in(&mut self, here: Time, drained: bool) {
+        let backlog = Backlog { used: self.used(), capacity: self.buffer, dropped: self.dropped };
+        let waiting: Vec<Waiting> = self.waiting.drain(..).collect();
+        let mut all = endpoints(&mut self.process);
+        let Some((_, first)) = all.first_mut() else { return };
+        if drained {
+            first.handle_notice(Notice::Drained, here);
+        } else if here >= self.backlog_at {
+            self.backlog_at = here + Span::from_millis(1);
+            first.handle_notice(Notice::Backlog(backlog), here);
+        }
+        for mut one in waiting {
+            let arrived = self.clock.local(one.arrived);
+            if let Some((_, endpoint)) = all.iter_mut().find(|(at, _)| *at == one.endpoint) {
+                let (bytes, from) = (&mut one.bytes[..], one.from);
+                endpoint.handle_datagram(Datagram { bytes, from, ecn: Ecn::NotEct, arrived }, here);
+            }
+        }
+    }
+
+    fn end(&mut self) -> Option<Ended> {
+        self.waiting.clear();
+        Some(match self.process.take()? {
+            Process::Source(source) => Ended::Source(Box::new(source.report())),
+            Process::Receiver(receiver) => Ended::Receiver(Box::new(receiver.report())),
+            Process::Relay(_) => return None,
+        })
+    }
+}
+
+impl Passing {
+    /// What is over makes room.
+    fn let_go(&mut self) {
+        for (place, session) in self.sessions.iter_mut().enumerate() {
+            if session.as_ref().is_some_and(Relay::is_over) {
+                *session = None;
+                self.looking = self.looking.filter(|looking| *looking != place);
+            }
+        }
+    }
+}
+
+/// Its endpoints, by number.
+fn endpoints(process: &mut Option<Process>) -> Vec<(usize, &mut dyn Endpoint)> {
+    let mut all: Vec<(usize, &mut dyn Endpoint)> = Vec::new();
+    match process {
+        None => {}
+        Some(Process::Source(source)) => all.push((0, source.endpoint())),
+        Some(Process::Receiver(receiver)) => all.push((0, receiver.endpoint())),
+        Some(Process::Relay(relay)) => {
+            for (place, session) in relay.sessions.iter_mut().enumerate() {
+                for (at, one) in session.iter_mut().flat_map(|session| &mut session.endpoints).enumerate() {
+                    all.push((place * relay.each + at, &mut **one));
+                }
+            }
+        }
+    }
+    all
+}

@@ -1,0 +1,137 @@
+//! A simulated world for the transport: whole sessions, with their sources, relays and receivers, under faults.
+//!
+//! A seed decides everything: who is there, what is sent by which congestion control, what goes wrong and when. After a while nothing
+//! goes wrong any more, and everybody has to finish. What runs are the transport's own sessions, driven through
+//! [`Endpoint`](faircast_transport::Endpoint) in virtual time; their disks are real files behind a door in which faults stand.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `plan` | what a seed decides |
+//! | `world` | hosts, links, the calendar, and what is checked |
+//! | `trouble` | what goes wrong at a time of its own |
+//! | `host`, `link`, `disk` | a process with its clock and socket; a path; a disk |
+//! | `content` | what is sent, and what may lie in an output directory |
+
+mod content;
+mod disk;
+mod host;
+mod link;
+mod log;
+mod plan;
+mod trouble;
+mod world;
+
+use faircast_core::time::Time;
+pub use plan::{Plan, Trouble};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+pub use world::Finding;
+use world::World;
+
+/// A mistake that is made on purpose, to see that it is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mistake {
+    /// Receivers take blocks without comparing hashes.
+    Unverified,
+    /// Receivers believe their journals, and do not read back what they claim.
+    Believed,
+    /// Requests of receivers are lost, for ever.
+    Deaf,
+}
+
+/// How worlds are made.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// In which a directory is made for each world; one in memory is fastest.
+    pub directory: PathBuf,
+    /// What is wrong on purpose.
+    pub mistake: Option<Mistake>,
+    /// With what is known to be wrong, which is left out otherwise.
+    pub known: bool,
+    /// Say what happens while it does.
+    pub verbose: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        let memory = PathBuf::from("/dev/shm");
+        let directory = if memory.is_dir() { memory } else { std::env::temp_dir() };
+        Options { directory, mistake: None, known: false, verbose: false }
+    }
+}
+
+/// What came of a seed.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// The seed.
+    pub seed: u64,
+    /// What it has decided, in words.
+    pub plan: String,
+    /// A digest of all datagrams with their moments, and of all that was done to disks.
+    pub trace: String,
+    /// How long the world lasted, in its own time.
+    pub lasted: Time,
+    /// Of that, after the trouble was over.
+    pub calm: f64,
+    /// Datagrams sent.
+    pub datagrams: u64,
+    /// What is wrong, if anything.
+    pub finding: Option<Finding>,
+    /// What happened last, a line each.
+    pub log: Vec<String>,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "seed {}: {}", self.seed, self.plan)?;
+        self.log.iter().try_for_each(|line| writeln!(f, "  {line}"))?;
+        match &self.finding {
+            None => write!(f, "seed {}: {} datagrams, nothing found", self.seed, self.datagrams),
+            Some(found) => write!(f, "seed {}: not so: {}\n  {}", self.seed, found.promise, found.seen),
+        }
+    }
+}
+
+/// Run the world of this seed.
+///
+/// # Errors
+/// When there is no room for its files.
+pub fn run(seed: u64, options: &Options) -> std::io::Result<Outcome> {
+    use faircast_transport::simulation::{self, make_mistake};
+    make_mistake(match options.mistake {
+        Some(Mistake::Unverified) => Some(simulation::Mistake::Unverified),
+        Some(Mistake::Believed) => Some(simulation::Mistake::Believed),
+        Some(Mistake::Deaf) | None => None,
+    });
+    let mut world = World::new(seed, options)?;
+    let plan = world.plan.to_string();
+    let ended = catch_unwind(AssertUnwindSafe(|| world.run()));
+    let finding = match ended {
+        Ok(ended) => ended.err(),
+        Err(panic) => {
+            let words = panic.downcast_ref::<String>().cloned();
+            let words = words.or_else(|| panic.downcast_ref::<&str>().map(|words| (*words).to_owned()));
+            Some(Finding { promise: "nothing panics", seen: words.unwrap_or_default() })
+        }
+    };
+    let mut trace = blake3::Hasher::new();
+    trace.update(world.log.fingerprint().as_bytes());
+    trace.update(world.disks.fingerprint().as_bytes());
+    let here = world.directory().display().to_string();
+    let log = world.log.lines.iter().map(|line| line.replace(&here, "")).collect();
+    let outcome = Outcome {
+        seed,
+        plan,
+        trace: trace.finalize().to_hex().to_string(),
+        lasted: world.now,
+        calm: world.now.since(world.plan.calm).as_secs_f64(),
+        datagrams: world.datagrams,
+        finding,
+        log,
+    };
+    drop(world);
+    disk::open_the_door();
+    make_mistake(None);
+    Ok(outcome)
+}

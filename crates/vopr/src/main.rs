@@ -1,0 +1,132 @@
+//! `faircast-vopr`: run simulated worlds, one seed after the other, and keep what is found.
+
+use clap::{Parser, ValueEnum};
+use faircast_vopr::{Mistake, Options, Outcome, run};
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+/// Run faircast's sessions in simulated worlds, in which a seed decides everything that goes wrong.
+#[derive(Debug, Parser)]
+#[command(name = "faircast-vopr", version)]
+struct Args {
+    /// Run this seed alone, and show what happened.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Begin with this seed.
+    #[arg(long, default_value_t = 0)]
+    from: u64,
+    /// Run so many seeds; without end when it is left out.
+    #[arg(long)]
+    count: Option<u64>,
+    /// Append the seeds that found something to this file, with what happened.
+    #[arg(long)]
+    keep: Option<PathBuf>,
+    /// End after so many findings.
+    #[arg(long, default_value_t = u64::MAX, hide_default_value = true)]
+    findings: u64,
+    /// Make this mistake on purpose.
+    #[arg(long = "break", value_enum)]
+    broken: Option<Broken>,
+    /// Where files of worlds lie for a moment.
+    #[arg(long)]
+    directory: Option<PathBuf>,
+    /// With what is known to be wrong (docs/reliability.md), which is left out otherwise.
+    #[arg(long)]
+    known: bool,
+    /// Show what happens while it does.
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+/// See [`Mistake`].
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Broken {
+    /// Receivers compare no hashes.
+    Unverified,
+    /// Receivers believe their journals.
+    Believed,
+    /// Requests of receivers are lost.
+    Deaf,
+}
+
+/// How often it is said how far it is.
+const SAID_EVERY: Duration = Duration::from_secs(10);
+
+fn main() -> ExitCode {
+    match go(&Args::parse()) {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("faircast-vopr: {error}");
+            ExitCode::from(3)
+        }
+    }
+}
+
+/// How many seeds have found something.
+fn go(args: &Args) -> io::Result<u64> {
+    let mut options = Options { verbose: args.verbose, known: args.known, ..Options::default() };
+    options.directory = args.directory.clone().unwrap_or(options.directory);
+    options.mistake = args.broken.map(|broken| match broken {
+        Broken::Unverified => Mistake::Unverified,
+        Broken::Believed => Mistake::Believed,
+        Broken::Deaf => Mistake::Deaf,
+    });
+    if let Some(seed) = args.seed {
+        let outcome = run(seed, &options)?;
+        println!("{outcome}");
+        println!(
+            "trace {}, {:.3} s, {:.3} s of them calm",
+            outcome.trace,
+            outcome.lasted.as_secs_f64(),
+            outcome.calm
+        );
+        return Ok(u64::from(outcome.finding.is_some()));
+    }
+    let (begin, mut said, mut findings, mut ran) = (Instant::now(), Instant::now(), 0, 0_u64);
+    let (mut datagrams, mut calm) = (0, 0_f64);
+    while args.count.is_none_or(|count| ran < count) && findings < args.findings {
+        let outcome = run(args.from + ran, &options)?;
+        ran += 1;
+        datagrams += outcome.datagrams;
+        calm = calm.max(outcome.calm);
+        if outcome.finding.is_some() {
+            findings += 1;
+            report(args, &outcome)?;
+        }
+        if said.elapsed() >= SAID_EVERY || args.count == Some(ran) {
+            said = Instant::now();
+            let minutes = begin.elapsed().as_secs_f64() / 60.0;
+            println!(
+                "{ran} seeds from {}, {findings} findings, {:.0} a minute, {datagrams} datagrams, at most {calm:.1} s until all were done",
+                args.from,
+                ran as f64 / minutes
+            );
+        }
+    }
+    Ok(findings)
+}
+
+/// A finding, and how to see it again.
+fn report(args: &Args, outcome: &Outcome) -> io::Result<()> {
+    let commit = Command::new("git").args(["rev-parse", "HEAD"]).output();
+    let commit = commit
+        .ok()
+        .filter(|out| out.status.success())
+        .map(|out| String::from_utf8_lossy(&out.stdout).trim().to_owned());
+    let broken = args.broken.and_then(|broken| broken.to_possible_value());
+    let broken = broken.map(|value| format!(" --break {}", value.get_name())).unwrap_or_default();
+    let words = format!(
+        "{outcome}\n  commit {}\n  again: faircast-vopr --seed {}{broken}\n",
+        commit.as_deref().unwrap_or("unknown"),
+        outcome.seed
+    );
+    println!("{words}");
+    if let Some(path) = &args.keep {
+        writeln!(File::options().create(true).append(true).open(path)?, "{words}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,344 @@
+//! What a seed decides before anything happens: who is there, what is sent and how, and what will go wrong when.
+
+use faircast_core::rng::Rng;
+use faircast_core::schemes::{CATALOGUE, Scheme};
+use faircast_core::time::{Rate, Span, Time};
+use std::fmt;
+
+/// How long trouble lasts at most; then everything heals.
+const LONGEST_TROUBLE: Span = Span::from_secs(20);
+
+/// A kind of trouble. Each seed has a random subset of them, so that no kind hides what another would find.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Trouble {
+    /// Packets are lost at random, both ways.
+    Loss,
+    /// They come twice.
+    Duplicates,
+    /// A bit of them is wrong.
+    Corruption,
+    /// The content of unsealed packets is wrong, and their checksum right: a broken host on the way.
+    Meddling,
+    /// They overtake each other.
+    Reordering,
+    /// They come again many seconds later.
+    Ghosts,
+    /// A site or a host is cut off for a while, one way or both.
+    Partitions,
+    /// Larger packets vanish for a while.
+    BlackHoles,
+    /// A link is slow for a while.
+    SlowLinks,
+    /// A host stops for seconds.
+    Pauses,
+    /// A process is killed, and started again.
+    Kills,
+    /// A receiver is killed in the middle of what it does to the disk.
+    Crashes,
+    /// A host loses its power, and the disk what was not flushed, in part.
+    PowerLoss,
+    /// A disk is full for a while.
+    FullDisk,
+    /// A disk fails now and then.
+    BrokenDisk,
+    /// A disk is slow for a while.
+    SlowDisk,
+    /// A host gets another address.
+    Moves,
+    /// Clocks of hosts are wrong, and leap.
+    Clocks,
+    /// Receivers come late.
+    Latecomers,
+    /// The buffers of sockets are small.
+    SmallBuffers,
+    /// Somebody ends a process in good order, and it is started again.
+    Stops,
+    /// The source is started again with other content of the same name.
+    NewContent,
+}
+
+impl Trouble {
+    /// All kinds.
+    pub const ALL: [Trouble; 22] = [
+        Trouble::Loss,
+        Trouble::Duplicates,
+        Trouble::Corruption,
+        Trouble::Meddling,
+        Trouble::Reordering,
+        Trouble::Ghosts,
+        Trouble::Partitions,
+        Trouble::BlackHoles,
+        Trouble::SlowLinks,
+        Trouble::Pauses,
+        Trouble::Kills,
+        Trouble::Crashes,
+        Trouble::PowerLoss,
+        Trouble::FullDisk,
+        Trouble::BrokenDisk,
+        Trouble::SlowDisk,
+        Trouble::Moves,
+        Trouble::Clocks,
+        Trouble::Latecomers,
+        Trouble::SmallBuffers,
+        Trouble::Stops,
+        Trouble::NewContent,
+    ];
+
+    /// Whether it comes in episodes, at times of its own.
+    const fn is_episode(self) -> bool {
+        matches!(
+            self,
+            Trouble::Partitions
+                | Trouble::BlackHoles
+                | Trouble::SlowLinks
+                | Trouble::Pauses
+                | Trouble::Kills
+                | Trouble::Crashes
+                | Trouble::PowerLoss
+                | Trouble::FullDisk
+                | Trouble::BrokenDisk
+                | Trouble::SlowDisk
+                | Trouble::Moves
+                | Trouble::Clocks
+                | Trouble::Stops
+                | Trouble::NewContent
+        )
+    }
+}
+
+/// Something that goes wrong at a time of its own.
+#[derive(Debug, Clone, Copy)]
+pub struct Episode {
+    /// When it begins.
+    pub at: Time,
+    /// What.
+    pub trouble: Trouble,
+    /// How long it lasts, or until what was killed is started again.
+    pub lasts: Span,
+    /// Decides the rest: whom it hits, and how hard.
+    pub dice: u64,
+}
+
+/// What a link is like when all is well.
+#[derive(Debug, Clone, Copy)]
+pub struct LinkPlan {
+    /// How fast.
+    pub rate: Rate,
+    /// How far.
+    pub delay: Span,
+    /// Bytes that wait before it at most.
+    pub queue: u64,
+}
+
+/// Hosts behind one link.
+#[derive(Debug, Clone)]
+pub struct SitePlan {
+    /// The relay that heads it, by number; else the source does.
+    pub relay: Option<usize>,
+    /// Its link.
+    pub link: LinkPlan,
+    /// Receivers in it.
+    pub receivers: usize,
+    /// Relays in it.
+    pub relays: usize,
+}
+
+/// What goes wrong with packets while there is trouble: probabilities.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Weather {
+    /// A packet is lost.
+    pub loss: f64,
+    /// It comes twice.
+    pub duplicates: f64,
+    /// A bit is wrong.
+    pub corruption: f64,
+    /// Its content is wrong and its checksum right.
+    pub meddling: f64,
+    /// It is late by up to [`Weather::late`].
+    pub reordering: f64,
+    /// See there.
+    pub late: Span,
+    /// It comes again within twenty seconds.
+    pub ghosts: f64,
+}
+
+/// What a seed decides.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The congestion control, by its name and options.
+    pub scheme: String,
+    /// Its size of datagrams, in bytes, and of blocks, in symbols.
+    pub cut: (usize, u16),
+    /// Whether packets are sealed, and content is signed.
+    pub sealed: bool,
+    /// See there.
+    pub signed: bool,
+    /// Names and lengths of the files.
+    pub files: Vec<(String, usize)>,
+    /// The sites; relays are numbered as they come.
+    pub sites: Vec<SitePlan>,
+    /// Receivers flush before they give names.
+    pub synced: bool,
+    /// The source knows how many receivers there are.
+    pub expects: bool,
+    /// The source's highest rate.
+    pub max: Option<Rate>,
+    /// How long sessions wait for each other, in seconds.
+    pub patience: u64,
+    /// Packets have to go far: answers are spread.
+    pub weather: Weather,
+    /// The kinds of trouble that this seed has.
+    pub troubles: Vec<Trouble>,
+    /// What happens when, the first first.
+    pub episodes: Vec<Episode>,
+    /// When everything heals.
+    pub calm: Time,
+}
+
+impl Plan {
+    /// What this seed decides.
+    pub fn new(seed: u64) -> Plan {
+        let mut rng = Rng::new(seed, 1);
+        let entry = &CATALOGUE[rng.below(CATALOGUE.len() as u64) as usize];
+        let plain: Scheme = entry.name.parse().expect("it is in the catalogue");
+        let layered = plain.layers() > 1;
+        let scheme = match layered {
+            true => format!("{},layers={}", entry.name, 2 + rng.below(3)),
+            false => entry.name.to_owned(),
+        };
+        let troubles = some_troubles(&mut rng);
+        let has = |trouble| troubles.contains(&trouble);
+        let calm = Time::ZERO + LONGEST_TROUBLE.scaled(0.1 + 0.9 * rng.unit());
+        let episodes = episodes(&troubles, calm, &mut rng);
+        let weather = weather(&troubles, &mut rng);
+        Plan {
+            cut: (400 + 8 * rng.below(135) as usize, 4 << rng.below(4)),
+            sealed: rng.chance(0.5) && !has(Trouble::Meddling),
+            signed: rng.chance(0.25),
+            files: files(&mut rng),
+            sites: sites(layered, &mut rng),
+            synced: rng.chance(0.5),
+            expects: rng.chance(0.5),
+            max: rng.chance(0.5).then(|| Rate::from_mbps(1.0 + 9.0 * rng.unit())),
+            patience: 10 + rng.below(50),
+            weather,
+            scheme,
+            troubles,
+            episodes,
+            calm,
+        }
+    }
+
+    /// Whether this seed has this kind of trouble.
+    pub fn has(&self, trouble: Trouble) -> bool {
+        self.troubles.contains(&trouble)
+    }
+
+    /// Receivers in all.
+    pub fn receivers(&self) -> usize {
+        self.sites.iter().map(|site| site.receivers).sum()
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let relays: usize = self.sites.iter().map(|site| site.relays).sum();
+        let bytes: usize = self.files.iter().map(|(_, len)| len).sum();
+        let (datagram, symbols) = self.cut;
+        let how = match (self.sealed, self.signed) {
+            (true, true) => "sealed and signed",
+            (true, false) => "sealed",
+            (false, true) => "signed",
+            (false, false) => "open",
+        };
+        write!(
+            f,
+            "{}, {how}, {} files of {bytes} bytes, datagrams of {datagram}, blocks of {symbols}; {} receivers at {} sites, {relays} relays; \
+             patience {} s; until {:.1} s: {:?}",
+            self.scheme,
+            self.files.len(),
+            self.receivers(),
+            self.sites.len(),
+            self.patience,
+            self.calm.as_secs_f64(),
+            self.troubles
+        )
+    }
+}
+
+/// A swarm: sometimes none, sometimes one, sometimes many.
+fn some_troubles(rng: &mut Rng) -> Vec<Trouble> {
+    let part = match rng.below(20) {
+        0 => 0.0,
+        1..=4 => 0.1,
+        5..=14 => 0.3,
+        _ => 0.6,
+    };
+    Trouble::ALL.into_iter().filter(|_| rng.chance(part)).collect()
+}
+
+fn episodes(troubles: &[Trouble], calm: Time, rng: &mut Rng) -> Vec<Episode> {
+    let mut all = Vec::new();
+    let span = calm.since(Time::ZERO);
+    for &trouble in troubles.iter().filter(|trouble| trouble.is_episode()) {
+        let most = if matches!(trouble, Trouble::NewContent | Trouble::Stops) { 1 } else { 4 };
+        for _ in 0..1 + rng.below(most) {
+            // Most of a session of little content happens in its first seconds.
+            let early = if rng.chance(0.5) { 0.2 } else { 1.0 };
+            let at = Time::ZERO + span.scaled(rng.unit() * early);
+            let lasts = Span::from_secs_f64(rng.exponential(1.5).clamp(0.01, 8.0));
+            all.push(Episode { at, trouble, lasts, dice: rng.bits() });
+        }
+    }
+    all.sort_by_key(|episode| (episode.at, episode.dice));
+    all
+}
+
+fn weather(troubles: &[Trouble], rng: &mut Rng) -> Weather {
+    let mut part = |trouble, most: f64| {
+        let much = most * rng.unit() * rng.unit();
+        if troubles.contains(&trouble) { much } else { 0.0 }
+    };
+    Weather {
+        loss: part(Trouble::Loss, 0.5),
+        duplicates: part(Trouble::Duplicates, 0.3),
+        corruption: part(Trouble::Corruption, 0.3),
+        meddling: part(Trouble::Meddling, 0.1),
+        reordering: part(Trouble::Reordering, 0.3),
+        late: Span::from_millis(1 + rng.below(60)),
+        ghosts: if troubles.contains(&Trouble::Ghosts) { 0.02 } else { 0.0 },
+    }
+}
+
+fn files(rng: &mut Rng) -> Vec<(String, usize)> {
+    let count = if rng.chance(0.6) { 1 } else { 1 + rng.below(5) as usize };
+    let name = |at: usize, deep: bool| if deep { format!("tree/below/{at}") } else { format!("content{at}") };
+    (0..count)
+        .map(|at| {
+            // From nothing to some tens of kilobytes, small ones more often.
+            let len = (2f64.powf(rng.unit() * 15.5) - 1.0) as usize;
+            (name(at, rng.chance(0.4)), len)
+        })
+        .collect()
+}
+
+fn sites(layered: bool, rng: &mut Rng) -> Vec<SitePlan> {
+    let (count, mut sites, mut relays) = (1 + rng.below(3) as usize, Vec::<SitePlan>::new(), 0);
+    for at in 0..count {
+        let link = LinkPlan {
+            rate: Rate::from_mbps(2f64.powf(1.0 + rng.unit() * 5.0)),
+            delay: Span::from_secs_f64(0.0002 + 0.08 * rng.unit() * rng.unit()),
+            queue: 10_000 + rng.below(100_000),
+        };
+        // Sessions in layers are not relayed.
+        let relay = (!layered && relays > 0 && rng.chance(0.6)).then(|| rng.below(relays) as usize);
+        let leads_on = !layered && at + 1 < count && rng.chance(0.5);
+        let receivers = if leads_on { rng.below(3) } else { 1 + rng.below(3) } as usize;
+        sites.push(SitePlan { relay, link, receivers, relays: usize::from(leads_on) });
+        relays += u64::from(leads_on);
+    }
+    if sites.iter().all(|site| site.receivers == 0) {
+        sites[0].receivers = 1;
+    }
+    sites
+}

@@ -1,0 +1,757 @@
+//! The world: hosts, the links between them, and the calendar.
+
+use crate::content::Contents;
+use crate::disk::Disks;
+use crate::host::{Ended, Host, Passing, Process, Role, Sent};
+use crate::link::Pipe;
+use crate::log::Log;
+use crate::plan::{Plan, Trouble, Weather};
+use crate::{Mistake, Options};
+use faircast_core::rng::Rng;
+use faircast_core::time::{Span, Time};
+use faircast_transport::simulation::{self, Receiver, Relay, Source};
+use faircast_transport::{
+    Content, Destination, Durability, Event, Older, ReceiveConfig, RelayConfig, RelayHandle, RelayRole,
+    RelaySource, SendConfig,
+};
+use faircast_wire::{GroupKey, KeyRing, Kind, SigningKey, VerifyKeys, peek};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::fs::{self, File};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// IPv4 and UDP headers, in bytes.
+const HEADERS: u64 = 28;
+
+/// So many datagrams are more than any of these sessions needs.
+const MOST_DATAGRAMS: u64 = 400_000;
+
+/// More than this happens in no second.
+const MOST_STEPS: u32 = 300_000;
+
+/// Once there is no trouble, everybody is done within this and so many times the patience of sessions.
+const CALM_LASTS: Span = Span::from_secs(240);
+const TIMES_PATIENCE: u64 = 4;
+
+/// And no process is started more often than this, and once more whenever a source has waited in vain for receivers that wait for
+/// another source's content as long as their patience lasts.
+const MOST_STARTS: u32 = 6;
+
+/// A source waits so many seconds for receivers.
+const WAIT: u32 = 5;
+
+/// Something is wrong with faircast, or with this world.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Which promise was not kept.
+    pub promise: &'static str,
+    /// What was seen.
+    pub seen: String,
+}
+
+/// Hosts behind one link.
+pub(crate) struct Site {
+    /// Who sends to them: a host, and which of its endpoints.
+    pub(crate) head: (usize, usize),
+    pub(crate) down: Pipe,
+    pub(crate) up: Pipe,
+    pub(crate) members: Vec<usize>,
+}
+
+pub(crate) enum What {
+    /// A datagram reaches an endpoint of a host.
+    Arrive { host: usize, endpoint: usize, from: SocketAddr, bytes: Vec<u8> },
+    /// A host is to be called.
+    Wake(usize),
+    /// A process is started, unless one runs.
+    Start(usize),
+    /// Trouble begins.
+    Episode(usize),
+    /// A disk is sound again.
+    DiskHeals(usize),
+    /// A link has its rate again.
+    LinkHeals(usize),
+    /// All is well from now on.
+    Calm,
+}
+
+pub(crate) struct World {
+    pub(crate) now: Time,
+    pub(crate) plan: Plan,
+    pub(crate) hosts: Vec<Host>,
+    pub(crate) sites: Vec<Site>,
+    pub(crate) disks: Disks,
+    pub(crate) contents: Contents,
+    pub(crate) log: Log,
+    pub(crate) rng: Rng,
+    pub(crate) datagrams: u64,
+    /// Datagrams of each host by their kind, since the trouble is over.
+    kinds: BTreeMap<(usize, String), u64>,
+    is_calm: bool,
+    starts: Vec<u32>,
+    calendar: BinaryHeap<Reverse<(Time, u64, usize)>>,
+    booked: Vec<Option<What>>,
+    free: Vec<usize>,
+    order: u64,
+    key: Option<GroupKey>,
+    sign: Option<SigningKey>,
+    secrets: Vec<u64>,
+    mistake: Option<Mistake>,
+    dir: OwnDirectory,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, options: &Options) -> io::Result<World> {
+        let mut plan = Plan::new(seed);
+        if !options.known && plan.sites.iter().any(|site| site.relays > 0) {
+            // A relay keeps symbols that it cannot read: see docs/reliability.md.
+            plan.weather.meddling = 0.0;
+            plan.weather.corruption *= if plan.sealed { 0.0 } else { 1.0 };
+        }
+        let dir = OwnDirectory::new(&options.directory, seed)?;
+        let mut rng = Rng::new(seed, 2);
+        let contents = Contents::new(dir.path().join("in"), &plan.files, &mut rng)?;
+        let mut bytes = [0; 32];
+        bytes.chunks_mut(8).for_each(|part| part.copy_from_slice(&rng.bits().to_le_bytes()));
+        let key = plan.sealed.then(|| GroupKey::from_bytes(bytes));
+        let mut secrets = vec![word(&bytes)];
+        bytes.reverse();
+        let sign = plan.signed.then(|| SigningKey::from_seed(bytes));
+        secrets.push(word(&bytes));
+        if plan.sealed {
+            secrets.extend(contents.secrets().iter().map(|secret| word(secret)));
+        }
+        let (hosts, sites) = layout(seed, &plan, &mut rng);
+        let count = hosts.len();
+        let disks = Disks::new(seed, count, plan.has(Trouble::PowerLoss));
+        let mut world = World {
+            now: Time::ZERO,
+            log: Log::new(options.verbose),
+            hosts,
+            sites,
+            disks,
+            contents,
+            rng,
+            datagrams: 0,
+            kinds: BTreeMap::new(),
+            is_calm: false,
+            starts: vec![0; count],
+            calendar: BinaryHeap::new(),
+            booked: Vec::new(),
+            free: Vec::new(),
+            order: 0,
+            key,
+            sign,
+            secrets,
+            mistake: options.mistake,
+            dir,
+            plan,
+        };
+        world.book_all();
+        Ok(world)
+    }
+
+    /// Everything that is known from the beginning on.
+    fn book_all(&mut self) {
+        let late = self.plan.has(Trouble::Latecomers);
+        for host in 0..self.hosts.len() {
+            let begin = Span::from_millis(self.rng.below(200));
+            let wait = self.plan.calm.since(Time::ZERO).scaled(self.rng.unit());
+            let comes_late = late && self.hosts[host].role == Role::Receiver && self.rng.chance(0.5);
+            let at = Time::ZERO + if comes_late { wait } else { begin };
+            self.book(at, What::Start(host));
+        }
+        for episode in 0..self.plan.episodes.len() {
+            self.book(self.plan.episodes[episode].at, What::Episode(episode));
+        }
+        self.book(self.plan.calm, What::Calm);
+    }
+
+    pub(crate) fn book(&mut self, at: Time, what: What) {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.booked.push(None);
+            self.booked.len() - 1
+        });
+        self.booked[place] = Some(what);
+        self.order += 1;
+        self.calendar.push(Reverse((at.max(self.now), self.order, place)));
+    }
+
+    /// A process is started after so many milliseconds and up to a second more.
+    fn start_after(&mut self, host: usize, millis: u64) {
+        let wait = Span::from_millis(millis + self.rng.below(1_000));
+        self.book(self.now + wait, What::Start(host));
+    }
+
+    /// Until everybody is done, or something is found.
+    pub(crate) fn run(&mut self) -> Result<(), Finding> {
+        let limit = CALM_LASTS.as_nanos() + TIMES_PATIENCE * self.plan.patience * 1_000_000_000;
+        let end = self.plan.calm + Span::from_nanos(limit);
+        let mut busy = (Time::ZERO, 0_u32);
+        while !(self.is_calm && self.is_done()) {
+            let next = self.calendar.pop().map(|Reverse(next)| next).filter(|(at, ..)| *at <= end);
+            let Some((at, _, place)) = next else {
+                return Err(
+                    self.finding("everybody is done within a bound once trouble is over", self.describe())
+                );
+            };
+            self.now = at;
+            busy = if at.since(busy.0) < Span::from_secs(1) { (busy.0, busy.1 + 1) } else { (at, 0) };
+            if busy.1 > MOST_STEPS {
+                let who = match &self.booked[place] {
+                    Some(What::Wake(host)) => &self.hosts[*host].name,
+                    _ => "datagrams",
+                };
+                return Err(self.finding("time passes", format!("{} steps within a second: {who}", busy.1)));
+            }
+            if let Some(what) = self.booked[place].take() {
+                self.free.push(place);
+                self.happen(what)?;
+            }
+        }
+        self.check_end()
+    }
+
+    fn happen(&mut self, what: What) -> Result<(), Finding> {
+        match what {
+            What::Arrive { host, endpoint, from, bytes } => {
+                if self.hosts[host].put(endpoint, bytes, from, self.now) {
+                    self.drive(host)?;
+                }
+                Ok(())
+            }
+            // It was called before, and wants to be called at another time.
+            What::Wake(host) if self.hosts[host].scheduled != self.now => Ok(()),
+            What::Wake(host) => {
+                self.hosts[host].scheduled = Time::NEVER;
+                self.drive(host)
+            }
+            What::Start(host) if self.hosts[host].process.is_none() && self.is_wanted(host) => {
+                self.start(host)
+            }
+            What::Start(_) => Ok(()),
+            What::Episode(episode) => self.trouble(episode),
+            What::DiskHeals(host) => {
+                self.disks.change(host, |disk| {
+                    (disk.full, disk.broken, disk.cost) = (false, 0.0, Span::ZERO);
+                });
+                Ok(())
+            }
+            What::LinkHeals(site) => {
+                (self.sites[site].down.slowed, self.sites[site].up.slowed) = (1.0, 1.0);
+                Ok(())
+            }
+            What::Calm => {
+                self.calm();
+                Ok(())
+            }
+        }
+    }
+
+    /// All is well from now on.
+    fn calm(&mut self) {
+        self.log.say(self.now, "all is well from now on");
+        self.is_calm = true;
+        self.disks.heal();
+        self.plan.weather = Weather::default();
+        self.starts.fill(0);
+        for site in &mut self.sites {
+            site.down.heal();
+            site.up.heal();
+        }
+        for host in 0..self.hosts.len() {
+            self.hosts[host].stopped_until = self.hosts[host].stopped_until.min(self.now);
+            // Whoever waits to be started does so by now.
+            self.start_after(host, 0);
+            self.wake(host);
+        }
+    }
+
+    /// Whether this host has something to do.
+    fn is_wanted(&self, host: usize) -> bool {
+        match self.hosts[host].role {
+            Role::Receiver => !self.has_all(host),
+            Role::Source => !self.everybody_has_all(),
+            Role::Relay => !(self.is_calm && self.everybody_has_all()),
+        }
+    }
+
+    pub(crate) fn out(&self, host: usize) -> PathBuf {
+        self.dir.path().join(format!("out{host}"))
+    }
+
+    fn has_all(&self, host: usize) -> bool {
+        self.contents.is_in(&self.out(host))
+    }
+
+    fn receivers(&self) -> impl Iterator<Item = usize> {
+        (0..self.hosts.len()).filter(|host| self.hosts[*host].role == Role::Receiver)
+    }
+
+    pub(crate) fn everybody_has_all(&self) -> bool {
+        self.receivers().all(|host| self.has_all(host))
+    }
+
+    fn is_done(&self) -> bool {
+        let runs = |host: &Host| host.role != Role::Relay && host.process.is_some();
+        !self.hosts.iter().any(runs) && self.everybody_has_all()
+    }
+
+    fn start(&mut self, host: usize) -> Result<(), Finding> {
+        self.starts[host] += 1;
+        if self.is_calm && self.starts[host] > MOST_STARTS + self.plan.patience as u32 / WAIT {
+            let seen = format!(
+                "{} was started {} times; {}",
+                self.hosts[host].name,
+                self.starts[host],
+                self.describe()
+            );
+            return Err(
+                self.finding("once trouble is over, no session has to be tried again and again", seen)
+            );
+        }
+        let random = self.hosts[host].draw();
+        let (local, unix_nanos) = (self.hosts[host].address, self.hosts[host].clock.unix_nanos(self.now));
+        let at = simulation::Host { random, local, cut: self.plan.cut, unix_nanos, now: Time::ZERO };
+        self.disks.restart(host, self.plan.synced);
+        let process = match self.hosts[host].role {
+            Role::Source => match Source::new(self.send_config(), &at, &mut |_| {}) {
+                Ok(source) => Process::Source(Box::new(source)),
+                Err(error) => return Err(self.finding("a source starts", error.to_string())),
+            },
+            Role::Receiver => {
+                let config = self.receive_config(host);
+                Process::Receiver(Box::new(self.disks.run_as(host, || Receiver::new(config, &at))))
+            }
+            Role::Relay => {
+                let each = 1 + self.sites.iter().filter(|site| site.head.0 == host).count();
+                Process::Relay(Passing {
+                    handle: RelayHandle::default(),
+                    sessions: Vec::new(),
+                    each,
+                    looking: None,
+                })
+            }
+        };
+        self.log.say(self.now, &format!("{} starts", self.hosts[host].name));
+        let now = self.now;
+        self.hosts[host].begin(process, now);
+        self.look_for_next(host);
+        self.drive(host)
+    }
+
+    fn send_config(&self) -> SendConfig {
+        let receivers = self.plan.receivers() as u32;
+        SendConfig {
+            scheme: self.plan.scheme.parse().expect("it is made of the catalogue's names"),
+            max: self.plan.max,
+            key: self.key.clone(),
+            sign: self.sign.clone(),
+            expect: self.plan.expects.then_some(receivers),
+            wait: Duration::from_secs(u64::from(WAIT)),
+            patience: Duration::from_secs(self.plan.patience),
+            host: "source".to_owned(),
+            temporary: self.dir.path().to_path_buf(),
+            ..SendConfig::new(Content::Paths(self.contents.paths()))
+        }
+    }
+
+    fn receive_config(&self, host: usize) -> ReceiveConfig {
+        // Whose clock leaps may start a source before the one that it started last.
+        let leaps = self.plan.has(Trouble::Clocks) && self.plan.has(Trouble::NewContent);
+        ReceiveConfig {
+            key: self.key.clone().map(KeyRing::of),
+            verify: self.sign.as_ref().map(|key| VerifyKeys::from(key.verify_key())),
+            allow_older: if leaps { Older::Accept } else { Older::Refuse },
+            patience: Duration::from_secs(self.plan.patience),
+            durability: if self.plan.synced { Durability::Synced } else { Durability::Fast },
+            host: self.hosts[host].name.clone(),
+            temporary: self.dir.path().to_path_buf(),
+            ..ReceiveConfig::new(Destination::Directory(self.out(host)))
+        }
+    }
+
+    /// A relay that looks for no session does so from now on: when it has found one, or that one is over.
+    fn look_for_next(&mut self, host: usize) {
+        let Some(Process::Relay(relay)) = &self.hosts[host].process else { return };
+        if relay.looking.is_some() {
+            return;
+        }
+        let (handle, each) = (relay.handle.clone(), relay.each);
+        let free = relay.sessions.iter().position(Option::is_none).unwrap_or(relay.sessions.len());
+        let random = self.hosts[host].draw();
+        let unix_nanos = self.hosts[host].clock.unix_nanos(self.now);
+        let (local, now) = (self.hosts[host].place(free * each), self.hosts[host].clock.local(self.now));
+        let at = simulation::Host { random, local, cut: self.plan.cut, unix_nanos, now };
+        let session = self.relay(host, &handle, (free * each, each), &at);
+        if let Some(Process::Relay(relay)) = &mut self.hosts[host].process {
+            if free == relay.sessions.len() {
+                relay.sessions.push(None);
+            }
+            relay.sessions[free] = Some(session);
+            relay.looking = Some(free);
+        }
+    }
+
+    fn relay(
+        &mut self,
+        host: usize,
+        handle: &RelayHandle,
+        (first, each): (usize, usize),
+        at: &simulation::Host,
+    ) -> Relay {
+        let branches = first + 1..first + each;
+        let places: Vec<SocketAddr> = branches.map(|branch| self.hosts[host].place(branch)).collect();
+        let seeds: Vec<[u64; 2]> = places.iter().map(|_| [self.rng.bits(), self.rng.bits()]).collect();
+        let config = ReceiveConfig::new(Destination::Directory(PathBuf::new()));
+        let source = RelaySource { group: config.group, interface: None, only: None, parents: Vec::new() };
+        let config = RelayConfig {
+            sources: vec![source],
+            branches: Vec::new(),
+            key: self.key.as_ref().map(GroupKey::hop),
+            memory: 1 << 20,
+            cache: None,
+            patience: Duration::from_secs(self.plan.patience),
+            host: self.hosts[host].name.clone(),
+            buffer: config.buffer,
+            listen: Vec::new(),
+            children: 0,
+            paced: false,
+            found: false,
+            role: RelayRole::Repeater,
+        };
+        Relay::new(&config, handle, &places, at, &seeds)
+    }
+
+    /// A process does what is due.
+    pub(crate) fn drive(&mut self, host: usize) -> Result<(), Finding> {
+        let now = self.now;
+        if self.hosts[host].process.is_none() {
+            return Ok(());
+        }
+        if now < self.hosts[host].stopped_until {
+            self.wake(host);
+            return Ok(());
+        }
+        let (mut sent, mut events) = (Vec::new(), Vec::new());
+        let disks = self.disks.clone();
+        let ended = disks.run_as(host, || self.hosts[host].drive(now, &mut sent, &mut events));
+        for (endpoint, event) in &events {
+            self.note(host, *endpoint, event);
+        }
+        self.look_for_next(host);
+        for one in sent {
+            self.send(host, &one)?;
+        }
+        let done = self.disks.done(host);
+        if done.renamed || done.died {
+            self.check_names(host)?;
+        }
+        if done.died {
+            self.log.say(now, &format!("{} dies while it uses its disk", self.hosts[host].name));
+            self.kill(host)?;
+            let again = now + Span::from_millis(self.rng.below(3_000));
+            self.book(again, What::Start(host));
+            return Ok(());
+        }
+        if done.took > Span::ZERO {
+            self.hosts[host].stopped_until = now + done.took;
+        }
+        match ended.map_err(|seen| self.finding("time passes", seen))? {
+            Some(ended) => self.end(host, &ended),
+            None => {
+                self.wake(host);
+                Ok(())
+            }
+        }
+    }
+
+    fn note(&mut self, host: usize, endpoint: usize, event: &Event) {
+        if let (Event::Joined { .. }, Some(Process::Relay(relay))) = (event, &mut self.hosts[host].process)
+            && relay.looking.is_some_and(|looking| looking * relay.each == endpoint)
+        {
+            relay.looking = None;
+        }
+        let said = match event {
+            Event::Warning { message, .. } => message.clone(),
+            Event::Joined { host, address, .. } => format!("joined: {host} {address}"),
+            Event::Left { host, verified, reason, .. } => format!("left: {host} {verified} {reason:?}"),
+            _ => return,
+        };
+        self.log.say(self.now, &format!("{}: {said}", self.hosts[host].name));
+    }
+
+    /// A process has ended by itself.
+    fn end(&mut self, host: usize, ended: &Ended) -> Result<(), Finding> {
+        let name = self.hosts[host].name.clone();
+        let now = self.now;
+        match ended {
+            Ended::Source(report) => {
+                self.log.say(now, &format!("{name} ends: {}", in_short_sent(report)));
+                if let Ok(report) = &**report {
+                    let have =
+                        self.receivers().filter(|host| self.contents.any_is_in(&self.out(*host))).count();
+                    if report.verified > have as u64 {
+                        let seen =
+                            format!("{name} says that {} have everything, and {have} do", report.verified);
+                        return Err(self.finding("a source counts those that have everything", seen));
+                    }
+                }
+                self.start_after(host, 500);
+            }
+            Ended::Receiver(report) => {
+                let said = report.as_ref().as_ref().map_or_else(ToString::to_string, |_| "ok".to_owned());
+                self.log.say(now, &format!("{name} ends: {said}"));
+                self.check_names(host)?;
+                if report.is_ok() && !self.contents.any_is_in(&self.out(host)) {
+                    return Err(self.finding("a receiver that is done has everything", name));
+                }
+                self.start_after(host, 200);
+            }
+        }
+        Ok(())
+    }
+
+    /// The process is gone, as by SIGKILL.
+    pub(crate) fn kill(&mut self, host: usize) -> Result<(), Finding> {
+        let disks = self.disks.clone();
+        disks.run_as(host, || self.hosts[host].kill());
+        if self.hosts[host].role == Role::Receiver { self.check_names(host) } else { Ok(()) }
+    }
+
+    pub(crate) fn wake(&mut self, host: usize) {
+        let wake = self.hosts[host].wake_at(self.now);
+        if wake < self.hosts[host].scheduled {
+            self.hosts[host].scheduled = wake;
+            self.book(wake, What::Wake(host));
+        }
+    }
+
+    fn send(&mut self, host: usize, sent: &Sent) -> Result<(), Finding> {
+        let from = self.hosts[host].place(sent.endpoint);
+        for bytes in sent.bytes.chunks(sent.transmit.segment) {
+            self.datagrams += 1;
+            self.log.trace(self.now, host, bytes);
+            self.check_datagram(host, bytes)?;
+            if self.is_calm
+                && let Ok(header) = peek(bytes)
+            {
+                *self.kinds.entry((host, format!("{:?}", header.kind))).or_default() += 1;
+            }
+            let is_request = || peek(bytes).is_ok_and(|header| header.kind == Kind::Request);
+            if self.mistake == Some(Mistake::Deaf) && is_request() {
+                continue;
+            }
+            match sent.transmit.to.ip() {
+                IpAddr::V4(group) if group.is_multicast() => {
+                    let layer = usize::from(group.octets()[3]).saturating_sub(1);
+                    self.send_down((host, sent.endpoint), layer, from, bytes);
+                }
+                _ => self.send_to(host, from, sent.transmit.to, bytes),
+            }
+        }
+        Ok(())
+    }
+
+    /// To all members of the sites that this endpoint heads.
+    fn send_down(&mut self, head: (usize, usize), layer: usize, from: SocketAddr, bytes: &[u8]) {
+        for site in 0..self.sites.len() {
+            if self.sites[site].head != (head.0, self.hosts[head.0].part(head.1)) {
+                continue;
+            }
+            let wanted = |&&member: &&usize| self.hosts[member].takes(layer);
+            let members: Vec<usize> = self.sites[site].members.iter().filter(wanted).copied().collect();
+            // Routers forward the base layer anyway.
+            if members.is_empty() && layer > 0 {
+                continue;
+            }
+            let Some(at) = self.sites[site].down.pass(bytes.len() as u64 + HEADERS, self.now) else {
+                continue;
+            };
+            for member in members {
+                for ear in self.hosts[member].ears() {
+                    self.deliver(at, (member, ear), member, from, bytes);
+                }
+            }
+        }
+    }
+
+    /// To one host.
+    fn send_to(&mut self, host: usize, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
+        let place = |other: usize| {
+            (0..self.hosts[other].endpoints())
+                .find(|endpoint| self.hosts[other].place(*endpoint) == to)
+                .map(|found| (other, found))
+        };
+        let Some(target) = (0..self.hosts.len()).find_map(place) else { return };
+        let size = bytes.len() as u64 + HEADERS;
+        let own = self.sites.iter_mut().find(|site| site.members.contains(&host));
+        let at = match own {
+            Some(site) => site.up.pass(size, self.now),
+            None => Some(self.now + Span::from_millis(1)),
+        };
+        if let Some(at) = at {
+            self.deliver(at, target, host, from, bytes);
+        }
+    }
+
+    fn deliver(
+        &mut self,
+        at: Time,
+        (host, endpoint): (usize, usize),
+        path: usize,
+        from: SocketAddr,
+        bytes: &[u8],
+    ) {
+        let mut bytes = bytes.to_vec();
+        let weather = self.plan.weather;
+        let copies = weather.befall(&mut bytes, &mut self.hosts[path].path_rng);
+        for later in copies.into_iter().flatten() {
+            self.book(at + later, What::Arrive { host, endpoint, from, bytes: bytes.clone() });
+        }
+    }
+
+    fn check_datagram(&self, host: usize, bytes: &[u8]) -> Result<(), Finding> {
+        let name = &self.hosts[host].name;
+        if bytes.len() > self.plan.cut.0.max(400) {
+            return Err(self
+                .finding("datagrams have the size that was asked for", format!("{name}: {}", bytes.len())));
+        }
+        if self.datagrams > MOST_DATAGRAMS {
+            return Err(self.finding("sessions send no more than they need", self.describe()));
+        }
+        let shows = |window: &[u8]| self.secrets.contains(&word(window));
+        if bytes.windows(8).any(shows) {
+            return Err(self.finding("no key and no sealed content is seen in packets", name.clone()));
+        }
+        Ok(())
+    }
+
+    fn check_names(&self, host: usize) -> Result<(), Finding> {
+        match self.contents.wrong_in(&self.out(host)) {
+            None => Ok(()),
+            Some(wrong) => {
+                let seen = format!("{}: {wrong}", self.hosts[host].name);
+                Err(self.finding("what has its name is what was sent", seen))
+            }
+        }
+    }
+
+    /// Nothing is left over.
+    fn check_end(&self) -> Result<(), Finding> {
+        for host in self.receivers() {
+            self.check_names(host)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn finding(&self, promise: &'static str, seen: String) -> Finding {
+        Finding { promise, seen }
+    }
+
+    fn describe(&self) -> String {
+        let each = self.hosts.iter().enumerate().map(|(at, host)| {
+            let runs = if host.process.is_some() { "runs" } else { "does not run" };
+            let has = match host.role {
+                Role::Receiver if self.has_all(at) => ", has everything",
+                Role::Receiver => ", lacks something",
+                _ => "",
+            };
+            format!("{} {runs}{has}", host.name)
+        });
+        let kinds = self
+            .kinds
+            .iter()
+            .map(|((host, kind), count)| format!("{} {kind} {count}", self.hosts[*host].name));
+        let (each, kinds) = (each.collect::<Vec<_>>().join("; "), kinds.collect::<Vec<_>>().join(", "));
+        format!("after {} datagrams: {each}; since the trouble is over: {kinds}", self.datagrams)
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        self.dir.path()
+    }
+}
+
+/// A world's directory, gone with it. Its name is always the same, as receivers that fail say which file it was.
+struct OwnDirectory {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl OwnDirectory {
+    fn new(directory: &Path, seed: u64) -> io::Result<OwnDirectory> {
+        let path = directory.join(format!("faircast-vopr-{seed}"));
+        // Another world of this seed is waited for; what one that was killed has left is removed.
+        let lock = File::create(directory.join(format!("faircast-vopr-{}.lock", seed % 256)))?;
+        lock.lock()?;
+        if path.exists() {
+            fs::remove_dir_all(&path)?;
+        }
+        fs::create_dir(&path)?;
+        Ok(OwnDirectory { path, _lock: lock })
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for OwnDirectory {
+    fn drop(&mut self) {
+        // What cannot be removed is removed by the next one.
+        fs::remove_dir_all(&self.path).ok();
+    }
+}
+
+fn in_short_sent(report: &Result<faircast_transport::SendReport, faircast_transport::Error>) -> String {
+    match report {
+        Ok(report) => format!(
+            "ok: {}, {} of {} receivers verified, incomplete: {:?}",
+            report.ok, report.verified, report.receivers, report.incomplete
+        ),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn word(bytes: &[u8]) -> u64 {
+    bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+/// The hosts and the sites of a plan: the source first, then relays, then receivers.
+fn layout(seed: u64, plan: &Plan, rng: &mut Rng) -> (Vec<Host>, Vec<Site>) {
+    let relays: usize = plan.sites.iter().map(|site| site.relays).sum();
+    let mut hosts = vec![Host::new(Role::Source, 0, "source".to_owned(), seed)];
+    hosts.extend((0..relays).map(|at| Host::new(Role::Relay, 1 + at, format!("relay{at}"), seed)));
+    let (mut sites, mut next_relay, mut branches) = (Vec::new(), 1, vec![0; relays]);
+    for site in &plan.sites {
+        let head = match site.relay {
+            None => (0, 0),
+            Some(relay) => {
+                branches[relay] += 1;
+                (1 + relay, branches[relay])
+            }
+        };
+        let mut members: Vec<usize> = (0..site.relays).map(|at| next_relay + at).collect();
+        next_relay += site.relays;
+        for _ in 0..site.receivers {
+            let index = hosts.len();
+            members.push(index);
+            hosts.push(Host::new(Role::Receiver, index, format!("host{index}"), seed));
+        }
+        let (down, up) = (Pipe::new(site.link), Pipe::new(site.link));
+        sites.push(Site { head, down, up, members });
+    }
+    for host in &mut hosts {
+        if plan.has(Trouble::Clocks) {
+            host.clock.fast = rng.below(401) as i64 - 200;
+            host.clock.ahead = rng.below(2 * 86_400) as i64 - 86_400;
+        }
+        if plan.has(Trouble::SmallBuffers) {
+            host.buffer = 20_000 + rng.below(200_000);
+        }
+    }
+    (hosts, sites)
+}

@@ -1,0 +1,66 @@
+//! A fixed budget of worlds for continuous integration, and whether the world finds what is wrong.
+
+use faircast_vopr::{Mistake, Options, Outcome, Plan, Trouble, run};
+use std::collections::BTreeSet;
+
+/// Seeds that continuous integration runs.
+const BUDGET: u64 = 200;
+
+/// A mistake is found among so many seeds.
+const MOST_SEEDS: u64 = 2_000;
+
+fn outcome(seed: u64, mistake: Option<Mistake>) -> Outcome {
+    let options = Options { mistake, ..Options::default() };
+    run(seed, &options).expect("there is room for some kilobytes")
+}
+
+#[test]
+fn a_budget_of_seeds_finds_nothing() {
+    let found: Vec<String> = (0..BUDGET)
+        .map(|seed| outcome(seed, None))
+        .filter(|outcome| outcome.finding.is_some())
+        .map(|outcome| outcome.to_string())
+        .collect();
+    assert!(found.is_empty(), "{}\nto see one again: faircast-vopr --seed N", found.join("\n\n"));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_in_whatever_thread() {
+    for seed in 1_000..1_020 {
+        let here = outcome(seed, None);
+        let there = std::thread::spawn(move || outcome(seed, None));
+        let there = there.join().expect("worlds do not panic");
+        assert_eq!((&here.trace, here.lasted, &here.log), (&there.trace, there.lasted, &there.log), "{seed}");
+    }
+    let traces: BTreeSet<String> = (1_000..1_005).map(|seed| outcome(seed, None).trace).collect();
+    assert_eq!(traces.len(), 5, "other seeds give other runs");
+}
+
+/// The first seed that finds this mistake, and what it says.
+fn found(mistake: Mistake, likely: impl Fn(&Plan) -> bool) -> Outcome {
+    let seeds = (0..MOST_SEEDS).filter(|seed| likely(&Plan::new(*seed)));
+    let found = seeds.map(|seed| outcome(seed, Some(mistake))).find(|outcome| outcome.finding.is_some());
+    let found = found.unwrap_or_else(|| panic!("{mistake:?} is not found among {MOST_SEEDS} seeds"));
+    println!("{mistake:?}: {found}");
+    assert_eq!(outcome(found.seed, None).finding, None, "without the mistake nothing is found");
+    found
+}
+
+#[test]
+fn a_receiver_that_compares_no_hashes_is_found() {
+    let found = found(Mistake::Unverified, |plan| plan.has(Trouble::Meddling));
+    assert_eq!(found.finding.expect("it was found").promise, "what has its name is what was sent");
+}
+
+#[test]
+fn a_receiver_that_believes_its_journal_is_found_when_a_disk_has_lost_what_it_claims() {
+    let found = found(Mistake::Believed, |plan| plan.has(Trouble::PowerLoss));
+    assert_eq!(found.finding.expect("it was found").promise, "what has its name is what was sent");
+}
+
+#[test]
+fn a_source_that_hears_no_requests_is_found() {
+    let found = found(Mistake::Deaf, |plan| plan.has(Trouble::Loss));
+    let promise = found.finding.expect("it was found").promise;
+    assert!(promise.contains("once trouble is over"), "{promise}");
+}
