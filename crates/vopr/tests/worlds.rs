@@ -6,6 +6,10 @@ use std::collections::BTreeSet;
 /// Seeds that continuous integration runs.
 const BUDGET: u64 = 200;
 
+/// Seeds that have found something which is mended: the source was called again and again at one moment while a window was closed for
+/// what its scheme did not want to send.
+const MENDED: [u64; 1] = [70_457];
+
 /// A mistake is found among so many seeds.
 const MOST_SEEDS: u64 = 2_000;
 
@@ -17,6 +21,7 @@ fn outcome(seed: u64, mistake: Option<Mistake>) -> Outcome {
 #[test]
 fn a_budget_of_seeds_finds_nothing() {
     let found: Vec<String> = (0..BUDGET)
+        .chain(MENDED)
         .map(|seed| outcome(seed, None))
         .filter(|outcome| outcome.finding.is_some())
         .map(|outcome| outcome.to_string())

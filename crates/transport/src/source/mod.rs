@@ -520,7 +520,9 @@ impl SourceSession {
         match self.source.departure(BASE) {
             _ if self.layers() > 1 || self.windows.allows(self.next_seqs[0]) => Time::NEVER,
             Departure::At(at) if !self.windows.is_held() => at,
-            _ => self.windows.deadline(),
+            Departure::At(at) => at.max(self.windows.deadline()),
+            // Windows hold nothing that the scheme does not want to send.
+            _ => Time::NEVER,
         }
     }
 
