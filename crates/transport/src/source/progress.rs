@@ -98,7 +98,7 @@ impl SourceSession {
     }
 
     /// What has become of each receiver and relay that has come, but for those that were started again, and of each that must
-    /// have everything and has not come.
+    /// have everything and has not come, in the order of their names.
     fn each(&self, replaced: &BTreeSet<ReceiverId>) -> Vec<ReceiverReport> {
         let finished = self.clocks.finished;
         let started = self.clocks.started.unwrap_or(finished);
@@ -127,7 +127,9 @@ impl SourceSession {
             }
         });
         let absent = self.roll.absent().iter().map(|required| ReceiverReport::absent(required.to_string()));
-        present.chain(absent).collect()
+        let mut each: Vec<ReceiverReport> = present.chain(absent).collect();
+        each.sort_by(|one, other| (&one.host, one.address).cmp(&(&other.host, other.address)));
+        each
     }
 
     /// Content that this session has moved, of `sent` bytes: when all receivers go on where they were, what the one that
