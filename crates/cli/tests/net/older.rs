@@ -3,6 +3,7 @@
 use crate::kit::{Stage, must};
 use crate::security;
 use faircast_testkit::{Lab, Node, require_root};
+use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
@@ -13,6 +14,8 @@ pub fn ear(node: &Node, group: &str) -> UdpSocket {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, group.port())).expect("the port is free there");
         socket.join_multicast_v4(group.ip(), &node.ipv4()).expect("it has the address");
         socket.set_read_timeout(Some(Duration::from_secs(2))).expect("not zero");
+        // Whoever records is not always there in time on a busy machine.
+        set_socket_recv_buffer_size_force(&socket, 16 << 20).expect("root may");
         socket
     }))
 }
