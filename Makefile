@@ -6,14 +6,15 @@ EMULATOR := $(or $(CARGO_TARGET_DIR),target)/release/faircast-emu
 # What is no member of the workspace is built apart from it.
 APART := $(abspath $(or $(CARGO_TARGET_DIR),target))/cocoon
 
-.PHONY: help needs dist test lint lint-format lint-clippy lint-doc lint-deps lint-package lint-msrv sbom reproducible audit bench bench-peers bench-hosts bench-tcp bench-fairness bench-emulated bench-worlds bench-layers bench-relay bench-sim bench-queues count fuzz-replay bpf cocoon cocoon-short cocoon-bpf cocoon-quinn bench-cocoon reproduce reproduce-interop validate docs-plots vopr
+.PHONY: help needs dist test lint lint-format lint-clippy lint-doc lint-deps lint-package lint-msrv sbom reproducible audit bench bench-peers bench-hosts bench-tcp bench-fairness bench-emulated bench-worlds bench-layers bench-relay bench-sim bench-queues count fuzz-replay bpf cocoon cocoon-short cocoon-bpf cocoon-quinn bench-cocoon reproduce reproduce-interop validate docs-plots vopr book lint-book
 
 help:
 	@echo "make test            all tests; as root also those in network namespaces"
-	@echo "make lint            format, clippy, documentation, dependencies, packages, oldest Rust; all warnings are errors"
+	@echo "make lint            format, clippy, documentation, dependencies, packages, oldest Rust, the book; all warnings are errors"
 	@echo "make dist            what people install: a .deb with pages, completions and units, and the program in archives"
 	@echo "make sbom            what the program is made of, as CycloneDX and SPDX, in target/dist (fetches a tool)"
 	@echo "make reproducible    build the released program twice, in two directories, and compare the bytes"
+	@echo "make book            the pages of docs as a book, in target/book (fetches a tool)"
 	@echo "make audit           known vulnerabilities of dependencies (fetches a database)"
 	@echo "make bench           micro-benchmarks of the codec and the erasure code"
 	@echo "make bench-peers     faircast against uftp, udpcast and NORM, in namespaces (root)"
@@ -45,7 +46,7 @@ needs:
 test: needs
 	scripts/test $(CARGO)
 
-lint: lint-format lint-clippy lint-doc lint-deps lint-package lint-msrv
+lint: lint-format lint-clippy lint-doc lint-deps lint-package lint-msrv lint-book
 
 lint-format:
 	$(CARGO) fmt --all --check
@@ -70,6 +71,11 @@ lint-deps:
 	@scripts/needs lint
 	$(DENY) bans licenses sources
 	@echo "lint-deps: advisories are left out, as their database must be fetched and changes by itself: make audit"
+
+# The book is built, and all links of the built pages lead somewhere; a test of the house looks at those of the sources.
+book lint-book:
+	@scripts/needs book
+	scripts/book
 
 # For other targets: make dist ARGS="aarch64-unknown-linux-musl"; those that rustup cannot install are named and left out.
 dist:

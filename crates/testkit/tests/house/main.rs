@@ -1,5 +1,6 @@
 //! The rules of the house that a compiler does not check.
 
+mod book;
 mod circles;
 mod scan;
 mod seeds;
@@ -354,6 +355,19 @@ fn packages_in(manifest: &Path) -> Vec<serde_json::Value> {
     assert!(out.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&out.stderr));
     let all: serde_json::Value = serde_json::from_slice(&out.stdout).expect("cargo metadata prints JSON");
     all["packages"].as_array().expect("cargo metadata has packages").clone()
+}
+
+#[test]
+fn the_book_has_every_page_once() {
+    let faults = book::faults_of_the_list(&root().join("docs"), &book::pages(&root()));
+    assert_none("pages that are not in the book's list, or lines of it without a page", &faults);
+}
+
+#[test]
+fn every_link_of_a_page_leads_to_a_file_and_a_heading_that_are_there() {
+    let pages = book::pages(&root());
+    assert!(pages.len() > 100, "the walk found only {} pages", pages.len());
+    assert_none("links that lead nowhere", &book::broken_links(&root(), &pages));
 }
 
 #[test]

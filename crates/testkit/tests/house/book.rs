@@ -1,0 +1,157 @@
+//! Pages lead somewhere, and the book has all of them.
+
+use crate::scan::{self, Source};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Component, Path, PathBuf};
+
+/// Pages of `docs` that the book's list leaves out, and those that it has twice or that are not there.
+pub fn faults_of_the_list(docs: &Path, pages: &[Source]) -> Vec<String> {
+    let list = std::fs::read_to_string(docs.join("SUMMARY.md")).expect("the book has a list");
+    let mut listed = BTreeMap::new();
+    for link in links(&list) {
+        *listed.entry(link.to).or_insert(0) += 1;
+    }
+    let mut faults = Vec::new();
+    for page in pages.iter().filter_map(|page| page.path.strip_prefix("docs").ok()) {
+        let page = page.to_string_lossy();
+        if page != "SUMMARY.md" && listed.remove(&*page) != Some(1) {
+            faults.push(format!("docs/SUMMARY.md needs one line: - [TITLE]({page})"));
+        }
+    }
+    faults.extend(listed.keys().map(|page| format!("docs/SUMMARY.md: there is no {page}")));
+    faults
+}
+
+/// Links of pages to files of the repository, or to headings in pages, that are not there.
+pub fn broken_links(root: &Path, pages: &[Source]) -> Vec<String> {
+    let anchors: BTreeMap<&Path, BTreeSet<String>> =
+        pages.iter().map(|page| (page.path.as_path(), anchors(&page.text))).collect();
+    let mut broken = Vec::new();
+    for page in pages {
+        for Link { to, line } in links(&page.text) {
+            let (path, anchor) = to.split_once('#').unwrap_or((&to, ""));
+            if path.contains("://") || path.starts_with("mailto:") {
+                continue;
+            }
+            let directory = page.path.parent().unwrap_or(Path::new(""));
+            let target = if path.is_empty() { page.path.clone() } else { resolved(&directory.join(path)) };
+            let has_anchor = || {
+                anchor.is_empty()
+                    || anchors.get(target.as_path()).is_none_or(|anchors| anchors.contains(anchor))
+            };
+            if !root.join(&target).exists() || !has_anchor() {
+                broken.push(format!("{}:{line}: {to}", page.path.display()));
+            }
+        }
+    }
+    broken
+}
+
+struct Link {
+    to: String,
+    /// The line that it stands on, from 1.
+    line: usize,
+}
+
+/// The lines of a page outside of fenced blocks, with their numbers from 1.
+fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut fenced = false;
+    text.lines().enumerate().filter_map(move |(at, line)| {
+        let fence = line.trim_start().starts_with("```");
+        fenced ^= fence;
+        (!fenced && !fence).then_some((at + 1, line))
+    })
+}
+
+/// Links as `[text](to)`, outside of code.
+fn links(text: &str) -> Vec<Link> {
+    let mut found = Vec::new();
+    for (line, text) in prose(text) {
+        let text: String = text.split('`').step_by(2).collect::<Vec<_>>().join("`");
+        for (at, _) in text.match_indices("](") {
+            let rest = &text[at + 2..];
+            let to = &rest[..rest.find([')', ' ']).unwrap_or(rest.len())];
+            found.push(Link { to: to.to_owned(), line });
+        }
+    }
+    found
+}
+
+/// What headings of a page are called in links: small letters, hyphens for blanks, no punctuation; a second one gets `-1`.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for (_, line) in prose(text) {
+        let title = line.trim_start_matches('#');
+        if title.len() == line.len() || !title.starts_with(' ') {
+            continue;
+        }
+        let kept = |c: char| match c {
+            ' ' => Some('-'),
+            c if c.is_alphanumeric() || c == '-' || c == '_' => Some(c.to_ascii_lowercase()),
+            _ => None,
+        };
+        let name: String = title.trim().chars().filter_map(kept).collect();
+        let again = (1..).map(|count| format!("{name}-{count}"));
+        let free = std::iter::once(name.clone()).chain(again).find(|name| !found.contains(name));
+        found.extend(free);
+    }
+    found
+}
+
+/// A path without `.` and `..`.
+fn resolved(path: &Path) -> PathBuf {
+    let mut parts = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(parts.pop()),
+            Component::CurDir => {}
+            part => parts.push(part),
+        }
+    }
+    parts
+}
+
+/// The pages of the repository; `wire.md` and `head.md` beside code are parts of others.
+pub fn pages(root: &Path) -> Vec<Source> {
+    let mut pages = scan::sources(root, &["md"]);
+    pages.retain(|page| !page.path.components().any(|part| part.as_os_str() == "src"));
+    pages
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(path: &str, text: &str) -> Source {
+        Source { path: path.into(), text: text.into() }
+    }
+
+    #[test]
+    fn a_link_to_a_missing_file_or_heading_is_found_and_code_is_left_alone() {
+        let pages = [
+            page("docs/a.md", "# One thing, and `two`\n[x](b.md#missing) [y](none.md)\n`[z](no.md)`\n"),
+            page(
+                "docs/b.md",
+                "# B\n```text\n[n](gone.md)\n```\n[up](a.md#one-thing-and-two)\n[web](https://a.b)",
+            ),
+        ];
+        let directory = tempfile::tempdir().expect("there is room");
+        std::fs::create_dir(directory.path().join("docs")).expect("it is empty");
+        for page in &pages {
+            std::fs::write(directory.path().join(&page.path), &page.text).expect("there is room");
+        }
+        let broken = broken_links(directory.path(), &pages);
+        assert_eq!(broken, ["docs/a.md:2: b.md#missing", "docs/a.md:2: none.md"]);
+    }
+
+    #[test]
+    fn a_page_that_the_list_lacks_and_a_line_without_a_page_are_found() {
+        let directory = tempfile::tempdir().expect("there is room");
+        std::fs::write(directory.path().join("SUMMARY.md"), "- [A](a.md)\n- [B](b.md)\n")
+            .expect("there is room");
+        let pages = [page("docs/a.md", ""), page("docs/c.md", "")];
+        let faults = faults_of_the_list(directory.path(), &pages);
+        assert_eq!(faults.len(), 2, "{faults:?}");
+        assert!(faults[0].contains("(c.md)") && faults[1].contains("no b.md"), "{faults:?}");
+    }
+}
