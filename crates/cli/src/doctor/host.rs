@@ -64,14 +64,24 @@ pub fn reverse_path(interface: &str) -> Option<Check> {
     })
 }
 
-/// Sealed sessions refuse announcements that are old, so clocks must roughly agree.
+/// Whether the clock was ever set: only a receiver that its source cannot hear goes by it.
 pub fn clock() -> Check {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map(|since| since.as_secs()).unwrap_or(0);
-    if now < EARLIEST {
-        return Check::new("clock", Verdict::Fail, "the clock was never set")
-            .advise("set it (timedatectl set-ntp true): with --key, clocks must agree within minutes");
+    clock_at(now)
+}
+
+/// The same when it shows so many seconds since 1970.
+fn clock_at(unix_secs: u64) -> Check {
+    if unix_secs < EARLIEST {
+        return Check::new("clock", Verdict::Note, "the clock was never set").advise(
+            "sessions do not need it, except with `recv --one-way`: then set it (timedatectl set-ntp true)",
+        );
     }
-    Check::new("clock", Verdict::Ok, "it is set; with --key, clocks must agree within minutes")
+    Check::new(
+        "clock",
+        Verdict::Ok,
+        "it is set; only `recv --one-way` needs it to be right, within ten minutes",
+    )
 }
 
 /// The limit of open files.
@@ -93,6 +103,12 @@ mod tests {
     const TABLE: &str = "Idx\tDevice    : Count Querier\tGroup    Users Timer\tReporter\n\
                          1\tlo        :     1      V3\n\t\t\t\t010000E0     1 0:00000000\t\t0\n\
                          4\teth0      :     1      V2\n\t\t\t\t010000E0     1 0:00000000\t\t0\n";
+
+    #[test]
+    fn a_clock_that_was_never_set_is_no_fault_of_a_host() {
+        assert_eq!(clock_at(0).verdict, Verdict::Note);
+        assert_eq!(clock_at(EARLIEST).verdict, Verdict::Ok);
+    }
 
     #[test]
     fn the_version_of_an_interface_is_found() {

@@ -15,6 +15,7 @@
 mod agents;
 mod agreement;
 mod blackhole;
+mod clocks;
 mod crowd;
 mod determinism;
 mod failure;

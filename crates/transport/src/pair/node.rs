@@ -28,7 +28,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Session time zero, in seconds since 1970.
-const UNIX_SECS: u64 = 1_800_000_000;
+pub(super) const UNIX_SECS: u64 = 1_800_000_000;
 
 /// How long sources and receivers wait for each other.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
@@ -400,6 +400,10 @@ pub(super) struct ReceiverNode {
     pub(super) verify: Option<VerifyKeys>,
     /// Hosts that may serve it, from its next start on.
     pub(super) parents: Vec<SocketAddr>,
+    /// By what it believes announcements, from its next start on.
+    pub(super) freshness: Freshness,
+    /// Seconds since 1970 by its own clock at time zero, from its next start on.
+    pub(super) unix_secs: u64,
     key: Option<GroupKey>,
     rng: Rng,
     origin: Time,
@@ -432,6 +436,8 @@ impl ReceiverNode {
             refuses: None,
             verify: None,
             parents: Vec::new(),
+            freshness: Freshness::Answer,
+            unix_secs: UNIX_SECS,
             key,
             rng: Rng::new(seed, 1 << 34 | index as u64),
             origin: Time::ZERO,
@@ -443,7 +449,7 @@ impl ReceiverNode {
     }
 
     pub(super) fn start(&mut self, now: Time) {
-        let unix_secs = UNIX_SECS + now.as_nanos() / 1_000_000_000;
+        let unix_secs = self.unix_secs + now.as_nanos() / 1_000_000_000;
         let id = ReceiverId::new(u64::from(self.rng.bits() as u32 | 1)).expect("an odd number is not zero");
         let codec = ReceiverCodec::new(self.key.as_slice(), id, self.rng.bits());
         let destination = match self.to_stdout {
@@ -473,7 +479,7 @@ impl ReceiverNode {
             wait: None,
             patience: Span::from_nanos(PATIENCE.as_nanos() as u64),
             group: groups(1)[0],
-            freshness: Freshness::Answer,
+            freshness: self.freshness,
             unix_secs,
             memory: self.memory,
             parents: self.parents.clone(),

@@ -1,0 +1,67 @@
+//! Receivers whose clocks are not the source's.
+
+use super::node::UNIX_SECS;
+use super::*;
+use crate::config::Freshness;
+use crate::error::Seen;
+use faircast_wire::GroupKey;
+
+const HOUR: u64 = 3_600;
+
+/// What a receiver's clock shows at time zero where the source's is right: behind, ahead, and never set.
+const WRONG: [u64; 3] = [UNIX_SECS - HOUR, UNIX_SECS + HOUR, 0];
+
+fn keys() -> [Option<GroupKey>; 2] {
+    [None, Some(GroupKey::from_bytes([5; 32]))]
+}
+
+/// A session from a source whose clock is right to one receiver that has this clock; the network and the source, after so long.
+fn run(key: Option<GroupKey>, unix_secs: u64, freshness: Freshness, time: Span) -> (Net, usize) {
+    let mut net = Net::new(31);
+    net.receivers_with(1, Link::millis(5), Link::millis(5), None, key.clone());
+    (net.receivers[0].unix_secs, net.receivers[0].freshness) = (unix_secs, freshness);
+    net.start_receiver(0);
+    let offer = Offer::bytes(200_000).expect(1).wait_secs(30);
+    let source = net.source(key.into_iter().fold(offer, Offer::sealed));
+    net.run_for(time);
+    (net, source)
+}
+
+#[test]
+fn a_receiver_whose_clock_is_an_hour_off_or_was_never_set_receives_like_any_other() {
+    for key in keys() {
+        for clock in WRONG {
+            let (net, source) = run(key.clone(), clock, Freshness::Answer, secs(25));
+            net.assert_all_verified(source, 0..1);
+            let warned = |event: &Event| matches!(event, Event::Warning { .. });
+            assert!(!net.receivers[0].events.iter().any(|(_, event)| warned(event)), "{clock}");
+        }
+    }
+}
+
+#[test]
+fn whoever_goes_by_the_clock_and_has_a_wrong_one_follows_nothing_and_is_told_why_within_five_seconds() {
+    for key in keys() {
+        for clock in WRONG {
+            let (net, _) = run(key.clone(), clock, Freshness::Clock, secs(5));
+            let node = &net.receivers[0];
+            let session = node.session.as_ref().expect("it goes on looking");
+            assert_eq!((session.seen(), session.scheme()), (Some(Seen::Stale), None), "{clock}");
+            let warning = node.events.iter().find_map(|(_, event)| match event {
+                Event::Warning { message, .. } => Some(message),
+                _ => None,
+            });
+            assert!(warning.is_some_and(|said| said.contains("clock differs")), "{clock}: {:?}", node.events);
+        }
+    }
+}
+
+#[test]
+fn a_clock_that_is_minutes_off_is_good_enough_where_there_is_nothing_else_to_go_by() {
+    for key in keys() {
+        for clock in [UNIX_SECS - 300, UNIX_SECS + 300] {
+            let (net, source) = run(key.clone(), clock, Freshness::Clock, secs(25));
+            net.assert_all_verified(source, 0..1);
+        }
+    }
+}
