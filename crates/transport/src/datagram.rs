@@ -34,7 +34,8 @@ pub(crate) fn largest(asked: Option<u16>, choice: &Choice, group: SocketAddr) ->
     }
     let datagram = asked.map_or(largest.min(ETHERNET_MTU - headers), usize::from);
     if !(SMALLEST..=largest).contains(&datagram) {
-        return Err(Error::DatagramSize { datagram: datagram as u16, largest: largest as u16 });
+        let (datagram, least) = (datagram as u16, SMALLEST as u16);
+        return Err(Error::DatagramSize { datagram, least, largest: largest as u16 });
     }
     Ok(datagram)
 }

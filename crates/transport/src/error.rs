@@ -363,11 +363,15 @@ pub enum Error {
         "the content does not match the source's root hash, although every block did; did files change while they were sent?"
     )]
     RootMismatch,
-    /// A datagram size that leaves no room.
-    #[error("datagrams of {datagram} bytes leave no room for a symbol; use 256 to {largest}")]
+    /// A datagram size that leaves no room for symbols, or that the interface does not carry.
+    #[error(
+        "datagrams of {datagram} bytes: the interface carries {largest} at most, and below {least} there is no room for symbols"
+    )]
     DatagramSize {
         /// What was asked for.
         datagram: u16,
+        /// The smallest that makes sense.
+        least: u16,
         /// The largest that the interface carries.
         largest: u16,
     },

@@ -1,7 +1,7 @@
 //! What is wrong with a host or a command line has its own message and exit code.
 
 use crate::kit::{FAIRCAST, Running, Stage, must};
-use faircast_testkit::{Lab, Node, require_root, run};
+use faircast_testkit::{Lab, Node, Offloads, require_root, run};
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
@@ -146,6 +146,24 @@ fn an_mtu_and_a_datagram_that_do_not_fit_are_refused_with_the_numbers() {
     let receiver = stage.recv(0, "r0", &[]);
     stage.send(&[&file], &[]).succeeds(20);
     receiver.succeeds(5);
+}
+
+#[test]
+fn large_datagrams_pass_where_every_link_carries_them() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::shared(&root, Lab::plan().mtu(9_000).offloads(Offloads::Off));
+    let file = stage.file("image", 3_000_000);
+    let key = crate::security::key(&stage, "lab.key");
+    for (host, flags) in [("open", &[][..]), ("sealed", &["--key", key.as_str()])] {
+        let receiver = stage.recv(0, host, flags);
+        let flags = [flags, &["--expect", "1", "--datagram", "8900"]].concat();
+        let source = stage.send(&[&file], &flags).succeeds(20);
+        receiver.succeeds(5);
+        assert!(stage.has(host, &file));
+        // Of 1472 bytes there would be 2,100.
+        assert!(source.number("packets") < 1_500.0, "{source:?}");
+    }
+    stage.send(&[&file], &["--datagram", "8973"]).ends(5).failed(2, "8972 at most");
 }
 
 #[test]
