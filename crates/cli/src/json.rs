@@ -185,6 +185,18 @@ mod tests {
     }
 
     #[test]
+    fn a_relay_says_of_each_event_whose_it_is() {
+        let schema = Schema::read();
+        let mut line =
+            serde_json::json!({ "event": "warning", "message": "m", "relayed": 0, "branch": null });
+        assert_eq!(schema.check_relay_line(&line), Ok(()));
+        assert!(schema.check_line(&line).is_err(), "a session has no such fields");
+        line["branch"] = "eth1".into();
+        assert!(schema.check_relay_line(&line).is_err());
+        assert!(schema.check_relay_line(&serde_json::json!({ "event": "warning", "message": "m" })).is_err());
+    }
+
+    #[test]
     fn the_page_about_json_is_fresh() {
         let (path, page) = (docs("json.md"), Schema::read().page());
         if std::env::var_os("FAIRCAST_BLESS").is_some() {

@@ -42,7 +42,7 @@ pub enum Event {
     },
     /// A receiver has joined (source), or the session was found (receiver: the source's name).
     Joined {
-        /// The receiver's id, in hexadecimal; empty at a receiver.
+        /// The receiver's id, in hexadecimal; at a receiver its own, over PGM empty.
         receiver: String,
         /// Host name.
         host: String,

@@ -27,6 +27,7 @@ pub struct Running {
 pub struct Ended {
     pub code: i32,
     pub events: Vec<Value>,
+    pub stdout: String,
     pub stderr: String,
     pub took: Duration,
     what: String,
@@ -185,14 +186,8 @@ impl Running {
         let done = self.task.finish(Duration::from_secs(1));
         let Finished { status, stdout, stderr, took, .. } =
             done.unwrap_or_else(|error| panic!("{}: {error}", self.what));
-        let events: Vec<Value> = stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-        if ["send ", "stream ", "recv "].iter().any(|command| self.what.starts_with(command)) {
-            let schema = crate::schema::Schema::read();
-            for event in &events {
-                schema.check_line(event).unwrap_or_else(|error| panic!("{}: {error}: {event}", self.what));
-            }
-        }
-        Ended { code: status.code().unwrap_or(-1), events, stderr, took, what: self.what }
+        let events = told(&self.what, &stdout);
+        Ended { code: status.code().unwrap_or(-1), events, stdout, stderr, took, what: self.what }
     }
 
     /// Wait for its end, which must be a good one.
@@ -206,8 +201,27 @@ impl Running {
     /// End it at once, as a crash does, and wait until it is gone.
     pub fn crashes(mut self) {
         self.task.kill();
-        let _ = self.task.finish(Duration::from_secs(10));
+        if let Ok(ended) = self.task.finish(Duration::from_secs(10)) {
+            let _ = told(&self.what, &ended.stdout);
+        }
     }
+}
+
+/// The lines of JSON that a command has written, each as the schema says.
+fn told(what: &str, stdout: &str) -> Vec<Value> {
+    // Who is killed may leave half a line.
+    let events: Vec<Value> = stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let is = |commands: &[&str]| commands.iter().any(|command| what.starts_with(command));
+    let (session, relay) =
+        (is(&["send ", "stream ", "recv "]), is(&["relay "]) && !what.contains("--status"));
+    if session || relay {
+        let schema = crate::schema::Schema::read();
+        for event in &events {
+            let checked = if relay { schema.check_relay_line(event) } else { schema.check_line(event) };
+            checked.unwrap_or_else(|error| panic!("{what}: {error}: {event}"));
+        }
+    }
+    events
 }
 
 impl Ended {

@@ -18,6 +18,20 @@ impl Schema {
         self.check(&self.0, line, "")
     }
 
+    /// That a line is one of those that a relay tells: an event of a session and what it says of its place, or, when the relay could
+    /// not begin, the error alone.
+    pub fn check_relay_line(&self, line: &Value) -> Result<(), String> {
+        let mut event = line.clone();
+        let fields = event.as_object_mut().ok_or("no object")?;
+        let place = ["relayed", "branch"].map(|name| fields.remove(name)).iter().flatten().count();
+        if place > 0 {
+            self.check_as("relayed", line)?;
+        } else if !["error", "done"].iter().any(|end| line["event"] == *end) {
+            return Err("the relay does not say which session this is about".to_owned());
+        }
+        self.check_line(&event)
+    }
+
     /// That a value is what this definition says.
     pub fn check_as(&self, name: &str, value: &Value) -> Result<(), String> {
         self.check(&self.0["$defs"][name], value, "")
@@ -90,7 +104,7 @@ impl Schema {
              With `--json` the commands `send`, `stream` and `recv` write one JSON object a line to standard output (`recv --stdout`\n\
              to standard error). `event` says which one it is; the last line is `done`; with `recv --serve` each\n\
              session ends with one. A relay (`faircast relay --json`) writes the\n\
-             same events with two fields more, `relayed`, the session, and `branch`. Fields are added, never renamed or taken away:\n\
+             same events with two fields more, [`relayed`](#relayed), the session, and `branch`. Fields are added, never renamed or taken away:\n\
              leave those that you do not know unread. A number that is not known is null. Rates are in bit/s.\n",
         );
         let named: Vec<&str> =
