@@ -6,12 +6,13 @@ EMULATOR := $(or $(CARGO_TARGET_DIR),target)/release/faircast-emu
 # What is no member of the workspace is built apart from it.
 APART := $(abspath $(or $(CARGO_TARGET_DIR),target))/cocoon
 
-.PHONY: help needs dist test lint lint-format lint-clippy lint-doc lint-deps lint-package lint-msrv sbom reproducible audit bench bench-peers bench-hosts bench-tcp bench-fairness bench-emulated bench-worlds bench-layers bench-relay bench-sim bench-queues count fuzz-replay bpf cocoon cocoon-short cocoon-bpf cocoon-quinn bench-cocoon reproduce reproduce-interop validate docs-plots vopr book lint-book
+.PHONY: help needs dist test lint lint-format lint-clippy lint-doc lint-deps lint-package lint-msrv sbom reproducible audit bench bench-peers bench-hosts bench-tcp bench-fairness bench-emulated bench-worlds bench-layers bench-relay bench-sim bench-queues count fuzz-replay bpf cocoon cocoon-short cocoon-bpf cocoon-quinn bench-cocoon reproduce reproduce-interop validate docs-plots vopr book lint-book try-install
 
 help:
 	@echo "make test            all tests; as root also those in network namespaces"
 	@echo "make lint            format, clippy, documentation, dependencies, packages, oldest Rust, the book; all warnings are errors"
 	@echo "make dist            what people install: a .deb with pages, completions and units, and the program in archives"
+	@echo "make try-install     install what make dist made in an empty Debian, send to three such hosts (root; fetches Debian once)"
 	@echo "make sbom            what the program is made of, as CycloneDX and SPDX, in target/dist (fetches a tool)"
 	@echo "make reproducible    build the released program twice, in two directories, and compare the bytes"
 	@echo "make book            the pages of docs as a book, in target/book (fetches a tool)"
@@ -80,6 +81,10 @@ book lint-book:
 # For other targets: make dist ARGS="aarch64-unknown-linux-musl"; those that rustup cannot install are named and left out.
 dist:
 	scripts/dist $(ARGS)
+
+try-install:
+	@scripts/needs try
+	scripts/try-install $(ARGS)
 
 sbom:
 	scripts/sbom

@@ -1,14 +1,18 @@
 //! Packet filters: which rule drops what a session needs, and the command that takes it away.
 
 use super::{Check, Verdict};
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 use std::process::Command;
 
 /// What the rules say, as far as they can be read here.
 #[derive(Debug, PartialEq, Eq)]
 enum Found {
-    /// They cannot be read: no right, or no program.
+    /// They cannot be read: no right.
     Unread,
+    /// No program that shows them is here.
+    NoProgram,
     /// None drops it.
     Nothing,
     /// This one does, and this command removes it or makes an exception.
@@ -21,8 +25,9 @@ pub fn check(group: SocketAddr, silent: bool) -> Check {
     let family = if group.is_ipv4() { "iptables" } else { "ip6tables" };
     let old = said(family, &["-S", "INPUT"]).map(|text| in_iptables(&text, family, group));
     let found = match (nft, old) {
-        (Some(found @ Found::Rule { .. }), _) | (_, Some(found @ Found::Rule { .. })) => found,
-        (None, None) => Found::Unread,
+        (Ok(found @ Found::Rule { .. }), _) | (_, Ok(found @ Found::Rule { .. })) => found,
+        (Err(Unsaid::Absent), Err(Unsaid::Absent)) => Found::NoProgram,
+        (Err(_), Err(_)) => Found::Unread,
         _ => Found::Nothing,
     };
     let port = group.port();
@@ -31,29 +36,52 @@ pub fn check(group: SocketAddr, silent: bool) -> Check {
             Check::new("firewall", Verdict::Fail, format!("a packet filter drops it: {rule}")).advise(mend)
         }
         // What is heard on this host may still be dropped when it comes from another.
-        (Found::Rule { rule, mend }, false) => {
-            Check::new("firewall", Verdict::Warn, format!("a packet filter may drop what others send: {rule}"))
-                .advise(mend)
-        }
+        (Found::Rule { rule, mend }, false) => Check::new(
+            "firewall",
+            Verdict::Warn,
+            format!("a packet filter may drop what others send: {rule}"),
+        )
+        .advise(mend),
         (Found::Nothing, true) => Check::new(
             "firewall",
             Verdict::Note,
             "no rule was found that drops it; look for ones that depend on more than group and port",
         ),
         (Found::Nothing, false) => Check::new("firewall", Verdict::Ok, "no rule drops UDP from this group"),
-        (Found::Unread, _) => Check::new("firewall", Verdict::Note, "its rules can be read by root only").advise(
-            format!(
+        (unknown, _) => {
+            let why = match unknown {
+                Found::NoProgram => {
+                    "there is no nft or iptables here that would show rules; most likely there are none"
+                }
+                _ => "its rules can be read by root only",
+            };
+            Check::new("firewall", Verdict::Note, why).advise(format!(
                 "receivers: allow UDP to port {port} (firewall-cmd --add-port={port}/udp, ufw allow {port}/udp)\n\
                  sources: allow UDP from the receivers; their answers match no outgoing connection"
-            ),
-        ),
+            ))
+        }
     }
 }
 
-/// What a program says, if it is there and has the right.
-fn said(program: &str, args: &[&str]) -> Option<String> {
-    let out = Command::new(program).args(args).output().ok().filter(|out| out.status.success())?;
-    String::from_utf8(out.stdout).ok()
+/// Why a program says nothing.
+#[derive(Debug, PartialEq, Eq)]
+enum Unsaid {
+    /// It is not here.
+    Absent,
+    /// It failed: there is no right to ask it, say.
+    Refused,
+}
+
+/// What a program says.
+fn said(program: &str, args: &[&str]) -> Result<String, Unsaid> {
+    // Users have no `sbin` in their path; they may not read rules either.
+    let elsewhere = || ["/usr/sbin", "/sbin"].iter().any(|dir| Path::new(dir).join(program).exists());
+    let out = match Command::new(program).args(args).output() {
+        Err(error) if error.kind() == ErrorKind::NotFound && !elsewhere() => return Err(Unsaid::Absent),
+        Ok(out) if out.status.success() => out,
+        _ => return Err(Unsaid::Refused),
+    };
+    String::from_utf8(out.stdout).map_err(|_| Unsaid::Refused)
 }
 
 /// Whether a rule that says these words is about something else than UDP from this group.
@@ -190,6 +218,12 @@ fn in_iptables(text: &str, program: &str, group: SocketAddr) -> Found {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_that_is_not_there_is_no_program_that_refuses() {
+        assert_eq!(said("no-such-packet-filter", &[]), Err(Unsaid::Absent));
+        assert_eq!(said("false", &[]), Err(Unsaid::Refused));
+    }
 
     fn group() -> SocketAddr {
         "239.255.70.1:5777".parse().expect("a group")
