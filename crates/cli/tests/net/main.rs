@@ -18,6 +18,7 @@ mod layers;
 mod memberships;
 mod older;
 mod outages;
+mod pages;
 mod pgm;
 mod relay;
 mod resume;

@@ -47,6 +47,18 @@ pub fn broken_links(root: &Path, pages: &[Source]) -> Vec<String> {
     broken
 }
 
+/// Rust of the tutorials that stands in no example, so that nobody compiles it.
+pub fn code_of_nobody(pages: &[Source], examples: &[Source]) -> Vec<String> {
+    let tutorials = pages.iter().filter(|page| page.path.starts_with("docs/tutorials"));
+    let blocks =
+        tutorials.flat_map(|page| page.text.split("```rust\n").skip(1).map(|rest| (&page.path, rest)));
+    let code = blocks.filter_map(|(path, rest)| Some((path, rest.split("```").next()?)));
+    let strange = code.filter(|(_, code)| !examples.iter().any(|example| example.text.contains(code)));
+    strange
+        .map(|(path, code)| format!("{}: {}", path.display(), code.lines().next().unwrap_or_default()))
+        .collect()
+}
+
 struct Link {
     to: String,
     /// The line that it stands on, from 1.

@@ -364,6 +364,16 @@ fn the_book_has_every_page_once() {
 }
 
 #[test]
+fn what_tutorials_show_of_rust_is_that_of_examples() {
+    let examples: Vec<Source> = rust_sources()
+        .into_iter()
+        .filter(|source| source.path.starts_with("crates/faircast/examples"))
+        .collect();
+    assert!(examples.len() > 3, "the walk found only {} examples", examples.len());
+    assert_none("code that no example has", &book::code_of_nobody(&book::pages(&root()), &examples));
+}
+
+#[test]
 fn every_link_of_a_page_leads_to_a_file_and_a_heading_that_are_there() {
     let pages = book::pages(&root());
     assert!(pages.len() > 100, "the walk found only {} pages", pages.len());

@@ -1,0 +1,202 @@
+//! Commands that pages of docs show, run between namespaces as they stand there, with what they print.
+//!
+//! Blocks of the kind `console` are terminals: `HOST$ COMMAND` starts a command on a host, and what follows is what it prints
+//! in the end; `...` stands for what is left out, `HOST$ ^C` presses Ctrl-C there, once all that is printed. `pc1`, `pc2`..
+//! receive: their commands go on while others work, until their next one. All other hosts are the sending one, and nothing else begins before
+//! its command has ended. All have one home directory, with a file of that name for each block of the kind `python NAME`, and each a `/srv`
+//! of its own.
+
+use crate::kit::{FAIRCAST, Running, Stage, must};
+use crate::schema::docs;
+use faircast_testkit::{Lab, Root, Task, require_root};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A command of a page, with what the page says that it prints.
+#[derive(Debug, PartialEq, Eq)]
+struct Command {
+    /// Where it stands, from 1.
+    line: usize,
+    host: String,
+    text: String,
+    printed: Vec<String>,
+}
+
+/// The commands of a page, in its order.
+fn commands(page: &str) -> Vec<Command> {
+    let mut found: Vec<Command> = Vec::new();
+    let mut inside = false;
+    for (at, line) in page.lines().enumerate() {
+        if let Some(kind) = line.strip_prefix("```") {
+            inside = !inside && kind == "console";
+            continue;
+        }
+        let prompt =
+            line.split_once("$ ").filter(|(host, _)| host.chars().all(|c| c.is_ascii_alphanumeric()));
+        match (inside, prompt, found.last_mut()) {
+            (false, ..) => {}
+            (true, Some((host, text)), _) if !host.is_empty() => {
+                let (host, text) = (host.to_owned(), text.to_owned());
+                found.push(Command { line: at + 1, host, text, printed: Vec::new() });
+            }
+            (true, _, Some(last)) if last.printed.is_empty() && last.text.ends_with('\\') => {
+                last.text.truncate(last.text.len() - 1);
+                last.text.push_str(line.trim_start());
+            }
+            (true, _, Some(last)) => last.printed.push(line.to_owned()),
+            (true, _, None) => panic!("line {}: no command has printed this", at + 1),
+        }
+    }
+    found
+}
+
+/// Files that a page shows: their names and their text.
+fn files(page: &str) -> Vec<(&str, &str)> {
+    let blocks = page.split("\n```python ").skip(1);
+    blocks.filter_map(|block| block.split("\n```").next()?.split_once('\n')).collect()
+}
+
+/// Words that go with numbers, and may be others with other numbers.
+const WITH_NUMBERS: [&str; 6] = ["bit", "kbit", "Mbit", "Gbit", "block", "blocks"];
+
+/// The words of a line, without numbers and what hangs on them: units, sizes, durations, ids.
+fn words(line: &str) -> Vec<&str> {
+    let parts = line.split(|c: char| !c.is_ascii_alphanumeric());
+    let is_word = |part: &&str| part.len() > 2 && part.chars().all(|c| c.is_ascii_alphabetic());
+    parts.filter(is_word).filter(|part| !WITH_NUMBERS.contains(part)).collect()
+}
+
+/// Lines of a page whose words do not stand, in their order, in one line of what was printed.
+fn unprinted<'a>(page: &'a [String], printed: &str) -> Vec<&'a str> {
+    let said: Vec<Vec<&str>> = printed.lines().map(words).collect();
+    let stands_in = |wanted: &[&str], line: &Vec<&str>| {
+        let mut rest = line.iter();
+        wanted.iter().all(|word| rest.any(|other| other == word))
+    };
+    let missing = page.iter().filter(|line| {
+        let wanted = words(line);
+        !said.iter().any(|line| stands_in(&wanted, line))
+    });
+    missing.map(String::as_str).filter(|line| line.trim() != "...").collect()
+}
+
+/// A command that runs.
+struct Begun<'a> {
+    command: &'a Command,
+    running: Running,
+}
+
+impl Begun<'_> {
+    /// Ctrl-C, when it has said what the page says.
+    fn stops(mut self, page: &str) {
+        for line in &self.command.printed {
+            let end = Instant::now() + Duration::from_secs(60);
+            let task = &mut self.running.task;
+            let is_missing = |task: &Task| {
+                !unprinted(std::slice::from_ref(line), &format!("{}{}", task.stdout(), task.stderr()))
+                    .is_empty()
+            };
+            while is_missing(task) && task.is_running() && Instant::now() < end {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+        self.running.task.interrupt();
+        self.ends(page);
+    }
+
+    fn ends(self, page: &str) {
+        let Command { line, text, printed, .. } = self.command;
+        let ended = self.running.ends(60);
+        let said = format!("{}{}", ended.stdout, ended.stderr);
+        assert_eq!(ended.code, 0, "{page}, line {line}: {text}\n{said}");
+        let missing = unprinted(printed, &said);
+        assert!(missing.is_empty(), "{page}, line {line}: {text}\ndid not print {missing:#?}\nbut\n{said}");
+    }
+}
+
+/// A line for a shell that runs this on a host of that name, in the home of all and with a `/srv` of its own.
+fn at_home(stage: &Stage, host: &str, text: &str) -> String {
+    let (home, srv) = (stage.text("home"), stage.text(host));
+    must(std::fs::create_dir_all(&srv));
+    let bin = Path::new(FAIRCAST).parent().expect("a program lies in a directory").display();
+    let quoted = text.replace('\'', "'\\''");
+    format!(
+        "exec unshare --mount --uts sh -c 'echo {host} >/proc/sys/kernel/hostname && mount --bind \"$1\" /srv && cd \"$2\" && \
+         PATH=$3:$PATH exec bash -c \"$4\"' sh '{srv}' '{home}' '{bin}' '{quoted}'"
+    )
+}
+
+/// Run a page's commands; what goes wrong is told with its line.
+fn run(root: &Root, page: &str) {
+    let text = must(std::fs::read_to_string(docs(page)));
+    let commands = commands(&text);
+    assert!(commands.len() > 4, "{page} shows {} commands", commands.len());
+    let receivers =
+        commands.iter().filter_map(|command| command.host.strip_prefix("pc")?.parse::<u16>().ok());
+    let stage = Stage::shared(root, Lab::plan().receivers(receivers.max().unwrap_or(1)));
+    must(std::fs::create_dir(stage.path("home")));
+    for (name, text) in files(&text) {
+        must(std::fs::write(stage.path("home").join(name), text));
+    }
+    let mut at_work: BTreeMap<&str, Begun<'_>> = BTreeMap::new();
+    for command in &commands {
+        if command.text == "^C" {
+            at_work.remove(&*command.host).expect("a page stops what it has begun").stops(page);
+            continue;
+        }
+        if let Some(before) = at_work.remove(&*command.host) {
+            before.ends(page);
+        }
+        let receiver = command.host.strip_prefix("pc").and_then(|number| number.parse::<usize>().ok());
+        let node = receiver.map_or(stage.lab.sender(), |number| stage.lab.receiver(number - 1));
+        let running = Running::shell(node, &at_home(&stage, &command.host, &command.text));
+        let begun = Begun { command, running };
+        match receiver {
+            Some(_) => drop(at_work.insert(&command.host, begun)),
+            None => begun.ends(page),
+        }
+    }
+    at_work.into_values().for_each(|begun| begun.ends(page));
+}
+
+#[test]
+fn three_people_have_the_day_that_their_page_tells() {
+    let Some(root) = require_root() else { return };
+    run(&root, "users.md");
+}
+
+#[test]
+fn an_admin_gets_in_ten_minutes_what_the_tutorial_shows() {
+    let Some(root) = require_root() else { return };
+    run(&root, "tutorials/admin.md");
+}
+
+#[test]
+fn an_engineer_gets_in_ten_minutes_what_the_tutorial_shows() {
+    let Some(root) = require_root() else { return };
+    run(&root, "tutorials/engineer.md");
+}
+
+#[test]
+fn a_researcher_gets_in_ten_minutes_what_the_tutorial_shows() {
+    let Some(root) = require_root() else { return };
+    run(&root, "tutorials/researcher.md");
+}
+
+#[test]
+fn a_page_is_read_as_terminals() {
+    let page = "# A\n```sh\nno$ thing\n```\n```console\npc1$ recv --out \\\n  here\nready: yes\n\nmaster$ send a\n...\npc1$ ^C\n```\n";
+    let read = commands(page);
+    let brief: Vec<_> = read.iter().map(|c| (c.line, &*c.host, &*c.text, c.printed.len())).collect();
+    assert_eq!(brief, [(6, "pc1", "recv --out here", 2), (10, "master", "send a", 1), (12, "pc1", "^C", 0)]);
+}
+
+#[test]
+fn words_are_compared_in_their_order_and_numbers_are_not() {
+    let page: Vec<String> =
+        ["pc1 has everything at 3.2 Mbit/s", "...", "12 %"].into_iter().map(str::to_owned).collect();
+    assert!(unprinted(&page, "first\npc1 has all but everything, at 9 Gbit/s in 700 s\n").is_empty());
+    assert_eq!(unprinted(&page, "everything has pc1\n"), [&*page[0]]);
+    assert_eq!(files("a\n```python x.py\n1\n2\n```\nb"), [("x.py", "1\n2")]);
+}
