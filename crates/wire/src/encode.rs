@@ -4,7 +4,9 @@ use crate::bodies::{Body, DATA_FIXED, DataFields, Fit, RATE_LEN};
 use crate::codec::{Codec, Rounded, SEQ_LIMIT, U24, at_most};
 use crate::error::EncodeError;
 use crate::field::{Layout, fields_of, len_of, most_without_lists};
-use crate::message::{Announce, DataPacket, Hashes, Kind, Member, Message, Need, Request, Status, Window};
+use crate::message::{
+    Announce, DataPacket, Hashes, Held, Kind, Member, Message, Need, Request, Status, Tree, TreeNode, Window,
+};
 use crate::parse::{CRC_LEN, HEADER_LEN, MAGIC, RATE, RELAYED, SEALED, VERSION, checksum};
 use crate::seal::{BOOT_LEN, KEY_ID_LEN, NONCE_LEN, TAG_LEN};
 use crate::{marks, reports};
@@ -34,20 +36,48 @@ pub const fn data_header_len(mark: &Mark, form: Form) -> usize {
 pub const MOST_DATA_HEADER: usize = overhead(Kind::Data, Form::Sealed) + DATA_FIXED + RATE_LEN + marks::MOST;
 
 /// The most bytes of an announcement. A source's datagrams must be allowed so many.
-pub const MOST_ANNOUNCE: usize = most_around(Kind::Announce, Announce::LAYOUT);
+pub const MOST_ANNOUNCE: usize = most_around(Kind::Announce, Announce::LAYOUT) + RELAYED_LEN;
 /// The most bytes of a status without the entries of its lists.
-pub const MOST_AROUND_STATUS: usize = most_around(Kind::Status, Status::LAYOUT);
+pub const MOST_AROUND_STATUS: usize = most_around(Kind::Status, Status::LAYOUT) + RELAYED_LEN;
 /// So many entries of a request fit what receivers may send.
-pub const MOST_NEEDS: usize =
-    (FEEDBACK_LIMIT - most_around(Kind::Request, Request::LAYOUT)) / len_of(fields_of(Need::SHAPE));
+pub const MOST_NEEDS: usize = most_needs(FEEDBACK_LIMIT);
 
-/// So many hashes fit a page in a datagram of `limit` bytes.
+/// The most bytes of what a receiver or relay says of itself.
+pub const MOST_MEMBER: usize = most_around(Kind::Member, Member::LAYOUT);
+
+/// So many entries of a request fit a datagram of `limit` bytes.
+pub const fn most_needs(limit: usize) -> usize {
+    room_for_list(limit, Kind::Request, Request::LAYOUT) / len_of(fields_of(Need::SHAPE))
+}
+
+/// The same when each of them has a map of what is held.
+pub const fn most_needs_with_maps(limit: usize) -> usize {
+    let entry = len_of(fields_of(Need::SHAPE)) + len_of(fields_of(Held::SHAPE));
+    room_for_list(limit, Kind::Request, Request::LAYOUT) / entry
+}
+
+/// A part of a tree of relays has so many of them in a datagram of `limit` bytes.
+pub const fn most_relays(limit: usize) -> usize {
+    room_for_list(limit, Kind::Tree, Tree::LAYOUT) / len_of(fields_of(TreeNode::SHAPE))
+}
+
+/// Bytes for the entries of lists in what a receiver or relay says upwards in a datagram of `limit` bytes.
+const fn room_for_list(limit: usize, kind: Kind, layout: Layout) -> usize {
+    let limit = if limit < FEEDBACK_LIMIT { limit } else { FEEDBACK_LIMIT };
+    limit.saturating_sub(most_around(kind, layout))
+}
+
+/// What a relay says in a sealed session has so many bytes more than what the source says: who wrote it.
+const RELAYED_LEN: usize = ID_LEN + BOOT_LEN;
+
+/// So many hashes fit a page in a datagram of `limit` bytes, of the source and of every relay that passes the page on: cut, it would
+/// be worth nothing.
 pub const fn most_hashes(limit: usize) -> usize {
     let hash = match <[u8; 32] as Codec>::SHAPE.fixed_len() {
         Some(len) => len,
         None => panic!("a hash has always the same length"),
     };
-    limit.saturating_sub(most_around(Kind::Hashes, Hashes::LAYOUT)) / hash
+    limit.saturating_sub(most_around(Kind::Hashes, Hashes::LAYOUT) + RELAYED_LEN) / hash
 }
 
 const fn most_around(kind: Kind, layout: Layout) -> usize {

@@ -7,10 +7,13 @@ use common::{
     receiver, status,
 };
 use faircast_core::packet::{Data, Layer, Mark, Payload, Seq, SessionId};
-use faircast_wire::encode::{MOST_ANNOUNCE, MOST_AROUND_STATUS, MOST_NEEDS};
+use faircast_wire::encode::{
+    MOST_ANNOUNCE, MOST_AROUND_STATUS, MOST_NEEDS, most_hashes, most_needs, most_needs_with_maps, most_relays,
+};
 use faircast_wire::{
-    Announce, DataPacket, EncodeError, Form, GroupKey, Kind, Member, Message, Name, Need, OpenError,
-    ParseError, ReceiverCodec, Request, SourceCodec, Status, data_header_len, peek,
+    Announce, DataPacket, EncodeError, Form, GroupKey, Hashes, Held, Kind, Member, Message, Name, Need,
+    OpenError, ParseError, ReceiverCodec, Request, SourceCodec, Status, Tree, TreeNode, data_header_len,
+    peek,
 };
 use std::net::SocketAddr;
 use std::slice;
@@ -64,10 +67,18 @@ fn the_longest_messages_are_as_long_as_said() {
     let announce = Announce { name: long, options: long, signature: Some([1; 64]), ..announce() };
     let mut announced = Vec::new();
     source.encode(&mut announced, &Message::Announce(announce), MOST_ANNOUNCE).expect("it fits");
-    assert_eq!(announced.len(), MOST_ANNOUNCE);
-    let status = Status { root: Some([1; 32]), root_signature: Some([1; 64]), ..Status::default() };
     let mut out = Vec::new();
-    source.encode(&mut out, &Message::Status(status), MOST_AROUND_STATUS).expect("it fits");
+    let (_, mut relay) = relay(&mut source, &key);
+    relay.encode(&mut out, &Message::Announce(announce), MOST_ANNOUNCE).expect("it fits");
+    assert_eq!(out.len(), MOST_ANNOUNCE, "a relay also says who it is");
+    let status = Status {
+        root: Some([1; 32]),
+        proof: Some([1; 16]),
+        root_signature: Some([1; 64]),
+        ..Status::default()
+    };
+    out.clear();
+    relay.encode(&mut out, &Message::Status(status), MOST_AROUND_STATUS).expect("it fits");
     assert_eq!(out.len(), MOST_AROUND_STATUS);
     let me = receiver(7);
     let mut codec = ReceiverCodec::new(slice::from_ref(&key), me, 1);
@@ -77,6 +88,48 @@ fn the_longest_messages_are_as_long_as_said() {
     let request = Message::Request(Request { from: me, needs, held: Vec::new(), echo: common::echo(1) });
     let fit = codec.encode(&mut Vec::new(), SESSION, &request).expect("it is cut");
     assert_eq!(fit.needs, MOST_NEEDS);
+}
+
+#[test]
+fn as_many_entries_as_fit_a_datagram_fit_it_and_no_more() {
+    let (key, me) = (key(), receiver(7));
+    for limit in 400..500 {
+        let mut codec = joined(&mut source(Some(&key)), Some(&key));
+        let mut len = |message: Message<'_>| answered(&mut codec, &message).len();
+        let asks = |entries, maps| Request {
+            from: receiver(ME),
+            needs: vec![Need { first: 1, run: 1, symbols: 1 }; entries],
+            held: vec![Held { block: 1, symbols: [1; Held::BYTES] }; maps],
+            echo: common::echo(1),
+        };
+        let (alone, mapped) = (most_needs(limit), most_needs_with_maps(limit));
+        assert!(len(Message::Request(asks(alone, 0))) <= limit, "{limit}");
+        assert!(len(Message::Request(asks(alone + 1, 0))) > limit, "{limit}");
+        assert!(len(Message::Request(asks(mapped, mapped))) <= limit, "{limit}");
+        assert!(len(Message::Request(asks(mapped + 1, mapped + 1))) > limit, "{limit}");
+        let node = TreeNode {
+            level: 0,
+            receivers: 1,
+            done: 0,
+            rate: 1e6,
+            address: at(),
+            host: TreeNode::cut("relay"),
+        };
+        let tree = |relays| Tree { from: receiver(ME), first: 0, count: 99, relays: vec![node; relays] };
+        assert!(len(Message::Tree(tree(most_relays(limit)))) <= limit, "{limit}");
+        assert!(len(Message::Tree(tree(most_relays(limit) + 1))) > limit, "{limit}");
+        // A page that a source has cut for its datagrams is whole where a relay passes it on.
+        let mut relay = SourceCodec::of_relay(SESSION, Some(&key.hop()), announce().salt, me, 5);
+        said(&mut relay, &Message::Announce(announce()));
+        let page = |hashes| Hashes { first_block: 0, signature: [1; 64], hashes: vec![[2; 32]; hashes] };
+        let mut passed = |hashes| {
+            let mut out = Vec::new();
+            let fit = relay.encode(&mut out, &Message::Hashes(page(hashes)), limit).expect("it is cut");
+            (fit.hashes, out.len() <= limit)
+        };
+        let most = most_hashes(limit);
+        assert_eq!((passed(most), passed(most + 1)), ((most, true), (most, true)), "{limit}");
+    }
 }
 
 #[test]

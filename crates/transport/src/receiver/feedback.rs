@@ -1,8 +1,8 @@
 //! What the receiver hears from the source beside data, and what it tells it.
 
 use super::{
-    CONFIRM_PATIENCE, FLOODED, Finished, JOINED, Layers, MOVED, NOTHING_YET, Outbox, Phase, RELAYS,
-    ReceiverSession, Stream, Window,
+    CONFIRM_PATIENCE, FLOODED, Finished, JOINED, Layers, MOVED, NOTHING_YET, Phase, RELAYS, ReceiverSession,
+    Stream, Window,
     block_sink::{BlockSink, Ending},
     delivery::Delivery,
     echo,
@@ -22,22 +22,19 @@ use crate::object::{Geometry, Origin, TransferId};
 use crate::relay::{Above, WithinAbove};
 use faircast_core::delivery::request_scheduler::RequestScheduler;
 use faircast_core::node::{Cx, Effect, Receiver as _};
-use faircast_core::packet::{Seq, SessionId};
+use faircast_core::packet::{Echo, ReceiverId, Seq, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
 use faircast_wire::encode::{self, IPV6_HEADERS};
 use faircast_wire::{
-    Announce, Held, MOST_DATA_HEADER, Member, MemberState, Message, Name, Need, Request, Status, Tree,
-    TreeNode, Welcome, Words,
+    Announce, MOST_DATA_HEADER, Member, MemberState, Message, Name, Need, Request, Status, Tree, TreeNode,
+    Welcome, Words,
 };
 use std::net::SocketAddr;
 
 /// Before the source has told its round-trip time.
 const FIRST_RTT: Span = Span::from_millis(5);
-
-/// Relays that one packet tells of.
-const TREE_PART: usize = 20;
 
 /// A receiver shows that it is alive at least so often.
 const ALIVE: Span = Span::from_millis(250);
@@ -47,15 +44,6 @@ const LATEST: Span = Span::from_secs(1);
 
 /// A source sends a packet when it answers; who has none after this joins without.
 const JOIN_WITHIN: Span = Span::from_millis(10);
-
-/// Requests per datagram.
-const MOST_NEEDS: usize = 120;
-
-/// The same with a map for each.
-const MOST_WITH_MAPS: usize = 20;
-
-const _: () = assert!(MOST_WITH_MAPS * (8 + 4 + Held::BYTES) <= 1_000, "maps would be cut");
-const _: () = assert!(MOST_NEEDS <= encode::MOST_NEEDS, "a request would be cut");
 
 impl ReceiverSession {
     pub(super) fn on_announce(
@@ -451,7 +439,9 @@ impl ReceiverSession {
                 }
                 let to_relay = stream.announced.parent != stream.announced.source;
                 let held = to_relay.then_some(&*stream.delivery);
-                request(&wanted, held, self.setup.id, echo, &mut self.outbox, stream.session, now);
+                let limit = datagram(&stream.announced, self.setup.overhead);
+                let requests = requests(&wanted, held, self.setup.id, echo, limit);
+                requests.into_iter().for_each(|request| self.outbox.add(stream.session, request, now));
             }
         }
         if let Some(stream) = &mut self.stream {
@@ -694,12 +684,10 @@ fn turn(spread: Span, rng: &mut Rng) -> Span {
 fn request(
     wanted: &[(u32, u16)],
     held: Option<&dyn Delivery>,
-    from: faircast_core::packet::ReceiverId,
-    echo: faircast_core::packet::Echo,
-    outbox: &mut Outbox,
-    session: SessionId,
-    now: Time,
-) {
+    from: ReceiverId,
+    echo: Echo,
+    limit: usize,
+) -> Vec<Message<'static>> {
     let mut needs: Vec<Need> = Vec::new();
     for &(block, symbols) in wanted {
         match needs.last_mut() {
@@ -713,14 +701,17 @@ fn request(
             _ => needs.push(Need { first: block, run: 1, symbols }),
         }
     }
-    let most = if held.is_some() { MOST_WITH_MAPS } else { MOST_NEEDS };
-    for needs in needs.chunks(most) {
+    let most = match held {
+        Some(_) => encode::most_needs_with_maps(limit),
+        None => encode::most_needs(limit),
+    };
+    let request = |needs: &[Need]| {
         let blocks = needs.iter().filter(|need| need.run == 1 && need.symbols > 0);
         let held =
             held.map_or_else(Vec::new, |here| blocks.filter_map(|need| here.held(need.first)).collect());
-        let request = Request { from, needs: needs.to_vec(), held, echo };
-        outbox.add(session, Message::Request(request), now);
-    }
+        Message::Request(Request { from, needs: needs.to_vec(), held, echo })
+    };
+    needs.chunks(most.max(1)).map(request).collect()
 }
 
 fn set_pace(stream: &mut Stream, rtt: Span, spread: Span, repair_time: Span, now: Time) {

@@ -129,7 +129,9 @@ impl SourceSession {
     }
 
     pub(super) fn write_status(&mut self, now: Time, out: &mut Vec<u8>) {
-        let around = if self.pages.is_some() { AROUND_STATUS + SIGNATURE_LEN } else { AROUND_STATUS };
+        let blocks = self.delivery.status();
+        let is_signed = self.pages.is_some() || blocks.said.signature.is_some();
+        let around = if is_signed { AROUND_STATUS + SIGNATURE_LEN } else { AROUND_STATUS };
         let room = self.setup.datagram.saturating_sub(around);
         let ids =
             |pace| self.members.with_pace(pace).map(|(id, _)| id).take(room / 4 / 4).collect::<Vec<_>>();
@@ -143,7 +145,6 @@ impl SourceSession {
         let left = room.saturating_sub(ids_len + 8 * upper_seqs.len());
         let scheduled = self.delivery.scheduled(left / 6);
         let rtt = self.rtt_max();
-        let blocks = self.delivery.status();
         let status = Status {
             next_seq: self.next_seqs[0].0,
             upper_seqs,
