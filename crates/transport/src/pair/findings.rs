@@ -1,9 +1,11 @@
-//! What the simulated world has found (`docs/reliability.md`), each in a network made by hand.
+//! What the simulated world has found (`docs/reliability.md`), each in a network made by hand, and what is beside it.
 
 use super::link::Link;
 use super::node::Offer;
 use super::tree::{Head, Tree};
+use crate::event::Event;
 use faircast_core::time::{Span, Time};
+use faircast_wire::{GroupKey, SigningKey};
 
 const MEMORY: usize = 8 << 20;
 
@@ -29,6 +31,29 @@ fn a_relay_that_comes_when_everything_has_left_its_source_fetches_it_for_those_b
 }
 
 #[test]
+fn a_relay_that_starts_when_everything_has_been_sent_fetches_what_is_asked_for() {
+    let mut tree = Tree::new(30, Offer::bytes(4_000_000).expect(4).at_most_mbps(16.0));
+    let fast = || Link::millis(4).mbps(30.0).fifo(80_000);
+    let first = tree.relay(Head::Source, 1, MEMORY, fast());
+    let second = tree.relay(Head::Source, 1, MEMORY, fast());
+    tree.late_relays.push(second);
+    tree.receivers(Head::Source, 2, fast());
+    let slow = || Link::millis(4).mbps(4.0).fifo(40_000);
+    tree.receivers(Head::Branch { relay: first, branch: 0 }, 2, slow());
+    (2..4).for_each(|receiver| tree.also(receiver, Head::Branch { relay: second, branch: 0 }, slow()));
+    tree.start();
+    tree.run_until(Span::from_secs(60), |tree| {
+        tree.receivers[0].session.is_none() && tree.receivers[1].session.is_none()
+    });
+    tree.kill_relay(first);
+    tree.start_relay(second);
+    tree.run_to_end(Span::from_secs(300));
+    for node in &tree.receivers {
+        assert!(node.report().ok && node.has(&tree.source), "{} has something else", node.host);
+    }
+}
+
+#[test]
 fn a_relay_behind_a_relay_that_serves_nobody_holds_nobody_up() {
     let mut tree = Tree::new(42, Offer::bytes(60_000));
     tree.receivers(Head::Source, 1, link());
@@ -38,4 +63,71 @@ fn a_relay_behind_a_relay_that_serves_nobody_holds_nobody_up() {
     tree.run_until(Span::from_secs(60), |tree| tree.source.session.is_none());
     assert!(tree.source.report().ok, "{:?}", tree.source.report());
     assert!(tree.now < Time::ZERO + Span::from_secs(15), "{:?}", tree.now);
+}
+
+#[test]
+fn a_page_of_hashes_is_whole_behind_a_relay_however_small_datagrams_are() {
+    for datagram in [424, 432, 440] {
+        let (key, signer) = (GroupKey::from_bytes([1; 32]), SigningKey::from_seed([2; 32]));
+        let offer = Offer::bytes(60_000).expect(1).in_blocks_of(4).datagrams_of(datagram);
+        let mut tree = Tree::new(43, offer.sealed(key).signed(signer.clone()));
+        let relay = tree.relay(Head::Source, 1, MEMORY, link());
+        tree.receivers(Head::Branch { relay, branch: 0 }, 1, link());
+        tree.receivers[0].verify = Some(signer.verify_key().into());
+        tree.start();
+        tree.run_to_end(Span::from_secs(60));
+        tree.assert_all_verified();
+    }
+}
+
+#[test]
+fn a_source_that_nobody_joins_says_so_to_the_relays_that_wait_with_it() {
+    let mut tree = Tree::new(44, Offer::bytes(60_000).wait_secs(5));
+    tree.relay(Head::Source, 1, MEMORY, link());
+    tree.start();
+    tree.run_to_end(Span::from_secs(60));
+    assert!(
+        tree.now < Time::ZERO + Span::from_secs(10),
+        "{:?}: that is less than a relay's patience",
+        tree.now
+    );
+}
+
+#[test]
+fn nobody_new_begins_below_a_relay_with_a_session_whose_source_is_not_heard() {
+    // The source waits for a second receiver, in vain, before it begins and when it is done.
+    let mut tree = Tree::new(45, Offer::bytes(60_000).expect(2).wait_secs(5));
+    let relay = tree.relay(Head::Source, 1, MEMORY, link());
+    tree.receivers(Head::Branch { relay, branch: 0 }, 2, link());
+    tree.late = vec![1];
+    tree.start();
+    tree.run_until(Span::from_secs(60), |tree| tree.receivers[0].session.is_none());
+    tree.source.session = None; // it is killed
+    let killed = tree.now;
+    tree.run_until(Span::from_secs(4), |tree| tree.now > killed + Span::from_secs(3));
+    tree.start_receiver(1);
+    tree.run_until(Span::from_secs(9), |tree| tree.now > killed + Span::from_secs(10));
+    assert!(tree.relays[relay].above.is_some(), "the relay still waits for its source");
+    let joined = tree.receivers[1].events.iter().any(|(_, event)| matches!(event, Event::Joined { .. }));
+    assert!(!joined, "what is announced may be over, and another session may begin");
+}
+
+#[test]
+fn a_relay_whose_source_was_started_again_does_not_fail_in_the_session_that_it_never_joined() {
+    let mut tree = Tree::new(46, Offer::bytes(6_000_000).at_most_mbps(4.0));
+    let relay = tree.relay(Head::Source, 1, MEMORY, link());
+    tree.receivers(Head::Branch { relay, branch: 0 }, 1, link());
+    tree.start();
+    tree.run_until(Span::from_secs(3), |tree| tree.now > Time::ZERO + Span::from_secs(2));
+    tree.source.session = None; // it is killed
+    let killed = tree.now;
+    tree.run_until(Span::from_secs(4), |tree| tree.now > killed + Span::from_secs(3));
+    assert!(tree.relays[relay].above.is_some());
+    let told = tree.source.events.len();
+    tree.start_source();
+    tree.run_until(Span::from_secs(9), |tree| tree.relays[relay].above.is_none());
+    let again = tree.now;
+    tree.run_until(Span::from_secs(2), |tree| tree.now > again + Span::from_secs(1));
+    let left = tree.source.events[told..].iter().find(|(_, event)| matches!(event, Event::Left { .. }));
+    assert!(left.is_none(), "{left:?}");
 }

@@ -317,6 +317,10 @@ impl Tree {
         for at in (0..self.receivers.len()).filter(|at| !self.late.contains(at)).collect::<Vec<_>>() {
             self.start_receiver(at);
         }
+        self.start_source();
+    }
+
+    pub(super) fn start_source(&mut self) {
         self.source.start(self.now);
         self.book(self.now, What::Source);
     }
@@ -774,27 +778,4 @@ fn who_comes_late_below_a_relay_gets_the_whole() {
     tree.start_receiver(2);
     tree.run_to_end(Span::from_secs(300));
     tree.assert_all_verified();
-}
-
-#[test]
-fn a_relay_that_starts_when_everything_has_been_sent_fetches_what_is_asked_for() {
-    let mut tree = Tree::new(30, Offer::bytes(4_000_000).expect(4).at_most_mbps(16.0));
-    let fast = || Link::millis(4).mbps(30.0).fifo(80_000);
-    let first = tree.relay(Head::Source, 1, MEMORY, fast());
-    let second = tree.relay(Head::Source, 1, MEMORY, fast());
-    tree.late_relays.push(second);
-    tree.receivers(Head::Source, 2, fast());
-    let slow = || Link::millis(4).mbps(4.0).fifo(40_000);
-    tree.receivers(branch(first, 0), 2, slow());
-    (2..4).for_each(|receiver| tree.also(receiver, branch(second, 0), slow()));
-    tree.start();
-    tree.run_until(Span::from_secs(60), |tree| {
-        tree.receivers[0].session.is_none() && tree.receivers[1].session.is_none()
-    });
-    tree.kill_relay(first);
-    tree.start_relay(second);
-    tree.run_to_end(Span::from_secs(300));
-    for node in &tree.receivers {
-        assert!(node.report().ok && node.has(&tree.source), "{} has something else", node.host);
-    }
 }

@@ -245,6 +245,14 @@ impl ReceiverSession {
         from: SocketAddr,
         now: Time,
     ) {
+        if self.setup.relay.is_some() {
+            // What is kept is of the session that is over: whoever is below follows the new one by itself. That one's source has not
+            // heard of this relay, and is not told that it has failed there with so many receivers.
+            self.failure = Some(Error::SourceRestarted);
+            self.totals.finished = now;
+            self.phase = Phase::Over;
+            return;
+        }
         let Ok(trust) = self.trust_in(session, &announce) else { return };
         if !self.begin_with(session, announce, from, now) {
             return;

@@ -65,6 +65,10 @@ impl Delivery for Below {
         Some(self.shared.lock().end != End::No)
     }
 
+    fn is_fed(&self, now: Time) -> bool {
+        self.shared.lock().is_fed(now)
+    }
+
     fn announced(&self) -> Option<Announce> {
         let passing = self.shared.lock();
         let (_, announce) = passing.announce?;

@@ -101,6 +101,8 @@ pub(crate) struct Passing {
     /// The source waits while so many bytes have come that no branch has sent.
     most_ahead: Option<u64>,
     end: End,
+    /// When something of the session last came from above.
+    heard_at: Time,
     /// What an agent says of itself.
     agent_status: Option<AgentStatus>,
     /// And a hop.
@@ -175,6 +177,7 @@ impl Shared {
             warnings: Vec::new(),
             most_ahead: None,
             end: End::No,
+            heard_at: Time::ZERO,
             agent_status: None,
             hop_status: None,
         };
@@ -270,6 +273,11 @@ impl Shared {
         if passing.end == End::No {
             passing.end = if lost { End::Lost } else { End::Over };
         }
+    }
+
+    /// Something of the session has come from above, or waits to be read.
+    pub(crate) fn note_heard(&self, now: Time) {
+        self.lock().heard_at = now;
     }
 
     /// All receivers below.
@@ -433,6 +441,11 @@ impl Passing {
         let Some(sent) = heard.map(|branch| branch.schedule.complete_to()).max() else { return false };
         let block = u64::from(announce.symbols_per_block) * u64::from(announce.symbol_size);
         u64::from(self.passed.saturating_sub(sent)) * block > most
+    }
+
+    /// Whether the session above goes on as far as is known, or has ended in good order.
+    fn is_fed(&self, now: Time) -> bool {
+        self.end != End::No || now.since(self.heard_at) < UNFED
     }
 
     /// Whether this child is no branch yet. One that comes from where another process was waits until that one's branch is over:

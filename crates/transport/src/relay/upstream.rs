@@ -38,6 +38,9 @@ impl Upstream {
 impl Endpoint for Upstream {
     fn handle_datagram(&mut self, datagram: Datagram<'_>, now: Time) {
         self.session.handle_datagram(datagram, now);
+        if self.session.silence(now) == Some(Span::ZERO) {
+            self.shared.note_heard(now);
+        }
         self.tell_end();
     }
 
@@ -71,7 +74,11 @@ impl Endpoint for Upstream {
     }
 
     fn accepts(&mut self, now: Time) -> bool {
-        self.session.accepts(now)
+        let accepts = self.session.accepts(now);
+        if !accepts {
+            self.shared.note_heard(now); // what has come is not read yet
+        }
+        accepts
     }
 
     fn silence(&self, now: Time) -> Option<Span> {

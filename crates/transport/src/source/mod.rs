@@ -374,7 +374,7 @@ impl SourceSession {
         if self.phase == Phase::Over {
             return None;
         }
-        if self.clocks.announce_at <= now {
+        if self.clocks.announce_at <= now && self.may_announce(now) {
             self.write_announce(now, out);
         } else if self.clocks.status_at <= now {
             self.write_status(now, out);
@@ -581,12 +581,13 @@ impl SourceSession {
             return;
         }
         if joined == 0 {
-            self.failure = Some(Error::NoReceiver {
+            let error = Error::NoReceiver {
                 group: self.setup.groups[0],
                 waited: Duration::from_nanos(self.setup.wait.as_nanos()),
                 ttl: self.setup.ttl,
-            });
-            self.phase = Phase::Over;
+            };
+            // Relays with nobody below, and receivers whose answers have not come here, wait for what this source will not send.
+            self.fail(error, now);
             return;
         }
         if let Some(expected) = self.setup.expect.filter(|expected| joined < u64::from(*expected)) {

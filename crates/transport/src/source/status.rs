@@ -94,6 +94,15 @@ impl SourceSession {
         self.clocks.announce_at = now + pause.min(ANNOUNCE_SENDING);
     }
 
+    /// At a relay that does not hear its source nobody new begins with what may be over: it is announced again when that is heard.
+    pub(super) fn may_announce(&mut self, now: Time) -> bool {
+        let may = self.delivery.is_fed(now);
+        if !may {
+            self.clocks.announce_at = now + ANNOUNCE_SENDING;
+        }
+        may
+    }
+
     fn announced_flags(&self) -> u8 {
         let live = if self.delivery.is_live() { Announce::LIVE } else { 0 };
         let by_port = self.layers() > 1 && self.setup.spacing == Spacing::Port;

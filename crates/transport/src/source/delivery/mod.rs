@@ -108,6 +108,11 @@ pub(crate) trait Delivery: Send {
         None
     }
 
+    /// Whether what is announced goes on, as far as is known; at a relay: whether its source is heard, or has ended in good order.
+    fn is_fed(&self, _now: Time) -> bool {
+        true
+    }
+
     /// At a relay: what its source announces, which it passes on.
     fn announced(&self) -> Option<Announce> {
         None
