@@ -109,6 +109,8 @@ pub struct MemberRecord {
     pub receivers: u32,
     /// Those among them that have everything.
     pub receivers_done: u32,
+    /// Another process has come in its place, and it has not been heard since.
+    is_replaced: bool,
     /// Bytes verified.
     pub verified_bytes: u64,
     /// Fraction of packets lost.
@@ -229,18 +231,21 @@ impl Members {
             let member = MemberRecord::new(report, seq, address, now);
             self.tally.count(&member);
             self.known.insert(report.from, member);
+            self.replace_relay(report.from);
             *self.hosts.entry(address.ip()).or_default() += 1;
         }
         let Some(member) = self.known.get_mut(&report.from) else { return Change::None };
         if seq < member.reported {
             return Change::None; // overtaken on the way
         }
+        let is_newer = seq > member.reported;
         member.reported = seq;
         // What somebody else has said in its name, it takes back.
         let takes_back = member.state == MemberState::Done && report.state == MemberState::Receiving;
         let was_finished = member.is_finished() && !is_new && !takes_back;
         self.tally.discount(member);
         member.heard_at = now;
+        member.is_replaced &= !is_newer;
         if member.address.ip() != address.ip() {
             self.hosts.entry(member.address.ip()).and_modify(|count| *count = count.saturating_sub(1));
             *self.hosts.entry(address.ip()).or_default() += 1;
@@ -519,6 +524,7 @@ impl Members {
             if silent(member, if replaced.contains(id) { soonest } else { patience }) {
                 self.tally.discount(member);
                 member.pace = Pace::Gone;
+                member.is_replaced |= replaced.contains(id);
                 self.tally.count(member);
                 gone.push(*id);
             }
@@ -536,7 +542,8 @@ impl Members {
         }
         let is_replaced = |member: &MemberRecord| {
             let joined = newest.get(&(member.host.as_str(), member.address.ip()));
-            member.state != MemberState::Done && joined.is_some_and(|joined| *joined > member.heard_at)
+            let is_over = member.is_replaced || member.state != MemberState::Done;
+            is_over && joined.is_some_and(|joined| *joined > member.heard_at)
         };
         self.iter().filter(|(_, member)| is_replaced(member)).map(|(id, _)| id).collect()
     }
@@ -618,7 +625,7 @@ pub fn stretched(turn: Time, now: Time, spread: Span, longer: Span) -> Time {
 impl Tally {
     fn count(&mut self, member: &MemberRecord) {
         self.receivers += u64::from(member.counted());
-        self.verified += u64::from(member.receivers_done);
+        self.verified += u64::from(member.verified());
         self.done += usize::from(member.state == MemberState::Done);
         let unfinished = member.pace == Pace::Together && !member.is_finished();
         self.unfinished += usize::from(unfinished);
@@ -627,7 +634,7 @@ impl Tally {
 
     fn discount(&mut self, member: &MemberRecord) {
         self.receivers -= u64::from(member.counted());
-        self.verified -= u64::from(member.receivers_done);
+        self.verified -= u64::from(member.verified());
         self.done -= usize::from(member.state == MemberState::Done);
         let unfinished = member.pace == Pace::Together && !member.is_finished();
         self.unfinished -= usize::from(unfinished);
@@ -653,7 +660,7 @@ impl MemberRecord {
     /// Receivers that count as its own: those of a relay that is gone have gone on elsewhere, or are missing.
     pub fn counted(&self) -> u32 {
         let is_gone = self.pace == Pace::Gone || self.is_mute() && !self.is_finished();
-        if self.is_relay && is_gone { self.receivers_done } else { self.receivers }
+        if self.is_replaced || self.is_relay && is_gone { self.verified() } else { self.receivers }
     }
 
     const SLOW_WINDOW: Span = Span::from_secs(3);
@@ -670,6 +677,7 @@ impl MemberRecord {
             is_relay,
             receivers,
             receivers_done,
+            is_replaced: false,
             blocks_missing: report.blocks_missing,
             verified_bytes: report.verified_bytes,
             loss: 0.0,

@@ -2,6 +2,7 @@
 
 use super::{MOST, MemberRecord, Members, Pace};
 use crate::event::RelayBelow;
+use faircast_core::packet::ReceiverId;
 use faircast_wire::{Tree, TreeNode};
 
 /// So many relays behind one are known at most; there may be more.
@@ -67,7 +68,23 @@ impl Members {
             }
             self.trees += 1;
         }
+        self.tally.discount(member);
         member.below.get_or_insert_default().on_part(tree);
+        self.tally.count(member);
+    }
+
+    /// This one has just come. Where it is a relay, one that was there before under its name has been replaced, until it is heard again.
+    pub(super) fn replace_relay(&mut self, newest: ReceiverId) {
+        let Some(new) = self.known.get(&newest).filter(|member| member.is_relay) else { return };
+        let (host, place) = (new.host.clone(), new.address.ip());
+        for (id, member) in &mut self.known {
+            let is_same = member.is_relay && member.host == host && member.address.ip() == place;
+            if is_same && *id != newest {
+                self.tally.discount(member);
+                member.is_replaced = true;
+                self.tally.count(member);
+            }
+        }
     }
 
     /// The relays that take part, each before those behind it.
@@ -78,6 +95,15 @@ impl Members {
 }
 
 impl MemberRecord {
+    /// Receivers that it speaks for and that have everything. Of a relay that was started again: those that were attached to it. They
+    /// have ended, while relays below it go on below its next process, with all that they speak for.
+    pub fn verified(&self) -> u32 {
+        let all = self.receivers_done;
+        let Some(below) = self.below.as_ref().filter(|_| self.is_replaced) else { return all };
+        let attached = below.whole.iter().filter(|node| node.level == 0);
+        attached.fold(all, |left, node| left.saturating_sub(node.receivers))
+    }
+
     /// A relay and those behind it.
     fn with_those_below(&self) -> impl Iterator<Item = RelayBelow> {
         let itself = RelayBelow {
@@ -85,7 +111,7 @@ impl MemberRecord {
             host: self.host.clone(),
             address: self.address,
             receivers: self.counted().into(),
-            done: self.receivers_done.into(),
+            done: self.verified().into(),
             rate_bps: f64::from(self.rate),
         };
         let below = self.below.iter().flat_map(|below| &below.whole);
@@ -124,7 +150,7 @@ impl RelayBelow {
 mod tests {
     use super::*;
     use crate::receiver::RELAYS;
-    use faircast_core::packet::{Echo, ReceiverId, Seq};
+    use faircast_core::packet::{Echo, Seq};
     use faircast_core::time::{Span, Time};
     use faircast_wire::{Member, MemberState, Name, Words};
     use std::net::SocketAddr;

@@ -1,6 +1,6 @@
 use super::*;
 use faircast_core::packet::{Echo, Seq};
-use faircast_wire::{Name, Words};
+use faircast_wire::{Name, Tree, TreeNode, Words};
 
 fn at(seconds: u64) -> Time {
     Time::ZERO + Span::from_secs(seconds)
@@ -243,4 +243,58 @@ fn a_relay_whose_only_receiver_has_failed_speaks_for_nobody_who_is_done() {
     assert_eq!((members.receivers(), members.verified()), (1, 0));
     members.on_report(&says(MemberState::Done, 1), 3, place, at(2));
     assert_eq!((members.receivers(), members.verified()), (1, 1));
+}
+
+#[test]
+fn receivers_below_a_relay_that_was_started_again_are_counted_once() {
+    let mut members = Members::default();
+    let place = SocketAddr::from(([192, 0, 2, 1], 1));
+    let says =
+        |number, (receivers, done), state| Report { receivers, done, ..because(RELAYS, number, state) };
+    let node = |receivers| TreeNode {
+        level: 0,
+        receivers,
+        done: receivers,
+        rate: 1e6,
+        address: SocketAddr::from(([192, 0, 2, 2], 1)),
+        host: TreeNode::cut("below"),
+    };
+    members.on_report(&says(1, (0, 0), MemberState::Joined), 1, place, at(0));
+    members.on_tree(&Tree { from: id(1), first: 0, count: 1, relays: vec![node(2)] });
+    // Two behind another relay, and one that was attached to it.
+    members.on_report(&says(1, (3, 3), MemberState::Done), 2, place, at(1));
+    assert_eq!((members.receivers(), members.verified()), (3, 3));
+    members.on_report(&says(2, (0, 0), MemberState::Joined), 1, place, at(4));
+    members.on_report(&says(2, (2, 2), MemberState::Done), 2, place, at(5));
+    assert_eq!(
+        (members.receivers(), members.verified()),
+        (3, 3),
+        "the relay behind it goes on below the new process"
+    );
+    members.on_tree(&Tree { from: id(1), first: 0, count: 1, relays: vec![node(3)] });
+    assert_eq!(
+        (members.receivers(), members.verified()),
+        (2, 2),
+        "the counts follow what is told of those behind"
+    );
+    members.on_report(&says(1, (3, 3), MemberState::Done), 3, place, at(6));
+    assert_eq!(
+        (members.receivers(), members.verified()),
+        (5, 5),
+        "the first one lives: there are two relays"
+    );
+}
+
+#[test]
+fn who_was_started_again_and_is_given_up_is_no_receiver_that_lacks_something() {
+    let mut members = Members::default();
+    report(&mut members, 1, 'a', MemberState::Joined, at(0));
+    report(&mut members, 2, 'a', MemberState::Joined, at(2));
+    assert_eq!(members.receivers(), 2, "both may live");
+    assert_eq!(members.expire(at(4), PATIENCE, SPREAD), [id(1)]);
+    assert_eq!(members.receivers(), 1);
+    report(&mut members, 1, 'a', MemberState::Receiving, at(5));
+    assert_eq!(members.receivers(), 1, "a message that was late");
+    numbered(&mut members, 3, 'b', (MemberState::Joined, 1), at(5));
+    assert_eq!(members.receivers(), 2);
 }

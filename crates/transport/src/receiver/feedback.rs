@@ -168,7 +168,7 @@ impl ReceiverSession {
             member_tries: 0,
             member_told_at: now,
             told_below: (0, 0),
-            told_tree: false,
+            told_tree: Vec::new(),
             window,
         };
         stream.member_at = now + self.turn_to_join(spread);
@@ -501,10 +501,10 @@ impl ReceiverSession {
     pub(super) fn tell_tree(&mut self, now: Time) {
         let Some(stream) = self.stream.as_mut().filter(|stream| stream.registered) else { return };
         let relays = stream.delivery.tree();
-        if relays.is_empty() && !stream.told_tree {
+        if relays.is_empty() && stream.told_tree.is_empty() {
             return;
         }
-        stream.told_tree = !relays.is_empty();
+        stream.told_tree = children(&relays);
         let (session, from, count) = (stream.session, self.setup.id, relays.len() as u16);
         let tree = |first: usize, relays: &[TreeNode]| {
             Message::Tree(Tree { from, first: first as u16, count, relays: relays.to_vec() })
@@ -512,8 +512,20 @@ impl ReceiverSession {
         if relays.is_empty() {
             self.outbox.add(session, tree(0, &[]), now);
         }
-        for (part, relays) in relays.chunks(TREE_PART).enumerate() {
-            self.outbox.add(session, tree(part * TREE_PART, relays), now);
+        let most = encode::most_relays(datagram(&stream.announced, self.setup.overhead)).max(1);
+        for (part, relays) in relays.chunks(most).enumerate() {
+            self.outbox.add(session, tree(part * most, relays), now);
+        }
+    }
+
+    /// At a relay: others are attached to it than it has told of. That is told before how many receivers there are, as those of a relay
+    /// that comes to another process are no more than they were.
+    fn tell_new_children(&mut self, now: Time) {
+        let tells = |stream: &&Stream| {
+            stream.delivery.receivers().is_some() && children(&stream.delivery.tree()) != stream.told_tree
+        };
+        if self.stream.as_ref().filter(tells).is_some() {
+            self.tell_tree(now);
         }
     }
 
@@ -522,6 +534,7 @@ impl ReceiverSession {
     }
 
     fn tell(&mut self, state: MemberState, reason: u8, loss: Option<f32>, now: Time) {
+        self.tell_new_children(now);
         let pause = |stream: &Stream| match state {
             MemberState::Receiving => ALIVE.max(stream.spread),
             _ => {
@@ -687,9 +700,19 @@ fn turn(spread: Span, rng: &mut Rng) -> Span {
     spread.scaled(rng.unit())
 }
 
-/// Ask for symbols: neighbouring blocks with the same need share an entry. A relay cannot make new symbols, so it is told which
-/// ones are here.
-fn request(
+/// Where the relays are that are attached to who tells of these.
+fn children(relays: &[TreeNode]) -> Vec<SocketAddr> {
+    relays.iter().filter(|relay| relay.level == 0).map(|relay| relay.address).collect()
+}
+
+/// The largest datagram of the session: what its source sends passes the path, and answers are no longer.
+fn datagram(announce: &Announce, overhead: usize) -> usize {
+    usize::from(announce.packet_size).saturating_sub(overhead)
+}
+
+/// Ask for symbols, in datagrams of up to `limit` bytes: neighbouring blocks with the same need share an entry. A relay cannot make
+/// new symbols, so it is told which ones are here.
+fn requests(
     wanted: &[(u32, u16)],
     held: Option<&dyn Delivery>,
     from: ReceiverId,

@@ -209,8 +209,8 @@ struct Stream {
     member_at: Time,
     member_tries: u32,
     member_told_at: Time,
-    /// Whether it has told of relays below.
-    told_tree: bool,
+    /// The relays that are attached to this one, as it has told.
+    told_tree: Vec<SocketAddr>,
     /// How many receivers it has said to speak for, and how many of them are done.
     told_below: (u32, u32),
     window: Window,

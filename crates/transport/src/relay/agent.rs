@@ -250,7 +250,7 @@ impl Agent {
             let unfinished = u64::from(is_there && !member.has_all() && !member.is_finished());
             Standing {
                 receivers: if is_there || member.is_finished() { member.counted().into() } else { 0 },
-                done: member.receivers_done.into(),
+                done: member.verified().into(),
                 unfinished,
                 answering: unfinished,
             }

@@ -147,6 +147,10 @@ impl Branch {
         (state.rate, state.to) = (rate, Some(self.setup.to));
         let invitation = state.invitation;
         drop(passing);
+        if changed {
+            // Which relays they are is told with how many receivers there are.
+            self.relays_at = Time::ZERO;
+        }
         if changed && invitation != 0 {
             self.shared.process.note(invitation, standing);
         }
@@ -201,6 +205,7 @@ impl Endpoint for Branch {
         if let Some(session) = &mut self.session {
             session.handle_datagram(datagram, now);
             self.tell();
+            self.tell_relays(now);
         }
     }
 

@@ -48,8 +48,8 @@ impl SourceSession {
             |member: &MemberRecord| !member.is_relay || expected == 0 || self.members.verified() < expected;
         let replaced = self.members.replaced();
         let twice = replaced.iter().filter_map(|id| self.members.get(*id));
-        let receivers =
-            self.members.receivers() - twice.map(|member| u64::from(member.counted())).sum::<u64>();
+        let receivers = self.members.receivers()
+            - twice.map(|member| u64::from(member.counted() - member.verified())).sum::<u64>();
         let mut incomplete: Vec<_> = self
             .members
             .iter()
@@ -59,7 +59,8 @@ impl SourceSession {
             .filter(|(id, member)| !replaced.contains(id) && is_missed(member))
             .map(|(_, member)| IncompleteReceiver { host: host(member), reason: feedback::reason(member) })
             .collect();
-        incomplete.extend(self.members.iter().filter_map(|(_, member)| below(member)));
+        let speaking = self.members.iter().filter(|(id, _)| !replaced.contains(id));
+        incomplete.extend(speaking.filter_map(|(_, member)| below(member)));
         let verified = self.members.verified();
         let dropped: Vec<_> = self
             .members
