@@ -4,10 +4,10 @@ use super::schedule::Pick;
 use super::{End, Shared};
 use crate::object::{Geometry, Hash, ObjectError, TransferId};
 use crate::source::block_source::Leisure;
-use crate::source::delivery::{Amounts, BlockStatus, Chosen, Delivery, Looked};
+use crate::source::delivery::{Amounts, Asker, BlockStatus, Chosen, Delivery, Looked};
 use faircast_core::packet::{Flags, Layer, Payload, Seq};
 use faircast_core::time::{Rate, Time};
-use faircast_wire::{Announce, Hashes, Held, Scheduled};
+use faircast_wire::{Announce, Hashes, Scheduled};
 
 /// What leaves on one branch.
 pub(super) struct Below {
@@ -120,8 +120,8 @@ impl Delivery for Below {
         }
     }
 
-    fn request(&mut self, block: u32, symbols: u16, seen: Seq, held: Option<&Held>) -> bool {
-        self.shared.lock().request(self.branch, block, symbols, seen, held)
+    fn request(&mut self, block: u32, symbols: u16, by: &Asker<'_>) -> bool {
+        self.shared.lock().request(self.branch, block, symbols, by)
     }
 
     fn symbols_of(&self, block: u32) -> u16 {

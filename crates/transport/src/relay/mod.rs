@@ -40,6 +40,7 @@ pub(crate) use within::{Within, WithinAbove};
 use crate::error::Seen;
 use crate::event::RelayBelow;
 use crate::object::Hash;
+use crate::source::delivery::Asker;
 use crate::spill::Room;
 use cache::{Added, Cache};
 use faircast_core::packet::{ReceiverId, Seq, SessionId};
@@ -59,6 +60,23 @@ const MOST_PAGES: usize = 16_384;
 
 /// And so many of them are fetched at a time.
 const MOST_WANTED_PAGES: usize = 256;
+
+/// A relay that has not heard its source for so long announces its session to nobody new: a source that is heard no more for so long may
+/// be somewhere else, for receivers too.
+const UNFED: Span = Span::from_secs(2);
+
+/// Who has asked again so often for a block, and has no more of it, has not lost it every time; surely not when it was so often.
+const DOUBTED: u8 = 2;
+const GIVEN_UP: u8 = 12;
+
+/// A page that was asked for so often may be wrong, and is fetched again.
+const DOUBTED_PAGE: u8 = 3;
+
+/// So many blocks that may be wrong are fetched again at a time.
+const MOST_DOUBTED: usize = 1_024;
+
+/// No datagram holds a page of more hashes.
+const LONGEST_PAGE: u32 = 2_048;
 
 /// More relays than this are not between a source and a receiver: what comes through more goes round.
 pub const MOST_HOPS: u8 = RelayBelow::DEEPEST;
@@ -86,10 +104,12 @@ pub(crate) struct Passing {
     said: crate::source::delivery::Said,
     /// Symbols to fetch from above.
     fetches: Fetches,
+    /// Blocks that are here and may be wrong: the next symbol takes their place.
+    doubted: BTreeSet<u32>,
     /// The branch whose turn it is to have something fetched.
     turn: usize,
-    /// Pages of hashes, by their first block, and blocks whose page is to be fetched.
-    pages: BTreeMap<u32, Hashes>,
+    /// Pages of hashes, by their first block, with how often each was asked for, and blocks whose page is to be fetched.
+    pages: BTreeMap<u32, (Hashes, u8)>,
     wanted_pages: BTreeSet<u32>,
     branches: Vec<BranchState>,
     /// Children that are, or were, branches, by address; the same address with another number is another process.
@@ -168,6 +188,7 @@ impl Shared {
             root: None,
             said: crate::source::delivery::Said::default(),
             fetches: Fetches::default(),
+            doubted: BTreeSet::new(),
             turn: 0,
             pages: BTreeMap::new(),
             wanted_pages: BTreeSet::new(),
@@ -491,6 +512,9 @@ impl Passing {
     /// A symbol has come from above: whether it is of use.
     fn on_symbol(&mut self, packet: &DataPacket<'_>) -> Added {
         let place = packet.data.payload;
+        if self.doubted.remove(&place.block) {
+            self.lose(place.block);
+        }
         let wanted = self.fetches.wants(place.block);
         let added = self.cache.add(place.block, packet.symbols, place.symbol, packet.payload, wanted);
         if added == Added::Useless {
@@ -538,6 +562,7 @@ impl Passing {
         self.cache.forget_before(block);
         self.fetches.forget_before(block);
         self.wanted_pages = self.wanted_pages.split_off(&block);
+        self.doubted = self.doubted.split_off(&block);
         for branch in &mut self.branches {
             branch.schedule.forget_before(block);
             branch.queue.forget_before(block);
@@ -548,8 +573,15 @@ impl Passing {
     fn on_page(&mut self, page: &Hashes) {
         let blocks = page.first_block..page.first_block.saturating_add(page.hashes.len() as u32);
         self.wanted_pages.retain(|block| !blocks.contains(block));
+        // What nobody here can verify must not stand in the way of what comes later.
+        let near = self.pages.range(blocks.start.saturating_sub(LONGEST_PAGE)..blocks.end);
+        let overlapping = near.filter(|(first, (known, _))| {
+            **first != blocks.start && blocks.start < first.saturating_add(known.hashes.len() as u32)
+        });
+        let overlapping: Vec<u32> = overlapping.map(|(first, _)| *first).collect();
+        overlapping.iter().for_each(|first| drop(self.pages.remove(first)));
         if self.pages.len() < MOST_PAGES || self.pages.contains_key(&page.first_block) {
-            self.pages.insert(page.first_block, page.clone());
+            self.pages.insert(page.first_block, (page.clone(), 0));
             for branch in &mut self.branches {
                 branch.pages.insert(page.first_block);
             }
@@ -559,12 +591,18 @@ impl Passing {
     /// Somebody on a branch asks for pages.
     fn request_pages(&mut self, branch: usize, first: u32, run: u32) {
         for block in first..first.saturating_add(run) {
-            let page = self.pages.range(..=block).next_back();
-            match page.filter(|(_, page)| block - page.first_block < page.hashes.len() as u32) {
-                Some((first, _)) => {
-                    self.branches[branch].pages.insert(*first);
+            let is_sent = self.is_known(block);
+            let known = self.pages.range_mut(..=block).next_back();
+            match known.filter(|(first, (page, _))| block - **first < page.hashes.len() as u32) {
+                Some((first, (_, asked))) => {
+                    let is_first = self.branches[branch].pages.insert(*first);
+                    *asked += u8::from(is_first && *asked < DOUBTED_PAGE);
+                    if *asked == DOUBTED_PAGE && self.wanted_pages.len() < MOST_WANTED_PAGES {
+                        *asked = 0;
+                        self.fetches.has_more |= self.wanted_pages.insert(block);
+                    }
                 }
-                None if self.wanted_pages.len() < MOST_WANTED_PAGES && self.is_known(block) => {
+                None if self.wanted_pages.len() < MOST_WANTED_PAGES && is_sent => {
                     self.fetches.has_more |= self.wanted_pages.insert(block);
                 }
                 None => {}
@@ -578,21 +616,38 @@ impl Passing {
     }
 
     fn next_page(&mut self, branch: usize) -> Option<Hashes> {
-        let first = self.branches[branch].pages.pop_first()?;
-        self.pages.get(&first).cloned()
+        let (waiting, pages) = (&mut self.branches[branch].pages, &self.pages);
+        let next = std::iter::from_fn(|| waiting.pop_first()).find_map(|first| pages.get(&first));
+        next.map(|(page, _)| page.clone())
     }
 
     /// Somebody on a branch lacks symbols.
-    fn request(&mut self, branch: usize, block: u32, symbols: u16, seen: Seq, held: Option<&Held>) -> bool {
+    fn request(&mut self, branch: usize, block: u32, symbols: u16, by: &Asker<'_>) -> bool {
         if !self.is_known(block) {
             return false;
         }
         let whole = self.announce.map_or(u16::MAX, |(_, announce)| announce.symbols_per_block);
         let symbols = symbols.min(whole);
+        match self.branches[branch].schedule.asked_in_vain(&self.cache, block, symbols, by) {
+            // Nothing else can come, so who waits for it is to hear that the session is over.
+            GIVEN_UP.. if self.end != End::No => return false,
+            DOUBTED.. => self.doubt(branch, block, symbols),
+            _ => {}
+        }
+        let Asker { seen, held, .. } = *by;
         if self.cache.get(block).is_none() && !self.may_fetch(branch) {
             return self.branches[branch].queue.add(block, symbols);
         }
         self.serve(branch, (block, symbols), seen, held)
+    }
+
+    /// A symbol of a block that is here may be wrong, which nobody here can tell: other symbols are fetched, and take its place when they
+    /// come.
+    fn doubt(&mut self, branch: usize, block: u32, symbols: u16) {
+        let may_come = self.end == End::No && !self.fetches.wants(block) && self.may_fetch(branch);
+        if may_come && self.doubted.len() < MOST_DOUBTED && self.doubted.insert(block) {
+            self.fetches.want(block, symbols);
+        }
     }
 
     /// Send a branch symbols of a block, or fetch them first; whether anything will be sent that would not have been.

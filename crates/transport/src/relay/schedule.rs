@@ -5,12 +5,16 @@
 //! comes, the lowest block first), and the backfill (blocks that somebody lacks for the most part).
 
 use super::cache::{Cache, Kept};
-use faircast_core::packet::Seq;
+use crate::source::delivery::Asker;
+use faircast_core::packet::{ReceiverId, Seq};
 use faircast_wire::Held;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The latest repairs of a block that are remembered: they may be on their way.
 const RECENT: usize = 512;
+
+/// So many of those who ask for symbols of a block are remembered.
+const MOST_ASKERS: usize = 16;
 
 /// One branch.
 #[derive(Debug, Default)]
@@ -41,6 +45,18 @@ struct Way {
     recent: VecDeque<(u32, Seq)>,
     /// Symbols that somebody waits for and that have not come.
     waiting: u16,
+    /// Who has asked for symbols since the block came.
+    askers: Vec<Waiting>,
+}
+
+/// Somebody who asks for a block.
+#[derive(Debug)]
+struct Waiting {
+    id: ReceiverId,
+    /// What it had of it when it asked last, as far as that can be told, and how many symbols it lacked.
+    had: (Held, u16),
+    /// How often it has asked since with no more.
+    in_vain: u8,
 }
 
 /// What leaves.
@@ -124,6 +140,30 @@ impl Schedule {
         self.open.clear();
     }
 
+    /// How often somebody has asked for symbols of a block and got no further, although what it asked for before has left. Either that
+    /// was lost each time, or it came and did not verify: a symbol that is here is wrong.
+    pub(super) fn asked_in_vain(&mut self, cache: &Cache, block: u32, symbols: u16, by: &Asker<'_>) -> u8 {
+        let Some(kept) = cache.get(block) else { return 0 };
+        if block < self.oldest || block >= self.complete_to() {
+            return 0;
+        }
+        let way = self.ways.entry(block).or_default();
+        if way.coming(kept, by.seen, by.held) > 0 {
+            return 0;
+        }
+        let had = (by.held.copied().unwrap_or(Held { block, symbols: [0; Held::BYTES] }), symbols);
+        let Some(at) = way.askers.iter().position(|asker| asker.id == by.from) else {
+            if way.askers.len() < MOST_ASKERS {
+                way.askers.push(Waiting { id: by.from, had, in_vain: 0 });
+            }
+            return 0;
+        };
+        let asker = &mut way.askers[at];
+        let in_vain = if asker.had == had { asker.in_vain.saturating_add(1) } else { 0 };
+        (asker.had, asker.in_vain) = (had, in_vain);
+        in_vain
+    }
+
     /// Somebody who had seen the stream up to `seen` lacks symbols of a block, and has `held` of it.
     pub(super) fn request(
         &mut self,
@@ -142,10 +182,8 @@ impl Schedule {
             way.waiting += lacks;
             return Answer { sends: lacks > 0, lacks };
         };
-        let lacking = |id: u32| held.is_none_or(|held| id >= u32::from(kept.symbols) || !held.has(id));
-        let coming = way.again.iter().filter(|id| lacking(**id)).count()
-            + way.recent.iter().filter(|(id, seq)| *seq > seen && lacking(*id)).count()
-            + usize::from(way.waiting);
+        let lacking = |id: u32| is_lacking(kept, held, id);
+        let coming = way.coming(kept, seen, held);
         let mut need = usize::from(symbols.min(kept.symbols)).saturating_sub(coming);
         if need == 0 {
             return Answer::default();
@@ -293,6 +331,21 @@ impl Schedule {
         let age = self.passed.saturating_sub(block);
         if age < RECENT_BLOCKS { age } else { (u32::MAX / 2).saturating_add(age) }
     }
+}
+
+impl Way {
+    /// Symbols that are on their way to somebody who had seen the stream up to `seen`, and has `held`.
+    fn coming(&self, kept: &Kept, seen: Seq, held: Option<&Held>) -> usize {
+        let lacking = |id: u32| is_lacking(kept, held, id);
+        self.again.iter().filter(|id| lacking(**id)).count()
+            + self.recent.iter().filter(|(id, seq)| *seq > seen && lacking(*id)).count()
+            + usize::from(self.waiting)
+    }
+}
+
+/// Whether somebody who has `held` lacks this symbol, as far as that tells.
+fn is_lacking(kept: &Kept, held: Option<&Held>, id: u32) -> bool {
+    held.is_none_or(|held| id >= u32::from(kept.symbols) || !held.has(id))
 }
 
 /// A block that has left is asked for again, if at all, before so many more have.

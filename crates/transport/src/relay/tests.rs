@@ -47,6 +47,11 @@ fn announce(last: u8, hops: u8) -> Announce {
     }
 }
 
+/// Somebody who has seen the stream up to this packet, and has nothing.
+fn asker(seen: u64) -> Asker<'static> {
+    Asker { from: ReceiverId::new(7).expect("it is not zero"), seen: Seq(seen), held: None }
+}
+
 #[test]
 fn a_relay_does_not_follow_itself_nor_a_chain_without_end_nor_a_session_twice() {
     let process = RelayHandle::default();
@@ -101,7 +106,7 @@ fn what_a_child_asks_for_has_a_bound_whatever_it_says() {
     passing.branches[0].schedule.on_passed(100_000);
     let mut sent = 0;
     for block in 0..200_000 {
-        sent += usize::from(passing.request(0, block, u16::MAX, Seq(0), None));
+        sent += usize::from(passing.request(0, block, u16::MAX, &asker(0)));
     }
     let fetched: usize = passing.fetches.iter().map(|(_, symbols)| usize::from(symbols)).sum();
     assert!(fetched <= MOST_SYMBOLS + 8, "{fetched} symbols");
@@ -158,7 +163,7 @@ proptest! {
                     passing.on_symbol(&packet(block, symbol, &[0; 8]));
                 }
                 Step::Asks { branch, block, symbols } => {
-                    passing.request(branch % branches, block, symbols, Seq(seq), None);
+                    passing.request(branch % branches, block, symbols, &asker(seq));
                 }
                 Step::Leaves { branch, packets } => {
                     for _ in 0..packets {
@@ -204,15 +209,106 @@ fn a_fetch_that_is_answered_with_what_is_here_is_over_and_those_below_are_served
     while let Some(pick) = passing.pick(0) {
         passing.sent(0, pick, Seq(u64::from(pick.id)));
     }
-    assert!(passing.request(0, 0, 1, Seq(3), None), "one more than there are, so it is fetched");
+    assert!(passing.request(0, 0, 1, &asker(3)), "one more than there are, so it is fetched");
     assert!(passing.pick(0).is_none());
     (0..4).for_each(|symbol| _ = passing.on_symbol(&packet(0, symbol, &[symbol as u8; 8])));
     assert!(!passing.fetches.wants(0), "that was the answer");
-    assert!(passing.request(0, 0, 4, Seq(3), None), "somebody who was started again needs all");
+    assert!(passing.request(0, 0, 4, &asker(3)), "somebody who was started again needs all");
     let leaves = std::iter::from_fn(|| {
         let pick = passing.pick(0)?;
         passing.sent(0, pick, Seq(10 + u64::from(pick.id)));
         Some(pick.id)
     });
     assert_eq!(leaves.count(), 4);
+}
+
+/// Everything that leaves on the first branch now, as (block, symbol).
+fn leaves(passing: &mut Passing, seq: &mut u64) -> Vec<(u32, u32)> {
+    let next = || {
+        let pick = passing.pick(0)?;
+        passing.sent(0, pick, Seq(*seq));
+        *seq += 1;
+        Some((pick.block, pick.id))
+    };
+    std::iter::from_fn(next).collect()
+}
+
+#[test]
+fn what_somebody_asks_for_again_and_again_and_gets_no_further_with_is_fetched_anew() {
+    let shared = Shared::new(RelayHandle::default(), 2, 1 << 20, None);
+    let mut passing = shared.lock();
+    (0..4).for_each(|symbol| _ = passing.on_symbol(&packet(0, symbol, &[0xbd; 8])));
+    passing.on_status(&Status { complete_to: 1, blocks: Some(1), ..Status::default() });
+    let mut seq = 0;
+    assert_eq!(leaves(&mut passing, &mut seq).len(), 4, "it came, and did not verify");
+    for time in 0..DOUBTED {
+        assert!(passing.request(0, 0, 4, &asker(seq)));
+        assert_eq!(leaves(&mut passing, &mut seq).len(), 4, "{time}: it may have been lost");
+        assert!(!passing.fetches.wants(0));
+        assert!(!passing.request(0, 0, 4, &asker(0)), "asked before that can have come");
+    }
+    let other = Asker { from: ReceiverId::new(8).expect("it is not zero"), ..asker(seq) };
+    passing.request(0, 0, 4, &other);
+    assert!(!passing.fetches.wants(0), "somebody else has asked once");
+    leaves(&mut passing, &mut seq);
+    passing.request(0, 0, 4, &asker(seq));
+    assert_eq!(passing.fetches.left(0), 4);
+    assert_eq!(
+        leaves(&mut passing, &mut seq).len(),
+        4,
+        "what is here is not let go before other symbols come"
+    );
+    (0..4).for_each(|symbol| _ = passing.on_symbol(&packet(0, symbol, &[7; 8])));
+    assert!(!passing.fetches.wants(0));
+    passing.request(0, 0, 4, &asker(seq));
+    let left = leaves(&mut passing, &mut seq);
+    assert_eq!(left.len(), 4);
+    let mut bytes = Vec::new();
+    assert!((0..4).all(|at| passing.cache.symbol(0, at, &mut bytes) && bytes == [7; 8]));
+}
+
+#[test]
+fn a_page_that_is_asked_for_again_and_again_is_fetched_anew_and_takes_the_place_of_what_overlaps_it() {
+    let shared = Shared::new(RelayHandle::default(), 1, 1 << 20, None);
+    let mut passing = shared.lock();
+    passing.on_status(&Status { complete_to: 20, blocks: Some(20), ..Status::default() });
+    let page =
+        |first_block, byte| Hashes { first_block, signature: [byte; 64], hashes: vec![[byte; 32]; 10] };
+    passing.on_page(&page(0, 1));
+    passing.on_page(&page(3, 0xbd));
+    for _ in 0..DOUBTED_PAGE {
+        while passing.next_page(0).is_some() {}
+        assert!(passing.wanted_pages.is_empty());
+        passing.request_pages(0, 5, 1);
+        passing.request_pages(0, 6, 1);
+    }
+    assert_eq!(passing.wanted_pages.len(), 1, "who asks for several blocks of a page asks for it once");
+    passing.on_page(&page(0, 2));
+    while passing.next_page(0).is_some() {}
+    passing.request_pages(0, 5, 1);
+    assert_eq!(passing.next_page(0), Some(page(0, 2)));
+}
+
+#[test]
+fn what_is_asked_for_in_vain_is_not_sent_for_ever_when_nothing_else_can_come() {
+    let shared = Shared::new(RelayHandle::default(), 1, 1 << 20, None);
+    shared.end(false);
+    let mut passing = shared.lock();
+    (0..4).for_each(|symbol| _ = passing.on_symbol(&packet(0, symbol, &[0xbd; 8])));
+    passing.on_status(&Status { complete_to: 1, blocks: Some(1), ..Status::default() });
+    let mut seq = 0;
+    leaves(&mut passing, &mut seq);
+    let served = (0..1_000).take_while(|_| {
+        let is_served = passing.request(0, 0, 4, &asker(seq));
+        leaves(&mut passing, &mut seq);
+        is_served
+    });
+    assert_eq!(served.count(), usize::from(GIVEN_UP));
+    assert!(!passing.request(0, 0, 4, &asker(seq)), "so the branch is idle and ends");
+    assert!(passing.request(
+        0,
+        0,
+        4,
+        &Asker { from: ReceiverId::new(8).expect("it is not zero"), ..asker(seq) }
+    ));
 }

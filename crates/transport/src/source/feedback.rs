@@ -1,5 +1,6 @@
 //! What the source makes of reports.
 
+use super::delivery::Asker;
 use super::flood::Step;
 use super::window::GivenUp;
 use super::{BASE, Phase, Serving, SourceSession};
@@ -207,7 +208,8 @@ impl SourceSession {
                     return;
                 }
                 let held = request.held.iter().find(|held| held.block == block);
-                if self.delivery.request(block, need.symbols, request.echo.seq, held) {
+                let by = Asker { from: request.from, seen: request.echo.seq, held };
+                if self.delivery.request(block, need.symbols, &by) {
                     self.budget.spend(from.ip(), cost);
                     self.members.on_asked(request.from, cost.into());
                     scheduled = true;

@@ -16,7 +16,7 @@ use on_request::OnRequest;
 use super::block_source::{BlockSource, Leisure};
 use crate::event::StreamSent;
 use crate::object::{Geometry, Hash, ObjectError, TransferId};
-use faircast_core::packet::{Flags, Layer, Payload, Seq};
+use faircast_core::packet::{Flags, Layer, Payload, ReceiverId, Seq};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Announce, Hashes, Held, Scheduled, Signature};
 
@@ -81,6 +81,16 @@ pub(crate) fn of_blocks(source: BlockSource, layers: u8) -> Box<dyn Delivery> {
         0 | 1 => Box::new(OnRequest::new(source)),
         _ => Box::new(Fountain::new(source, layers)),
     }
+}
+
+/// Who asks for symbols.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asker<'a> {
+    pub(crate) from: ReceiverId,
+    /// It has seen the stream up to this packet,
+    pub(crate) seen: Seq,
+    /// and has so much of the block, as far as it has told.
+    pub(crate) held: Option<&'a Held>,
 }
 
 /// A way to deliver.
@@ -180,9 +190,8 @@ pub(crate) trait Delivery: Send {
     /// A receiver loses this part of what is sent to it, 0 to 1: the worst of them.
     fn hear_loss(&mut self, _loss: f64) {}
 
-    /// A receiver that had seen the stream up to `seen` lacks symbols of a block, and has `held` of it; whether anything is sent
-    /// for it.
-    fn request(&mut self, _block: u32, _symbols: u16, _seen: Seq, _held: Option<&Held>) -> bool {
+    /// A receiver lacks symbols of a block; whether anything is sent for it.
+    fn request(&mut self, _block: u32, _symbols: u16, _by: &Asker<'_>) -> bool {
         false
     }
 

@@ -1,13 +1,13 @@
 //! Everything once, then what receivers ask for: sessions at one rate.
 
-use super::{Amounts, BlockStatus, Chosen, Delivery, Looked, Said};
+use super::{Amounts, Asker, BlockStatus, Chosen, Delivery, Looked, Said};
 use crate::object::{Geometry, Hash, ObjectError, TransferId};
 use crate::source::block_source::{BlockSource, Leisure};
 use crate::source::blocks::Blocks;
 use faircast_core::delivery::repair_scheduler::{Pick, PickKind, RepairScheduler};
 use faircast_core::packet::{Flags, Layer, Payload, Seq};
 use faircast_core::time::{Rate, Time};
-use faircast_wire::{Held, Scheduled};
+use faircast_wire::Scheduled;
 
 /// Blocks in order, and repairs on request.
 pub(crate) struct OnRequest {
@@ -100,8 +100,8 @@ impl Delivery for OnRequest {
         }
     }
 
-    fn request(&mut self, block: u32, symbols: u16, seen: Seq, _: Option<&Held>) -> bool {
-        self.repairs.request(block, symbols, seen)
+    fn request(&mut self, block: u32, symbols: u16, by: &Asker<'_>) -> bool {
+        self.repairs.request(block, symbols, by.seen)
     }
 
     fn symbols_of(&self, block: u32) -> u16 {

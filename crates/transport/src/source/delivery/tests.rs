@@ -61,9 +61,10 @@ fn repairs_of_a_file_that_was_changed_in_place_are_refused_before_any_of_them_le
         seq += 1;
     }
     change(&path, 220 * 5);
-    assert!(delivery.request(900, 1, Seq(seq), None));
+    let by = |seq| Asker { from: ReceiverId::new(1).expect("it is not zero"), seen: Seq(seq), held: None };
+    assert!(delivery.request(900, 1, &by(seq)));
     assert_eq!(left.take(&mut *delivery, 0, seq).expect("that part is as it was"), Some(900));
-    assert!(delivery.request(5, 1, Seq(seq), None));
+    assert!(delivery.request(5, 1, &by(seq)));
     let error = left.take(&mut *delivery, 0, seq + 1).expect_err("it reads differently");
     assert_names(&error, &path);
 }
