@@ -47,8 +47,6 @@ pub struct Options {
     pub directory: PathBuf,
     /// What is wrong on purpose.
     pub mistake: Option<Mistake>,
-    /// With what is known to be wrong, which is left out otherwise.
-    pub known: bool,
     /// Say what happens while it does.
     pub verbose: bool,
 }
@@ -57,7 +55,7 @@ impl Default for Options {
     fn default() -> Options {
         let memory = PathBuf::from("/dev/shm");
         let directory = if memory.is_dir() { memory } else { std::env::temp_dir() };
-        Options { directory, mistake: None, known: false, verbose: false }
+        Options { directory, mistake: None, verbose: false }
     }
 }
 

@@ -33,9 +33,6 @@ struct Args {
     /// Where files of worlds lie for a moment.
     #[arg(long)]
     directory: Option<PathBuf>,
-    /// With what is known to be wrong (docs/reliability.md), which is left out otherwise.
-    #[arg(long)]
-    known: bool,
     /// Show what happens while it does.
     #[arg(long, short)]
     verbose: bool,
@@ -68,7 +65,7 @@ fn main() -> ExitCode {
 
 /// How many seeds have found something.
 fn go(args: &Args) -> io::Result<u64> {
-    let mut options = Options { verbose: args.verbose, known: args.known, ..Options::default() };
+    let mut options = Options { verbose: args.verbose, ..Options::default() };
     options.directory = args.directory.clone().unwrap_or(options.directory);
     options.mistake = args.broken.map(|broken| match broken {
         Broken::Unverified => Mistake::Unverified,

@@ -234,6 +234,17 @@ impl Plan {
         self.troubles.contains(&trouble)
     }
 
+    /// The most relays in a row between the source and a receiver.
+    pub fn depth(&self) -> u64 {
+        // Of each relay, how many there are with it; a relay is numbered after those above it.
+        let mut depths: Vec<u64> = Vec::new();
+        for site in &self.sites {
+            let above = site.relay.map_or(0, |relay| depths[relay]);
+            depths.extend((0..site.relays).map(|_| above + 1));
+        }
+        depths.into_iter().max().unwrap_or(0)
+    }
+
     /// Receivers in all.
     pub fn receivers(&self) -> usize {
         self.sites.iter().map(|site| site.receivers).sum()

@@ -37,7 +37,8 @@ const CALM_LASTS: Span = Span::from_secs(240);
 const TIMES_PATIENCE: u64 = 4;
 
 /// And no process is started more often than this, and once more whenever a source has waited in vain for receivers that wait for
-/// another source's content as long as their patience lasts.
+/// another source's content as long as their patience lasts. That of those below a relay begins when the relay's is over: until then
+/// the relay says that it is there, and when it is silent they may find the session elsewhere.
 const MOST_STARTS: u32 = 6;
 
 /// A source waits so many seconds for receivers.
@@ -105,12 +106,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(seed: u64, options: &Options) -> io::Result<World> {
-        let mut plan = Plan::new(seed);
-        if !options.known && plan.sites.iter().any(|site| site.relays > 0) {
-            // A relay keeps symbols that it cannot read: see docs/reliability.md.
-            plan.weather.meddling = 0.0;
-            plan.weather.corruption *= if plan.sealed { 0.0 } else { 1.0 };
-        }
+        let plan = Plan::new(seed);
         let dir = OwnDirectory::new(&options.directory, seed)?;
         let mut rng = Rng::new(seed, 2);
         let contents = Contents::new(dir.path().join("in"), &plan.files, &mut rng)?;
@@ -302,7 +298,8 @@ impl World {
 
     fn start(&mut self, host: usize) -> Result<(), Finding> {
         self.starts[host] += 1;
-        if self.is_calm && self.starts[host] > MOST_STARTS + self.plan.patience as u32 / WAIT {
+        let in_vain = self.plan.patience * (1 + self.plan.depth());
+        if self.is_calm && self.starts[host] > MOST_STARTS + in_vain as u32 / WAIT {
             let seen = format!(
                 "{} was started {} times; {}",
                 self.hosts[host].name,
