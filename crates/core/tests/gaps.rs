@@ -1,0 +1,62 @@
+//! The set of intervals that wait for their packets, beside a plain list of packets.
+
+use faircast_core::delivery::gaps::Gaps;
+use faircast_core::packet::Seq;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+/// What is promised: a missing packet is lost when `tolerance` packets have raised the highest number since it was skipped, the one that
+/// skipped it among them; what comes before that is not lost.
+struct Plain {
+    tolerance: u8,
+    next: Option<u64>,
+    missing: BTreeMap<u64, u8>,
+    lost: u64,
+}
+
+impl Plain {
+    /// Whether it is late, and how many packets are lost with it.
+    fn on_arrival(&mut self, seq: u64) -> (bool, u32) {
+        let Some(next) = self.next else {
+            self.next = Some(seq + 1);
+            return (false, 0);
+        };
+        if seq < next {
+            self.missing.remove(&seq);
+            return (true, 0);
+        }
+        self.missing.extend((next..seq).map(|missing| (missing, 0)));
+        self.next = Some(seq + 1);
+        self.missing.values_mut().for_each(|later| *later += 1);
+        let before = self.missing.len();
+        let tolerance = self.tolerance;
+        self.missing.retain(|_, later| *later < tolerance);
+        let lost = before - self.missing.len();
+        self.lost += lost as u64;
+        (false, lost as u32)
+    }
+}
+
+/// What comes: how far beyond the newest packet, or before it.
+fn arrivals() -> impl Strategy<Value = Vec<i64>> {
+    proptest::collection::vec(prop_oneof![6 => 1..2_i64, 2 => 2..7_i64, 4 => -12..1_i64], 1..300)
+}
+
+proptest! {
+    #[test]
+    fn gaps_agree_with_a_list_of_all_missing_packets(tolerance in 1..5_u8, steps in arrivals(), first in 0..1_000_u64) {
+        let mut gaps = Gaps::new(tolerance);
+        let mut plain = Plain { tolerance, next: None, missing: BTreeMap::new(), lost: 0 };
+        for step in steps {
+            // `next` is one beyond the newest packet, and the next packet is one step from that.
+            let seq = plain.next.map_or(first, |next| (next - 1).saturating_add_signed(step));
+            let arrival = gaps.on_arrival(Seq(seq));
+            prop_assert_eq!((arrival.late, arrival.lost), plain.on_arrival(seq), "packet {}", seq);
+            prop_assert_eq!(gaps.is_waiting(), !plain.missing.is_empty());
+            prop_assert_eq!((gaps.lost(), Some(gaps.next().0)), (plain.lost, plain.next));
+        }
+        let waiting = plain.missing.len() as u32;
+        prop_assert_eq!(gaps.on_stall(), waiting);
+        prop_assert_eq!(gaps.lost(), plain.lost + u64::from(waiting));
+    }
+}
