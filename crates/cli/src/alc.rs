@@ -34,6 +34,7 @@ impl args::Send {
                 "FLUTE's files have lengths; name a file",
             ),
             ("--name", self.name.is_some(), "files keep their names"),
+            ("--preserve", !self.preserve.is_nothing(), "FLUTE's tables have names and sizes only"),
             ("--key", self.session.key.is_some(), "ALC has no encryption here"),
             ("--sign-key", self.sending.sign_key.is_some(), "ALC has no signatures here"),
             ("--faults", self.session.faults.is_some(), "its source receives nothing"),

@@ -64,7 +64,7 @@ mod tests {
         RelayBelow, SlowAction, StreamReceived, Subscription,
     };
     use faircast::pgm::{PgmReceiveReport, PgmSendReport};
-    use faircast::{Event, ReceiveReport, SendReport};
+    use faircast::{Event, LeftOut, ReceiveReport, SendReport};
 
     fn text(line: &impl Serialize) -> String {
         let mut out = Vec::new();
@@ -151,6 +151,8 @@ mod tests {
                     files: 1,
                     bytes: 9,
                     lost: 2,
+                    unsent: vec![LeftOut { path: "a/secret".into(), reason: "no permission to read".into() }],
+                    unsent_count: 1,
                     layers: Some(LayersReport { of: 8, highest: 4, joins: 5, leaves: 2 }),
                     streams,
                     ..ReceiveReport::default()

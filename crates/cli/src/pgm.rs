@@ -32,7 +32,8 @@ impl args::Send {
     pub fn resolve_pgm(self) -> Result<Resolved<PgmSend>, Usage> {
         self.alc.check_absent()?;
         let named = ("--name", self.name.is_some(), "PGM carries no names");
-        refuse(&[named])?;
+        let preserve = ("--preserve", !self.preserve.is_nothing(), "PGM carries no files");
+        refuse(&[named, preserve])?;
         let content = session::send_content(self.paths, None)?;
         resolve_sending(content, self.session, self.sending, self.telling)
     }

@@ -11,7 +11,8 @@ use faircast::config::{BadLimits, Multicast, RECEIVE_BUFFER, Unicast, check_limi
 use faircast::event::{HostOutcome, LayersReport};
 use faircast::{
     self as transport, Accept, Class, Content, Destination, Durability, Error, Event, Freshness, Input,
-    LayerInput, Older, Pacing, ReceiveConfig, ReceiveReport, SendConfig, SendReport, Slow,
+    LayerInput, Older, OwnersBy, Pacing, Preserve, ReceiveConfig, ReceiveReport, SendConfig, SendReport,
+    Slow, Unreadable,
 };
 use faircast_core::time::Rate;
 use faircast_wire::{KeyRing, SigningKey};
@@ -72,7 +73,10 @@ impl args::Send {
         self.sending.format.check_without_pgm()?;
         self.alc.check_absent()?;
         let content = send_content(self.paths, self.name)?;
-        resolve_sending(content, self.session, self.sending, self.telling)
+        let mut resolved = resolve_sending(content, self.session, self.sending, self.telling)?;
+        resolved.config.preserve = self.preserve;
+        resolved.config.unreadable = if self.strict { Unreadable::Refuse } else { Unreadable::LeaveOut };
+        Ok(resolved)
     }
 }
 
@@ -122,6 +126,8 @@ impl args::Recv {
             wait: self.wait,
             patience: self.patience,
             durability: if self.sync { Durability::Synced } else { Durability::Fast },
+            preserve: self.preserve,
+            owners_by: if self.numeric_owner { OwnersBy::Number } else { OwnersBy::Name },
             allow_older: if self.older { Older::Accept } else { Older::Refuse },
             host: self.session.host.unwrap_or_else(faircast::host_name),
             buffer: RECEIVE_BUFFER,
@@ -267,6 +273,8 @@ fn resolve_sending(
         slow: sending.slow,
         key: key.map(|ring| ring.first().clone()),
         sign,
+        preserve: Preserve::nothing(),
+        unreadable: Unreadable::LeaveOut,
         expect: sending.expect,
         required: sending.receivers.as_deref().map(hosts::read_receivers).transpose()?.unwrap_or_default(),
         wait: sending.wait,

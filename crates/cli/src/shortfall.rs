@@ -16,7 +16,8 @@ pub fn failure_kind(report: &SendReport) -> fn(String) -> Failure {
 
 /// Whether all have everything but those that were left out as too slow, as was asked for.
 fn only_left_out(report: &SendReport) -> bool {
-    let others = !report.incomplete.is_empty() || !report.absent.is_empty() || report.missing > 0;
+    let unsent = report.unsent_count > 0;
+    let others = !report.incomplete.is_empty() || !report.absent.is_empty() || report.missing > 0 || unsent;
     !report.dropped.is_empty() && !others && report.verified > 0
 }
 
@@ -35,6 +36,20 @@ pub fn sent_shortfall(report: &SendReport) -> String {
     }
     if !report.dropped.is_empty() {
         parts.push(format!("left out as too slow: {}", report.dropped.join(", ")));
+    }
+    let is_sent = parts.is_empty() && report.incomplete.is_empty() && report.verified > 0;
+    if let Some(first) = report.unsent.first() {
+        // A semicolon is where the hint begins.
+        let (path, reason) = (&first.path, first.reason.replace("; ", ", "));
+        let more = report.unsent_count - 1;
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        parts.push(format!("not sent: {path} ({reason}){more}"));
+        if is_sent {
+            return format!(
+                "{}; the receivers have everything else, send again what can be read by then",
+                parts.join(", ")
+            );
+        }
     }
     if !report.incomplete.is_empty() || parts.is_empty() {
         let hosts: Vec<String> =

@@ -1,11 +1,17 @@
 //! Values as people type them: rates, spans, groups.
 
 use faircast::config::{FIND_GROUP, FIND_GROUP_V6, RELAY_PORT};
+use faircast::{Preserve, UnknownAspect};
 use faircast_core::packet::Layer;
 use faircast_core::time::Rate;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// What else is said of files, or given to them; nothing when nothing is written.
+pub fn preserve(text: &str) -> Result<Preserve, UnknownAspect> {
+    if text.is_empty() { Ok(Preserve::nothing()) } else { text.parse() }
+}
 
 /// faircast's port, used when a group is given without one.
 pub const DEFAULT_PORT: u16 = 5777;

@@ -91,7 +91,9 @@ pub use faircast_transport::config::{
 };
 pub use faircast_transport::ends::{Input, Memory, Output};
 pub use faircast_transport::event::{self, Event, ReceiveReport, SendReport};
-pub use faircast_transport::object::{MemoryFile, ObjectError};
+pub use faircast_transport::object::{
+    Aspect, LeftOut, MemoryFile, ObjectError, OwnersBy, Preserve, UnknownAspect, Unreadable,
+};
 /// What receivers have left unfinished in an output directory.
 pub mod object {
     pub use faircast_transport::object::abandoned::{Unfinished, let_go, unfinished};

@@ -2,7 +2,7 @@
 
 use crate::accept::Accept;
 use crate::ends::{Input, Memory, Output};
-use crate::object::MemoryFile;
+use crate::object::{MemoryFile, OwnersBy, Preserve, Unreadable};
 use faircast_core::packet::Layer;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span};
@@ -198,6 +198,10 @@ pub struct SendConfig {
     pub datagram: Option<u16>,
     /// What is sent.
     pub content: Content,
+    /// What is said of files beyond names, permission bits, times and hard links.
+    pub preserve: Preserve,
+    /// What is done about files that cannot be read.
+    pub unreadable: Unreadable,
     /// This host's name in messages.
     pub host: String,
     /// Where nameless temporary files are made.
@@ -287,6 +291,17 @@ pub enum Older {
     Accept,
 }
 
+/// What files of an output directory are accepted, and what they get.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FilePolicy {
+    /// What to do when a newer session has brought a name before.
+    pub(crate) older: Older,
+    /// Beyond names, permission bits, times and hard links.
+    pub(crate) preserve: Preserve,
+    /// How owners are known.
+    pub(crate) owners_by: OwnersBy,
+}
+
 /// How `recv` runs.
 #[derive(Debug, Clone)]
 pub struct ReceiveConfig {
@@ -303,6 +318,10 @@ pub struct ReceiveConfig {
     pub source: Option<IpAddr>,
     /// Where content goes.
     pub destination: Destination,
+    /// What files get beyond names, permission bits, times and hard links, where their source says it and this user may.
+    pub preserve: Preserve,
+    /// How owners are known here, when files get them.
+    pub owners_by: OwnersBy,
     /// What to do when a newer session has brought a name before: output directories remember them.
     pub allow_older: Older,
     /// Where single layers of a live stream go instead: files, or named pipes.
@@ -355,6 +374,8 @@ impl SendConfig {
             patience: PATIENCE,
             datagram: None,
             content,
+            preserve: Preserve::nothing(),
+            unreadable: Unreadable::LeaveOut,
             host: String::new(),
             temporary: TEMPORARY.into(),
             faults: None,
@@ -372,6 +393,8 @@ impl ReceiveConfig {
             interface: None,
             source: None,
             destination,
+            preserve: Preserve::nothing(),
+            owners_by: OwnersBy::Name,
             allow_older: Older::Refuse,
             layers_to: Vec::new(),
             key: None,

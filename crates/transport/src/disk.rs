@@ -4,7 +4,7 @@
 //! of a thread: a simulated world that makes writes tear, disks fill up, and machines lose their power.
 
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, Timestamps};
+use rustix::fs::{AtFlags, FallocateFlags, Gid, Mode, OFlags, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 use rustix::path::Arg;
 use std::fs::File;
@@ -108,6 +108,34 @@ pub(crate) fn utimensat(dir: impl AsFd, name: impl Arg, times: &Timestamps) -> R
 pub(crate) fn symlinkat(target: impl Arg, dir: impl AsFd, name: impl Arg) -> Result<(), Errno> {
     ask!(Make);
     rustix::fs::symlinkat(target, dir, name)
+}
+
+pub(crate) fn fchown(fd: impl AsFd, owner: Option<Uid>, group: Option<Gid>) -> Result<(), Errno> {
+    ask!(Mark);
+    rustix::fs::fchown(fd, owner, group)
+}
+
+/// Of a link, not of what it leads to.
+pub(crate) fn chownat(
+    dir: impl AsFd,
+    name: impl Arg,
+    owner: Option<Uid>,
+    group: Option<Gid>,
+) -> Result<(), Errno> {
+    ask!(Mark);
+    rustix::fs::chownat(dir, name, owner, group, AtFlags::SYMLINK_NOFOLLOW)
+}
+
+pub(crate) fn fsetxattr(fd: impl AsFd, name: impl Arg, value: &[u8]) -> Result<(), Errno> {
+    ask!(Mark);
+    rustix::fs::fsetxattr(fd, name, value, XattrFlags::empty())
+}
+
+/// One more name for a file, in the same directory.
+pub(crate) fn linkat(dir: impl AsFd, old: impl Arg, new: impl Arg) -> Result<(), Errno> {
+    ask!(Make);
+    let dir = dir.as_fd();
+    rustix::fs::linkat(dir, old, dir, new, AtFlags::empty())
 }
 
 /// Flush a directory.

@@ -1,11 +1,11 @@
 //! faircast's own sessions on real sockets.
 
-use crate::config::{Content, ReceiveConfig, SendConfig, Slow, check_limits, span};
+use crate::config::{Content, FilePolicy, ReceiveConfig, SendConfig, Slow, check_limits, span};
 use crate::datagram::{self, overhead};
 use crate::driver::{Clock, GroupBeside, Groups, Hearing, Moves, Outage, Uplink, opened, random, run_one};
 use crate::error::{Error, Unlayered};
 use crate::event::{Event, ReceiveReport, SendReport};
-use crate::object::ObjectStream;
+use crate::object::{HardLinks, ObjectStream, Reading};
 use crate::receiver;
 use crate::serve::{self, Serving};
 use crate::source;
@@ -255,7 +255,11 @@ fn expected(config: &SendConfig) -> Option<u32> {
 fn delivery(config: &SendConfig, symbol_size: u16, at: &AtHost) -> Result<Box<dyn Delivery>, Error> {
     let (symbols, unix_nanos) = (at.symbols, at.unix_nanos);
     let source = match &config.content {
-        Content::Paths(paths) => BlockSource::files(ObjectStream::open(paths, symbol_size, symbols)?),
+        Content::Paths(paths) => {
+            let (preserve, unreadable) = (config.preserve.clone(), config.unreadable);
+            let reading = Reading { preserve, unreadable, hard_links: HardLinks::Keep };
+            BlockSource::files(ObjectStream::open_with(paths, &reading, symbol_size, symbols)?)
+        }
         Content::Memory(files) => {
             BlockSource::files(ObjectStream::in_memory(files, unix_nanos as i64, symbol_size, symbols)?)
         }
@@ -353,7 +357,11 @@ pub(crate) fn receiver_at(
         destination: config.destination,
         layers_to: config.layers_to,
         durability: config.durability,
-        older: config.allow_older,
+        files: FilePolicy {
+            older: config.allow_older,
+            preserve: config.preserve,
+            owners_by: config.owners_by,
+        },
         verify: config.verify,
         only: config.source,
         overhead: overhead(config.group),

@@ -1,6 +1,7 @@
 //! Where content comes from and goes to besides paths: anything that reads or writes, and memory.
 
-use crate::object::{Entry, Kind, Manifest, ManifestError, MemoryFile};
+use crate::object::{Kind, Manifest, ManifestError, MemoryFile};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -200,15 +201,26 @@ impl Gathering {
         let bytes = std::mem::take(&mut *self.lock());
         let (head, mut rest) = bytes.split_at((manifest_len as usize).min(bytes.len()));
         let manifest = Manifest::decode(head)?;
-        let mut files = Vec::new();
-        for Entry { path, kind, .. } in manifest.entries() {
-            let len = match kind {
+        let mut files: Vec<MemoryFile> = Vec::new();
+        // Where the file of an entry is in `files`.
+        let mut placed = BTreeMap::new();
+        for (n, entry) in (0..).zip(manifest.entries()) {
+            let len = match &entry.kind {
                 Kind::File { size } => (*size).min(rest.len() as u64) as usize,
                 Kind::Stream => rest.len(),
+                Kind::HardLink { to } => {
+                    if let Some(at) = placed.get(to) {
+                        let bytes: &MemoryFile = &files[*at];
+                        let bytes = Arc::clone(&bytes.bytes);
+                        files.push(MemoryFile { name: entry.name().into_owned(), bytes });
+                    }
+                    continue;
+                }
                 Kind::Dir | Kind::Symlink { .. } => continue,
             };
             let (content, after) = rest.split_at(len);
-            files.push(MemoryFile::new(path.clone(), content));
+            placed.insert(n, files.len());
+            files.push(MemoryFile::new(entry.name(), content));
             rest = after;
         }
         let count = files.len() as u64;
@@ -272,6 +284,7 @@ impl Drop for MemoryStream {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::object::Entry;
 
     fn names(memory: &Memory) -> Vec<(String, Vec<u8>)> {
         memory.take().into_iter().map(|file| (file.name, file.bytes.to_vec())).collect()
@@ -279,9 +292,8 @@ mod tests {
 
     #[test]
     fn an_object_becomes_its_files_when_it_is_whole_and_nothing_before() {
-        let file =
-            |path: &str, size| Entry { path: path.into(), kind: Kind::File { size }, mode: 0o644, mtime: 0 };
-        let dir = Entry { path: "d".into(), kind: Kind::Dir, mode: 0o755, mtime: 0 };
+        let file = |path: &str, size| Entry::new(path, Kind::File { size }, 0o644, 0);
+        let dir = Entry::new("d", Kind::Dir, 0o755, 0);
         let manifest = Manifest::new(vec![file("d/two", 3), dir, file("one", 2)]).expect("it is in order");
         let mut stream = manifest.encode();
         let manifest_len = stream.len() as u32;

@@ -1,6 +1,7 @@
 //! What a session tells while it runs, and at its end.
 
 use crate::error::LOOK_AT_PATH;
+use crate::object::LeftOut;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -336,11 +337,14 @@ pub enum ReceiverOutcome {
     Absent,
 }
 
+/// So many files that could not be sent are named in a report.
+pub const MOST_UNSENT: usize = 1_000;
+
 /// How a `send` ended.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct SendReport {
     /// Whether all have everything: as many as were expected, those that must, and all that have joined. One that was left out
-    /// as too slow does not.
+    /// as too slow does not; and what could not be read at the source nobody has.
     pub ok: bool,
     /// Receivers seen; one that was started again counts once.
     pub receivers: u64,
@@ -374,6 +378,10 @@ pub struct SendReport {
     pub dropped: Vec<String>,
     /// Those that must have everything and have not come, as they were named.
     pub absent: Vec<String>,
+    /// What should have been sent and could not be read, up to [`MOST_UNSENT`].
+    pub unsent: Vec<LeftOut>,
+    /// How many there are of those.
+    pub unsent_count: u64,
     /// Packets that were refused: forged, replayed, damaged.
     pub refused: u64,
     /// Of a session that ended without everybody: what to look at, when something shows.

@@ -1,6 +1,6 @@
 //! What fuzzers call, and the tests that replay what they found. No part of the interface.
 
-use crate::config::{Destination, Durability, Freshness, Older, Slow};
+use crate::config::{Destination, Durability, FilePolicy, Freshness, Slow};
 use crate::endpoint::{Backlog, Endpoint, Notice};
 use crate::fuzz_steps::give;
 use crate::object::{self, ObjectStream};
@@ -170,7 +170,7 @@ fn receiver(out: &Path) -> receiver::ReceiverSession {
         layers_to: Vec::new(),
         temporary: std::env::temp_dir(),
         durability: Durability::Fast,
-        older: Older::Refuse,
+        files: FilePolicy::default(),
         verify: None,
         only: None,
         overhead: OVERHEAD,

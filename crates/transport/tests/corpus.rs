@@ -6,11 +6,12 @@ mod sessions;
 use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, ReceiverId, Seq, SessionId, Signal};
 use faircast_core::time::Time;
 use faircast_transport::fuzzing;
-use faircast_transport::object::{Entry, Kind, Manifest, seal_block};
+use faircast_transport::object::{Attributes, Entry, Kind, Manifest, Owner, seal_block};
 use faircast_wire::{Announce, DataPacket, Message, Name, Status, TransferId, Welcome, encode};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Where the source of the stored inputs is.
 const SOURCE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 5777);
@@ -63,11 +64,27 @@ fn the_corpus_of_alc_receiver_is_harmless() {
 }
 
 fn manifest() -> Vec<u8> {
-    let entry = |path: &str, kind| Entry { path: path.to_owned(), kind, mode: 0o644, mtime: -1 };
+    let entry = |path: &str, kind| Entry::new(path, kind, 0o644, -1);
     let entries = vec![
         entry("some/dir", Kind::Dir),
         entry("some/dir/file", Kind::File { size: 1_000_000 }),
         entry("some/link", Kind::Symlink { target: "dir/file".into() }),
+    ];
+    Manifest::new(entries).expect("it is sound").encode()
+}
+
+/// One with all that version 2 has.
+fn manifest_with_metadata() -> Vec<u8> {
+    let owner = |uid| Some(Arc::new(Owner { uid, gid: 100, user: "ann".into(), group: "users".into() }));
+    let attributes = Attributes::new(vec![("user.note".into(), b"kept".to_vec())]).expect("they are sound");
+    let attributes = Some(Arc::new(attributes));
+    let entry = |path: &str, kind, mode| Entry::new(path, kind, mode, -1);
+    let entries = vec![
+        Entry { owner: owner(1000), attributes: attributes.clone(), ..entry("dir", Kind::Dir, 0o3775) },
+        Entry { owner: owner(0), attributes, ..entry("dir/file", Kind::File { size: 1_000_000 }, 0o4755) },
+        Entry::new("dir/more", Kind::HardLink { to: 1 }, 0, 0),
+        Entry { owner: owner(1000), ..entry("link", Kind::Symlink { target: "/etc".into() }, 0o777) },
+        entry("plain", Kind::File { size: 0 }, 0o644),
     ];
     Manifest::new(entries).expect("it is sound").encode()
 }
@@ -188,6 +205,7 @@ fn every_sample_is_in_the_corpus() {
         );
     };
     stored("manifest", "tree", &manifest());
+    stored("manifest", "metadata", &manifest_with_metadata());
     stored("journal", "records", &(0..=255).cycle().take(40 * 9 + 17).collect::<Vec<u8>>());
     for (name, input) in journeys() {
         stored("sessions", name, &input);

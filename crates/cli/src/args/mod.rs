@@ -9,8 +9,8 @@ use crate::values;
 use alc::AlcOptions;
 use clap::{Args, Parser, Subcommand, ValueHint};
 pub use clean::Clean;
-use faircast::Slow;
 use faircast::config::default_scheme;
+use faircast::{Preserve, Slow};
 use faircast_core::packet::Layer;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::Rate;
@@ -216,6 +216,7 @@ pub struct Telling {
     faircast send disk.img --expect 30\n  \
     faircast send disk.img --receivers lab.txt --report lab.xml\n  \
     faircast send models/ notes.txt --key lab.key --iface eth0\n  \
+    faircast send rootfs/ --preserve all           and `recv --preserve all`, as root\n  \
     faircast send disk.img --slow floor:50M        slow hosts are served last\n  \
     faircast send disk.img --cc rlc                in layers: every host at its own speed\n  \
     faircast send log.txt --wire pgm --framing zmq     to ZeroMQ's epgm:// subscribers\n  \
@@ -236,6 +237,12 @@ pub struct Send {
     /// What only ALC has.
     #[command(flatten)]
     pub alc: AlcOptions,
+    /// Say this of files too: `owner`, `setid`, `acls`, `xattrs`, `privileged`, `all`; receivers give it to them when they ask for it as well
+    #[arg(long, value_name = "WHAT,..", value_parser = values::preserve, default_value = "", hide_default_value = true)]
+    pub preserve: Preserve,
+    /// Send nothing when something cannot be read; otherwise the rest is sent, it is named, and the exit code is 1
+    #[arg(long)]
+    pub strict: bool,
     /// Name of the file that standard input becomes [default: stdin]
     #[arg(long, value_name = "NAME", value_parser = values::file_name)]
     pub name: Option<String>,
@@ -334,6 +341,13 @@ pub struct Recv {
     /// Flush every file to the disk before it gets its name
     #[arg(long)]
     pub sync: bool,
+    /// Give files this too, where the source says it: `owner`, `setid` (set-user-ID and its like), `acls`, `xattrs`, `privileged`,
+    /// `links` (that lead out of DIR), `all`
+    #[arg(long, value_name = "WHAT,..", value_parser = values::preserve, default_value = "", hide_default_value = true)]
+    pub preserve: Preserve,
+    /// With --preserve owner: users and groups by number, whatever their names are here
+    #[arg(long)]
+    pub numeric_owner: bool,
     /// Take content that was sent before what is in DIR: it is refused, as somebody may repeat recorded packets
     #[arg(long)]
     pub older: bool,

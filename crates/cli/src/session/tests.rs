@@ -1,6 +1,7 @@
 use super::*;
 use crate::args::{Cli, Command};
 use clap::Parser;
+use faircast::LeftOut;
 use faircast::event::IncompleteReceiver;
 use faircast_wire::{GroupKey, Spacing};
 
@@ -203,6 +204,26 @@ fn who_was_left_out_as_too_slow_is_no_success_and_has_a_code_of_its_own() {
     let failure = result.expect_err("one has not come");
     assert!(failure.to_string().starts_with("not come: lab-08, left out as too slow: lab-07; "), "{failure}");
     assert_eq!(crate::failure::number(&failure), 1);
+}
+
+#[test]
+fn what_could_not_be_read_is_no_success_and_is_named() {
+    let unread = LeftOut { path: "a/secret".into(), reason: "no permission to read; change its mode".into() };
+    let report = SendReport {
+        receivers: 2,
+        verified: 2,
+        unsent: vec![unread],
+        unsent_count: 3,
+        ..SendReport::default()
+    };
+    let (_, _, result) = told(&["send", "Cargo.toml", "--open"], Event::warning("w"), Ok(report.clone()));
+    let failure = result.expect_err("something was not sent");
+    let begins = "not sent: a/secret (no permission to read, change its mode) and 2 more; the receivers have everything else";
+    assert!(failure.to_string().starts_with(begins), "{failure}");
+    assert_eq!(crate::failure::number(&failure), 1);
+    let slow = SendReport { dropped: vec!["lab-07".into()], ..report };
+    let (_, _, result) = told(&["send", "Cargo.toml", "--open"], Event::warning("w"), Ok(slow));
+    assert_eq!(crate::failure::number(&result.expect_err("more than a slow one is missing")), 1);
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod late;
 mod layered_streams;
 mod layers;
 mod memberships;
+mod metadata;
 mod older;
 mod outages;
 mod pages;

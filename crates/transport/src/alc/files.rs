@@ -1,7 +1,7 @@
 //! A source's files: found, described, and read block by block.
 
 use crate::error::Error;
-use crate::object::{Change, Kind, ObjectError, ObjectStream};
+use crate::object::{Change, HardLinks, Kind, ObjectError, ObjectStream, Reading};
 use faircast_fec::{BlockEncoder, MAX_ESI, MAX_SYMBOLS, RepairSource, Shape};
 use faircast_wire::alc::{Blocks, Fec, File, Oti, Params, PayloadId};
 use md5::{Digest, Md5};
@@ -39,25 +39,33 @@ impl Found {
     /// Look at what is to be sent; every file is read once for its MD5.
     pub fn look(paths: &[PathBuf], fec: Fec, symbol_size: u16) -> Result<Found, Error> {
         // The object stream knows the rules for names and trees; nothing of how it cuts them matters here.
-        let object = ObjectStream::open(paths, 1_024, 256)?;
+        let reading = Reading { hard_links: HardLinks::AsFiles, ..Reading::default() };
+        let object = ObjectStream::open_with(paths, &reading, 1_024, 256)?;
         let mut found = Found::default();
+        // FLUTE has no way to say that something is left out.
+        if let Some(first) = object.left_out().first() {
+            let (path, reason) = (PathBuf::from(&first.path), first.reason.clone());
+            return Err(ObjectError::Unreadable { path, reason }.into());
+        }
         for skipped in object.skipped() {
             found.warnings.push(format!("{} is no file and is not sent", skipped.path.display()));
         }
         for entry in object.manifest().entries() {
             match entry.kind {
                 Kind::File { size } => {
-                    let path = on_disk(paths, &entry.path);
+                    // A table of FLUTE is text.
+                    let not_text = || ObjectError::NotUtf8 { path: entry.path.clone().into() };
+                    let name = entry.path.to_str().ok_or_else(not_text)?;
                     let toi = found.objects.len() as u128 + 1;
-                    found.objects.push(Object::new(path, &entry.path, size, toi, fec, symbol_size)?);
+                    found.objects.push(Object::new(on_disk(paths, name), name, size, toi, fec, symbol_size)?);
                 }
                 Kind::Symlink { .. } => {
                     found.warnings.push(format!(
                         "{} is a symbolic link, which FLUTE does not know; it is not sent",
-                        entry.path
+                        entry.name()
                     ));
                 }
-                Kind::Dir | Kind::Stream => {}
+                Kind::Dir | Kind::Stream | Kind::HardLink { .. } => {}
             }
         }
         if found.objects.is_empty() {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::config::{Content, Destination, Durability, Freshness, Older, ReceiveConfig, SendConfig, Slow};
+use crate::object::{OwnersBy, Preserve, Unreadable};
 use crate::{alc, drive, pgm};
 use faircast_core::time::Rate;
 use faircast_wire::Spacing;
@@ -21,6 +22,8 @@ fn lo() -> Option<String> {
 
 fn native(content: Content, out: &Path) -> (SendConfig, ReceiveConfig) {
     let send = SendConfig {
+        preserve: Preserve::nothing(),
+        unreadable: Unreadable::LeaveOut,
         unicast: None,
         group: group(1),
         interface: lo(),
@@ -55,6 +58,8 @@ fn native(content: Content, out: &Path) -> (SendConfig, ReceiveConfig) {
         wait: Some(LONG),
         patience: LONG,
         durability: Durability::Fast,
+        preserve: Preserve::nothing(),
+        owners_by: OwnersBy::Name,
         allow_older: Older::Refuse,
         verify: None,
         host: "receiver".to_owned(),

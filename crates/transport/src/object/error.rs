@@ -80,8 +80,16 @@ pub enum ObjectError {
         /// How many there are.
         files: usize,
     },
-    /// A name that is not UTF-8.
-    #[error("{path}: the name or link target is not UTF-8; rename it, or send an archive of it", path = path.display())]
+    /// Something could not be read, where nothing may be left out.
+    #[error("{path}: {reason}", path = path.display())]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// A name that is not UTF-8, where only such can be sent.
+    #[error("{path}: the name is not UTF-8, and this format has no others; rename it, or send an archive of it", path = path.display())]
     NotUtf8 {
         /// The name, with what could not be read replaced.
         path: PathBuf,

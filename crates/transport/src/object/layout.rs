@@ -39,7 +39,7 @@ impl Layout {
                     end = u64::MAX;
                     files.push((end, n));
                 }
-                Kind::File { .. } | Kind::Dir | Kind::Symlink { .. } => {}
+                Kind::File { .. } | Kind::Dir | Kind::Symlink { .. } | Kind::HardLink { .. } => {}
             }
         }
         let fits = manifest.is_stream() || geometry.stream_len == Some(end);

@@ -1,13 +1,28 @@
 //! The manifest: what a transfer consists of.
 //!
 //! ```text
-//! u8 version (1) ‖ count ‖ count entries, sorted by path, and nothing more
-//! entry:  shared ‖ length ‖ rest of the path ‖ u8 kind ‖ mode ‖ mtime ‖ file: size, link: length ‖ target
+//! u8 version (1 or 2) ‖ count ‖ count entries, sorted by path, and nothing more
+//! entry:  shared ‖ length ‖ rest of the path ‖ u8 kind ‖ mode ‖ mtime ‖ file: size, link: length ‖ target, hard link: entry
+//!         ‖ version 2: owner ‖ attributes
+//! owner:       0: not said; n: the n-th of the manifest; one more than there are: uid ‖ gid ‖ text user ‖ text group follow
+//! attributes:  0: none; n: the n-th set of the manifest; one more than there are: count ‖ (text name ‖ text value) follow
 //! ```
 //!
-//! Numbers are LEB128 (7 bits per byte, low ones first); `shared` is how many bytes of the path
-//! are those of the entry before; `mtime` is in zigzag form. [`Manifest::decode`] is total: any
+//! Numbers are LEB128 (7 bits per byte, low ones first); a text is its length and its bytes; `shared` is how many bytes of the
+//! path are those of the entry before; `mtime` is in zigzag form. [`Manifest::decode`] is total: any
 //! bytes give a manifest whose paths all stay inside the output directory, or an error.
+//!
+//! Version 2 is written only where something needs it (an owner, attributes, a set-user-ID, set-group-ID or sticky bit, a hard
+//! link, a name that is not UTF-8): what an older receiver can read is the same bytes as before.
+
+mod tables;
+
+use super::metadata::{Attributes, MetadataError, Owner};
+use std::borrow::Cow;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::sync::Arc;
+use tables::{ReadTables, WriteTables};
 
 /// Name of the directory, inside the output directory, where the receiver keeps its state. No
 /// entry may have it as its first component.
@@ -25,10 +40,14 @@ pub const MAX_DEPTH: usize = 256;
 const MAX_UNNAMED_DIRS: usize = 65_536;
 /// Most bytes of all paths and targets together: shared beginnings could make much of little.
 const MAX_TEXT: usize = 256 << 20;
-/// Permission bits; set-user-id and its like do not travel.
-pub const MODE_BITS: u32 = 0o777;
+/// Permission bits, and the set-user-ID, set-group-ID and sticky bits.
+pub const MODE_BITS: u32 = 0o7777;
+/// Permission bits: all that version 1 has.
+pub const PERMISSIONS: u32 = 0o777;
+/// Most bytes of the attributes of all entries together: one set may belong to many of them.
+const MAX_ATTRIBUTES: usize = 256 << 20;
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const SMALLEST_ENTRY: usize = 6;
 
 /// What a transfer consists of, sorted by path.
@@ -40,14 +59,18 @@ pub struct Manifest {
 /// A file, directory, link or stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Relative path, components separated by `/`.
-    pub path: String,
+    /// Relative path, components separated by `/`. It need not be UTF-8.
+    pub path: OsString,
     /// What it is.
     pub kind: Kind,
-    /// Permission bits, at most [`MODE_BITS`].
+    /// Permission, set-user-ID, set-group-ID and sticky bits, at most [`MODE_BITS`]; 0 of a hard link.
     pub mode: u32,
-    /// Time of modification in ns since 1970.
+    /// Time of modification in ns since 1970; 0 of a hard link.
     pub mtime: i64,
+    /// Whose it is, where the source says that.
+    pub owner: Option<Arc<Owner>>,
+    /// Extended attributes and access control lists, where the source says them.
+    pub attributes: Option<Arc<Attributes>>,
 }
 
 /// What an entry is.
@@ -63,7 +86,12 @@ pub enum Kind {
     /// A symbolic link.
     Symlink {
         /// Where it points, as it is.
-        target: String,
+        target: OsString,
+    },
+    /// One more name of a file.
+    HardLink {
+        /// The file's entry, which lies before this one.
+        to: u32,
     },
     /// A stream: a file whose size is known only at its end. The only entry of its manifest.
     Stream,
@@ -84,9 +112,6 @@ pub enum PathError {
     /// Contains a NUL byte.
     #[error("the path contains a NUL byte")]
     Nul,
-    /// Contains `\` where that separates components.
-    #[error("the path contains a backslash, which this system takes for a separator")]
-    Backslash,
     /// Too long, as a whole or a component.
     #[error("the path has more than {MAX_PATH_LEN} bytes, or a name in it more than {MAX_NAME_LEN}")]
     TooLong,
@@ -112,9 +137,12 @@ pub enum ManifestError {
     Trailing(usize),
     /// Made by another version.
     #[error(
-        "it has version {0}, this version of faircast reads {VERSION}; update faircast on the older side"
+        "it has version {0}, this version of faircast reads 1 to {VERSION}; update faircast on the older side"
     )]
     Version(u8),
+    /// Nothing in it needs version 2.
+    #[error("it has version 2 and nothing that needs it")]
+    Unneeded,
     /// A number of more than 64 bits, or not in its shortest form.
     #[error("the number at byte {at} is not in its only form")]
     Number {
@@ -135,7 +163,7 @@ pub enum ManifestError {
         /// Which entry.
         entry: usize,
     },
-    /// A path, target or shared beginning that is not UTF-8.
+    /// A path or target that is not UTF-8, in version 1.
     #[error("entry {entry}: the path or target is not UTF-8")]
     NotUtf8 {
         /// Which entry.
@@ -177,14 +205,31 @@ pub enum ManifestError {
         /// The kind.
         kind: u8,
     },
-    /// More than permission bits.
-    #[error("entry {entry}: mode {mode:o} has more than permission bits")]
+    /// More bits than a mode has in this version.
+    #[error("entry {entry}: mode {mode:o} has bits that are no permissions")]
     Mode {
         /// Which entry.
         entry: usize,
         /// The mode.
         mode: u64,
     },
+    /// A hard link to what is no file before it, or with a mode, time, owner or attributes of its own.
+    #[error("entry {entry}: a hard link to what is no file before it, or with metadata of its own")]
+    HardLink {
+        /// Which entry.
+        entry: usize,
+    },
+    /// An owner or attributes that are not allowed.
+    #[error("entry {entry}: {why}")]
+    Metadata {
+        /// Which entry.
+        entry: usize,
+        /// What is wrong.
+        why: MetadataError,
+    },
+    /// The attributes of all entries together are too much.
+    #[error("the attributes of all files take more than {MAX_ATTRIBUTES} bytes together")]
+    TooManyAttributes,
     /// A stream beside other entries.
     #[error("entry {entry}: a stream has to be the only entry")]
     StreamNotAlone {
@@ -200,22 +245,21 @@ pub enum ManifestError {
 ///
 /// # Errors
 /// The first thing that is wrong with it.
-pub fn check_path(path: &str) -> Result<(), PathError> {
-    if path.starts_with('/') {
+pub fn check_path(path: impl AsRef<OsStr>) -> Result<(), PathError> {
+    let path = path.as_ref().as_bytes();
+    if path.starts_with(b"/") {
         return Err(PathError::Absolute);
     }
     if path.len() > MAX_PATH_LEN {
         return Err(PathError::TooLong);
     }
-    for (n, name) in path.split('/').enumerate() {
+    for (n, name) in path.split(|byte| *byte == b'/').enumerate() {
         match name {
-            "" => return Err(PathError::Empty),
-            "." | ".." => return Err(PathError::Dots),
-            STATE_DIR if n == 0 => return Err(PathError::Reserved),
+            b"" => return Err(PathError::Empty),
+            b"." | b".." => return Err(PathError::Dots),
+            _ if n == 0 && name == STATE_DIR.as_bytes() => return Err(PathError::Reserved),
             _ if name.len() > MAX_NAME_LEN => return Err(PathError::TooLong),
-            _ if name.contains('\0') => return Err(PathError::Nul),
-            // An ordinary character on Unix: every Debian has systemd units with it.
-            _ if cfg!(windows) && name.contains('\\') => return Err(PathError::Backslash),
+            _ if name.contains(&0) => return Err(PathError::Nul),
             _ => {}
         }
         if n > MAX_DEPTH {
@@ -257,57 +301,90 @@ impl Manifest {
         if self.entries.len() > MAX_ENTRIES {
             return Err(ManifestError::TooMany(self.entries.len() as u64));
         }
-        let (mut text, mut total, mut dirs) = (0usize, 0u64, 0usize);
+        let (mut text, mut total, mut dirs, mut attributes) = (0usize, 0u64, 0usize, 0usize);
         // What is no directory, and with which the path before began: the longest last. All that begin with a path follow it directly.
-        let mut leaves: Vec<&str> = Vec::new();
+        let mut leaves: Vec<&[u8]> = Vec::new();
         for (entry, e) in self.entries.iter().enumerate() {
             check_path(&e.path).map_err(|why| ManifestError::Path { entry, why })?;
             if entry > 0 && self.entries[entry - 1].path >= e.path {
                 return Err(ManifestError::Order { entry });
             }
-            if e.mode & !MODE_BITS != 0 {
-                return Err(ManifestError::Mode { entry, mode: e.mode.into() });
-            }
-            text = text.saturating_add(e.path.len());
-            match &e.kind {
-                Kind::Symlink { target } => {
-                    if target.is_empty() || target.len() > MAX_PATH_LEN || target.contains('\0') {
-                        return Err(ManifestError::Target { entry });
-                    }
-                    text = text.saturating_add(target.len());
-                }
-                Kind::Stream if self.entries.len() > 1 => {
-                    return Err(ManifestError::StreamNotAlone { entry });
-                }
-                Kind::File { .. } | Kind::Dir | Kind::Stream => {}
-            }
+            let path = e.path.as_bytes();
+            text = text.saturating_add(path.len()).saturating_add(self.check_kind(entry)?);
             total = total.checked_add(e.size()).filter(|&t| t < 1 << 63).ok_or(ManifestError::Sizes)?;
             if text > MAX_TEXT {
                 return Err(ManifestError::TooMuchText);
             }
+            attributes += e.attributes.as_ref().map_or(0, |set| set.bytes());
+            if attributes > MAX_ATTRIBUTES {
+                return Err(ManifestError::TooManyAttributes);
+            }
             // A directory that is entered for the first time is one that is listed (its path is what comes before the slash), or not.
-            let before = entry.checked_sub(1).map_or("", |before| self.entries[before].path.as_str());
-            dirs += entered(before, &e.path);
+            let before = entry.checked_sub(1).map_or(&b""[..], |before| self.entries[before].path.as_bytes());
+            dirs += entered(before, path);
             if dirs > MAX_UNNAMED_DIRS + 2 * entry {
                 return Err(ManifestError::TooManyDirs { entry });
             }
             // An entry sorts before everything below it. Of the leaves that the path begins with only the longest can have a slash
             // behind it here: behind the others the path goes on as the longer ones do.
-            while leaves.pop_if(|leaf| !e.path.starts_with(*leaf)).is_some() {}
-            if let Some(leaf) = leaves.last().filter(|leaf| e.path.as_bytes().get(leaf.len()) == Some(&b'/'))
-            {
-                return Err(ManifestError::BelowFile { entry, above: (*leaf).to_owned() });
+            while leaves.pop_if(|leaf| !path.starts_with(leaf)).is_some() {}
+            if let Some(leaf) = leaves.last().filter(|leaf| path.get(leaf.len()) == Some(&b'/')) {
+                let above = String::from_utf8_lossy(leaf).into_owned();
+                return Err(ManifestError::BelowFile { entry, above });
             }
             if e.kind != Kind::Dir {
-                leaves.push(&e.path);
+                leaves.push(path);
             }
         }
         Ok(())
     }
 
+    /// What an entry says beside its path; bytes of text in it.
+    fn check_kind(&self, entry: usize) -> Result<usize, ManifestError> {
+        let e = &self.entries[entry];
+        if e.mode & !MODE_BITS != 0 {
+            return Err(ManifestError::Mode { entry, mode: e.mode.into() });
+        }
+        let owner = e.owner.as_ref().map_or(Ok(()), |owner| owner.check());
+        let attributes = e.attributes.as_ref().map_or(Ok(()), |set| set.check());
+        owner.and(attributes).map_err(|why| ManifestError::Metadata { entry, why })?;
+        match &e.kind {
+            Kind::Symlink { target } => {
+                let target = target.as_bytes();
+                if target.is_empty() || target.len() > MAX_PATH_LEN || target.contains(&0) {
+                    return Err(ManifestError::Target { entry });
+                }
+                Ok(target.len())
+            }
+            Kind::Stream if self.entries.len() > 1 => Err(ManifestError::StreamNotAlone { entry }),
+            Kind::HardLink { to } => {
+                let to = self.entries[..entry].get(*to as usize);
+                let is_file = to.is_some_and(|to| matches!(to.kind, Kind::File { .. }));
+                let is_bare = (e.mode, e.mtime) == (0, 0) && e.owner.is_none() && e.attributes.is_none();
+                if is_file && is_bare { Ok(0) } else { Err(ManifestError::HardLink { entry }) }
+            }
+            Kind::File { .. } | Kind::Dir | Kind::Stream => Ok(0),
+        }
+    }
+
+    /// Whether something in it is beyond version 1.
+    fn needs_version_2(&self) -> bool {
+        let is_text = |text: &OsString| std::str::from_utf8(text.as_bytes()).is_ok();
+        !self.entries.iter().all(|e| {
+            let is_known = match &e.kind {
+                Kind::Symlink { target } => is_text(target),
+                Kind::HardLink { .. } => false,
+                Kind::File { .. } | Kind::Dir | Kind::Stream => true,
+            };
+            let is_bare = e.owner.is_none() && e.attributes.is_none();
+            is_known && is_bare && e.mode & !PERMISSIONS == 0 && is_text(&e.path)
+        })
+    }
+
     /// The manifest as bytes.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = vec![VERSION];
+        let mut tables = self.needs_version_2().then(WriteTables::default);
+        let mut out = vec![if tables.is_some() { 2 } else { 1 }];
         put_number(&mut out, self.entries.len() as u64);
         let mut before: &[u8] = &[];
         for entry in &self.entries {
@@ -320,13 +397,18 @@ impl Manifest {
                 Kind::Dir => 1,
                 Kind::Symlink { .. } => 2,
                 Kind::Stream => 3,
+                Kind::HardLink { .. } => 4,
             });
             put_number(&mut out, entry.mode.into());
             put_number(&mut out, ((entry.mtime << 1) ^ (entry.mtime >> 63)) as u64);
             match &entry.kind {
                 Kind::File { size } => put_number(&mut out, *size),
                 Kind::Symlink { target } => put_text(&mut out, target.as_bytes()),
+                Kind::HardLink { to } => put_number(&mut out, (*to).into()),
                 Kind::Dir | Kind::Stream => {}
+            }
+            if let Some(tables) = &mut tables {
+                tables.put(&mut out, entry);
             }
             before = path;
         }
@@ -339,10 +421,11 @@ impl Manifest {
     /// A [`ManifestError`] says what is wrong and where.
     pub fn decode(bytes: &[u8]) -> Result<Manifest, ManifestError> {
         let mut from = Reader { bytes, at: 0 };
-        match from.byte()? {
-            VERSION => {}
+        let mut tables = match from.byte()? {
+            1 => None,
+            2 => Some(ReadTables::default()),
             other => return Err(ManifestError::Version(other)),
-        }
+        };
         let count = from.number()?;
         if count > MAX_ENTRIES as u64 || count > (bytes.len() / SMALLEST_ENTRY) as u64 {
             return Err(ManifestError::TooMany(count));
@@ -365,29 +448,47 @@ impl Manifest {
             if text > MAX_TEXT {
                 return Err(ManifestError::TooMuchText);
             }
-            entries.push(from.entry(entry, &path)?);
+            entries.push(from.entry(entry, &path, tables.as_mut())?);
         }
         if from.at < bytes.len() {
             return Err(ManifestError::Trailing(bytes.len() - from.at));
         }
         let manifest = Manifest { entries };
         manifest.check()?;
+        if tables.is_some() && !manifest.needs_version_2() {
+            return Err(ManifestError::Unneeded);
+        }
         Ok(manifest)
     }
 }
 
 /// How many directories a path lies below that the one before it, in order, did not.
-fn entered(before: &str, path: &str) -> usize {
-    let shared = before.bytes().zip(path.bytes()).take_while(|(a, b)| a == b).count();
-    path.as_bytes()[shared..].iter().filter(|byte| **byte == b'/').count()
+fn entered(before: &[u8], path: &[u8]) -> usize {
+    let shared = before.iter().zip(path).take_while(|(a, b)| a == b).count();
+    path[shared..].iter().filter(|byte| **byte == b'/').count()
 }
 
 impl Entry {
+    /// An entry of which no more is said.
+    pub fn new(path: impl Into<OsString>, kind: Kind, mode: u32, mtime: i64) -> Entry {
+        Entry { path: path.into(), kind, mode, mtime, owner: None, attributes: None }
+    }
+
+    /// Its path for people: what is no text in it is replaced.
+    pub fn name(&self) -> Cow<'_, str> {
+        self.path.to_string_lossy()
+    }
+
+    /// Whether it is a name of a file or a stream.
+    pub fn is_file(&self) -> bool {
+        matches!(self.kind, Kind::File { .. } | Kind::HardLink { .. } | Kind::Stream)
+    }
+
     /// Bytes of its content; 0 for what is no file.
     pub fn size(&self) -> u64 {
         match self.kind {
             Kind::File { size } => size,
-            Kind::Dir | Kind::Symlink { .. } | Kind::Stream => 0,
+            Kind::Dir | Kind::Symlink { .. } | Kind::HardLink { .. } | Kind::Stream => 0,
         }
     }
 }
@@ -443,24 +544,41 @@ impl<'a> Reader<'a> {
         Ok(text)
     }
 
-    fn entry(&mut self, entry: usize, path: &[u8]) -> Result<Entry, ManifestError> {
-        let utf8 = |bytes: &[u8]| {
-            std::str::from_utf8(bytes).map(str::to_owned).map_err(|_| ManifestError::NotUtf8 { entry })
+    fn entry(
+        &mut self,
+        entry: usize,
+        path: &[u8],
+        tables: Option<&mut ReadTables>,
+    ) -> Result<Entry, ManifestError> {
+        let is_first = tables.is_none();
+        let name = |bytes: &[u8]| match is_first && std::str::from_utf8(bytes).is_err() {
+            true => Err(ManifestError::NotUtf8 { entry }),
+            false => Ok(OsString::from_vec(bytes.to_vec())),
         };
-        let path = utf8(path)?;
+        let path = name(path)?;
         let kind = self.byte()?;
-        let mode = self.number()?;
-        let mode = u32::try_from(mode).map_err(|_| ManifestError::Mode { entry, mode })?;
+        let said = self.number()?;
+        let bits = if is_first { PERMISSIONS } else { MODE_BITS };
+        let mode = u32::try_from(said).ok().filter(|mode| mode & !bits == 0);
+        let mode = mode.ok_or(ManifestError::Mode { entry, mode: said })?;
         let zigzag = self.number()?;
         let mtime = (zigzag >> 1) as i64 ^ -((zigzag & 1) as i64);
         let kind = match kind {
             0 => Kind::File { size: self.number()? },
             1 => Kind::Dir,
-            2 => Kind::Symlink { target: utf8(self.text()?)? },
+            2 => Kind::Symlink { target: name(self.text()?)? },
             3 => Kind::Stream,
+            4 if !is_first => {
+                let to = u32::try_from(self.number()?).map_err(|_| ManifestError::HardLink { entry })?;
+                Kind::HardLink { to }
+            }
             _ => return Err(ManifestError::Kind { entry, kind }),
         };
-        Ok(Entry { path, kind, mode, mtime })
+        let mut read = Entry::new(path, kind, mode, mtime);
+        if let Some(tables) = tables {
+            tables.read(self, entry, &mut read)?;
+        }
+        Ok(read)
     }
 }
 

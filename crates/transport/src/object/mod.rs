@@ -13,6 +13,9 @@
 //! |---|---|
 //! | [`geometry`] [`block`] | where blocks lie; their trailer, hashes and the root over all of them |
 //! | [`manifest`] | names, sizes, modes and times; a total decoder |
+//! | [`metadata`] | what else can be said of files: owners, attributes, and which of them are wanted |
+//! | `walk` | what lies at paths that are to be sent |
+//! | `apply` | owners, attributes and special bits at the receiver, as far as they are wanted |
 //! | [`object_stream`] [`spool`] | reading files and streams at the source |
 //! | [`SealedBlocks`] | their blocks, each always the same |
 //! | `remembered` | what an output directory has received, and when that was sent |
@@ -20,6 +23,7 @@
 //! | [`store`] [`sink`] | writing at the receiver: resume, verification, publishing |
 
 pub mod abandoned;
+mod apply;
 pub mod block;
 pub mod error;
 pub mod geometry;
@@ -27,6 +31,7 @@ mod journal;
 mod layout;
 pub mod manifest;
 mod memory_file;
+pub mod metadata;
 pub mod object_stream;
 mod publish;
 mod remembered;
@@ -36,6 +41,7 @@ pub mod sink;
 pub mod spool;
 pub mod store;
 mod sys;
+mod walk;
 
 pub(crate) use block::data_of;
 pub use block::{BlockError, RootHasher, seal_block, verify_block};
@@ -45,13 +51,15 @@ pub(crate) use journal::fuzz as fuzz_journal;
 pub use manifest::{Entry, Kind, Manifest, ManifestError, PathError};
 pub(crate) use manifest::{STATE_DIR, check_path};
 pub use memory_file::MemoryFile;
-pub use object_stream::{BlockRead, ObjectStream, Skipped};
+pub use metadata::{Aspect, Attributes, MetadataError, Owner, OwnersBy, Preserve, UnknownAspect};
+pub use object_stream::{BlockRead, ObjectStream};
 pub(crate) use publish::{DIR, Tree, open_or_create_dir};
 pub use remembered::Origin;
 pub(crate) use replace::replace;
 pub use sealed::SealedBlocks;
 pub use sink::{StreamSink, Sunk};
 pub use store::{Durability, Finished, Put, SkippedLink, Store};
+pub use walk::{HardLinks, LeftOut, Reading, Skipped, Unreadable};
 
 #[cfg(test)]
 mod tests;

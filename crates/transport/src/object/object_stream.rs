@@ -3,15 +3,18 @@
 use super::error::{Change, ObjectError};
 use super::geometry::{Geometry, TransferId};
 use super::layout::Layout;
-use super::manifest::{Entry, Kind, MODE_BITS, Manifest, check_path};
+use super::manifest::{Entry, Kind, Manifest, check_path};
 use super::memory_file::MemoryFile;
 use super::spool::Spool;
 use super::sys::{self, OpenFiles};
-use rustix::fs::{Access, Advice, OFlags};
+use super::walk::{LeftOut, Reading, Skipped, Walk, mtime, top_name};
+use rustix::fs::{Advice, OFlags};
 use std::collections::BTreeMap;
-use std::fs::{File, Metadata};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,25 +28,20 @@ pub struct ObjectStream {
     layout: Layout,
     content: StreamContent,
     skipped: Vec<Skipped>,
+    left_out: Vec<LeftOut>,
+    notes: Vec<String>,
 }
 
 #[derive(Debug)]
 enum StreamContent {
     /// Top-level names and where they lie.
     Files {
-        tops: BTreeMap<String, PathBuf>,
+        tops: BTreeMap<OsString, PathBuf>,
         open: OpenFiles,
     },
     Stream(Spool),
     /// By name.
-    Memory(BTreeMap<String, Arc<[u8]>>),
-}
-
-/// Something that is not sent: a device, socket or pipe in a tree.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skipped {
-    /// Where it is.
-    pub path: PathBuf,
+    Memory(BTreeMap<OsString, Arc<[u8]>>),
 }
 
 /// What reading a block gave.
@@ -60,31 +58,57 @@ impl ObjectStream {
     /// below them are sent as links; the paths themselves may be links and are followed.
     ///
     /// # Errors
-    /// An [`ObjectError`] that names the path that cannot be read or sent.
+    /// As [`ObjectStream::open_with`].
     pub fn open(
         paths: &[PathBuf],
+        symbol_size: u16,
+        symbols_per_block: u16,
+    ) -> Result<ObjectStream, ObjectError> {
+        ObjectStream::open_with(paths, &Reading::default(), symbol_size, symbols_per_block)
+    }
+
+    /// As [`ObjectStream::open`], with what else is wanted of the files. What cannot be read or sent is left out
+    /// ([`ObjectStream::left_out`]), unless that is refused.
+    ///
+    /// # Errors
+    /// An [`ObjectError`] that names the path that cannot be read or sent, when nothing may be left out or nothing is left.
+    pub fn open_with(
+        paths: &[PathBuf],
+        reading: &Reading,
         symbol_size: u16,
         symbols_per_block: u16,
     ) -> Result<ObjectStream, ObjectError> {
         if paths.is_empty() {
             return Err(ObjectError::Nothing);
         }
-        let mut walk = Walk::default();
-        let mut tops: BTreeMap<String, PathBuf> = BTreeMap::new();
+        let mut walk = Walk::new(reading);
+        let mut tops: BTreeMap<OsString, PathBuf> = BTreeMap::new();
         for path in paths {
-            let name = top_name(path)?;
+            let name = match top_name(path) {
+                Ok(name) => name,
+                Err(error) => {
+                    walk.leave_out(path, error)?;
+                    continue;
+                }
+            };
             if let Some(first) = tops.insert(name.clone(), path.clone()) {
+                let name = name.to_string_lossy().into_owned();
                 return Err(ObjectError::NameClash { name, first, second: path.clone() });
             }
-            let meta = path.metadata().map_err(|e| ObjectError::io(path, "read", e))?;
-            if !meta.is_file() && !meta.is_dir() {
-                return Err(ObjectError::Special { path: path.clone() });
+            match path.metadata() {
+                Ok(meta) if !meta.is_file() && !meta.is_dir() => {
+                    walk.leave_out(path, ObjectError::Special { path: path.clone() })?;
+                }
+                Ok(meta) => walk.visit(path, name, &meta)?,
+                Err(e) => walk.leave_out(path, ObjectError::io(path, "read", e))?,
             }
-            walk.visit(path, name, &meta)?;
         }
+        let found = walk.found()?;
         let content = StreamContent::Files { tops, open: OpenFiles::default() };
-        let manifest = Manifest::new(walk.entries)?;
-        ObjectStream::new(manifest, content, symbol_size, symbols_per_block, walk.skipped)
+        let manifest = Manifest::new(found.entries)?;
+        let mut object = ObjectStream::new(manifest, content, symbol_size, symbols_per_block)?;
+        (object.skipped, object.left_out, object.notes) = (found.skipped, found.left_out, found.notes);
+        Ok(object)
     }
 
     /// Send what `reader` delivers until it ends, as a file called `name`; `started` (ns since
@@ -101,9 +125,9 @@ impl ObjectStream {
         symbols_per_block: u16,
     ) -> Result<ObjectStream, ObjectError> {
         check_name(name)?;
-        let entry = Entry { path: name.to_owned(), kind: Kind::Stream, mode: 0o644, mtime: started };
+        let entry = Entry::new(name, Kind::Stream, 0o644, started);
         let content = StreamContent::Stream(Spool::new(reader, spool_dir)?);
-        ObjectStream::new(Manifest::new(vec![entry])?, content, symbol_size, symbols_per_block, Vec::new())
+        ObjectStream::new(Manifest::new(vec![entry])?, content, symbol_size, symbols_per_block)
     }
 
     /// Send these files; `started` (ns since 1970) is their time of modification.
@@ -119,24 +143,15 @@ impl ObjectStream {
         if files.is_empty() {
             return Err(ObjectError::Nothing);
         }
-        let entry = |file: &MemoryFile| Entry {
-            path: file.name.clone(),
-            kind: Kind::File { size: file.bytes.len() as u64 },
-            mode: 0o644,
-            mtime: started,
+        let entry = |file: &MemoryFile| {
+            Entry::new(&file.name, Kind::File { size: file.bytes.len() as u64 }, 0o644, started)
         };
         for file in files {
             check_name(&file.name)?;
         }
         let manifest = Manifest::new(files.iter().map(entry).collect())?;
-        let content = files.iter().map(|file| (file.name.clone(), Arc::clone(&file.bytes))).collect();
-        ObjectStream::new(
-            manifest,
-            StreamContent::Memory(content),
-            symbol_size,
-            symbols_per_block,
-            Vec::new(),
-        )
+        let content = files.iter().map(|file| (file.name.clone().into(), Arc::clone(&file.bytes))).collect();
+        ObjectStream::new(manifest, StreamContent::Memory(content), symbol_size, symbols_per_block)
     }
 
     fn new(
@@ -144,7 +159,6 @@ impl ObjectStream {
         content: StreamContent,
         symbol_size: u16,
         symbols_per_block: u16,
-        skipped: Vec<Skipped>,
     ) -> Result<ObjectStream, ObjectError> {
         let manifest_bytes = manifest.encode();
         let whole = manifest_bytes.len() as u64 + manifest.content_len();
@@ -157,7 +171,18 @@ impl ObjectStream {
         geometry.check()?;
         let layout = Layout::new(&manifest, &geometry)?;
         let transfer = TransferId::of(&manifest_bytes, &geometry);
-        Ok(ObjectStream { manifest, manifest_bytes, geometry, transfer, layout, content, skipped })
+        let (skipped, left_out, notes) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(ObjectStream {
+            manifest,
+            manifest_bytes,
+            geometry,
+            transfer,
+            layout,
+            content,
+            skipped,
+            left_out,
+            notes,
+        })
     }
 
     /// How the object stream is cut into blocks. A stream's length is known after [`BlockRead::End`] or a
@@ -179,6 +204,16 @@ impl ObjectStream {
     /// What is not sent.
     pub fn skipped(&self) -> &[Skipped] {
         &self.skipped
+    }
+
+    /// What should be sent and is not, in the order of the paths.
+    pub fn left_out(&self) -> &[LeftOut] {
+        &self.left_out
+    }
+
+    /// What is sent without something that was wanted of it, in words.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// Read the data of block `index` into `buf`, whose former content is gone and whose memory is
@@ -266,76 +301,15 @@ impl ObjectStream {
     }
 }
 
-fn top_name(path: &Path) -> Result<String, ObjectError> {
-    let named = match path.file_name() {
-        Some(_) => path.to_path_buf(),
-        // `.`, `..` and their like have a name only once resolved.
-        None => path.canonicalize().map_err(|e| ObjectError::io(path, "read", e))?,
-    };
-    let name = named.file_name().ok_or_else(|| ObjectError::NoName { path: path.to_path_buf() })?;
-    let name = name.to_str().ok_or_else(|| ObjectError::NotUtf8 { path: named.clone() })?;
-    check_path(name).map_err(|why| ObjectError::Name { path: path.to_path_buf(), why })?;
-    Ok(name.to_owned())
-}
-
-#[derive(Default)]
-struct Walk {
-    entries: Vec<Entry>,
-    skipped: Vec<Skipped>,
-}
-
-impl Walk {
-    /// Note `path`, which is to arrive as `name`, and all below it.
-    fn visit(&mut self, path: &Path, name: String, meta: &Metadata) -> Result<(), ObjectError> {
-        let mut pending = vec![(path.to_path_buf(), name, meta.clone())];
-        while let Some((path, name, meta)) = pending.pop() {
-            let kind = if meta.is_file() {
-                let readable = rustix::fs::access(&path, Access::READ_OK);
-                readable.map_err(|e| ObjectError::io(&path, "read", e))?;
-                Kind::File { size: meta.len() }
-            } else if meta.is_dir() {
-                for child in path.read_dir().map_err(|e| ObjectError::io(&path, "list", e))? {
-                    let child = child.map_err(|e| ObjectError::io(&path, "list", e))?;
-                    let below = child.path();
-                    let Some(last) = child.file_name().to_str().map(str::to_owned) else {
-                        return Err(ObjectError::NotUtf8 { path: below });
-                    };
-                    let meta = child.metadata().map_err(|e| ObjectError::io(&below, "read", e))?;
-                    pending.push((below, format!("{name}/{last}"), meta));
-                }
-                Kind::Dir
-            } else if meta.is_symlink() {
-                let target = path.read_link().map_err(|e| ObjectError::io(&path, "read", e))?;
-                let Ok(target) = target.into_os_string().into_string() else {
-                    return Err(ObjectError::NotUtf8 { path });
-                };
-                Kind::Symlink { target }
-            } else {
-                self.skipped.push(Skipped { path });
-                continue;
-            };
-            if let Err(why) = check_path(&name) {
-                return Err(ObjectError::Name { path, why });
-            }
-            self.entries.push(Entry { path: name, kind, mode: meta.mode() & MODE_BITS, mtime: mtime(&meta) });
-        }
-        self.skipped.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-        Ok(())
-    }
-}
-
-fn mtime(meta: &Metadata) -> i64 {
-    meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec())
-}
-
-fn source_path(tops: &BTreeMap<String, PathBuf>, entry: &Entry) -> PathBuf {
-    match entry.path.split_once('/') {
-        Some((top, rest)) => tops[top].join(rest),
+fn source_path(tops: &BTreeMap<OsString, PathBuf>, entry: &Entry) -> PathBuf {
+    let path = entry.path.as_bytes();
+    match path.iter().position(|byte| *byte == b'/') {
+        Some(at) => tops[OsStr::from_bytes(&path[..at])].join(OsStr::from_bytes(&path[at + 1..])),
         None => tops[&entry.path].clone(),
     }
 }
 
-fn open_source(tops: &BTreeMap<String, PathBuf>, entry: &Entry) -> Result<File, ObjectError> {
+fn open_source(tops: &BTreeMap<OsString, PathBuf>, entry: &Entry) -> Result<File, ObjectError> {
     let path = source_path(tops, entry);
     // A pipe that has taken the file's place must not make us wait.
     let flags = OFlags::NONBLOCK | OFlags::CLOEXEC;

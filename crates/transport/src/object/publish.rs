@@ -7,6 +7,7 @@
 //! 1. `finishing` while files are renamed. Found at the next start, all files are taken back.
 //! 2. `published` from then on. Found at the next start, only the rest is done again.
 
+use super::apply::Apply;
 use super::error::{ObjectError, Obstacle};
 use super::manifest::{Entry, Kind, Manifest, STATE_DIR};
 use super::remembered::remember;
@@ -17,7 +18,10 @@ use crate::disk;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps};
 use rustix::io::Errno;
+use rustix::path::Arg;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 pub(crate) const FINISHING: &str = "finishing";
@@ -38,7 +42,7 @@ pub(crate) struct Tree<'a> {
     out: BorrowedFd<'a>,
     out_path: &'a Path,
     /// Names and descriptors from the top down to the last directory.
-    way: Vec<(String, OwnedFd)>,
+    way: Vec<(OsString, OwnedFd)>,
 }
 
 impl<'a> Tree<'a> {
@@ -47,9 +51,15 @@ impl<'a> Tree<'a> {
     }
 
     /// The directory `path` (the output directory for ""), or `None` if it is not there.
-    fn dir(&mut self, path: &str, absent: Absent) -> Result<Option<BorrowedFd<'_>>, ObjectError> {
-        let names = path.split('/').filter(|name| !name.is_empty());
-        let same = self.way.iter().zip(names.clone()).take_while(|((have, _), name)| have == name).count();
+    fn dir(&mut self, path: &OsStr, absent: Absent) -> Result<Option<BorrowedFd<'_>>, ObjectError> {
+        let names = path.as_bytes().split(|byte| *byte == b'/').filter(|name| !name.is_empty());
+        let names = names.map(OsStr::from_bytes);
+        let same = self
+            .way
+            .iter()
+            .zip(names.clone())
+            .take_while(|((have, _), name)| have.as_os_str() == *name)
+            .count();
         self.way.truncate(same);
         for name in names.skip(same) {
             let above = self.way.last().map_or(self.out, |(_, fd)| fd.as_fd());
@@ -62,21 +72,21 @@ impl<'a> Tree<'a> {
                     Err(e) => return Err(not_a_dir(above, name, &full(), e)),
                 },
             };
-            self.way.push((name.to_owned(), fd));
+            self.way.push((name.to_os_string(), fd));
         }
         Ok(Some(self.way.last().map_or(self.out, |(_, fd)| fd.as_fd())))
     }
 
     /// The directory that an entry lies in, created if need be, and its name there.
-    fn place_of<'e>(&mut self, entry: &'e Entry) -> Result<(BorrowedFd<'_>, &'e str), ObjectError> {
+    fn place_of<'e>(&mut self, entry: &'e Entry) -> Result<(BorrowedFd<'_>, &'e OsStr), ObjectError> {
         let (above, name) = split(&entry.path);
         let dir = self.dir(above, Absent::Create)?;
         Ok((dir.expect("directories that are not there are created"), name))
     }
 
     /// The same for a path that no manifest has; it must have been checked.
-    pub(crate) fn place<'p>(&mut self, path: &'p str) -> Result<(BorrowedFd<'_>, &'p str), ObjectError> {
-        let (above, name) = split(path);
+    pub(crate) fn place<'p>(&mut self, path: &'p str) -> Result<(BorrowedFd<'_>, &'p OsStr), ObjectError> {
+        let (above, name) = split(OsStr::new(path));
         let dir = self.dir(above, Absent::Create)?;
         Ok((dir.expect("directories that are not there are created"), name))
     }
@@ -86,22 +96,27 @@ impl<'a> Tree<'a> {
     }
 }
 
-fn split(path: &str) -> (&str, &str) {
-    path.rsplit_once('/').unwrap_or(("", path))
+/// The directory of a path, and the name in it.
+fn split(path: &OsStr) -> (&OsStr, &OsStr) {
+    let bytes = path.as_bytes();
+    match bytes.iter().rposition(|byte| *byte == b'/') {
+        Some(at) => (OsStr::from_bytes(&bytes[..at]), OsStr::from_bytes(&bytes[at + 1..])),
+        None => (OsStr::new(""), path),
+    }
 }
 
-fn open_dir(above: impl AsFd, name: &str) -> Result<OwnedFd, Errno> {
+fn open_dir(above: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
     disk::openat(above, name, DIR | OFlags::NOFOLLOW, Mode::empty())
 }
 
 /// Open the directory `name` in `above`, never through a link; create it with `mode` if need be.
 pub(crate) fn open_or_create_dir(
     above: impl AsFd,
-    name: &str,
+    name: impl AsRef<OsStr>,
     mode: Mode,
     path: &Path,
 ) -> Result<OwnedFd, ObjectError> {
-    let above = above.as_fd();
+    let (above, name) = (above.as_fd(), name.as_ref());
     let fd = match open_dir(above, name) {
         Err(Errno::NOENT) => {
             match disk::mkdirat(above, name, mode) {
@@ -115,7 +130,7 @@ pub(crate) fn open_or_create_dir(
     fd.map_err(|e| not_a_dir(above, name, path, e))
 }
 
-fn not_a_dir(above: BorrowedFd<'_>, name: &str, path: &Path, error: Errno) -> ObjectError {
+fn not_a_dir(above: BorrowedFd<'_>, name: &OsStr, path: &Path, error: Errno) -> ObjectError {
     let path = path.to_path_buf();
     match file_type(above, name) {
         Ok(FileType::Symlink) => ObjectError::InTheWay { path, obstacle: Obstacle::Symlink },
@@ -124,7 +139,7 @@ fn not_a_dir(above: BorrowedFd<'_>, name: &str, path: &Path, error: Errno) -> Ob
     }
 }
 
-fn file_type(above: impl AsFd, name: &str) -> Result<FileType, Errno> {
+fn file_type(above: impl AsFd, name: impl Arg) -> Result<FileType, Errno> {
     let stat = rustix::fs::statat(above, name, AtFlags::SYMLINK_NOFOLLOW)?;
     Ok(FileType::from_raw_mode(stat.st_mode))
 }
@@ -163,7 +178,7 @@ pub(crate) fn take_back(place: &OutputDirectory, manifest: &Manifest) -> Result<
     let mut tree = place.tree();
     for (n, entry) in files_of(manifest) {
         let (path, part) = (tree.path_of(entry), part_name(n));
-        if file_type(&place.parts, &part).is_err() {
+        if file_type(&place.parts, part.as_str()).is_err() {
             let (above, name) = split(&entry.path);
             let Some(above) = tree.dir(above, Absent::Leave)? else { continue };
             if file_type(above, name) != Ok(FileType::RegularFile) {
@@ -174,7 +189,7 @@ pub(crate) fn take_back(place: &OutputDirectory, manifest: &Manifest) -> Result<
                 Err(e) => return Err(ObjectError::io(path, "move it", e)),
             }
         }
-        if file_type(&place.parts, &part) == Ok(FileType::RegularFile) {
+        if file_type(&place.parts, part.as_str()) == Ok(FileType::RegularFile) {
             let mode = Mode::RUSR | Mode::WUSR;
             let reset = disk::chmodat(&place.parts, &part, mode);
             reset.map_err(|e| ObjectError::io(path, "change its mode", e))?;
@@ -188,38 +203,37 @@ fn files_of(manifest: &Manifest) -> impl Iterator<Item = (u32, &Entry)> {
     files.filter(|(_, entry)| matches!(entry.kind, Kind::File { .. } | Kind::Stream))
 }
 
+/// Names that are more than one of a file, and the file.
+fn hard_links_of(manifest: &Manifest) -> impl Iterator<Item = (u32, &Entry, u32)> {
+    (0..).zip(manifest.entries()).filter_map(|(n, entry)| match entry.kind {
+        Kind::HardLink { to } => Some((n, entry, to)),
+        _ => None,
+    })
+}
+
 /// Publish a store whose blocks are all there and right.
 pub(crate) fn publish(mut store: Store, durability: Durability) -> Result<Finished, ObjectError> {
     store.open.clear();
     let known = store.known.as_ref().expect("when all blocks are there, so is the manifest");
     let (place, manifest) = (&store.place, &known.manifest);
+    let mut apply = Apply::new(&store.wanted);
     let mut finished = Finished::default();
     if store.stage == Stage::Receiving {
         // As late as this, something may have come into the way.
         check_for_obstacles(place, manifest)?;
         for (n, entry) in files_of(manifest) {
-            complete_part(place, n, entry, store.content_len(entry), durability)?;
+            complete_part(place, n, entry, store.content_len(entry), &mut apply, durability)?;
         }
         make_writable(place, manifest)?;
         place.mark(FINISHING)?;
-        let mut tree = place.tree();
-        for (n, entry) in files_of(manifest) {
-            let path = tree.path_of(entry);
-            // Only now: a part that cannot be written could not be resumed.
-            let mode = Mode::from_raw_mode(entry.mode);
-            let set = disk::chmodat(&place.parts, part_name(n), mode);
-            set.map_err(|e| ObjectError::io(&path, "set the mode of it", e))?;
-            let (above, name) = tree.place_of(entry)?;
-            move_over(&place.parts, &part_name(n), above, name, path)?;
-        }
+        name_files(place, manifest, &mut apply, durability)?;
         place.mark_published()?;
     }
-    for (_, entry) in files_of(manifest) {
-        finished.files += 1;
-        finished.bytes += store.content_len(entry);
-    }
-    finished.skipped = make_links(place, manifest)?;
-    set_dirs(place, manifest, durability)?;
+    finished.files = manifest.entries().iter().filter(|entry| entry.is_file()).count() as u64;
+    finished.bytes = files_of(manifest).map(|(_, entry)| store.content_len(entry)).sum();
+    finished.skipped = make_links(place, manifest, &mut apply)?;
+    set_dirs(place, manifest, &mut apply, durability)?;
+    finished.warnings.extend(apply.told());
     if let Some(origin) = store.origin {
         let (out, transfer) = (&place.out_path, store.transfer());
         if remember(&place.states, out, manifest, transfer, origin.started, durability)?.is_err() {
@@ -229,6 +243,80 @@ pub(crate) fn publish(mut store: Store, durability: Durability) -> Result<Finish
     place.remove(&store.transfer().to_string());
     Ok(finished)
 }
+
+/// Give parts their modes and names.
+fn name_files(
+    place: &OutputDirectory,
+    manifest: &Manifest,
+    apply: &mut Apply<'_>,
+    durability: Durability,
+) -> Result<(), ObjectError> {
+    let mut tree = place.tree();
+    for (n, entry) in files_of(manifest) {
+        let part = part_name(n);
+        let stat = || rustix::fs::statat(&place.parts, part.as_str(), AtFlags::SYMLINK_NOFOLLOW);
+        // Only now: a part that cannot be written could not be resumed.
+        let set = disk::chmodat(&place.parts, part.as_str(), apply.mode(entry, stat));
+        set.map_err(|e| ObjectError::io(tree.path_of(entry), "set the mode of it", e))?;
+    }
+    // Among the parts, where nobody can have put anything else in the place of the file.
+    for (n, entry, to) in hard_links_of(manifest) {
+        let file = &manifest.entries()[to as usize];
+        link_part(place, n, (to, file), apply, durability)
+            .map_err(|e| ObjectError::io(tree.path_of(entry), "make this hard link", e))?
+            .then(|| apply.copies.add(entry, None));
+    }
+    for (n, entry) in (0..).zip(manifest.entries()).filter(|(_, entry)| entry.is_file()) {
+        let (path, part) = (tree.path_of(entry), part_name(n));
+        let (above, name) = tree.place_of(entry)?;
+        move_over(&place.parts, &part, above, name, path)?;
+        if matches!(entry.kind, Kind::HardLink { .. }) {
+            // Of two names of one file the system renames neither.
+            disk::unlinkat(&place.parts, part.as_str(), AtFlags::empty()).ok();
+        }
+    }
+    Ok(())
+}
+
+/// Make part `n` one more name of the part of a file; whether it had to be a copy, as the filesystem has no such links, or no more.
+fn link_part(
+    place: &OutputDirectory,
+    n: u32,
+    (to, file): (u32, &Entry),
+    apply: &mut Apply<'_>,
+    durability: Durability,
+) -> std::io::Result<bool> {
+    let (part, of) = (part_name(n), part_name(to));
+    disk::unlinkat(&place.parts, part.as_str(), AtFlags::empty()).ok(); // of an earlier try
+    match disk::linkat(&place.parts, of.as_str(), part.as_str()) {
+        Ok(()) => return Ok(false),
+        Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK) => {}
+        Err(e) => return Err(e.into()),
+    }
+    let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let from = disk::openat(&place.parts, of.as_str(), OFlags::RDONLY | flags, Mode::empty())?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | flags;
+    let copy = disk::openat(&place.parts, part.as_str(), flags, Mode::RUSR | Mode::WUSR)?;
+    let (from, copy) = (File::from(from), File::from(copy));
+    let (mut at, mut bytes) = (0, vec![0; COPIED_AT_A_TIME]);
+    loop {
+        let have = disk::read_at(&from, &mut bytes, at)?;
+        disk::write_all_at(&copy, &bytes[..have], at)?;
+        at += have as u64;
+        if have < bytes.len() {
+            break;
+        }
+    }
+    apply.give(&copy, file);
+    disk::futimens(&copy, &times(file))?;
+    if durability == Durability::Synced {
+        disk::sync_all(&copy)?;
+    }
+    disk::fchmod(&copy, apply.mode(file, || rustix::fs::fstat(&copy)))?;
+    Ok(true)
+}
+
+const COPIED_AT_A_TIME: usize = 1 << 20;
 
 /// Make directories writable that were there before; they get the manifest's modes at the end.
 fn make_writable(place: &OutputDirectory, manifest: &Manifest) -> Result<(), ObjectError> {
@@ -245,12 +333,13 @@ fn make_writable(place: &OutputDirectory, manifest: &Manifest) -> Result<(), Obj
     Ok(())
 }
 
-/// Give a part its length and time; they travel with it when it is renamed.
+/// Give a part its length, owner, attributes and time; they travel with it when it is renamed.
 fn complete_part(
     place: &OutputDirectory,
     n: u32,
     entry: &Entry,
     len: u64,
+    apply: &mut Apply<'_>,
     durability: Durability,
 ) -> Result<(), ObjectError> {
     let failed = |e: std::io::Error| ObjectError::io(place.out_path.join(&entry.path), "complete it", e);
@@ -258,6 +347,7 @@ fn complete_part(
     if part.metadata().map_err(failed)?.len() != len {
         disk::set_len(&part, len).map_err(failed)?;
     }
+    apply.give(&part, entry);
     disk::futimens(&part, &times(entry)).map_err(|e| failed(e.into()))?;
     match durability {
         Durability::Fast => Ok(()),
@@ -277,7 +367,7 @@ fn move_over(
     from: impl AsFd,
     name: &str,
     to: impl AsFd,
-    new_name: &str,
+    new_name: &OsStr,
     path: PathBuf,
 ) -> Result<(), ObjectError> {
     match disk::renameat(from, name, to, new_name) {
@@ -290,14 +380,19 @@ fn move_over(
 }
 
 /// Make the links that stay inside; return the others.
-fn make_links(place: &OutputDirectory, manifest: &Manifest) -> Result<Vec<SkippedLink>, ObjectError> {
+fn make_links(
+    place: &OutputDirectory,
+    manifest: &Manifest,
+    apply: &mut Apply<'_>,
+) -> Result<Vec<SkippedLink>, ObjectError> {
     const NEW: &str = "link";
     let mut tree = place.tree();
     let mut skipped = Vec::new();
     for entry in manifest.entries() {
         let Kind::Symlink { target } = &entry.kind else { continue };
-        if !stays_inside(&entry.path, target) {
-            skipped.push(SkippedLink { path: entry.path.clone(), target: target.clone() });
+        if !apply.wants_all_links() && !stays_inside(&entry.path, target) {
+            let target = target.to_string_lossy().into_owned();
+            skipped.push(SkippedLink { path: entry.name().into_owned(), target });
             continue;
         }
         let path = tree.path_of(entry);
@@ -309,7 +404,8 @@ fn make_links(place: &OutputDirectory, manifest: &Manifest) -> Result<Vec<Skippe
             continue; // of an earlier try, when its directory may be read-only by now
         }
         disk::unlinkat(&place.state, NEW, AtFlags::empty()).ok(); // of an earlier try
-        disk::symlinkat(target.as_str(), &place.state, NEW).map_err(failed)?;
+        disk::symlinkat(target.as_os_str(), &place.state, NEW).map_err(failed)?;
+        apply.give_link(&place.state, NEW, entry);
         disk::utimensat(&place.state, NEW, &times(entry)).map_err(failed)?;
         move_over(&place.state, NEW, above, name, path.clone())?;
     }
@@ -319,20 +415,26 @@ fn make_links(place: &OutputDirectory, manifest: &Manifest) -> Result<Vec<Skippe
 /// Whether a link at `path` with this target cannot lead out of the output directory, whatever
 /// other links it passes: a target is `..` as often as the link has directories above it, at most,
 /// and then names only. A `..` after a name could undo less or more than that name.
-pub(crate) fn stays_inside(path: &str, target: &str) -> bool {
-    let depth = path.matches('/').count();
-    let names = target.split('/').filter(|name| !matches!(*name, "" | "."));
-    let ups = names.clone().take_while(|name| *name == "..").count();
-    let into_state = ups == depth && names.clone().nth(ups) == Some(STATE_DIR);
-    !target.starts_with('/')
+pub(crate) fn stays_inside(path: impl AsRef<OsStr>, target: impl AsRef<OsStr>) -> bool {
+    let target = target.as_ref().as_bytes();
+    let depth = path.as_ref().as_bytes().iter().filter(|byte| **byte == b'/').count();
+    let names = target.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b"."));
+    let ups = names.clone().take_while(|name| *name == b"..").count();
+    let into_state = ups == depth && names.clone().nth(ups) == Some(STATE_DIR.as_bytes());
+    !target.starts_with(b"/")
         && ups <= depth
-        && !names.clone().skip(ups).any(|name| name == "..")
+        && !names.clone().skip(ups).any(|name| name == b"..")
         && !into_state
 }
 
 /// Make all directories and give them their modes and times, the lowest first: what is written
 /// into a directory changes its time, and a mode may forbid writing.
-fn set_dirs(place: &OutputDirectory, manifest: &Manifest, durability: Durability) -> Result<(), ObjectError> {
+fn set_dirs(
+    place: &OutputDirectory,
+    manifest: &Manifest,
+    apply: &mut Apply<'_>,
+    durability: Durability,
+) -> Result<(), ObjectError> {
     let dirs = manifest.entries().iter().filter(|entry| entry.kind == Kind::Dir);
     let mut tree = place.tree();
     for entry in dirs.clone() {
@@ -341,8 +443,9 @@ fn set_dirs(place: &OutputDirectory, manifest: &Manifest, durability: Durability
     for entry in dirs.rev() {
         let path = tree.path_of(entry);
         let dir = tree.dir(&entry.path, Absent::Create)?.expect("it was created just now");
+        apply.give(dir, entry);
         let mut done = disk::futimens(dir, &times(entry));
-        done = done.and_then(|()| disk::fchmod(dir, Mode::from_raw_mode(entry.mode)));
+        done = done.and_then(|()| disk::fchmod(dir, apply.mode(entry, || rustix::fs::fstat(dir))));
         if durability == Durability::Synced {
             done = done.and_then(|()| disk::fsync(dir));
         }

@@ -17,8 +17,10 @@ use rustix::fd::AsFd;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 const FILE: &str = "received";
@@ -46,7 +48,7 @@ pub struct Origin {
 /// The names that an output directory has received.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Remembered {
-    names: BTreeMap<String, Known>,
+    names: BTreeMap<OsString, Known>,
     /// Order of the next one.
     next: u64,
 }
@@ -93,11 +95,7 @@ impl Remembered {
             let (transfer, after) = after.split_first_chunk::<16>()?;
             let (len, after) = after.split_first_chunk::<2>()?;
             let (name, after) = after.split_at_checked(usize::from(u16::from_le_bytes(*len)))?;
-            remembered.put(
-                std::str::from_utf8(name).ok()?,
-                u64::from_le_bytes(*started),
-                TransferId(*transfer),
-            );
+            remembered.put(OsStr::from_bytes(name), u64::from_le_bytes(*started), TransferId(*transfer));
             rest = after;
         }
         Some(remembered)
@@ -118,13 +116,14 @@ impl Remembered {
         bytes
     }
 
-    fn put(&mut self, name: &str, started: u64, transfer: TransferId) {
-        self.names.insert(name.to_owned(), Known { started, transfer, order: self.next });
+    fn put(&mut self, name: impl AsRef<OsStr>, started: u64, transfer: TransferId) {
+        self.names.insert(name.as_ref().to_os_string(), Known { started, transfer, order: self.next });
         self.next += 1;
     }
 
     /// This content has been received. The same content from an older session does not make it older.
-    fn note(&mut self, name: &str, started: u64, transfer: TransferId) {
+    fn note(&mut self, name: impl AsRef<OsStr>, started: u64, transfer: TransferId) {
+        let name = name.as_ref();
         let before = self.names.get(name).filter(|known| known.transfer == transfer);
         self.put(name, before.map_or(started, |known| known.started.max(started)), transfer);
     }
@@ -188,12 +187,12 @@ pub(crate) fn remember(
 }
 
 /// The names at the top of a transfer, in order.
-fn tops(manifest: &Manifest) -> impl Iterator<Item = &str> {
+fn tops(manifest: &Manifest) -> impl Iterator<Item = &OsStr> {
     let mut before = None;
-    let tops = manifest
-        .entries()
-        .iter()
-        .map(|entry| entry.path.split_once('/').map_or(&*entry.path, |(top, _)| top));
+    let tops = manifest.entries().iter().map(|entry| {
+        let top = entry.path.as_bytes().split(|byte| *byte == b'/').next();
+        OsStr::from_bytes(top.unwrap_or_default())
+    });
     tops.filter(move |top| before.replace(*top) != Some(*top))
 }
 
@@ -244,12 +243,12 @@ mod tests {
     #[test]
     fn the_oldest_names_are_forgotten_first() {
         let mut remembered = Remembered::default();
-        (0..MOST + 10).for_each(|n| remembered.note(&n.to_string(), 5, A));
+        (0..MOST + 10).for_each(|n| remembered.note(n.to_string(), 5, A));
         remembered.note("0", 6, A);
         let read = Remembered::read(&remembered.bytes()).expect("it was written just now");
         assert_eq!(read.names.len(), MOST);
-        assert!(read.names.contains_key("0"), "it came again");
-        assert!((1..=10).all(|n| !read.names.contains_key(&n.to_string())));
+        assert!(read.names.contains_key(OsStr::new("0")), "it came again");
+        assert!((1..=10).all(|n| !read.names.contains_key(OsStr::new(&n.to_string()))));
     }
 
     #[test]
@@ -257,9 +256,9 @@ mod tests {
         let mut remembered = Remembered::default();
         remembered.note("name", 9, A);
         remembered.note("name", 3, A);
-        assert_eq!(remembered.names["name"].started, 9);
+        assert_eq!(remembered.names[OsStr::new("name")].started, 9);
         remembered.note("name", 3, B);
-        assert_eq!(remembered.names["name"].started, 3, "the user has accepted it");
+        assert_eq!(remembered.names[OsStr::new("name")].started, 3, "the user has accepted it");
     }
 
     proptest! {

@@ -6,12 +6,14 @@
 
 mod distrust;
 
+use super::apply::Wanted;
 use super::block::{RootHasher, hash_of};
 use super::error::ObjectError;
 use super::geometry::{Geometry, Hash, TransferId};
 use super::journal::{Journal, Told, WITHDRAWN};
 use super::layout::Layout;
 use super::manifest::{Entry, Kind, Manifest, STATE_DIR};
+use super::metadata::{OwnersBy, Preserve};
 use super::publish::{self, Tree};
 use super::remembered::{Damaged, Origin, Remembered};
 use super::spool::nameless;
@@ -64,6 +66,8 @@ pub struct Store {
     pub(crate) stage: Stage,
     pub(crate) origin: Option<Origin>,
     pub(crate) warnings: Vec<String>,
+    /// What files get beyond names, permission bits, times and hard links.
+    pub(crate) wanted: Wanted,
 }
 
 /// The directories that a store works in, by descriptor, so that nothing that happens to their
@@ -171,6 +175,7 @@ impl Store {
             stage,
             origin,
             warnings: Vec::new(),
+            wanted: Wanted::default(),
         };
         match told {
             None => store.place.wipe()?,
@@ -183,6 +188,13 @@ impl Store {
             },
         }
         Ok(store)
+    }
+
+    /// Give files this as well when they get their names, as far as the source says it and this user may.
+    #[must_use]
+    pub fn preserving(mut self, preserve: Preserve, owners_by: OwnersBy) -> Store {
+        self.wanted = Wanted { preserve, owners_by };
+        self
     }
 
     /// The transfer.
@@ -712,7 +724,7 @@ impl OutputDirectory {
     }
 
     /// Writing `name` failed while `needed` bytes were still to come.
-    fn failed(&self, name: &str, error: io::Error, needed: u64) -> ObjectError {
+    fn failed(&self, name: impl AsRef<Path>, error: io::Error, needed: u64) -> ObjectError {
         ObjectError::writing(self.out_path.join(name), "write", error, needed)
     }
 

@@ -4,7 +4,7 @@
 use super::link::{Copies, Link, Pipe};
 use super::net::OVERHEAD;
 use super::node::{Offer, PATIENCE, ReceiverNode, SourceNode, groups};
-use crate::config::{Destination, Durability, Freshness, Older};
+use crate::config::{Destination, Durability, FilePolicy, Freshness};
 use crate::endpoint::{Datagram, Endpoint};
 use crate::event::Event;
 use crate::receiver::{self, ReceiverSession};
@@ -71,7 +71,7 @@ impl AgentNode {
             layers_to: Vec::new(),
             temporary: std::env::temp_dir(),
             durability: Durability::Fast,
-            older: Older::Refuse,
+            files: FilePolicy::default(),
             verify: None,
             only: None,
             overhead: OVERHEAD,

@@ -3,7 +3,7 @@
 use super::net::OVERHEAD;
 use super::socket::Socket;
 use super::streams::Made;
-use crate::config::{Destination, Durability, Freshness, Older, RequiredHost, Slow};
+use crate::config::{Destination, Durability, FilePolicy, Freshness, RequiredHost, Slow};
 use crate::endpoint::{Datagram, Endpoint, Notice};
 use crate::error::Error;
 use crate::event::{Event, ReceiveReport, SendReport};
@@ -472,7 +472,7 @@ impl ReceiverNode {
             layers_to: Vec::new(),
             temporary: std::env::temp_dir(),
             durability: Durability::Fast,
-            older: Older::Refuse,
+            files: FilePolicy::default(),
             verify: self.verify.clone(),
             only: None,
             overhead: self.headers,

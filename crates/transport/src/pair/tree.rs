@@ -5,7 +5,7 @@
 use super::link::{Copies, Link, Pipe};
 use super::net::OVERHEAD;
 use super::node::{Offer, PATIENCE, ReceiverNode, SourceNode, groups};
-use crate::config::{Destination, Durability, Freshness, Older};
+use crate::config::{Destination, Durability, FilePolicy, Freshness};
 use crate::endpoint::{Datagram, Endpoint};
 use crate::error::Error;
 use crate::event::{Event, RelayBelow};
@@ -123,7 +123,7 @@ impl RelayNode {
             layers_to: Vec::new(),
             temporary: std::env::temp_dir(),
             durability: Durability::Fast,
-            older: Older::Refuse,
+            files: FilePolicy::default(),
             verify: None,
             only: None,
             overhead: OVERHEAD,

@@ -20,7 +20,7 @@ mod toy;
 
 use super::hop::{Hop, Out};
 use super::net::OVERHEAD;
-use crate::config::{Destination, Durability, Freshness, Older, Slow};
+use crate::config::{Destination, Durability, FilePolicy, Freshness, Slow};
 use crate::endpoint::Endpoint;
 use crate::endpoint::testing::{give, take_all};
 use crate::object::ObjectStream;
@@ -632,7 +632,7 @@ fn receiver(index: usize, setting: Setting, net: &Network, dir: &TempDir) -> rec
         layers_to: Vec::new(),
         temporary: std::env::temp_dir(),
         durability: Durability::Fast,
-        older: Older::Refuse,
+        files: FilePolicy::default(),
         verify: None,
         only: None,
         overhead: OVERHEAD,

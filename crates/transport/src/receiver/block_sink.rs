@@ -7,7 +7,8 @@ use crate::ends::{Gathering, Memory};
 use crate::error::Error;
 use crate::object::spool::nameless;
 use crate::object::{
-    Geometry, Hash, ObjectError, Origin, Put, RootHasher, Store, StreamSink, Sunk, TransferId, replace,
+    Geometry, Hash, ObjectError, Origin, OwnersBy, Preserve, Put, RootHasher, Store, StreamSink, Sunk,
+    TransferId, replace,
 };
 use crate::spill::Room;
 use std::collections::BTreeMap;
@@ -387,6 +388,17 @@ impl BlockSink {
 
     pub(super) fn resumed_bytes(&self) -> u64 {
         self.resumed_bytes
+    }
+}
+
+impl BlockSink {
+    /// Give files this as well when they get their names.
+    pub(super) fn preserving(mut self, preserve: &Preserve, owners_by: OwnersBy) -> BlockSink {
+        self.to = match self.to {
+            To::Files(store) => To::Files(Box::new(store.preserving(preserve.clone(), owners_by))),
+            to => to,
+        };
+        self
     }
 }
 

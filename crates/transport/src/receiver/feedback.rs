@@ -219,9 +219,10 @@ impl ReceiverSession {
         let first = if live { announce.first_block } else { 0 };
         let (to, transfer, memory) =
             (&self.setup.destination, TransferId(announce.transfer.0), self.setup.memory);
-        let origin = Some(Origin { started: announce.started, older: self.setup.older });
+        let origin = Some(Origin { started: announce.started, older: self.setup.files.older });
         let (live, temporary) = (live.then_some(first), &self.setup.temporary);
-        let place = BlockSink::open(to, transfer, geometry, live, origin, memory, temporary)?;
+        let place = BlockSink::open(to, transfer, geometry, live, origin, memory, temporary)?
+            .preserving(&self.setup.files.preserve, self.setup.files.owners_by);
         let repair = if layers.is_layered() { Repair::Fountain } else { Repair::OnRequest };
         let needs = RequestScheduler::new(FIRST_RTT, millis(announce.spread_ms));
         let reassembly = Reassembly::new(place, geometry, first, needs, repair, memory, trust)?;

@@ -29,7 +29,7 @@ mod window;
 mod write_behind;
 
 use crate::accept::Accept;
-use crate::config::{Destination, Durability, Freshness, Older};
+use crate::config::{Destination, Durability, FilePolicy, Freshness};
 use crate::endpoint::Transmit;
 use crate::error::{Error, Seen};
 use crate::event::{Event, Progress, ReceiveReport, Setting};
@@ -92,8 +92,8 @@ pub(crate) struct Setup {
     pub(crate) durability: Durability,
     /// Where nameless files are made when the destination is no directory.
     pub(crate) temporary: PathBuf,
-    /// What to do when a newer session has brought a name before.
-    pub(crate) older: Older,
+    /// What files are accepted, and what they get.
+    pub(crate) files: FilePolicy,
     /// Accept content only that one of these keys has signed.
     pub(crate) verify: Option<VerifyKeys>,
     /// Accept this source only.
@@ -152,7 +152,7 @@ struct Fixed {
     layers_to: Vec<(Layer, PathBuf)>,
     durability: Durability,
     temporary: PathBuf,
-    older: Older,
+    files: FilePolicy,
     verify: Option<VerifyKeys>,
     only: Option<IpAddr>,
     overhead: usize,
@@ -280,7 +280,7 @@ impl ReceiverSession {
                 temporary: setup.temporary,
                 layers_to: setup.layers_to,
                 durability: setup.durability,
-                older: setup.older,
+                files: setup.files,
                 verify: setup.verify,
                 only: setup.only,
                 overhead: setup.overhead,

@@ -50,8 +50,7 @@ impl<W: Write> Write for OneFile<W> {
 
 /// Files of a manifest.
 pub(super) fn count_files(manifest: &Manifest) -> u64 {
-    let is_file = |kind: &Kind| matches!(kind, Kind::File { .. } | Kind::Stream);
-    manifest.entries().iter().filter(|entry| is_file(&entry.kind)).count() as u64
+    manifest.entries().iter().filter(|entry| entry.is_file()).count() as u64
 }
 
 /// An error of writing, and whether it is that there is more or less than one file.
@@ -69,7 +68,7 @@ mod tests {
     use crate::object::Entry;
 
     fn entry(path: &str, kind: Kind) -> Entry {
-        Entry { path: path.into(), kind, mode: 0o644, mtime: 0 }
+        Entry::new(path, kind, 0o644, 0)
     }
 
     /// An object stream with these entries and this content, given in pieces of this size; what is written.

@@ -7,6 +7,7 @@ use super::{
     Agent, AgentChild, Branch, BranchSetup, ExitSetup, Hop, HopExit, RelayHandle, RouterKind, Shared,
     Upstream,
 };
+use crate::config::FilePolicy;
 use crate::driver::{Attached, Clock, Hearing, Moves, Uplink, random, run_growing};
 use crate::error::Error;
 use crate::event::Event;
@@ -457,7 +458,7 @@ pub(crate) fn above_at(
         destination: Destination::Writer(crate::Output::new(std::io::sink())),
         layers_to: Vec::new(),
         durability: Durability::Fast,
-        older: Older::Accept,
+        files: FilePolicy { older: Older::Accept, ..FilePolicy::default() },
         verify: None,
         only: source.only,
         overhead: crate::datagram::overhead(source.group),

@@ -5,7 +5,7 @@ use super::reader::Reader;
 use crate::ends::Input;
 use crate::error::Error;
 use crate::object::{
-    Entry, Geometry, Hash, Kind, Manifest, ObjectError, ObjectStream, RootHasher, SealedBlocks, Skipped,
+    Entry, Geometry, Hash, Kind, LeftOut, Manifest, ObjectError, ObjectStream, RootHasher, SealedBlocks,
     TransferId, seal_block,
 };
 use crate::receiver::block_sink::LIVE_ROOT;
@@ -41,7 +41,9 @@ pub(crate) struct ObjectBlocks {
     geometry: Geometry,
     transfer: TransferId,
     files: u64,
-    skipped: Vec<Skipped>,
+    /// What people should know of what is not sent, or not wholly.
+    warnings: Vec<String>,
+    unsent: Vec<LeftOut>,
     ready: u32,
     hashes: RootHasher,
     root: Option<Hash>,
@@ -79,6 +81,20 @@ struct Kept {
     made: Time,
 }
 
+/// So many things that are not sent are named, and the others counted.
+const NAMED: usize = 10;
+
+/// What is not sent, or not wholly, in words.
+fn warnings(object: &ObjectStream) -> Vec<String> {
+    let skipped = object.skipped().iter().map(|skipped| {
+        format!("{} is neither a file, a directory nor a link; not sent", skipped.path.display())
+    });
+    let unsent = object.left_out().iter().map(|one| format!("{}: {}; not sent", one.path, one.reason));
+    let more = object.left_out().len().saturating_sub(NAMED);
+    let more = (more > 0).then(|| format!("{more} more could not be read and are not sent"));
+    skipped.chain(unsent.take(NAMED)).chain(more).chain(object.notes().iter().cloned()).collect()
+}
+
 impl BlockSource {
     pub(crate) fn files(object: ObjectStream) -> BlockSource {
         BlockSource::object(object, None)
@@ -107,8 +123,7 @@ impl BlockSource {
         history: Span,
         now: Time,
     ) -> Result<BlockSource, Error> {
-        let entry =
-            Entry { path: "stream".to_owned(), kind: Kind::Stream, mode: 0o644, mtime: unix_nanos as i64 };
+        let entry = Entry::new("stream", Kind::Stream, 0o644, unix_nanos as i64);
         let mut manifest = Manifest::new(vec![entry]).map_err(ObjectError::from)?.encode();
         let manifest_len = manifest.len() as u32;
         let geometry = Geometry { stream_len: None, manifest_len, symbol_size, symbols_per_block: symbols };
@@ -134,12 +149,12 @@ impl BlockSource {
     fn object(object: ObjectStream, pipe: Option<Pipe>) -> BlockSource {
         let geometry = object.geometry();
         let ready = geometry.blocks().unwrap_or(0);
-        let is_file = |entry: &&Entry| matches!(entry.kind, Kind::File { .. } | Kind::Stream);
         BlockSource::ObjectStream(Box::new(ObjectBlocks {
             geometry,
             transfer: object.transfer(),
-            files: object.manifest().entries().iter().filter(is_file).count() as u64,
-            skipped: object.skipped().to_vec(),
+            files: object.manifest().entries().iter().filter(|entry| entry.is_file()).count() as u64,
+            warnings: warnings(&object),
+            unsent: object.left_out().to_vec(),
             ready,
             hashes: RootHasher::new(geometry),
             root: None,
@@ -173,13 +188,16 @@ impl BlockSource {
     /// What is not sent, in words.
     pub(crate) fn take_warnings(&mut self) -> Vec<String> {
         match self {
-            BlockSource::ObjectStream(object) => {
-                let words = |skipped: &Skipped| {
-                    format!("{} is neither a file, a directory nor a link; not sent", skipped.path.display())
-                };
-                std::mem::take(&mut object.skipped).iter().map(words).collect()
-            }
+            BlockSource::ObjectStream(object) => std::mem::take(&mut object.warnings),
             BlockSource::Live(_) => Vec::new(),
+        }
+    }
+
+    /// What should be sent and cannot be read.
+    pub(crate) fn unsent(&self) -> &[LeftOut] {
+        match self {
+            BlockSource::ObjectStream(object) => &object.unsent,
+            BlockSource::Live(_) => &[],
         }
     }
 

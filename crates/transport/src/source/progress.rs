@@ -3,8 +3,8 @@
 use super::{Phase, SourceSession, feedback};
 use crate::error::Error;
 use crate::event::{
-    Event, IncompleteReceiver, Joining, Limit, Progress, ReceiverOutcome, ReceiverReport, SendReport,
-    Subscription,
+    Event, IncompleteReceiver, Joining, Limit, MOST_UNSENT, Progress, ReceiverOutcome, ReceiverReport,
+    SendReport, Subscription,
 };
 use crate::members::{MemberRecord, Pace};
 use faircast_core::node::Source as _;
@@ -72,7 +72,9 @@ impl SourceSession {
         let moved_bytes = self.moved_bytes(bytes);
         let everybody = incomplete.is_empty() && dropped.is_empty() && absent.is_empty();
         Ok(SendReport {
-            ok: everybody && verified > 0 && verified >= expected,
+            ok: everybody && verified > 0 && verified >= expected && self.delivery.unsent().is_empty(),
+            unsent: self.delivery.unsent().iter().take(MOST_UNSENT).cloned().collect(),
+            unsent_count: self.delivery.unsent().len() as u64,
             each: self.each(&replaced),
             dropped,
             absent,

@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn entry(path: &str, kind: Kind) -> Entry {
-    Entry { path: path.to_owned(), kind, mode: 0o644, mtime: 1 }
+    Entry::new(path, kind, 0o644, 1)
 }
 
 /// Bytes of a manifest without any check at the sender.
@@ -72,11 +72,11 @@ fn paths_that_lead_elsewhere_are_refused() {
             "{path:?}"
         );
     }
-    assert_eq!(check_path(&"x".repeat(256)), Err(PathError::TooLong));
-    assert_eq!(check_path(&"x/".repeat(2048)), Err(PathError::TooLong));
+    assert_eq!(check_path("x".repeat(256)), Err(PathError::TooLong));
+    assert_eq!(check_path("x/".repeat(2048)), Err(PathError::TooLong));
     assert_eq!(check_path("a/.faircast/..b/..."), Ok(()));
-    assert_eq!(check_path(&("x/".repeat(256) + "x")), Ok(()));
-    assert_eq!(check_path(&("x/".repeat(257) + "x")), Err(PathError::TooDeep));
+    assert_eq!(check_path("x/".repeat(256) + "x"), Ok(()));
+    assert_eq!(check_path("x/".repeat(257) + "x"), Err(PathError::TooDeep));
 }
 
 /// Seconds that a check may take at most: a bound that only a check of another order exceeds.
@@ -135,11 +135,13 @@ fn duplicates_disorder_and_files_as_directories_are_refused() {
 #[test]
 fn numbers_that_promise_too_much_are_refused() {
     assert_eq!(Manifest::decode(&[1, 0xff, 0xff, 0xff, 0x7f]), Err(ManifestError::TooMany(0xfff_ffff)));
-    assert_eq!(Manifest::decode(&[2]), Err(ManifestError::Version(2)));
+    assert_eq!(Manifest::decode(&[3]), Err(ManifestError::Version(3)));
     let sizes = |n| entry(n, Kind::File { size: u64::MAX >> 1 });
     assert_eq!(Manifest::new(vec![sizes("a"), sizes("b")]), Err(ManifestError::Sizes));
-    let mode = Entry { mode: 0o4755, ..entry("suid", Kind::Dir) };
-    assert_eq!(Manifest::new(vec![mode]), Err(ManifestError::Mode { entry: 0, mode: 0o4755 }));
+    let mode = Entry { mode: 0o14755, ..entry("suid", Kind::Dir) };
+    assert_eq!(Manifest::new(vec![mode]), Err(ManifestError::Mode { entry: 0, mode: 0o14755 }));
+    let special = [1, 1, 0, 1, b'x', 1, 0xed, 0x13, 0]; // 0o4755, which version 1 has not
+    assert_eq!(Manifest::decode(&special), Err(ManifestError::Mode { entry: 0, mode: 0o4755 }));
 }
 
 /// Blocks of an object stream with this manifest and no content.

@@ -114,9 +114,25 @@ fn missing_permissions_are_named() {
         |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("mode set");
     let source = at.file("source/file", b"1");
     let readable = object(&source);
+    let other = at.file("source/other", b"2");
     mode(&source, 0);
-    let refused = ObjectStream::open(&[at.path("source")], T, K);
-    assert!(matches!(refused, Err(ObjectError::Denied { path, .. }) if path == source));
+    // All else is sent, and what cannot be is named with the reason.
+    let rest = object(&at.path("source"));
+    let names: Vec<_> = rest.manifest().entries().iter().map(Entry::name).collect();
+    assert_eq!(names, ["source", "source/other"]);
+    let [unread] = rest.left_out() else { panic!("{:?}", rest.left_out()) };
+    assert_eq!(unread.path, source.display().to_string());
+    assert!(unread.reason.starts_with("no permission to read"), "{unread:?}");
+    let strict = Reading { unreadable: Unreadable::Refuse, ..Reading::default() };
+    for (path, reading) in [(at.path("source"), strict), (source.clone(), Reading::default())] {
+        let refused = ObjectStream::open_with(&[path], &reading, T, K);
+        assert!(matches!(refused, Err(ObjectError::Denied { path, .. }) if path == source));
+    }
+    // A directory that cannot be listed is left out, and what is beside it is not.
+    fs::create_dir(at.path("source/closed")).expect("created");
+    mode(&at.path("source/closed"), 0);
+    assert_eq!(object(&at.path("source")).left_out().len(), 2);
+    assert!(other.exists());
     fs::create_dir(at.path("out")).expect("created");
     mode(&at.path("out"), 0o555);
     let refused = open(&at.path("out"), &readable);

@@ -1,7 +1,7 @@
 //! A digital fountain: ever new symbols of all blocks on every layer. Sessions in layers, where nobody asks.
 
 use super::{Amounts, BlockStatus, Chosen, Delivery, Looked, Said};
-use crate::object::{Geometry, Hash, ObjectError, TransferId};
+use crate::object::{Geometry, Hash, LeftOut, ObjectError, TransferId};
 use crate::source::block_source::{BlockSource, Leisure};
 use crate::source::blocks::Blocks;
 use faircast_core::delivery::carousel::Carousel;
@@ -67,6 +67,10 @@ impl Delivery for Fountain {
 
     fn take_warnings(&mut self) -> Vec<String> {
         self.source.take_warnings()
+    }
+
+    fn unsent(&self) -> &[LeftOut] {
+        self.source.unsent()
     }
 
     fn welcome(&mut self) {

@@ -15,7 +15,7 @@ use on_request::OnRequest;
 
 use super::block_source::{BlockSource, Leisure};
 use crate::event::StreamSent;
-use crate::object::{Geometry, Hash, ObjectError, TransferId};
+use crate::object::{Geometry, Hash, LeftOut, ObjectError, TransferId};
 use faircast_core::packet::{Flags, Layer, Payload, ReceiverId, Seq};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Announce, Hashes, Held, Scheduled, Signature};
@@ -107,6 +107,11 @@ pub(crate) trait Delivery: Send {
 
     /// What people should know since this was asked last.
     fn take_warnings(&mut self) -> Vec<String>;
+
+    /// What should be sent and cannot be read.
+    fn unsent(&self) -> &[LeftOut] {
+        &[]
+    }
 
     /// Whether there is something to start with.
     fn may_start(&self) -> bool {

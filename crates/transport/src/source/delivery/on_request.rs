@@ -1,7 +1,7 @@
 //! Everything once, then what receivers ask for: sessions at one rate.
 
 use super::{Amounts, Asker, BlockStatus, Chosen, Delivery, Looked, Said};
-use crate::object::{Geometry, Hash, ObjectError, TransferId};
+use crate::object::{Geometry, Hash, LeftOut, ObjectError, TransferId};
 use crate::source::block_source::{BlockSource, Leisure};
 use crate::source::blocks::Blocks;
 use faircast_core::delivery::repair_scheduler::{Pick, PickKind, RepairScheduler};
@@ -56,6 +56,10 @@ impl Delivery for OnRequest {
 
     fn take_warnings(&mut self) -> Vec<String> {
         self.source.take_warnings()
+    }
+
+    fn unsent(&self) -> &[LeftOut] {
+        self.source.unsent()
     }
 
     fn resume(&mut self) {

@@ -211,8 +211,7 @@ impl Streams {
     /// # Errors
     /// When symbols of this size make no block.
     pub(crate) fn new(feeds: Vec<Box<dyn Feed>>, cut: Cut, unix_nanos: u64) -> Result<Streams, Error> {
-        let entry =
-            Entry { path: "layers".to_owned(), kind: Kind::Stream, mode: 0o644, mtime: unix_nanos as i64 };
+        let entry = Entry::new("layers", Kind::Stream, 0o644, unix_nanos as i64);
         let manifest = Manifest::new(vec![entry]).map_err(ObjectError::from)?.encode();
         let named = Geometry {
             stream_len: None,

@@ -1,0 +1,88 @@
+//! What files are beside their content, from one host to the next.
+
+use crate::kit::{Stage, must};
+use faircast_testkit::{Lab, require_root};
+use rustix::fs::{AtFlags, CWD, Gid, Timespec, Timestamps, Uid, XattrFlags};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+
+const OWNER: (u32, u32) = (12345, 54321);
+const TIME: i64 = 1_234_567_890;
+
+/// A tree with everything that a file can be.
+fn tree(top: &Path) {
+    let at = |name: &str| top.join(name);
+    must(fs::create_dir_all(at("dir")));
+    must(fs::write(at("dir/tool"), b"tool"));
+    must(fs::hard_link(at("dir/tool"), at("again")));
+    must(fs::write(top.join(OsStr::from_bytes(b"odd\xff")), b"odd"));
+    must(symlink("/etc/hostname", at("absolute")));
+    must(symlink("dir/tool", at("relative")));
+    must(fs::create_dir_all(at("deep").join("d/".repeat(257))));
+    let (uid, gid) = (Some(Uid::from_raw(OWNER.0)), Some(Gid::from_raw(OWNER.1)));
+    for name in ["dir", "dir/tool", "relative"] {
+        must(rustix::fs::chownat(CWD, at(name), uid, gid, AtFlags::SYMLINK_NOFOLLOW));
+    }
+    must(rustix::fs::lsetxattr(at("dir/tool"), "user.note", b"kept", XattrFlags::empty()));
+    must(fs::set_permissions(at("dir/tool"), fs::Permissions::from_mode(0o6755)));
+    must(fs::set_permissions(at("dir"), fs::Permissions::from_mode(0o3775)));
+    let time = Timespec { tv_sec: TIME, tv_nsec: 5 };
+    let times = Timestamps { last_access: time, last_modification: time };
+    for name in ["dir/tool", "dir", "relative"] {
+        must(rustix::fs::utimensat(CWD, at(name), &times, AtFlags::SYMLINK_NOFOLLOW));
+    }
+}
+
+/// Mode, owner and time of what has this name.
+fn of(path: &Path) -> (u32, (u32, u32), (i64, i64)) {
+    let meta = must(path.symlink_metadata());
+    (meta.mode() & 0o7777, (meta.uid(), meta.gid()), (meta.mtime(), meta.mtime_nsec()))
+}
+
+#[test]
+fn what_a_file_is_arrives_where_it_is_wanted_and_what_cannot_be_read_costs_only_itself() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::shared(&root, Lab::plan().receivers(2));
+    let source = stage.path("tree");
+    tree(&source);
+    let plain = stage.recv(0, "plain", &[]);
+    let whole = stage.recv(1, "whole", &["--preserve", "all", "--numeric-owner"]);
+    let sent = stage.send(&[&stage.text("tree")], &["--preserve", "all", "--expect", "2"]).ends(20);
+    // 257 directories below each other cannot be sent, all the rest can.
+    sent.failed(1, "the path lies below more than 256 directories");
+    assert_eq!((&sent.done()["ok"], sent.number("verified")), (&false.into(), 2.0), "{sent:?}");
+    assert_eq!(sent.done()["unsent_count"], 1, "{sent:?}");
+    let (plain, whole) = (plain.succeeds(10), whole.succeeds(10));
+
+    let (a, b) = (stage.path("plain/tree"), stage.path("whole/tree"));
+    let me = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let then = (TIME, 5);
+    assert_eq!(of(&a.join("dir/tool")), (0o755, me, then));
+    assert_eq!(of(&b.join("dir/tool")), (0o6755, OWNER, then));
+    assert_eq!(of(&a.join("dir")), (0o775, me, then));
+    assert_eq!(of(&b.join("dir")), (0o3775, OWNER, then));
+    assert_eq!((of(&a.join("relative")).2, of(&b.join("relative")).1), (then, OWNER));
+    assert!(a.join("absolute").symlink_metadata().is_err(), "{plain:?}");
+    assert_eq!(must(fs::read_link(b.join("absolute"))), Path::new("/etc/hostname"));
+    for out in [&a, &b] {
+        let number = |name: &str| must(out.join(name).metadata()).ino();
+        assert_eq!(number("again"), number("dir/tool"));
+        assert_eq!(must(fs::read(out.join(OsStr::from_bytes(b"odd\xff")))), b"odd");
+    }
+    let note = |path: &Path| {
+        let mut value = [0; 10];
+        let len = rustix::fs::lgetxattr(path.join("dir/tool"), "user.note", &mut value[..]).ok()?;
+        Some(value[..len].to_vec())
+    };
+    assert_eq!((note(&a), note(&b)), (None, Some(b"kept".to_vec())));
+    let told = format!("{:?}", plain.done()["warnings"]);
+    assert!(told.contains("preserve setid") && told.contains("leads out"), "{told}");
+    assert_eq!(whole.done()["warnings"].as_array().map(Vec::len), Some(0), "{whole:?}");
+
+    // With --strict nothing is sent.
+    let refused = stage.send(&[&stage.text("tree")], &["--strict"]).ends(10);
+    refused.failed(3, "the path lies below more than 256 directories");
+}

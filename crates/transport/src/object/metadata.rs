@@ -1,0 +1,272 @@
+//! What can be said of files beyond name, permission bits and time: owners, attributes, and which of them are wanted.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+/// Most owners of a manifest, each of which a receiver may look up by name.
+pub const MAX_OWNERS: usize = 4_096;
+/// Most different sets of attributes of a manifest.
+pub const MAX_ATTRIBUTE_SETS: usize = 65_536;
+/// Most attributes of a file.
+pub const MAX_NAMES: usize = 256;
+/// Longest name of an attribute, of a user and of a group, in bytes (Linux's own limit of the first).
+pub const MAX_NAME: usize = 255;
+/// Longest value of an attribute, in bytes (Linux's own limit).
+pub const MAX_VALUE: usize = 65_536;
+/// Most bytes of the names and values of a file's attributes.
+pub const MAX_SET: usize = 2 * MAX_VALUE;
+
+/// The name under which Linux has a file's access control list.
+pub const ACCESS_ACL: &str = "system.posix_acl_access";
+/// The same of the list that what is made in a directory gets.
+pub const DEFAULT_ACL: &str = "system.posix_acl_default";
+
+/// What a source says of its files, or a receiver gives them, beyond names, permission bits, times and hard links.
+///
+/// As text it is names with commas between them, or `all`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Preserve(BTreeSet<Aspect>);
+
+/// One of the things that [`Preserve`] may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Aspect {
+    /// Owner and group.
+    Owner,
+    /// Set-user-ID, set-group-ID and sticky bits. A receiver sets the first two only where the file is whose it was.
+    Setid,
+    /// POSIX access control lists.
+    Acls,
+    /// Extended attributes of users (`user.*`).
+    Xattrs,
+    /// Extended attributes of the system (`trusted.*`, `security.*`, such as capabilities): for root.
+    Privileged,
+    /// Receivers: symbolic links that lead out of the output directory, absolute ones among them.
+    Links,
+}
+
+const ASPECTS: [(&str, Aspect); 6] = [
+    ("owner", Aspect::Owner),
+    ("setid", Aspect::Setid),
+    ("acls", Aspect::Acls),
+    ("xattrs", Aspect::Xattrs),
+    ("privileged", Aspect::Privileged),
+    ("links", Aspect::Links),
+];
+
+/// What cannot be preserved, because there is no such thing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "\"{0}\" is nothing that can be preserved; there are owner, setid, acls, xattrs, privileged, links, and all"
+)]
+pub struct UnknownAspect(pub String);
+
+impl Preserve {
+    /// Nothing beyond what always is.
+    #[must_use]
+    pub fn nothing() -> Preserve {
+        Preserve::default()
+    }
+
+    /// Everything that there is.
+    #[must_use]
+    pub fn everything() -> Preserve {
+        Preserve(ASPECTS.into_iter().map(|(_, aspect)| aspect).collect())
+    }
+
+    /// This as well.
+    #[must_use]
+    pub fn and(mut self, aspect: Aspect) -> Preserve {
+        self.0.insert(aspect);
+        self
+    }
+
+    /// Whether it has this.
+    #[must_use]
+    pub fn has(&self, aspect: Aspect) -> bool {
+        self.0.contains(&aspect)
+    }
+
+    /// Whether it has nothing.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether it has attributes of this name.
+    pub(super) fn has_attribute(&self, name: &str) -> bool {
+        Aspect::of_attribute(name).is_some_and(|aspect| self.has(aspect))
+    }
+}
+
+impl FromStr for Preserve {
+    type Err = UnknownAspect;
+
+    fn from_str(text: &str) -> Result<Preserve, UnknownAspect> {
+        let mut preserve = Preserve::nothing();
+        for name in text.split(',').map(str::trim) {
+            match ASPECTS.into_iter().find(|(known, _)| *known == name) {
+                Some((_, aspect)) => preserve = preserve.and(aspect),
+                None if name == "all" => preserve = Preserve::everything(),
+                None => return Err(UnknownAspect(name.to_owned())),
+            }
+        }
+        Ok(preserve)
+    }
+}
+
+impl fmt::Display for Preserve {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = ASPECTS.into_iter().filter(|(_, aspect)| self.has(*aspect)).map(|(name, _)| name);
+        f.write_str(&names.collect::<Vec<_>>().join(","))
+    }
+}
+
+impl Aspect {
+    /// What an attribute of this name belongs to; `None` when such never travel.
+    pub(super) fn of_attribute(name: &str) -> Option<Aspect> {
+        match name {
+            ACCESS_ACL | DEFAULT_ACL => Some(Aspect::Acls),
+            _ if is_below(name, "user.") => Some(Aspect::Xattrs),
+            _ if is_below(name, "trusted.") || is_below(name, "security.") => Some(Aspect::Privileged),
+            _ => None,
+        }
+    }
+}
+
+fn is_below(name: &str, namespace: &str) -> bool {
+    name.strip_prefix(namespace).is_some_and(|rest| !rest.is_empty())
+}
+
+/// Whether a receiver gives files to users and groups by name or by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OwnersBy {
+    /// By name where one of this name is known here, otherwise by number.
+    #[default]
+    Name,
+    /// By number, whatever its name is here.
+    Number,
+}
+
+/// Whose a file is at the source.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Owner {
+    /// Number of the user.
+    pub uid: u32,
+    /// Number of the group.
+    pub gid: u32,
+    /// Name of the user; empty when it has none.
+    pub user: String,
+    /// Name of the group; empty when it has none.
+    pub group: String,
+}
+
+/// Extended attributes of a file, access control lists among them, in the order of their names.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Attributes(Vec<(String, Vec<u8>)>);
+
+/// What is wrong with an owner or with attributes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum MetadataError {
+    /// No number of a user or group: the system takes the largest for "as it is".
+    #[error("a number of its owner or group is none")]
+    NoId,
+    /// A name of a user or group that is too long or has signs that such names have not.
+    #[error("the name of its owner or group is no such name")]
+    OwnerName,
+    /// An owner or set that has not come before.
+    #[error("it refers to owner or attributes number {0}, which have not come")]
+    Unknown(u64),
+    /// An owner or set that has come before under another number.
+    #[error("owner or attributes number {0} have come before")]
+    Twice(u64),
+    /// More owners or sets than allowed.
+    #[error("more than {0} different owners or sets of attributes")]
+    TooMany(usize),
+    /// No attributes, or more than allowed.
+    #[error("{0} attributes; there are 1 to {MAX_NAMES}")]
+    Count(u64),
+    /// The name of an attribute is not allowed.
+    #[error("the name of an attribute is none that may travel, or is not after the one before")]
+    AttributeName,
+    /// A value is too long, or all are together.
+    #[error("an attribute of more than {MAX_VALUE} bytes, or attributes of more than {MAX_SET} together")]
+    TooLong,
+    /// What should be an access control list is none.
+    #[error("its access control list is none")]
+    Acl,
+}
+
+impl Owner {
+    pub(super) fn check(&self) -> Result<(), MetadataError> {
+        if self.uid == u32::MAX || self.gid == u32::MAX {
+            return Err(MetadataError::NoId);
+        }
+        let is_name = |name: &str| {
+            name.len() <= MAX_NAME && !name.chars().any(|c| c.is_control() || matches!(c, ':' | '/' | ','))
+        };
+        if is_name(&self.user) && is_name(&self.group) { Ok(()) } else { Err(MetadataError::OwnerName) }
+    }
+}
+
+impl Attributes {
+    /// These, which must be in the order of their names.
+    ///
+    /// # Errors
+    /// [`MetadataError`] says what is wrong.
+    pub fn new(all: Vec<(String, Vec<u8>)>) -> Result<Attributes, MetadataError> {
+        let set = Attributes(all);
+        set.check()?;
+        Ok(set)
+    }
+
+    /// Names and values, in the order of the names.
+    pub fn all(&self) -> &[(String, Vec<u8>)] {
+        &self.0
+    }
+
+    /// Bytes of names and values.
+    pub(super) fn bytes(&self) -> usize {
+        self.0.iter().map(|(name, value)| name.len() + value.len()).sum()
+    }
+
+    pub(super) fn check(&self) -> Result<(), MetadataError> {
+        if self.0.is_empty() || self.0.len() > MAX_NAMES {
+            return Err(MetadataError::Count(self.0.len() as u64));
+        }
+        for (name, value) in &self.0 {
+            let aspect = Aspect::of_attribute(name);
+            if aspect.is_none() || name.len() > MAX_NAME || name.contains('\0') {
+                return Err(MetadataError::AttributeName);
+            }
+            if value.len() > MAX_VALUE {
+                return Err(MetadataError::TooLong);
+            }
+            if aspect == Some(Aspect::Acls) && !is_acl(value) {
+                return Err(MetadataError::Acl);
+            }
+        }
+        if !self.0.is_sorted_by(|(a, _), (b, _)| a < b) {
+            return Err(MetadataError::AttributeName);
+        }
+        if self.bytes() > MAX_SET { Err(MetadataError::TooLong) } else { Ok(()) }
+    }
+}
+
+/// Most entries of an access control list.
+const MAX_ACL: usize = 1_024;
+
+/// Whether this is an access control list as Linux has it (linux/posix_acl_xattr.h): u32 version 2, then entries of u16 tag,
+/// u16 permissions and u32 number.
+fn is_acl(value: &[u8]) -> bool {
+    let Some((version, entries)) = value.split_first_chunk::<4>() else { return false };
+    let (entries, rest) = entries.as_chunks::<8>();
+    let is_entry = |[t0, t1, p0, p1, ..]: &[u8; 8]| {
+        let (tag, permissions) = (u16::from_le_bytes([*t0, *t1]), u16::from_le_bytes([*p0, *p1]));
+        matches!(tag, 0x01 | 0x02 | 0x04 | 0x08 | 0x10 | 0x20) && permissions <= 7
+    };
+    u32::from_le_bytes(*version) == 2
+        && rest.is_empty()
+        && (1..=MAX_ACL).contains(&entries.len())
+        && entries.iter().all(is_entry)
+}
