@@ -418,7 +418,8 @@ pub struct KeyShow {
 /// Check this host: interfaces, routes, buffers, and whether multicast works.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  faircast doctor\n  faircast doctor --iface eth0 --group 239.1.2.3 --json"
+    after_help = "Examples:\n  faircast doctor\n  faircast doctor --iface eth0 --group 239.1.2.3 --json\n  \
+                  faircast doctor --serve                  on one host, and on the other:\n  faircast doctor --with 192.0.2.7"
 )]
 pub struct Doctor {
     /// Multicast group that will be used
@@ -433,6 +434,25 @@ pub struct Doctor {
     /// Tell every check as JSON, one object a line
     #[arg(long)]
     pub json: bool,
+    /// Measure the network to a host that runs `doctor --serve`, and back: rate, loss, order, MTU, the group, and the clocks. It
+    /// takes some seconds, and loads the network for moments
+    #[arg(long, value_name = "HOST[:PORT]", value_parser = values::parent)]
+    pub with: Option<SocketAddr>,
+    /// Answer hosts that run `doctor --with`, one at a time, until stopped: at a port, an address, or both
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = values::listen, num_args = 0..=1, default_missing_value = "5778", conflicts_with_all = ["with", "source"])]
+    pub serve: Option<SocketAddr>,
+    /// Answer, or be answered by, those only that have a key in this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub key: Option<PathBuf>,
+    /// With --with or --serve: time to live of what is sent to the group
+    #[arg(long, value_name = "HOPS", value_parser = values::ttl, default_value = "1")]
+    pub ttl: u8,
+    /// This host will run `recv --one-way`, which needs clocks that agree
+    #[arg(long)]
+    pub one_way: bool,
+    /// Seconds that this host's clock is taken to be ahead of what it says, for tests
+    #[arg(long, value_name = "SECONDS", hide = true, default_value_t = 0, allow_negative_numbers = true)]
+    pub clock_ahead: i64,
 }
 
 /// Simulate 10,000 receivers, then send to four on this host, and say what was measured.

@@ -73,15 +73,16 @@ pub fn clock() -> Check {
 /// The same when it shows so many seconds since 1970.
 fn clock_at(unix_secs: u64) -> Check {
     if unix_secs < EARLIEST {
-        return Check::new("clock", Verdict::Note, "the clock was never set").advise(
-            "sessions do not need it, except with `recv --one-way`: then set it (timedatectl set-ntp true)",
+        return Check::new(
+            "clock",
+            Verdict::Note,
+            "the clock was never set; `recv --one-way` and times of files need it, all else goes on without",
+        )
+        .advise(
+            "timedatectl set-ntp true\nor date -u -s TIME; whether two clocks agree is seen with --with HOST",
         );
     }
-    Check::new(
-        "clock",
-        Verdict::Ok,
-        "it is set; only `recv --one-way` needs it to be right, within ten minutes",
-    )
+    Check::new("clock", Verdict::Ok, "it is set; whether two agree is seen with --with HOST")
 }
 
 /// The limit of open files.

@@ -2,18 +2,23 @@
 //!
 //! Each check is one sentence of what was found and, where something is to be done, one of advice.
 
+mod bridge;
 mod filter;
 mod host;
 mod network;
+mod peer;
 mod routes;
 
 use crate::args::Doctor;
 use crate::failure::{Failure, unwritten};
-use crate::json;
-use crate::units;
+use crate::{json, key, system, units};
+use faircast_wire::KeyRing;
+use peer::message::Key;
+use peer::serve::{Served, serve};
+use peer::with::{self, Asked};
 use serde::Serialize;
 use std::io::{self, Write};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// What a check came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -30,7 +35,7 @@ pub enum Verdict {
 }
 
 /// One check.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Check {
     /// What was looked at.
     pub check: &'static str,
@@ -38,13 +43,29 @@ pub struct Check {
     pub verdict: Verdict,
     /// What was found.
     pub found: String,
-    /// What to do.
+    /// What to do: commands first, a line each.
     pub advice: Option<String>,
+    /// Numbers of a test with another host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Measured>,
+}
+
+/// What a test with another host has measured in one direction.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Measured {
+    /// The fastest train that arrived, in bit/s.
+    pub rate_bps: f64,
+    /// Lost at half of that, 0 to 1.
+    pub loss: f64,
+    /// Of those, datagrams that came after a later one.
+    pub reordered: u64,
+    /// Datagrams that were sent at half of it.
+    pub datagrams: u64,
 }
 
 impl Check {
     fn new(check: &'static str, verdict: Verdict, found: impl Into<String>) -> Check {
-        Check { check, verdict, found: found.into(), advice: None }
+        Check { check, verdict, found: found.into(), advice: None, measured: None }
     }
 
     fn advise(mut self, advice: impl Into<String>) -> Check {
@@ -75,6 +96,10 @@ struct Done {
 /// # Errors
 /// [`Failure::Check`] when one fails.
 pub fn run(args: &Doctor, out: &mut impl Write) -> Result<(), Failure> {
+    let keys = args.key.as_deref().map(key::read).transpose()?.map(|(keys, _)| keys);
+    if let Some(at) = args.serve {
+        return serve_others(args, at, keys.as_ref(), out);
+    }
     let choice = faircast_net::choose(args.group.ip(), args.iface.as_deref());
     let interface = choice.as_ref().ok().map(|choice| choice.chosen.name.as_str());
     let mut checks = network::interfaces();
@@ -99,13 +124,51 @@ pub fn run(args: &Doctor, out: &mut impl Write) -> Result<(), Failure> {
     checks.extend(host::membership(interface));
     checks.extend(interface.and_then(host::wireless));
     checks.extend(interface.and_then(host::reverse_path));
+    checks.extend(interface.and_then(bridge::snooping));
     checks.push(host::clock());
     checks.push(host::open_files());
+    if let (Some(host), Ok(choice)) = (args.with, &choice) {
+        let key = Key::of(keys.as_ref().map(KeyRing::first));
+        let (group, ttl, keyed) = (args.group, args.ttl, keys.is_some());
+        let (one_way, clock_ahead) = (args.one_way, args.clock_ahead);
+        checks.extend(with::test(&Asked { host, group, choice, ttl, key, keyed, one_way, clock_ahead }));
+    }
     tell(&checks, args.json, out).map_err(unwritten)?;
     match count(&checks, Verdict::Fail) {
         0 => Ok(()),
         failed => Err(Failure::Check(format!("{} failed", units::count(failed as u64, "check")))),
     }
+}
+
+/// Answer other hosts until stopped.
+fn serve_others(
+    args: &Doctor,
+    at: SocketAddr,
+    keys: Option<&KeyRing>,
+    out: &mut impl Write,
+) -> Result<(), Failure> {
+    let choice = faircast_net::choose(args.group.ip(), args.iface.as_deref()).map_err(Failure::from)?;
+    let stop = system::stop_flag().map_err(Failure::system("watch for signals"))?;
+    let any = match (at.ip().is_unspecified(), args.group.ip()) {
+        (true, IpAddr::V6(_)) => SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), at.port()),
+        _ => at,
+    };
+    let keys = keys.map_or_else(
+        || vec![Key::of(None)],
+        |ring| ring.keys().iter().map(|key| Key::of(Some(key))).collect(),
+    );
+    let (group, ttl, clock_ahead) = (args.group, args.ttl, args.clock_ahead);
+    let served = Served { at: any, group, choice: &choice, ttl, keys, clock_ahead };
+    let mut written = Ok(());
+    let outcome = serve(&served, &stop, &mut |text| {
+        let check = Check::new("serve", Verdict::Note, text);
+        let line = match args.json {
+            true => json::write(out, &CheckLine { event: "check", check: &check }),
+            false => writeln!(out, "{}", check.found),
+        };
+        written = std::mem::replace(&mut written, Ok(())).and(line);
+    });
+    outcome.and(written.map_err(unwritten))
 }
 
 /// That programs on this host can hear each other.
@@ -133,7 +196,7 @@ fn tell(checks: &[Check], json: bool, out: &mut impl Write) -> io::Result<()> {
         }
         return json::write(out, &Done { event: "done", ok: failed == 0, failed, warned });
     }
-    for Check { check, verdict, found, advice } in checks {
+    for Check { check, verdict, found, advice, .. } in checks {
         let verdict = match verdict {
             Verdict::Ok => "ok",
             Verdict::Note => "note",

@@ -208,16 +208,7 @@ pub fn buffers(like: IpAddr, choice: &Choice) -> Vec<Check> {
     let granted =
         GroupSocket::open(group, Membership::AnySource, choice, &asked).map(|socket| socket.receive_buffer());
     let receive = match granted {
-        Ok(granted) if granted.granted >= granted.asked => {
-            Check::new("buffers", Verdict::Ok, format!("{} to receive", kib(granted.granted)))
-        }
-        Ok(granted) => {
-            let found = format!("{} to receive, {} wanted", kib(granted.granted), kib(granted.asked));
-            let verdict = if granted.granted < LEAST_BUFFER { Verdict::Fail } else { Verdict::Warn };
-            Check::new("buffers", verdict, found).advise(format!(
-                "sysctl -w net.core.rmem_max={RECEIVE_BUFFER}   (and a line in /etc/sysctl.d/)"
-            ))
-        }
+        Ok(granted) => to_receive(granted.granted, granted.asked),
         Err(error) => failed("buffers", &error),
     };
     let wanted = SourceOptions::default().send_buffer;
@@ -233,6 +224,18 @@ pub fn buffers(like: IpAddr, choice: &Choice) -> Vec<Check> {
     std::iter::once(receive).chain(send).collect()
 }
 
+/// What a receive buffer of this size, where so much was asked for, comes to.
+fn to_receive(granted: usize, asked: usize) -> Check {
+    if granted >= asked {
+        return Check::new("buffers", Verdict::Ok, format!("{} to receive", kib(granted)));
+    }
+    let found = format!("{} to receive, {} wanted", kib(granted), kib(asked));
+    let verdict = if granted < LEAST_BUFFER { Verdict::Fail } else { Verdict::Warn };
+    Check::new("buffers", verdict, found).advise(format!(
+        "sysctl -w net.core.rmem_max={asked}\nand the same line in /etc/sysctl.d/, for the next start"
+    ))
+}
+
 fn kib(bytes: usize) -> String {
     format!("{} KiB", bytes / 1_024)
 }
@@ -243,7 +246,7 @@ fn failed(check: &'static str, error: &NetError) -> Check {
         Some((found, advice)) => (found.to_owned(), Some(advice.to_owned())),
         None => (message, None),
     };
-    Check { check, verdict: Verdict::Fail, found, advice }
+    Check { check, verdict: Verdict::Fail, found, advice, measured: None }
 }
 
 #[cfg(test)]
@@ -256,6 +259,18 @@ mod tests {
         let lo = choose(like, Some("lo")).expect("every host has lo");
         let heard = hear_myself(&lo, system::random_group(like)).expect("lo carries multicast");
         assert_eq!(heard.datagrams, PROBES);
+    }
+
+    #[test]
+    fn a_receive_buffer_that_is_too_small_fails_and_a_smaller_one_than_wanted_warns() {
+        let verdicts = [10_000, LEAST_BUFFER, RECEIVE_BUFFER].map(|granted| {
+            let check = to_receive(granted, RECEIVE_BUFFER);
+            let command = check.advice.as_deref().and_then(|advice| advice.lines().next());
+            let raises = command == Some("sysctl -w net.core.rmem_max=16777216");
+            assert_eq!(raises, granted < RECEIVE_BUFFER, "{check:?}");
+            check.verdict
+        });
+        assert_eq!(verdicts, [Verdict::Fail, Verdict::Warn, Verdict::Ok]);
     }
 
     #[test]

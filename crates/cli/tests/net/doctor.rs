@@ -1,7 +1,8 @@
 //! `faircast doctor` on hosts that are broken in one way each: it names it, exits with 1, and the command that it gives mends it.
 
+use crate::kit::Running;
 use crate::kit::{FAIRCAST, must, tell};
-use faircast_testkit::{Company, Lab, Link, Node, require_root};
+use faircast_testkit::{Company, Forwarding, Lab, Link, Node, require_root, run};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -73,4 +74,75 @@ fn what_is_broken_is_named_and_the_command_mends_it() {
     let (code, failed) = doctor(node, &["--iface", "eth0"]);
     assert!(code == 1 && failed.iter().any(|(_, found, _)| found.contains("no carrier")), "{failed:?}");
     must(lab.set_link(0, Link::Up));
+}
+
+/// What doctor says in the bridge's namespace of its bridge.
+fn of_bridge(lab: &Lab) -> Vec<Value> {
+    let args = ["netns", "exec", lab.bridge(), FAIRCAST, "doctor", "--iface", "br0", "--json"];
+    let said = std::process::Command::new("ip").args(args).output();
+    let said = String::from_utf8(must(said).stdout).expect("JSON is UTF-8");
+    said.lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .filter(|check: &Value| check["check"] == "bridge")
+        .collect()
+}
+
+#[test]
+fn the_network_between_two_hosts_is_measured_and_what_is_wrong_with_it_is_named_and_mended() {
+    let Some(root) = require_root() else { return };
+    let plan = Lab::plan().receivers(1).forwarding(Forwarding::ToMembers).company(Company::Shared);
+    let lab = must(plan.build(&root));
+    let (here, there) = (lab.sender(), lab.receiver(0));
+    let host = there.address().to_string();
+    let with = ["--with", host.as_str()];
+    let mut serving = Running::start(there, &["doctor", "--serve", "--json"]);
+    serving.said("answers at", 10);
+    // As it should be: both ways are measured.
+    let ended = must(must(here.start(FAIRCAST, &["doctor", "--json", "--with", &host])).finish(WITHIN));
+    tell(&ended.stdout);
+    let lines: Vec<Value> = ended.stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    assert_eq!(ended.status.code(), Some(0), "{lines:?}");
+    for (check, count) in [("mtu", 2), ("path", 2), ("group", 2), ("clocks", 1)] {
+        assert_eq!(lines.iter().filter(|line| line["check"] == check).count(), count, "{check}: {lines:?}");
+    }
+    assert!(lines.iter().filter_map(|line| line["measured"]["rate_bps"].as_f64()).all(|rate| rate > 0.0));
+    // A host whose MTU is smaller than that of the others.
+    shell(there, "ip link set eth0 mtu 1400");
+    let (code, failed) = doctor(here, &with);
+    let mtu = failed.iter().find(|(check, ..)| check == "mtu");
+    let (_, found, advice) = mtu.unwrap_or_else(|| panic!("{code}: {failed:?}"));
+    assert!(code == 1 && found.contains("1472 bytes (MTU 1500) do not pass"), "{failed:?}");
+    shell(here, advice.lines().next().expect("it says what to do"));
+    let (code, failed) = doctor(here, &with);
+    assert_eq!((code, failed.len()), (0, 0), "after {advice}: {failed:?}");
+    // A bridge that snoops, and nobody asks who is a member.
+    let bridge = |line: &str| {
+        let args: Vec<_> = ["-n", lab.bridge()].into_iter().chain(line.split_whitespace()).collect();
+        must(run("ip", &args, WITHIN));
+    };
+    bridge("address add 10.77.255.254/16 dev br0");
+    bridge("link set br0 type bridge mcast_querier 0");
+    let (code, failed) = doctor(here, &with);
+    let group = failed.iter().find(|(check, ..)| check == "group");
+    let (_, found, advice) = group.unwrap_or_else(|| panic!("{code}: {failed:?}"));
+    assert!(code == 1 && found.contains("nobody queries"), "{failed:?}");
+    let own = of_bridge(&lab);
+    assert!(own.len() == 1 && own[0]["verdict"] == "fail", "{own:?}");
+    let command = advice.lines().next().expect("it says what to do");
+    let command = command.split("   ").next().expect("before the remark").replace("BRIDGE", "br0");
+    assert!(own[0]["advice"].as_str().is_some_and(|advice| advice.starts_with(&command)), "{own:?}");
+    bridge("link set br0 type bridge mcast_query_response_interval 10");
+    bridge(command.strip_prefix("ip ").expect("it is a command of ip"));
+    assert_eq!(of_bridge(&lab)[0]["verdict"], "ok");
+    // Members answer the first question; until then the bridge waits.
+    let mended = (0..5).any(|_| doctor(here, &with).0 == 0);
+    assert!(mended, "{command}: {:?}", doctor(here, &with));
+    // Nobody answers.
+    serving.task.interrupt();
+    assert_eq!(serving.ends(10).code, 0);
+    let (code, failed) = doctor(here, &with);
+    assert!(
+        code == 1 && failed.iter().any(|(check, _, advice)| check == "peer" && advice.contains("--serve")),
+        "{failed:?}"
+    );
 }

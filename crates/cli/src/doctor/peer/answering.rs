@@ -1,0 +1,371 @@
+//! What a doctor that serves answers, and how little: the rules, without sockets and clock.
+//!
+//! Who is not shown to be at its address gets nothing that is longer than the question. Then one test at a time, of bounded
+//! length and bounded bytes, to that address alone; to the group a few small datagrams.
+
+use super::message::{Key, Kind, LEN, Message, Tally};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Bytes of a question for a token, which its answer does not exceed.
+pub const HELLO: usize = 128;
+/// A test takes no longer than this.
+pub const TEST: Duration = Duration::from_secs(60);
+/// One that has been silent for so long is over.
+const SILENT: Duration = Duration::from_secs(3);
+/// Bytes that leave for a test.
+pub const MOST_BYTES: u64 = 128 << 20;
+/// Datagrams of a train.
+pub const MOST_TRAIN: u64 = 4_096;
+/// Longest datagram.
+pub const MOST_SIZE: u64 = 9_000;
+/// How often the group is sent to in a test, and datagrams of each time.
+pub const MOST_GROUP: u32 = 4;
+/// See [`MOST_GROUP`].
+pub const GROUP_PROBES: u32 = 8;
+/// Tokens given in a second, to whoever asks.
+const TOKENS: u32 = 50;
+/// A token is good for one to two of these.
+const TOKEN_LASTS: u64 = 30;
+/// Time from one datagram of a train to the next, at least and at most, in nanoseconds.
+const INTERVAL: (u64, u64) = (5_000, 20_000_000);
+
+/// What is to be done about a message.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Nothing.
+    Silence,
+    /// Send this, so long.
+    Say(Message, usize),
+    /// Send so many of these, so long, with so many nanoseconds between them.
+    Train { first: Message, count: u32, len: usize, interval: u64 },
+    /// Send so many of these to the group.
+    ToGroup(Message, u32),
+}
+
+/// Of this host.
+#[derive(Debug, Clone, Copy)]
+pub struct Own {
+    /// MTU of its interface.
+    pub mtu: u64,
+    /// Bytes of its receive buffer.
+    pub buffer: u64,
+}
+
+/// The test that is under way.
+#[derive(Debug)]
+struct Test {
+    from: SocketAddr,
+    id: u64,
+    token: u64,
+    begun: Duration,
+    heard: Duration,
+    left: u64,
+    groups: u32,
+    tally: Tally,
+    /// What came to the group.
+    to_group: u64,
+}
+
+/// Who answers.
+pub struct Answering {
+    /// Draws tokens.
+    secret: [u8; 32],
+    own: Own,
+    test: Option<Test>,
+    /// Tokens given in this second.
+    tokens: (u64, u32),
+}
+
+impl Answering {
+    /// Of this host; `secret` nobody else knows.
+    pub fn new(secret: [u8; 32], own: Own) -> Answering {
+        Answering { secret, own, test: None, tokens: (0, 0) }
+    }
+
+    /// A message of the right key and this length came from there. `now` since this was made, `unix_nanos` since 1970.
+    pub fn answer(
+        &mut self,
+        message: &Message,
+        len: usize,
+        from: SocketAddr,
+        now: Duration,
+        unix_nanos: u64,
+    ) -> Answer {
+        if message.kind == Kind::Hello {
+            return self.hello(message, len, from, now, unix_nanos);
+        }
+        let Some(test) = self.test.as_mut().filter(|test| test.is(message, from, now)) else {
+            return Answer::Silence;
+        };
+        test.heard = now;
+        if message.kind == Kind::Bye {
+            self.test = None;
+            return Answer::Silence;
+        }
+        test.answer(message, len, now)
+    }
+
+    /// This came to the group.
+    pub fn heard_in_group(&mut self, message: &Message, from: SocketAddr, now: Duration) {
+        if let Some(test) = self.test.as_mut()
+            && message.kind == Kind::Group
+            && (message.step, message.test) == (TO_PEER, test.id)
+            && from.ip() == test.from.ip()
+            && now < test.begun + TEST
+        {
+            test.to_group += 1;
+        }
+    }
+
+    fn hello(
+        &mut self,
+        message: &Message,
+        len: usize,
+        from: SocketAddr,
+        now: Duration,
+        unix_nanos: u64,
+    ) -> Answer {
+        if len < HELLO {
+            return Answer::Silence;
+        }
+        let slot = now.as_secs() / TOKEN_LASTS;
+        let tokens = [slot, slot.wrapping_sub(1)].map(|slot| token(&self.secret, from, message.test, slot));
+        if !tokens.contains(&message.token) {
+            let second = now.as_secs();
+            let given = if self.tokens.0 == second { self.tokens.1 } else { 0 };
+            if given >= TOKENS {
+                return Answer::Silence;
+            }
+            self.tokens = (second, given + 1);
+            return Answer::Say(Message { kind: Kind::Token, token: tokens[0], ..*message }, LEN);
+        }
+        match &mut self.test {
+            Some(test) if test.id == message.test && test.from == from => test.heard = now,
+            Some(test) if !test.is_over(now) => {
+                return Answer::Say(Message { kind: Kind::Busy, ..*message }, LEN);
+            }
+            test => *test = Some(Test::new(from, message, now)),
+        }
+        let values = [unix_nanos, self.own.mtu, self.own.buffer, 0];
+        Answer::Say(Message { kind: Kind::Ready, values, ..*message }, LEN)
+    }
+}
+
+/// The step of datagrams to the group that go to who serves; the others come from there.
+pub const TO_PEER: u16 = 1;
+
+impl Test {
+    fn new(from: SocketAddr, hello: &Message, now: Duration) -> Test {
+        let (id, token, begun, heard) = (hello.test, hello.token, now, now);
+        let (left, groups, to_group) = (MOST_BYTES, 0, 0);
+        Test { from, id, token, begun, heard, left, groups, tally: Tally::default(), to_group }
+    }
+
+    fn is_over(&self, now: Duration) -> bool {
+        now >= self.begun + TEST || now >= self.heard + SILENT
+    }
+
+    fn is(&self, message: &Message, from: SocketAddr, now: Duration) -> bool {
+        self.from == from && (self.id, self.token) == (message.test, message.token) && now < self.begun + TEST
+    }
+
+    fn answer(&mut self, message: &Message, len: usize, now: Duration) -> Answer {
+        match message.kind {
+            Kind::Data => {
+                self.tally.take(message.step, message.number, now.as_nanos() as u64);
+                Answer::Silence
+            }
+            Kind::Count => {
+                let tally = if self.tally.step == message.step { self.tally } else { Tally::default() };
+                let values = [tally.received, tally.span, tally.reordered, self.to_group];
+                self.say(Message { kind: Kind::Counted, values, ..*message }, LEN)
+            }
+            Kind::Size => {
+                let values = [len as u64, 0, 0, 0];
+                self.say(Message { kind: Kind::Sized, values, ..*message }, LEN)
+            }
+            Kind::PullSize => {
+                let len = message.values[0].clamp(LEN as u64, MOST_SIZE) as usize;
+                self.say(Message { kind: Kind::Sized, ..*message }, len)
+            }
+            Kind::Pull => self.train(message),
+            Kind::PullGroup if self.groups < MOST_GROUP => {
+                self.groups += 1;
+                Answer::ToGroup(Message { kind: Kind::Group, step: 0, ..*message }, GROUP_PROBES)
+            }
+            _ => Answer::Silence,
+        }
+    }
+
+    fn train(&mut self, message: &Message) -> Answer {
+        let [count, interval, len, _] = message.values;
+        let len = len.clamp(LEN as u64, MOST_SIZE);
+        let count = count.min(MOST_TRAIN).min(self.left / len);
+        self.left -= count * len;
+        if count == 0 {
+            return Answer::Silence;
+        }
+        let interval = interval.clamp(INTERVAL.0, INTERVAL.1);
+        let first = Message { kind: Kind::Data, number: 0, ..*message };
+        Answer::Train { first, count: count as u32, len: len as usize, interval }
+    }
+
+    fn say(&mut self, message: Message, len: usize) -> Answer {
+        match self.left.checked_sub(len as u64) {
+            Some(left) => {
+                self.left = left;
+                Answer::Say(message, len)
+            }
+            None => Answer::Silence,
+        }
+    }
+}
+
+/// What shows that who has it gets what is sent to this address. Never 0.
+fn token(secret: &[u8; 32], to: SocketAddr, test: u64, slot: u64) -> u64 {
+    let text = format!("{to} {test} {slot}");
+    let hash = blake3::keyed_hash(secret, text.as_bytes());
+    let bytes = hash.as_bytes().first_chunk().expect("a hash has 32 bytes");
+    u64::from_le_bytes(*bytes).max(1)
+}
+
+/// A key that these messages are sealed with, among several; `None` when it is none of ours.
+pub fn opened(bytes: &[u8], keys: &[Key]) -> Option<(usize, Message)> {
+    keys.iter().enumerate().find_map(|(n, key)| Some((n, Message::parse(bytes, key)?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: ([u8; 4], u16) = ([10, 0, 0, 1], 1000);
+    const B: ([u8; 4], u16) = ([10, 0, 0, 2], 1000);
+
+    fn hello(test: u64, token: u64) -> Message {
+        Message { kind: Kind::Hello, step: 0, number: 0, test, token, values: [0; 4] }
+    }
+
+    struct Stage(Answering, Duration);
+
+    impl Stage {
+        fn new() -> Stage {
+            Stage(Answering::new([7; 32], Own { mtu: 1_500, buffer: 1 << 20 }), Duration::ZERO)
+        }
+
+        fn says(&mut self, message: Message, len: usize, from: ([u8; 4], u16)) -> Answer {
+            self.0.answer(&message, len, SocketAddr::from(from), self.1, 5)
+        }
+
+        /// A test that may begin; its token.
+        fn begin(&mut self, test: u64, from: ([u8; 4], u16)) -> u64 {
+            let Answer::Say(Message { kind: Kind::Token, token, .. }, _) =
+                self.says(hello(test, 0), HELLO, from)
+            else {
+                panic!("a token is given");
+            };
+            let ready = self.says(hello(test, token), HELLO, from);
+            assert!(matches!(ready, Answer::Say(Message { kind: Kind::Ready, .. }, _)), "{ready:?}");
+            token
+        }
+    }
+
+    fn asks(kind: Kind, token: u64, values: [u64; 4]) -> Message {
+        Message { kind, values, ..hello(1, token) }
+    }
+
+    #[test]
+    fn who_is_not_shown_to_be_at_its_address_gets_less_than_it_sends_and_starts_nothing() {
+        let mut stage = Stage::new();
+        for kind in super::super::message::all_kinds() {
+            for token in [0, 1, u64::MAX] {
+                let message = Message { kind, values: [u64::MAX; 4], ..hello(1, token) };
+                for len in [LEN, HELLO, 1_472] {
+                    match stage.says(message, len, A) {
+                        Answer::Silence => {}
+                        Answer::Say(answer, bytes) => assert!(answer.kind == Kind::Token && bytes <= len),
+                        other => panic!("{kind:?}: {other:?}"),
+                    }
+                }
+            }
+        }
+        assert!(stage.0.test.is_none());
+        // A token is of one address.
+        let token = stage.begin(1, A);
+        assert!(matches!(
+            stage.says(hello(1, token), HELLO, B),
+            Answer::Say(Message { kind: Kind::Token, .. }, _)
+        ));
+        assert_eq!(stage.says(asks(Kind::Pull, token, [9, 9, 9, 9]), LEN, B), Answer::Silence);
+    }
+
+    #[test]
+    fn tokens_are_given_at_a_bounded_rate() {
+        let mut stage = Stage::new();
+        let given = |stage: &mut Stage| {
+            (0..10_000).filter(|n| stage.says(hello(*n, 0), HELLO, A) != Answer::Silence).count()
+        };
+        assert_eq!(given(&mut stage), 50);
+        stage.1 += Duration::from_secs(1);
+        assert_eq!(given(&mut stage), 50);
+    }
+
+    #[test]
+    fn a_test_is_bounded_in_bytes_datagrams_and_time_whatever_is_asked_for() {
+        let mut stage = Stage::new();
+        let token = stage.begin(1, A);
+        let (mut bytes, mut to_group) = (0, 0);
+        for n in 0..100_000u32 {
+            let kind = [Kind::Pull, Kind::PullSize, Kind::Count, Kind::PullGroup, Kind::Size][n as usize % 5];
+            match stage.says(asks(kind, token, [u64::MAX, 0, u64::MAX, 0]), LEN, A) {
+                Answer::Train { count, len, interval, .. } => {
+                    assert!(u64::from(count) <= MOST_TRAIN && len as u64 <= MOST_SIZE && interval >= 5_000);
+                    bytes += u64::from(count) * len as u64;
+                }
+                Answer::Say(_, len) => bytes += len as u64,
+                Answer::ToGroup(_, count) => to_group += count,
+                Answer::Silence => {}
+            }
+        }
+        assert!(bytes <= MOST_BYTES && bytes > MOST_BYTES / 2, "{bytes}");
+        assert_eq!(to_group, MOST_GROUP * GROUP_PROBES);
+        stage.1 += TEST;
+        assert_eq!(stage.says(asks(Kind::Count, token, [0; 4]), LEN, A), Answer::Silence);
+    }
+
+    #[test]
+    fn one_test_runs_at_a_time_and_one_that_is_silent_is_over() {
+        let mut stage = Stage::new();
+        stage.begin(1, A);
+        let Answer::Say(Message { token, .. }, _) = stage.says(hello(2, 0), HELLO, B) else {
+            panic!("a token")
+        };
+        let second = stage.says(hello(2, token), HELLO, B);
+        assert!(matches!(second, Answer::Say(Message { kind: Kind::Busy, .. }, _)), "{second:?}");
+        // The first is over when it says so, or is silent.
+        let mut other = Stage::new();
+        let own = other.begin(1, A);
+        other.says(asks(Kind::Bye, own, [0; 4]), LEN, A);
+        other.begin(2, B);
+        stage.1 += Duration::from_secs(4);
+        let second = stage.says(hello(2, token), HELLO, B);
+        assert!(matches!(second, Answer::Say(Message { kind: Kind::Ready, .. }, _)), "{second:?}");
+    }
+
+    #[test]
+    fn what_came_of_a_train_and_to_the_group_is_told() {
+        let mut stage = Stage::new();
+        let token = stage.begin(1, A);
+        for number in [0, 1, 3] {
+            stage.1 += Duration::from_nanos(50);
+            stage.says(Message { step: 4, number, ..asks(Kind::Data, token, [0; 4]) }, 1_472, A);
+        }
+        let group = Message { step: TO_PEER, ..asks(Kind::Group, 0, [0; 4]) };
+        let now = stage.1;
+        stage.0.heard_in_group(&group, SocketAddr::from((A.0, 9)), now);
+        stage.0.heard_in_group(&group, SocketAddr::from(B), now);
+        stage.0.heard_in_group(&Message { step: 0, ..group }, SocketAddr::from(A), now);
+        let counted = stage.says(Message { step: 4, ..asks(Kind::Count, token, [0; 4]) }, LEN, A);
+        assert!(matches!(counted, Answer::Say(Message { values: [3, 100, 0, 1], .. }, LEN)), "{counted:?}");
+    }
+}

@@ -1,0 +1,241 @@
+//! What two doctors say to each other: one layout for all, in UDP datagrams.
+//!
+//! ```text
+//! 0 "fcdoctor" ‖ 8 u8 version (1) ‖ 9 u8 kind ‖ 10 u16 step ‖ 12 u32 number ‖ 16 u64 test ‖ 24 u64 token ‖ 32 4 × u64 values
+//! ‖ 64 tag (16): BLAKE3 in keyed mode over all other bytes ‖ 80 zeros up to the length       (little endian)
+//! ```
+//!
+//! The key of the tag comes from the group key, or says that there is none: doctors with different keys do not hear each other.
+
+use faircast_wire::GroupKey;
+
+/// Bytes of a message without what fills it up.
+pub const LEN: usize = 80;
+const MAGIC: [u8; 8] = *b"fcdoctor";
+const VERSION: u8 = 1;
+const TAG: std::ops::Range<usize> = 64..80;
+
+/// What messages are authenticated with.
+#[derive(Clone)]
+pub struct Key([u8; 32]);
+
+impl Key {
+    /// That of a group, or of those who have none.
+    pub fn of(group: Option<&GroupKey>) -> Key {
+        let context = "faircast 2026 doctor: messages between hosts";
+        match group {
+            Some(key) => Key(blake3::derive_key(context, key.to_line().as_bytes())),
+            None => Key(blake3::derive_key(context, b"open")),
+        }
+    }
+
+    fn tag(&self, bytes: &[u8]) -> [u8; 16] {
+        let mut hasher = blake3::Hasher::new_keyed(&self.0);
+        hasher.update(&bytes[..TAG.start]).update(&bytes[TAG.end..]);
+        let mut tag = [0; 16];
+        tag.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+        tag
+    }
+}
+
+/// What a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// Asks for a token, or with one for a test.
+    Hello = 1,
+    /// Here it is: who sent the question gets this only at its address.
+    Token = 2,
+    /// The test may begin. Values: nanoseconds since 1970, MTU of the interface, receive buffer.
+    Ready = 3,
+    /// Another test is under way.
+    Busy = 4,
+    /// One of a train.
+    Data = 5,
+    /// Asks what has come of a train, or to the group.
+    Count = 6,
+    /// That: datagrams, nanoseconds from the first to the last, out of order, to the group.
+    Counted = 7,
+    /// Asks for a train. Values: datagrams, nanoseconds from one to the next, bytes of each.
+    Pull = 8,
+    /// As long as it is: whether it comes.
+    Size = 9,
+    /// It came; with a value, one as long as that was asked for.
+    Sized = 10,
+    /// Asks for one that is so long.
+    PullSize = 11,
+    /// To the group.
+    Group = 12,
+    /// Asks for some to the group.
+    PullGroup = 13,
+    /// The test is over.
+    Bye = 14,
+}
+
+const KINDS: [Kind; 14] = [
+    Kind::Hello,
+    Kind::Token,
+    Kind::Ready,
+    Kind::Busy,
+    Kind::Data,
+    Kind::Count,
+    Kind::Counted,
+    Kind::Pull,
+    Kind::Size,
+    Kind::Sized,
+    Kind::PullSize,
+    Kind::Group,
+    Kind::PullGroup,
+    Kind::Bye,
+];
+
+/// All of them.
+#[cfg(test)]
+pub fn all_kinds() -> [Kind; 14] {
+    KINDS
+}
+
+/// A message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message {
+    /// What it is.
+    pub kind: Kind,
+    /// Which train or question; answers repeat it.
+    pub step: u16,
+    /// Its number in the train.
+    pub number: u32,
+    /// Which test; drawn by who asks for it.
+    pub test: u64,
+    /// What who answers has given; 0 before.
+    pub token: u64,
+    /// As the kind says.
+    pub values: [u64; 4],
+}
+
+impl Message {
+    /// The message in `len` bytes, or [`LEN`] where that is more.
+    pub fn encode(&self, key: &Key, len: usize, out: &mut Vec<u8>) {
+        out.clear();
+        out.extend(MAGIC);
+        out.extend([VERSION, self.kind as u8]);
+        out.extend(self.step.to_le_bytes());
+        out.extend(self.number.to_le_bytes());
+        out.extend(self.test.to_le_bytes());
+        out.extend(self.token.to_le_bytes());
+        self.values.iter().for_each(|value| out.extend(value.to_le_bytes()));
+        out.resize(len.max(LEN), 0);
+        let tag = key.tag(out);
+        out[TAG].copy_from_slice(&tag);
+    }
+
+    /// Read a message; `None` where it is none, or not of this key.
+    pub fn parse(bytes: &[u8], key: &Key) -> Option<Message> {
+        let (head, _) = bytes.split_first_chunk::<LEN>()?;
+        if head[..8] != MAGIC || head[8] != VERSION || head[TAG] != key.tag(bytes) {
+            return None;
+        }
+        let kind = KINDS.into_iter().find(|kind| *kind as u8 == head[9])?;
+        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|n| head[at + n]));
+        Some(Message {
+            kind,
+            step: u16::from_le_bytes([head[10], head[11]]),
+            number: word(12) as u32,
+            test: word(16),
+            token: word(24),
+            values: [word(32), word(40), word(48), word(56)],
+        })
+    }
+}
+
+/// What has come of a train.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Which.
+    pub step: u16,
+    /// Datagrams, each once.
+    pub received: u64,
+    /// Nanoseconds from the first to the last.
+    pub span: u64,
+    /// Those that came after a later one.
+    pub reordered: u64,
+    first: u64,
+    /// The number that would come next.
+    next: u64,
+}
+
+impl Tally {
+    /// What another host has counted.
+    pub fn told(step: u16, [received, span, reordered]: [u64; 3]) -> Tally {
+        Tally { step, received, span, reordered, ..Tally::default() }
+    }
+
+    /// One of a train came at this time, in nanoseconds; the first of another train begins anew.
+    pub fn take(&mut self, step: u16, number: u32, now: u64) {
+        if self.received == 0 || step != self.step {
+            *self = Tally { step, first: now, ..Tally::default() };
+        }
+        self.received += 1;
+        self.span = now.saturating_sub(self.first);
+        if u64::from(number) < self.next {
+            self.reordered += 1;
+        }
+        self.next = self.next.max(u64::from(number) + 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message() -> Message {
+        Message {
+            kind: Kind::Pull,
+            step: 300,
+            number: 70_000,
+            test: 1 << 40,
+            token: 9,
+            values: [1, 2, 3, u64::MAX],
+        }
+    }
+
+    #[test]
+    fn a_message_survives_its_encoding_at_any_length_and_no_part_of_it_does() {
+        let key = Key::of(None);
+        let mut bytes = Vec::new();
+        for len in [0, LEN, 128, 1_472] {
+            message().encode(&key, len, &mut bytes);
+            assert_eq!((bytes.len(), Message::parse(&bytes, &key)), (len.max(LEN), Some(message())));
+        }
+        for have in 0..bytes.len() {
+            assert_eq!(Message::parse(&bytes[..have], &key), None, "{have} bytes");
+        }
+        for at in 0..bytes.len() {
+            bytes[at] ^= 1;
+            assert_eq!(Message::parse(&bytes, &key), None, "byte {at} changed");
+            bytes[at] ^= 1;
+        }
+    }
+
+    #[test]
+    fn doctors_of_different_keys_do_not_hear_each_other() {
+        let (a, b) = (GroupKey::generate().expect("a key"), GroupKey::generate().expect("a key"));
+        let keys = [Key::of(Some(&a)), Key::of(Some(&b)), Key::of(None)];
+        let mut bytes = Vec::new();
+        for (n, key) in keys.iter().enumerate() {
+            message().encode(key, LEN, &mut bytes);
+            let heard: Vec<_> = keys.iter().map(|key| Message::parse(&bytes, key).is_some()).collect();
+            assert_eq!(heard, (0..3).map(|other| other == n).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_train_is_counted_with_what_came_late() {
+        let mut tally = Tally::default();
+        for (at, number) in [(10, 0), (20, 2), (30, 1), (40, 3)] {
+            tally.take(1, number, at);
+        }
+        assert_eq!((tally.received, tally.span, tally.reordered), (4, 30, 1));
+        tally.take(2, 7, 100);
+        assert_eq!((tally.step, tally.received, tally.span, tally.reordered), (2, 1, 0, 0));
+    }
+}

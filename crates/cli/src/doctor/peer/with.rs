@@ -1,0 +1,464 @@
+//! `doctor --with HOST`: the network between two hosts, measured both ways.
+
+use super::answering::{GROUP_PROBES, HELLO, MOST_TRAIN, TO_PEER};
+use super::message::{Key, Kind, LEN, Message, Tally};
+use super::serve::{GROUP_INTERVAL, unix_nanos};
+use super::sockets::{Group, is_of_one_datagram, paced, talk};
+use crate::doctor::{Check, Measured, Verdict};
+use crate::{system, units};
+use faircast_net::Choice;
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+/// What a doctor that asks needs.
+pub struct Asked<'a> {
+    pub host: SocketAddr,
+    pub group: SocketAddr,
+    pub choice: &'a Choice,
+    pub ttl: u8,
+    pub key: Key,
+    pub keyed: bool,
+    /// Whether sessions will be believed by their time.
+    pub one_way: bool,
+    /// What this host's clock is taken to be ahead, in seconds, for tests.
+    pub clock_ahead: i64,
+}
+
+/// How often a question is asked, and how long an answer is waited for each time.
+const TRIES: u32 = 8;
+const ANSWER: Duration = Duration::from_millis(400);
+/// The same where none is an answer, too: which of the datagrams that are too long to be usual pass.
+const FEW: u32 = 3;
+const SOON: Duration = Duration::from_millis(150);
+/// So long it is asked again when it tests with another host.
+const BUSY: Duration = Duration::from_secs(15);
+/// A train lasts about so long.
+const TRAIN: Duration = Duration::from_millis(60);
+/// The last one, which shows loss.
+const LONG_TRAIN: Duration = Duration::from_millis(500);
+/// Rates are tried from here to there, in bit/s, each four times the one before: five trains.
+const FIRST: f64 = 1e6;
+const LAST: f64 = 1.1e9;
+/// From here on a train was too fast, as a part of its datagrams that were lost.
+const TOO_MUCH: f64 = 0.05;
+/// Clocks that differ by more are of no use to who believes announcements by their time.
+const CLOCKS: i64 = 600;
+/// After a train that was too fast queues get empty in this time.
+const RECOVERS: Duration = Duration::from_millis(300);
+
+/// One who asks, and has a token.
+struct With<'a> {
+    asked: &'a Asked<'a>,
+    socket: UdpSocket,
+    test: u64,
+    token: u64,
+    step: u16,
+    begun: Instant,
+    out: Vec<u8>,
+    bytes: Vec<u8>,
+}
+
+/// What trains of one direction have shown.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Path {
+    /// The fastest that arrived, in bit/s.
+    rate: f64,
+    /// Whether none was too fast.
+    at_least: bool,
+    loss: f64,
+    reordered: u64,
+    datagrams: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    To,
+    From,
+}
+
+/// Test the network to this host, and back.
+pub fn test(asked: &Asked<'_>) -> Vec<Check> {
+    match With::begin(asked) {
+        Ok((mut with, checks)) => {
+            let mut checks = checks;
+            match with.all() {
+                Ok(more) => checks.extend(more),
+                Err(error) => checks.push(Check::new("peer", Verdict::Fail, broken(asked, &error))),
+            }
+            with.leave();
+            checks
+        }
+        Err(error) => {
+            vec![Check::new("peer", Verdict::Fail, broken(asked, &error)).advise(unanswered(asked))]
+        }
+    }
+}
+
+fn broken(asked: &Asked<'_>, error: &io::Error) -> String {
+    format!("{}: {error}", asked.host)
+}
+
+fn unanswered(asked: &Asked<'_>) -> String {
+    let key = if asked.keyed { " --key FILE, with the same key," } else { "" };
+    format!(
+        "run `faircast doctor --serve`{key} there; if it runs, a packet filter drops UDP to port {} there, or what it answers here",
+        asked.host.port()
+    )
+}
+
+impl<'a> With<'a> {
+    /// A token, and what the other host says of itself.
+    fn begin(asked: &'a Asked<'a>) -> io::Result<(With<'a>, Vec<Check>)> {
+        let any: IpAddr = if asked.host.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
+        let socket = talk(SocketAddr::new(any, 0))?;
+        socket.connect(asked.host)?;
+        let (out, bytes) = (Vec::new(), vec![0; 9_000]);
+        let (test, begun) = (system::random(), Instant::now());
+        let mut with = With { asked, socket, test, token: 0, step: 0, begun, out, bytes };
+        let hello = with.message(Kind::Hello, [0; 4]);
+        let (answer, _) = with.ask(hello, HELLO, &[Kind::Token])?;
+        with.token = answer.token;
+        let hello = with.message(Kind::Hello, [0; 4]);
+        let (ready, rtt) = loop {
+            let asked_at = Instant::now();
+            let (answer, _) = with.ask(hello, HELLO, &[Kind::Ready, Kind::Busy])?;
+            if answer.kind == Kind::Ready {
+                break (answer, asked_at.elapsed());
+            }
+            if begun.elapsed() > BUSY {
+                return Err(io::Error::other("it tests with another host; try again"));
+            }
+            std::thread::sleep(ANSWER);
+        };
+        let here = unix_nanos(asked.clock_ahead);
+        let answers = Check::new(
+            "peer",
+            Verdict::Ok,
+            format!("{} answers after {}", asked.host.ip(), units::seconds(rtt.as_secs_f64())),
+        );
+        let checks = vec![answers, clocks(here, ready.values[0], rtt, asked)];
+        Ok((with, checks))
+    }
+
+    /// Others may test with that host from now on; they may anyway a little later.
+    fn leave(&mut self) {
+        let bye = self.message(Kind::Bye, [0; 4]);
+        (0..2).for_each(|_| drop(self.send(&bye, LEN)));
+    }
+
+    fn all(&mut self) -> io::Result<Vec<Check>> {
+        let headers = if self.asked.host.is_ipv4() { 28 } else { 48 };
+        let wanted = (self.asked.choice.chosen.mtu.min(1_500) as usize).saturating_sub(headers);
+        let to = self.longest(Direction::To, wanted)?;
+        let from = self.longest(Direction::From, wanted)?;
+        // Links may pass a little more than they say in one direction: what passes in both counts.
+        let len = to.min(from);
+        let judged = |direction, passes| lengths(direction, (wanted, passes, len), headers, self.asked);
+        let mut checks = vec![judged(Direction::To, to), judged(Direction::From, from)];
+        if len < LEN {
+            return Ok(checks);
+        }
+        for direction in [Direction::To, Direction::From] {
+            let path = self.path(direction, len)?;
+            checks.push(told(direction, &path, self.asked));
+        }
+        checks.extend(self.groups()?);
+        Ok(checks)
+    }
+
+    fn message(&self, kind: Kind, values: [u64; 4]) -> Message {
+        Message { kind, step: self.step, number: 0, test: self.test, token: self.token, values }
+    }
+
+    fn send(&mut self, message: &Message, len: usize) -> io::Result<()> {
+        message.encode(&self.asked.key, len, &mut self.out);
+        match self.socket.send(&self.out) {
+            Err(e) if !is_of_one_datagram(&e) => Err(e),
+            _ => Ok(()),
+        }
+    }
+
+    /// The next message of this test that comes before then, and its length.
+    fn next(&mut self, until: Instant) -> io::Result<Option<(Message, usize)>> {
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            self.socket.set_read_timeout(Some(left))?;
+            let len = match self.socket.recv(&mut self.bytes) {
+                Ok(len) => len,
+                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => continue,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted || is_of_one_datagram(&e) => continue,
+                Err(e) => return Err(e),
+            };
+            let message = Message::parse(&self.bytes[..len], &self.asked.key);
+            if let Some(message) = message.filter(|message| message.test == self.test) {
+                return Ok(Some((message, len)));
+            }
+        }
+    }
+
+    /// Ask until one of these answers comes to this step.
+    fn ask(&mut self, question: Message, len: usize, kinds: &[Kind]) -> io::Result<(Message, usize)> {
+        self.ask_for(question, len, kinds, (TRIES, ANSWER))?.ok_or_else(|| io::Error::other("no answer"))
+    }
+
+    fn ask_for(
+        &mut self,
+        question: Message,
+        len: usize,
+        kinds: &[Kind],
+        (tries, wait): (u32, Duration),
+    ) -> io::Result<Option<(Message, usize)>> {
+        for _ in 0..tries {
+            self.send(&question, len)?;
+            let until = Instant::now() + wait;
+            while let Some((answer, len)) = self.next(until)? {
+                if kinds.contains(&answer.kind) && answer.step == question.step {
+                    return Ok(Some((answer, len)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The longest datagrams up to these that pass.
+    fn longest(&mut self, direction: Direction, wanted: usize) -> io::Result<usize> {
+        if self.passes(direction, wanted, (TRIES, ANSWER))? {
+            return Ok(wanted);
+        }
+        let (mut passes, mut fails) = (0, wanted);
+        while passes + 1 < fails && fails > LEN {
+            // Below this nothing is shorter than a message.
+            let middle = passes.max(LEN).midpoint(fails).clamp(passes + 1, fails - 1);
+            match self.passes(direction, middle, (FEW, SOON))? {
+                true => passes = middle,
+                false => fails = middle,
+            }
+        }
+        Ok(passes)
+    }
+
+    fn passes(&mut self, direction: Direction, len: usize, tries: (u32, Duration)) -> io::Result<bool> {
+        self.step += 1;
+        let answer = match direction {
+            Direction::To => {
+                let question = self.message(Kind::Size, [0; 4]);
+                self.ask_for(question, len, &[Kind::Sized], tries)?
+            }
+            Direction::From => {
+                let question = self.message(Kind::PullSize, [len as u64, 0, 0, 0]);
+                self.ask_for(question, LEN, &[Kind::Sized], tries)?
+            }
+        };
+        Ok(answer.is_some_and(|(answer, came)| match direction {
+            Direction::To => answer.values[0] == len as u64,
+            Direction::From => came == len,
+        }))
+    }
+
+    /// Trains, each faster, until one is too fast; then one at half of what arrived.
+    fn path(&mut self, direction: Direction, len: usize) -> io::Result<Path> {
+        let mut path = Path { rate: 0.0, at_least: true, loss: 1.0, reordered: 0, datagrams: 0 };
+        let mut rate = FIRST;
+        while rate <= LAST {
+            let (sent, tally) = self.train(direction, rate, TRAIN, len)?;
+            let arrived = arrived(&tally, len);
+            path.rate = path.rate.max(arrived.min(rate * 1.1));
+            let lost = 1.0 - tally.received as f64 / sent as f64;
+            if lost > TOO_MUCH || arrived < 0.7 * rate {
+                path.at_least = false;
+                std::thread::sleep(RECOVERS);
+                break;
+            }
+            rate *= 4.0;
+        }
+        let (sent, tally) = self.train(direction, (path.rate / 2.0).max(FIRST / 10.0), LONG_TRAIN, len)?;
+        path.loss = 1.0 - tally.received as f64 / sent as f64;
+        (path.reordered, path.datagrams) = (tally.reordered, sent);
+        Ok(path)
+    }
+
+    /// One train: how many left, and what came.
+    fn train(
+        &mut self,
+        direction: Direction,
+        rate: f64,
+        lasts: Duration,
+        len: usize,
+    ) -> io::Result<(u64, Tally)> {
+        self.step += 1;
+        let interval = (len as f64 * 8.0 / rate * 1e9) as u64;
+        let count = (lasts.as_nanos() as u64 / interval.max(1)).clamp(10, MOST_TRAIN);
+        match direction {
+            Direction::To => {
+                let data = self.message(Kind::Data, [0; 4]);
+                paced(count as u32, interval, |number| self.send(&Message { number, ..data }, len))?;
+                std::thread::sleep(TRAIN / 2);
+                let question = self.message(Kind::Count, [0; 4]);
+                let (Message { values, .. }, _) = self.ask(question, LEN, &[Kind::Counted])?;
+                let [received, span, reordered, _] = values;
+                Ok((count, Tally::told(self.step, [received, span, reordered])))
+            }
+            Direction::From => {
+                let pull = self.message(Kind::Pull, [count, interval, len as u64, 0]);
+                let mut tally = Tally::default();
+                for _ in 0..TRIES {
+                    self.send(&pull, LEN)?;
+                    let whole = Duration::from_nanos(interval * count);
+                    let mut until = Instant::now() + whole + ANSWER;
+                    while tally.received < count
+                        && let Some((message, _)) = self.next(until)?
+                    {
+                        if message.kind == Kind::Data && message.step == self.step {
+                            tally.take(message.step, message.number, self.begun.elapsed().as_nanos() as u64);
+                            until = until.min(Instant::now() + ANSWER.max(whole / 4));
+                        }
+                    }
+                    if tally.received > 0 {
+                        break;
+                    }
+                }
+                Ok((count, tally))
+            }
+        }
+    }
+
+    /// Whether what is sent to the group arrives, both ways.
+    fn groups(&mut self) -> io::Result<Vec<Check>> {
+        let (group, asked) = (self.asked.group, self.asked);
+        let mut ours = match Group::open(group, asked.choice, asked.ttl) {
+            Ok(ours) => ours,
+            Err(error) => return Ok(vec![Check::new("group", Verdict::Fail, error.to_string())]),
+        };
+        self.step = TO_PEER;
+        let probe = self.message(Kind::Group, [0; 4]);
+        probe.encode(&asked.key, 0, &mut self.out);
+        paced(GROUP_PROBES, GROUP_INTERVAL.as_nanos() as u64, |_| {
+            ours.send(&self.out).map_err(|error| io::Error::other(error.to_string()))
+        })?;
+        std::thread::sleep(ANSWER);
+        let question = self.message(Kind::Count, [0; 4]);
+        let to = self.ask(question, LEN, &[Kind::Counted])?.0.values[3];
+        let pull = self.message(Kind::PullGroup, [0; 4]);
+        let mut from = 0;
+        for _ in 0..2 {
+            self.send(&pull, LEN)?;
+            std::thread::sleep(GROUP_INTERVAL * GROUP_PROBES + ANSWER);
+            let test = self.test;
+            let ours = ours.hear(std::slice::from_ref(&asked.key), |message, _| {
+                from += u64::from(message.kind == Kind::Group && message.step == 0 && message.test == test);
+            });
+            ours.map_err(|error| io::Error::other(error.to_string()))?;
+            if from > 0 {
+                break;
+            }
+        }
+        Ok(vec![grouped(Direction::To, to, asked), grouped(Direction::From, from, asked)])
+    }
+}
+
+/// Whether the longest datagrams of a session pass, and which do if not; `least` pass in both directions.
+fn lengths(
+    direction: Direction,
+    (wanted, passes, least): (usize, usize, usize),
+    headers: usize,
+    asked: &Asked<'_>,
+) -> Check {
+    let words = |len: usize| format!("datagrams of {len} bytes (MTU {})", len + headers);
+    let arrow = arrow(direction, asked);
+    if passes == wanted {
+        return Check::new("mtu", Verdict::Ok, format!("{} pass {arrow}", words(wanted)));
+    }
+    let (mtu, name) = (least + headers, &asked.choice.chosen.name);
+    let mend = match direction {
+        Direction::To => format!("ip link set {name} mtu {mtu}"),
+        Direction::From => format!("on {}: ip link set IFACE mtu {mtu}", asked.host.ip()),
+    };
+    let found = format!("{} do not pass {arrow}; {} do", words(wanted), words(passes));
+    Check::new("mtu", Verdict::Fail, found).advise(format!(
+        "{mend}\nor raise the MTU of what is on the way; until then `send --datagram {least}`"
+    ))
+}
+
+fn arrow(direction: Direction, asked: &Asked<'_>) -> String {
+    match direction {
+        Direction::To => format!("to {}", asked.host.ip()),
+        Direction::From => format!("from {}", asked.host.ip()),
+    }
+}
+
+/// The rate at which a train came, in bit/s.
+fn arrived(tally: &Tally, len: usize) -> f64 {
+    let gaps = tally.received.saturating_sub(1);
+    if tally.span == 0 { 0.0 } else { gaps as f64 * len as f64 * 8.0 / (tally.span as f64 / 1e9) }
+}
+
+fn told(direction: Direction, path: &Path, asked: &Asked<'_>) -> Check {
+    let arrow = arrow(direction, asked);
+    if path.rate == 0.0 {
+        return Check::new("path", Verdict::Fail, format!("no train of datagrams arrived {arrow}"))
+            .advise("look at packet filters and at limits of the rate on the way");
+    }
+    let more = if path.at_least { " or more" } else { "" };
+    let found = format!(
+        "{}{more} {arrow}; at half of that {} of {} lost, {} out of order",
+        units::rate(path.rate),
+        units::percent(path.loss),
+        units::count(path.datagrams, "datagram"),
+        path.reordered,
+    );
+    let verdict = if path.loss > TOO_MUCH { Verdict::Warn } else { Verdict::Ok };
+    let measured = Measured {
+        rate_bps: path.rate,
+        loss: path.loss,
+        reordered: path.reordered,
+        datagrams: path.datagrams,
+    };
+    let check = Check { measured: Some(measured), ..Check::new("path", verdict, found) };
+    match verdict {
+        Verdict::Warn => check.advise(
+            "so much is lost without load: look at cables, ports (duplex), and wireless links on the way",
+        ),
+        _ => check,
+    }
+}
+
+fn grouped(direction: Direction, heard: u64, asked: &Asked<'_>) -> Check {
+    let (arrow, group) = (arrow(direction, asked), asked.group.ip());
+    if heard > 0 {
+        return Check::new("group", Verdict::Ok, format!("what is sent to {group} arrives {arrow}"));
+    }
+    let found = format!(
+        "nothing that is sent to {group} arrives {arrow}, though what is sent to the host does: a switch or bridge on the way snoops IGMP and nobody queries, or a packet filter drops the group"
+    );
+    let snooping = match group {
+        IpAddr::V4(_) => "a switch: enable its IGMP querier, or switch IGMP snooping off",
+        IpAddr::V6(_) => "a switch: enable its MLD querier, or switch MLD snooping off",
+    };
+    Check::new("group", Verdict::Fail, found).advise(format!(
+        "ip link set BRIDGE type bridge mcast_querier 1   where the bridge is Linux's\n{snooping}\n\
+         behind a router: `send --ttl`, multicast routing, or `faircast relay`; without multicast: `send --to`"
+    ))
+}
+
+/// What the other host's clock says of this one's.
+fn clocks(here: u64, there: u64, rtt: Duration, asked: &Asked<'_>) -> Check {
+    let half = (rtt / 2).as_nanos() as i128;
+    let ahead = ((i128::from(here) - half - i128::from(there)) / 1_000_000_000) as i64;
+    let host = asked.host.ip();
+    let seconds = ahead.unsigned_abs();
+    let which = if ahead > 0 { "ahead of" } else { "behind" };
+    if ahead.abs() <= CLOCKS {
+        return Check::new("clocks", Verdict::Ok, format!("{seconds} s {which} that of {host}"));
+    }
+    let verdict = if asked.one_way { Verdict::Fail } else { Verdict::Warn };
+    let found = format!("this clock is {seconds} s {which} that of {host}");
+    let now = there / 1_000_000_000;
+    Check::new("clocks", verdict, found).advise(format!(
+        "date -u -s @{now}\nif the other one is wrong, there (timedatectl set-ntp true); `recv --one-way` needs clocks that agree within {} minutes, all else goes on without",
+        CLOCKS / 60
+    ))
+}
