@@ -47,6 +47,16 @@ impl Line<'static> {
     }
 }
 
+/// A line of one of several sessions.
+#[derive(Debug, Serialize)]
+pub struct Of<'a, L: Serialize> {
+    /// What is told.
+    #[serde(flatten)]
+    pub line: &'a L,
+    /// Which one it is of, from 1.
+    pub session: u32,
+}
+
 /// Write `line` as one line, and flush it, so that a reader sees it at once.
 pub fn write(out: &mut (impl Write + ?Sized), line: &impl Serialize) -> io::Result<()> {
     let text = serde_json::to_string(line)?;
@@ -141,6 +151,8 @@ mod tests {
                         address: "192.0.2.7:5778".parse().expect("a literal"),
                         outcome: HostOutcome::Unanswered,
                     }],
+                    unsent: vec![LeftOut { path: "a/secret".into(), reason: "no permission to read".into() }],
+                    unsent_count: 1,
                     ..SendReport::default()
                 },
                 Some(0.5),
@@ -151,8 +163,6 @@ mod tests {
                     files: 1,
                     bytes: 9,
                     lost: 2,
-                    unsent: vec![LeftOut { path: "a/secret".into(), reason: "no permission to read".into() }],
-                    unsent_count: 1,
                     layers: Some(LayersReport { of: 8, highest: 4, joins: 5, leaves: 2 }),
                     streams,
                     ..ReceiveReport::default()

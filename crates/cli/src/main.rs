@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`args`] [`values`] | what can be typed |
 //! | [`session`] | `send`, `stream`, `recv`: typed, resolved, run |
-//! | [`serve`] | `recv --serve`: sessions one after another |
+//! | [`serve`] | `recv --serve`: sessions one after another, and several at once |
 //! | [`report`] [`shortfall`] | what has become of every receiver, in a file |
 //! | [`pgm`] [`alc`] | the same over PGM, and over ALC with FLUTE |
 //! | [`relay`] [`hosts`] | sessions are passed on; lists of hosts |
@@ -100,10 +100,10 @@ fn dispatch(command: Command) -> Result<(), Failure> {
                 let resolved = resolved(recv.resolve_pgm(), json)?;
                 return in_session(channel, |output, stop| pgm::receive(resolved, output, stop));
             }
-            let stays = recv.serve;
+            let (stays, most) = (recv.serve, usize::from(recv.sessions));
             let resolved = resolved(recv.resolve(), json)?;
             if stays {
-                return in_session(channel, |output, stop| serve::run(resolved, output, stop));
+                return in_session(channel, |output, stop| serve::run(resolved, most, output, stop));
             }
             in_session(channel, |output, stop| {
                 session::receive(resolved, output, stop, |config, events, stop| {

@@ -1,12 +1,16 @@
-//! `recv --serve`: a receiver that stays. It takes part in one session after another, in none twice, and outlives whatever
+//! `recv --serve`: a receiver that stays. It takes part in sessions, several at once, in none twice, and outlives whatever
 //! becomes of each: a source that is stopped, a full disk, a network that is gone.
+//!
+//! Each session has a receiver of its own, in a thread with sockets of its own, and one more waits for the next.
 
 use crate::failure::Failure;
 use crate::session::{self, Output, Resolved};
-use crate::tell::{self, Role};
+use crate::tell::{self, Beside, EventPrinter, Role, Turn};
 use crate::wording;
-use faircast::{Class, Error, Event, ReceiveConfig};
+use faircast::{Class, Error, Event, ReceiveConfig, ReceiveReport};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// After what failed at once it is tried again after this, and later each time,
@@ -21,47 +25,182 @@ const AT_ONCE: Duration = Duration::from_secs(2);
 /// It is looked this often whether the user wants an end.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Receive one session after another until `stop` is set, which is a good end.
+/// What a receiver has to say.
+enum News {
+    Event(Event),
+    Ended(Result<ReceiveReport, Error>, Duration),
+}
+
+/// The receivers of this host: one that waits for a session, and those that take part in one.
+struct Receivers {
+    /// By number; whether it takes part in a session.
+    running: BTreeMap<u32, bool>,
+    most: usize,
+    /// Number of the last one that was started.
+    last: u32,
+    pause: Duration,
+    not_before: Instant,
+}
+
+impl Receivers {
+    fn new(most: usize) -> Receivers {
+        let (running, not_before) = (BTreeMap::new(), Instant::now());
+        Receivers { running, most, last: 0, pause: FIRST_PAUSE, not_before }
+    }
+
+    /// The number of one that is to be started now, if one is.
+    fn start(&mut self, now: Instant) -> Option<u32> {
+        let one_waits = self.running.values().any(|takes_part| !takes_part);
+        if one_waits || self.running.len() >= self.most || now < self.not_before {
+            return None;
+        }
+        self.last += 1;
+        self.running.insert(self.last, false);
+        Some(self.last)
+    }
+
+    /// Whether another session can be taken part in, now or in a moment.
+    fn has_room(&self) -> bool {
+        self.running.len() < self.most || self.running.values().any(|takes_part| !takes_part)
+    }
+
+    /// Which one speaks.
+    fn turn(&self, session: u32) -> Turn {
+        let others = self.running.iter().any(|(other, takes_part)| *other != session && *takes_part);
+        Turn { session, beside: if others { Beside::Others } else { Beside::Alone } }
+    }
+
+    /// One has ended after so long. What failed at once, as where a network is gone, would fail again and again.
+    fn ended(&mut self, session: u32, is_good: bool, lasted: Duration) {
+        self.running.remove(&session);
+        self.pause = match !is_good && lasted < AT_ONCE {
+            true => (self.pause * 2).min(LONGEST_PAUSE),
+            false => FIRST_PAUSE,
+        };
+        self.not_before = Instant::now() + if is_good { Duration::ZERO } else { self.pause };
+    }
+}
+
+/// Receive sessions, so many at once at most, until `stop` is set, which is a good end.
 ///
 /// # Errors
 /// When what was typed makes no sense, or nobody reads the JSON any more.
 pub fn run<'a>(
     resolved: Resolved<ReceiveConfig>,
+    most: usize,
     output: Output<'a>,
     stop: &'a AtomicBool,
 ) -> Result<(), Failure> {
     let Resolved { config, telling, warnings, report: _ } = resolved;
     let mut teller = session::teller(Role::Receiver, telling, output, stop);
     warnings.into_iter().for_each(|text| teller.event(&Event::warning(text)));
-    let mut pause = FIRST_PAUSE;
-    loop {
-        let began = Instant::now();
-        let outcome = faircast::Receiver::from(config.clone())
-            .run_until(stop, &mut |event| teller.event(&wording::event(event)));
-        if stop.load(Ordering::Relaxed) && matches!(outcome, Err(Error::Stopped)) {
-            return Ok(());
-        }
-        match session::conclude(&mut teller, outcome, session::received) {
-            Ok(()) => {
-                pause = FIRST_PAUSE;
-                continue;
+    // A port of this host's own is one receiver's.
+    let most = if config.listen.is_some() || !config.parents.is_empty() { 1 } else { most };
+    let mut receivers = Receivers::new(most);
+    let (told, news) = mpsc::channel();
+    let mut end = Ok(());
+    std::thread::scope(|scope| {
+        loop {
+            if !stop.load(Ordering::Relaxed)
+                && end.is_ok()
+                && let Some(number) = receivers.start(Instant::now())
+            {
+                let (config, told) = (config.clone(), told.clone());
+                scope.spawn(move || receive(number, config, &told, stop));
             }
-            Err(failure @ Failure::NobodyReads(_)) => return Err(failure),
-            Err(failure) if failure.class() == Class::Usage => return Err(failure),
-            Err(failure) => {
-                let (what, hint) = failure.what_and_hint();
-                let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
-                teller.say(&tell::warning(&format!("{what}{hint}; waiting for the next session")));
+            config.accept.one_waits(receivers.has_room());
+            if receivers.running.is_empty() && (stop.load(Ordering::Relaxed) || end.is_err()) {
+                return;
+            }
+            let Ok((number, one)) = news.recv_timeout(LOOK_EVERY) else { continue };
+            if let News::Event(Event::Joined { .. }) = one {
+                receivers.running.insert(number, true);
+            }
+            teller.of(receivers.turn(number));
+            match one {
+                News::Event(event) => teller.event(&wording::event(event)),
+                News::Ended(outcome, lasted) => {
+                    let is_good = outcome.is_ok();
+                    receivers.ended(number, is_good, lasted);
+                    teller.forget(number);
+                    let ended = session_ended(&mut teller, outcome, stop);
+                    if ended.is_err() && end.is_ok() {
+                        end = ended;
+                        stop.store(true, Ordering::Relaxed);
+                    }
+                }
             }
         }
-        // A network that is gone, say, would fail again and again.
-        pause = if began.elapsed() < AT_ONCE { (pause * 2).min(LONGEST_PAUSE) } else { FIRST_PAUSE };
-        let until = Instant::now() + pause;
-        while Instant::now() < until && !stop.load(Ordering::Relaxed) {
-            std::thread::sleep(LOOK_EVERY);
+    });
+    end
+}
+
+/// One receiver, in its thread.
+fn receive(number: u32, config: ReceiveConfig, told: &mpsc::Sender<(u32, News)>, stop: &AtomicBool) {
+    let began = Instant::now();
+    let tell = |one| {
+        // Who hears it lives longer than this thread.
+        told.send((number, one)).ok();
+    };
+    let outcome = faircast::Receiver::from(config).run_until(stop, &mut |event| tell(News::Event(event)));
+    tell(News::Ended(outcome, began.elapsed()));
+}
+
+/// A session has ended: tell how. What ends all is returned.
+fn session_ended(
+    teller: &mut EventPrinter<'_>,
+    outcome: Result<ReceiveReport, Error>,
+    stop: &AtomicBool,
+) -> Result<(), Failure> {
+    if stop.load(Ordering::Relaxed) && matches!(outcome, Err(Error::Stopped)) {
+        return Ok(());
+    }
+    match session::conclude(teller, outcome, session::received) {
+        Err(failure) if matches!(failure, Failure::NobodyReads(_)) || failure.class() == Class::Usage => {
+            Err(failure)
         }
-        if stop.load(Ordering::Relaxed) {
-            return Ok(());
+        Err(failure) => {
+            let (what, hint) = failure.what_and_hint();
+            let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
+            teller.say(&tell::warning(&format!("{what}{hint}; waiting for the next session")));
+            Ok(())
         }
+        Ok(()) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_receiver_waits_as_long_as_there_is_room_and_no_more_run_than_may() {
+        let (mut receivers, now) = (Receivers::new(2), Instant::now());
+        assert_eq!((receivers.start(now), receivers.start(now)), (Some(1), None));
+        receivers.running.insert(1, true);
+        assert!(receivers.has_room());
+        assert_eq!(receivers.start(now), Some(2));
+        receivers.running.insert(2, true);
+        assert_eq!((receivers.start(now), receivers.has_room()), (None, false));
+        assert_eq!(receivers.turn(2).beside, Beside::Others);
+        receivers.ended(1, true, Duration::ZERO);
+        assert_eq!(receivers.turn(2).beside, Beside::Alone);
+        assert_eq!(receivers.start(Instant::now()), Some(3));
+    }
+
+    #[test]
+    fn what_fails_at_once_is_tried_ever_more_seldom() {
+        let mut receivers = Receivers::new(1);
+        let mut pauses = Vec::new();
+        for _ in 0..10 {
+            let later = receivers.not_before;
+            let number = receivers.start(later).expect("nothing runs");
+            receivers.ended(number, false, Duration::ZERO);
+            assert_eq!(receivers.start(Instant::now()), None);
+            pauses.push(receivers.pause);
+        }
+        assert!(pauses.is_sorted() && pauses.last() == Some(&LONGEST_PAUSE), "{pauses:?}");
+        receivers.ended(receivers.last, false, AT_ONCE);
+        assert_eq!(receivers.pause, FIRST_PAUSE);
     }
 }

@@ -10,6 +10,7 @@ use faircast::config::RELAY_PORT;
 use faircast::event::{Flow, Joining, Limit, Progress, RelayBelow, SlowAction, Subscription};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,6 +55,28 @@ pub struct EventPrinter<'a> {
     human: Human<'a>,
     stop: &'a AtomicBool,
     reader: Reader,
+    /// Of several: whose turn it is.
+    of: Option<Turn>,
+    /// What the block shows of each.
+    blocks: BTreeMap<u32, String>,
+}
+
+/// Which of several sessions is told of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    /// Its number, from 1.
+    pub session: u32,
+    /// Whether people have to be told it.
+    pub beside: Beside,
+}
+
+/// Whether a session runs beside others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beside {
+    /// It is the only one.
+    Alone,
+    /// There are others.
+    Others,
 }
 
 /// Whether the program that reads the JSON is still there.
@@ -85,7 +108,35 @@ impl<'a> EventPrinter<'a> {
         human: Human<'a>,
         stop: &'a AtomicBool,
     ) -> EventPrinter<'a> {
-        EventPrinter { role, level, program, human, stop, reader: Reader::Reads }
+        EventPrinter {
+            role,
+            level,
+            program,
+            human,
+            stop,
+            reader: Reader::Reads,
+            of: None,
+            blocks: BTreeMap::new(),
+        }
+    }
+
+    /// What comes now is of this one of several sessions.
+    pub fn of(&mut self, turn: Turn) {
+        self.of = Some(turn);
+    }
+
+    /// This one is over: nothing more is shown of it.
+    pub fn forget(&mut self, session: u32) {
+        self.blocks.remove(&session);
+        self.paint();
+    }
+
+    /// What people see before a line, where there are others.
+    fn mark(&self) -> String {
+        match self.of {
+            Some(Turn { session, beside: Beside::Others }) => format!("[{session}] "),
+            _ => String::new(),
+        }
     }
 
     /// Tell an event.
@@ -107,7 +158,11 @@ impl<'a> EventPrinter<'a> {
         if self.reader == Reader::Gone {
             return;
         }
-        if let Err(error) = json::write(&mut **out, line) {
+        let written = match self.of {
+            Some(Turn { session, .. }) => json::write(&mut **out, &json::Of { line, session }),
+            None => json::write(&mut **out, line),
+        };
+        if let Err(error) = written {
             self.reader = Reader::Gone;
             self.stop.store(true, Ordering::Relaxed);
             if error.kind() != io::ErrorKind::BrokenPipe {
@@ -118,12 +173,13 @@ impl<'a> EventPrinter<'a> {
 
     /// Tell people a sentence; standard error that cannot be written is nobody's loss.
     pub fn say(&mut self, sentence: &str) {
+        let sentence = format!("{}{sentence}", self.mark());
         match &mut self.human {
             Human::Nobody => {}
             Human::Lines(out) => {
                 let _ = writeln!(out, "{sentence}");
             }
-            Human::Block(bar) => bar.println(sentence),
+            Human::Block(bar) => bar.println(&sentence),
         }
     }
 
@@ -147,12 +203,24 @@ impl<'a> EventPrinter<'a> {
     }
 
     fn progress(&mut self, progress: &Progress) {
+        let mark = self.mark();
         match &mut self.human {
             Human::Nobody => {}
             Human::Lines(out) => {
-                let _ = writeln!(out, "{}", progress_line(self.role, progress));
+                let _ = writeln!(out, "{mark}{}", progress_line(self.role, progress));
             }
-            Human::Block(bar) => bar.set_message(progress_block(self.role, progress)),
+            Human::Block(_) => {
+                let block = format!("{mark}{}", progress_block(self.role, progress));
+                self.blocks.insert(self.of.map_or(0, |turn| turn.session), block);
+                self.paint();
+            }
+        }
+    }
+
+    /// Show the blocks of all sessions, one below the other.
+    fn paint(&self) {
+        if let Human::Block(bar) = &self.human {
+            bar.set_message(self.blocks.values().map(String::as_str).collect::<Vec<_>>().join("\n"));
         }
     }
 }

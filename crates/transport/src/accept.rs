@@ -1,9 +1,9 @@
-//! Which sessions a receiver follows that stays: it takes part in one after another, and in none twice.
+//! Which sessions a receiver follows that stays: it takes part in one after another, or in several at once, and in none twice.
 
-use faircast_core::packet::SessionId;
+use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_wire::Announce;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// So many sessions are remembered.
 const REMEMBERED: usize = 256;
@@ -15,7 +15,35 @@ pub struct Accept {
     pub names: Vec<String>,
     /// Only those that say how many bytes they have, and have no more than this.
     pub most_bytes: Option<u64>,
-    ended: Arc<Mutex<VecDeque<SessionId>>>,
+    shared: Arc<Mutex<Shared>>,
+}
+
+/// What receivers with clones of one [`Accept`] know of each other.
+#[derive(Debug, Default)]
+struct Shared {
+    ended: VecDeque<SessionId>,
+    /// Sessions that one of them takes part in at the moment, and who.
+    taken: Vec<(SessionId, ReceiverId)>,
+    /// Whether one of them waits for a session.
+    one_waits: bool,
+}
+
+/// That a receiver takes part in a session, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    shared: Arc<Mutex<Shared>>,
+    session: SessionId,
+    by: ReceiverId,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        lock(&self.shared).taken.retain(|taken| *taken != (self.session, self.by));
+    }
+}
+
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Accept {
@@ -36,7 +64,7 @@ impl Accept {
 
     /// A session has ended here, with everything or for a reason of this host's own: it is not followed again.
     pub(crate) fn end(&self, session: SessionId) {
-        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended = &mut lock(&self.shared).ended;
         if ended.len() == REMEMBERED {
             ended.pop_front();
         }
@@ -45,7 +73,33 @@ impl Accept {
 
     /// Whether it has ended here.
     pub(crate) fn has_ended(&self, session: SessionId) -> bool {
-        self.ended.lock().unwrap_or_else(PoisonError::into_inner).contains(&session)
+        lock(&self.shared).ended.contains(&session)
+    }
+
+    /// Whether another receiver of this host takes part in it.
+    pub(crate) fn is_anothers(&self, session: SessionId, me: ReceiverId) -> bool {
+        lock(&self.shared).taken.iter().any(|(taken, by)| *taken == session && *by != me)
+    }
+
+    /// This receiver takes part in it from now on; `None`: another does, or it has ended here.
+    pub(crate) fn claim(&self, session: SessionId, by: ReceiverId) -> Option<Claim> {
+        let mut shared = lock(&self.shared);
+        let is_free = shared.taken.iter().all(|(taken, other)| *taken != session || *other == by);
+        if !is_free || shared.ended.contains(&session) {
+            return None;
+        }
+        shared.taken.push((session, by));
+        Some(Claim { shared: Arc::clone(&self.shared), session, by })
+    }
+
+    /// Say whether a receiver with a clone of this waits for a session: then those that take part in one do not tell the sources
+    /// of others that this host is busy.
+    pub fn one_waits(&self, one_waits: bool) {
+        lock(&self.shared).one_waits = one_waits;
+    }
+
+    pub(crate) fn does_one_wait(&self) -> bool {
+        lock(&self.shared).one_waits
     }
 }
 
@@ -85,6 +139,21 @@ mod tests {
         others
             .iter()
             .for_each(|(name, pattern)| assert!(!is_like(name, pattern), "{name} is not like {pattern}"));
+    }
+
+    #[test]
+    fn a_session_is_one_receivers_as_long_as_it_takes_part() {
+        let accept = Accept::default();
+        let me = |number| ReceiverId::new(number).expect("it is not zero");
+        let first = accept.claim(SessionId(7), me(1)).expect("it is free");
+        assert!(accept.clone().claim(SessionId(7), me(3)).is_none());
+        assert!(accept.is_anothers(SessionId(7), me(3)) && !accept.is_anothers(SessionId(7), me(1)));
+        let other = accept.claim(SessionId(8), me(3)).expect("another session");
+        drop(first);
+        assert!(accept.claim(SessionId(7), me(5)).is_some(), "it is free again");
+        drop(other);
+        accept.end(SessionId(8));
+        assert!(accept.claim(SessionId(8), me(5)).is_none(), "it has ended here");
     }
 
     #[test]

@@ -308,9 +308,12 @@ pub struct Recv {
     /// Wait here until a source invites this host (`send --to`): a port, an address, or both
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = values::listen, num_args = 0..=1, default_missing_value = "5778", conflicts_with = "parent")]
     pub listen: Option<SocketAddr>,
-    /// Stay: take part in one session after another, until stopped. What becomes of each is told as it ends
+    /// Stay: take part in one session after another, and in several at once, until stopped. What becomes of each is told as it ends
     #[arg(long, conflicts_with_all = ["stdout", "wait", "layer_to"])]
     pub serve: bool,
+    /// With --serve: take part in so many sessions at once at most; with --parent and --listen in one
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64), requires = "serve")]
+    pub sessions: u16,
     /// Accept only sessions of sources that call themselves so, where `*` stands for anything; can be given several times
     #[arg(long, value_name = "NAME")]
     pub accept: Vec<String>,
@@ -338,9 +341,6 @@ pub struct Recv {
     /// Give up when the source is silent, none of its data arrives, or the network is gone for so many seconds
     #[arg(long, alias = "silence", value_name = "SECONDS", value_parser = values::span, default_value = "60")]
     pub patience: Duration,
-    /// Flush every file to the disk before it gets its name
-    #[arg(long)]
-    pub sync: bool,
     /// Give files this too, where the source says it: `owner`, `setid` (set-user-ID and its like), `acls`, `xattrs`, `privileged`,
     /// `links` (that lead out of DIR), `all`
     #[arg(long, value_name = "WHAT,..", value_parser = values::preserve, default_value = "", hide_default_value = true)]
@@ -348,6 +348,9 @@ pub struct Recv {
     /// With --preserve owner: users and groups by number, whatever their names are here
     #[arg(long)]
     pub numeric_owner: bool,
+    /// Flush every file to the disk before it gets its name
+    #[arg(long)]
+    pub sync: bool,
     /// Take content that was sent before what is in DIR: it is refused, as somebody may repeat recorded packets
     #[arg(long)]
     pub older: bool,
@@ -431,9 +434,6 @@ pub struct Doctor {
     /// Address of the source that will send: whether what it sends can come in here
     #[arg(long, value_name = "ADDRESS")]
     pub source: Option<IpAddr>,
-    /// Tell every check as JSON, one object a line
-    #[arg(long)]
-    pub json: bool,
     /// Measure the network to a host that runs `doctor --serve`, and back: rate, loss, order, MTU, the group, and the clocks. It
     /// takes some seconds, and loads the network for moments
     #[arg(long, value_name = "HOST[:PORT]", value_parser = values::parent)]
@@ -453,6 +453,9 @@ pub struct Doctor {
     /// Seconds that this host's clock is taken to be ahead of what it says, for tests
     #[arg(long, value_name = "SECONDS", hide = true, default_value_t = 0, allow_negative_numbers = true)]
     pub clock_ahead: i64,
+    /// Tell every check as JSON, one object a line
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Simulate 10,000 receivers, then send to four on this host, and say what was measured.

@@ -45,3 +45,38 @@ fn a_second_sender_on_a_busy_group_is_told_so() {
     busy.succeeds(20);
     receiver.succeeds(5);
 }
+
+#[test]
+fn a_receiver_that_stays_takes_part_in_several_sessions_at_once_and_tells_each_by_itself() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::shared(&root, Lab::plan().receivers(2));
+    let files = ["first", "second", "third"].map(|name| stage.file(name, 300_000));
+    let mut receiver = stage.recv(0, "r0", &["--serve", "--sessions", "2"]);
+    // Each session begins when a second host has joined it: until then both that it takes part in go on.
+    let both = &["--expect", "2", "--wait", "120"];
+    let mut sources: Vec<_> = files[..2].iter().map(|file| stage.send(&[file], both)).collect();
+    sources.iter_mut().for_each(|source| source.said("\"joined\"", 20));
+    let mut third = stage.send(&[&files[2]], both);
+    third.said("it takes part in another session on this group", 20);
+    let mut other = stage.recv(1, "r1", &["--serve"]);
+    sources.into_iter().chain([third]).for_each(|source| {
+        source.succeeds(30);
+    });
+    for (host, receiver) in [("r0", &mut receiver), ("r1", &mut other)] {
+        receiver.task.interrupt();
+        assert!(files.iter().all(|file| stage.has(host, file)), "{host}");
+    }
+    let (receiver, other) = (receiver.ends(10), other.ends(10));
+    assert_eq!((receiver.code, other.code), (0, 0), "{receiver:?}{other:?}");
+    let numbers =
+        |event: &str| receiver.all(event).filter_map(|line| line["session"].as_u64()).collect::<Vec<_>>();
+    let (joined, mut done) = (numbers("joined"), numbers("done"));
+    done.sort_unstable();
+    assert_eq!((joined, done), (vec![1, 2, 3], vec![1, 2, 3]), "{receiver:?}");
+    assert!(receiver.all("done").all(|done| done["ok"] == true && done["bytes"] == 300_000), "{receiver:?}");
+    // The second began before the first had ended.
+    let at = |event: &str, session: u64| {
+        receiver.events.iter().position(|line| line["event"] == event && line["session"] == session)
+    };
+    assert!(at("joined", 2) < at("done", 1), "{receiver:?}");
+}

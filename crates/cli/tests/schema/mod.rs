@@ -103,7 +103,7 @@ impl Schema {
              `FAIRCAST_BLESS=1 cargo test -p faircast-cli` writes it anew.\n\n\
              With `--json` the commands `send`, `stream` and `recv` write one JSON object a line to standard output (`recv --stdout`\n\
              to standard error). `event` says which one it is; the last line is `done`; with `recv --serve` each\n\
-             session ends with one. A relay (`faircast relay --json`) writes the\n\
+             session ends with one, and `session` says which one a line is of. A relay (`faircast relay --json`) writes the\n\
              same events with two fields more, [`relayed`](#relayed), the session, and `branch`. Fields are added, never renamed or taken away:\n\
              leave those that you do not know unread. A number that is not known is null. Rates are in bit/s.\n",
         );

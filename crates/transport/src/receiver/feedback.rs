@@ -53,7 +53,8 @@ impl ReceiverSession {
         from: SocketAddr,
         now: Time,
     ) {
-        if self.setup.accept.has_ended(session) {
+        let accept = &self.setup.accept;
+        if accept.has_ended(session) || accept.is_anothers(session, self.setup.id) {
             return;
         }
         if let Err(why) = self.trust_in(session, &announce) {

@@ -105,6 +105,11 @@ impl ReceiverSession {
     /// Tell those whose time has come.
     pub(super) fn refuse_sessions(&mut self, now: Time) {
         for (session, to, reason) in self.objections.due(now) {
+            let accept = &self.setup.accept;
+            let is_moot = accept.does_one_wait() || accept.is_anothers(session, self.setup.id);
+            if reason == RefusalReason::Busy && is_moot {
+                continue; // another receiver of this host can take it, or has
+            }
             let (from, host) = (self.setup.id, Name::clipped(&self.setup.host));
             let key = self.codec.first_key().unwrap_or(KeyId(0));
             self.outbox.add_to(session, Message::Refusal(Refusal { from, reason, key, host }), to, now);

@@ -8,6 +8,7 @@ use super::feedback::{millis, scheme_of};
 use super::reach::is_relayed;
 use super::trust::Trust;
 use super::{Event, NOTHING_YET, Phase, ReceiverSession, Stream};
+use crate::accept::Claim;
 use crate::config::Freshness;
 use crate::error::Seen;
 use crate::members::{first_turn, stretched};
@@ -53,45 +54,49 @@ pub(super) struct Candidate {
 
 /// All that have been announced and have not answered.
 #[derive(Debug, Default)]
-pub(super) struct Candidates(Vec<Candidate>);
+pub(super) struct Candidates {
+    all: Vec<Candidate>,
+    /// The one that has answered and is followed: no other receiver of this host does.
+    claim: Option<Claim>,
+}
 
 impl Candidates {
     /// A source is announced.
     fn hear(&mut self, session: SessionId, source: SocketAddr, announce: Announce, now: Time, rng: &mut Rng) {
-        self.0.retain(|candidate| now.since(candidate.heard_at) < GONE_AFTER);
+        self.all.retain(|candidate| now.since(candidate.heard_at) < GONE_AFTER);
         if let Some(known) = self.find(session, source) {
             let (before, spread) = (millis(known.announce.spread_ms), millis(announce.spread_ms));
             known.ask_at = stretched(known.ask_at, now, before, spread);
             (known.announce, known.heard_at) = (announce, now);
             return;
         }
-        if self.0.len() == MOST {
+        if self.all.len() == MOST {
             // Who has been asked most often is least likely to answer.
-            let asked = (0..MOST).max_by_key(|at| self.0[*at].tries).expect("there are some");
-            self.0.remove(asked);
+            let asked = (0..MOST).max_by_key(|at| self.all[*at].tries).expect("there are some");
+            self.all.remove(asked);
         }
         let ask_at = now + first_turn(millis(announce.spread_ms), rng);
-        self.0.push(Candidate { session, source, announce, heard_at: now, ask_at, tries: 0 });
+        self.all.push(Candidate { session, source, announce, heard_at: now, ask_at, tries: 0 });
     }
 
     fn find(&mut self, session: SessionId, source: SocketAddr) -> Option<&mut Candidate> {
-        self.0.iter_mut().find(|candidate| (candidate.session, candidate.source) == (session, source))
+        self.all.iter_mut().find(|candidate| (candidate.session, candidate.source) == (session, source))
     }
 
     /// Whether something of this session is waited for from this address.
     pub(super) fn contains(&self, session: SessionId, source: SocketAddr) -> bool {
-        self.0.iter().any(|candidate| (candidate.session, candidate.source) == (session, source))
+        self.all.iter().any(|candidate| (candidate.session, candidate.source) == (session, source))
     }
 
     /// When one of them is to be asked.
     pub(super) fn deadline(&self) -> Time {
-        self.0.iter().map(|candidate| candidate.ask_at).min().unwrap_or(Time::NEVER)
+        self.all.iter().map(|candidate| candidate.ask_at).min().unwrap_or(Time::NEVER)
     }
 
     /// Those to ask now.
     fn due(&mut self, now: Time) -> Vec<(SessionId, SocketAddr)> {
         let mut due = Vec::new();
-        for candidate in self.0.iter_mut().filter(|one| one.ask_at <= now) {
+        for candidate in self.all.iter_mut().filter(|one| one.ask_at <= now) {
             if now.since(candidate.heard_at) >= GONE_AFTER {
                 candidate.ask_at = Time::NEVER;
                 continue;
@@ -108,8 +113,8 @@ impl Candidates {
 
     /// This one has answered: it is the one to follow.
     fn answered(&mut self, session: SessionId, source: SocketAddr) -> Option<Candidate> {
-        let place = self.0.iter().position(|one| (one.session, one.source) == (session, source))?;
-        Some(self.0.swap_remove(place))
+        let place = self.all.iter().position(|one| (one.session, one.source) == (session, source))?;
+        Some(self.all.swap_remove(place))
     }
 
     /// Somebody else was asked for this one: that is no silence of its own.
@@ -121,19 +126,19 @@ impl Candidates {
 
     /// The one of this session that was heard last, for which somebody has answered.
     pub(super) fn take(&mut self, session: SessionId) -> Option<Candidate> {
-        let of_session = self.0.iter().enumerate().filter(|(_, one)| one.session == session);
+        let of_session = self.all.iter().enumerate().filter(|(_, one)| one.session == session);
         let place = of_session.max_by_key(|(_, one)| one.heard_at)?.0;
-        Some(self.0.swap_remove(place))
+        Some(self.all.swap_remove(place))
     }
 
     /// None is waited for any more.
     pub(super) fn clear(&mut self) {
-        self.0.clear();
+        self.all.clear();
     }
 
     /// Somebody who was asked often and has not answered.
     fn silent(&self) -> Option<&Candidate> {
-        self.0.iter().find(|candidate| candidate.tries >= SILENT)
+        self.all.iter().find(|candidate| candidate.tries >= SILENT)
     }
 }
 
@@ -193,6 +198,10 @@ impl ReceiverSession {
     /// anew.
     pub(super) fn accept(&mut self, session: SessionId, announce: Announce, from: SocketAddr, now: Time) {
         self.candidates.clear();
+        let is_new = self.stream.as_ref().is_none_or(|stream| stream.session != session);
+        if is_new && !self.claim(session) {
+            return;
+        }
         match &self.stream {
             None if self.setup.relay.as_ref().is_some_and(|relay| !relay.claim(session)) => {}
             None => {
@@ -208,6 +217,16 @@ impl ReceiverSession {
             }
             Some(_) => self.follow_restarted(session, announce, from, now),
         }
+    }
+
+    /// Whether no other receiver of this host takes part in it.
+    fn claim(&mut self, session: SessionId) -> bool {
+        let claim = self.setup.accept.claim(session, self.setup.id);
+        let is_ours = claim.is_some();
+        if is_ours {
+            self.candidates.claim = claim;
+        }
+        is_ours
     }
 
     /// Of content that has to be signed: who has signed this announcement.
@@ -317,7 +336,7 @@ mod tests {
         let asked = (0..100_000).step_by(5).map(|millis| candidates.due(at(millis)).len()).sum::<usize>();
         assert!((4..=6).contains(&asked), "{asked}");
         hear(&mut candidates, 2, at(200_000));
-        assert_eq!(candidates.0.len(), 1);
+        assert_eq!(candidates.all.len(), 1);
     }
 
     #[test]
@@ -345,7 +364,7 @@ mod tests {
             let asked = candidates.due(at(millis));
             answered |= asked.iter().any(|(session, _)| session.0 == 1)
                 && candidates.answered(SessionId(1), place(1)).is_some();
-            assert!(candidates.0.len() <= MOST);
+            assert!(candidates.all.len() <= MOST);
         }
         assert!(answered);
     }
