@@ -15,6 +15,9 @@ pub(super) struct Queue {
     free: Vec<u32>,
     /// What the driver is to be told.
     news: VecDeque<Dequeued>,
+    /// Packets that wait, and the discipline's next timer: as it says itself, for every packet asks.
+    waiting: u32,
+    timer: Time,
     sending: Option<Sending>,
     last_arrival: Time,
     /// The latest moment at which something happened.
@@ -51,6 +54,8 @@ struct Sending {
 impl Queue {
     pub fn new(qdisc: Box<dyn Qdisc>) -> Queue {
         Queue {
+            waiting: qdisc.backlog().0,
+            timer: qdisc.timer(),
             qdisc,
             held: Vec::new(),
             free: Vec::new(),
@@ -68,6 +73,7 @@ impl Queue {
 
     pub fn set_rate(&mut self, rate: Rate) {
         self.qdisc.set_rate(rate);
+        self.timer = self.qdisc.timer();
     }
 
     pub fn backlog(&self) -> (u32, u64) {
@@ -87,23 +93,26 @@ impl Queue {
     }
 
     /// When there is something to tell, on a link that is free from then on.
+    #[inline]
     fn next(&self, free_at: Time) -> Time {
         if !self.news.is_empty() {
             self.latest
-        } else if self.qdisc.backlog().0 > 0 {
+        } else if self.waiting > 0 {
             free_at.max(self.latest)
         } else {
             Time::NEVER
         }
     }
 
+    #[inline]
     fn run_timers(&mut self, now: Time) {
-        while self.qdisc.timer() <= now {
-            let moment = self.qdisc.timer();
-            self.qdisc.on_timer(moment);
-            if self.qdisc.backlog().0 == 0 {
+        debug_assert_eq!(self.timer, self.qdisc.timer(), "packets do not move the timer");
+        while self.timer <= now {
+            self.qdisc.on_timer(self.timer);
+            if self.waiting == 0 {
                 self.qdisc.on_silence(now);
             }
+            self.timer = self.qdisc.timer();
         }
     }
 
@@ -128,7 +137,16 @@ impl Queue {
     }
 
     /// What the discipline dropped of what it had taken.
+    #[inline]
     fn collect_dropped(&mut self) {
+        if !self.dropped.is_empty() {
+            self.collect_each();
+        }
+    }
+
+    #[cold]
+    fn collect_each(&mut self) {
+        self.waiting -= self.dropped.len() as u32;
         let mut dropped = std::mem::take(&mut self.dropped);
         for Dropped { ticket, cause } in dropped.drain(..) {
             self.drop_one(cause);
@@ -148,6 +166,7 @@ impl Queue {
             self.last_arrival = sending.before;
         }
         self.qdisc.flush(&mut self.lost);
+        self.waiting = 0;
         self.counts.lost += self.lost.len() as u64;
         let lost = self.lost.drain(..).map(|ticket| Dequeued::Lost { ticket, cause: LossCause::Down });
         self.news.extend(lost);
@@ -163,6 +182,7 @@ impl Link {
     }
 
     /// When [`Link::dequeue`] wants to be called; [`Time::NEVER`] while nothing waits.
+    #[inline]
     pub fn next_dequeue(&self) -> Time {
         match &self.rest.decides {
             Decides::Holds(queue) => queue.next(self.free_at),
@@ -177,13 +197,13 @@ impl Link {
         if due > now || due.is_never() {
             return None;
         }
-        if let Decides::Holds(queue) = &mut self.rest.decides
-            && queue.news.is_empty()
-        {
-            self.send_next(due);
-        }
         let Decides::Holds(queue) = &mut self.rest.decides else { return None };
-        let news = queue.news.pop_front()?;
+        let sent = if queue.news.is_empty() { self.send_next(due) } else { None };
+        let Decides::Holds(queue) = &mut self.rest.decides else { return None };
+        let news = match sent {
+            Some(fate) => fate,
+            None => queue.news.pop_front()?,
+        };
         let (Dequeued::Arrives { ticket, .. } | Dequeued::Lost { ticket, .. }) = news;
         queue.free.push(ticket.0);
         Some(news)
@@ -221,7 +241,9 @@ impl Link {
         let offer = Offer { now, size, flow, ecn, waiting, waiting_bytes, in_transmission, idle_since };
         let ticket = queue.hold(Held { delay, flow, size, marked: false });
         let decision = queue.qdisc.enqueue(&offer, ticket, rng, &mut queue.dropped);
+        queue.waiting += u32::from(!matches!(decision, Decision::Drop(_)));
         queue.collect_dropped();
+        debug_assert_eq!(queue.waiting, queue.backlog().0, "it says what waits");
         if let Decision::Drop(cause) = decision {
             queue.free.push(ticket.0);
             queue.drop_one(cause);
@@ -233,24 +255,27 @@ impl Link {
         Fate::Queued(ticket)
     }
 
-    /// The transmitter is free: the discipline says what goes.
-    fn send_next(&mut self, now: Time) {
+    /// The transmitter is free: the discipline says what goes. The answer is news, unless packets that were dropped before it come first.
+    #[inline]
+    fn send_next(&mut self, now: Time) -> Option<Dequeued> {
         let rest = &mut *self.rest;
-        let Decides::Holds(queue) = &mut rest.decides else { return };
+        let Decides::Holds(queue) = &mut rest.decides else { return None };
         queue.latest = now;
         queue.run_timers(now);
         let sent = queue.qdisc.dequeue(now, &mut rest.rng, &mut queue.dropped);
+        queue.waiting -= u32::from(sent.is_some());
         queue.collect_dropped();
+        debug_assert_eq!(queue.waiting, queue.backlog().0, "it says what waits");
         let Some(sent) = sent else {
             debug_assert_eq!(queue.backlog().0, 0, "a discipline sends as long as packets wait");
-            return;
+            return None;
         };
         let held = queue.held[sent.ticket.0 as usize];
         self.go_on(now);
         let ends = now + self.transmission(held.size);
         self.free_at = ends;
         let rest = &mut *self.rest;
-        let Decides::Holds(queue) = &mut rest.decides else { return };
+        let Decides::Holds(queue) = &mut rest.decides else { return None };
         let packet = Waiting { begins: now, ends, delay: held.delay, flow: held.flow, size: held.size };
         let before = queue.last_arrival;
         queue.last_arrival = packet.arrives_after(before);
@@ -266,7 +291,11 @@ impl Link {
             Dequeued::Arrives { ticket, at: queue.last_arrival, marked }
         };
         queue.sending = Some(Sending { packet, before, fate });
+        if queue.news.is_empty() {
+            return Some(fate);
+        }
         queue.news.push_back(fate);
+        None
     }
 
     /// The rate has changed. A packet whose transmission begins at this very moment is sent at the new one.

@@ -36,6 +36,8 @@ pub(super) struct Structure {
     has_senders: Vec<bool>,
     /// By link: whether it meets packets in the calendar's order alone, for it queues them, or the scenario changes it.
     in_order: Vec<bool>,
+    /// By link: whether it queues packets and stays as it is. What leaves it leaves by an event, and then its arrival is known.
+    holds: Vec<bool>,
 }
 
 /// Fewer last hops are not worth a log.
@@ -88,10 +90,12 @@ impl Builder<'_> {
         for (_, branch) in self.scopes() {
             feeders[self.branches[branch as usize].link as usize].add(Feeder::Host);
         }
+        let mut holds = in_order.clone();
         for (_, link, _) in &self.network.changes {
             in_order[link.0 as usize] = true;
+            holds[link.0 as usize] = false;
         }
-        Structure { feeders, only_way_in, has_senders, in_order }
+        Structure { feeders, only_way_in, has_senders, in_order, holds }
     }
 
     pub(super) fn decide_what_is_eager(
@@ -130,10 +134,12 @@ impl Builder<'_> {
         for node in self.seeing.iter().copied().chain(relays) {
             may_run_ahead[node as usize] = false;
         }
-        // Loops are cut where senders feed the network: what they send arrives by an event.
+        // Loops are cut where senders feed the network: what they send arrives by an event. They are cut at links that queue, too: what
+        // leaves those leaves by an event, and whoever feeds them does not run ahead.
         let at_once = |link: u32| {
             let from = self.network.topology.edges()[link as usize].from.0 as usize;
-            !structure.in_order[link as usize] && !structure.has_senders[from]
+            let (in_order, holds) = (structure.in_order[link as usize], structure.holds[link as usize]);
+            holds || (!in_order && !structure.has_senders[from])
         };
         // A link may see packets ahead of the calendar when only one link feeds it. One that will change must not see
         // packets before the change, and one that queues none before its next departure.
@@ -328,7 +334,8 @@ impl Builder<'_> {
         for number in parts.0..parts.1 {
             let branch = &self.branches[number as usize];
             let leaf = branch.member != NONE && branch.children.0 == branch.children.1;
-            if branch.then != Then::AtOnce || !leaf || links[branch.link as usize].bundled != NONE {
+            let link = &links[branch.link as usize];
+            if branch.then != Then::AtOnce || !leaf || link.bundled != NONE || link.link.queues() {
                 return NONE;
             }
             let there = self.network.topology.edges()[branch.link as usize].spec.delay.as_nanos();

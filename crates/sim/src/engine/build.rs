@@ -14,7 +14,6 @@ use super::layers::{MulticastForwarding, Subscription};
 use super::links::{Probe, SimLink};
 use super::membership_schedule::{MembershipSchedule, merged};
 use super::meter::{Meter, Moments};
-use super::queues::LinkQueue;
 use super::record::Records;
 use super::relays::SessionSource;
 use super::routers::{RESTART, ROUTER, RouterNode};
@@ -543,15 +542,14 @@ impl Builder<'_> {
         let flows = flows.collect();
         let rings = self.hops.iter().filter(|hop| hop.then == Then::Event).count()
             + self.branches.iter().filter(|branch| branch.then == Then::Event).count();
-        let queues = links.iter().zip(0..).filter(|(it, _)| it.link.queues());
-        let queues = queues.map(|(_, number)| (number, LinkQueue::new())).collect();
+        let rings = Vec::with_capacity(rings);
         let probes = self.network.link_probes.iter().map(|(link, every)| {
             let every = every.as_nanos().max(1);
             let moments = self.network.moments.iter().map(|at| at.as_nanos()).collect();
             let delays = Delays::new(moments, self.network.link_spec(*link).delay.as_nanos());
             (link.0, Probe { next: 0, every, samples: Vec::new(), rates: Vec::new(), delays })
         });
-        Engine {
+        let mut engine = Engine {
             calendar,
             until,
             reached: 0,
@@ -559,8 +557,8 @@ impl Builder<'_> {
             moments,
             sample: self.options.sample.as_nanos(),
             links,
-            rings: Vec::with_capacity(rings),
-            queues,
+            rings,
+            queues: Vec::new(),
             probes: probes.collect(),
             routers,
             router_of_link,
@@ -589,7 +587,9 @@ impl Builder<'_> {
             traversals: 0,
             arrivals: 0,
             events: 0,
-        }
+        };
+        engine.put_up_queues();
+        engine
     }
 }
 

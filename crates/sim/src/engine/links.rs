@@ -411,7 +411,7 @@ impl Engine {
     }
 
     #[cold]
-    fn put_up_ring(&mut self, link: u32) {
+    pub(super) fn put_up_ring(&mut self, link: u32) {
         let it = &mut self.links[link as usize];
         it.ring = (it.ring & !RING) | self.rings.len() as u32;
         self.rings.push(Ring { scheduled: NEVER, first: None, rest: VecDeque::with_capacity(4) });
@@ -441,7 +441,9 @@ impl Engine {
         }
     }
 
-    fn come_out(&mut self, now: u64, mut frame: Frame) {
+    /// A packet is at the end of its hop or branch. A call would copy it once more.
+    #[inline(always)]
+    pub(super) fn come_out(&mut self, now: u64, mut frame: Frame) {
         if let Body::Data(slot) = frame.body {
             let packet = frame.logged(now, self.store.get(slot));
             self.arrive_at_branch(frame.at, &packet, &mut Some(slot));

@@ -13,7 +13,7 @@
 //!   a dozen packets in a row while its state is in the cache.
 //!
 //! A link whose discipline holds packets does not know when one will arrive: it has an entry of its own for the next departure
-//! ([`queues`]), and nothing that meets it is computed ahead. Sessions of several layers do without the first, the third and the fourth: which links carry a layer is decided as the
+//! ([`queues`]), and what meets it comes in the calendar's order; what leaves it may be worked on at once. Sessions of several layers do without the first, the third and the fourth: which links carry a layer is decided as the
 //! run goes ([`layers`]).
 
 mod agents;
@@ -76,10 +76,10 @@ pub struct Engine {
     moments: Moments,
     sample: u64,
     links: Vec<SimLink>,
-    /// Of the links whose packets arrive by events.
+    /// Of the links whose packets arrive by events; first of those that queue.
     rings: Vec<Ring>,
-    /// Of the links that queue.
-    queues: BTreeMap<u32, LinkQueue>,
+    /// Of the links that queue, in the order of their rings.
+    queues: Vec<LinkQueue>,
     probes: BTreeMap<u32, Probe>,
     routers: Vec<RouterNode>,
     /// By link: the router of the node that it leaves.

@@ -1,10 +1,12 @@
 //! Links that queue: their packets wait here, and an entry of the calendar stands for the next departure.
 //!
-//! Such a link sees packets in the calendar's order alone. What it sends lies in its ring like any other link's.
+//! Such a link sees packets in the calendar's order alone. When a packet leaves, its arrival is known: unless the scenario changes the link, it
+//! is worked on at once where that is allowed behind other links ([`ahead`](super::ahead)); otherwise it lies in the link's ring.
 
 use super::{Engine, time_of};
 use crate::calendar::{Class, Entry};
-use crate::frame::Frame;
+use crate::frame::{Body, Frame};
+use crate::routes::Then;
 use faircast_aqm::{Dequeued, Fate, LossCause, Ticket};
 
 /// Packets that wait at a link.
@@ -41,20 +43,35 @@ impl LinkQueue {
 }
 
 impl Engine {
+    /// Links that queue have the first rings, and their queues the same numbers.
+    pub(super) fn put_up_queues(&mut self) {
+        for link in 0..self.links.len() as u32 {
+            if self.links[link as usize].link.queues() {
+                self.put_up_ring(link);
+                self.queues.push(LinkQueue::new());
+            }
+        }
+    }
+
     /// A packet was queued.
     #[cold]
     pub(super) fn wait(&mut self, link: u32, now: u64, frame: Frame, ticket: Ticket) {
-        let is_tapped = self.links[link as usize].is_tapped();
-        let tapped = if is_tapped { (self.taps.len() as u32).checked_sub(1) } else { None };
-        if let Some(queue) = self.queues.get_mut(&link) {
-            queue.put(ticket, Waiting { frame, tapped, since: now });
+        let it = &self.links[link as usize];
+        let tapped = if it.is_tapped() { (self.taps.len() as u32).checked_sub(1) } else { None };
+        let Some(queue) = it.ring_number().and_then(|number| self.queues.get_mut(number)) else { return };
+        queue.put(ticket, Waiting { frame, tapped, since: now });
+        let next = it.link.next_dequeue().as_nanos();
+        if next <= now {
+            self.take_dequeued(link, now);
+        } else if next != queue.scheduled {
+            self.schedule_dequeue(link, next);
         }
-        self.take_dequeued(link, now);
     }
 
     /// A link's entry in the calendar has come.
     pub(super) fn dequeue(&mut self, link: u32, now: u64) {
-        if self.queues.get(&link).is_none_or(|queue| queue.scheduled != now) {
+        let queue = self.links[link as usize].ring_number().and_then(|number| self.queues.get(number));
+        if queue.is_none_or(|queue| queue.scheduled != now) {
             return; // the link was changed since
         }
         // A sample that is due at this very moment is taken after the departure.
@@ -68,12 +85,13 @@ impl Engine {
 
     /// What became of packets that waited, until now.
     pub(super) fn take_dequeued(&mut self, link: u32, now: u64) {
+        let Some(number) = self.links[link as usize].ring_number() else { return };
         while let Some(news) = self.links[link as usize].link.dequeue(time_of(now)) {
             let (ticket, fate) = match news {
                 Dequeued::Arrives { ticket, at, marked } => (ticket, Fate::Arrives { at, marked }),
                 Dequeued::Lost { ticket, cause } => (ticket, Fate::Lost(cause)),
             };
-            let Some(queue) = self.queues.get(&link) else { return };
+            let queue = &self.queues[number];
             let Waiting { frame, tapped, since } = queue.packets[ticket.0 as usize];
             if let (Fate::Arrives { at, .. }, true) = (fate, self.links[link as usize].is_probed())
                 && let Some(probe) = self.probes.get_mut(&link)
@@ -90,12 +108,17 @@ impl Engine {
             }
         }
         let next = self.links[link as usize].link.next_dequeue().as_nanos();
-        let Some(queue) = self.queues.get_mut(&link) else { return };
-        if next != queue.scheduled {
-            queue.scheduled = next;
-            if next <= self.until {
-                self.calendar.push(Entry::new(next, Class::Dequeue, link));
-            }
+        if next != self.queues[number].scheduled {
+            self.schedule_dequeue(link, next);
+        }
+    }
+
+    fn schedule_dequeue(&mut self, link: u32, next: u64) {
+        let queue = self.links[link as usize].ring_number().and_then(|number| self.queues.get_mut(number));
+        let Some(queue) = queue else { return };
+        queue.scheduled = next;
+        if next <= self.until {
+            self.calendar.push(Entry::new(next, Class::Dequeue, link));
         }
     }
 
@@ -106,6 +129,13 @@ impl Engine {
         }
         self.traversals += 1;
         frame.rank = self.links[link as usize].link.rank();
+        let then = match frame.body {
+            Body::Data(_) => self.branches[frame.at as usize].then,
+            _ => self.hops[frame.at as usize].then,
+        };
+        if then == Then::AtOnce {
+            return self.come_out(at, frame);
+        }
         self.enqueue(link, at, frame);
     }
 
