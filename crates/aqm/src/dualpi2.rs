@@ -33,6 +33,9 @@ pub struct Config {
     pub beta: f64,
     /// From which time in the queue on packets of low latency are marked in any case.
     pub step: Span,
+    /// Packets of low latency that must be left behind it for that (RFC 9332, appendix A.1, `Th_len`; Linux, `min_qlen_step`): where a
+    /// transmission takes longer than the step, a packet that has only waited for another's end would be marked.
+    pub step_from: u32,
     /// How much more often packets of low latency are marked: `k p` beside `p^2`.
     pub coupling: f64,
     /// Share of turns that the classic queue has while both have packets.
@@ -41,7 +44,7 @@ pub struct Config {
     pub least_bytes: u32,
 }
 
-/// Of Linux: for round-trip times of up to 100 ms.
+/// Of Linux, for round-trip times of up to 100 ms; but for `step_from`, which is RFC 9332's, and 0 in Linux.
 impl Default for Config {
     fn default() -> Config {
         Config {
@@ -51,6 +54,7 @@ impl Default for Config {
             alpha: 0.16,
             beta: 3.2,
             step: Span::from_millis(1),
+            step_from: 1,
             coupling: 2.0,
             classic: 0.1,
             least_bytes: 3000,
@@ -89,6 +93,13 @@ impl Tabled for Config {
             Within::up_to(1.0),
             field!(step),
             "time in the queue of low latency from which on all are marked",
+        ),
+        Opt::whole(
+            "step_from",
+            0,
+            1_000_000,
+            field!(step_from as u32),
+            "packets of low latency left behind one for it to be marked by `step`",
         ),
         Opt::number(
             "coupling",
@@ -208,7 +219,10 @@ impl DualPi2 {
             Kind::Classic if overload || packet.ecn == Ecn::NotEct => Verdict::Dropped,
             Kind::Classic => Verdict::Marked,
         };
-        let late = kind == Kind::Low && now.since(packet.since) > self.config.step;
+        let others = self.low.backlog().0;
+        let late = kind == Kind::Low
+            && now.since(packet.since) > self.config.step
+            && others >= self.config.step_from;
         if late && verdict == Verdict::Goes { Verdict::Marked } else { verdict }
     }
 }
@@ -318,11 +332,21 @@ mod tests {
     #[test]
     fn packets_of_low_latency_are_marked_after_a_millisecond() {
         let mut bench = Bench::new(Config::default());
-        bench.arrive(2, Ecn::Ect1, Time::ZERO);
+        bench.arrive(3, Ecn::Ect1, Time::ZERO);
         assert!(!bench.leaves(millis(1)).expect("it waits").marked);
         assert!(bench.leaves(millis(2)).expect("it waits").marked);
         bench.arrive(1, Ecn::Ect0, Time::ZERO);
         assert!(!bench.leaves(millis(50)).expect("it waits").marked);
+    }
+
+    #[test]
+    fn a_late_packet_that_nobody_waits_behind_is_marked_in_linux_alone() {
+        for (step_from, marked) in [(1, [true, false]), (0, [true, true])] {
+            let mut bench = Bench::new(Config { step_from, ..Config::default() });
+            bench.arrive(2, Ecn::Ect1, Time::ZERO);
+            let both = [3, 4].map(|at| bench.leaves(millis(at)).expect("it waits").marked);
+            assert_eq!(both, marked, "{step_from}");
+        }
     }
 
     #[test]
