@@ -210,10 +210,14 @@ pub(super) static ENTRIES: &[Entry] = &[
         scenario: None,
         calculation: Some(prediction::fig_5_3),
         open: &[],
-        known: "What comes in 20 ms to a bottleneck is what the controller needs, and it varies more than the document's: the predictor's error is 0.32 of it. Of \
-                what leaves, the \"actual traffic over a bottleneck link\", it is 0.16 under PAQM and 0.05 with drop-tail in its place, with \
-                intervals of 40 ms 0.13 and 0.05; of what comes in 40 ms 0.22 and in 100 ms 0.13 (two seeds each). The document's 0.08 lies between the two \
-                queues' departures. Traces: each TCP gets writes of noise in the place of traces that are not named, and TCP turns them into its own bursts, so H is lower.",
+        known: "What comes in 20 ms to a bottleneck is what the controller needs, and it varies more than the document's: the predictor's error is \
+                0.32 of it. Of what leaves, the \"actual traffic over a bottleneck link\", it is 0.16 under PAQM and 0.05 with drop-tail in its \
+                place, with intervals of 40 ms 0.13 and 0.05; of what comes in 40 ms 0.22 and in 100 ms 0.13 (two seeds each). The document's 0.08 \
+                lies between the two queues' departures. Arrivals without any memory would have an error of sqrt(2 / (pi 50)) = 0.11 with the 50 \
+                packets that 20 Mbit/s carry in 20 ms, so 0.08 of arrivals would be traffic smoother than that, and not self-similar. (5.1) as \
+                printed is the mean size of packets, which are all of 1000 bytes: then every error is 0. And the two figures contradict each other \
+                for traces: 0.15 with 60 connections in figure 5.3, below 0.1 with more than 4 in figure 5.4. Traces: each TCP gets writes of \
+                noise in the place of traces that are not named, and TCP turns them into its own bursts, so H is lower.",
     },
     Entry {
         // seed 002, 5.3
@@ -236,11 +240,12 @@ pub(super) static ENTRIES: &[Entry] = &[
         scenario: embedded!("002/fig-5.9.toml", &[], figures),
         calculation: None,
         open: &[],
-        known: "With 20 Mbit/s, as the text has it, flows leave the queue empty too often: the mean is 16 packets. \
-                With 2 Mbit/s, which figure 5.16 needs, all but one claim hold (three seeds): a mean of 19.5, a \
-                deviation of 0.37 and 0.43 of RED's, 1.00 of SRED's throughput and 1.05 of its loss. SRED's \
-                deviation is smaller in both (PAQM has 1.7 and 1.3 times as much), for its buffer of 20 packets \
-                leaves it no more.",
+        known: "What holds or not is decided by three values that the document leaves open or contradicts. With 20 Mbit/s, as the text has it, \
+                flows leave the queue empty too often: a mean of 16 packets and 3 of 7 claims. With 2 Mbit/s, which figure 5.16 needs, 5 of 7, \
+                with windows of 20 packets as well 6 (three seeds each). What remains is SRED: with 256 flows, as its paper has it, its deviation \
+                is smaller than PAQM's (2.3 packets and 2.8), with a third of the buffer, as the simulator of the document's group has it, larger \
+                (4.1), and then PAQM's loss is 0.98 of SRED's (0.96 to 1.01, ten seeds) in place of slightly higher. Senders that turn on and off \
+                (Pareto, half a second each): 0.91 and 0.98 of SRED's loss with the one and the other; at 20 Mbit/s 2 of 7 claims.",
     },
     Entry {
         // seed 002, 5.5.1
@@ -251,10 +256,9 @@ pub(super) static ENTRIES: &[Entry] = &[
         scenario: embedded!("002/fig-5.15.toml", &[], figures),
         calculation: None,
         open: &[],
-        known: "With 2 Mbit/s, which figure 5.16 needs, all hold: 18.9, 19.1 and 18.8 packets. Tried with 20 Mbit/s, \
-                three seeds each: windows of at most 20 packets 13.7, 15.5, 13.2; intervals of 50 ms 14.8, 18.0, \
-                15.1; the solution without bounds 11.6, 14.8, 12.1; the last interval for a prediction 6.8, 8.8, \
-                6.9.",
+        known: "With 20 Mbit/s, as the text of figure 5.9 has it, 13.2, 15.8 and 13.3 packets (ten seeds). Tried with 20 Mbit/s, three seeds each: \
+                windows of at most 20 packets 13.7, 15.5, 13.2; intervals of 50 ms 14.8, 18.0, 15.1; the solution without bounds 11.6, 14.8, 12.1; \
+                the last interval for a prediction 6.8, 8.8, 6.9. With 2 Mbit/s, which figure 5.16 needs, all hold.",
     },
     Entry {
         // seed 002, 5.5.1
@@ -276,11 +280,12 @@ pub(super) static ENTRIES: &[Entry] = &[
         scenario: embedded!("002/fig-5.17.toml", &[], figures),
         calculation: None,
         open: &[],
-        known: "What made AVQ's queue short in the document is its virtual buffer, which it does not name: with the real one's 100 packets AVQ's \
-                mean queue is 30.9, with 4, 6, 8, 12 and 20 it is 0.5, 1.0, 1.7, 3.3 and 7.5 (three seeds). At equal queues PAQM then loses less \
-                and carries more. Its own mean is 6.8 packets, for the queue is empty a fifth of the time; with intervals of 5 ms it is 2.6, with \
-                a loss of 0.074 and a utilisation of 0.74, as AVQ. With 2 Mbit/s and 6 packets both have 2.8 and PAQM loses 0.96 of AVQ's, and carries \
-                0.96.",
+        known: "What made AVQ's queue short in the document is its virtual buffer, which it does not name. At 20 Mbit/s AVQ's mean queue is 2.5 \
+                packets with a virtual buffer of 10, and PAQM loses 0.76 of what AVQ does and carries 1.15 of it, with a mean of 6.8 packets, for \
+                the queue is empty a fifth of the time; with intervals of 5 ms it is 2.6, with a loss and a utilisation as AVQ's. At 2 Mbit/s both \
+                means hold, PAQM loses 0.93 of what AVQ does, and carries 0.996 of it (0.993 to 0.998, ten seeds); with a virtual buffer of 6 \
+                packets 0.96, with intervals of 50 ms 0.96 and a mean of 3.5 (three seeds each). So at equal queues PAQM loses less, and carries \
+                more or nearly as much.",
     },
     Entry {
         // seed 002, 5.5.1
@@ -292,10 +297,10 @@ pub(super) static ENTRIES: &[Entry] = &[
         scenario: embedded!("002/fig-5.12.toml", &[], figures),
         calculation: None,
         open: &[],
-        known: "Ten seeds, 60 flows: deviations of 11.0 packets for PAQM, 10.0 for RED and 6.3 for SRED, whose buffer of 20 packets leaves it no more; \
-                means of 14.5, 10.8 and 8.7. With a tenth of all rates, as figure 5.16 needs, PAQM's deviation is 0.37 of RED's and 1.63 of \
-                SRED's, its loss 0.92 and 1.10 (three seeds); with windows of at most 20 packets as well 0.36, 1.27, 0.89 and 1.11. SRED loses less \
-                than PAQM in all of them: by overflow three quarters of its drops, and yet not more.",
+        known: "With 10 and 20 Mbit/s, ten seeds: 4 of 7; deviations of 11.0 packets for PAQM, 10.0 for RED and 6.3 for SRED, means of 14.5, 10.8 \
+                and 8.7. With a tenth of it, as figure 5.16 needs, 5 of 7, with windows of 20 packets as well 5 (three seeds each): PAQM's \
+                deviation is then 0.36 of RED's and 1.33 of SRED's, its loss 0.91 and 1.09. With a third of the buffer in the place of the 256 \
+                flows of SRED's paper all hold.",
     },
     Entry {
         // seed 002, 6.4
@@ -359,12 +364,12 @@ pub(super) static ENTRIES: &[Entry] = &[
         scenario: embedded!("002/fig-6.11.toml", &[], figures),
         calculation: None,
         open: &[],
-        known: "What makes SFC's queue leave its target is the gain of the integral, which is ours: mean queues before, while fewer send and \
-                afterwards are 54, 24 and 75 with 0.0002, 51, 45 and 58 with 0.001 and 51, 49 and 54 with 0.003 (three seeds): nearer to the target \
-                than PI by the design rule (50, 47, 54) and RED (70, 64, 72), with 0.003 at a deviation of 1.13 of PI's (ten seeds), with \
-                0.001 and k1 = 0.002 of 0.79. A bias by the design rule in the integral's place leaves the queue empty (0.2). RED stands above \
-                50 all the time, so SFC's queue over RED's stays below 1 (0.78 with 0.003) whatever SFC does, and PI with ns-2's constants is full (97, \
-                91, 96), where a queue hardly moves.",
+        known: "The document compares how the queues fluctuate from 60 to 70 s. Beside RED with the thresholds of Floyd's page, as the document \
+                has them, and PI by the design rule, as chapter 5 has it, SFC's deviation is smaller, with the integral and as printed. PI with \
+                ns-2's constants is full all the time (96, 88 and 94 packets of 100), where a queue hardly moves. What makes SFC's queue leave its \
+                target is the gain of the integral, which is ours: mean queues before, while fewer send and afterwards are 54, 26 and 72 with \
+                0.0002, 52, 43 and 59 with 0.001 and 51, 49 and 54 with 0.003 (three seeds), PI's by the design rule 50, 46 and 54. As printed \
+                SFC's queue stands at 92, 84 and 91. A bias by the design rule in the integral's place leaves the queue empty (0.2).",
     },
     Entry {
         // seed 002, 6.6.5
@@ -377,6 +382,7 @@ pub(super) static ENTRIES: &[Entry] = &[
         calculation: None,
         open: &[],
         known: "PI by the design rule loses a little at queue 4 where SFC loses next to nothing, so that the order of the two smallest losses is the other \
-                way round; AVQ marks all and loses nothing, and over nothing there is no ratio.",
+                way round: with the rates as run, with SFC as printed (which loses nothing, for its queue stands at 10 packets of 100 here), and with AVQ, SRED and RED that \
+                drop. AVQ must drop for the document's order: if it marks it loses nothing, and over nothing there is no ratio.",
     },
 ];
