@@ -32,8 +32,8 @@ pub use delays::DelayCounts;
 pub use engine::{Engine, SimError};
 pub use events::{Event, Happening};
 pub use network::{
-    Change, CoordinationSpec, Events, FlowId, LinkId, Mode, Network, NodeId, Options, PacketTransform,
-    ReceiverSpec, SessionSpec, Topology, UnicastProtocol, UnicastSpec, Watch,
+    Change, CoordinationSpec, Events, FlowId, Groups, LinkId, Mode, Network, NodeId, Options,
+    PacketTransform, ReceiverSpec, SessionSpec, Topology, UnicastProtocol, UnicastSpec, Watch,
 };
 pub use outcome::{
     CoordinationOutcome, DelayOutcome, FlowCounts, FlowOutcome, LayerOutcome, LinkOutcome, LinkSample,

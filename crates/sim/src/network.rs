@@ -97,8 +97,21 @@ pub struct UnicastSpec {
 pub struct CoordinationSpec {
     /// How.
     pub way: Coordination,
-    /// The flows, and the number of each one's group. Groups have nothing to do with one another.
+    /// The flows, and the number of each one's group, or of its atom. Groups have nothing to do with one another.
     pub flows: Vec<(FlowId, u32)>,
+    /// Who says what a group is.
+    pub groups: Groups,
+}
+
+/// Who says which flows are one group.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Groups {
+    /// The numbers that flows were given.
+    #[default]
+    Told,
+    /// The numbers name atoms; their groups form, merge and split by what the host measures
+    /// ([`grouping`](faircast_core::unicast::cocoon::grouping)). Of TCP with windows of its own only.
+    Measured(faircast_core::unicast::cocoon::grouping::Config),
 }
 
 /// A change of a link.

@@ -36,12 +36,17 @@ pub struct Outcome {
 }
 
 /// What came of flows that share congestion control.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct CoordinationOutcome {
     /// What the coordinator counted; zeros for macroflows.
     pub counters: faircast_core::unicast::cocoon::Counters,
     /// Datagrams that were dropped at the host because too many waited for their turn.
     pub held_back: u64,
+    /// What grouping counted, where groups are measured.
+    pub grouping: Option<faircast_core::unicast::cocoon::grouping::Counters>,
+    /// Where groups are measured: by the number of an atom that its flows were given, the number of its group at the end, from 0 in
+    /// the order of atoms; `None` for one that was never there.
+    pub groups: Vec<Option<u32>>,
 }
 
 /// What came of a flow.

@@ -3,9 +3,10 @@
 use faircast_aqm::{Limit, LinkSpec, QueueSpec};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_core::unicast::Protocol;
+use faircast_core::unicast::cocoon::grouping::Config;
 use faircast_sim::{
-    ApplicationData, CoordinationSpec, FlowId, Law, Mode, Network, NodeId, Options, Outcome, SimError,
-    UnicastProtocol, UnicastSpec,
+    ApplicationData, CoordinationSpec, FlowId, Groups, Law, Mode, Network, NodeId, Options, Outcome,
+    SimError, UnicastProtocol, UnicastSpec,
 };
 
 fn wire(mbps: f64, millis: u64, packets: u32) -> LinkSpec {
@@ -54,9 +55,18 @@ impl Server {
     }
 
     fn coordinate(&mut self, way: &str, group: impl Fn(usize) -> u32) {
+        self.share(way, group, Groups::Told);
+    }
+
+    /// Atoms by number; which of them are a group is measured.
+    fn measure(&mut self, way: &str, atom: impl Fn(usize) -> u32) {
+        self.share(way, atom, Groups::Measured(Config::default()));
+    }
+
+    fn share(&mut self, way: &str, group: impl Fn(usize) -> u32, groups: Groups) {
         let way = way.parse().expect("a way");
         let flows = self.flows.iter().enumerate().map(|(number, flow)| (*flow, group(number))).collect();
-        self.network.coordinate(CoordinationSpec { way, flows });
+        self.network.coordinate(CoordinationSpec { way, flows, groups });
     }
 
     fn run(&self, mode: Mode, secs: f64) -> Outcome {
@@ -157,6 +167,65 @@ fn loss(outcome: &Outcome) -> (f64, usize) {
     (lost as f64 / sent as f64, outcome.flows.iter().map(|flow| flow.transfers.len()).sum())
 }
 
+/// A server and clients behind two slow links, each with its share of them; by client, its own delay in ms and which slow link. TCP
+/// that never ends, two connections for each client, from `start` ms on.
+fn behind(seed: u64, clients: &[(u64, usize)], start: u64) -> Server {
+    let mut network = Network::new(seed);
+    let [server, left, one, other] = [0; 4].map(|_| network.node());
+    network.duplex(server, left, wire(100.0, 2, 1000), wire(100.0, 2, 1000));
+    for right in [one, other] {
+        network.duplex(left, right, wire(8.0, 20, 100), wire(8.0, 20, 1000));
+    }
+    let nodes: Vec<NodeId> = clients.iter().map(|_| network.node()).collect();
+    for (&client, &(millis, which)) in nodes.iter().zip(clients) {
+        network.duplex([one, other][which], client, wire(100.0, millis, 1000), wire(100.0, millis, 1000));
+    }
+    let mut it = Server { network, server, clients: nodes, flows: Vec::new() };
+    for number in 0..2 * clients.len() as u64 {
+        let to = number as usize % clients.len();
+        it.tcp("tcp-newreno,preset=rfc", to, start + 17 * number, ApplicationData::Endless);
+    }
+    it
+}
+
+/// By client, the number of its group after so many seconds.
+fn groups_of(outcome: &Outcome) -> Vec<u32> {
+    let numbers = outcome.coordinations[0].groups.iter();
+    numbers.map(|group| group.expect("all have had connections")).collect()
+}
+
+#[test]
+fn measured_groups_are_those_that_share_a_bottleneck_in_both_modes() {
+    // By 2 ms of difference one path, by 8 ms another (figure 4.3 with delta = 1 and 4 ms), and another slow link a third.
+    let clients = [(2, 0), (2, 0), (3, 0), (6, 0), (6, 0), (2, 1), (2, 1)];
+    for seed in 1..4 {
+        let mut it = behind(seed, &clients, 5);
+        it.measure("cocoon,again=none", |number| (number % clients.len()) as u32);
+        let (eager, evented) = (it.run(Mode::Eager, 60.0), it.run(Mode::Evented, 60.0));
+        assert_eq!((eager.digest, &eager.coordinations), (evented.digest, &evented.coordinations));
+        let counters = eager.coordinations[0].grouping.expect("they are measured");
+        assert_eq!(groups_of(&eager), [0, 0, 0, 1, 1, 2, 2], "seed {seed}: {counters:?}");
+        assert!(counters.spent as f64 <= 0.025 * counters.acknowledgements as f64, "{counters:?}");
+    }
+}
+
+#[test]
+fn equal_paths_are_one_group_until_congestion_tells_them_apart() {
+    // Small windows leave both slow links empty; from 40 s on they are full.
+    let clients = [(2, 0), (2, 1)];
+    let mut it = behind(4, &clients, 40_000);
+    for number in 0..8 {
+        it.tcp("tcp-newreno,preset=rfc,window=8", number % 2, 7 * number as u64, ApplicationData::Endless);
+    }
+    it.measure("cocoon,again=none", |number| (number % clients.len()) as u32);
+    let before = it.run(Mode::Eager, 38.0);
+    assert_eq!((groups_of(&before), before.coordinations[0].counters.reactions), (vec![0, 0], 0));
+    let after = it.run(Mode::Eager, 100.0);
+    assert_eq!(groups_of(&after), [0, 1]);
+    let counters = after.coordinations[0].grouping.expect("they are measured");
+    assert!(counters.merges >= 1 && counters.splits >= 1, "{counters:?}");
+}
+
 #[test]
 fn whatever_is_shared_all_downloads_end() {
     for way in WAYS {
@@ -209,6 +278,22 @@ fn what_cannot_be_coordinated_is_said() {
     );
     it.coordinate("manager", |_| 0);
     assert_eq!(refused(&it), (1, "this way of coordination has no place for datagrams"));
+
+    let mut it = server(1, 2);
+    it.tcp("tcp-reno", 0, 0, ApplicationData::Endless);
+    it.flow(
+        UnicastProtocol::Datagrams { rate: Rate::from_bps(1e5), jitter: 0.0 },
+        0,
+        0,
+        ApplicationData::Endless,
+    );
+    it.measure("cocoon", |_| 0);
+    assert_eq!(refused(&it), (1, "measured groups have no place for datagrams"));
+
+    let mut it = server(1, 2);
+    it.tcp("tcp-reno", 0, 0, ApplicationData::Endless);
+    it.measure("tcp-int", |_| 0);
+    assert!(refused(&it).1.starts_with("one window for all"));
 
     let mut it = server(1, 2);
     it.tcp("tcp-reno", 0, 0, ApplicationData::Endless);

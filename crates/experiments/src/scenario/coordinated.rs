@@ -3,7 +3,9 @@
 use super::diagnostic::Diagnostic;
 use super::plan::{CoordinatePlan, FlowKind, RunPlan, SharedBy};
 use super::shape::meant;
-use faircast_sim::{CoordinationSpec, FlowId};
+use faircast_core::unicast::cocoon::grouping;
+use faircast_core::unicast::coordination::Coordination;
+use faircast_sim::{CoordinationSpec, FlowId, Groups};
 
 /// A flow that is laid.
 #[derive(Debug, Clone, Copy)]
@@ -40,6 +42,12 @@ fn spec(
             continue;
         };
         for (number, flow) in laid.iter().enumerate().filter(|(_, flow)| flow.group == group) {
+            if told.groups == SharedBy::Measured && !can_be_measured(told, &plan.flows[group].kind) {
+                let message = format!("whether \"{}\" shares a bottleneck cannot be measured", name.value);
+                let help = "groups are measured of TCP with windows of its own: `cocoon` or `ensemble`";
+                wrong.push(Diagnostic::new(&told.span, message, "no groups").help(help));
+                return None;
+            }
             let first = flows.first().map_or(flow.source, |first| laid[first.0.0 as usize].source);
             if matches!(plan.flows[group].kind, FlowKind::Session(_)) || flow.source != first {
                 let message = format!("\"{}\" cannot be coordinated with the others", name.value);
@@ -50,12 +58,21 @@ fn spec(
             let part = match told.groups {
                 SharedBy::One => 0,
                 SharedBy::Flows => place,
-                SharedBy::Hosts => place_of(&mut hosts, flow.receiver),
+                SharedBy::Hosts | SharedBy::Measured => place_of(&mut hosts, flow.receiver),
             };
             flows.push((FlowId(number as u32), part as u32));
         }
     }
-    (!flows.is_empty()).then_some(CoordinationSpec { way: told.way, flows })
+    let groups = match told.groups {
+        SharedBy::One | SharedBy::Flows | SharedBy::Hosts => Groups::Told,
+        SharedBy::Measured => Groups::Measured(grouping::Config::default()),
+    };
+    (!flows.is_empty()).then_some(CoordinationSpec { way: told.way, flows, groups })
+}
+
+/// Whether a flow has a window of its own, and round trips.
+fn can_be_measured(told: &CoordinatePlan, kind: &FlowKind) -> bool {
+    matches!(told.way, Coordination::Windows(_)) && !matches!(kind, FlowKind::Datagrams { .. })
 }
 
 /// Where it is in a list, at its end if it was not there.
@@ -109,5 +126,8 @@ mod tests {
         assert!(refusal("way = \"cocoon\"\nflows = [\"nears\"]").contains("did you mean `near`?"));
         assert!(refusal("way = \"cocoon\"\nflows = [\"near\", \"other\"]").contains("from one node"));
         assert!(refusal("way = \"cocoon\"\nflows = [\"many\"]").contains("from one node"));
+        let measured = "flows = [\"near\"]\ngroups = \"measured\"\nway = ";
+        assert!(refusal(&format!("{measured}\"manager\"")).contains("cannot be measured"));
+        assert_eq!(groups(&format!("{measured}\"cocoon\"")), [0, 0, 1, 1]);
     }
 }

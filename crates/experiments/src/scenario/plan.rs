@@ -271,6 +271,8 @@ pub(crate) enum SharedBy {
     One,
     Flows,
     Hosts,
+    /// Those to one receiver are an atom, and groups of atoms are measured.
+    Measured,
 }
 
 /// A stretch of time in which metrics are taken.

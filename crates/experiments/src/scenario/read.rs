@@ -369,6 +369,7 @@ fn coordinate(node: &Node, wrong: &mut Vec<Diagnostic>) -> Option<CoordinatePlan
     let groups = match node.get("groups").and_then(Node::text) {
         Some("flows") => SharedBy::Flows,
         Some("hosts") => SharedBy::Hosts,
+        Some("measured") => SharedBy::Measured,
         _ => SharedBy::One,
     };
     Some(CoordinatePlan { span: node.span.clone(), way, flows: patterns(node, "flows"), groups })

@@ -529,9 +529,10 @@ static COORDINATE: Shape = Shape {
         key("flows", Takes::NamesOrNone, Required, "Which flows, by their names."),
         key(
             "groups",
-            Takes::Words(&["one", "flows", "hosts"]),
+            Takes::Words(&["one", "flows", "hosts", "measured"]),
             Default("one"),
-            "Who shares with whom: all of them, those of one name, or those to one receiver.",
+            "Who shares with whom: all of them, those of one name, those to one receiver, or to receivers of which measuring shows \
+             that they share a bottleneck (`cocoon` and `ensemble` only, and no datagrams).",
         ),
     ],
 };

@@ -8,15 +8,17 @@ use super::agents::{Ends, NEVER, Phase, SenderAgent, SenderKind, time};
 use super::check::SimError;
 use super::hosts::sender_deadline;
 use crate::frame::Body;
-use crate::network::{CoordinationSpec, Flow, Network, UnicastProtocol};
+use crate::network::{CoordinationSpec, Flow, Groups, Network, UnicastProtocol};
 use crate::outcome::CoordinationOutcome;
 use crate::routes::NONE;
 use faircast_core::node::Cx;
-use faircast_core::time::Time;
+use faircast_core::time::{Span, Time};
+use faircast_core::unicast::cocoon::grouping::Grouping;
 use faircast_core::unicast::cocoon::{self, Coordinator, GroupId, MemberId, Offered, SendTimes, SocketId};
 use faircast_core::unicast::coordination::Coordination as Way;
 use faircast_core::unicast::macroflow::Macroflow;
 use faircast_core::unicast::{Feedback, Protocol, SegmentFlags};
+use std::net::{IpAddr, Ipv6Addr};
 
 /// How the flows of a host are coordinated.
 #[derive(Debug)]
@@ -25,6 +27,8 @@ pub struct Coordination {
     /// By a member's slot: its flow's membership.
     by_slot: Vec<u32>,
     groups: Vec<Group>,
+    /// Where groups are measured: `groups` are atoms then.
+    grouping: Option<Box<Grouping>>,
     /// Bytes of a packet: datagrams count as a part of it, or more.
     unit: f64,
 }
@@ -38,7 +42,7 @@ enum Sharing {
 
 #[derive(Debug)]
 struct Group {
-    /// `None` for macroflows.
+    /// `None` for macroflows and atoms.
     id: Option<GroupId>,
     /// Memberships of its flows.
     members: Vec<u32>,
@@ -62,6 +66,37 @@ pub struct Membership {
     dropped: u64,
     /// The first flow of a group with one timer, or with sockets, wakes for it.
     wakes: u64,
+}
+
+/// Whether an acknowledgement told of a loss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    Arrived,
+    Lost,
+}
+
+/// The address of an atom's host: each in a subnet of its own (/64), all in one region (/48), so that nothing but what is measured
+/// tells them apart.
+fn address_of(atom: u32) -> IpAddr {
+    let [high, low] = [(atom >> 16) as u16, atom as u16];
+    IpAddr::V6(Ipv6Addr::new(0x2001, 0x0db8, high, low, 0, 0, 0, 1))
+}
+
+impl Coordination {
+    /// By atom, the number of its group, from 0 in the order of atoms.
+    fn grouped(&self, grouping: &Grouping) -> Vec<Option<u32>> {
+        let mut known: Vec<GroupId> = Vec::new();
+        let mut number = |group: GroupId| {
+            let at = known.iter().position(|it| *it == group).unwrap_or_else(|| {
+                known.push(group);
+                known.len() - 1
+            });
+            at as u32
+        };
+        (0..self.groups.len())
+            .map(|atom| grouping.group_of(address_of(atom as u32)).map(&mut number))
+            .collect()
+    }
 }
 
 impl Engine {
@@ -109,7 +144,11 @@ impl Engine {
                     unit = f64::from(unicast.packet_size);
                 }
                 UnicastProtocol::Controlled(_) => return Err(bad(flow.0, "it is neither TCP nor datagrams")),
-                UnicastProtocol::Datagrams { .. } if matches!(spec.way, Way::Windows(_)) => {}
+                UnicastProtocol::Datagrams { .. }
+                    if matches!(spec.way, Way::Windows(_)) && spec.groups == Groups::Told => {}
+                UnicastProtocol::Datagrams { .. } if spec.groups != Groups::Told => {
+                    return Err(bad(flow.0, "measured groups have no place for datagrams"));
+                }
                 UnicastProtocol::Datagrams { .. } => {
                     return Err(bad(flow.0, "this way of coordination has no place for datagrams"));
                 }
@@ -144,12 +183,20 @@ impl Engine {
         let way = match spec.way {
             Way::Windows(config) => {
                 let mut coordinator = Coordinator::new(config);
-                for (at, group) in groups.iter_mut().enumerate() {
+                let told = if spec.groups == Groups::Told { &mut groups[..] } else { &mut [] };
+                for (at, group) in told.iter_mut().enumerate() {
                     let id =
                         coordinator.open_group().map_err(|_| bad(at as u32, "there are too many groups"))?;
                     group.id = Some(id);
                 }
                 Sharing::Windows(Box::new(coordinator))
+            }
+            Way::Macroflow(_) if spec.groups != Groups::Told => {
+                let first = spec.flows.first().map_or(0, |it| it.0.0);
+                return Err(bad(
+                    first,
+                    "one window for all cannot be measured apart; only windows of their own can",
+                ));
             }
             Way::Macroflow(config) => {
                 let Some(tcp) = protocols.first() else {
@@ -172,7 +219,11 @@ impl Engine {
                 Sharing::Macroflows(flows)
             }
         };
-        self.coordinations.push(Coordination { way, by_slot: Vec::new(), groups, unit });
+        let grouping = match spec.groups {
+            Groups::Told => None,
+            Groups::Measured(config) => Some(Box::new(Grouping::new(config))),
+        };
+        self.coordinations.push(Coordination { way, by_slot: Vec::new(), groups, grouping, unit });
         Ok(())
     }
 
@@ -207,16 +258,20 @@ impl Engine {
         };
         let Engine { senders, coordinations, memberships, effects, .. } = self;
         let coordination = &mut coordinations[coordination as usize];
-        let Some(id) = coordination.groups[group as usize].id else { return };
+        let id = coordination.groups[group as usize].id;
         let Sharing::Windows(coordinator) = &mut coordination.way else { return };
         let (sender, it) = (&mut senders[number as usize], &mut memberships[membership as usize]);
         match &mut sender.kind {
             SenderKind::Controlled(controlled) => {
                 let Some(view) = controlled.view() else { return };
-                // A group that is full has no place: the connection goes on by itself.
-                let Ok(joined) = coordinator.join(id, cocoon::View { has_data: true, ..view }) else {
-                    return;
+                let view = cocoon::View { has_data: true, ..view };
+                let joined = match (&mut coordination.grouping, id) {
+                    (Some(grouping), _) => grouping.join(coordinator, address_of(group), view, time(now)),
+                    (None, Some(id)) => coordinator.join(id, view),
+                    (None, None) => return,
                 };
+                // A group that is full has no place: the connection goes on by itself.
+                let Ok(joined) = joined else { return };
                 it.member = Some(joined.member);
                 it.times = SendTimes::default();
                 let slot = joined.member.slot();
@@ -232,7 +287,7 @@ impl Engine {
                 }
             }
             SenderKind::Datagrams { .. } => {
-                it.socket = coordinator.open_socket(id).ok();
+                it.socket = id.and_then(|id| coordinator.open_socket(id).ok());
                 coordination.groups[group as usize].sockets = true;
             }
             SenderKind::Shared => {}
@@ -249,8 +304,10 @@ impl Engine {
         let it = &mut self.memberships[membership as usize];
         let coordination = &mut self.coordinations[it.coordination as usize];
         let Sharing::Windows(coordinator) = &mut coordination.way else { return };
-        if let Some(member) = it.member.take() {
-            coordinator.leave(member);
+        match (it.member.take(), &mut coordination.grouping) {
+            (Some(member), Some(grouping)) => grouping.leave(coordinator, member),
+            (Some(member), None) => coordinator.leave(member),
+            (None, _) => {}
         }
         if let (Some(socket), Some(id)) = (it.socket.take(), coordination.groups[it.group as usize].id) {
             coordinator.close_socket(id, socket);
@@ -275,6 +332,10 @@ impl Engine {
             let cut = sender.cuts() != before.0;
             let marked = matches!(feedback, Feedback::Ack(ack) if ack.ece);
             self.tell(number, now, before.1, if cut { Some(marked) } else { None });
+            if let (Feedback::Ack(ack), Some(view)) = (feedback, before.1) {
+                let rtt = (!ack.syn).then(|| time(now).since(ack.echo));
+                self.measure(number, now, view, rtt, if cut { Seen::Lost } else { Seen::Arrived });
+            }
             self.give_round_trip(number, before.2);
             if cut {
                 self.note_cuts(number, now);
@@ -312,6 +373,26 @@ impl Engine {
         if let Some((coordinator, _)) = self.coordinator(membership) {
             coordinator.on_ack(member, after, (after.una - before.una) as f64);
         }
+    }
+
+    /// Where groups are measured: an acknowledgement, after its flow, with how long its packet took; and what follows from it.
+    fn measure(&mut self, number: u32, now: u64, before: cocoon::View, rtt: Option<Span>, seen: Seen) {
+        let Some(after) = self.view(number) else { return };
+        let membership = self.senders[number as usize].membership;
+        let it = &self.memberships[membership as usize];
+        let coordination = &mut self.coordinations[it.coordination as usize];
+        let (Some(grouping), Sharing::Windows(coordinator)) =
+            (&mut coordination.grouping, &mut coordination.way)
+        else {
+            return;
+        };
+        let Some(member) = it.member else { return };
+        if seen == Seen::Lost {
+            grouping.on_loss(member, time(now));
+        }
+        let newly = after.una.saturating_sub(before.una) as f64;
+        grouping.on_ack(member, rtt.filter(|_| newly > 0.0), newly, time(now));
+        grouping.work(coordinator, time(now));
     }
 
     fn cover(&mut self, number: u32, before: u64) {
@@ -385,7 +466,8 @@ impl Engine {
         {
             let sent_at = it.times.of_first();
             // A SYN that was lost says nothing of packets that are out.
-            if timeouts > 0 && view.flight > 0.0 {
+            let lost = timeouts > 0 && view.flight > 0.0;
+            if lost {
                 let view = cocoon::View { una_sent_at: sent_at, ..view };
                 _ = coordinator.on_timeout(member, view, view.una, sent_at, time(now));
                 let covers = coordinator.config().below == cocoon::Below::RepairOnly;
@@ -396,6 +478,12 @@ impl Engine {
             if let Some((coordinator, it)) = self.coordinator(membership) {
                 let after = cocoon::View { una_sent_at: it.times.of_first(), ..after };
                 coordinator.on_transmit(member, after);
+            }
+            let coordination = self.memberships[membership as usize].coordination;
+            if let Some(grouping) =
+                self.coordinations[coordination as usize].grouping.as_mut().filter(|_| lost)
+            {
+                grouping.on_loss(member, time(now));
             }
         }
     }
@@ -579,7 +667,12 @@ impl Engine {
                 Sharing::Macroflows(_) => cocoon::Counters::default(),
             };
             let mine = self.memberships.iter().filter(|member| member.coordination as usize == index);
-            CoordinationOutcome { counters, held_back: mine.map(|member| member.dropped).sum() }
+            CoordinationOutcome {
+                counters,
+                held_back: mine.map(|member| member.dropped).sum(),
+                grouping: it.grouping.as_ref().map(|grouping| grouping.counters()),
+                groups: it.grouping.as_ref().map_or_else(Vec::new, |grouping| it.grouped(grouping)),
+            }
         };
         self.coordinations.iter().enumerate().map(outcome).collect()
     }

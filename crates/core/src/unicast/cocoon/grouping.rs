@@ -8,6 +8,9 @@
 //! says "one fate" when the shortest round trips are alike (to a part `c`) and, once there was any congestion, when delays rise
 //! and fall together from bin to bin or losses come together. `N` tests in a row that agree merge two groups or split an atom off.
 //!
+//! A caller that sees every acknowledgement says [`Grouping::on_ack`]; one that reads counters now and then, as beside a kernel, says
+//! [`Grouping::on_seen`]. Both come to the same.
+//!
 //! Each acknowledgement earns [`Config::overhead`] of a step, and a bin that a test looks at costs one, so that grouping is never more than that part
 //! of the work on acknowledgements.
 
@@ -77,6 +80,21 @@ pub struct Counters {
     pub acknowledgements: u64,
 }
 
+/// What was seen of a member since it was last told: counters that somebody else has kept.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Seen {
+    /// Acknowledgements.
+    pub acknowledgements: u64,
+    /// What they acknowledged, in the unit of windows.
+    pub newly: f64,
+    /// Samples of the round trip.
+    pub samples: u32,
+    /// Their sum.
+    pub round_trips: Span,
+    /// The shortest of them.
+    pub shortest: Span,
+}
+
 /// A bin of a ring.
 #[derive(Debug, Clone, Copy, Default)]
 struct Bin {
@@ -140,6 +158,8 @@ struct Shared {
     shortest: f64,
     atoms: u32,
     ring: Ring,
+    /// When a member of it last lost something.
+    lost_at: Time,
 }
 
 impl Shared {
@@ -279,7 +299,7 @@ impl Grouping {
 
     fn new_group(&mut self, coordinator: &mut Coordinator) -> Result<GroupId, Full> {
         let group = coordinator.open_group()?;
-        self.groups.insert(group, Shared { shortest: 0.0, atoms: 0, ring: Ring::new() });
+        self.groups.insert(group, Shared { shortest: 0.0, atoms: 0, ring: Ring::new(), lost_at: Time::ZERO });
         Ok(group)
     }
 
@@ -317,29 +337,44 @@ impl Grouping {
 
     /// A member was acknowledged `newly`; with a sample of its round trip, if there is one.
     pub fn on_ack(&mut self, member: MemberId, rtt: Option<Span>, newly: f64, now: Time) {
+        let one = rtt.unwrap_or(Span::ZERO);
+        let samples = u32::from(rtt.is_some());
+        self.on_seen(
+            member,
+            &Seen { acknowledgements: 1, newly, samples, round_trips: one, shortest: one },
+            now,
+        );
+    }
+
+    /// Several acknowledgements of a member at once, all of them in the bin of `now`.
+    pub fn on_seen(&mut self, member: MemberId, seen: &Seen, now: Time) {
         let number = self.number(now);
         let Some(at) = self.members.get(&member) else { return };
         let Some(atom) = self.atoms.get_mut(at) else { return };
-        self.counters.acknowledgements += 1;
+        self.counters.acknowledgements += seen.acknowledgements;
         // Unspent steps do not grow beyond a round of tests.
-        self.counters.credit = (self.counters.credit + self.config.overhead).min(16.0 * BINS as f64);
-        atom.acknowledged += newly.clamp(0.0, 1e12);
-        let Some(rtt) = rtt else { return };
+        let earned = self.config.overhead * seen.acknowledgements as f64;
+        self.counters.credit = (self.counters.credit + earned).min(16.0 * BINS as f64);
+        atom.acknowledged += seen.newly.clamp(0.0, 1e12);
+        if seen.samples == 0 {
+            return;
+        }
         let Some(group) = self.groups.get_mut(&atom.group) else { return };
-        let rtt = rtt.as_secs_f64();
-        if rtt < atom.shortest {
+        let shortest = seen.shortest.as_secs_f64();
+        if shortest < atom.shortest {
             if atom.shortest.is_finite() {
                 group.shortest -= atom.shortest;
             } else {
                 group.atoms += 1;
             }
-            group.shortest += rtt;
-            atom.shortest = rtt;
+            group.shortest += shortest;
+            atom.shortest = shortest;
         }
+        let delay = (seen.round_trips.as_secs_f64() - f64::from(seen.samples) * atom.shortest).max(0.0);
         for ring in [&mut atom.ring, &mut group.ring] {
             let bin = ring.at(number);
-            bin.samples += 1;
-            bin.delay += rtt - atom.shortest;
+            bin.samples = bin.samples.saturating_add(seen.samples);
+            bin.delay += delay;
         }
         self.cache.insert(subnet(*at), (atom.group, atom.shortest, now));
         if self.cache.len() > self.config.most_atoms {
@@ -354,6 +389,7 @@ impl Grouping {
         atom.ring.at(number).lost = true;
         if let Some(group) = self.groups.get_mut(&atom.group) {
             group.ring.at(number).lost = true;
+            group.lost_at = now;
         }
     }
 
@@ -458,7 +494,7 @@ impl Grouping {
         let atom = self.atoms[&at].clone();
         let Some(group) = self.groups.get(&atom.group).cloned() else { return };
         if group.atoms > 1 {
-            if self.has_lost_by_merging(&atom, coordinator, now) {
+            if atom.has_lost_by_merging(group.lost_at, now) {
                 return self.split(coordinator, at, now, self.config.left_alone);
             }
             let fate = self.fate((&atom.ring, atom.shortest), (&group.ring, group.shortest()), true, now);
@@ -502,13 +538,6 @@ impl Grouping {
         }
     }
 
-    /// Whether its connections get less than half of what they got before it was merged, ten seconds after.
-    fn has_lost_by_merging(&self, atom: &Atom, coordinator: &Coordinator, now: Time) -> bool {
-        let watched = !atom.since.is_never() && now.since(atom.since) >= Span::from_secs(10);
-        let reacted = coordinator.counters().reactions + coordinator.counters().timeouts > 0;
-        watched && reacted && atom.connections > 0 && atom.rate(now) < atom.before / 2.0
-    }
-
     fn merge(&mut self, coordinator: &mut Coordinator, (into, from): (GroupId, GroupId), now: Time) {
         self.agreeing.retain(|(a, b), _| *a != from && *b != from && (*a, *b) != (into, from));
         if coordinator.merge(into, from).is_err() {
@@ -522,6 +551,7 @@ impl Grouping {
         }
         let Some(it) = self.groups.get_mut(&into) else { return };
         (it.shortest, it.atoms) = (it.shortest + lost.shortest, it.atoms + lost.atoms);
+        it.lost_at = it.lost_at.max(lost.lost_at);
         for bin in lost.ring.0.iter().filter(|bin| bin.number > 0) {
             let mine = it.ring.at(bin.number - 1);
             mine.samples += bin.samples;
@@ -547,7 +577,7 @@ impl Grouping {
             }
         }
         if let Some(it) = self.groups.get_mut(&group) {
-            *it = Shared { shortest, atoms: u32::from(shortest.is_finite()), ring };
+            *it = Shared { shortest, atoms: u32::from(shortest.is_finite()), ring, lost_at: Time::ZERO };
         }
         for (member, _) in self.members.iter().filter(|(_, to)| **to == at) {
             // A group that was just opened has room for all that were in another.
@@ -563,6 +593,13 @@ impl Atom {
     fn rate(&self, now: Time) -> f64 {
         let secs = now.since(self.counted_from).as_secs_f64();
         if secs <= 0.0 { 0.0 } else { self.acknowledged / secs / f64::from(self.connections.max(1)) }
+    }
+
+    /// Whether its connections get less than half of what they got before it was merged, ten seconds after, and its group has lost
+    /// something since.
+    fn has_lost_by_merging(&self, lost_at: Time, now: Time) -> bool {
+        let watched = !self.since.is_never() && now.since(self.since) >= Span::from_secs(10);
+        watched && lost_at >= self.since && self.connections > 0 && self.rate(now) < self.before / 2.0
     }
 
     /// It was merged: what follows is compared with what was.
