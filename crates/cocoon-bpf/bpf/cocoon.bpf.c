@@ -68,6 +68,8 @@ struct conn {
     u32 initial; /* window that the kernel gave it */
     u32 own_ssthresh;
     u32 old_watermark; /* before the cut that is to be published */
+    u32 epoch; /* of `assigned` when its group was last looked up */
+    u32 counted; /* by which measuring it is counted as its atom's member; 0: by none */
 };
 
 _Static_assert(sizeof(struct conn) <= 104, "it lies in icsk_ca_priv");
@@ -154,6 +156,12 @@ static __always_inline struct event *event_of(struct tcp_sock *tp, struct conn *
     return e;
 }
 
+/* Milliseconds, never 0. */
+static __always_inline u32 now_ms(void)
+{
+    return (u32)(bpf_ktime_get_ns() / 1000000) | 1;
+}
+
 /* Let the group see the windows as they are now. */
 static __always_inline void show(struct tcp_sock *tp, struct conn *c, struct group *g)
 {
@@ -163,45 +171,18 @@ static __always_inline void show(struct tcp_sock *tp, struct conn *c, struct gro
         return;
     g->slots[at].cwnd = tp->snd_cwnd;
     g->slots[at].ssthresh = tp->snd_ssthresh;
-    g->slots[at].active = tp->write_seq != tp->snd_una;
+    g->slots[at].active = tp->write_seq != tp->snd_una ? now_ms() : 0;
 }
 
 /* ---- group ---------------------------------------------------------------------------------------------------------- */
 
-static __always_inline void masked(u8 *addr, u32 plen)
-{
-    for (u32 i = 0; i < 16; i++) {
-        u32 bits = plen > 8 * i ? least(plen - 8 * i, 8) : 0;
-
-        addr[i] &= (u8)(0xff00 >> bits);
-    }
-}
-
-static __always_inline void key_of(struct sock *sk, struct group_key *key)
-{
-    u32 words[4] = {};
-
-    __builtin_memset(key, 0, sizeof(*key));
-    key->netns = sk->__sk_common.skc_net.net->ns.inum;
-    key->fam = AF_INET;
-    if (sk->__sk_common.skc_family == AF_INET) {
-        words[0] = sk->__sk_common.skc_daddr;
-    } else {
-        for (u32 i = 0; i < 4; i++)
-            words[i] = sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[i];
-        if (!words[0] && !words[1] && words[2] == bpf_htonl(0xffff)) { /* ::ffff:a.b.c.d */
-            words[0] = words[3];
-            words[2] = words[3] = 0;
-        } else {
-            key->fam = AF_INET6;
-        }
-    }
-    __builtin_memcpy(key->addr, words, 16);
-    key->plen = key->fam == AF_INET ? settings.prefix4 : settings.prefix6;
-    masked(key->addr, key->plen);
-}
+#include "atoms.h"
 
 #define IDLE_NS 10000000000ull
+/* Members are counted by hooks, and a hook may be missed (docs/cocoon-linux.md): what nobody was heard of for so long is not there. */
+#define DEAD_NS 600000000000ull
+#define DEAD_MS 600000u
+#define SILENT_MS 30000u /* is no reference for new connections */
 
 struct bpf_map;
 
@@ -209,7 +190,7 @@ static long evict(struct bpf_map *map, struct group_key *key, struct group *g, v
 {
     struct totals *t;
 
-    if (g->members || *(u64 *)now - g->last < IDLE_NS)
+    if (*(u64 *)now - g->last < (g->members ? DEAD_NS : IDLE_NS))
         return 0;
     bpf_map_delete_elem(map, key);
     t = all();
@@ -251,11 +232,13 @@ static __always_inline void sample_rtt(struct group *g, u32 us)
     g->srtt8 += us - (g->srtt8 >> 3);
 }
 
-/* Take a free slot. The group is locked. */
-static __always_inline u32 take_slot(struct group *g, u32 id)
+/* Take a free slot, or one whose connection cannot be there any more: with data out it would have been heard of. The group is locked. */
+static __always_inline u32 take_slot(struct group *g, u32 id, u32 now)
 {
     for (u32 i = 0; i < SLOTS; i++) {
-        if (!g->slots[i].id) {
+        u32 active = g->slots[i].active;
+
+        if (!g->slots[i].id || (active && (s32)(now - active) > (s32)DEAD_MS)) {
             g->slots[i].id = id;
             g->slots[i].active = 0;
             return i;
@@ -268,11 +251,13 @@ static __always_inline u32 take_slot(struct group *g, u32 id)
 static __always_inline struct window reference_of(struct group *g, u32 but)
 {
     struct window r = {};
+    u32 now = now_ms();
 
     for (u32 i = 0; i < SLOTS; i++) {
         struct slot *s = &g->slots[i];
+        u32 active = s->active;
 
-        if (!s->id || s->id == but || !s->active)
+        if (!s->id || s->id == but || !active || (s32)(now - active) > (s32)SILENT_MS)
             continue;
         if (!r.cwnd || s->cwnd < r.cwnd) {
             r.cwnd = s->cwnd;
@@ -389,6 +374,96 @@ static __always_inline void freeze(struct conn *c, struct group *g, bool on)
         __sync_fetch_and_sub(&g->frozen, 1);
 }
 
+/* ---- membership ----------------------------------------------------------------------------------------------------- */
+
+/* Into the group that is its own now; 0: there is no room for one. */
+static __always_inline struct group *enter(struct sock *sk, struct tcp_sock *tp, struct conn *c)
+{
+    struct control *ctl = told();
+    u64 now = bpf_ktime_get_ns();
+    struct group_key key;
+    u32 ms = now_ms();
+    struct group *g;
+
+    c->epoch = ctl ? ctl->epoch : 0;
+    key_of(sk, &key, c->epoch);
+    g = bpf_map_lookup_elem(&groups, &key);
+    if (!g)
+        g = make_group(&key, now);
+    if (!g) {
+        struct totals *t = all();
+
+        if (t)
+            __sync_fetch_and_add(&t->ungrouped, 1);
+        return 0;
+    }
+    bpf_spin_lock(&g->lock);
+    if (!g->born)
+        g->born = now;
+    g->members++;
+    g->last = now;
+    sample_rtt(g, tp->srtt_us >> 3);
+    c->slot = take_slot(g, c->id, ms);
+    bpf_spin_unlock(&g->lock);
+    c->key = key;
+    c->born = g->born;
+    c->gen = g->cut_gen;
+    return g;
+}
+
+/* Out of its group. */
+static __always_inline void go(struct conn *c, struct group *g)
+{
+    u64 now = bpf_ktime_get_ns();
+
+    freeze(c, g, false);
+    if (c->slot < SLOTS && g->slots[c->slot].id == c->id)
+        g->slots[c->slot].id = 0;
+    bpf_spin_lock(&g->lock);
+    if (g->members)
+        g->members--;
+    g->last = now;
+    bpf_spin_unlock(&g->lock);
+}
+
+static __always_inline bool same_key(const struct group_key *a, const struct group_key *b)
+{
+    u32 differs = (a->plen ^ b->plen) | (a->fam ^ b->fam) | (a->netns ^ b->netns);
+
+    for (u32 i = 0; i < sizeof(a->addr); i++)
+        differs |= a->addr[i] ^ b->addr[i];
+    return !differs;
+}
+
+/* Its group, which is another one if user space has changed what groups there are, or if its own had to make room. A cut that it has not seen
+ * stays with the old one. */
+static __always_inline struct group *follow(struct sock *sk, struct tcp_sock *tp, struct conn *c)
+{
+    struct control *ctl = told();
+    bool frozen = c->flags & FROZEN;
+    struct group *g = group_of(c);
+    struct group_key key;
+
+    if (g) {
+        if (!ctl || ctl->epoch == c->epoch)
+            return g;
+        c->epoch = ctl->epoch;
+        key_of(sk, &key, c->epoch);
+        if (same_key(&key, &c->key))
+            return g;
+        go(c, g);
+    }
+    c->flags &= ~FROZEN;
+    g = enter(sk, tp, c);
+    if (!g) {
+        c->flags &= ~LIVE; /* it goes on by itself */
+        return 0;
+    }
+    freeze(c, g, frozen);
+    show(tp, c, g);
+    return g;
+}
+
 /* ---- hooks ---------------------------------------------------------------------------------------------------------- */
 
 extern u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
@@ -399,11 +474,9 @@ void BPF_PROG(cocoon_init, struct sock *sk)
 {
     struct tcp_sock *tp = (struct tcp_sock *)sk;
     struct conn *c = conn_of(sk);
-    u64 now = bpf_ktime_get_ns();
     struct totals *t = all();
-    struct group_key key;
     struct group *g;
-    u32 id = 1, slot;
+    u32 id = 1;
 
     guard(tp);
     if (t) {
@@ -411,31 +484,14 @@ void BPF_PROG(cocoon_init, struct sock *sk)
         id = __sync_fetch_and_add(&t->ids, 1) + 1;
         id = id ? id : 1;
     }
-    key_of(sk, &key);
-    g = bpf_map_lookup_elem(&groups, &key);
-    if (!g)
-        g = make_group(&key, now);
-    if (!g) {
-        if (t)
-            __sync_fetch_and_add(&t->ungrouped, 1);
-        return;
-    }
-    bpf_spin_lock(&g->lock);
-    if (!g->born)
-        g->born = now;
-    g->members++;
-    g->last = now;
-    sample_rtt(g, tp->srtt_us >> 3);
-    slot = take_slot(g, id);
-    bpf_spin_unlock(&g->lock);
-    c->key = key;
-    c->born = g->born;
     c->id = id;
-    c->slot = slot;
-    c->gen = g->cut_gen;
     c->watermark = c->una = tp->snd_una;
     c->initial = tp->snd_cwnd;
+    g = enter(sk, tp, c);
+    if (!g)
+        return;
     c->flags = LIVE;
+    atom_of(sk, c);
     if (tp->data_segs_out) { /* it was another's before: its windows stay */
         c->flags |= STARTED;
         show(tp, c, g);
@@ -453,7 +509,6 @@ void BPF_PROG(cocoon_release, struct sock *sk)
 {
     struct tcp_sock *tp = (struct tcp_sock *)sk;
     struct conn *c = conn_of(sk);
-    u64 now = bpf_ktime_get_ns();
     struct totals *t = all();
     struct group *g;
     struct event *e;
@@ -461,18 +516,12 @@ void BPF_PROG(cocoon_release, struct sock *sk)
     guard(tp);
     if (t)
         __sync_fetch_and_add(&t->ended, 1);
+    uncount(sk, c);
     if (!(c->flags & LIVE))
         return;
     g = group_of(c);
     if (g) {
-        freeze(c, g, false);
-        if (c->slot < SLOTS && g->slots[c->slot].id == c->id)
-            g->slots[c->slot].id = 0;
-        bpf_spin_lock(&g->lock);
-        if (g->members)
-            g->members--;
-        g->last = now;
-        bpf_spin_unlock(&g->lock);
+        go(c, g);
         e = event_of(tp, c, EVENT_RELEASE);
         if (e)
             bpf_ringbuf_submit(e, 0);
@@ -521,11 +570,15 @@ void BPF_PROG(cocoon_set_state, struct sock *sk, u8 new_state)
     struct conn *c = conn_of(sk);
     bool timeout = new_state == TCP_CA_Loss;
     struct group *g;
+    struct atom *a;
     struct event *e;
 
     guard(tp);
     if (!(c->flags & LIVE) || new_state < TCP_CA_CWR)
         return;
+    a = atom_of(sk, c);
+    if (a)
+        __sync_fetch_and_add(&a->losses, 1);
     g = group_of(c);
     if (!g)
         return;
@@ -555,7 +608,7 @@ void BPF_PROG(cocoon_cwnd_event, struct sock *sk, enum tcp_ca_event ev)
     guard(tp);
     if (ev != CA_EVENT_TX_START || !(c->flags & LIVE))
         return;
-    g = group_of(c);
+    g = follow(sk, tp, c);
     if (!g)
         return;
     if (!(c->flags & STARTED)) {
@@ -575,11 +628,19 @@ void BPF_PROG(cocoon_in_ack_event, struct sock *sk, u32 flags)
     struct conn *c = conn_of(sk);
     struct group *g;
     u32 una = tp->snd_una;
+    struct atom *a;
 
     guard(tp);
     if (!(c->flags & LIVE))
         return;
-    g = group_of(c);
+    g = follow(sk, tp, c);
+    a = atom_of(sk, c);
+    if (a) {
+        __sync_fetch_and_add(&a->acks, 1);
+        if (before(c->una, una))
+            __sync_fetch_and_add(&a->acked, una - c->una);
+        a->last = bpf_ktime_get_ns();
+    }
     if (!g)
         return;
     if (before(c->una, una)) {
@@ -603,10 +664,18 @@ void BPF_PROG(cocoon_pkts_acked, struct sock *sk, const struct ack_sample *sampl
     struct conn *c = conn_of(sk);
     struct group *g;
     s32 us = sample->rtt_us;
+    struct atom *a;
 
     guard(tp);
     if (us <= 0 || !(c->flags & LIVE))
         return;
+    a = atom_of(sk, c);
+    if (a) {
+        __sync_fetch_and_add(&a->rtt_us, us);
+        __sync_fetch_and_add(&a->samples, 1);
+        if (!a->shortest_us || (u32)us < a->shortest_us)
+            a->shortest_us = us;
+    }
     g = group_of(c);
     if (!g)
         return;

@@ -19,20 +19,39 @@ struct settings {
 
 enum cut_kind { CUT_NONE, CUT_LOSS, CUT_TIMEOUT };
 
-/* Destination prefix and network namespace. IPv4 lies in the first four bytes. */
+/* Destination prefix and network namespace. IPv4 lies in the first four bytes. A whole address is an atom's key. Family 0: a group
+ * that user space has made of atoms, with its number in the first four bytes. */
 struct group_key {
     u8 addr[16];
     u32 netns; /* inode number of the namespace */
     u8 plen;
-    u8 fam; /* AF_INET or AF_INET6 */
+    u8 fam; /* AF_INET, AF_INET6 or 0 */
     u16 pad;
+};
+
+/* One entry, in the array `control`; user space writes it, programs only read. */
+struct control {
+    u32 measure; /* not 0: atoms are counted; each user space that does so takes another number */
+    u32 epoch; /* grows with each change of `assigned`: connections look up their group again */
+};
+
+/* What is counted of a destination host while atoms are measured; sums only grow. User space takes differences. */
+struct atom {
+    u64 acks;
+    u64 acked; /* bytes */
+    u64 rtt_us; /* sum of the samples */
+    u64 last; /* ns, CLOCK_MONOTONIC, when it was last acknowledged something */
+    u32 samples;
+    u32 shortest_us; /* 0: none yet */
+    u32 losses; /* fast retransmits, ECN echoes and timeouts */
+    u32 members; /* connections that are counted here */
 };
 
 struct slot {
     u32 id; /* the connection's, 0: free */
     u32 cwnd; /* packets */
     u32 ssthresh; /* packets */
-    u32 active; /* has data outstanding or to send */
+    u32 active; /* 0: has nothing outstanding or to send; otherwise when it was last seen, ms of CLOCK_MONOTONIC */
 };
 
 struct group {

@@ -4,7 +4,6 @@
 //! turns (seed 002, 4.5, rule 2), and each holds at most [`BACKLOG`] packets. What comes back from the destination goes to the
 //! flow that it answers.
 
-use crate::layout::GroupKey;
 use crate::regulator::{Opening, Regulator};
 use crate::{CocoonError, Loaded, Place, own_netns};
 use std::collections::VecDeque;
@@ -58,7 +57,7 @@ pub fn run(
     stop: &AtomicBool,
 ) -> Result<Passed, CocoonError> {
     let loaded = Loaded::find(place)?;
-    let key = GroupKey::of(to.ip(), own_netns()?, loaded.settings());
+    let netns = own_netns()?;
     let socket = UdpSocket::bind(listen).map_err(|source| CocoonError::Socket {
         what: "listen on",
         address: listen,
@@ -95,7 +94,7 @@ pub fn run(
             socket.set_nonblocking(false).map_err(failed)?;
         }
         gate.forget();
-        let group = loaded.group(&key)?;
+        let group = loaded.group(&loaded.key_of(to.ip(), netns)?)?;
         regulator.observe(begin.elapsed(), gate.flows.len(), group.as_ref());
         while regulator.may_send() {
             let Some(bytes) = gate.send_next() else { break };

@@ -1,9 +1,11 @@
 //! Loads and unloads the programs, and finds what is pinned.
 
-use crate::layout::{Group, GroupKey, Settings, Totals};
+use crate::layout::{AtomCounters, Control, Group, GroupKey, Settings, Totals, Which};
 use crate::preflight::is_bpffs;
 use crate::{CocoonError, preflight};
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle, ObjectBuilder, OpenObject, PrintLevel, set_print};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -50,7 +52,7 @@ impl Place {
 }
 
 /// Maps that are pinned beside the link, so that other processes can read them. `settings` is the read-only data.
-const PINNED: [&str; 4] = ["groups", "totals", "events", "settings"];
+const PINNED: [&str; 7] = ["groups", "totals", "events", "settings", "atoms", "assigned", "control"];
 
 /// Load the programs, register the congestion control and pin both. It stays when this process ends.
 ///
@@ -158,6 +160,9 @@ pub struct Loaded {
     groups: MapHandle,
     totals: MapHandle,
     pub(crate) events: MapHandle,
+    atoms: MapHandle,
+    assigned: MapHandle,
+    control: MapHandle,
     settings: Settings,
 }
 
@@ -190,6 +195,9 @@ impl Loaded {
             groups: open("groups", GroupKey::SIZE, Some(Group::SIZE))?,
             totals: open("totals", 4, Some(Totals::SIZE))?,
             events: open("events", 0, None)?,
+            atoms: open("atoms", GroupKey::SIZE, Some(AtomCounters::SIZE))?,
+            assigned: open("assigned", GroupKey::SIZE, Some(4))?,
+            control: open("control", 4, Some(Control::SIZE))?,
             settings: settings.ok_or_else(|| CocoonError::OtherVersion {
                 name: place.name.clone(),
                 what: "settings are too short".into(),
@@ -238,6 +246,94 @@ impl Loaded {
         Ok(value.and_then(|bytes| Totals::from_bytes(&bytes)).unwrap_or_default())
     }
 
+    /// The group that connections of a network namespace to a destination are in: a measured one, or that of the prefix.
+    ///
+    /// # Errors
+    /// When the map cannot be read.
+    pub fn key_of(&self, destination: IpAddr, netns: u32) -> Result<GroupKey, CocoonError> {
+        let atom = GroupKey::atom(destination, netns);
+        let value = self.assigned.lookup(&atom.to_bytes(), MapFlags::ANY);
+        let value =
+            value.map_err(|source| CocoonError::Bpf { what: "read who is in which group", source })?;
+        Ok(match value.and_then(|bytes| bytes.try_into().ok()).map(u32::from_ne_bytes) {
+            Some(number) => GroupKey { which: Which::Measured(number), netns },
+            None => GroupKey::of(destination, netns, &self.settings),
+        })
+    }
+
+    /// Who is in which measured group, in the order of destinations.
+    #[must_use]
+    pub fn assigned(&self) -> Vec<(GroupKey, u32)> {
+        let number = |bytes: Vec<u8>| Some(u32::from_ne_bytes(bytes.try_into().ok()?));
+        entries(&self.assigned).filter_map(|(key, value)| Some((key, number(value)?))).collect()
+    }
+
+    /// What was counted of atoms, in the order of their addresses.
+    #[must_use]
+    pub fn atoms(&self) -> Vec<(GroupKey, AtomCounters)> {
+        entries(&self.atoms)
+            .filter_map(|(key, value)| Some((key, AtomCounters::from_bytes(&value)?)))
+            .collect()
+    }
+
+    /// Put atoms into measured groups by number, or (`None`) back into those of their prefixes, and let live connections follow.
+    /// An atom that is given no group is no longer counted either, until its next acknowledgement.
+    ///
+    /// # Errors
+    /// When a map cannot be written.
+    pub fn assign(&self, changes: &[(GroupKey, Option<u32>)]) -> Result<(), CocoonError> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        for (atom, number) in changes {
+            let key = atom.to_bytes();
+            let done = match number {
+                Some(number) => self.assigned.update(&key, &number.to_ne_bytes(), MapFlags::ANY),
+                None => self.assigned.delete(&key).or_else(absent),
+            };
+            done.map_err(|source| CocoonError::Bpf { what: "write who is in which group", source })?;
+        }
+        let control = self.control()?;
+        // 0 stands for "nobody was ever put anywhere".
+        self.set_control(Control { epoch: control.epoch.checked_add(1).unwrap_or(1), ..control })
+    }
+
+    /// Forget what was counted of an atom.
+    ///
+    /// # Errors
+    /// When the map cannot be written.
+    pub fn forget(&self, atom: &GroupKey) -> Result<(), CocoonError> {
+        let done = self.atoms.delete(&atom.to_bytes()).or_else(absent);
+        done.map_err(|source| CocoonError::Bpf { what: "forget an atom", source })
+    }
+
+    /// Begin to count atoms, from nothing, or (`false`) end it.
+    ///
+    /// # Errors
+    /// When a map cannot be written.
+    pub fn measure(&self, on: bool) -> Result<(), CocoonError> {
+        let control = self.control()?;
+        self.set_control(Control { measure: 0, ..control })?;
+        for (atom, _) in self.atoms() {
+            self.forget(&atom)?;
+        }
+        // Another number than ever before: connections that an earlier measuring has counted are counted anew.
+        let number = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(1, |at| at.as_millis() as u32 | 1);
+        self.set_control(Control { measure: if on { number } else { 0 }, ..control })
+    }
+
+    fn control(&self) -> Result<Control, CocoonError> {
+        let value = self.control.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
+        let value =
+            value.map_err(|source| CocoonError::Bpf { what: "read what the programs are told", source })?;
+        Ok(value.and_then(|bytes| Control::from_bytes(&bytes)).unwrap_or_default())
+    }
+
+    fn set_control(&self, control: Control) -> Result<(), CocoonError> {
+        let done = self.control.update(&0u32.to_ne_bytes(), &control.to_bytes(), MapFlags::ANY);
+        done.map_err(|source| CocoonError::Bpf { what: "tell the programs", source })
+    }
+
     /// Switch events on or off. The counters beside the switch lose what is counted meanwhile, a few microseconds.
     pub(crate) fn set_trace(&self, on: bool) -> Result<(), CocoonError> {
         let failed = |source| CocoonError::Bpf { what: "switch events", source };
@@ -248,6 +344,18 @@ impl Loaded {
         value[..4].copy_from_slice(&u32::from(on).to_ne_bytes());
         self.totals.update(&zero, &value, MapFlags::ANY).map_err(failed)
     }
+}
+
+/// The entries of a map that is keyed by groups or atoms, in their order. What comes and goes meanwhile may be missed.
+fn entries(map: &MapHandle) -> impl Iterator<Item = (GroupKey, Vec<u8>)> {
+    let batches = map.lookup_batch(512, MapFlags::ANY, MapFlags::ANY).into_iter().flatten();
+    let keyed = batches.filter_map(|(key, value)| Some((GroupKey::from_bytes(&key)?, value)));
+    keyed.collect::<BTreeMap<_, _>>().into_iter()
+}
+
+/// That there is nothing to delete is no failure.
+fn absent(error: libbpf_rs::Error) -> Result<(), libbpf_rs::Error> {
+    if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) }
 }
 
 /// Inode number of this process' network namespace: the programs know namespaces by it.
@@ -338,6 +446,9 @@ mod tests {
             match name.as_str() {
                 "groups" => assert_eq!((map.key_size() as usize, size), (GroupKey::SIZE, Group::SIZE)),
                 "totals" => assert_eq!(size, Totals::SIZE),
+                "atoms" => assert_eq!((map.key_size() as usize, size), (GroupKey::SIZE, AtomCounters::SIZE)),
+                "assigned" => assert_eq!((map.key_size() as usize, size), (GroupKey::SIZE, 4)),
+                "control" => assert_eq!(size, Control::SIZE),
                 "cocoon" => {
                     assert_eq!(&map.initial_value().unwrap()[NAME_AT..NAME_AT + 7], b"cocoon\0");
                 }
@@ -349,7 +460,7 @@ mod tests {
             }
             found += 1;
         }
-        assert_eq!(found, 4);
+        assert_eq!(found, 7);
         drop(opened);
         let changed = prepared(&place, &Settings { prefix4: 16, ..Settings::default() }).unwrap();
         let ops = changed.maps().find(|map| map.name() == "cocoon").unwrap();

@@ -1,5 +1,6 @@
 //! What the programs and user space share: the other half of `bpf/layout.h`.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Members of a group that are seen one by one (`SLOTS` in `layout.h`).
@@ -8,13 +9,29 @@ pub const SLOTS: usize = 128;
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 
-/// Which connections are one group: destination prefix and network namespace.
+/// What makes connections of one network namespace a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Which {
+    /// A destination prefix: its address with zeros behind it, and its length in bits.
+    Prefix(IpAddr, u8),
+    /// The number of a group that was made of what was measured.
+    Measured(u32),
+}
+
+impl fmt::Display for Which {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Prefix(address, bits) => write!(f, "{address}/{bits}"),
+            Self::Measured(number) => write!(f, "measured {number}"),
+        }
+    }
+}
+
+/// Which connections are one group: what they have in common, and their network namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupKey {
-    /// The prefix, with zeros behind it.
-    pub prefix: IpAddr,
-    /// Its length in bits.
-    pub bits: u8,
+    /// What they have in common.
+    pub which: Which,
     /// Inode number of the network namespace.
     pub netns: u32,
 }
@@ -23,42 +40,46 @@ impl GroupKey {
     /// Bytes of the key in the map.
     pub const SIZE: usize = 24;
 
-    /// The group of a destination. An IPv4 address mapped into IPv6 counts as IPv4.
+    /// The group of a destination's prefix. An IPv4 address mapped into IPv6 counts as IPv4.
     #[must_use]
     pub fn of(destination: IpAddr, netns: u32, settings: &Settings) -> Self {
-        match destination.to_canonical() {
+        let which = match destination.to_canonical() {
             IpAddr::V4(address) => {
                 let bits = settings.prefix4.min(32);
                 let mask = u32::MAX.checked_shl(32 - bits).unwrap_or(0);
-                let prefix = Ipv4Addr::from(u32::from(address) & mask).into();
-                Self { prefix, bits: bits as u8, netns }
+                Which::Prefix(Ipv4Addr::from(u32::from(address) & mask).into(), bits as u8)
             }
             IpAddr::V6(address) => {
                 let bits = settings.prefix6.min(128);
                 let mask = u128::MAX.checked_shl(128 - bits).unwrap_or(0);
-                let prefix = Ipv6Addr::from(u128::from(address) & mask).into();
-                Self { prefix, bits: bits as u8, netns }
+                Which::Prefix(Ipv6Addr::from(u128::from(address) & mask).into(), bits as u8)
             }
-        }
+        };
+        Self { which, netns }
+    }
+
+    /// The key of a destination host by itself, an atom (seed 002, 4.1).
+    #[must_use]
+    pub fn atom(destination: IpAddr, netns: u32) -> Self {
+        Self::of(destination, netns, &Settings { prefix4: 32, prefix6: 128, ..Settings::default() })
     }
 
     /// As it stands in the map.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; Self::SIZE] {
         let mut bytes = [0; Self::SIZE];
-        let family = match self.prefix {
-            IpAddr::V4(address) => {
+        match self.which {
+            Which::Prefix(IpAddr::V4(address), bits) => {
                 bytes[..4].copy_from_slice(&address.octets());
-                AF_INET
+                (bytes[20], bytes[21]) = (bits, AF_INET);
             }
-            IpAddr::V6(address) => {
+            Which::Prefix(IpAddr::V6(address), bits) => {
                 bytes[..16].copy_from_slice(&address.octets());
-                AF_INET6
+                (bytes[20], bytes[21]) = (bits, AF_INET6);
             }
-        };
+            Which::Measured(number) => bytes[..4].copy_from_slice(&number.to_ne_bytes()),
+        }
         bytes[16..20].copy_from_slice(&self.netns.to_ne_bytes());
-        bytes[20] = self.bits;
-        bytes[21] = family;
         bytes
     }
 
@@ -67,13 +88,87 @@ impl GroupKey {
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; Self::SIZE] = bytes.try_into().ok()?;
         let address: [u8; 16] = bytes[..16].try_into().ok()?;
-        let prefix = match bytes[21] {
-            AF_INET => Ipv4Addr::new(address[0], address[1], address[2], address[3]).into(),
-            AF_INET6 => Ipv6Addr::from(address).into(),
+        let four: [u8; 4] = bytes[..4].try_into().ok()?;
+        let which = match bytes[21] {
+            AF_INET => Which::Prefix(Ipv4Addr::from(four).into(), bytes[20]),
+            AF_INET6 => Which::Prefix(Ipv6Addr::from(address).into(), bytes[20]),
+            0 => Which::Measured(u32::from_ne_bytes(four)),
             _ => return None,
         };
         let netns = u32::from_ne_bytes(bytes[16..20].try_into().ok()?);
-        Some(Self { prefix, bits: bytes[20], netns })
+        Some(Self { which, netns })
+    }
+}
+
+/// What the kernel has counted of an atom since it is measured (`struct atom`); sums only grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AtomCounters {
+    /// Acknowledgements.
+    pub acks: u64,
+    /// Bytes that they acknowledged.
+    pub acked: u64,
+    /// Sum of the samples of the round trip, microseconds.
+    pub rtt_us: u64,
+    /// When it was last acknowledged something, ns of `CLOCK_MONOTONIC`.
+    pub last: u64,
+    /// Samples of the round trip.
+    pub samples: u32,
+    /// The shortest of them, microseconds; 0 before the first.
+    pub shortest_us: u32,
+    /// Fast retransmits, echoes of ECN marks and timeouts.
+    pub losses: u32,
+    /// Connections to it.
+    pub members: u32,
+}
+
+impl AtomCounters {
+    /// Bytes of `struct atom`.
+    pub const SIZE: usize = 48;
+
+    /// From the map; `None` if it is too short.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut read = Fields(bytes);
+        Some(Self {
+            acks: read.u64()?,
+            acked: read.u64()?,
+            rtt_us: read.u64()?,
+            last: read.u64()?,
+            samples: read.u32()?,
+            shortest_us: read.u32()?,
+            losses: read.u32()?,
+            members: read.u32()?,
+        })
+    }
+}
+
+/// What user space tells the programs while they run (`struct control`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Control {
+    /// Not 0: atoms are counted, under this number.
+    pub measure: u32,
+    /// Grows with each change of who belongs to which measured group.
+    pub epoch: u32,
+}
+
+impl Control {
+    /// Bytes of `struct control`.
+    pub const SIZE: usize = 8;
+
+    /// As it stands in the map.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        bytes[..4].copy_from_slice(&self.measure.to_ne_bytes());
+        bytes[4..].copy_from_slice(&self.epoch.to_ne_bytes());
+        bytes
+    }
+
+    /// From the map; `None` if it is too short.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut read = Fields(bytes);
+        Some(Self { measure: read.u32()?, epoch: read.u32()? })
     }
 }
 
@@ -437,12 +532,16 @@ mod tests {
     fn a_destination_falls_into_its_prefix_and_survives_the_map() {
         let settings = Settings::default();
         let key = GroupKey::of("10.1.2.3".parse().unwrap(), 7, &settings);
-        assert_eq!((key.prefix, key.bits), ("10.1.2.0".parse().unwrap(), 24));
+        assert_eq!(key.which, Which::Prefix("10.1.2.0".parse().unwrap(), 24));
         assert_eq!(GroupKey::of("::ffff:10.1.2.9".parse().unwrap(), 7, &settings), key);
         assert_eq!(GroupKey::from_bytes(&key.to_bytes()), Some(key));
         let six = GroupKey::of("2001:db8:1:2:3::4".parse().unwrap(), 7, &settings);
-        assert_eq!((six.prefix, six.bits), ("2001:db8:1:2::".parse().unwrap(), 64));
+        assert_eq!(six.which.to_string(), "2001:db8:1:2::/64");
         assert_eq!(GroupKey::from_bytes(&six.to_bytes()), Some(six));
+        let measured = GroupKey { which: Which::Measured(70_000), netns: 7 };
+        assert_eq!(GroupKey::from_bytes(&measured.to_bytes()), Some(measured));
+        let atom = GroupKey::atom("10.1.2.3".parse().unwrap(), 7);
+        assert_eq!((atom.which.to_string().as_str(), atom.netns), ("10.1.2.3/32", 7));
     }
 
     #[test]
@@ -451,7 +550,14 @@ mod tests {
             let settings = Settings { prefix4: bits4, prefix6: bits6, ..Settings::default() };
             let four = GroupKey::of("10.1.2.3".parse().unwrap(), 0, &settings);
             let six = GroupKey::of("2001:db8::1".parse().unwrap(), 0, &settings);
-            assert_eq!((u32::from(four.bits), u32::from(six.bits)), (bits4, bits6));
+            assert_eq!(
+                four.which,
+                Which::Prefix(["0.0.0.0", "10.1.2.3"][usize::from(bits4 > 0)].parse().unwrap(), bits4 as u8)
+            );
+            assert_eq!(
+                six.which,
+                Which::Prefix(["::", "2001:db8::1"][usize::from(bits6 > 0)].parse().unwrap(), bits6 as u8)
+            );
         }
     }
 
@@ -463,6 +569,10 @@ mod tests {
         for length in 0..Event::SIZE {
             assert_eq!(Event::from_bytes(&vec![0; length]), None, "{length}");
         }
+        for length in 0..AtomCounters::SIZE {
+            assert_eq!(AtomCounters::from_bytes(&vec![0; length]), None);
+        }
+        assert_eq!(Control::from_bytes(&[0; Control::SIZE - 1]), None);
         for length in 0..Totals::SIZE {
             assert_eq!(Totals::from_bytes(&vec![0; length]), None);
         }

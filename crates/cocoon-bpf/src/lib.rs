@@ -8,14 +8,17 @@
 //! | `kernel` | load, unload, find what is loaded |
 //! | [`layout`] | what programs and user space share |
 //! | [`status`] [`trace`] | groups as text and JSON; decisions as they are made |
+//! | [`fates`] [`measured`] | which hosts share a fate, and that connections to them are grouped so |
 //! | [`regulator`] [`gate`] | UDP under the virtual connection's window |
 //!
 //! What a program in the kernel cannot do of the document is listed in [`status::DEPARTURES`].
 
 mod error;
+pub mod fates;
 pub mod gate;
 mod kernel;
 pub mod layout;
+pub mod measured;
 pub mod preflight;
 pub mod regulator;
 pub mod status;
@@ -23,5 +26,5 @@ pub mod trace;
 
 pub use error::CocoonError;
 pub use kernel::{Loaded, OBJECT, Place, load, own_netns, unload};
-pub use layout::{Group, GroupKey, Settings};
+pub use layout::{Group, GroupKey, Settings, Which};
 pub use preflight::preflight;

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 use faircast_cocoon_bpf::regulator::Opening;
-use faircast_cocoon_bpf::{CocoonError, Place, Settings, gate, load, status, trace, unload};
+use faircast_cocoon_bpf::{CocoonError, Place, Settings, gate, load, measured, status, trace, unload};
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -38,6 +38,8 @@ enum Command {
     Unload,
     /// Write every decision as CSV to standard output until interrupted
     Trace,
+    /// Group destination hosts by whether they share a bottleneck, as round trips and losses show, until interrupted
+    Group,
     /// Pass UDP packets on under the window of the virtual connection beside the TCPs to the same prefix
     UdpGate {
         /// Address that local programs send to
@@ -114,6 +116,10 @@ fn run(cli: &Cli) -> Result<(), CocoonError> {
             let mut out = io::BufWriter::new(io::stdout().lock());
             let (events, lost) = trace::record(&place, &mut out, &interrupted())?;
             eprintln!("{}: {events} events, {lost} lost", place.name());
+        }
+        Command::Group => {
+            let summary = measured::run(&place, &interrupted())?;
+            println!("{}", serde_json::to_string(&summary).expect("counters have only text keys"));
         }
         Command::UdpGate { listen, to, open_by_all } => {
             let opening = if *open_by_all { Opening::All } else { Opening::Share };

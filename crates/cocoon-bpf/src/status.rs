@@ -1,6 +1,6 @@
 //! What is loaded, and how its groups stand: as text and as JSON.
 
-use crate::layout::{Group, GroupKey};
+use crate::layout::{Group, GroupKey, Which};
 use crate::{CocoonError, Loaded, Place};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use std::os::unix::fs::MetadataExt;
 // Seed gap: when a member times out, others do not retransmit their first unacknowledged packet: no program may retransmit.
 // Seed gap: members keep their own retransmission timers: the group's round trip is measured but cannot set them.
 // Seed gap: a group without an active member gives a new connection the kernel's initial window (RFC 6928), not one packet.
-// Seed gap: groups are fixed prefixes in one network namespace; nothing merges or splits them by what they measure.
+// Seed gap: a connection to a host that is new begins in its prefix's group; which measured group it belongs to is known after 50 ms.
 // Seed gap: only the first 128 members of a group serve as reference and count in the mean window.
 pub const DEPARTURES: [(&str, &str); 6] = [
     (
@@ -22,7 +22,10 @@ pub const DEPARTURES: [(&str, &str); 6] = [
     ("timeouts", "others do not retransmit their first unacknowledged packet: no program may retransmit"),
     ("timers", "members keep their own retransmission timers; the group's round trip is shown only"),
     ("first connection", "begins with the kernel's initial window (RFC 6928) instead of one packet"),
-    ("groups", "are fixed prefixes in one network namespace; nothing merges or splits them"),
+    (
+        "groups",
+        "are prefixes in one network namespace; `faircast-cocoon group` merges and splits them by what it measures, 50 ms late",
+    ),
     ("large groups", "only the first 128 members serve as reference and count in the mean window"),
 ];
 
@@ -64,8 +67,10 @@ pub struct Status {
 /// One group.
 #[derive(Debug, Serialize)]
 pub struct GroupStatus {
-    /// Destination prefix, as `10.0.0.0/24`.
+    /// Destination prefix, as `10.0.0.0/24`, or the number of a group that was measured, as `measured 7`.
     pub prefix: String,
+    /// Of a group that was measured: the hosts in it.
+    pub hosts: Vec<String>,
     /// Name of its network namespace if it has one, otherwise its inode number.
     pub netns: String,
     /// Members by what began and ended; under overload it may drift.
@@ -107,7 +112,7 @@ impl Status {
         let loaded = Loaded::find(place)?;
         let (settings, totals) = (*loaded.settings(), loaded.totals()?);
         let names = namespaces();
-        let groups = loaded.groups();
+        let (groups, assigned) = (loaded.groups(), loaded.assigned());
         Ok(Self {
             name: place.name().to_owned(),
             prefix4: settings.prefix4,
@@ -122,19 +127,35 @@ impl Status {
             ungrouped: totals.ungrouped,
             groups_evicted: totals.evicted,
             zero_windows: totals.zero,
-            groups: groups.iter().map(|(key, group)| GroupStatus::of(key, group, &names)).collect(),
+            groups: groups
+                .iter()
+                .map(|(key, group)| GroupStatus::of(key, group, &names, &assigned))
+                .collect(),
             departures: DEPARTURES.into(),
         })
     }
 }
 
 impl GroupStatus {
-    fn of(key: &GroupKey, group: &Group, names: &BTreeMap<u32, String>) -> Self {
+    fn of(
+        key: &GroupKey,
+        group: &Group,
+        names: &BTreeMap<u32, String>,
+        assigned: &[(GroupKey, u32)],
+    ) -> Self {
         let measured = group.srtt_us != 0;
         let mut windows: Vec<u32> = group.slots.iter().map(|slot| slot.cwnd).collect();
         windows.sort_unstable();
         Self {
-            prefix: format!("{}/{}", key.prefix, key.bits),
+            prefix: key.which.to_string(),
+            hosts: assigned
+                .iter()
+                .filter(|(atom, number)| atom.netns == key.netns && Which::Measured(*number) == key.which)
+                .filter_map(|(atom, _)| match atom.which {
+                    Which::Prefix(address, _) => Some(address.to_string()),
+                    Which::Measured(_) => None,
+                })
+                .collect(),
             netns: names.get(&key.netns).cloned().unwrap_or_else(|| key.netns.to_string()),
             members: group.members,
             active: group.slots.iter().filter(|slot| slot.active).count(),
@@ -206,6 +227,9 @@ pub fn text(status: &Status) -> String {
             "{} in {}: {} members, {} active; {rtt}; {windows}",
             group.prefix, group.netns, group.members, group.active,
         );
+        if !group.hosts.is_empty() {
+            let _ = writeln!(out, "  hosts: {}", group.hosts.join(", "));
+        }
         let _ = writeln!(
             out,
             "  cuts: {} losses, {} timeouts, {} ignored; {} applied by others, {} too late; starts: {} shared, {} alone",

@@ -1,6 +1,8 @@
 //! The programs in the running kernel. Needs root and a kernel with BTF and struct_ops; otherwise it says that it was skipped.
 
-use faircast_cocoon_bpf::{CocoonError, Loaded, Place, Settings, load, preflight, status, trace, unload};
+use faircast_cocoon_bpf::{
+    CocoonError, GroupKey, Loaded, Place, Settings, Which, load, preflight, status, trace, unload,
+};
 use faircast_testkit::require_root;
 use libbpf_rs::{MapCore, MapHandle};
 use rustix::net::sockopt::{set_tcp_congestion, tcp_congestion};
@@ -183,6 +185,76 @@ fn a_second_connection_begins_with_half_the_window_of_the_first() {
     let text = status::text(&shown);
     assert!(text.contains("127.0.0.0/24") && text.contains("starts: 1 shared, 1 alone"), "{text}");
     assert!(status::DEPARTURES.iter().all(|(_, how)| text.contains(how)), "{text}");
+}
+
+#[test]
+fn live_connections_follow_the_groups_that_user_space_makes_and_their_hosts_are_counted() {
+    let Some(place) = place("grp") else { return };
+    let _turn = turn();
+    let _registered = Registered::new(&place, &Settings::default());
+    let listener = listener(&place);
+    let port = listener.local_addr().expect("it listens").port();
+    let from = |address: [u8; 4]| {
+        let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+        rustix::net::bind(&socket, &SocketAddrV4::new(address.into(), 0)).expect("all of 127/8 is local");
+        let to = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
+        rustix::net::connect(&socket, &to).expect("the loopback connects");
+        let receiving = TcpStream::from(socket);
+        receiving.set_read_timeout(Some(Duration::from_secs(20))).expect("a valid time");
+        (listener.accept().expect("it has connected").0, receiving)
+    };
+    let loaded = Loaded::find(&place).expect("it is loaded");
+    let mut early = from([127, 1, 1, 1]);
+    transfer(&mut early, 10_000);
+    assert_eq!(loaded.atoms(), [], "nobody measures");
+    loaded.measure(true).expect("a map can be written");
+    let mut others = [from([127, 1, 1, 1]), from([127, 1, 2, 1])];
+    let mut all = || {
+        transfer(&mut early, 10_000);
+        others.iter_mut().for_each(|each| transfer(each, 10_000));
+    };
+    all();
+
+    let netns = faircast_cocoon_bpf::own_netns().expect("there is /proc");
+    let atoms: Vec<GroupKey> = loaded.atoms().into_iter().map(|(atom, _)| atom).collect();
+    let host = |third| GroupKey::atom(Ipv4Addr::new(127, 1, third, 1).into(), netns);
+    assert_eq!(atoms, [host(1), host(2)]);
+    let counted = |at: usize| loaded.atoms()[at].1;
+    assert_eq!((counted(0).members, counted(1).members), (2, 1));
+    assert!(
+        counted(0).acked >= 20_000 && counted(0).samples > 0 && counted(0).shortest_us > 0,
+        "{:?}",
+        counted(0)
+    );
+
+    let members = || -> Vec<(String, u32, usize)> {
+        let groups = status::Status::read(&place).expect("it is loaded").groups;
+        groups.into_iter().map(|it| (it.prefix, it.members, it.windows.len())).collect()
+    };
+    let expected = |all: &[(&str, u32)]| -> Vec<(String, u32, usize)> {
+        all.iter().map(|(name, count)| ((*name).to_string(), *count, *count as usize)).collect()
+    };
+    assert_eq!(members(), expected(&[("127.1.1.0/24", 2), ("127.1.2.0/24", 1)]));
+    loaded.assign(&[(host(1), Some(7)), (host(2), Some(7))]).expect("a map can be written");
+    all();
+    let merged = [("127.1.1.0/24", 0), ("127.1.2.0/24", 0), ("measured 7", 3)];
+    assert_eq!(members(), expected(&merged));
+    let key = loaded.key_of(Ipv4Addr::new(127, 1, 2, 1).into(), netns).expect("a map can be read");
+    assert_eq!(key.which, Which::Measured(7));
+    let shown = status::Status::read(&place).expect("it is loaded");
+    assert_eq!(shown.groups[2].hosts, ["127.1.1.1", "127.1.2.1"]);
+
+    loaded.assign(&[(host(1), None), (host(2), Some(8))]).expect("a map can be written");
+    all();
+    let split = [("127.1.1.0/24", 2), ("127.1.2.0/24", 0), ("measured 7", 0), ("measured 8", 1)];
+    assert_eq!(members(), expected(&split));
+    drop((early, others));
+    eventually("all have ended", || members().iter().all(|(_, count, _)| *count == 0));
+    assert!((0..2).all(|at| counted(at).members == 0));
+    let shown = status::Status::read(&place).expect("it is loaded");
+    assert_eq!((shown.connections_begun, shown.connections_ended, shown.zero_windows), (3, 3, 0));
+    loaded.measure(false).expect("a map can be written");
+    assert_eq!(loaded.atoms(), []);
 }
 
 #[test]

@@ -57,7 +57,7 @@ const MAY_USE: [(&str, &[&str]); 17] = [
     ),
     ("faircast-testkit", &["faircast-emulator"]),
     ("faircast-vopr", &["faircast-core", "faircast-wire", "faircast-net", "faircast-transport"]),
-    ("faircast-cocoon-bpf", &[]),
+    ("faircast-cocoon-bpf", &["faircast-core"]),
     ("faircast-cocoon-quinn", &["faircast-core"]),
     ("faircast-validation", &["faircast-core", "faircast-aqm", "faircast-sim"]),
 ];
