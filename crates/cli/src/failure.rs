@@ -240,6 +240,9 @@ pub enum Usage {
     /// A file that is already there.
     #[error("{} exists; choose another name, or overwrite it with --force", .0.display())]
     ScenarioExists(PathBuf),
+    /// A curve that a scenario does not have.
+    #[error("{0}; write FLOW or FLOW:RECEIVER")]
+    NoCurve(faircast_experiments::report::figures::curves::UnknownCurve),
     /// Packets are wanted, but no link is tapped.
     #[error(
         "the scenario taps no link; add `[probe]` with `taps = \"FROM->TO\"` to choose whose packets are captured"

@@ -3,7 +3,7 @@
 use crate::session::{self, Session};
 use crate::{
     Accept, Destination, Durability, Error, Event, Freshness, KeyRing, Layer, Memory, Older, Output,
-    ReceiveConfig, ReceiveReport, VerifyKeys,
+    OwnersBy, Preserve, ReceiveConfig, ReceiveReport, VerifyKeys,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -122,6 +122,13 @@ impl Receiver {
     /// Whether files are flushed to the disk before they get their names.
     pub fn durability(mut self, durability: Durability) -> Receiver {
         self.config.durability = durability;
+        self
+    }
+
+    /// Give files this too, where their source says it and this user may; owners are known by name or by number.
+    pub fn preserve(mut self, preserve: Preserve, owners_by: OwnersBy) -> Receiver {
+        self.config.preserve = preserve;
+        self.config.owners_by = owners_by;
         self
     }
 

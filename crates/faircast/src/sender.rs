@@ -2,8 +2,8 @@
 
 use crate::session::{self, Session};
 use crate::{
-    Content, Error, Event, GroupKey, Input, LayerInput, MemoryFile, Rate, RequiredHost, SendConfig,
-    SendReport, SigningKey, Slow, Spacing, Unicast,
+    Content, Error, Event, GroupKey, Input, LayerInput, MemoryFile, Preserve, Rate, RequiredHost, SendConfig,
+    SendReport, SigningKey, Slow, Spacing, Unicast, Unreadable,
 };
 use faircast_core::schemes::Scheme;
 use faircast_core::spec::SpecError;
@@ -65,6 +65,18 @@ impl Sender {
     pub fn layers(inputs: impl IntoIterator<Item = LayerInput>) -> Sender {
         let inputs = inputs.into_iter().collect();
         Sender::new(Content::Layers { inputs, history: Duration::from_secs(5), repair: 0.1 })
+    }
+
+    /// Say this of files too, beyond names, permission bits, times and hard links; receivers that want it give it to them.
+    pub fn preserve(mut self, preserve: Preserve) -> Sender {
+        self.config.preserve = preserve;
+        self
+    }
+
+    /// What is done about files that cannot be read; without this the others are sent, and [`SendReport::unsent`] names them.
+    pub fn unreadable(mut self, unreadable: Unreadable) -> Sender {
+        self.config.unreadable = unreadable;
+        self
     }
 
     /// The group's address and port; of a session in layers, the base layer's.

@@ -5,6 +5,7 @@ use faircast_core::schemes::{self, Scheme};
 use faircast_core::spec::SpecError;
 use faircast_core::time::{Rate, Span};
 use faircast_core::unicast::{self, Protocol};
+use faircast_experiments::report::figures::curves::Curve;
 use faircast_experiments::run::Shard;
 use faircast_experiments::scenario::memory;
 use std::num::NonZeroUsize;
@@ -124,6 +125,7 @@ pub struct Running {
 #[command(after_help = "Examples:\n  \
     faircast sim run lab.toml\n  \
     faircast sim run lab.toml --plot --seeds 10 --out results\n  \
+    faircast sim run lab.toml --curves multicast:leaf1,multicast:leaf2,tcp --pdf\n  \
     faircast sim run lab.toml --set \"duration=60 s\" --set topology.leaves=100\n  \
     faircast sim run lab.toml --shard 2/8       on one of eight machines\n\n\
     Every metric is the mean over the seeds; +- is half of its 95 % interval (Student's t).")]
@@ -134,6 +136,12 @@ pub struct SimRun {
     /// Draw figures as SVG beside the results
     #[arg(long)]
     pub plot: bool,
+    /// Draw the rates of these on one axis too (`curves`): flows, or one of their receivers, as in multicast:leaf1,tcp
+    #[arg(long, value_name = "FLOW[:RECEIVER],..", value_delimiter = ',')]
+    pub curves: Vec<Curve>,
+    /// Write figures as PDF too; without --curves all of them
+    #[arg(long)]
+    pub pdf: bool,
     /// Directory for results [default: NAME-results for a scenario NAME.toml]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,

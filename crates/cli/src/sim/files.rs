@@ -40,15 +40,27 @@ pub fn figures(figures: &[Named], directory: &Path) -> Result<Vec<String>, Failu
     figures.iter().map(|(name, figure)| page(&format!("{name}.svg"), &figure.svg(), directory)).collect()
 }
 
+/// The same as PDF.
+///
+/// # Errors
+/// When one cannot be written.
+pub fn figures_as_pdf(figures: &[Named], directory: &Path) -> Result<Vec<String>, Failure> {
+    figures.iter().map(|(name, figure)| bytes(&format!("{name}.pdf"), &figure.pdf(), directory)).collect()
+}
+
 /// Write one file; its name.
 ///
 /// # Errors
 /// When it cannot be written.
 pub fn page(name: &str, text: &str, directory: &Path) -> Result<String, Failure> {
+    bytes(name, text.as_bytes(), directory)
+}
+
+fn bytes(name: &str, bytes: &[u8], directory: &Path) -> Result<String, Failure> {
     let path = directory.join(name);
     let write = || {
         std::fs::create_dir_all(path.parent().unwrap_or(directory))?;
-        std::fs::write(&path, text)
+        std::fs::write(&path, bytes)
     };
     write().map_err(Failure::system(format!("write {}", path.display())))?;
     Ok(name.to_owned())

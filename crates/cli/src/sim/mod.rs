@@ -27,6 +27,7 @@ use crate::json;
 use crate::units;
 use args::{SimCheck, SimCommand, SimMerge, SimNew, SimRun};
 use faircast_experiments::report::figures;
+use faircast_experiments::report::figures::curves::UnknownCurve;
 use faircast_experiments::repro::{Judged, Verdict, judge};
 use faircast_experiments::results::Results;
 use faircast_experiments::run::RunOptions;
@@ -70,6 +71,7 @@ fn run_scenario(typed: &SimRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
     if let Some(seeds) = &typed.running.seeds {
         scenario.set_seeds(seeds.0.clone());
     }
+    check_curves(typed, &scenario)?;
     let options = RunOptions {
         threads: typed.running.threads,
         shard: typed.shard,
@@ -88,9 +90,7 @@ fn run_scenario(typed: &SimRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
         files::beside(&typed.file, &format!("results{part}"))
     });
     let mut names = files::results(&results, &directory, typed.running.threads, took)?;
-    if typed.plot {
-        names.extend(files::figures(&figures::figures(&scenario, &results), &directory)?);
-    }
+    names.extend(draw(typed, &scenario, &results, &directory)?);
     let claims = if typed.shard.is_some() { Vec::new() } else { judge(&scenario, &results) };
     if typed.json {
         table::json(&results, out).map_err(unwritten)?;
@@ -117,6 +117,40 @@ fn run_scenario(typed: &SimRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
         told.write(typed, took, out).map_err(unwritten)?;
     }
     verdict(&claims)
+}
+
+/// Draw what was asked for; the names of the files.
+fn draw(
+    typed: &SimRun,
+    scenario: &Scenario,
+    results: &Results,
+    directory: &Path,
+) -> Result<Vec<String>, Failure> {
+    let mut all = Vec::new();
+    if typed.plot || (typed.pdf && typed.curves.is_empty()) {
+        all.extend(figures::figures(scenario, results));
+    }
+    if !typed.curves.is_empty() {
+        let chosen = figures::curves::curves(scenario.title(), results, &typed.curves);
+        all.push(("curves", chosen.map_err(Usage::NoCurve)?));
+    }
+    let mut names = files::figures(&all, directory)?;
+    if typed.pdf {
+        names.extend(files::figures_as_pdf(&all, directory)?);
+    }
+    Ok(names)
+}
+
+/// That the flows of the curves that are asked for are in the scenario: before it is run.
+fn check_curves(typed: &SimRun, scenario: &Scenario) -> Result<(), Usage> {
+    let flows: Vec<&str> = scenario.groups().collect();
+    match typed.curves.iter().find(|curve| !flows.contains(&curve.flow.as_str())) {
+        Some(curve) => {
+            let known = flows.iter().map(ToString::to_string).collect();
+            Err(Usage::NoCurve(UnknownCurve { curve: curve.to_string(), known }))
+        }
+        None => Ok(()),
+    }
 }
 
 /// What people are told about a run.

@@ -22,6 +22,8 @@ fn short_run(file: PathBuf, out: PathBuf) -> SimRun {
     SimRun {
         file,
         plot: true,
+        curves: Vec::new(),
+        pdf: false,
         out: Some(out),
         running: Running { seeds: None, threads: None, max_memory: 1 << 30 },
         shard: None,
@@ -51,6 +53,29 @@ fn without_a_file_a_new_scenario_goes_to_standard_output() {
     let typed = SimNew { template: Some("star".to_owned()), out: None, list: false, force: false };
     let text = told(SimCommand::New(typed)).expect("it is printed");
     assert!(Scenario::parse(&text, "star.toml").is_ok(), "{text}");
+}
+
+#[test]
+fn chosen_curves_are_drawn_as_svg_and_pdf_and_an_unknown_flow_is_refused_before_the_run() {
+    let place = place();
+    new_in(place.path(), "lab", None, false).expect("it is written");
+    let out = place.path().join("results");
+    let run = |curves: &str| {
+        let curves = curves.split(',').map(|curve| curve.parse().expect("any text is a curve")).collect();
+        let typed = short_run(place.path().join("lab.toml"), out.clone());
+        told(SimCommand::Run(SimRun { curves, pdf: true, plot: false, ..typed }))
+    };
+    let refused = run("nosuch:leaf1").expect_err("there is no such flow").to_string();
+    assert!(refused.contains("no curve nosuch:leaf1; there are multicast, tcp"), "{refused}");
+    assert!(!out.exists(), "nothing was run");
+    let said = run("multicast:leaf1,tcp").unwrap_or_else(|failure| panic!("{failure}"));
+    assert!(
+        said.contains("curves.svg") && said.contains("curves.pdf") && !said.contains("averages.svg"),
+        "{said}"
+    );
+    assert!(std::fs::read(out.join("curves.pdf")).is_ok_and(|pdf| pdf.starts_with(b"%PDF-")));
+    let unknown = run("multicast:leaf5").expect_err("TCP's receiver").to_string();
+    assert!(unknown.contains("multicast:leaf4"), "{unknown}");
 }
 
 #[test]

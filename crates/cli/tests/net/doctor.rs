@@ -137,12 +137,6 @@ fn the_network_between_two_hosts_is_measured_and_what_is_wrong_with_it_is_named_
     // Members answer the first question; until then the bridge waits.
     let mended = (0..5).any(|_| doctor(here, &with).0 == 0);
     assert!(mended, "{command}: {:?}", doctor(here, &with));
-    // Nobody answers.
     serving.task.interrupt();
     assert_eq!(serving.ends(10).code, 0);
-    let (code, failed) = doctor(here, &with);
-    assert!(
-        code == 1 && failed.iter().any(|(check, _, advice)| check == "peer" && advice.contains("--serve")),
-        "{failed:?}"
-    );
 }

@@ -1,7 +1,7 @@
 //! Where everything goes.
 
+use super::canvas::{Anchor, Bold, Canvas, Stroke, Type};
 use super::scale::{self, Scale};
-use super::svg::{Anchor, Bold, Stroke, Svg, Type};
 use super::text::{BOLD, width, wrapped};
 use super::{Axis, Colour, Dot, Figure, Join, Joined, Layer, Panel, Ranges, Weight};
 
@@ -82,12 +82,13 @@ enum Names {
     OnTop,
 }
 
-pub fn draw(figure: &Figure) -> String {
+/// The drawing, its width and its height.
+pub fn draw(figure: &Figure) -> (Canvas, f64, f64) {
     let layout = Layout::of(figure);
-    let mut svg = Svg::default();
-    let mut y = heading(&mut svg, figure, &layout);
+    let mut canvas = Canvas::default();
+    let mut y = heading(&mut canvas, figure, &layout);
     if layout.names == Names::OnTop {
-        y = legend(&mut svg, figure, layout.page, y);
+        y = legend(&mut canvas, figure, layout.page, y);
     }
     let shared = shared_range(figure);
     for (row, panels) in figure.panels.chunks(layout.columns).enumerate() {
@@ -101,11 +102,11 @@ pub fn draw(figure: &Figure) -> String {
             let frame = Frame { left, right, top, bottom: top + layout.plot_height, x, y };
             let first = column == 0 || figure.ranges == Ranges::Own;
             let last_row = row + 1 == figure.panels.len().div_ceil(layout.columns);
-            self::panel(&mut svg, panel, &frame, &layout, (first, last_row));
+            self::panel(&mut canvas, panel, &frame, &layout, (first, last_row));
         }
         y = top + layout.plot_height + BELOW + extra_below(panels, &layout);
     }
-    svg.document(layout.page, y + 6.0, &figure.title)
+    (canvas, layout.page, y + 6.0)
 }
 
 impl Layout {
@@ -165,17 +166,17 @@ fn names_of(panel: &Panel) -> impl Iterator<Item = (&str, Colour)> {
     })
 }
 
-fn heading(svg: &mut Svg, figure: &Figure, layout: &Layout) -> f64 {
+fn heading(canvas: &mut Canvas, figure: &Figure, layout: &Layout) -> f64 {
     let mut y = 12.0;
     let style = |size, colour, bold| Type { size, colour, anchor: Anchor::Start, bold };
     for line in wrapped(&figure.title, TITLE * BOLD, layout.page - 2.0 * EDGE) {
         y += TITLE + 3.0;
-        svg.text((EDGE, y), &line, style(TITLE, INK, Bold::Yes));
+        canvas.text((EDGE, y), &line, style(TITLE, INK, Bold::Yes));
     }
     y += 4.0;
     for line in wrapped(&figure.subtitle, TEXT, layout.page - 2.0 * EDGE) {
         y += TEXT + 3.5;
-        svg.text((EDGE, y), &line, style(TEXT, SOFT, Bold::No));
+        canvas.text((EDGE, y), &line, style(TEXT, SOFT, Bold::No));
     }
     y + 10.0
 }
@@ -208,7 +209,7 @@ fn swatches(figure: &Figure) -> Vec<(String, Swatch)> {
     all
 }
 
-fn legend(svg: &mut Svg, figure: &Figure, page: f64, top: f64) -> f64 {
+fn legend(canvas: &mut Canvas, figure: &Figure, page: f64, top: f64) -> f64 {
     let (mut x, mut y) = (EDGE, top + 8.0);
     let all = swatches(figure);
     if all.len() < 2 && !all.iter().any(|(_, swatch)| *swatch == Swatch::Diamond) {
@@ -223,17 +224,19 @@ fn legend(svg: &mut Svg, figure: &Figure, page: f64, top: f64) -> f64 {
             (x, y) = (EDGE, y + 18.0);
         }
         match swatch {
-            Swatch::Line(colour) => svg.line((x, y), (x + 22.0, y), Stroke::solid(paint(colour), 2.5)),
+            Swatch::Line(colour) => canvas.line((x, y), (x + 22.0, y), Stroke::solid(paint(colour), 2.5)),
             Swatch::Dot(colour) => {
-                svg.line((x, y), (x + 22.0, y), Stroke::solid(paint(colour), 1.2));
-                svg.dot((x + 11.0, y), 3.5, paint(colour));
+                canvas.line((x, y), (x + 22.0, y), Stroke::solid(paint(colour), 1.2));
+                canvas.dot((x + 11.0, y), 3.5, paint(colour));
             }
-            Swatch::Box(colour) => svg.rectangle((x + 6.0, y - 6.0), (x + 20.0, y + 6.0), paint(colour), 1.0),
-            Swatch::Diamond => svg.diamond((x + 12.0, y), 6.0, INK),
-            Swatch::Dash => svg.line((x + 11.0, y - 8.0), (x + 11.0, y + 8.0), moment()),
+            Swatch::Box(colour) => {
+                canvas.rectangle((x + 6.0, y - 6.0), (x + 20.0, y + 6.0), paint(colour), 1.0)
+            }
+            Swatch::Diamond => canvas.diamond((x + 12.0, y), 6.0, INK),
+            Swatch::Dash => canvas.line((x + 11.0, y - 8.0), (x + 11.0, y + 8.0), moment()),
         }
         let style = Type { size: TEXT, colour: INK, anchor: Anchor::Start, bold: Bold::No };
-        svg.text((x + 28.0, y + 4.5), &name, style);
+        canvas.text((x + 28.0, y + 4.5), &name, style);
         x += wide;
     }
     y + 14.0
@@ -327,31 +330,37 @@ fn y_span(panel: &Panel, shared: Option<(f64, f64)>) -> Span<'_> {
 
 // A panel.
 
-fn panel(svg: &mut Svg, panel: &Panel, frame: &Frame<'_>, layout: &Layout, (first, last_row): (bool, bool)) {
+fn panel(
+    canvas: &mut Canvas,
+    panel: &Panel,
+    frame: &Frame<'_>,
+    layout: &Layout,
+    (first, last_row): (bool, bool),
+) {
     let title = Type { size: TEXT + 0.5, colour: INK, anchor: Anchor::Start, bold: Bold::Yes };
-    svg.text((frame.left, frame.top - 9.0), &panel.title, title);
-    spans(svg, panel, frame);
-    y_axis(svg, frame, first);
-    x_axis(svg, frame, last_row || !frame.x.axis.categories.is_empty());
+    canvas.text((frame.left, frame.top - 9.0), &panel.title, title);
+    spans(canvas, panel, frame);
+    y_axis(canvas, frame, first);
+    x_axis(canvas, frame, last_row || !frame.x.axis.categories.is_empty());
     // Half a line's width more, so that a value at the edge is not cut in two.
-    svg.clip((frame.left - 1.5, frame.top - 1.5), (frame.right + 1.5, frame.bottom + 1.5));
+    canvas.clip((frame.left - 1.5, frame.top - 1.5), (frame.right + 1.5, frame.bottom + 1.5));
     let slots = panel.layers.iter().filter(|layer| matches!(layer, Layer::Bars { .. })).count();
     let mut slot = 0;
     for layer in &panel.layers {
-        self::layer(svg, layer, frame, (slot, slots));
+        self::layer(canvas, layer, frame, (slot, slots));
         slot += usize::from(matches!(layer, Layer::Bars { .. }));
     }
-    svg.end();
-    bar_values(svg, panel, frame, slots);
-    published(svg, panel, frame, slots);
+    canvas.end();
+    bar_values(canvas, panel, frame, slots);
+    published(canvas, panel, frame, slots);
     match layout.names {
-        Names::AtLines => names_at_lines(svg, panel, frame),
-        Names::OnTop => level_names(svg, panel, frame),
+        Names::AtLines => names_at_lines(canvas, panel, frame),
+        Names::OnTop => level_names(canvas, panel, frame),
     }
-    svg.line((frame.left, frame.bottom), (frame.right, frame.bottom), Stroke::solid(INK, 1.0));
+    canvas.line((frame.left, frame.bottom), (frame.right, frame.bottom), Stroke::solid(INK, 1.0));
 }
 
-fn y_axis(svg: &mut Svg, frame: &Frame<'_>, named: bool) {
+fn y_axis(canvas: &mut Canvas, frame: &Frame<'_>, named: bool) {
     let (from, to) = (frame.y.from, frame.y.to);
     let wanted = ((frame.bottom - frame.top) / 42.0) as usize;
     let (ticks, step) = match frame.y.axis.scale {
@@ -365,13 +374,13 @@ fn y_axis(svg: &mut Svg, frame: &Frame<'_>, named: bool) {
     let style = Type { size: SMALL, colour: SOFT, anchor: Anchor::End, bold: Bold::No };
     for tick in ticks {
         let y = frame.up(tick);
-        svg.line((frame.left, y), (frame.right, y), Stroke::solid(GRID, 1.0));
-        svg.text((frame.left - 7.0, y + 4.0), &tick_text(frame.y.axis, tick, step), style);
+        canvas.line((frame.left, y), (frame.right, y), Stroke::solid(GRID, 1.0));
+        canvas.text((frame.left - 7.0, y + 4.0), &tick_text(frame.y.axis, tick, step), style);
     }
     if named {
         let style = Type { anchor: Anchor::Middle, size: TEXT, colour: INK, ..style };
         let middle = (frame.left - LEFT + 12.0, 0.5 * (frame.top + frame.bottom));
-        svg.turned_text(middle, &frame.y.axis.label, style, -90.0);
+        canvas.turned_text(middle, &frame.y.axis.label, style, -90.0);
     }
 }
 
@@ -382,7 +391,7 @@ fn tick_text(axis: &Axis, tick: f64, step: f64) -> String {
     }
 }
 
-fn x_axis(svg: &mut Svg, frame: &Frame<'_>, named: bool) {
+fn x_axis(canvas: &mut Canvas, frame: &Frame<'_>, named: bool) {
     let style = Type { size: SMALL, colour: SOFT, anchor: Anchor::Middle, bold: Bold::No };
     let axis = frame.x.axis;
     let mut depth = 1;
@@ -395,8 +404,8 @@ fn x_axis(svg: &mut Svg, frame: &Frame<'_>, named: bool) {
         let step = if ticks.len() > 1 { ticks[1] - ticks[0] } else { 1.0 };
         for tick in ticks {
             let x = frame.across(tick);
-            svg.line((x, frame.bottom), (x, frame.bottom + 4.0), Stroke::solid(INK, 1.0));
-            svg.text((x, frame.bottom + 17.0), &tick_text(axis, tick, step), style);
+            canvas.line((x, frame.bottom), (x, frame.bottom + 4.0), Stroke::solid(INK, 1.0));
+            canvas.text((x, frame.bottom + 17.0), &tick_text(axis, tick, step), style);
         }
     } else {
         let style = Type { colour: INK, ..style };
@@ -405,14 +414,14 @@ fn x_axis(svg: &mut Svg, frame: &Frame<'_>, named: bool) {
             depth = depth.max(lines.len());
             for (row, line) in lines.iter().enumerate() {
                 let y = frame.bottom + 17.0 + 14.0 * row as f64;
-                svg.text((frame.across(number as f64), y), line, style);
+                canvas.text((frame.across(number as f64), y), line, style);
             }
         }
     }
     if named {
         let style = Type { size: TEXT, colour: INK, ..style };
         let y = frame.bottom + 22.0 + 14.0 * depth as f64;
-        svg.text((0.5 * (frame.left + frame.right), y), &axis.label, style);
+        canvas.text((0.5 * (frame.left + frame.right), y), &axis.label, style);
     }
 }
 
@@ -430,44 +439,44 @@ fn extra_below(panels: &[Panel], layout: &Layout) -> f64 {
     14.0 * lines.max().unwrap_or(1).saturating_sub(1) as f64
 }
 
-fn spans(svg: &mut Svg, panel: &Panel, frame: &Frame<'_>) {
+fn spans(canvas: &mut Canvas, panel: &Panel, frame: &Frame<'_>) {
     let mut shaded = false;
     for layer in &panel.layers {
         if let Layer::Span { name, from, to } = layer {
             let (left, right) = (frame.across(*from), frame.across(*to));
             shaded = !shaded; // every second one, so that neighbours differ
             if shaded {
-                svg.rectangle((left, frame.top), (right, frame.bottom), "#f1f2f4", 1.0);
+                canvas.rectangle((left, frame.top), (right, frame.bottom), "#f1f2f4", 1.0);
             }
             let style = Type { size: SMALL, colour: SOFT, anchor: Anchor::Middle, bold: Bold::No };
-            svg.text((0.5 * (left + right), frame.top + 14.0), name, style);
+            canvas.text((0.5 * (left + right), frame.top + 14.0), name, style);
         }
     }
 }
 
 // Layers.
 
-fn layer(svg: &mut Svg, layer: &Layer, frame: &Frame<'_>, slot: (usize, usize)) {
+fn layer(canvas: &mut Canvas, layer: &Layer, frame: &Frame<'_>, slot: (usize, usize)) {
     match layer {
         Layer::Line { colour, weight, join, points, .. } => {
             let stroke = match weight {
                 Weight::Heavy => Stroke::solid(paint(*colour), 2.2),
                 Weight::Light => Stroke { opacity: 0.4, ..Stroke::solid(paint(*colour), 1.0) },
             };
-            svg.path(&runs(points, *join, frame), stroke);
+            canvas.path(&runs(points, *join, frame), stroke);
         }
-        Layer::Band { colour, points } => band(svg, points, frame, paint(*colour)),
-        Layer::Dots { colour, points, joined, .. } => dots(svg, points, *joined, frame, paint(*colour)),
-        Layer::Bars { colour, bars, .. } => self::bars(svg, bars, frame, paint(*colour), slot),
+        Layer::Band { colour, points } => band(canvas, points, frame, paint(*colour)),
+        Layer::Dots { colour, points, joined, .. } => dots(canvas, points, *joined, frame, paint(*colour)),
+        Layer::Bars { colour, bars, .. } => self::bars(canvas, bars, frame, paint(*colour), slot),
         Layer::Level { y, .. } => {
             let y = frame.up(*y);
             let stroke = Stroke { dashes: "6 4", ..Stroke::solid(SOFT, 1.2) };
-            svg.line((frame.left, y), (frame.right, y), stroke);
+            canvas.line((frame.left, y), (frame.right, y), stroke);
         }
         Layer::Moments { at, .. } => {
             for &at in at {
                 let x = frame.across(at);
-                svg.line((x, frame.top), (x, frame.bottom), moment());
+                canvas.line((x, frame.top), (x, frame.bottom), moment());
             }
         }
         Layer::Published { .. } | Layer::Span { .. } => {}
@@ -495,33 +504,33 @@ fn runs(points: &[(f64, f64)], join: Join, frame: &Frame<'_>) -> Vec<Vec<(f64, f
         .collect()
 }
 
-fn band(svg: &mut Svg, points: &[(f64, f64, f64)], frame: &Frame<'_>, fill: &str) {
+fn band(canvas: &mut Canvas, points: &[(f64, f64, f64)], frame: &Frame<'_>, fill: &str) {
     let points: Vec<_> = points.iter().filter(|p| p.1.is_finite() && p.2.is_finite()).collect();
     let lower = points.iter().map(|p| frame.at(p.0, p.1));
     let upper = points.iter().rev().map(|p| frame.at(p.0, p.2));
     let corners: Vec<(f64, f64)> = lower.chain(upper).collect();
     if corners.len() > 3 {
-        svg.polygon(&corners, fill, 0.18);
+        canvas.polygon(&corners, fill, 0.18);
     }
 }
 
-fn whisker(svg: &mut Svg, x: f64, (from, to): (f64, f64), colour: &str) {
-    svg.line((x, from), (x, to), Stroke::solid(colour, 1.4));
+fn whisker(canvas: &mut Canvas, x: f64, (from, to): (f64, f64), colour: &str) {
+    canvas.line((x, from), (x, to), Stroke::solid(colour, 1.4));
     for y in [from, to] {
-        svg.line((x - 3.5, y), (x + 3.5, y), Stroke::solid(colour, 1.4));
+        canvas.line((x - 3.5, y), (x + 3.5, y), Stroke::solid(colour, 1.4));
     }
 }
 
-fn dots(svg: &mut Svg, points: &[Dot], joined: Joined, frame: &Frame<'_>, colour: &str) {
+fn dots(canvas: &mut Canvas, points: &[Dot], joined: Joined, frame: &Frame<'_>, colour: &str) {
     if joined == Joined::Yes {
         let line: Vec<(f64, f64)> = points.iter().map(|dot| (dot.x, dot.y)).collect();
-        svg.path(&runs(&line, Join::Straight, frame), Stroke::solid(colour, 1.4));
+        canvas.path(&runs(&line, Join::Straight, frame), Stroke::solid(colour, 1.4));
     }
     for dot in points.iter().filter(|dot| dot.y.is_finite()) {
         if let Some((from, to)) = dot.interval {
-            whisker(svg, frame.across(dot.x), (frame.up(from), frame.up(to)), colour);
+            whisker(canvas, frame.across(dot.x), (frame.up(from), frame.up(to)), colour);
         }
-        svg.dot(frame.at(dot.x, dot.y), 3.6, colour);
+        canvas.dot(frame.at(dot.x, dot.y), 3.6, colour);
     }
 }
 
@@ -532,19 +541,19 @@ fn bar_place(frame: &Frame<'_>, x: f64, (slot, slots): (usize, usize)) -> (f64, 
     (frame.across(x) + (slot as f64 - 0.5 * (slots as f64 - 1.0)) * wide, 0.5 * wide - 1.5)
 }
 
-fn bars(svg: &mut Svg, bars: &[Dot], frame: &Frame<'_>, colour: &str, slot: (usize, usize)) {
+fn bars(canvas: &mut Canvas, bars: &[Dot], frame: &Frame<'_>, colour: &str, slot: (usize, usize)) {
     let zero = frame.up(frame.y.from.max(0.0));
     for bar in bars.iter().filter(|bar| bar.y.is_finite()) {
         let (middle, half) = bar_place(frame, bar.x, slot);
-        svg.rectangle((middle - half, frame.up(bar.y)), (middle + half, zero), colour, 1.0);
+        canvas.rectangle((middle - half, frame.up(bar.y)), (middle + half, zero), colour, 1.0);
         if let Some((from, to)) = bar.interval {
-            whisker(svg, middle, (frame.up(from), frame.up(to)), INK);
+            whisker(canvas, middle, (frame.up(from), frame.up(to)), INK);
         }
     }
 }
 
 /// Diamonds, beside bars so that both can be seen.
-fn published(svg: &mut Svg, panel: &Panel, frame: &Frame<'_>, slots: usize) {
+fn published(canvas: &mut Canvas, panel: &Panel, frame: &Frame<'_>, slots: usize) {
     for layer in &panel.layers {
         let Layer::Published { points } = layer else { continue };
         for &(x, y) in points.iter().filter(|(_, y)| y.is_finite()) {
@@ -555,13 +564,13 @@ fn published(svg: &mut Svg, panel: &Panel, frame: &Frame<'_>, slots: usize) {
                     middle + half + 9.0 - frame.across(x)
                 }
             };
-            svg.diamond((frame.across(x) + aside, frame.up(y)), 6.0, INK);
+            canvas.diamond((frame.across(x) + aside, frame.up(y)), 6.0, INK);
         }
     }
 }
 
 /// Numbers above bars, while there is room for them.
-fn bar_values(svg: &mut Svg, panel: &Panel, frame: &Frame<'_>, slots: usize) {
+fn bar_values(canvas: &mut Canvas, panel: &Panel, frame: &Frame<'_>, slots: usize) {
     let style = Type { size: SMALL, colour: INK, anchor: Anchor::Middle, bold: Bold::No };
     let mut slot = 0;
     for layer in &panel.layers {
@@ -571,7 +580,7 @@ fn bar_values(svg: &mut Svg, panel: &Panel, frame: &Frame<'_>, slots: usize) {
             let top = bar.interval.map_or(bar.y, |(_, to)| to.max(bar.y));
             let text = scale::short(bar.y);
             if width(&text, SMALL) <= 2.0 * half + 12.0 {
-                svg.text((middle, frame.up(top) - 6.0), &text, style);
+                canvas.text((middle, frame.up(top) - 6.0), &text, style);
             }
         }
         slot += 1;
@@ -580,17 +589,17 @@ fn bar_values(svg: &mut Svg, panel: &Panel, frame: &Frame<'_>, slots: usize) {
 
 // Names.
 
-fn level_names(svg: &mut Svg, panel: &Panel, frame: &Frame<'_>) {
+fn level_names(canvas: &mut Canvas, panel: &Panel, frame: &Frame<'_>) {
     let style = Type { size: SMALL, colour: SOFT, anchor: Anchor::End, bold: Bold::No };
     for layer in &panel.layers {
         if let Layer::Level { name, y } = layer {
-            svg.text_on_white((frame.right - 4.0, frame.up(*y) - 5.0), name, style);
+            canvas.text_on_white((frame.right - 4.0, frame.up(*y) - 5.0), name, style);
         }
     }
 }
 
 /// Each name beside the end of its line, moved apart where lines end close to each other.
-fn names_at_lines(svg: &mut Svg, panel: &Panel, frame: &Frame<'_>) {
+fn names_at_lines(canvas: &mut Canvas, panel: &Panel, frame: &Frame<'_>) {
     let mut names: Vec<(f64, &str, &str)> =
         panel.layers.iter().filter_map(|layer| end_of(layer, frame)).collect();
     names.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -599,11 +608,11 @@ fn names_at_lines(svg: &mut Svg, panel: &Panel, frame: &Frame<'_>) {
     for ((wanted, name, colour), place) in names.into_iter().zip(places) {
         if (place - wanted).abs() > 3.0 {
             let stroke = Stroke::solid(colour, 0.8);
-            svg.line((frame.right + 1.0, wanted), (frame.right + 8.0, place), stroke);
+            canvas.line((frame.right + 1.0, wanted), (frame.right + 8.0, place), stroke);
         }
         let bold = if colour == SOFT { Bold::No } else { Bold::Yes };
         let style = Type { size: TEXT, colour, anchor: Anchor::Start, bold };
-        svg.text((frame.right + 10.0, place + 4.3), name, style);
+        canvas.text((frame.right + 10.0, place + 4.3), name, style);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Figures as SVG: the same figure gives the same bytes, and nothing but the standard fonts of a viewer is needed.
+//! Figures as SVG and PDF: the same figure gives the same bytes, and nothing but the standard fonts of a viewer is needed.
 //!
 //! A [`Figure`] has one or more [`Panel`]s, a panel has two [`Axis`] and [`Layer`]s that are drawn in order. Everything
 //! about looks is decided here, so that all figures look alike: an Okabe-Ito palette that colour-blind readers can tell
@@ -8,10 +8,13 @@
 //! |---|---|
 //! | [`scale`] | ticks and the numbers beside them |
 //! | `text` | how wide words are |
-//! | `svg` | elements and their attributes |
+//! | `canvas` | what is drawn |
+//! | `svg` `pdf` | the same in a format |
 //! | `draw` | where everything goes |
 
+mod canvas;
 mod draw;
+mod pdf;
 pub mod scale;
 mod svg;
 #[cfg(test)]
@@ -254,6 +257,13 @@ impl Figure {
 
     /// The figure as an SVG document.
     pub fn svg(&self) -> String {
-        draw::draw(self)
+        let (canvas, width, height) = draw::draw(self);
+        svg::document(&canvas, width, height, &self.title)
+    }
+
+    /// The figure as a PDF document of one page.
+    pub fn pdf(&self) -> Vec<u8> {
+        let (canvas, width, height) = draw::draw(self);
+        pdf::document(&canvas, width, height, &self.title)
     }
 }

@@ -1,62 +1,38 @@
-//! Elements and their attributes, as text.
+//! A drawing as SVG.
 
+use super::canvas::{Anchor, Bold, Canvas, Element, Letters, Pen, Place, Rim};
 use std::fmt::Write as _;
 
-/// An SVG document under construction.
+/// The document; `title` is read out by screen readers.
+pub fn document(canvas: &Canvas, width: f64, height: f64, title: &str) -> String {
+    let mut svg = Svg::default();
+    canvas.elements.iter().for_each(|element| svg.element(element));
+    let (width, height) = (number(width), number(height));
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+         viewBox=\"0 0 {width} {height}\" role=\"img\" \
+         font-family=\"'Helvetica Neue', Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif\">\n\
+         <title>{}</title>\n<rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n{}</svg>\n",
+        escaped(title),
+        svg.body
+    )
+}
+
+/// A document under construction.
 #[derive(Debug, Default)]
-pub struct Svg {
+struct Svg {
     body: String,
 }
 
-/// Where text stands relative to its place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Anchor {
-    Start,
-    Middle,
-    End,
-}
-
-/// How text looks.
-#[derive(Debug, Clone, Copy)]
-pub struct Type<'a> {
-    pub size: f64,
-    pub colour: &'a str,
-    pub anchor: Anchor,
-    pub bold: Bold,
-}
-
-/// The weight of letters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bold {
-    Yes,
-    No,
-}
-
-/// How a stroke looks.
-#[derive(Debug, Clone, Copy)]
-pub struct Stroke<'a> {
-    pub colour: &'a str,
-    pub width: f64,
-    pub opacity: f64,
-    /// Lengths of dashes and gaps; empty for none.
-    pub dashes: &'a str,
-}
-
-impl<'a> Stroke<'a> {
-    pub const fn solid(colour: &'a str, width: f64) -> Stroke<'a> {
-        Stroke { colour, width, opacity: 1.0, dashes: "" }
+fn attributes(pen: &Pen) -> String {
+    let mut text = format!(r#"stroke="{}" stroke-width="{}""#, pen.colour, number(pen.width));
+    if pen.opacity < 1.0 {
+        write!(text, r#" stroke-opacity="{}""#, number(pen.opacity)).expect("a string takes everything");
     }
-
-    fn attributes(&self) -> String {
-        let mut text = format!(r#"stroke="{}" stroke-width="{}""#, self.colour, number(self.width));
-        if self.opacity < 1.0 {
-            write!(text, r#" stroke-opacity="{}""#, number(self.opacity)).expect("a string takes everything");
-        }
-        if !self.dashes.is_empty() {
-            write!(text, r#" stroke-dasharray="{}""#, self.dashes).expect("a string takes everything");
-        }
-        text
+    if !pen.dashes.is_empty() {
+        write!(text, r#" stroke-dasharray="{}""#, pen.dashes).expect("a string takes everything");
     }
+    text
 }
 
 /// A coordinate: a tenth of a pixel is enough, and the same everywhere.
@@ -76,35 +52,55 @@ impl Svg {
         self.body.push('\n');
     }
 
-    pub fn line(&mut self, from: (f64, f64), to: (f64, f64), stroke: Stroke<'_>) {
+    fn element(&mut self, element: &Element) {
+        match element {
+            Element::Line { from, to, stroke } => self.line(*from, *to, stroke),
+            Element::Path { runs, stroke } => self.path(runs, stroke),
+            Element::Polygon { corners, fill, opacity } => self.polygon(corners, fill, *opacity),
+            Element::Diamond { at, radius, fill } => self.diamond(*at, *radius, fill),
+            Element::Dot { at, radius, fill } => self.dot(*at, *radius, fill),
+            Element::Rectangle { from, to, fill, opacity } => self.rectangle(*from, *to, fill, *opacity),
+            Element::Text { at, text, letters, degrees, rim: Rim::None } => {
+                self.text(*at, text, letters, *degrees);
+            }
+            Element::Text { at, text, letters, degrees, rim: Rim::White } => {
+                self.put(format_args!(
+                    r##"<g stroke="#ffffff" stroke-width="3" stroke-linejoin="round" paint-order="stroke">"##
+                ));
+                self.text(*at, text, letters, *degrees);
+                self.put(format_args!("</g>"));
+            }
+            Element::Clip { from, to } => self.clip(*from, *to),
+            Element::End => self.put(format_args!("</svg>")),
+        }
+    }
+
+    fn line(&mut self, from: Place, to: Place, stroke: &Pen) {
         self.put(format_args!(
             r#"<line x1="{}" y1="{}" x2="{}" y2="{}" {}/>"#,
             number(from.0),
             number(from.1),
             number(to.0),
             number(to.1),
-            stroke.attributes()
+            attributes(stroke)
         ));
     }
 
-    /// Lines through runs of points; each run is a piece of its own.
-    pub fn path(&mut self, runs: &[Vec<(f64, f64)>], stroke: Stroke<'_>) {
+    fn path(&mut self, runs: &[Vec<Place>], stroke: &Pen) {
         let mut path = String::new();
-        for run in runs.iter().filter(|run| !run.is_empty()) {
+        for run in runs {
             for (place, &(x, y)) in run.iter().enumerate() {
                 let command = if place == 0 { 'M' } else { 'L' };
                 write!(path, "{command}{} {}", number(x), number(y)).expect("a string takes everything");
             }
         }
-        if !path.is_empty() {
-            self.put(format_args!(
-                r#"<path d="{path}" fill="none" stroke-linejoin="round" {}/>"#,
-                stroke.attributes()
-            ));
-        }
+        self.put(format_args!(
+            r#"<path d="{path}" fill="none" stroke-linejoin="round" {}/>"#,
+            attributes(stroke)
+        ));
     }
 
-    pub fn polygon(&mut self, corners: &[(f64, f64)], fill: &str, opacity: f64) {
+    fn polygon(&mut self, corners: &[Place], fill: &str, opacity: f64) {
         let corners: Vec<String> =
             corners.iter().map(|&(x, y)| format!("{},{}", number(x), number(y))).collect();
         self.put(format_args!(
@@ -114,8 +110,7 @@ impl Svg {
         ));
     }
 
-    /// A diamond with a rim that keeps it apart from what is behind.
-    pub fn diamond(&mut self, (x, y): (f64, f64), radius: f64, fill: &str) {
+    fn diamond(&mut self, (x, y): Place, radius: f64, fill: &str) {
         self.put(format_args!(
             r##"<path d="M{} {}L{} {}L{} {}L{} {}Z" fill="{fill}" stroke="#ffffff" stroke-width="1"/>"##,
             number(x),
@@ -129,7 +124,7 @@ impl Svg {
         ));
     }
 
-    pub fn dot(&mut self, (x, y): (f64, f64), radius: f64, fill: &str) {
+    fn dot(&mut self, (x, y): Place, radius: f64, fill: &str) {
         self.put(format_args!(
             r#"<circle cx="{}" cy="{}" r="{}" fill="{fill}"/>"#,
             number(x),
@@ -138,7 +133,7 @@ impl Svg {
         ));
     }
 
-    pub fn rectangle(&mut self, from: (f64, f64), to: (f64, f64), fill: &str, opacity: f64) {
+    fn rectangle(&mut self, from: Place, to: Place, fill: &str, opacity: f64) {
         self.put(format_args!(
             r#"<rect x="{}" y="{}" width="{}" height="{}" fill="{fill}" fill-opacity="{}"/>"#,
             number(from.0.min(to.0)),
@@ -149,26 +144,13 @@ impl Svg {
         ));
     }
 
-    pub fn text(&mut self, place: (f64, f64), text: &str, style: Type<'_>) {
-        self.turned_text(place, text, style, 0.0);
-    }
-
-    /// Text that can be read in front of lines.
-    pub fn text_on_white(&mut self, place: (f64, f64), text: &str, style: Type<'_>) {
-        self.put(format_args!(
-            r##"<g stroke="#ffffff" stroke-width="3" stroke-linejoin="round" paint-order="stroke">"##
-        ));
-        self.text(place, text, style);
-        self.put(format_args!("</g>"));
-    }
-
-    pub fn turned_text(&mut self, (x, y): (f64, f64), text: &str, style: Type<'_>, degrees: f64) {
-        let anchor = match style.anchor {
+    fn text(&mut self, (x, y): Place, text: &str, letters: &Letters, degrees: f64) {
+        let anchor = match letters.anchor {
             Anchor::Start => "start",
             Anchor::Middle => "middle",
             Anchor::End => "end",
         };
-        let weight = if style.bold == Bold::Yes { r#" font-weight="600""# } else { "" };
+        let weight = if letters.bold == Bold::Yes { r#" font-weight="600""# } else { "" };
         let turn = match degrees {
             0.0 => String::new(),
             _ => format!(r#" transform="rotate({} {} {})""#, number(degrees), number(x), number(y)),
@@ -177,36 +159,18 @@ impl Svg {
             r#"<text x="{}" y="{}" font-size="{}" fill="{}" text-anchor="{anchor}"{weight}{turn}>{}</text>"#,
             number(x),
             number(y),
-            number(style.size),
-            style.colour,
+            number(letters.size),
+            letters.colour,
             escaped(text)
         ));
     }
 
-    /// Begin a group that is cut off at a rectangle, without a name that other figures on a page could have too.
-    pub fn clip(&mut self, from: (f64, f64), to: (f64, f64)) {
+    /// Without a name that other figures on a page could have too.
+    fn clip(&mut self, from: Place, to: Place) {
         let (x, y) = (number(from.0), number(from.1));
         let (width, height) = (number(to.0 - from.0), number(to.1 - from.1));
         self.put(format_args!(
             r#"<svg x="{x}" y="{y}" width="{width}" height="{height}" viewBox="{x} {y} {width} {height}">"#
         ));
-    }
-
-    /// End a group.
-    pub fn end(&mut self) {
-        self.put(format_args!("</svg>"));
-    }
-
-    /// The document; `title` is read out by screen readers.
-    pub fn document(self, width: f64, height: f64, title: &str) -> String {
-        let (width, height) = (number(width), number(height));
-        format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-             viewBox=\"0 0 {width} {height}\" role=\"img\" \
-             font-family=\"'Helvetica Neue', Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif\">\n\
-             <title>{}</title>\n<rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n{}</svg>\n",
-            escaped(title),
-            self.body
-        )
     }
 }

@@ -119,3 +119,18 @@ fn names_that_would_overlap_move_apart_and_stay_inside() {
     assert!(places.iter().all(|&place| (0.0..=202.0).contains(&place)), "{places:?}");
     assert_eq!(places[3], 200.0);
 }
+
+#[test]
+fn a_pdf_has_what_the_svg_has_and_needs_no_font() {
+    let pdf = figure().pdf();
+    let text = String::from_utf8_lossy(&pdf);
+    for said in ["Rates over time", "time (s)", "TCP & co", "fair share"] {
+        assert!(text.contains(said), "{said} is missing");
+    }
+    assert!(text.contains("/Helvetica") && !text.contains("/FontFile") && text.trim_end().ends_with("%%EOF"));
+    assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+    // What is cut off is so between a saved and a restored state.
+    let words = |word: &str| text.lines().filter(|line| *line == word).count();
+    assert_eq!(words("q"), words("Q"));
+    assert_eq!(pdf, figure().pdf());
+}

@@ -14,10 +14,18 @@ const WIDER: f64 = 1.14;
 /// Bold letters are wider still by so much.
 pub const BOLD: f64 = 1.12;
 
+/// The same of Helvetica's.
+pub const BOLD_HELVETICA: f64 = 1.06;
+
 /// The width of `text` at this font size.
 pub fn width(text: &str, size: f64) -> f64 {
+    helvetica(text, size) * WIDER
+}
+
+/// The same in Helvetica.
+pub fn helvetica(text: &str, size: f64) -> f64 {
     let thousandths: u32 = text.chars().map(|c| u32::from(width_of(c))).sum();
-    f64::from(thousandths) / 1000.0 * size * WIDER
+    f64::from(thousandths) / 1000.0 * size
 }
 
 fn width_of(c: char) -> u16 {

@@ -1,5 +1,6 @@
 //! Figures of any scenario's results.
 
+pub mod curves;
 mod layers;
 
 pub use layers::{rates as layer_rates, subscription_layers, subscriptions};

@@ -30,7 +30,7 @@ const TRIES: u32 = 8;
 const ANSWER: Duration = Duration::from_millis(400);
 /// The same where none is an answer, too: which of the datagrams that are too long to be usual pass.
 const FEW: u32 = 3;
-const SOON: Duration = Duration::from_millis(150);
+const SOON: Duration = Duration::from_millis(100);
 /// So long it is asked again when it tests with another host.
 const BUSY: Duration = Duration::from_secs(15);
 /// A train lasts about so long.
@@ -226,7 +226,11 @@ impl<'a> With<'a> {
 
     /// The longest datagrams up to these that pass.
     fn longest(&mut self, direction: Direction, wanted: usize) -> io::Result<usize> {
-        if self.passes(direction, wanted, (TRIES, ANSWER))? {
+        // Whether that is lost for its length is seen by a short one that passes in between.
+        if self.passes(direction, wanted, (FEW, ANSWER))?
+            || !self.passes(direction, LEN, (TRIES, ANSWER))?
+            || self.passes(direction, wanted, (FEW, ANSWER))?
+        {
             return Ok(wanted);
         }
         let (mut passes, mut fails) = (0, wanted);
