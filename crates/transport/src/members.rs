@@ -515,6 +515,7 @@ impl Members {
             member.is_waited_for() && (unreached || now.since(member.heard_at) > span)
         };
         let soonest = REPLACED_AFTER.max(spread * 2).min(patience);
+        self.replace_silent_relays(now, soonest);
         if !self.known.values().any(|member| silent(member, soonest)) {
             return Vec::new();
         }

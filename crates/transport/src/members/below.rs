@@ -3,7 +3,10 @@
 use super::{MOST, MemberRecord, Members, Pace};
 use crate::event::RelayBelow;
 use faircast_core::packet::ReceiverId;
+use faircast_core::time::{Span, Time};
 use faircast_wire::{Tree, TreeNode};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 /// So many relays behind one are known at most; there may be more.
 const MOST_BELOW: usize = RelayBelow::MOST;
@@ -87,6 +90,23 @@ impl Members {
         }
     }
 
+    /// The same of those that were heard once more since, what they had said having been late, and are silent now for so long.
+    pub(super) fn replace_silent_relays(&mut self, now: Time, span: Span) {
+        let mut newest: BTreeMap<(String, IpAddr), Time> = BTreeMap::new();
+        for member in self.known.values().filter(|member| member.is_relay) {
+            let joined = newest.entry((member.host.clone(), member.address.ip())).or_insert(member.joined_at);
+            *joined = (*joined).max(member.joined_at);
+        }
+        for member in self.known.values_mut().filter(|member| member.is_relay && !member.is_replaced) {
+            let joined = newest.get(&(member.host.clone(), member.address.ip()));
+            if joined.is_some_and(|joined| *joined > member.joined_at) && now.since(member.heard_at) > span {
+                self.tally.discount(member);
+                member.is_replaced = true;
+                self.tally.count(member);
+            }
+        }
+    }
+
     /// The relays that take part, each before those behind it.
     pub fn relays(&self) -> Vec<RelayBelow> {
         let here = self.known.iter().filter(|(_, member)| member.is_relay && member.pace != Pace::Gone);
@@ -151,7 +171,6 @@ mod tests {
     use super::*;
     use crate::receiver::RELAYS;
     use faircast_core::packet::{Echo, Seq};
-    use faircast_core::time::{Span, Time};
     use faircast_wire::{Member, MemberState, Name, Words};
     use std::net::SocketAddr;
 

@@ -283,6 +283,9 @@ fn receivers_below_a_relay_that_was_started_again_are_counted_once() {
         (5, 5),
         "the first one lives: there are two relays"
     );
+    members.on_report(&says(2, (2, 2), MemberState::Done), 3, place, at(9));
+    members.expire(at(10), PATIENCE, SPREAD);
+    assert_eq!((members.receivers(), members.verified()), (2, 2), "that was a message that was late");
 }
 
 #[test]

@@ -757,3 +757,25 @@ fn set_pace(stream: &mut Stream, rtt: Span, spread: Span, repair_time: Span, now
 pub(super) fn millis(milliseconds: u32) -> Span {
     Span::from_millis(u64::from(milliseconds))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_no_longer_than_the_datagrams_of_their_session_and_leave_nothing_out() {
+        let wanted: Vec<(u32, u16)> = (0..300).map(|at| (at * 2, 1 + at as u16 % 3)).collect();
+        let from = ReceiverId::new(7).expect("it is not zero");
+        for limit in [400, 416, 1_000, 1_472] {
+            let mut asked = Vec::new();
+            for request in requests(&wanted, None, from, NOTHING_YET, limit) {
+                let mut out = Vec::new();
+                encode::encode(&mut out, SessionId(1), 0, &request, usize::MAX / 2).expect("it has a form");
+                assert!(out.len() <= limit, "{} of {limit}", out.len());
+                let Message::Request(request) = request else { panic!("it asks") };
+                asked.extend(request.needs.iter().map(|need| (need.first, need.symbols)));
+            }
+            assert_eq!(asked, wanted, "{limit}");
+        }
+    }
+}
