@@ -1,6 +1,6 @@
 //! Destinations behind bottlenecks, and what grouping makes of them.
 
-use super::grouping::{BINS, Config, Counters, Grouping};
+use super::grouping::{BINS, Config, Counters, Grouping, Seen};
 use super::{Config as Rules, Coordinator, MemberId, View};
 use crate::rng::Rng;
 use crate::time::{Span, Time};
@@ -147,6 +147,44 @@ fn grouping_costs_at_most_a_fortieth_of_the_acknowledgements() {
     let Counters { spent, acknowledgements, tests, .. } = it.counters();
     assert!(tests > 10 && spent == tests * BINS as u64, "{tests}");
     assert!(spent as f64 <= 0.025 * acknowledgements as f64, "{spent} of {acknowledgements}");
+}
+
+#[test]
+fn counters_that_somebody_else_kept_come_to_the_same_as_acknowledgements() {
+    let places = [place(1, 48.0, 0), place(2, 48.0, 0), place(3, 48.0, 1)];
+    let mut each = World::new(&places);
+    let mut together = World::new(&places);
+    let mut rng = Rng::new(9, 1);
+    let mut seen = [Seen::default(); 3];
+    let mut queues = [0.0_f64; 2];
+    for step in 1..60_000_u64 {
+        let now = Time::from_nanos(step * 1_000_000);
+        for queue in &mut queues {
+            *queue = (*queue + (rng.unit() - 0.5) * 8.0).clamp(0.0, 60.0);
+        }
+        for (at, place) in places.iter().enumerate() {
+            let rtt = Span::from_secs_f64((place.millis + queues[place.bottleneck]) / 1e3);
+            let it = &mut seen[at];
+            for _ in 0..5 {
+                each.grouping.on_ack(each.members[at], Some(rtt), 1.0, now);
+                it.shortest = if it.samples == 0 { rtt } else { it.shortest.min(rtt) };
+                (it.acknowledgements, it.newly, it.samples) =
+                    (it.acknowledgements + 1, it.newly + 1.0, it.samples + 1);
+                it.round_trips = it.round_trips + rtt;
+            }
+            // The last millisecond of a bin.
+            if step % 50 == 49 {
+                together.grouping.on_seen(together.members[at], &std::mem::take(it), now);
+            }
+        }
+        if step % 50 == 49 {
+            each.grouping.work(&mut each.coordinator, now);
+            together.grouping.work(&mut together.coordinator, now);
+        }
+    }
+    assert_eq!((each.groups().as_str(), together.groups().as_str()), ("aab", "aab"));
+    let (one, other) = (each.counters(), together.counters());
+    assert_eq!((one.merges, one.acknowledgements), (other.merges, other.acknowledgements));
 }
 
 #[test]
