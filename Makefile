@@ -6,7 +6,7 @@ EMULATOR := $(or $(CARGO_TARGET_DIR),target)/release/faircast-emu
 # What is no member of the workspace is built apart from it.
 APART := $(abspath $(or $(CARGO_TARGET_DIR),target))/cocoon
 
-.PHONY: help needs dist test lint lint-format lint-clippy lint-doc lint-deps lint-package lint-msrv sbom reproducible audit bench bench-peers bench-hosts bench-tcp bench-fairness bench-emulated bench-worlds bench-layers bench-relay bench-sim bench-queues count fuzz-replay bpf cocoon cocoon-short cocoon-bpf cocoon-quinn bench-cocoon reproduce reproduce-interop validate docs-plots vopr book lint-book try-install
+.PHONY: help needs dist test lint lint-format lint-clippy lint-doc lint-deps lint-package lint-msrv sbom reproducible audit bench bench-peers bench-hosts bench-tcp bench-fairness bench-emulated bench-worlds bench-layers bench-relay bench-sim bench-queues count fuzz-replay bpf cocoon cocoon-short cocoon-bpf cocoon-quinn bench-cocoon soak-cocoon reproduce reproduce-interop validate docs-plots vopr book lint-book try-install
 
 help:
 	@echo "make test            all tests; as root also those in network namespaces"
@@ -29,6 +29,7 @@ help:
 	@echo "make cocoon          test COCOON for Linux and for quinn, which are no part of the workspace (libelf-dev; root for the kernel)"
 	@echo "make bpf             compile COCOON's programs for the kernel again (clang, libbpf-dev)"
 	@echo "make bench-cocoon    COCOON in the kernel and over quinn beside Reno, CUBIC and BBR (root, 90 minutes)"
+	@echo "make soak-cocoon     COCOON in the kernel for an hour: loaded, used, unloaded, watched; ARGS=\"--minutes 5\" (root, nginx, bpftool)"
 	@echo "make bench-sim       the simulator's speed, beside ns-2"
 	@echo "make bench-queues    all queues on the same loads: delay, loss, fairness, cost, speed"
 	@echo "make count           instructions per simulated packet, against their limits"
@@ -229,3 +230,9 @@ bench-cocoon:
 	bench/cocoon/quic --server $(APART)/release/examples/server --emulator $(EMULATOR)
 	bench/cocoon/udp --cocoon $(APART)/release/faircast-cocoon --emulator $(EMULATOR)
 	bench/cocoon/cycles --cocoon $(APART)/release/faircast-cocoon --emulator $(EMULATOR)
+
+# For people, not for continuous integration: it takes its time, but little of the processor's.
+soak-cocoon:
+	@scripts/needs cocoon
+	cd crates/cocoon-bpf && CARGO_TARGET_DIR=$(APART) $(CARGO) build --release
+	nice -n 10 bench/cocoon/soak --cocoon $(APART)/release/faircast-cocoon $(ARGS)

@@ -103,19 +103,20 @@ class Site(Emulated):
 
 
 class Nginx:
-    """The distribution's nginx in a namespace, with files of so many bytes, while this lasts."""
+    """The distribution's nginx in a namespace, with files of so many bytes, while this lasts. `keepalive`: seconds that a
+    connection may wait for its next request; 0: it ends after the first."""
 
     CONFIGURATION = """
 daemon off; worker_processes 1; pid {d}/pid; error_log {d}/error.log; user root;
 events {{ worker_connections 1024; }}
 http {{
-  access_log off; sendfile on; tcp_nopush off; keepalive_timeout 0;
+  access_log off; sendfile on; tcp_nopush off; keepalive_timeout {keepalive}; keepalive_requests 1000000; keepalive_time 24h;
   client_body_temp_path {d}/t; proxy_temp_path {d}/t; fastcgi_temp_path {d}/t; uwsgi_temp_path {d}/t; scgi_temp_path {d}/t;
   server {{ listen {address}:{port}; root {d}; }}
 }}
 """
 
-    def __init__(self, ns, scratch, sizes):
+    def __init__(self, ns, scratch, sizes, keepalive=0):
         self.ns, self.directory = ns, os.path.join(scratch, "site")
         os.makedirs(self.directory, exist_ok=True)
         for size in sizes:
@@ -123,7 +124,7 @@ http {{
                 file.write(os.urandom(size))
         self.path = os.path.join(scratch, "nginx.conf")
         with open(self.path, "w", encoding="utf-8") as file:
-            file.write(self.CONFIGURATION.format(d=self.directory, address=SERVER, port=PORT))
+            file.write(self.CONFIGURATION.format(d=self.directory, address=SERVER, port=PORT, keepalive=keepalive))
 
     def __enter__(self):
         self.process = subprocess.Popen([*MORTAL, "ip", "netns", "exec", self.ns, "nginx", "-c", self.path],
