@@ -315,6 +315,7 @@ impl Engine {
     }
 
     /// Feedback for a coordinated flow, which is running and of this connection.
+    #[cold]
     pub(super) fn coordinated_feedback(&mut self, number: u32, now: u64, feedback: &Feedback) {
         let membership = self.senders[number as usize].membership;
         if let Some((flow, place)) = self.macroflow(membership) {
@@ -376,6 +377,7 @@ impl Engine {
     }
 
     /// Where groups are measured: an acknowledgement, after its flow, with how long its packet took; and what follows from it.
+    #[cold]
     fn measure(&mut self, number: u32, now: u64, before: cocoon::View, rtt: Option<Span>, seen: Seen) {
         let Some(after) = self.view(number) else { return };
         let membership = self.senders[number as usize].membership;
@@ -420,6 +422,7 @@ impl Engine {
     }
 
     /// What it has found out itself.
+    #[cold]
     fn give_round_trip(&mut self, number: u32, before: Option<faircast_core::unicast::tcp::RttEstimate>) {
         let it = &self.senders[number as usize];
         let SenderKind::Controlled(sender) = &it.kind else { return };
@@ -433,6 +436,7 @@ impl Engine {
     }
 
     /// The timer of a coordinated flow.
+    #[cold]
     pub(super) fn coordinated_timer(&mut self, number: u32, now: u64) {
         let membership = self.senders[number as usize].membership;
         if let Some((flow, _)) = self.macroflow(membership) {
