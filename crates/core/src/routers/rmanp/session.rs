@@ -35,6 +35,8 @@ pub(super) struct Session {
     ack_at: Time,
     /// The lowest rate that was indicated upstream, grown with acknowledgements since.
     indicated: Option<Rate>,
+    /// Packets have come since that were sent at about that rate.
+    has_come_down: bool,
     /// Under whose name it speaks: that of a receiver behind it.
     speaker: Option<ReceiverId>,
     least: Rate,
@@ -84,6 +86,7 @@ impl Session {
             acked_at: now,
             ack_at: Time::NEVER,
             indicated: None,
+            has_come_down: false,
             speaker: None,
             least: Rate::ZERO,
             every: Span::ZERO,
@@ -197,6 +200,7 @@ impl Session {
             let every = if every.is_finite() { f64::from(every).clamp(0.0, LONGEST_TURN) } else { 0.0 };
             self.every = Span::from_secs_f64(every);
         }
+        self.see_rate(f64::from(data.rate), config);
         let gap = seq > expected;
         self.gap_at = gap.then_some(seq);
         self.store.put(seq, *packet, cx.now);
@@ -235,6 +239,19 @@ impl Session {
         }
     }
 
+    /// Upstream has come down to what it was told, and has grown since to where it was before: what it does now is not what it was told of.
+    // Seed gap: what was indicated ages with acknowledgements alone (2.4). Where the source grows by more than a router takes into account,
+    // it would never again be told of anything.
+    fn see_rate(&mut self, sent: f64, config: &Config) {
+        let Some(told) = self.indicated.map(Rate::bps) else { return };
+        let before = told / config.absolute;
+        if sent < f64::midpoint(told, before) {
+            self.has_come_down = true;
+        } else if self.has_come_down && sent >= before {
+            self.indicated = None;
+        }
+    }
+
     /// Congestion that this router has seen itself: say so upstream.
     fn indicate(
         &mut self,
@@ -258,7 +275,7 @@ impl Session {
     fn is_news(&mut self, rate: Rate, seen: &mut RouterObservation) -> bool {
         let is_news = self.speaker.is_some() && self.indicated.is_none_or(|told| rate.bps() < told.bps());
         if is_news {
-            self.indicated = Some(rate);
+            (self.indicated, self.has_come_down) = (Some(rate), false);
             seen.indications += 1;
         } else {
             seen.filtered += 1;

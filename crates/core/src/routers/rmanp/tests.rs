@@ -252,6 +252,22 @@ fn what_was_indicated_ages_with_acknowledgements() {
 }
 
 #[test]
+fn a_source_that_grows_faster_than_the_router_expects_is_told_again() {
+    let mut it = Bench::known(Config { increase: 0.0, ..Config::default() });
+    it.data(1, 8_000.0);
+    close(&it.report(1, ci(6_400.0, Cause::Loss)), &[6_336.0]);
+    // What was under way is of the same congestion.
+    it.data(2, 8_000.0);
+    assert_eq!(it.report(2, ci(6_400.0, Cause::Loss)), []);
+    for (seq, rate) in [(3, 6_336.0), (4, 7_000.0), (5, 7_900.0)] {
+        it.data(seq, rate);
+        assert_eq!(it.report(2, ci(6_400.0, Cause::Loss)), [], "at {rate}");
+    }
+    it.data(6, 8_100.0);
+    close(&it.report(2, ci(6_480.0, Cause::Loss)), &[6_480.0 * 0.99]);
+}
+
+#[test]
 fn a_full_queue_is_congestion_and_the_limit_goes_when_it_is_empty() {
     let mut it = Bench::known(Config::default());
     it.data(1, 8_000.0);
