@@ -53,9 +53,9 @@ struct Way {
 #[derive(Debug)]
 struct Waiting {
     id: ReceiverId,
-    /// What it had of it when it asked last, as far as that can be told, and how many symbols it lacked.
-    had: (Held, u16),
-    /// How often it has asked since with no more.
+    /// The fewest symbols that it has lacked of it.
+    least: u16,
+    /// How often it has asked since without having come any further: a block that did not verify is begun anew, and lacks more then.
     in_vain: u8,
 }
 
@@ -151,17 +151,17 @@ impl Schedule {
         if way.coming(kept, by.seen, by.held) > 0 {
             return 0;
         }
-        let had = (by.held.copied().unwrap_or(Held { block, symbols: [0; Held::BYTES] }), symbols);
         let Some(at) = way.askers.iter().position(|asker| asker.id == by.from) else {
             if way.askers.len() < MOST_ASKERS {
-                way.askers.push(Waiting { id: by.from, had, in_vain: 0 });
+                way.askers.push(Waiting { id: by.from, least: symbols, in_vain: 0 });
             }
             return 0;
         };
         let asker = &mut way.askers[at];
-        let in_vain = if asker.had == had { asker.in_vain.saturating_add(1) } else { 0 };
-        (asker.had, asker.in_vain) = (had, in_vain);
-        in_vain
+        let gets_on = symbols < asker.least;
+        (asker.least, asker.in_vain) =
+            (asker.least.min(symbols), if gets_on { 0 } else { asker.in_vain.saturating_add(1) });
+        asker.in_vain
     }
 
     /// Somebody who had seen the stream up to `seen` lacks symbols of a block, and has `held` of it.

@@ -268,6 +268,27 @@ fn what_somebody_asks_for_again_and_again_and_gets_no_further_with_is_fetched_an
 }
 
 #[test]
+fn who_begins_a_block_anew_gets_no_further_however_much_of_it_came_in_between() {
+    let shared = Shared::new(RelayHandle::default(), 1, 1 << 20, None);
+    let mut passing = shared.lock();
+    (0..4).for_each(|symbol| _ = passing.on_symbol(&packet(0, symbol, &[0xbd; 8])));
+    passing.on_status(&Status { complete_to: 1, blocks: Some(1), ..Status::default() });
+    let mut seq = 0;
+    leaves(&mut passing, &mut seq);
+    let rounds = (0..10).take_while(|round| {
+        // All of it, half of it, and what came then made a block that did not verify.
+        let map = if round % 2 == 1 { 3 } else { 0 };
+        let mut symbols = [0; Held::BYTES];
+        symbols[0] = map;
+        let held = Held { block: 0, symbols };
+        passing.request(0, 0, if map == 0 { 4 } else { 2 }, &Asker { held: Some(&held), ..asker(seq) });
+        leaves(&mut passing, &mut seq);
+        !passing.fetches.wants(0)
+    });
+    assert!(rounds.count() <= usize::from(DOUBTED) + 2);
+}
+
+#[test]
 fn a_page_that_is_asked_for_again_and_again_is_fetched_anew_and_takes_the_place_of_what_overlaps_it() {
     let shared = Shared::new(RelayHandle::default(), 1, 1 << 20, None);
     let mut passing = shared.lock();
