@@ -1,12 +1,14 @@
 //! Who takes part, as the source knows it.
 
 mod below;
+mod numbers;
 
 use crate::receiver::{MOVED, RELAYS};
 use faircast_core::packet::{ReceiverId, Seq};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Member as Report, MemberState, Welcome};
+pub use numbers::Counts;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
@@ -56,6 +58,8 @@ pub struct Members {
     known: BTreeMap<ReceiverId, MemberRecord>,
     /// Relays, which are no receivers.
     relays: BTreeSet<ReceiverId>,
+    /// Receivers behind relays that are done.
+    numbers: numbers::Numbers,
     /// How many there are at each host.
     hosts: BTreeMap<IpAddr, usize>,
     /// How many are done, and how many of those served together are not: asked for all the time.
@@ -82,6 +86,9 @@ struct Tally {
     /// Receivers that members speak for, and those among them that have everything.
     receivers: u64,
     verified: u64,
+    /// Of those, such that the source knows by number, and such whose numbers nobody has told.
+    known: u64,
+    unnamed: u64,
     done: usize,
     unfinished: usize,
     /// Of the unfinished.
@@ -105,10 +112,15 @@ pub struct MemberRecord {
     pub blocks_missing: u32,
     /// Whether it speaks for others.
     pub is_relay: bool,
-    /// Receivers that it speaks for: itself, or those below it when it is a relay.
+    /// Receivers that it speaks for: itself, or those below it when it is a relay, without those that it has told by number.
     pub receivers: u32,
     /// Those among them that have everything.
     pub receivers_done: u32,
+    /// Of a relay: receivers that it has told by number, and those among them that the source knows.
+    named: u32,
+    named_known: u32,
+    /// Of a receiver that is done: the source knows that.
+    is_known: bool,
     /// Another process has come in its place, and it has not been heard since.
     is_replaced: bool,
     /// Bytes verified.
@@ -243,6 +255,7 @@ impl Members {
         // What somebody else has said in its name, it takes back.
         let takes_back = member.state == MemberState::Done && report.state == MemberState::Receiving;
         let was_finished = member.is_finished() && !is_new && !takes_back;
+        let had_number = member.has_number() && !is_new && !takes_back;
         self.tally.discount(member);
         member.heard_at = now;
         member.is_replaced &= !is_newer;
@@ -273,6 +286,9 @@ impl Members {
             }
         }
         self.tally.count(member);
+        if member.has_number() && !had_number {
+            self.on_own_number(report.from);
+        }
         self.answer(report);
         match report.state {
             _ if was_finished => Change::None,
@@ -290,6 +306,7 @@ impl Members {
         }
         self.moved.insert(id, seq);
         self.relays.remove(&id);
+        self.forget_numbers(id);
         let Some(member) = self.known.remove(&id) else { return Change::None };
         self.tally.discount(&member);
         self.trees -= usize::from(member.below.is_some());
@@ -302,9 +319,18 @@ impl Members {
         let nonce = match report.state {
             MemberState::Receiving => return,
             MemberState::Asking | MemberState::Joined | MemberState::Relaying => Some(report.nonce),
+            MemberState::Done if self.is_to_wait(report.from) => return,
             MemberState::Done | MemberState::Failed | MemberState::Leaving => None,
         };
-        let answer = (report.from, nonce);
+        self.answer_with((report.from, nonce));
+    }
+
+    /// This receiver is told that it is known to be done.
+    fn confirm(&mut self, id: ReceiverId) {
+        self.answer_with((id, None));
+    }
+
+    fn answer_with(&mut self, answer: Answer) {
         if self.confirm.len() < MOST_ANSWERS && self.confirming.insert(answer) {
             self.confirm.push_back((answer, CONFIRMATIONS));
             self.unanswered += 1;
@@ -627,6 +653,8 @@ impl Tally {
     fn count(&mut self, member: &MemberRecord) {
         self.receivers += u64::from(member.counted());
         self.verified += u64::from(member.verified());
+        self.known += u64::from(member.known_done());
+        self.unnamed += u64::from(member.unnamed());
         self.done += usize::from(member.state == MemberState::Done);
         let unfinished = member.pace == Pace::Together && !member.is_finished();
         self.unfinished += usize::from(unfinished);
@@ -636,6 +664,8 @@ impl Tally {
     fn discount(&mut self, member: &MemberRecord) {
         self.receivers -= u64::from(member.counted());
         self.verified -= u64::from(member.verified());
+        self.known -= u64::from(member.known_done());
+        self.unnamed -= u64::from(member.unnamed());
         self.done -= usize::from(member.state == MemberState::Done);
         let unfinished = member.pace == Pace::Together && !member.is_finished();
         self.unfinished -= usize::from(unfinished);
@@ -661,7 +691,11 @@ impl MemberRecord {
     /// Receivers that count as its own: those of a relay that is gone have gone on elsewhere, or are missing.
     pub fn counted(&self) -> u32 {
         let is_gone = self.pace == Pace::Gone || self.is_mute() && !self.is_finished();
-        if self.is_replaced || self.is_relay && is_gone { self.verified() } else { self.receivers }
+        if self.is_replaced || self.is_relay && is_gone {
+            self.verified()
+        } else {
+            self.receivers + self.named
+        }
     }
 
     const SLOW_WINDOW: Span = Span::from_secs(3);
@@ -678,6 +712,9 @@ impl MemberRecord {
             is_relay,
             receivers,
             receivers_done,
+            named: 0,
+            named_known: 0,
+            is_known: false,
             is_replaced: false,
             blocks_missing: report.blocks_missing,
             verified_bytes: report.verified_bytes,

@@ -9,7 +9,8 @@ use crate::field::{Layout, Shape, fields_of, len_of};
 use crate::key::KeyId;
 use crate::message::{
     Announce, Attach, Hashes, Held, Invite, Member, MemberState, Name, Need, Order, OrderAction, Refusal,
-    RefusalReason, Request, Scheduled, Status, Token, TransferId, Tree, TreeNode, Welcome, Window, Words,
+    RefusalReason, Request, Scheduled, Status, Token, TransferId, Tree, TreeNode, Verified, Welcome, Window,
+    Words,
 };
 use crate::reader::Reader;
 use faircast_core::packet::{Data, Echo, Flags, ReceiverId, Seq};
@@ -57,6 +58,8 @@ pub struct Fit {
     pub hashes: usize,
     /// Of [`Tree::relays`].
     pub relays: usize,
+    /// Of [`Verified::receivers`].
+    pub receivers: usize,
 }
 
 /// Share `room` bytes among lists of `lens` entries of `sizes` bytes: every list is sure of an equal
@@ -105,6 +108,7 @@ pub const LAYOUTS: &[Layout] = &[
     Invite::LAYOUT,
     Tree::LAYOUT,
     Order::LAYOUT,
+    Verified::LAYOUT,
 ];
 
 /// What every data packet says behind its header.
@@ -150,6 +154,7 @@ written_as! {
         (Status::HUSH, "hush"),
         (Status::SOLICIT, "solicit"),
         (Status::HELD, "held"),
+        (Status::BY_NUMBER, "by number"),
     ]), |flags| *flags, |bits| bits;
 }
 
@@ -366,6 +371,15 @@ group! {
         rate as "relay_rate": BitRate, "what it receives, in bit/s; not negative";
         address as "relay_address": SocketAddr, "where it is";
         host as "relay_host": [u8; 24], "what it calls itself, in UTF-8, zeros behind it";
+    }
+}
+
+body! {
+    Verified = 15 "verified" "relay to source or relay: receivers behind it that have everything";
+    before { from: ReceiverId }
+    fields {}
+    lists {
+        receivers: [ReceiverId as verified_id "a receiver"], "who has everything";
     }
 }
 

@@ -5,7 +5,8 @@ use crate::codec::{Codec, Rounded, SEQ_LIMIT, U24, at_most};
 use crate::error::EncodeError;
 use crate::field::{Layout, fields_of, len_of, most_without_lists};
 use crate::message::{
-    Announce, DataPacket, Hashes, Held, Kind, Member, Message, Need, Request, Status, Tree, TreeNode, Window,
+    Announce, DataPacket, Hashes, Held, Kind, Member, Message, Need, Request, Status, Tree, TreeNode,
+    Verified, Window,
 };
 use crate::parse::{CRC_LEN, HEADER_LEN, MAGIC, RATE, RELAYED, SEALED, VERSION, checksum};
 use crate::seal::{BOOT_LEN, KEY_ID_LEN, NONCE_LEN, TAG_LEN};
@@ -59,6 +60,11 @@ pub const fn most_needs_with_maps(limit: usize) -> usize {
 /// A part of a tree of relays has so many of them in a datagram of `limit` bytes.
 pub const fn most_relays(limit: usize) -> usize {
     room_for_list(limit, Kind::Tree, Tree::LAYOUT) / len_of(fields_of(TreeNode::SHAPE))
+}
+
+/// So many receivers that have everything are told of in a datagram of `limit` bytes.
+pub const fn most_verified(limit: usize) -> usize {
+    room_for_list(limit, Kind::Verified, Verified::LAYOUT) / ID_LEN
 }
 
 /// Bytes for the entries of lists in what a receiver or relay says upwards in a datagram of `limit` bytes.
@@ -291,6 +297,7 @@ pub(crate) fn put_body(out: &mut Vec<u8>, message: &Message<'_>, end: usize) -> 
         Message::Token(token) => token.put(out, end),
         Message::Invite(invite) => invite.put(out, end),
         Message::Tree(tree) => tree.put(out, end),
+        Message::Verified(verified) => verified.put(out, end),
         Message::Order(order) => order.put(out, end),
     }?;
     check_len(out.len() - body, end.saturating_sub(body))?;

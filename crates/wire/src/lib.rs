@@ -59,7 +59,7 @@ pub use layers::{Spacing, group_of};
 pub use message::{
     Announce, Attach, DataPacket, Hashes, Header, Held, Invite, Kind, Member, MemberState, Message, Name,
     NameTooLong, Need, Order, OrderAction, Refusal, RefusalReason, Request, Scheduled, Status, Token,
-    TransferId, Tree, TreeNode, Welcome, Window, Words,
+    TransferId, Tree, TreeNode, Verified, Welcome, Window, Words,
 };
 pub use parse::{Newest, parse, peek};
 pub use receiver::ReceiverCodec;

@@ -41,6 +41,8 @@ pub enum Message<'a> {
     Invite(Invite),
     /// Relay to source or relay: the relays below it.
     Tree(Tree),
+    /// A relay says which receivers behind it have everything.
+    Verified(Verified),
     /// Agent to one of its children: where it belongs, a question, or an answer.
     Order(Order),
 }
@@ -178,6 +180,8 @@ impl Status {
     pub const SOLICIT: u8 = 1 << 2;
     /// Flag: no more data leaves until a receiver's window opens ([`Window`]).
     pub const HELD: u8 = 1 << 3;
+    /// Who says this wants relays to tell who has everything ([`Verified`]), and confirms each of them.
+    pub const BY_NUMBER: u8 = 1 << 4;
 }
 
 /// The answer to a receiver that asks.
@@ -354,6 +358,15 @@ pub struct Tree {
     pub relays: Vec<TreeNode>,
 }
 
+/// Receivers behind a relay that have everything, each by its number: so they are counted once, whichever relays say it of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verified {
+    /// The relay that says it.
+    pub from: ReceiverId,
+    /// The receivers.
+    pub receivers: Vec<ReceiverId>,
+}
+
 /// A relay, as the one that it is attached to knows it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TreeNode {
@@ -527,6 +540,8 @@ pub enum Kind {
     Tree = 13,
     /// [`Message::Order`].
     Order = 14,
+    /// [`Message::Verified`].
+    Verified = 15,
 }
 
 impl Kind {
@@ -547,6 +562,7 @@ impl Kind {
             12 => Kind::Invite,
             13 => Kind::Tree,
             14 => Kind::Order,
+            15 => Kind::Verified,
             _ => return None,
         })
     }
@@ -562,6 +578,7 @@ impl Kind {
                 | Kind::Refusal
                 | Kind::Attach
                 | Kind::Tree
+                | Kind::Verified
         )
     }
 }
@@ -584,6 +601,7 @@ impl Message<'_> {
             Message::Invite(_) => Kind::Invite,
             Message::Tree(_) => Kind::Tree,
             Message::Order(_) => Kind::Order,
+            Message::Verified(_) => Kind::Verified,
         }
     }
 
@@ -597,6 +615,7 @@ impl Message<'_> {
             Message::Refusal(refusal) => Some(refusal.from),
             Message::Attach(attach) => Some(attach.from),
             Message::Tree(tree) => Some(tree.from),
+            Message::Verified(verified) => Some(verified.from),
             Message::Data(_)
             | Message::Announce(_)
             | Message::Status(_)

@@ -23,7 +23,7 @@ use crate::codec::{Codec, Rounded, SEQ_LIMIT, U24};
 use crate::error::ParseError;
 use crate::message::{
     Announce, Attach, DataPacket, Hashes, Header, Invite, Kind, Member, Message, Order, Refusal, Request,
-    Status, Token, Tree, Window,
+    Status, Token, Tree, Verified, Window,
 };
 use crate::reader::Reader;
 use crate::{marks, reports};
@@ -210,6 +210,7 @@ pub(crate) fn read_body<'a>(
         (Kind::Invite, _) => Message::Invite(Invite::read(&mut reader, ())?),
         (Kind::Order, _) => Message::Order(Order::read(&mut reader, ())?),
         (Kind::Tree, Some(from)) => Message::Tree(Tree::read(&mut reader, (from,))?),
+        (Kind::Verified, Some(from)) => Message::Verified(Verified::read(&mut reader, (from,))?),
         (Kind::Refusal, Some(from)) => Message::Refusal(Refusal::read(&mut reader, (from,))?),
         (Kind::Data, _) | (_, None) => return Err(ParseError::BadValue { field: "from", value: 0 }),
     };

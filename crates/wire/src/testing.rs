@@ -4,7 +4,8 @@ use crate::bodies::{Body, DataFields};
 use crate::codec::{Codec, Counter, Rounded};
 use crate::marks;
 use crate::message::{
-    Announce, Attach, Hashes, Invite, Member, Message, Order, Refusal, Request, Status, Token, Tree, Window,
+    Announce, Attach, Hashes, Invite, Member, Message, Order, Refusal, Request, Status, Token, Tree,
+    Verified, Window,
 };
 use crate::reports;
 use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq};
@@ -60,6 +61,7 @@ pub fn any_message() -> BoxedStrategy<Message<'static>> {
         Token::any().prop_map(Message::Token),
         Invite::any().prop_map(Message::Invite),
         Tree::any().prop_map(Message::Tree),
+        Verified::any().prop_map(Message::Verified),
         Order::any().prop_map(Message::Order),
     ]
     .boxed()

@@ -8,12 +8,13 @@ use common::{
 };
 use faircast_core::packet::{Data, Layer, Mark, Payload, Seq, SessionId};
 use faircast_wire::encode::{
-    MOST_ANNOUNCE, MOST_AROUND_STATUS, MOST_NEEDS, most_hashes, most_needs, most_needs_with_maps, most_relays,
+    MOST_ANNOUNCE, MOST_AROUND_STATUS, MOST_NEEDS, most_hashes, most_needs, most_needs_with_maps,
+    most_relays, most_verified,
 };
 use faircast_wire::{
     Announce, DataPacket, EncodeError, Form, GroupKey, Hashes, Held, Kind, Member, Message, Name, Need,
-    OpenError, ParseError, ReceiverCodec, Request, SourceCodec, Status, Tree, TreeNode, data_header_len,
-    peek,
+    OpenError, ParseError, ReceiverCodec, Request, SourceCodec, Status, Tree, TreeNode, Verified,
+    data_header_len, peek,
 };
 use std::net::SocketAddr;
 use std::slice;
@@ -118,6 +119,9 @@ fn as_many_entries_as_fit_a_datagram_fit_it_and_no_more() {
         let tree = |relays| Tree { from: receiver(ME), first: 0, count: 99, relays: vec![node; relays] };
         assert!(len(Message::Tree(tree(most_relays(limit)))) <= limit, "{limit}");
         assert!(len(Message::Tree(tree(most_relays(limit) + 1))) > limit, "{limit}");
+        let done = |many| Verified { from: receiver(ME), receivers: vec![receiver(7); many] };
+        assert!(len(Message::Verified(done(most_verified(limit)))) <= limit, "{limit}");
+        assert!(len(Message::Verified(done(most_verified(limit) + 1))) > limit, "{limit}");
         // A page that a source has cut for its datagrams is whole where a relay passes it on.
         let mut relay = SourceCodec::of_relay(SESSION, Some(&key.hop()), announce().salt, me, 5);
         said(&mut relay, &Message::Announce(announce()));

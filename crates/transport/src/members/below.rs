@@ -116,12 +116,13 @@ impl Members {
 
 impl MemberRecord {
     /// Receivers that it speaks for and that have everything. Of a relay that was started again: those that were attached to it. They
-    /// have ended, while relays below it go on below its next process, with all that they speak for.
+    /// have ended, while relays below it go on below its next process, with all that they speak for. Those that it has told by number
+    /// are nobody else's.
     pub fn verified(&self) -> u32 {
         let all = self.receivers_done;
-        let Some(below) = self.below.as_ref().filter(|_| self.is_replaced) else { return all };
+        let Some(below) = self.below.as_ref().filter(|_| self.is_replaced) else { return self.named + all };
         let attached = below.whole.iter().filter(|node| node.level == 0);
-        attached.fold(all, |left, node| left.saturating_sub(node.receivers))
+        self.named + attached.fold(all, |left, node| left.saturating_sub(node.receivers))
     }
 
     /// A relay and those behind it.

@@ -131,3 +131,24 @@ fn a_relay_whose_source_was_started_again_does_not_fail_in_the_session_that_it_n
     let left = tree.source.events[told..].iter().find(|(_, event)| matches!(event, Event::Left { .. }));
     assert!(left.is_none(), "{left:?}");
 }
+
+#[test]
+fn who_is_done_below_a_relay_that_dies_before_it_says_so_is_counted_once_and_not_forgotten() {
+    // The relay dies before its source has heard of the receiver, or after that.
+    for source_knows in [false, true] {
+        let mut tree = Tree::new(47, Offer::bytes(60_000).expect(2).wait_secs(5));
+        let relay = tree.relay(Head::Source, 1, MEMORY, link());
+        tree.receivers(Head::Branch { relay, branch: 0 }, 1, link());
+        tree.start();
+        tree.run_until(Span::from_secs(20), |tree| {
+            let known = tree.source.session.as_ref().map_or(0, |session| session.standing().done);
+            known == u64::from(source_knows) && tree.receivers[0].has(&tree.source)
+        });
+        assert!(tree.receivers[0].session.is_some(), "it has not heard that it is known to be done");
+        tree.kill_relay(relay);
+        tree.start_relay(relay);
+        tree.run_until(Span::from_secs(20), |tree| tree.source.session.is_none());
+        let report = tree.source.report();
+        assert_eq!((report.receivers, report.verified), (1, 1), "{source_knows}: {report:?}");
+    }
+}

@@ -5,6 +5,7 @@ use super::trust::Trust;
 use crate::config::Durability;
 use crate::error::Error;
 use crate::event::{Event, StreamReceived, Subscription};
+use faircast_core::packet::ReceiverId;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_wire::{Announce, DataPacket, Hashes, Held, Status, TreeNode};
@@ -123,6 +124,27 @@ pub(crate) trait Delivery: Send {
     /// For how many receivers this one speaks, and how many of them have everything; `None`: for itself.
     fn receivers(&self) -> Option<(u32, u32)> {
         None
+    }
+
+    /// At a relay: whether who is above confirms receivers by number, and those that are confirmed.
+    fn on_confirmed(&mut self, _confirms: bool, _ids: &[ReceiverId]) {}
+
+    /// At a relay: somebody else is above from now on.
+    fn on_other_parent(&mut self) {}
+
+    /// At a relay: receivers below that are done and not confirmed, so many at most; all of them in turn.
+    fn verified(&mut self, _most: usize) -> Vec<ReceiverId> {
+        Vec::new()
+    }
+
+    /// At a relay: whether one of them has not been told at all.
+    fn has_untold(&self) -> bool {
+        false
+    }
+
+    /// At a relay: whether there are any, or might be.
+    fn waits_for_confirmations(&self) -> bool {
+        false
     }
 
     /// At a relay: the relays below.

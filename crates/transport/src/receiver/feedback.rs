@@ -28,8 +28,7 @@ use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
 use faircast_wire::encode::{self, IPV6_HEADERS};
 use faircast_wire::{
-    Announce, MOST_DATA_HEADER, Member, MemberState, Message, Name, Need, Request, Status, Tree, TreeNode,
-    Welcome, Words,
+    Announce, MOST_DATA_HEADER, Member, MemberState, Message, Name, Need, Request, Status, Welcome, Words,
 };
 use std::net::SocketAddr;
 
@@ -312,6 +311,7 @@ impl ReceiverSession {
         stream.deferred = false;
         stream.begun = false;
         stream.registered = false;
+        stream.delivery.on_other_parent();
         (stream.member_at, stream.member_tries) = (now + delay, 0);
         self.clocks.heard_at = now;
         true
@@ -335,6 +335,9 @@ impl ReceiverSession {
         stream.layers.on_status(&status.upper_seqs);
         let joined = Welcome { id: me, nonce: self.setup.nonce.wrapping_add(JOINED) };
         stream.registered |= status.welcomed.contains(&joined);
+        // An agent counts receivers; and who says that it is over waits for nothing more.
+        let confirms = status.flags & (Status::BY_NUMBER | Status::CLOSING) == Status::BY_NUMBER;
+        stream.delivery.on_confirmed(confirms && self.under.is_of_the_source(), &status.confirmed);
         if status.confirmed.contains(&me) {
             stream.registered = true;
             if matches!(self.phase, Phase::Confirming { .. }) {
@@ -499,46 +502,16 @@ impl ReceiverSession {
         self.tell(MemberState::Receiving, FLOODED, Some(part as f32), now);
     }
 
-    /// At a relay: tell of the relays below, once a second.
-    pub(super) fn tell_tree(&mut self, now: Time) {
-        let Some(stream) = self.stream.as_mut().filter(|stream| stream.registered) else { return };
-        let relays = stream.delivery.tree();
-        if relays.is_empty() && stream.told_tree.is_empty() {
-            return;
-        }
-        stream.told_tree = children(&relays);
-        let (session, from, count) = (stream.session, self.setup.id, relays.len() as u16);
-        let tree = |first: usize, relays: &[TreeNode]| {
-            Message::Tree(Tree { from, first: first as u16, count, relays: relays.to_vec() })
-        };
-        if relays.is_empty() {
-            self.outbox.add(session, tree(0, &[]), now);
-        }
-        let most = encode::most_relays(datagram(&stream.announced, self.setup.overhead)).max(1);
-        for (part, relays) in relays.chunks(most).enumerate() {
-            self.outbox.add(session, tree(part * most, relays), now);
-        }
-    }
-
-    /// At a relay: others are attached to it than it has told of. That is told before how many receivers there are, as those of a relay
-    /// that comes to another process are no more than they were.
-    fn tell_new_children(&mut self, now: Time) {
-        let tells = |stream: &&Stream| {
-            stream.delivery.receivers().is_some() && children(&stream.delivery.tree()) != stream.told_tree
-        };
-        if self.stream.as_ref().filter(tells).is_some() {
-            self.tell_tree(now);
-        }
-    }
-
     pub(super) fn tell_membership(&mut self, state: MemberState, reason: u8, now: Time) {
         self.tell(state, reason, None, now);
     }
 
     fn tell(&mut self, state: MemberState, reason: u8, loss: Option<f32>, now: Time) {
         self.tell_new_children(now);
+        self.tell_verified(now);
+        let waits = self.stream.as_ref().is_some_and(|stream| stream.delivery.waits_for_confirmations());
         let pause = |stream: &Stream| match state {
-            MemberState::Receiving => ALIVE.max(stream.spread),
+            MemberState::Receiving if !waits => ALIVE.max(stream.spread),
             _ => {
                 let first = (stream.spread + stream.rtt * 2).max(Span::from_millis(10));
                 (first * (1 << stream.member_tries.min(5))).min(LATEST.max(stream.spread))
@@ -571,7 +544,7 @@ impl ReceiverSession {
         (stream.told_below, stream.member_told_at) = ((receivers, done), now);
         stream.member_at = now + pause(stream);
         stream.member_tries += 1;
-        if state == MemberState::Receiving {
+        if state == MemberState::Receiving && !waits {
             stream.member_tries = 0;
         }
     }
@@ -702,13 +675,8 @@ fn turn(spread: Span, rng: &mut Rng) -> Span {
     spread.scaled(rng.unit())
 }
 
-/// Where the relays are that are attached to who tells of these.
-fn children(relays: &[TreeNode]) -> Vec<SocketAddr> {
-    relays.iter().filter(|relay| relay.level == 0).map(|relay| relay.address).collect()
-}
-
 /// The largest datagram of the session: what its source sends passes the path, and answers are no longer.
-fn datagram(announce: &Announce, overhead: usize) -> usize {
+pub(super) fn datagram(announce: &Announce, overhead: usize) -> usize {
     usize::from(announce.packet_size).saturating_sub(overhead)
 }
 

@@ -8,6 +8,7 @@
 //! ```
 
 mod attaching;
+mod below;
 pub(crate) mod block_sink;
 pub(crate) mod delivery;
 mod endpoint;
@@ -730,7 +731,8 @@ impl ReceiverSession {
 impl Stream {
     /// At a relay: when it is to be said that others have come below, or are done.
     fn changes_at(&self) -> Time {
-        let changed = self.delivery.receivers().is_some_and(|below| self.told_below != below);
+        let changed = self.delivery.receivers().is_some_and(|below| self.told_below != below)
+            || self.delivery.has_untold();
         if changed && self.registered { self.member_told_at + CHANGES } else { Time::NEVER }
     }
 }
@@ -777,6 +779,7 @@ impl Waiting {
             | Message::Token(_)
             | Message::Invite(_)
             | Message::Tree(_)
+            | Message::Verified(_)
             | Message::Order(_) => return,
         };
         echo.hold = echo.hold + waited;

@@ -117,6 +117,11 @@ impl Under {
         held.map(|held| Cow::Owned(*held))
     }
 
+    /// Whether no agent is between.
+    pub(super) const fn is_of_the_source(&self) -> bool {
+        matches!(self.parent, Parent::Source)
+    }
+
     /// Whether symbols may be asked for. In an agent's own group an answer comes behind all that waits at the agent, so it is asked
     /// once in that time.
     pub(super) const fn may_ask(&self) -> bool {
@@ -360,6 +365,7 @@ impl ReceiverSession {
             stream.receiver = Half::new(&scheme, self.setup.id, None);
         }
         stream.registered = false;
+        stream.delivery.on_other_parent();
         (stream.member_at, stream.member_tries) = (now, 0);
     }
 

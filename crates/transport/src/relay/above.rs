@@ -10,7 +10,7 @@ use crate::receiver::block_sink::{Done, Ending};
 use crate::receiver::delivery::{Delivery, Progressed, SymbolCounts};
 use crate::receiver::trust::Trust;
 use faircast_core::delivery::request_scheduler::RequestScheduler;
-use faircast_core::packet::SessionId;
+use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_wire::{Announce, DataPacket, Hashes, Status, TreeNode};
@@ -214,9 +214,30 @@ impl Delivery for Above {
     }
 
     fn receivers(&self) -> Option<(u32, u32)> {
-        let standing = self.shared.standing();
+        let (outstanding, done) = self.shared.lock().counts();
         let told = |count: u64| count.min(u64::from(u32::MAX)) as u32;
-        Some((told(standing.receivers), told(standing.done)))
+        Some((told(outstanding), told(done)))
+    }
+
+    fn on_confirmed(&mut self, confirms: bool, ids: &[ReceiverId]) {
+        self.shared.lock().on_confirmed(confirms, ids);
+    }
+
+    fn on_other_parent(&mut self) {
+        self.shared.lock().numbers.confirms = None;
+    }
+
+    fn verified(&mut self, most: usize) -> Vec<ReceiverId> {
+        let mut passing = self.shared.lock();
+        if passing.numbers.confirms == Some(true) { passing.numbers.next(most) } else { Vec::new() }
+    }
+
+    fn has_untold(&self) -> bool {
+        self.shared.lock().numbers.has_untold()
+    }
+
+    fn waits_for_confirmations(&self) -> bool {
+        self.shared.lock().numbers.waits()
     }
 
     fn waits_for_output(&self) -> bool {

@@ -126,13 +126,19 @@ impl Branch {
             local: self.local,
             started: announce.started,
         };
-        self.session = Some(SourceSession::new(setup, now));
+        let mut session = SourceSession::new(setup, now);
+        session.tell_numbers();
+        self.session = Some(session);
         self.began = now;
     }
 
     /// Tell the other side how many are below.
-    fn tell(&mut self) {
-        let Some(session) = &self.session else { return };
+    fn tell(&mut self, now: Time) {
+        let Some(session) = &mut self.session else { return };
+        let fresh = session.take_numbers();
+        let (known, at_once) = self.shared.lock().on_done(self.place, &fresh, now);
+        session.on_known(&known, now);
+        session.answer_at_once(at_once);
         let (mut standing, rate) = (session.standing(), session.rate());
         // A relay below that nobody has asked for anything waits for receivers, as this one does: nobody is held up by that.
         if session.is_gathering() && standing.receivers == 0 {
@@ -143,6 +149,7 @@ impl Branch {
         if state.is_replaced {
             return;
         }
+        state.counts = session.counts();
         let changed = std::mem::replace(&mut state.standing, standing) != standing;
         (state.rate, state.to) = (rate, Some(self.setup.to));
         let invitation = state.invitation;
@@ -204,7 +211,7 @@ impl Endpoint for Branch {
         }
         if let Some(session) = &mut self.session {
             session.handle_datagram(datagram, now);
-            self.tell();
+            self.tell(now);
             self.tell_relays(now);
         }
     }
@@ -215,7 +222,7 @@ impl Endpoint for Branch {
             session.handle_timeout(now);
             let nobody = self.setup.to_host && session.standing().receivers == 0;
             self.is_vain |= nobody && session.is_gathering() && now.since(self.began) >= JOIN_WITHIN;
-            self.tell();
+            self.tell(now);
             self.tell_relays(now);
         }
     }

@@ -19,6 +19,7 @@ mod fetches;
 mod hop;
 mod hosts;
 mod listen;
+mod numbers;
 mod registry;
 mod schedule;
 mod upstream;
@@ -39,6 +40,7 @@ pub(crate) use within::{Within, WithinAbove};
 
 use crate::error::Seen;
 use crate::event::RelayBelow;
+use crate::members::Counts;
 use crate::object::Hash;
 use crate::source::delivery::Asker;
 use crate::spill::Room;
@@ -114,6 +116,8 @@ pub(crate) struct Passing {
     branches: Vec<BranchState>,
     /// Children that are, or were, branches, by address; the same address with another number is another process.
     served: BTreeMap<SocketAddr, ReceiverId>,
+    /// Who is done below, as it is told above.
+    numbers: numbers::Numbers,
     /// How often children had asked when they were last looked at.
     asked: u64,
     /// What people should know.
@@ -149,6 +153,9 @@ struct BranchState {
     /// Pages that wait to leave.
     pages: BTreeSet<u32>,
     standing: Standing,
+    /// The same as it is told above, and who is known there since the branch was last asked.
+    counts: Counts,
+    known: Vec<ReceiverId>,
     to: Option<SocketAddr>,
     /// What its scheme allows.
     rate: Rate,
@@ -194,6 +201,7 @@ impl Shared {
             wanted_pages: BTreeSet::new(),
             branches,
             served: BTreeMap::new(),
+            numbers: numbers::Numbers::default(),
             asked: 0,
             warnings: Vec::new(),
             most_ahead: None,
@@ -455,6 +463,36 @@ impl Passing {
         })
     }
 
+    /// The same as it is told above: receivers that the source does not know by number to be done, and those among them that have
+    /// everything. Who confirms numbers is told of the others alone how many they are.
+    fn counts(&self) -> (u64, u64) {
+        let confirms = self.numbers.confirms != Some(false);
+        self.branches.iter().fold((0, 0), |(outstanding, done), branch| {
+            let told = if confirms { branch.counts.unnamed } else { branch.counts.done };
+            (outstanding + branch.counts.outstanding, done + told)
+        })
+    }
+
+    /// Who is above confirms numbers or does not, and these are confirmed.
+    fn on_confirmed(&mut self, confirms: bool, ids: &[ReceiverId]) {
+        self.numbers.confirms = Some(confirms);
+        if !confirms {
+            return;
+        }
+        let known = self.numbers.confirm(ids);
+        if !known.is_empty() {
+            self.branches.iter_mut().for_each(|branch| branch.known.extend(&known));
+        }
+    }
+
+    /// What a branch is told, whose receivers `fresh` have become done: which of its receivers the source knows, and whether they need
+    /// not wait for that. When the source is not heard, they have everything all the same.
+    fn on_done(&mut self, branch: usize, fresh: &[ReceiverId], now: Time) -> (Vec<ReceiverId>, bool) {
+        let known = fresh.iter().filter(|id| self.numbers.add(**id)).copied();
+        let known: Vec<ReceiverId> = self.branches[branch].known.drain(..).chain(known).collect();
+        (known, self.numbers.confirms == Some(false) || self.end != End::No || !self.is_fed(now))
+    }
+
     /// Whether enough has come for the fastest of the branches that are heard.
     fn is_ahead(&self) -> bool {
         let (Some(most), Some((_, announce))) = (self.most_ahead, self.announce) else { return false };
@@ -499,7 +537,7 @@ impl Passing {
     /// This branch is over, and serves nobody.
     fn end_branch(&mut self, place: usize) {
         let branch = &mut self.branches[place];
-        (branch.is_replaced, branch.standing) = (true, Standing::default());
+        (branch.is_replaced, branch.standing, branch.counts) = (true, Standing::default(), Counts::default());
         branch.relays.clear();
     }
 
@@ -718,7 +756,7 @@ impl Passing {
         let standing = self.standing();
         let nobody = standing.receivers == 0 && now.since(since) < linger;
         let all_passed = self.blocks.is_some_and(|blocks| self.passed >= blocks);
-        all_passed && standing.unfinished == 0 && !nobody
+        all_passed && standing.unfinished == 0 && !self.numbers.waits() && !nobody
     }
 }
 

@@ -74,6 +74,10 @@ impl SourceSession {
             | Message::Order(_)
             | Message::Refusal(_) => self.counts.refused += 1,
             Message::Tree(tree) => self.members.on_tree(tree),
+            Message::Verified(verified) => {
+                self.members.on_verified(verified);
+                self.status_soon(now);
+            }
             Message::Attach(_) => {} // it is attached: that this is said again keeps it so where it asks
         }
     }

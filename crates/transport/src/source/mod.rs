@@ -15,6 +15,7 @@ pub(crate) mod delivery;
 mod endpoint;
 mod feedback;
 mod flood;
+mod numbers;
 mod pages;
 pub(crate) mod pipe;
 mod progress;

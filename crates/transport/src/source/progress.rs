@@ -23,7 +23,7 @@ const NOBODY_FOR: Span = Span::from_secs(5);
 
 /// A relay that is done while some of those below it are not complete.
 fn below(member: &MemberRecord) -> Option<IncompleteReceiver> {
-    let (all, done) = (member.receivers, member.receivers_done);
+    let (all, done) = (member.receivers + member.named(), member.receivers_done + member.named());
     let is_done = member.state == faircast_wire::MemberState::Done;
     (is_done && done < all).then(|| IncompleteReceiver {
         host: member.host.clone(),

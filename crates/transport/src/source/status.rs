@@ -206,7 +206,7 @@ impl SourceSession {
     fn status_flags(&self, now: Time) -> u8 {
         let closing = if matches!(self.phase, Phase::Closing { .. }) { Status::CLOSING } else { 0 };
         let held = if self.windows.ask_at() <= now { Status::HELD } else { 0 };
-        closing | held
+        closing | held | Status::BY_NUMBER
     }
 
     fn write(&mut self, message: &Message<'_>, out: &mut Vec<u8>, now: Time) {

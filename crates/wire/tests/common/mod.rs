@@ -10,7 +10,7 @@ use faircast_core::time::{Span, Time};
 use faircast_wire::{
     Announce, Attach, DataPacket, GroupKey, Hashes, Held, Invite, KeyId, Member, MemberState, Message, Name,
     Need, Order, OrderAction, Refusal, RefusalReason, Request, Scheduled, Status, Token, TransferId, Tree,
-    TreeNode, Welcome, Window, Words,
+    TreeNode, Verified, Welcome, Window, Words,
 };
 use std::net::SocketAddr;
 
@@ -285,6 +285,8 @@ pub fn from_receiver() -> Vec<(&'static str, Message<'static>)> {
         };
         all.push((name, Message::Member(Member { state, why, ..member() })));
     }
+    let receivers = vec![from, ReceiverId::new(0xabcd_ef01).expect("not zero")];
+    all.push(("verified", Message::Verified(Verified { from, receivers })));
     all
 }
 

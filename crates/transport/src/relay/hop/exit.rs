@@ -206,6 +206,7 @@ impl Exit {
             spread_ms: (spread.as_secs_f64() * 1e3).ceil() as u32,
             confirmed,
             welcomed,
+            flags: status.flags & !Status::BY_NUMBER, // who is behind this exit is told on as how many
             lagging: Vec::new(),
             dropped: Vec::new(),
             ..*status.clone()

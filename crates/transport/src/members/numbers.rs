@@ -1,0 +1,304 @@
+//! Receivers behind relays that have everything, each by its number.
+//!
+//! How many a relay speaks for can be added up as long as each receiver is behind one relay. One that is done and whose relay is killed
+//! before it has heard that this is known says so to the relay's next process as well, and a relay below goes on below that process with
+//! all that it speaks for. So relays tell who is done ([`Verified`]), the source keeps who they are, and each counts once, whoever tells.
+//! A relay counts a receiver among those that are outstanding, and does not confirm it, until the source has confirmed its number: then no
+//! process that dies takes that with it.
+
+use super::{MOST, MemberRecord, Members};
+use faircast_core::packet::ReceiverId;
+use faircast_wire::{MemberState, Verified};
+use std::collections::BTreeMap;
+
+/// Who is done behind relays.
+#[derive(Debug, Default)]
+pub(super) struct Numbers {
+    by: BTreeMap<ReceiverId, Teller>,
+    /// At a relay: who has become done since it was last asked.
+    fresh: Vec<ReceiverId>,
+    /// This is a relay's: a number is known when the source has confirmed it.
+    of_relay: bool,
+    /// All the same, whoever says that it is done is answered at once: nobody above confirms numbers.
+    at_once: bool,
+}
+
+/// Which relay has told of a receiver last, and whether that is known to the source.
+#[derive(Debug, Clone, Copy)]
+struct Teller {
+    relay: ReceiverId,
+    known: bool,
+}
+
+/// Receivers below a relay's branch, as they are told above.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Those that the source does not know by number to be done.
+    pub outstanding: u64,
+    /// Those among them that have everything.
+    pub done: u64,
+    /// Those among these whose numbers nobody has told.
+    pub unnamed: u64,
+}
+
+impl Members {
+    /// These are a relay's: what is done is told to the source by number, and known when it is confirmed there.
+    pub fn tell_numbers(&mut self) {
+        self.numbers.of_relay = true;
+    }
+
+    /// Whether numbers are confirmed by nobody now.
+    pub fn answer_at_once(&mut self, at_once: bool) {
+        self.numbers.at_once = at_once;
+    }
+
+    /// Who is done and was not when this was last asked.
+    pub fn take_numbers(&mut self) -> Vec<ReceiverId> {
+        std::mem::take(&mut self.numbers.fresh)
+    }
+
+    /// Receivers, as a relay tells them above.
+    pub fn counts(&self) -> Counts {
+        Counts {
+            outstanding: self.tally.receivers.saturating_sub(self.tally.known),
+            done: self.tally.verified.saturating_sub(self.tally.known),
+            unnamed: self.tally.unnamed,
+        }
+    }
+
+    /// A relay tells who is done behind it.
+    pub fn on_verified(&mut self, told: &Verified) {
+        if self.known.get(&told.from).is_some_and(|member| member.is_relay) {
+            told.receivers.iter().for_each(|id| self.on_number(*id, told.from));
+        }
+    }
+
+    fn on_number(&mut self, id: ReceiverId, by: ReceiverId) {
+        // It has said so itself.
+        if let Some(member) = self.known.get(&id).filter(|member| member.has_number()) {
+            if member.is_known || self.numbers.at_once {
+                self.confirm(id);
+            }
+            return;
+        }
+        let is_full = self.numbers.by.len() >= MOST;
+        match self.numbers.by.get_mut(&id) {
+            Some(teller) => {
+                let before = std::mem::replace(teller, Teller { relay: by, ..*teller });
+                if before.relay != by {
+                    self.count_number(before, -1);
+                    self.count_number(Teller { relay: by, ..before }, 1);
+                }
+                if before.known || self.numbers.at_once {
+                    self.confirm(id);
+                }
+            }
+            None if is_full => self.confirm(id), // it counts nowhere
+            None => {
+                let teller = Teller { relay: by, known: !self.numbers.of_relay };
+                self.numbers.by.insert(id, teller);
+                self.count_number(teller, 1);
+                if self.numbers.of_relay {
+                    self.numbers.fresh.push(id);
+                }
+                if teller.known || self.numbers.at_once {
+                    self.confirm(id);
+                }
+            }
+        }
+    }
+
+    /// One number more, or less, that this relay has told.
+    fn count_number(&mut self, teller: Teller, by: i32) {
+        let Some(member) = self.known.get_mut(&teller.relay) else { return };
+        self.tally.discount(member);
+        member.named = member.named.saturating_add_signed(by);
+        if teller.known {
+            member.named_known = member.named_known.saturating_add_signed(by);
+        }
+        self.tally.count(member);
+    }
+
+    /// A receiver has said itself that it is done: no relay speaks for it any more.
+    pub(super) fn on_own_number(&mut self, id: ReceiverId) {
+        let teller = self.numbers.by.remove(&id);
+        if let Some(teller) = teller {
+            self.count_number(teller, -1);
+        }
+        let is_known = teller.map_or(!self.numbers.of_relay, |teller| teller.known);
+        self.know(id, is_known);
+        if !is_known {
+            self.numbers.fresh.push(id);
+        }
+    }
+
+    fn know(&mut self, id: ReceiverId, is_known: bool) {
+        let Some(member) = self.known.get_mut(&id) else { return };
+        self.tally.discount(member);
+        member.is_known = is_known;
+        self.tally.count(member);
+    }
+
+    /// The source knows of these; whether anybody here is told so.
+    pub fn on_known(&mut self, ids: &[ReceiverId]) -> bool {
+        let mut is_news = false;
+        for id in ids {
+            if self.known.get(id).is_some_and(MemberRecord::has_number) {
+                self.know(*id, true);
+            } else if let Some(teller) = self.numbers.by.get_mut(id) {
+                let before = std::mem::replace(teller, Teller { known: true, ..*teller });
+                self.count_number(before, -1);
+                self.count_number(Teller { known: true, ..before }, 1);
+            } else {
+                continue;
+            }
+            is_news = true;
+            self.confirm(*id);
+        }
+        is_news
+    }
+
+    /// Whether this one is not told yet that it is done.
+    pub(super) fn is_to_wait(&self, id: ReceiverId) -> bool {
+        let waits = |member: &MemberRecord| member.has_number() && !member.is_known;
+        self.numbers.of_relay && !self.numbers.at_once && self.known.get(&id).is_some_and(waits)
+    }
+
+    /// A relay goes on elsewhere, and tells there who is done.
+    pub(super) fn forget_numbers(&mut self, relay: ReceiverId) {
+        self.numbers.by.retain(|_, teller| teller.relay != relay);
+    }
+}
+
+impl MemberRecord {
+    /// Whether it is a receiver that has said itself that it has everything.
+    pub(super) fn has_number(&self) -> bool {
+        !self.is_relay && self.state == MemberState::Done && self.receivers == 1
+    }
+
+    /// Receivers that it has told by number, when it is a relay.
+    pub fn named(&self) -> u32 {
+        self.named
+    }
+
+    /// Receivers that count here and are known to the source to be done.
+    pub(super) fn known_done(&self) -> u32 {
+        if self.is_relay { self.named_known } else { u32::from(self.is_known && self.has_number()) }
+    }
+
+    /// Receivers that have everything, and whose numbers nobody has told.
+    pub(super) fn unnamed(&self) -> u32 {
+        if self.has_number() { 0 } else { self.verified().saturating_sub(self.named) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::receiver::RELAYS;
+    use faircast_core::packet::{Echo, Seq};
+    use faircast_core::time::{Span, Time};
+    use faircast_wire::{Member, Name, Words};
+    use std::net::SocketAddr;
+
+    fn id(number: u64) -> ReceiverId {
+        ReceiverId::new(number).expect("not zero")
+    }
+
+    fn member_of(number: u64) -> Member {
+        Member {
+            from: id(number),
+            nonce: 1,
+            state: MemberState::Receiving,
+            reason: RELAYS,
+            receivers: 3,
+            done: 0,
+            verified_bytes: 0,
+            blocks_missing: 1,
+            rate: 8e6,
+            loss: 0.0,
+            dropped_local: 0,
+            echo: Echo { seq: Seq(1), hold: Span::ZERO },
+            host: Name::clipped("relay"),
+            why: Words::default(),
+        }
+    }
+
+    fn says(members: &mut Members, number: u64, (reason, state): (u8, MemberState), receivers: u32) {
+        let member = Member { reason, state, receivers, ..member_of(number) };
+        let at = SocketAddr::from(([10, 0, 0, 1], 4000));
+        members.on_report(&member, number, at, Time::ZERO);
+    }
+
+    fn relay(members: &mut Members, number: u64, outstanding: u32) {
+        says(members, number, (RELAYS, MemberState::Receiving), outstanding);
+    }
+
+    fn tells(members: &mut Members, from: u64, receivers: &[u64]) -> Vec<u64> {
+        while members.has_any_confirmation() {
+            confirmed(members);
+        }
+        let receivers = receivers.iter().map(|number| id(*number)).collect();
+        members.on_verified(&Verified { from: id(from), receivers });
+        confirmed(members)
+    }
+
+    fn confirmed(members: &mut Members) -> Vec<u64> {
+        members.take_confirmations(usize::MAX).0.into_iter().map(ReceiverId::get).collect()
+    }
+
+    #[test]
+    fn a_receiver_that_two_processes_of_a_relay_tell_of_counts_once() {
+        let mut members = Members::default();
+        relay(&mut members, 1, 3);
+        assert_eq!(tells(&mut members, 1, &[11, 12]), [11, 12]);
+        relay(&mut members, 1, 1);
+        assert_eq!((members.receivers(), members.verified()), (3, 2));
+        // The relay's next process: one of them has not heard that it is known, and the third is done there.
+        relay(&mut members, 2, 2);
+        assert_eq!(tells(&mut members, 2, &[12, 13]), [12, 13]);
+        relay(&mut members, 2, 0);
+        assert_eq!((members.receivers(), members.verified()), (3, 3));
+        assert_eq!(tells(&mut members, 1, &[12]), [12], "what is late is answered");
+        assert_eq!((members.receivers(), members.verified()), (3, 3));
+        // Another one has joined the source itself since.
+        says(&mut members, 13, (0, MemberState::Done), 1);
+        assert_eq!(tells(&mut members, 2, &[13]), [13]);
+        assert_eq!((members.receivers(), members.verified()), (3, 3));
+    }
+
+    #[test]
+    fn at_a_relay_nobody_is_told_to_be_known_before_the_source_knows() {
+        let mut members = Members::default();
+        members.tell_numbers();
+        relay(&mut members, 1, 2);
+        assert!(tells(&mut members, 1, &[11]).is_empty());
+        relay(&mut members, 1, 1);
+        says(&mut members, 12, (0, MemberState::Done), 1);
+        assert!(confirmed(&mut members).is_empty());
+        assert_eq!(members.take_numbers(), [11, 12].map(id));
+        assert_eq!(members.counts(), Counts { outstanding: 3, done: 2, unnamed: 0 });
+        assert!(members.on_known(&[11, 12, 99].map(id)));
+        assert_eq!(confirmed(&mut members), [11, 12]);
+        assert_eq!(members.counts(), Counts { outstanding: 1, done: 0, unnamed: 0 });
+        assert_eq!(tells(&mut members, 1, &[11]), [11], "the answer was lost");
+        // An older relay says how many are done, and nobody above confirms numbers now.
+        let older = Member { done: 2, ..member_of(3) };
+        members.on_report(&older, 1, SocketAddr::from(([10, 0, 0, 3], 4000)), Time::ZERO);
+        members.answer_at_once(true);
+        assert_eq!(tells(&mut members, 1, &[14]), [14]);
+        assert_eq!(members.counts(), Counts { outstanding: 5, done: 3, unnamed: 2 });
+    }
+
+    #[test]
+    fn only_a_relay_tells_of_others_and_no_more_than_can_be_kept() {
+        let mut members = Members::default();
+        says(&mut members, 5, (0, MemberState::Receiving), 1);
+        assert!(tells(&mut members, 5, &[11]).is_empty() && tells(&mut members, 6, &[11]).is_empty());
+        relay(&mut members, 1, 0);
+        let all: Vec<u64> = (1_000..1_000 + MOST as u64 + 5).collect();
+        all.chunks(1_000).for_each(|part| _ = tells(&mut members, 1, part));
+        assert_eq!(members.verified(), MOST as u64);
+        assert_eq!(tells(&mut members, 1, &[7]), [7], "it is told so, and counts nowhere");
+    }
+}

@@ -1,0 +1,104 @@
+//! Who is done below, by number, until the source knows it.
+
+use faircast_core::packet::ReceiverId;
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
+/// More receivers than this are not told by number; they count nowhere then.
+const MOST: usize = 200_000;
+
+/// What is told above.
+#[derive(Debug, Default)]
+pub(super) struct Numbers {
+    /// Not told yet.
+    untold: BTreeSet<ReceiverId>,
+    /// Told, and not confirmed.
+    told: BTreeSet<ReceiverId>,
+    known: BTreeSet<ReceiverId>,
+    /// The last one that was told again.
+    again: Option<ReceiverId>,
+    /// Whether who is above confirms numbers; `None`: nothing has been heard from there.
+    pub(super) confirms: Option<bool>,
+}
+
+impl Numbers {
+    /// This receiver is done; whether the source knows that.
+    pub(super) fn add(&mut self, id: ReceiverId) -> bool {
+        let is_known = self.known.contains(&id);
+        if is_known || self.told.contains(&id) {
+            return is_known;
+        }
+        if self.untold.len() + self.told.len() + self.known.len() >= MOST {
+            return true;
+        }
+        self.untold.insert(id);
+        false
+    }
+
+    /// These are confirmed; those among them that were waited for.
+    pub(super) fn confirm(&mut self, ids: &[ReceiverId]) -> Vec<ReceiverId> {
+        let was_open = |id: &&ReceiverId| self.told.remove(id) || self.untold.remove(id);
+        let confirmed: Vec<ReceiverId> = ids.iter().filter(was_open).copied().collect();
+        self.known.extend(&confirmed);
+        confirmed
+    }
+
+    /// So many to tell now: those that were not told first, then the others in turn.
+    pub(super) fn next(&mut self, most: usize) -> Vec<ReceiverId> {
+        let mut next: Vec<ReceiverId> = self.untold.iter().take(most).copied().collect();
+        let from = self.again.map_or(Bound::Unbounded, Bound::Excluded);
+        let later = self.told.range((from, Bound::Unbounded));
+        let sooner = self.told.iter().take_while(|id| self.again.is_some_and(|again| **id <= again));
+        let again: Vec<ReceiverId> = later.chain(sooner).take(most - next.len()).copied().collect();
+        self.again = again.last().copied().or(self.again);
+        for id in &next {
+            self.untold.remove(id);
+            self.told.insert(*id);
+        }
+        next.extend(again);
+        next
+    }
+
+    /// Whether somebody is done who was not told.
+    pub(super) fn has_untold(&self) -> bool {
+        self.confirms == Some(true) && !self.untold.is_empty()
+    }
+
+    /// Whether something is to be confirmed yet.
+    pub(super) fn waits(&self) -> bool {
+        self.confirms != Some(false) && !(self.untold.is_empty() && self.told.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(number: u64) -> ReceiverId {
+        ReceiverId::new(number).expect("not zero")
+    }
+
+    #[test]
+    fn numbers_are_told_in_turn_until_they_are_confirmed() {
+        let mut numbers = Numbers { confirms: Some(true), ..Numbers::default() };
+        assert!((1..=5).all(|number| !numbers.add(id(number))));
+        assert!(numbers.has_untold());
+        assert_eq!(numbers.next(3), [1, 2, 3].map(id));
+        assert_eq!(numbers.next(3), [4, 5, 1].map(id));
+        assert!(!numbers.has_untold() && numbers.waits());
+        assert_eq!(numbers.confirm(&[2, 9, 4].map(id)), [2, 4].map(id), "nobody has told of the ninth");
+        assert_eq!(numbers.next(2), [3, 5].map(id));
+        assert_eq!(numbers.next(2), [1, 3].map(id));
+        assert!(numbers.add(id(2)), "that one is known");
+        assert_eq!(numbers.confirm(&[1, 2, 3, 5].map(id)), [1, 3, 5].map(id));
+        assert!(!numbers.waits() && numbers.next(3).is_empty());
+    }
+
+    #[test]
+    fn no_more_numbers_are_kept_than_may_be() {
+        let mut numbers = Numbers::default();
+        (1..=MOST as u64).for_each(|number| _ = numbers.add(id(number)));
+        assert!(numbers.add(id(MOST as u64 + 1)), "nobody waits for its confirmation");
+        assert_eq!(numbers.untold.len(), MOST);
+    }
+}
