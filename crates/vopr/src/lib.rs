@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `plan` | what a seed decides |
 //! | `world` | hosts, links, the calendar, and what is checked |
+//! | `process` | how processes start, and how they end |
 //! | `trouble` | what goes wrong at a time of its own |
 //! | `host`, `link`, `disk` | a process with its clock and socket; a path; a disk |
 //! | `content` | what is sent, and what may lie in an output directory |
@@ -18,6 +19,7 @@ mod host;
 mod link;
 mod log;
 mod plan;
+mod process;
 mod trouble;
 mod world;
 

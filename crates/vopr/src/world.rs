@@ -2,26 +2,21 @@
 
 use crate::content::Contents;
 use crate::disk::Disks;
-use crate::host::{Ended, Host, Passing, Process, Role, Sent};
+use crate::host::{Host, Process, Role, Sent};
 use crate::link::Pipe;
 use crate::log::Log;
 use crate::plan::{Plan, Trouble, Weather};
 use crate::{Mistake, Options};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
-use faircast_transport::simulation::{self, Receiver, Relay, Source};
-use faircast_transport::{
-    Content, Destination, Durability, Event, Older, ReceiveConfig, RelayConfig, RelayHandle, RelayRole,
-    RelaySource, SendConfig,
-};
-use faircast_wire::{GroupKey, KeyRing, Kind, SigningKey, VerifyKeys, peek};
+use faircast_transport::Event;
+use faircast_wire::{GroupKey, Kind, SigningKey, peek};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::fs::{self, File};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// IPv4 and UDP headers, in bytes.
 const HEADERS: u64 = 28;
@@ -35,14 +30,6 @@ const MOST_STEPS: u32 = 300_000;
 /// Once there is no trouble, everybody is done within this and so many times the patience of sessions.
 const CALM_LASTS: Span = Span::from_secs(240);
 const TIMES_PATIENCE: u64 = 4;
-
-/// And no process is started more often than this, and once more whenever a source has waited in vain for receivers that wait for
-/// another source's content as long as their patience lasts. That of those below a relay begins when the relay's is over: until then
-/// the relay says that it is there, and when it is silent they may find the session elsewhere.
-const MOST_STARTS: u32 = 6;
-
-/// A source waits so many seconds for receivers.
-const WAIT: u32 = 5;
 
 /// Something is wrong with faircast, or with this world.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,17 +78,17 @@ pub(crate) struct World {
     pub(crate) datagrams: u64,
     /// Datagrams of each host by their kind, since the trouble is over.
     kinds: BTreeMap<(usize, String), u64>,
-    is_calm: bool,
-    starts: Vec<u32>,
+    pub(crate) is_calm: bool,
+    pub(crate) starts: Vec<u32>,
     calendar: BinaryHeap<Reverse<(Time, u64, usize)>>,
     booked: Vec<Option<What>>,
     free: Vec<usize>,
     order: u64,
-    key: Option<GroupKey>,
-    sign: Option<SigningKey>,
+    pub(crate) key: Option<GroupKey>,
+    pub(crate) sign: Option<SigningKey>,
     secrets: Vec<u64>,
     mistake: Option<Mistake>,
-    dir: OwnDirectory,
+    pub(crate) dir: OwnDirectory,
 }
 
 impl World {
@@ -177,7 +164,7 @@ impl World {
     }
 
     /// A process is started after so many milliseconds and up to a second more.
-    fn start_after(&mut self, host: usize, millis: u64) {
+    pub(crate) fn start_after(&mut self, host: usize, millis: u64) {
         let wait = Span::from_millis(millis + self.rng.below(1_000));
         self.book(self.now + wait, What::Start(host));
     }
@@ -279,11 +266,11 @@ impl World {
         self.dir.path().join(format!("out{host}"))
     }
 
-    fn has_all(&self, host: usize) -> bool {
+    pub(crate) fn has_all(&self, host: usize) -> bool {
         self.contents.is_in(&self.out(host))
     }
 
-    fn receivers(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn receivers(&self) -> impl Iterator<Item = usize> {
         (0..self.hosts.len()).filter(|host| self.hosts[*host].role == Role::Receiver)
     }
 
@@ -294,133 +281,6 @@ impl World {
     fn is_done(&self) -> bool {
         let runs = |host: &Host| host.role != Role::Relay && host.process.is_some();
         !self.hosts.iter().any(runs) && self.everybody_has_all()
-    }
-
-    fn start(&mut self, host: usize) -> Result<(), Finding> {
-        self.starts[host] += 1;
-        let in_vain = self.plan.patience * (1 + self.plan.depth());
-        if self.is_calm && self.starts[host] > MOST_STARTS + in_vain as u32 / WAIT {
-            let seen = format!(
-                "{} was started {} times; {}",
-                self.hosts[host].name,
-                self.starts[host],
-                self.describe()
-            );
-            return Err(
-                self.finding("once trouble is over, no session has to be tried again and again", seen)
-            );
-        }
-        let random = self.hosts[host].draw();
-        let (local, unix_nanos) = (self.hosts[host].address, self.hosts[host].clock.unix_nanos(self.now));
-        let at = simulation::Host { random, local, cut: self.plan.cut, unix_nanos, now: Time::ZERO };
-        self.disks.restart(host, self.plan.synced);
-        let process = match self.hosts[host].role {
-            Role::Source => match Source::new(self.send_config(), &at, &mut |_| {}) {
-                Ok(source) => Process::Source(Box::new(source)),
-                Err(error) => return Err(self.finding("a source starts", error.to_string())),
-            },
-            Role::Receiver => {
-                let config = self.receive_config(host);
-                Process::Receiver(Box::new(self.disks.run_as(host, || Receiver::new(config, &at))))
-            }
-            Role::Relay => {
-                let each = 1 + self.sites.iter().filter(|site| site.head.0 == host).count();
-                Process::Relay(Passing {
-                    handle: RelayHandle::default(),
-                    sessions: Vec::new(),
-                    each,
-                    looking: None,
-                })
-            }
-        };
-        self.log.say(self.now, &format!("{} starts", self.hosts[host].name));
-        let now = self.now;
-        self.hosts[host].begin(process, now);
-        self.look_for_next(host);
-        self.drive(host)
-    }
-
-    fn send_config(&self) -> SendConfig {
-        let receivers = self.plan.receivers() as u32;
-        SendConfig {
-            scheme: self.plan.scheme.parse().expect("it is made of the catalogue's names"),
-            max: self.plan.max,
-            key: self.key.clone(),
-            sign: self.sign.clone(),
-            expect: self.plan.expects.then_some(receivers),
-            wait: Duration::from_secs(u64::from(WAIT)),
-            patience: Duration::from_secs(self.plan.patience),
-            host: "source".to_owned(),
-            temporary: self.dir.path().to_path_buf(),
-            ..SendConfig::new(Content::Paths(self.contents.paths()))
-        }
-    }
-
-    fn receive_config(&self, host: usize) -> ReceiveConfig {
-        // Whose clock leaps may start a source before the one that it started last.
-        let leaps = self.plan.has(Trouble::Clocks) && self.plan.has(Trouble::NewContent);
-        ReceiveConfig {
-            key: self.key.clone().map(KeyRing::of),
-            verify: self.sign.as_ref().map(|key| VerifyKeys::from(key.verify_key())),
-            allow_older: if leaps { Older::Accept } else { Older::Refuse },
-            patience: Duration::from_secs(self.plan.patience),
-            durability: if self.plan.synced { Durability::Synced } else { Durability::Fast },
-            host: self.hosts[host].name.clone(),
-            temporary: self.dir.path().to_path_buf(),
-            ..ReceiveConfig::new(Destination::Directory(self.out(host)))
-        }
-    }
-
-    /// A relay that looks for no session does so from now on: when it has found one, or that one is over.
-    fn look_for_next(&mut self, host: usize) {
-        let Some(Process::Relay(relay)) = &self.hosts[host].process else { return };
-        if relay.looking.is_some() {
-            return;
-        }
-        let (handle, each) = (relay.handle.clone(), relay.each);
-        let free = relay.sessions.iter().position(Option::is_none).unwrap_or(relay.sessions.len());
-        let random = self.hosts[host].draw();
-        let unix_nanos = self.hosts[host].clock.unix_nanos(self.now);
-        let (local, now) = (self.hosts[host].place(free * each), self.hosts[host].clock.local(self.now));
-        let at = simulation::Host { random, local, cut: self.plan.cut, unix_nanos, now };
-        let session = self.relay(host, &handle, (free * each, each), &at);
-        if let Some(Process::Relay(relay)) = &mut self.hosts[host].process {
-            if free == relay.sessions.len() {
-                relay.sessions.push(None);
-            }
-            relay.sessions[free] = Some(session);
-            relay.looking = Some(free);
-        }
-    }
-
-    fn relay(
-        &mut self,
-        host: usize,
-        handle: &RelayHandle,
-        (first, each): (usize, usize),
-        at: &simulation::Host,
-    ) -> Relay {
-        let branches = first + 1..first + each;
-        let places: Vec<SocketAddr> = branches.map(|branch| self.hosts[host].place(branch)).collect();
-        let seeds: Vec<[u64; 2]> = places.iter().map(|_| [self.rng.bits(), self.rng.bits()]).collect();
-        let config = ReceiveConfig::new(Destination::Directory(PathBuf::new()));
-        let source = RelaySource { group: config.group, interface: None, only: None, parents: Vec::new() };
-        let config = RelayConfig {
-            sources: vec![source],
-            branches: Vec::new(),
-            key: self.key.as_ref().map(GroupKey::hop),
-            memory: 1 << 20,
-            cache: None,
-            patience: Duration::from_secs(self.plan.patience),
-            host: self.hosts[host].name.clone(),
-            buffer: config.buffer,
-            listen: Vec::new(),
-            children: 0,
-            paced: false,
-            found: false,
-            role: RelayRole::Repeater,
-        };
-        Relay::new(&config, handle, &places, at, &seeds)
     }
 
     /// A process does what is due.
@@ -479,44 +339,6 @@ impl World {
             _ => return,
         };
         self.log.say(self.now, &format!("{}: {said}", self.hosts[host].name));
-    }
-
-    /// A process has ended by itself.
-    fn end(&mut self, host: usize, ended: &Ended) -> Result<(), Finding> {
-        let name = self.hosts[host].name.clone();
-        let now = self.now;
-        match ended {
-            Ended::Source(report) => {
-                self.log.say(now, &format!("{name} ends: {}", in_short_sent(report)));
-                if let Ok(report) = &**report {
-                    let have =
-                        self.receivers().filter(|host| self.contents.any_is_in(&self.out(*host))).count();
-                    if report.verified > have as u64 {
-                        let seen =
-                            format!("{name} says that {} have everything, and {have} do", report.verified);
-                        return Err(self.finding("a source counts those that have everything", seen));
-                    }
-                }
-                self.start_after(host, 500);
-            }
-            Ended::Receiver(report) => {
-                let said = report.as_ref().as_ref().map_or_else(ToString::to_string, |_| "ok".to_owned());
-                self.log.say(now, &format!("{name} ends: {said}"));
-                self.check_names(host)?;
-                if report.is_ok() && !self.contents.any_is_in(&self.out(host)) {
-                    return Err(self.finding("a receiver that is done has everything", name));
-                }
-                self.start_after(host, 200);
-            }
-        }
-        Ok(())
-    }
-
-    /// The process is gone, as by SIGKILL.
-    pub(crate) fn kill(&mut self, host: usize) -> Result<(), Finding> {
-        let disks = self.disks.clone();
-        disks.run_as(host, || self.hosts[host].kill());
-        if self.hosts[host].role == Role::Receiver { self.check_names(host) } else { Ok(()) }
     }
 
     pub(crate) fn wake(&mut self, host: usize) {
@@ -627,7 +449,7 @@ impl World {
         Ok(())
     }
 
-    fn check_names(&self, host: usize) -> Result<(), Finding> {
+    pub(crate) fn check_names(&self, host: usize) -> Result<(), Finding> {
         match self.contents.wrong_in(&self.out(host)) {
             None => Ok(()),
             Some(wrong) => {
@@ -649,7 +471,7 @@ impl World {
         Finding { promise, seen }
     }
 
-    fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let each = self.hosts.iter().enumerate().map(|(at, host)| {
             let runs = if host.process.is_some() { "runs" } else { "does not run" };
             let has = match host.role {
@@ -673,7 +495,7 @@ impl World {
 }
 
 /// A world's directory, gone with it. Its name is always the same, as receivers that fail say which file it was.
-struct OwnDirectory {
+pub(crate) struct OwnDirectory {
     path: PathBuf,
     _lock: File,
 }
@@ -691,7 +513,7 @@ impl OwnDirectory {
         Ok(OwnDirectory { path, _lock: lock })
     }
 
-    fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 }
@@ -700,16 +522,6 @@ impl Drop for OwnDirectory {
     fn drop(&mut self) {
         // What cannot be removed is removed by the next one.
         fs::remove_dir_all(&self.path).ok();
-    }
-}
-
-fn in_short_sent(report: &Result<faircast_transport::SendReport, faircast_transport::Error>) -> String {
-    match report {
-        Ok(report) => format!(
-            "ok: {}, {} of {} receivers verified, incomplete: {:?}",
-            report.ok, report.verified, report.receivers, report.incomplete
-        ),
-        Err(error) => error.to_string(),
     }
 }
 
