@@ -4,6 +4,7 @@ use faircast_core::rng::Rng;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -56,6 +57,36 @@ impl Contents {
         Ok(())
     }
 
+    /// A file is changed in its place, cut, continued, or replaced by another one: a version more. In words.
+    pub fn change(&mut self, rng: &mut Rng) -> io::Result<String> {
+        let mut version = self.newest().clone();
+        let at = rng.below(version.len() as u64) as usize;
+        let (name, content) = version.iter_mut().nth(at).expect("there are so many");
+        let path = self.root().join(name);
+        let len = content.len();
+        let how = rng.below(4);
+        match how {
+            1 => content.truncate(rng.below(len as u64 + 1) as usize),
+            2 => content.extend(bytes(1 + rng.below(5_000) as usize, rng)),
+            _ => *content = bytes(len, rng),
+        }
+        let said =
+            format!("{name} is {} at the source", ["changed", "cut", "continued", "replaced"][how as usize]);
+        let place = if how == 3 { self.directory.with_extension("new") } else { path.clone() };
+        let file = File::options().write(true).create(true).truncate(false).open(&place)?;
+        file.set_len(content.len() as u64)?;
+        file.write_all_at(content, 0)?;
+        file.set_modified(UNIX_EPOCH + Duration::from_secs(CHANGED + self.versions.len() as u64))?;
+        if how == 3 {
+            let above = path.parent().unwrap_or(&self.directory);
+            let time = fs::metadata(above)?.modified()?;
+            fs::rename(&place, &path)?;
+            File::open(above)?.set_modified(time)?;
+        }
+        self.versions.push(version);
+        Ok(said)
+    }
+
     fn root(&self) -> PathBuf {
         self.directory.clone()
     }
@@ -65,6 +96,11 @@ impl Contents {
         let mut tops: Vec<&str> = self.newest().keys().map(|name| top(name)).collect();
         tops.dedup();
         tops.into_iter().map(|top| self.directory.join(top)).collect()
+    }
+
+    /// How many versions there are.
+    pub fn versions(&self) -> usize {
+        self.versions.len()
     }
 
     fn newest(&self) -> &BTreeMap<String, Vec<u8>> {

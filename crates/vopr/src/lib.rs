@@ -38,6 +38,8 @@ pub enum Mistake {
     Unverified,
     /// Receivers believe their journals, and do not read back what they claim.
     Believed,
+    /// Sources do not look whether their files are what they were.
+    Unwatched,
     /// Requests of receivers are lost, for ever.
     Deaf,
 }
@@ -102,6 +104,7 @@ pub fn run(seed: u64, options: &Options) -> std::io::Result<Outcome> {
     make_mistake(match options.mistake {
         Some(Mistake::Unverified) => Some(simulation::Mistake::Unverified),
         Some(Mistake::Believed) => Some(simulation::Mistake::Believed),
+        Some(Mistake::Unwatched) => Some(simulation::Mistake::Unwatched),
         Some(Mistake::Deaf) | None => None,
     });
     let mut world = World::new(seed, options)?;

@@ -45,6 +45,8 @@ enum Broken {
     Unverified,
     /// Receivers believe their journals.
     Believed,
+    /// Sources do not look whether their files change.
+    Unwatched,
     /// Requests of receivers are lost.
     Deaf,
 }
@@ -70,6 +72,7 @@ fn go(args: &Args) -> io::Result<u64> {
     options.mistake = args.broken.map(|broken| match broken {
         Broken::Unverified => Mistake::Unverified,
         Broken::Believed => Mistake::Believed,
+        Broken::Unwatched => Mistake::Unwatched,
         Broken::Deaf => Mistake::Deaf,
     });
     if let Some(seed) = args.seed {

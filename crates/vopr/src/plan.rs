@@ -55,10 +55,17 @@ pub enum Trouble {
     Stops,
     /// The source is started again with other content of the same name.
     NewContent,
+    /// A file of the source is changed, cut, continued or replaced while it is sent.
+    SourceFile,
+    /// The source's disk fails now and then, or is slow.
+    SourceDisk,
 }
 
 impl Trouble {
-    /// All kinds.
+    /// Kinds that were thought of later: drawn from numbers of their own, so that seeds without them are what they were.
+    const LATER: [Trouble; 2] = [Trouble::SourceFile, Trouble::SourceDisk];
+
+    /// The other kinds.
     pub const ALL: [Trouble; 22] = [
         Trouble::Loss,
         Trouble::Duplicates,
@@ -102,6 +109,8 @@ impl Trouble {
                 | Trouble::Clocks
                 | Trouble::Stops
                 | Trouble::NewContent
+                | Trouble::SourceFile
+                | Trouble::SourceDisk
         )
     }
 }
@@ -206,14 +215,18 @@ impl Plan {
             true => format!("{},layers={}", entry.name, 2 + rng.below(3)),
             false => entry.name.to_owned(),
         };
-        let troubles = some_troubles(&mut rng);
-        let has = |trouble| troubles.contains(&trouble);
+        let mut troubles = some_troubles(&mut rng);
+        let meddles = troubles.contains(&Trouble::Meddling);
         let calm = Time::ZERO + LONGEST_TROUBLE.scaled(0.1 + 0.9 * rng.unit());
-        let episodes = episodes(&troubles, calm, &mut rng);
+        let mut all = episodes(&troubles, calm, &mut rng);
         let weather = weather(&troubles, &mut rng);
-        Plan {
+        let mut later = Rng::new(seed, 3);
+        let more: Vec<Trouble> = Trouble::LATER.into_iter().filter(|_| later.chance(0.15)).collect();
+        all.extend(episodes(&more, calm, &mut later));
+        all.sort_by_key(|episode| (episode.at, episode.dice));
+        let mut plan = Plan {
             cut: (400 + 8 * rng.below(135) as usize, 4 << rng.below(4)),
-            sealed: rng.chance(0.5) && !has(Trouble::Meddling),
+            sealed: rng.chance(0.5) && !meddles,
             signed: rng.chance(0.25),
             files: files(&mut rng),
             sites: sites(layered, &mut rng),
@@ -223,10 +236,13 @@ impl Plan {
             patience: 10 + rng.below(50),
             weather,
             scheme,
-            troubles,
-            episodes,
+            troubles: Vec::new(),
+            episodes: all,
             calm,
-        }
+        };
+        troubles.extend(more);
+        plan.troubles = troubles;
+        plan
     }
 
     /// Whether this seed has this kind of trouble.

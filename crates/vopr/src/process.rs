@@ -37,6 +37,13 @@ impl World {
                 self.finding("once trouble is over, no session has to be tried again and again", seen)
             );
         }
+        if self.hosts[host].role == Role::Source {
+            self.sends = self.contents.versions();
+            if self.plan.has(Trouble::SourceFile) {
+                // Those that have waited for it.
+                self.receivers().collect::<Vec<_>>().into_iter().for_each(|host| self.start_after(host, 0));
+            }
+        }
         let random = self.hosts[host].draw();
         let (local, unix_nanos) = (self.hosts[host].address, self.hosts[host].clock.unix_nanos(self.now));
         let at = simulation::Host { random, local, cut: self.plan.cut, unix_nanos, now: Time::ZERO };
@@ -85,7 +92,8 @@ impl World {
 
     fn receive_config(&self, host: usize) -> ReceiveConfig {
         // Whose clock leaps may start a source before the one that it started last.
-        let leaps = self.plan.has(Trouble::Clocks) && self.plan.has(Trouble::NewContent);
+        let leaps = self.plan.has(Trouble::Clocks)
+            && (self.plan.has(Trouble::NewContent) || self.plan.has(Trouble::SourceFile));
         ReceiveConfig {
             key: self.key.clone().map(KeyRing::of),
             verify: self.sign.as_ref().map(|key| VerifyKeys::from(key.verify_key())),

@@ -18,6 +18,8 @@ impl World {
                 self.bad_link(&episode, &mut dice)
             }
             Trouble::FullDisk | Trouble::BrokenDisk | Trouble::SlowDisk => self.bad_disk(&episode, &mut dice),
+            Trouble::SourceFile => return self.change_file(&mut dice),
+            Trouble::SourceDisk => self.bad_source(&episode, &mut dice),
             Trouble::Moves => self.move_host(&mut dice),
             Trouble::Clocks => {
                 let host = self.any(&mut dice, None);
@@ -71,6 +73,30 @@ impl World {
         });
         self.say(&format!("{:?} at {} for {}", episode.trouble, self.hosts[host].name, episode.lasts));
         self.book(self.now + episode.lasts, What::DiskHeals(host));
+    }
+
+    /// What the source reads comes late, or not at all now and then.
+    fn bad_source(&mut self, episode: &Episode, dice: &mut Rng) {
+        let (fails, much) = (dice.chance(0.5), dice.unit());
+        self.disks.change(0, |disk| match fails {
+            true => disk.broken = 0.3 * much * much,
+            false => disk.cost = Span::from_secs_f64(0.2 * much * much * much),
+        });
+        let how = if fails { "fails now and then" } else { "is slow" };
+        self.say(&format!("the source's disk {how} for {}", episode.lasts));
+        self.book(self.now + episode.lasts, What::DiskHeals(0));
+    }
+
+    /// A file of the source is another one from now on, and the source is not told. Everybody is to have it.
+    fn change_file(&mut self, dice: &mut Rng) -> Result<(), Finding> {
+        match self.contents.change(dice) {
+            Ok(words) => self.say(&words),
+            Err(error) => return Err(self.finding("content can be written", error.to_string())),
+        }
+        for host in 0..self.hosts.len() {
+            self.book(self.now + Span::from_millis(dice.below(1_000)), What::Start(host));
+        }
+        Ok(())
     }
 
     fn move_host(&mut self, dice: &mut Rng) {

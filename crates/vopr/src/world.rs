@@ -80,6 +80,8 @@ pub(crate) struct World {
     kinds: BTreeMap<(usize, String), u64>,
     pub(crate) is_calm: bool,
     pub(crate) starts: Vec<u32>,
+    /// How many versions of the content there were when the source was started.
+    pub(crate) sends: usize,
     calendar: BinaryHeap<Reverse<(Time, u64, usize)>>,
     booked: Vec<Option<What>>,
     free: Vec<usize>,
@@ -122,6 +124,7 @@ impl World {
             kinds: BTreeMap::new(),
             is_calm: false,
             starts: vec![0; count],
+            sends: 0,
             calendar: BinaryHeap::new(),
             booked: Vec::new(),
             free: Vec::new(),
@@ -256,10 +259,22 @@ impl World {
     /// Whether this host has something to do.
     fn is_wanted(&self, host: usize) -> bool {
         match self.hosts[host].role {
-            Role::Receiver => !self.has_all(host),
-            Role::Source => !self.everybody_has_all(),
+            Role::Receiver => !self.has_all(host) && !self.waits_for_the_next(host),
+            Role::Source => !self.everybody_has_all() || self.somebody_waits(),
             Role::Relay => !(self.is_calm && self.everybody_has_all()),
         }
+    }
+
+    /// Whether this receiver has all that the source sends, whose files are others since: who starts both waits for the next session.
+    fn waits_for_the_next(&self, host: usize) -> bool {
+        let is_old = self.hosts[0].process.is_some() && self.sends < self.contents.versions();
+        is_old && self.contents.any_is_in(&self.out(host))
+    }
+
+    /// Whether a receiver runs for content that turned out to be what it had.
+    fn somebody_waits(&self) -> bool {
+        let waits = |host: &Host| host.role == Role::Receiver && host.process.is_some();
+        self.plan.has(Trouble::SourceFile) && self.hosts.iter().any(waits)
     }
 
     pub(crate) fn out(&self, host: usize) -> PathBuf {

@@ -67,6 +67,15 @@ fn a_receiver_that_believes_its_journal_is_found_when_a_disk_has_lost_what_it_cl
 }
 
 #[test]
+fn a_source_that_does_not_look_whether_its_files_change_is_found() {
+    let found = found(Mistake::Unwatched, |plan| plan.has(Trouble::SourceFile));
+    let promise = found.finding.expect("it was found").promise;
+    // Parts of two versions, in one file, or in files that belong together.
+    let wrong = ["what has its name is what was sent", "a source counts those that have everything"];
+    assert!(wrong.contains(&promise), "{promise}");
+}
+
+#[test]
 fn a_source_that_hears_no_requests_is_found() {
     let found = found(Mistake::Deaf, |plan| plan.has(Trouble::Loss));
     let promise = found.finding.expect("it was found").promise;

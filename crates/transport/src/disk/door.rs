@@ -87,20 +87,22 @@ pub fn stand(disk: Option<Box<dyn Disk>>) -> Option<Box<dyn Disk>> {
     DISK.replace(disk)
 }
 
-/// A mistake that receivers make on purpose, to see whether somebody finds it.
+/// A mistake that receivers or sources make on purpose, to see whether somebody finds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mistake {
     /// Blocks are taken as they come: neither their hash nor the root over all is compared.
     Unverified,
     /// What the journal claims is believed, and not read back.
     Believed,
+    /// A source does not look whether a file is what it was.
+    Unwatched,
 }
 
 thread_local! {
     static MISTAKE: Cell<Option<Mistake>> = const { Cell::new(None) };
 }
 
-/// From now on receivers in this thread make this mistake, or none.
+/// From now on sessions in this thread make this mistake, or none.
 pub fn make_mistake(mistake: Option<Mistake>) {
     MISTAKE.set(mistake);
 }
