@@ -8,7 +8,6 @@ use faircast_core::packet::{ReceiverId, Seq};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Member as Report, MemberState, Welcome};
-pub use numbers::Counts;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 

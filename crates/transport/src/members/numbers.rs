@@ -7,6 +7,7 @@
 //! process that dies takes that with it.
 
 use super::{MOST, MemberRecord, Members};
+use crate::relay::numbers::Counts;
 use faircast_core::packet::ReceiverId;
 use faircast_wire::{MemberState, Verified};
 use std::collections::BTreeMap;
@@ -30,17 +31,6 @@ struct Teller {
     known: bool,
 }
 
-/// Receivers below a relay's branch, as they are told above.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
-    /// Those that the source does not know by number to be done.
-    pub outstanding: u64,
-    /// Those among them that have everything.
-    pub done: u64,
-    /// Those among these whose numbers nobody has told.
-    pub unnamed: u64,
-}
-
 impl Members {
     /// These are a relay's: what is done is told to the source by number, and known when it is confirmed there.
     pub fn tell_numbers(&mut self) {
@@ -58,7 +48,7 @@ impl Members {
     }
 
     /// Receivers, as a relay tells them above.
-    pub fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> Counts {
         Counts {
             outstanding: self.tally.receivers.saturating_sub(self.tally.known),
             done: self.tally.verified.saturating_sub(self.tally.known),

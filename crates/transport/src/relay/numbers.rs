@@ -7,6 +7,17 @@ use std::ops::Bound;
 /// More receivers than this are not told by number; they count nowhere then.
 const MOST: usize = 200_000;
 
+/// Receivers below a relay's branch, as they are told above.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Counts {
+    /// Those that the source does not know by number to be done.
+    pub(crate) outstanding: u64,
+    /// Those among them that have everything.
+    pub(crate) done: u64,
+    /// Those among these whose numbers nobody has told.
+    pub(crate) unnamed: u64,
+}
+
 /// What is told above.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
