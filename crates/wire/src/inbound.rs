@@ -9,7 +9,8 @@ use crate::parse::{Fixed, HEADER_LEN, Newest, parse, parse_data, read_body};
 use crate::reader::Reader;
 use crate::replay::ReplayWindow;
 use crate::seal::{
-    BOOT_LEN, Cipher, ContentKeys, KEY_ID_LEN, NONCE_LEN, OpenError, Secret, announcer, nonce,
+    BOOT_LEN, Cipher, ContentKeys, KEY_ID_LEN, NONCE_LEN, Of, OpenError, PacketKeys, Secret, TAG_LEN,
+    announcer, nonce,
 };
 use crate::shells::{Streams, Symbols, open_data};
 use faircast_core::packet::{Data, ReceiverId, Seq, SessionId};
@@ -41,6 +42,8 @@ pub(crate) struct Inbound {
     followed: Option<SessionId>,
     /// Seconds since 1970, and how far announcements may be off, where their time counts.
     clock: Option<(u64, u64)>,
+    /// The present, as far as it was told.
+    now: Time,
 }
 
 /// A key that was given.
@@ -76,7 +79,7 @@ struct Relay {
 #[derive(Debug)]
 pub(crate) struct Keys {
     pub(crate) secret: Secret,
-    pub(crate) own: Cipher,
+    pub(crate) own: PacketKeys,
     pub(crate) key_id: KeyId,
     content: Option<ContentKeys>,
 }
@@ -87,8 +90,10 @@ type Sender = (ReceiverId, u64);
 /// What one sender, the source or a relay, has sent of a session.
 #[derive(Debug)]
 struct Flow {
-    cipher: Option<Cipher>,
+    keys: Option<PacketKeys>,
+    /// When the newest packet left by the source's clock, and when it came by ours.
     sent_at: Time,
+    came_at: Time,
     newest: [Seq; 256],
     announcements: ReplayWindow<3>,
     statuses: ReplayWindow<3>,
@@ -101,13 +106,20 @@ impl Inbound {
     /// A member's, who opens symbols; without keys only what is not sealed is let in.
     pub(crate) fn of_member(keys: &[GroupKey], me: Me) -> Inbound {
         let keys = keys.iter().map(|key| Known::new(key.hop(), Some(key.clone())));
-        Inbound { me, keys: keys.collect(), sessions: Vec::new(), followed: None, clock: None }
+        Inbound {
+            me,
+            keys: keys.collect(),
+            sessions: Vec::new(),
+            followed: None,
+            clock: None,
+            now: Time::ZERO,
+        }
     }
 
     /// A relay's, who passes symbols on.
     pub(crate) fn of_relay(key: Option<&HopKey>, me: Me) -> Inbound {
         let keys = key.map(|key| Known::new(key.clone(), None)).into_iter().collect();
-        Inbound { me, keys, sessions: Vec::new(), followed: None, clock: None }
+        Inbound { me, keys, sessions: Vec::new(), followed: None, clock: None, now: Time::ZERO }
     }
 
     /// The first of the keys.
@@ -127,6 +139,10 @@ impl Inbound {
         self.clock = Some((unix_secs, skew));
     }
 
+    pub(crate) const fn set_now(&mut self, now: Time) {
+        self.now = now;
+    }
+
     pub(crate) const fn following(&self) -> Option<SessionId> {
         self.followed
     }
@@ -139,6 +155,12 @@ impl Inbound {
     /// What is known of a session.
     pub(crate) fn session(&self, session: SessionId) -> Option<&Heard> {
         self.place_of(session).map(|at| &self.sessions[at])
+    }
+
+    /// The same, to seal.
+    pub(crate) fn session_mut(&mut self, session: SessionId) -> Option<&mut Heard> {
+        let at = self.place_of(session)?;
+        Some(&mut self.sessions[at])
     }
 
     fn place_of(&self, session: SessionId) -> Option<usize> {
@@ -201,7 +223,9 @@ impl Inbound {
             (Kind::Announce, _) if sealed => self.open_announce(&fixed, bytes, from)?,
             (Kind::Announce, _) => self.parse_announce(&fixed, bytes, from)?,
             (_, None) => return Err(OpenError::OtherSession(session)),
-            (Kind::Data, Some(place)) => Message::Data(self.sessions[place].open_data(&fixed, bytes, from)?),
+            (Kind::Data, Some(place)) => {
+                Message::Data(self.sessions[place].open_data(&fixed, bytes, from, self.now)?)
+            }
             (Kind::Order, Some(place)) => self.sessions[place].open_order(&fixed, bytes, from)?,
             (Kind::Hashes, Some(place)) => self.sessions[place].open_page(&fixed, bytes)?,
             (_, Some(place)) => self.sessions[place].open_status(&fixed, bytes)?,
@@ -310,7 +334,7 @@ impl Keys {
     ) -> Keys {
         let secret = Secret::new(hop, session, salt);
         let content = group.map(|key| ContentKeys::new(key, session, salt));
-        Keys { own: secret.member(me.id, me.boot), secret, key_id, content }
+        Keys { own: PacketKeys::new(&secret, Of::Member(me.id, me.boot)), secret, key_id, content }
     }
 }
 
@@ -343,10 +367,11 @@ impl Heard {
         fixed: &Fixed,
         bytes: &'a mut [u8],
         from: SocketAddr,
+        now: Time,
     ) -> Result<DataPacket<'a>, OpenError> {
         if !fixed.header.sealed {
-            let packet = parse_data(fixed, bytes, &self.source.newest(fixed))?;
-            self.source.on_data(packet.layer.0, &packet.data);
+            let packet = parse_data(fixed, bytes, &self.source.newest(fixed, now))?;
+            self.source.on_data(packet.layer.0, &packet.data, now);
             return Ok(packet);
         }
         let unknown = OpenError::NotAnnounced(self.session);
@@ -357,8 +382,8 @@ impl Heard {
             // The one that was started last, of those that have been there.
             true => &mut relays.iter_mut().rfind(|relay| relay.place == from).ok_or(unknown)?.flow,
         };
-        let symbols = keys.content.as_ref().map_or(Symbols::Passed, |keys| Symbols::Opened(keys, streams));
-        flow.open_data(fixed, HEADER_LEN, bytes, symbols)
+        let symbols = keys.content.as_mut().map_or(Symbols::Passed, |keys| Symbols::Opened(keys, streams));
+        flow.open_data(fixed, HEADER_LEN, bytes, symbols, now)
     }
 
     /// Open a status.
@@ -402,7 +427,8 @@ impl Heard {
         if let Some(known) = self.relays.iter_mut().find(|relay| relay.sender == sender) {
             return known.flow.open_order(fixed, clear, bytes);
         }
-        let mut flow = Box::new(Flow::new(Some(keys.secret.member(sender.0, sender.1))));
+        let mut flow =
+            Box::new(Flow::new(Some(PacketKeys::new(&keys.secret, Of::Member(sender.0, sender.1)))));
         let message = flow.open_order(fixed, clear, bytes)?;
         self.remember(Relay { sender, place: from, flow });
         Ok(message)
@@ -444,13 +470,13 @@ impl Heard {
             match self.relays.iter_mut().find(|relay| relay.sender == sender) {
                 Some(known) => known.place = from,
                 None => {
-                    let cipher = keys.secret.member(sender.0, sender.1);
-                    self.remember(Relay { sender, place: from, flow: Box::new(Flow::new(Some(cipher))) });
+                    let keys = PacketKeys::new(&keys.secret, Of::Member(sender.0, sender.1));
+                    self.remember(Relay { sender, place: from, flow: Box::new(Flow::new(Some(keys))) });
                 }
             }
         }
-        if let (Some(keys), None) = (&self.keys, &self.source.cipher) {
-            self.source.cipher = Some(keys.secret.source());
+        if let (Some(keys), None) = (&self.keys, &self.source.keys) {
+            self.source.keys = Some(PacketKeys::new(&keys.secret, Of::Source));
         }
         if let Some(flow) = self.flow_mut(relay) {
             let newest = &mut flow.newest[0];
@@ -460,10 +486,11 @@ impl Heard {
 }
 
 impl Flow {
-    fn new(cipher: Option<Cipher>) -> Flow {
+    fn new(keys: Option<PacketKeys>) -> Flow {
         Flow {
-            cipher,
+            keys,
             sent_at: Time::ZERO,
+            came_at: Time::ZERO,
             newest: [Seq(0); 256],
             announcements: ReplayWindow::new(),
             statuses: ReplayWindow::new(),
@@ -473,13 +500,10 @@ impl Flow {
         }
     }
 
-    /// The newest numbers known of a packet's layer.
-    fn newest(&self, fixed: &Fixed) -> Newest {
-        Newest { seq: self.newest[usize::from(fixed.header.layer.0)], sent_at: self.sent_at }
-    }
-
-    fn cipher(&self, fixed: &Fixed) -> Result<&Cipher, OpenError> {
-        self.cipher.as_ref().ok_or(OpenError::NotAnnounced(fixed.header.session))
+    /// The newest numbers known of a packet's layer; the source's clock has gone on since.
+    fn newest(&self, fixed: &Fixed, now: Time) -> Newest {
+        let sent_at = self.sent_at + now.since(self.came_at);
+        Newest { seq: self.newest[usize::from(fixed.header.layer.0)], sent_at }
     }
 
     fn open_status<'a>(
@@ -489,12 +513,7 @@ impl Flow {
         bytes: &'a mut [u8],
         content: Option<&ContentKeys>,
     ) -> Result<Message<'a>, OpenError> {
-        let header = fixed.header;
-        let seq = Seq::unwrap(Seq(self.statuses.newest()), header.seq).0;
-        if !self.statuses.is_new(seq) {
-            return Err(OpenError::Replayed(seq));
-        }
-        let bytes = self.cipher(fixed)?.open(bytes, clear, nonce(header.kind, header.layer, seq))?;
+        let (seq, bytes) = open_numbered(&self.statuses, self.keys.as_mut(), fixed, clear, bytes)?;
         let mut message = read_body(fixed, None, Reader { bytes, at: clear }, &Newest::default())?;
         if let Message::Status(status) = &mut message {
             // A relay cannot say when the content is complete.
@@ -516,7 +535,10 @@ impl Flow {
         clear: usize,
         bytes: &'a mut [u8],
     ) -> Result<Message<'a>, OpenError> {
-        open_numbered(&mut self.pages, self.cipher.as_ref(), fixed, clear, bytes)
+        let (seq, bytes) = open_numbered(&self.pages, self.keys.as_mut(), fixed, clear, bytes)?;
+        let message = read_body(fixed, None, Reader { bytes, at: clear }, &Newest::default())?;
+        self.pages.mark(seq);
+        Ok(message)
     }
 
     fn open_order<'a>(
@@ -525,7 +547,10 @@ impl Flow {
         clear: usize,
         bytes: &'a mut [u8],
     ) -> Result<Message<'a>, OpenError> {
-        open_numbered(&mut self.orders, self.cipher.as_ref(), fixed, clear, bytes)
+        let (seq, bytes) = open_numbered(&self.orders, self.keys.as_mut(), fixed, clear, bytes)?;
+        let message = read_body(fixed, None, Reader { bytes, at: clear }, &Newest::default())?;
+        self.orders.mark(seq);
+        Ok(message)
     }
 
     fn open_data<'a>(
@@ -534,8 +559,9 @@ impl Flow {
         clear: usize,
         bytes: &'a mut [u8],
         symbols: Symbols<'_>,
+        now: Time,
     ) -> Result<DataPacket<'a>, OpenError> {
-        let known = self.newest(fixed);
+        let known = self.newest(fixed, now);
         let seq = Seq::unwrap(known.seq, fixed.header.seq).0;
         let layer = usize::from(fixed.header.layer.0);
         if let Some(Some(window)) = self.layers.get(layer)
@@ -543,19 +569,22 @@ impl Flow {
         {
             return Err(OpenError::Replayed(seq));
         }
-        let packet = open_data(fixed, clear, bytes, seq, &known, (self.cipher(fixed)?, symbols))?;
+        let keys = self.keys.as_mut().ok_or(OpenError::NotAnnounced(fixed.header.session))?;
+        let packet = open_data(fixed, clear, bytes, seq, &known, (keys.of(seq), symbols))?;
         if self.layers.len() <= layer {
             self.layers.resize_with(layer + 1, || None);
         }
         self.layers[layer].get_or_insert_with(|| Box::new(ReplayWindow::new())).mark(seq);
-        self.on_data(fixed.header.layer.0, &packet.data);
+        self.on_data(fixed.header.layer.0, &packet.data, now);
         Ok(packet)
     }
 
-    fn on_data(&mut self, layer: u8, data: &Data) {
+    fn on_data(&mut self, layer: u8, data: &Data, now: Time) {
         let newest = &mut self.newest[usize::from(layer)];
         *newest = data.seq.max(*newest);
-        self.sent_at = data.sent_at.max(self.sent_at);
+        if data.sent_at >= self.sent_at {
+            (self.sent_at, self.came_at) = (data.sent_at, now);
+        }
     }
 
     /// The layers above the base layer are so far, whether their packets come here or not.
@@ -565,22 +594,39 @@ impl Flow {
         }
     }
 }
-/// A sealed packet of a kind with numbers of its own.
+
+/// Whoever has heard none of a kind yet tries so many upper halves of its number: a source that writes a hundred statuses a second needs
+/// the next one every 16 months.
+const UPPER_HALVES: u64 = 4;
+
+/// The body of a sealed packet of a kind with numbers of its own, and its number.
 fn open_numbered<'a>(
-    window: &mut ReplayWindow<3>,
-    cipher: Option<&Cipher>,
+    window: &ReplayWindow<3>,
+    keys: Option<&mut PacketKeys>,
     fixed: &Fixed,
     clear: usize,
     bytes: &'a mut [u8],
-) -> Result<Message<'a>, OpenError> {
+) -> Result<(u64, &'a [u8]), OpenError> {
     let header = fixed.header;
+    let keys = keys.ok_or(OpenError::NotAnnounced(header.session))?;
     let seq = Seq::unwrap(Seq(window.newest()), header.seq).0;
     if !window.is_new(seq) {
         return Err(OpenError::Replayed(seq));
     }
-    let cipher = cipher.ok_or(OpenError::NotAnnounced(header.session))?;
-    let bytes = cipher.open(bytes, clear, nonce(header.kind, header.layer, seq))?;
-    let message = read_body(fixed, None, Reader { bytes, at: clear }, &Newest::default())?;
-    window.mark(seq);
-    Ok(message)
+    if !window.is_empty() {
+        let bytes = keys.of(seq).open(bytes, clear, nonce(header.kind, header.layer, seq))?;
+        return Ok((seq, bytes));
+    }
+    // What does not open is not what it was any more.
+    let sealed = bytes.to_vec();
+    let halves = (0..UPPER_HALVES).map(|upper| upper << 32 | seq);
+    let seq = halves
+        .into_iter()
+        .find(|&seq| {
+            bytes.copy_from_slice(&sealed);
+            keys.of(seq).open(bytes, clear, nonce(header.kind, header.layer, seq)).is_ok()
+        })
+        .ok_or(OpenError::Forged)?;
+    let len = bytes.len() - TAG_LEN;
+    Ok((seq, &bytes[..len]))
 }

@@ -6,7 +6,7 @@ use crate::error::EncodeError;
 use crate::key::KeyId;
 use crate::message::{DataPacket, Kind, Message};
 use crate::replay::ReplayWindow;
-use crate::seal::{Cipher, Secret, TAG_LEN, nonce};
+use crate::seal::{Cipher, PacketKeys, Secret, TAG_LEN, nonce};
 use crate::shells::{Symbols, seal_data};
 use faircast_core::packet::{Layer, ReceiverId, SessionId};
 
@@ -34,12 +34,17 @@ pub(crate) struct Sealer<'a> {
     pub(crate) key_id: KeyId,
     pub(crate) secret: &'a Secret,
     pub(crate) announcer: &'a Cipher,
-    pub(crate) packets: &'a Cipher,
+    pub(crate) packets: &'a mut PacketKeys,
 }
 
 impl Numbers {
     pub(crate) const fn new() -> Numbers {
         Numbers { announced: 0, statuses: 0, pages: 0, orders: 0, next: [0; 256], passed: None }
+    }
+
+    /// So many of each kind have been written already.
+    pub(crate) fn after(sent: u64) -> Numbers {
+        Numbers { announced: sent, statuses: sent, pages: sent, orders: sent, ..Numbers::new() }
     }
 
     /// Numbers of the base layer come from elsewhere and need not grow: each is sealed once, as long as it is one of the latest 2048.
@@ -66,7 +71,7 @@ impl Numbers {
         &mut self,
         out: &mut Vec<u8>,
         packet: &DataPacket<'_>,
-        with: &Sealer<'_>,
+        with: Sealer<'_>,
         symbols: Symbols<'_>,
     ) -> Result<(), EncodeError> {
         let (layer, seq) = (packet.layer, packet.data.seq.0);
@@ -80,7 +85,7 @@ impl Numbers {
             return Err(EncodeError::NumberReused { layer, seq, newest: next.saturating_sub(1) });
         }
         undo_on_error(out, |out, _| {
-            seal_data(out, with.session, with.relay, packet, with.packets, symbols)?;
+            seal_data(out, with.session, with.relay, packet, with.packets.of(seq), symbols)?;
             *next = (*next).max(seq + 1);
             if let Some(passed) = &mut passed {
                 passed.mark(seq);
@@ -93,7 +98,7 @@ impl Numbers {
 impl Sealer<'_> {
     /// Append a message with this number in at most `limit` bytes; lists are cut to fit.
     pub(crate) fn seal_message(
-        &self,
+        self,
         out: &mut Vec<u8>,
         seq: u64,
         message: &Message<'_>,
@@ -109,7 +114,7 @@ impl Sealer<'_> {
                 out.extend_from_slice(&nonce);
                 (self.announcer, nonce)
             } else {
-                (self.packets, nonce(kind, Layer(0), seq))
+                (self.packets.of(seq), nonce(kind, Layer(0), seq))
             };
             let clear = out.len() - start;
             let fit = put_body(out, message, (start + limit).saturating_sub(TAG_LEN))?;

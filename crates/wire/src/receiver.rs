@@ -9,6 +9,7 @@ use crate::message::{Kind, Message};
 use crate::parse::SEALED;
 use crate::seal::{OpenError, TAG_LEN, nonce};
 use faircast_core::packet::{ReceiverId, SessionId};
+use faircast_core::time::Time;
 use std::net::SocketAddr;
 
 /// Opens what sources send, and turns what one receiver answers into datagrams.
@@ -51,6 +52,14 @@ impl ReceiverCodec {
         ReceiverCodec { inbound: Inbound::of_relay(key, Me { id: me, boot }), feedback: Feedback::default() }
     }
 
+    /// As if it had sent so many messages already: for tests of sessions that have lasted for long.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn after(mut self, sent: u64) -> ReceiverCodec {
+        self.feedback.sent = sent;
+        self
+    }
+
     /// Who it speaks for.
     pub const fn me(&self) -> ReceiverId {
         self.inbound.me().id
@@ -60,6 +69,13 @@ impl ReceiverCodec {
     /// For sessions that nobody answers in; call it every few minutes then.
     pub const fn check_time(&mut self, unix_secs: u64, skew: u64) {
         self.inbound.set_clock(unix_secs, skew);
+    }
+
+    /// What time it is here, by any clock that does not leap. When packets left is written in 32 bits of microseconds: of all that
+    /// it may be the moment is meant that is nearest to what the source's clock shows by now. Unless this is told, it is the one
+    /// nearest to the newest packet's, and wrong after a silence of 36 minutes.
+    pub const fn set_now(&mut self, now: Time) {
+        self.inbound.set_now(now);
     }
 
     /// Whether packets are sealed.
@@ -113,7 +129,7 @@ impl ReceiverCodec {
         session: SessionId,
         message: &Message<'_>,
     ) -> Result<Fit, EncodeError> {
-        self.feedback.encode(&self.inbound, out, session, message)
+        self.feedback.encode(&mut self.inbound, out, session, message)
     }
 }
 
@@ -121,7 +137,7 @@ impl Feedback {
     /// Append a message in this end's name.
     pub(crate) fn encode(
         &mut self,
-        inbound: &Inbound,
+        inbound: &mut Inbound,
         out: &mut Vec<u8>,
         session: SessionId,
         message: &Message<'_>,
@@ -136,14 +152,14 @@ impl Feedback {
         if !inbound.is_sealed() || matches!(kind, Kind::Refusal | Kind::Attach) {
             return encode(out, session, seq as u32, message, FEEDBACK_LIMIT);
         }
-        let heard = inbound.session(session);
-        let keys = heard.and_then(|heard| heard.keys.as_ref()).ok_or(EncodeError::NotAnnounced(session))?;
+        let heard = inbound.session_mut(session);
+        let keys = heard.and_then(|heard| heard.keys.as_mut()).ok_or(EncodeError::NotAnnounced(session))?;
         undo_on_error(out, |out, start| {
             put_header(out, kind, SEALED, message.layer(), session, seq as u32);
             put_sender(out, Some((me, boot)))?;
             let clear = out.len() - start;
             let fit = put_body(out, message, start + FEEDBACK_LIMIT - TAG_LEN)?;
-            keys.own.seal(out, start, clear, nonce(kind, message.layer(), seq));
+            keys.own.of(seq).seal(out, start, clear, nonce(kind, message.layer(), seq));
             Ok(fit)
         })
     }

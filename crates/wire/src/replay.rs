@@ -20,6 +20,11 @@ impl<const WORDS: usize> ReplayWindow<WORDS> {
         self.newest.unwrap_or(0)
     }
 
+    /// Whether none has been seen.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.newest.is_none()
+    }
+
     /// Whether `seq` is certainly new: not seen, and not too old to know.
     pub(crate) fn is_new(&self, seq: u64) -> bool {
         match self.newest {

@@ -23,6 +23,11 @@
 //! symbol is: stream, block, symbol, number of source symbols. So a symbol that is sent again is the same bytes, whoever sends
 //! it, and a relay can repair with what it has heard. One place never has two contents (`docs/wire.md`).
 //!
+//! **Later keys.** No key seals without an end. Of each sender's packets of one kind (and layer) the upper bits of the number, above
+//! [`PACKETS_BITS`], say which key seals them, and of symbols those of the block's number, above [`BLOCKS_BITS`]: nobody has to be
+//! told, who joins late knows the numbers, and one key seals at most 2^35 blocks of 16 bytes, after which AES-GCM would leave an
+//! attacker an advantage of 2^-57 (RFC 9001, B.1.1).
+//!
 //! What sealing proves is that a *member* wrote the content, and a member or a relay the rest. Members hold the same key and can
 //! speak in each other's name.
 
@@ -44,6 +49,14 @@ pub const NONCE_LEN: usize = 12;
 pub const KEY_ID_LEN: usize = 4;
 /// Bytes of a receiver's boot number.
 pub const BOOT_LEN: usize = 8;
+
+/// Packets of one kind and layer have the same key as long as their numbers differ in so many lower bits.
+pub(crate) const PACKETS_BITS: u32 = 26;
+/// Symbols, as long as their blocks do.
+pub(crate) const BLOCKS_BITS: u32 = 12;
+
+/// So many keys are at hand: layers and kinds need not be equally far.
+const AT_HAND: usize = 8;
 
 /// Why a packet is not let in.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
@@ -179,15 +192,22 @@ impl Secret {
         Secret(Zeroizing::new(derive(context, &[key.bytes(), &session.0.to_be_bytes(), salt])))
     }
 
-    /// The key of the source's packets.
-    pub(crate) fn source(&self) -> Cipher {
-        Cipher::new(derive("faircast wire 2: packets of the source", &[&*self.0]))
-    }
-
-    /// The key of what one receiver or relay sends between one start and the next.
-    pub(crate) fn member(&self, id: ReceiverId, boot: u64) -> Cipher {
-        let parts: [&[u8]; 3] = [&*self.0, &id.get().to_be_bytes(), &boot.to_be_bytes()];
-        Cipher::new(derive("faircast wire 2: packets of a receiver or relay", &parts))
+    /// The key of this sender's packets in an epoch: of what a receiver or relay sends between one start and the next.
+    fn cipher(&self, of: Of, epoch: u64) -> Cipher {
+        let epoch_bytes = epoch.to_be_bytes();
+        let derived = match of {
+            Of::Source if epoch == 0 => derive("faircast wire 2: packets of the source", &[&*self.0]),
+            Of::Source => derive("faircast wire 2: later packets of the source", &[&*self.0, &epoch_bytes]),
+            Of::Member(id, boot) => {
+                let parts: [&[u8]; 4] =
+                    [&*self.0, &id.get().to_be_bytes(), &boot.to_be_bytes(), &epoch_bytes];
+                match epoch {
+                    0 => derive("faircast wire 2: packets of a receiver or relay", &parts[..3]),
+                    _ => derive("faircast wire 2: later packets of a receiver or relay", &parts),
+                }
+            }
+        };
+        Cipher::new(derived)
     }
 
     /// The nonce of the `count`-th announcement of the source, or of a relay.
@@ -205,17 +225,80 @@ impl fmt::Debug for Secret {
     }
 }
 
+/// Whose packets a key seals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Of {
+    Source,
+    /// A receiver or relay, and its boot number.
+    Member(ReceiverId, u64),
+}
+
+/// The keys of one sender's packets, those that were used last at hand.
+#[derive(Debug)]
+pub(crate) struct PacketKeys {
+    of: Of,
+    secret: Secret,
+    ring: Ring,
+}
+
+impl PacketKeys {
+    pub(crate) fn new(secret: &Secret, of: Of) -> PacketKeys {
+        PacketKeys { of, secret: secret.clone(), ring: Ring::default() }
+    }
+
+    /// The key of the packet with this unwrapped number.
+    pub(crate) fn of(&mut self, seq: u64) -> &Cipher {
+        let PacketKeys { of, secret, ring } = self;
+        ring.get(seq >> PACKETS_BITS, |epoch| secret.cipher(*of, epoch))
+    }
+}
+
+/// Keys of epochs, the latest used first.
+#[derive(Debug, Default)]
+struct Ring(Vec<(u64, Cipher)>);
+
+impl Ring {
+    fn get(&mut self, epoch: u64, make: impl FnOnce(u64) -> Cipher) -> &Cipher {
+        match self.0.iter().position(|(of, _)| *of == epoch) {
+            Some(0) => {}
+            Some(at) => self.0[..=at].rotate_right(1),
+            None => {
+                self.0.truncate(AT_HAND - 1);
+                self.0.insert(0, (epoch, make(epoch)));
+            }
+        }
+        &self.0[0].1
+    }
+}
+
 /// The keys of a session's content.
 pub(crate) struct ContentKeys {
-    pub(crate) symbols: Cipher,
+    /// The content key, the session and the salt.
+    material: Zeroizing<[u8; 52]>,
+    symbols: Ring,
     prover: Secret32,
 }
 
 impl ContentKeys {
     pub(crate) fn new(key: &GroupKey, session: SessionId, salt: &[u8; 16]) -> ContentKeys {
-        let parts: [&[u8]; 3] = [&key.content().0, &session.0.to_be_bytes(), salt];
-        let symbols = Cipher::new(derive("faircast wire 2: symbols of a session", &parts));
-        ContentKeys { symbols, prover: Secret32(derive("faircast wire 2: root of a session", &parts)) }
+        let mut material = Zeroizing::new([0; 52]);
+        material[..32].copy_from_slice(&key.content().0);
+        material[32..36].copy_from_slice(&session.0.to_be_bytes());
+        material[36..].copy_from_slice(salt);
+        let prover = Secret32(derive("faircast wire 2: root of a session", &[&*material]));
+        ContentKeys { material, symbols: Ring::default(), prover }
+    }
+
+    /// The key of this block's symbols.
+    pub(crate) fn symbols_of(&mut self, block: u32) -> &Cipher {
+        let ContentKeys { material, symbols, .. } = self;
+        symbols.get((block >> BLOCKS_BITS).into(), |epoch| {
+            let epoch_bytes = epoch.to_be_bytes();
+            Cipher::new(match epoch {
+                0 => derive("faircast wire 2: symbols of a session", &[&**material]),
+                _ => derive("faircast wire 2: later symbols of a session", &[&**material, &epoch_bytes]),
+            })
+        })
     }
 
     /// That a member of the group says that so many blocks have this root.
@@ -326,5 +409,55 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// What a key makes of the same bytes.
+    fn tag(cipher: &Cipher) -> [u8; TAG_LEN] {
+        let tag = cipher.seal_in_place(b"clear", &mut b"sealed".to_owned(), [7; NONCE_LEN]);
+        tag.as_ref().try_into().expect("a tag has 16 bytes")
+    }
+
+    #[test]
+    fn a_key_seals_so_many_packets_and_blocks_and_no_two_epochs_or_senders_have_one() {
+        let (key, salt) = (GroupKey::from_bytes([1; 32]), [2; 16]);
+        let secret = Secret::new(&key.hop(), SessionId(5), &salt);
+        let member = |id, boot| Of::Member(ReceiverId::new(id).expect("not zero"), boot);
+        let mut tags = Vec::new();
+        for of in [Of::Source, member(1, 1), member(1, 2), member(2, 1)] {
+            let mut keys = PacketKeys::new(&secret, of);
+            for epoch in [0, 1, 2, 63, 64, 1 << 20, (1 << 38) - 1] {
+                let first = epoch << PACKETS_BITS;
+                let last = first + ((1 << PACKETS_BITS) - 1);
+                assert_eq!(tag(keys.of(first)), tag(keys.of(last)), "{of:?} {epoch}");
+                tags.push(tag(keys.of(first)));
+            }
+            // Wherever it was before: as if it were asked for alone.
+            assert_eq!(
+                tag(keys.of(1 << PACKETS_BITS)),
+                tag(PacketKeys::new(&secret, of).of(1 << PACKETS_BITS))
+            );
+        }
+        let mut content = ContentKeys::new(&key, SessionId(5), &salt);
+        for epoch in [0, 1, 2, (1 << 20) - 1] {
+            let first = epoch << BLOCKS_BITS;
+            assert_eq!(tag(content.symbols_of(first)), tag(content.symbols_of(first | 0xfff)), "{epoch}");
+            tags.push(tag(content.symbols_of(first)));
+        }
+        let all = tags.len();
+        tags.sort_unstable();
+        tags.dedup();
+        assert_eq!(tags.len(), all, "two keys are the same");
+    }
+
+    #[test]
+    fn what_one_key_seals_is_below_the_bound_of_quic() {
+        // RFC 9001, B.1.1: 2^35 blocks of the cipher; a datagram has at most 2^16 bytes, its fields at most 2^8, and a symbol 2^11
+        // where a block has the most symbols there can be.
+        let cipher_blocks = |packets: u64, bytes: u64| packets * bytes.div_ceil(16);
+        let kinds_and_layers = 3 + 16;
+        assert!(kinds_and_layers * cipher_blocks(1 << PACKETS_BITS, 1 << 8) <= 1 << 35);
+        let usual = 256 + 256; // as many repairs as symbols
+        assert!(cipher_blocks(usual << BLOCKS_BITS, 1 << 16) <= 1 << 35);
+        assert!(cipher_blocks((1 << 16) << BLOCKS_BITS, 1 << 11) <= 1 << 35);
     }
 }

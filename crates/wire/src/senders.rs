@@ -6,7 +6,7 @@ use crate::message::Message;
 use crate::parse::{Fixed, HEADER_LEN, Newest, parse, read_body};
 use crate::reader::Reader;
 use crate::replay::ReplayWindow;
-use crate::seal::{BOOT_LEN, Cipher, OpenError, Secret, TAG_LEN, nonce};
+use crate::seal::{BOOT_LEN, Of, OpenError, PacketKeys, Secret, TAG_LEN, nonce};
 use faircast_core::packet::{ReceiverId, Seq};
 use std::collections::BTreeMap;
 use std::mem;
@@ -22,7 +22,7 @@ enum Who {
 /// What is known of it.
 #[derive(Debug)]
 struct Sender {
-    cipher: Option<Cipher>,
+    keys: Option<PacketKeys>,
     seen: ReplayWindow<3>,
 }
 
@@ -52,10 +52,10 @@ impl Senders {
         let clear = HEADER_LEN + ID_LEN + BOOT_LEN;
         let mut reader = Reader { bytes, at: HEADER_LEN };
         let (from, boot) = (ReceiverId::read(&mut reader, "from")?, u64::read(&mut reader, "boot")?);
-        let make = || Some(secret.member(from, boot));
+        let make = || Some(PacketKeys::new(secret, Of::Member(from, boot)));
         self.once(Who::Sealing(from, boot), fixed, make, |sender, seq| {
-            let cipher = sender.cipher.as_ref().ok_or(OpenError::Forged)?;
-            cipher.open(bytes, clear, nonce(fixed.header.kind, fixed.header.layer, seq))?;
+            let keys = sender.keys.as_mut().ok_or(OpenError::Forged)?;
+            keys.of(seq).open(bytes, clear, nonce(fixed.header.kind, fixed.header.layer, seq))?;
             let bytes = &bytes[..bytes.len() - TAG_LEN];
             Ok(read_body(fixed, Some(from), Reader { bytes, at: clear }, &Newest::default())?)
         })
@@ -79,16 +79,16 @@ impl Senders {
         &mut self,
         who: Who,
         fixed: &Fixed,
-        cipher: impl FnOnce() -> Option<Cipher>,
-        open: impl FnOnce(&Sender, u64) -> Result<T, OpenError>,
+        keys: impl FnOnce() -> Option<PacketKeys>,
+        open: impl FnOnce(&mut Sender, u64) -> Result<T, OpenError>,
     ) -> Result<(u64, T), OpenError> {
         let known = self.young.remove(&who).or_else(|| self.old.remove(&who));
         let was_known = known.is_some();
         let mut sender =
-            known.unwrap_or_else(|| Box::new(Sender { cipher: cipher(), seen: ReplayWindow::new() }));
+            known.unwrap_or_else(|| Box::new(Sender { keys: keys(), seen: ReplayWindow::new() }));
         let seq = Seq::unwrap(Seq(sender.seen.newest()), fixed.header.seq).0;
         let opened = match sender.seen.is_new(seq) {
-            true => open(&sender, seq),
+            true => open(&mut sender, seq),
             false => Err(OpenError::Replayed(seq)),
         };
         if opened.is_ok() {

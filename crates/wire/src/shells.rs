@@ -11,10 +11,10 @@ use crate::seal::{Cipher, ContentKeys, NONCE_LEN, OpenError, TAG_LEN, nonce, sym
 use faircast_core::packet::{Payload, ReceiverId, SessionId};
 
 /// What is done with symbols.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) enum Symbols<'a> {
     /// They are sealed and opened.
-    Opened(&'a ContentKeys, Streams),
+    Opened(&'a mut ContentKeys, Streams),
     /// They stay sealed, their tags behind them: at a relay.
     Passed,
 }
@@ -61,7 +61,8 @@ pub(crate) fn seal_data(
     if packet.data.payload != Payload::NONE
         && let Symbols::Opened(keys, streams) = symbols
     {
-        let tag = keys.symbols.seal_in_place(&[], &mut out[fields_end + TAG_LEN..], streams.nonce(packet));
+        let symbols = keys.symbols_of(packet.data.payload.block);
+        let tag = symbols.seal_in_place(&[], &mut out[fields_end + TAG_LEN..], streams.nonce(packet));
         out.extend_from_slice(tag.as_ref());
     }
     let bytes = &mut out[start..];
@@ -112,7 +113,7 @@ pub(crate) fn open_data<'a>(
     packet.payload = match symbols {
         Symbols::Passed => symbol,
         Symbols::Opened(keys, streams) => {
-            keys.symbols.open_in_place(&[], symbol, streams.nonce(&packet))?;
+            keys.symbols_of(packet.data.payload.block).open_in_place(&[], symbol, streams.nonce(&packet))?;
             &symbol[..len]
         }
     };
@@ -150,7 +151,7 @@ mod tests {
     use super::*;
     use crate::key::GroupKey;
     use crate::parse::OPTIONS;
-    use crate::seal::Secret;
+    use crate::seal::{Of, PacketKeys, Secret};
     use faircast_core::packet::{Data, Flags, Layer, Mark, Seq, Signal};
     use faircast_core::time::Time;
 
@@ -170,7 +171,7 @@ mod tests {
     }
 
     /// A packet with these options, as a later version may write it.
-    fn with_options(hop: &Cipher, keys: &ContentKeys, options: &[u8]) -> Vec<u8> {
+    fn with_options(hop: &Cipher, keys: &mut ContentKeys, options: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
         let packet = packet(b"a symbol");
         let clear = put_prefix(&mut bytes, SESSION, None, &packet) + 1;
@@ -179,7 +180,7 @@ mod tests {
         bytes.extend_from_slice(options);
         put_data_fields(&mut bytes, &packet).expect("it fits");
         let mut symbol = packet.payload.to_vec();
-        let tag = keys.symbols.seal_in_place(&[], &mut symbol, Streams::One.nonce(&packet));
+        let tag = keys.symbols_of(1).seal_in_place(&[], &mut symbol, Streams::One.nonce(&packet));
         symbol.extend_from_slice(tag.as_ref());
         let bound = [&bytes[..clear], &symbol[symbol.len() - TAG_LEN..]].concat();
         let tag = hop.seal_in_place(&bound, &mut bytes[clear..], nonce(Kind::Data, Layer(3), 5));
@@ -191,22 +192,24 @@ mod tests {
     #[test]
     fn options_of_sealed_data_are_skipped_unless_they_must_be_understood() {
         let (key, salt) = (GroupKey::from_bytes([1; 32]), [2; 16]);
-        let (hop, keys) =
-            (Secret::new(&key.hop(), SESSION, &salt).source(), ContentKeys::new(&key, SESSION, &salt));
+        let mut keys = PacketKeys::new(&Secret::new(&key.hop(), SESSION, &salt), Of::Source);
+        let hop = keys.of(5);
+        let content = || ContentKeys::new(&key, SESSION, &salt);
+        let with_options = |options: &[u8]| with_options(hop, &mut content(), options);
         let open = |mut bytes: Vec<u8>| {
-            let fixed = Fixed::read(&bytes).expect("a header");
-            let symbols = Symbols::Opened(&keys, Streams::One);
-            let opened = open_data(&fixed, 12, &mut bytes, 5, &Newest::default(), (&hop, symbols));
+            let (fixed, mut content) = (Fixed::read(&bytes).expect("a header"), content());
+            let symbols = Symbols::Opened(&mut content, Streams::One);
+            let opened = open_data(&fixed, 12, &mut bytes, 5, &Newest::default(), (hop, symbols));
             opened.map(|opened| assert_eq!(opened, packet(b"a symbol")))
         };
-        assert_eq!(open(with_options(&hop, &keys, &[])), Ok(()));
-        assert_eq!(open(with_options(&hop, &keys, &[0, 0, 0x7f, 2, 1, 2])), Ok(()));
+        assert_eq!(open(with_options(&[])), Ok(()));
+        assert_eq!(open(with_options(&[0, 0, 0x7f, 2, 1, 2])), Ok(()));
         let unknown = Err(OpenError::Parse(ParseError::UnknownOption(0x81)));
-        assert_eq!(open(with_options(&hop, &keys, &[0x81, 0])), unknown);
-        let mut longer = with_options(&hop, &keys, &[0, 0]);
+        assert_eq!(open(with_options(&[0x81, 0])), unknown);
+        let mut longer = with_options(&[0, 0]);
         longer[12] = 3;
         assert_eq!(open(longer), Err(OpenError::Forged));
-        let whole = with_options(&hop, &keys, &[0, 0]);
+        let whole = with_options(&[0, 0]);
         assert!((12..whole.len()).all(|len| open(whole[..len].to_vec()).is_err()));
     }
 }

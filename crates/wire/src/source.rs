@@ -7,7 +7,7 @@ use crate::key::{GroupKey, HopKey, KeyId};
 use crate::message::{DataPacket, Kind, Message, Status};
 use crate::outbound::{Numbers, Sealer};
 use crate::parse::{Fixed, Newest, parse};
-use crate::seal::{Cipher, ContentKeys, OpenError, Secret, TAG_LEN, announcer};
+use crate::seal::{Cipher, ContentKeys, Of, OpenError, PacketKeys, Secret, TAG_LEN, announcer};
 use crate::senders::Senders;
 use crate::shells::{Streams, Symbols};
 use faircast_core::packet::{Mark, ReceiverId, SessionId};
@@ -29,7 +29,7 @@ struct Sealing {
     key_id: KeyId,
     secret: Secret,
     announcer: Cipher,
-    packets: Cipher,
+    packets: PacketKeys,
     /// Of a source; a relay passes symbols on as they came.
     content: Option<ContentKeys>,
     /// A relay's id and boot number.
@@ -47,7 +47,7 @@ impl SourceCodec {
         let sealing = key.map(|key| {
             let hop = key.hop();
             let secret = Secret::new(&hop, session, &salt);
-            let (announcer, packets) = (announcer(&hop), secret.source());
+            let (announcer, packets) = (announcer(&hop), PacketKeys::new(&secret, Of::Source));
             let content = Some(ContentKeys::new(key, session, &salt));
             let key_id = hop.id();
             Box::new(Sealing { key_id, secret, announcer, packets, content, relay: None, streams: None })
@@ -69,11 +69,20 @@ impl SourceCodec {
     ) -> SourceCodec {
         let sealing = key.map(|hop| {
             let secret = Secret::new(hop, session, &salt);
-            let (announcer, packets) = (announcer(hop), secret.member(me, boot));
+            let (announcer, packets) = (announcer(hop), PacketKeys::new(&secret, Of::Member(me, boot)));
             let (key_id, relay) = (hop.id(), Some((me, boot)));
             Box::new(Sealing { key_id, secret, announcer, packets, content: None, relay, streams: None })
         });
         SourceCodec { session, salt, numbers: Numbers::new(), sealing, senders: Senders::default() }
+    }
+
+    /// As if it had written so many announcements, statuses and pages already: for tests of sessions that have lasted for long. Data
+    /// packets have the numbers that they are given.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn after(mut self, sent: u64) -> SourceCodec {
+        self.numbers = Numbers::after(sent);
+        self
     }
 
     /// Data packets have the numbers that they came with, which need not grow: each is written once, as long as it is one of the
@@ -119,11 +128,9 @@ impl SourceCodec {
         };
         let streams = sealing.streams.ok_or(EncodeError::NotAnnounced(self.session))?;
         out.reserve(encode::data_header_len(&packet.data.mark, Form::Sealed) + packet.payload.len());
-        let symbols = match &sealing.content {
-            Some(keys) => Symbols::Opened(keys, streams),
-            None => Symbols::Passed,
-        };
-        self.numbers.seal_data(out, packet, &sealing.sealer(self.session), symbols)
+        let (sealer, content) = sealing.parts(self.session);
+        let symbols = content.map_or(Symbols::Passed, |keys| Symbols::Opened(keys, streams));
+        self.numbers.seal_data(out, packet, sealer, symbols)
     }
 
     /// Append an announcement, a status or a page, in at most `limit` bytes; lists are cut to fit (a page that is cut is worth
@@ -151,7 +158,8 @@ impl SourceCodec {
         if let Message::Announce(announce) = message {
             sealing.streams = Some(Streams::of(announce));
         }
-        sealing.sealer(self.session).seal_message(out, seq, &sealing.prove(message), limit)
+        let message = sealing.prove(message);
+        sealing.parts(self.session).0.seal_message(out, seq, &message, limit)
     }
 
     /// Open what a receiver sent from this address, and its number: of two packets the one with the higher number was written
@@ -187,9 +195,11 @@ impl SourceCodec {
 }
 
 impl Sealing {
-    fn sealer(&self, session: SessionId) -> Sealer<'_> {
-        let Sealing { key_id, secret, announcer, packets, relay, .. } = self;
-        Sealer { session, relay: *relay, key_id: *key_id, secret, announcer, packets }
+    /// With what packets are sealed, and with what symbols are.
+    fn parts(&mut self, session: SessionId) -> (Sealer<'_>, Option<&mut ContentKeys>) {
+        let Sealing { key_id, secret, announcer, packets, relay, content, .. } = self;
+        let sealer = Sealer { session, relay: *relay, key_id: *key_id, secret, announcer, packets };
+        (sealer, content.as_mut())
     }
 
     /// A source's status that tells the root proves it.

@@ -341,6 +341,7 @@ impl ReceiverSession {
         if self.setup.only.is_some_and(|only| only != from.ip()) {
             return;
         }
+        self.codec.set_now(now);
         if self.on_agents_word(bytes, from, now) {
             return;
         }

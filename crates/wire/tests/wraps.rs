@@ -1,0 +1,208 @@
+//! Numbers and times of 32 bits that have wrapped, and keys that have turned: sessions that have lasted for long.
+
+mod common;
+
+use common::{LIMIT, SALT, SESSION, announce, at, data, key, member, receiver, status};
+use faircast_core::packet::{Data, Layer, Mark, Payload};
+use faircast_core::time::{Span, Time};
+use faircast_wire::{
+    Announce, DataPacket, GroupKey, Hashes, Member, Message, OpenError, ReceiverCodec, SourceCodec, Status,
+};
+use std::slice;
+
+const ME: u64 = 0x1122_3344;
+
+/// A number that wraps.
+const WRAP: u64 = 1 << 32;
+
+/// The first number of the second key of a sender's packets, and the first block of the second key of symbols.
+const TURN: u64 = 1 << 26;
+const BLOCK_TURN: u32 = 1 << 12;
+
+fn listener(key: Option<&GroupKey>) -> ReceiverCodec {
+    let mut codec = ReceiverCodec::new(key.map_or(&[], slice::from_ref), receiver(ME), 0xb007);
+    codec.follow(SESSION);
+    codec
+}
+
+/// A source that has said so much of each kind already.
+fn source(key: Option<&GroupKey>, sent: u64) -> SourceCodec {
+    SourceCodec::new(SESSION, key, SALT).after(sent)
+}
+
+fn said(source: &mut SourceCodec, message: &Message<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    match message {
+        Message::Data(packet) => source.encode_data(&mut out, packet).expect("it fits"),
+        other => assert!(source.encode(&mut out, other, LIMIT).is_ok()),
+    }
+    out
+}
+
+/// A receiver that has heard an announcement just now.
+fn joined(source: &mut SourceCodec, key: Option<&GroupKey>, next_seq: u64) -> ReceiverCodec {
+    let mut codec = listener(key);
+    let announce = Announce { next_seq, ..announce() };
+    codec.open(&mut said(source, &Message::Announce(announce)), at()).expect("announced");
+    codec
+}
+
+fn page() -> Message<'static> {
+    Message::Hashes(Hashes { first_block: 7, hashes: vec![[3; 32]; 2], signature: [1; 64] })
+}
+
+/// What a sealed packet is let in as, once.
+fn once(receiver: &mut ReceiverCodec, bytes: &[u8], is_sealed: bool) {
+    receiver.open(&mut bytes.to_vec(), at()).expect("of this session");
+    let mut bytes = bytes.to_vec();
+    let again = receiver.open(&mut bytes, at());
+    assert!(!is_sealed || matches!(again, Err(OpenError::Replayed(_))), "{again:?}");
+}
+
+#[test]
+fn statuses_pages_and_announcements_go_on_over_wraps_of_their_numbers_and_turns_of_keys() {
+    let key = key();
+    for key in [None, Some(&key)] {
+        for start in [TURN, 2 * TURN, WRAP / 2, WRAP, 2 * WRAP] {
+            let mut source = source(key, start - 5);
+            let mut receiver = joined(&mut source, key, 0);
+            for _ in 0..10 {
+                once(&mut receiver, &said(&mut source, &Message::Announce(announce())), key.is_some());
+                once(&mut receiver, &said(&mut source, &Message::Status(status())), key.is_some());
+                once(&mut receiver, &said(&mut source, &page()), key.is_some());
+            }
+        }
+    }
+}
+
+#[test]
+fn who_joins_when_the_number_of_statuses_has_wrapped_understands_the_next_one_whatever_is_forged_before() {
+    let key = key();
+    for laps in 0..4 {
+        let mut source = source(Some(&key), laps * WRAP + 12_345);
+        let mut receiver = joined(&mut source, Some(&key), 0);
+        let bytes = said(&mut source, &Message::Status(status()));
+        let mut forged = bytes.clone();
+        *forged.last_mut().expect("not empty") ^= 1;
+        assert_eq!(receiver.open(&mut forged, at()).err(), Some(OpenError::Forged));
+        once(&mut receiver, &bytes, true);
+        once(&mut receiver, &said(&mut source, &Message::Status(status())), true);
+        once(&mut receiver, &said(&mut source, &page()), true);
+    }
+    // A hundred a second for more than five years: beyond it they are refused, and nothing else happens.
+    let mut source = source(Some(&key), 4 * WRAP + 12_345);
+    let mut receiver = joined(&mut source, Some(&key), 0);
+    let bytes = said(&mut source, &Message::Status(Status::default()));
+    assert_eq!(receiver.open(&mut bytes.clone(), at()).err(), Some(OpenError::Forged));
+}
+
+#[test]
+fn data_goes_on_over_wraps_of_its_number_and_turns_of_keys_and_comes_late_as_well() {
+    let key = key();
+    for key in [None, Some(&key)] {
+        for start in [TURN, 3 * TURN, WRAP / 2, WRAP, 5 * WRAP] {
+            let mut source = source(key, 0);
+            let mut receiver = joined(&mut source, key, start - 8);
+            let numbers: Vec<u64> = (start - 8..start + 8).collect();
+            let packets: Vec<Vec<u8>> =
+                numbers.iter().map(|seq| said(&mut source, &Message::Data(data(*seq, Mark::None)))).collect();
+            // Pairs come in the other order.
+            for (seq, bytes) in numbers
+                .chunks(2)
+                .zip(packets.chunks(2))
+                .flat_map(|(seqs, bytes)| seqs.iter().zip(bytes).rev().collect::<Vec<_>>())
+            {
+                let mut copy = bytes.clone();
+                let opened = receiver.open(&mut copy, at()).map(|(_, message)| message);
+                assert_eq!(opened, Ok(Message::Data(data(*seq, Mark::None))), "{start}");
+                assert!(key.is_none() || receiver.open(&mut bytes.clone(), at()).is_err(), "once");
+            }
+        }
+    }
+}
+
+#[test]
+fn symbols_of_blocks_beyond_a_turn_of_keys_are_opened_in_any_order_and_pass_a_relay_as_they_are() {
+    let key = key();
+    let mut source = source(Some(&key), 0);
+    let mut member = joined(&mut source, Some(&key), 0);
+    let blocks = [BLOCK_TURN, 0, BLOCK_TURN - 1, 7 * BLOCK_TURN, 1, u32::MAX - 1, BLOCK_TURN];
+    for (seq, block) in blocks.into_iter().enumerate() {
+        let packet = data(seq as u64 + 1, Mark::None);
+        let place = Payload { block, symbol: 3 };
+        let packet = DataPacket { data: Data { payload: place, ..packet.data }, ..packet };
+        let mut bytes = said(&mut source, &Message::Data(packet));
+        assert_eq!(member.open(&mut bytes, at()), Ok((SESSION, Message::Data(packet))), "block {block}");
+    }
+}
+
+#[test]
+fn layers_that_are_at_different_keys_are_opened_side_by_side() {
+    let key = key();
+    let mut source = source(Some(&key), 0);
+    let mut receiver = joined(&mut source, Some(&key), TURN * 9);
+    let upper_seqs = (1..9).map(|layer| TURN * (9 - layer)).collect();
+    let status = Status { upper_seqs, ..Status::default() };
+    receiver.open(&mut said(&mut source, &Message::Status(status)), at()).expect("of this session");
+    for round in 0..3 {
+        for layer in 0..9 {
+            let packet =
+                DataPacket { layer: Layer(layer), ..data(TURN * (9 - u64::from(layer)) + round, Mark::None) };
+            let mut bytes = said(&mut source, &Message::Data(packet));
+            assert_eq!(
+                receiver.open(&mut bytes, at()),
+                Ok((SESSION, Message::Data(packet))),
+                "layer {layer}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_receivers_say_goes_on_over_the_wrap_of_its_number_and_turns_of_keys() {
+    let key = key();
+    for key in [None, Some(&key)] {
+        for start in [TURN, WRAP / 2, WRAP] {
+            let mut source = source(key, 0);
+            let mut receiver = joined(&mut source, key, 0).after(start - 5);
+            for _ in 0..10 {
+                let (mut out, said) = (Vec::new(), Member { from: common::receiver(ME), ..member() });
+                receiver.encode(&mut out, SESSION, &Message::Member(said)).expect("it fits");
+                source.open(&mut out.clone(), at()).expect("of a receiver");
+                assert!(matches!(source.open(&mut out, at()), Err(OpenError::Replayed(_))), "{start}");
+            }
+        }
+    }
+}
+
+#[test]
+fn when_a_packet_left_is_known_after_any_silence() {
+    let key = key();
+    let minutes = |minutes: u64| Span::from_secs(60 * minutes);
+    for key in [None, Some(&key)] {
+        let mut source = source(key, 0);
+        let mut receiver = joined(&mut source, key, 0);
+        let (mut sent_at, mut seq) = (Time::ZERO + minutes(3), 100);
+        // Of the two clocks one runs faster, and one began earlier.
+        let here = |sent_at: Time| Time::ZERO + minutes(1_000) + sent_at.since(Time::ZERO).scaled(1.000_1);
+        let mut first = None;
+        for silence in [0, 1, 35, 36, 71, 72, 100, 24 * 60, 7 * 24 * 60, 5] {
+            sent_at += minutes(silence);
+            seq += 1;
+            let packet = data(seq, Mark::None);
+            let packet = DataPacket { data: Data { sent_at, ..packet.data }, ..packet };
+            let mut bytes = said(&mut source, &Message::Data(packet));
+            receiver.set_now(here(sent_at));
+            let Ok((_, Message::Data(read))) = receiver.open(&mut bytes, at()) else {
+                panic!("of this session")
+            };
+            // Which lap the first one left in nobody can know, and nobody needs to.
+            let (first_read, first_sent) = *first.get_or_insert((read.data.sent_at, sent_at));
+            assert_eq!(
+                read.data.sent_at.since(first_read),
+                sent_at.since(first_sent),
+                "after {silence} minutes"
+            );
+        }
+    }
+}
