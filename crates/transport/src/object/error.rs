@@ -157,6 +157,14 @@ pub enum ObjectError {
         /// How many there are.
         blocks: u32,
     },
+    /// A live stream has had as many blocks as can be numbered.
+    #[error(
+        "the stream has had {blocks} blocks, and more cannot be numbered: it ends here; start the source again for what follows, with --datagram as large as the network carries so that it lasts longer"
+    )]
+    StreamTooLong {
+        /// How many blocks it has had.
+        blocks: u32,
+    },
     /// A block with more or less data than its place in the object stream has.
     #[error(
         "block {index} has {found} bytes where {expected} belong; the sender is broken or not the one it says"

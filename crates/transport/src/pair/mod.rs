@@ -48,6 +48,7 @@ mod trace;
 mod tree;
 mod twin;
 mod window;
+mod year;
 
 use crate::event::Event;
 use faircast_core::time::{Span, Time};

@@ -232,6 +232,19 @@ impl Net {
         self.reschedule_receiver(receiver);
     }
 
+    /// The live stream of this source goes on with a block, all of this byte.
+    pub(super) fn feed(&mut self, source: usize, byte: u8) -> Vec<u8> {
+        let block = self.sources[source].feed(byte);
+        self.drive_source(source);
+        block
+    }
+
+    /// The live stream of this source is over.
+    pub(super) fn end_feed(&mut self, source: usize) {
+        self.sources[source].end_feed();
+        self.drive_source(source);
+    }
+
     pub(super) fn kill_source(&mut self, source: usize) {
         self.sources[source].session = None;
     }

@@ -7,12 +7,13 @@ use crate::config::{Destination, Durability, FilePolicy, Freshness, RequiredHost
 use crate::endpoint::{Datagram, Endpoint, Notice};
 use crate::error::Error;
 use crate::event::{Event, ReceiveReport, SendReport};
-use crate::object::ObjectStream;
+use crate::object::{ObjectStream, TRAILER};
 use crate::receiver;
 use crate::source;
 use crate::source::block_source::BlockSource;
 use crate::source::delivery::streams::{Cut, Feed, Fill, Streams};
 use crate::source::delivery::{Delivery, of_blocks};
+use crate::source::pipe::Feeder;
 use faircast_core::packet::{Layer, ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
@@ -60,6 +61,8 @@ pub(super) struct Offer {
     sign: Option<SigningKey>,
     /// A live stream on each layer, and how much older than this blocks may grow.
     streams: Option<(Vec<Made>, Span)>,
+    /// A live stream of what is fed, whose blocks are kept for so long; it has sent so much of each kind already.
+    live: Option<(Span, u64)>,
 }
 
 impl Offer {
@@ -83,7 +86,13 @@ impl Offer {
             key: None,
             sign: None,
             streams: None,
+            live: None,
         }
+    }
+
+    /// A live stream of what is fed ([`SourceNode::feed`]). It is as if it had sent so many announcements and statuses already.
+    pub(super) fn live(history: Span, sent: u64) -> Offer {
+        Offer { live: Some((history, sent)), ..Offer::bytes(0) }
     }
 
     /// A live stream on each layer; what cannot be sent for so long is dropped.
@@ -182,6 +191,7 @@ pub(super) struct SourceNode {
     pub(super) headers: usize,
     /// Something on the way drops bursts that are not cut apart.
     pub(super) bursts_are_lost: bool,
+    feeder: Option<Feeder>,
     rng: Rng,
     origin: Time,
     out: Vec<u8>,
@@ -213,6 +223,7 @@ impl SourceNode {
             salt: [0; 16],
             headers: OVERHEAD,
             bursts_are_lost: false,
+            feeder: None,
             rng: Rng::new(seed, 8_000 + index as u64),
             origin: Time::ZERO,
             out: Vec::new(),
@@ -283,6 +294,13 @@ impl SourceNode {
         let offer = &self.offer;
         let (scheme, symbol, symbols) = (self.scheme(), self.symbol_size(), offer.symbols_per_block);
         let delivery: Box<dyn Delivery> = match &offer.streams {
+            None if offer.live.is_some() => {
+                let (feeder, pipe) = Feeder::pipe();
+                self.feeder = Some(feeder);
+                let history = offer.live.map_or(Span::ZERO, |(history, _)| history);
+                let live = BlockSource::live_pipe(pipe, symbol, symbols, now.as_nanos(), history, Time::ZERO);
+                of_blocks(live.expect("symbols make blocks"), scheme.layers())
+            }
             None => of_blocks(BlockSource::files(self.object()), scheme.layers()),
             Some((streams, history)) => {
                 let (repair, fill) = (0.1, Fill::of(&scheme));
@@ -301,7 +319,8 @@ impl SourceNode {
         self.origin = now;
         self.ended = None;
         let setup = source::Setup {
-            codec: SourceCodec::new(self.id, offer.key.as_ref(), salt),
+            codec: SourceCodec::new(self.id, offer.key.as_ref(), salt)
+                .after(offer.live.map_or(0, |(_, sent)| sent)),
             salt,
             groups: groups(scheme.layers()),
             scheme,
@@ -360,9 +379,26 @@ impl SourceNode {
         panic!("the source does not let time pass at {here:?}");
     }
 
+    /// The stream goes on with a block of these bytes, repeated as often as they fit.
+    pub(super) fn feed(&mut self, bytes: u8) -> Vec<u8> {
+        let len = usize::from(self.symbol_size()) * usize::from(self.offer.symbols_per_block) - TRAILER;
+        let block = vec![bytes; len];
+        self.feeder.as_ref().expect("a live stream").put(&block);
+        block
+    }
+
+    /// The stream has ended.
+    pub(super) fn end_feed(&mut self) {
+        self.feeder.as_ref().expect("a live stream").end();
+    }
+
     pub(super) fn wake_at(&self, now: Time) -> Time {
         let here = local(now, self.origin);
-        self.session.as_ref().map_or(Time::NEVER, |session| global(session.poll_timeout(here), self.origin))
+        let wake = |session: &source::SourceSession| match self.feeder {
+            Some(_) => session.wake_without_looking(here),
+            None => session.poll_timeout(here),
+        };
+        self.session.as_ref().map_or(Time::NEVER, |session| global(wake(session), self.origin))
     }
 
     /// The report of a session that has ended well.

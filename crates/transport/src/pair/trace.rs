@@ -44,6 +44,8 @@ impl Bins {
 /// Everything that was sent and heard.
 #[derive(Default)]
 pub(super) struct Trace {
+    /// Nothing is kept: for runs of months.
+    pub(super) off: bool,
     pub(super) digest: Option<blake3::Hasher>,
     /// By source: bytes sent, and datagrams heard.
     pub(super) sent: Vec<Bins>,
@@ -63,6 +65,9 @@ fn of(bins: &mut Vec<Bins>, index: usize) -> &mut Bins {
 
 impl Trace {
     pub(super) fn on_sent(&mut self, now: Time, source: usize, bytes: &[u8], size: u64) {
+        if self.off {
+            return;
+        }
         of(&mut self.sent, source).add(now, size);
         self.digest(b"sent", now, source, bytes);
     }
@@ -75,6 +80,9 @@ impl Trace {
     }
 
     pub(super) fn on_up(&mut self, now: Time, source: usize, bytes: &[u8]) {
+        if self.off {
+            return;
+        }
         of(&mut self.heard, source).add(now, 1);
         self.digest(b"up", now, source, bytes);
         if self.record {

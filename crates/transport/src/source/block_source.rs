@@ -24,6 +24,11 @@ pub(crate) enum Leisure {
     No,
 }
 
+/// A session has no more blocks than this: the last number is that of a packet without content (`docs/wire.md`), and the number of all
+/// has to be told. 50 ms of a stream are a block at least, and no more than a block's capacity: 6.8 years of a slow stream, 140 days
+/// of one of 1 Gbit/s.
+pub(crate) const MOST_BLOCKS: u32 = u32::MAX - 1;
+
 /// So many of the newest blocks of a live pipe stay, however old.
 const KEPT: usize = 4;
 
@@ -123,6 +128,18 @@ impl BlockSource {
         history: Span,
         now: Time,
     ) -> Result<BlockSource, Error> {
+        BlockSource::live_pipe(Pipe::of(input).0, symbol_size, symbols, unix_nanos, history, now)
+    }
+
+    /// What comes through this pipe live.
+    pub(crate) fn live_pipe(
+        pipe: Pipe,
+        symbol_size: u16,
+        symbols: u16,
+        unix_nanos: u64,
+        history: Span,
+        now: Time,
+    ) -> Result<BlockSource, Error> {
         let entry = Entry::new("stream", Kind::Stream, 0o644, unix_nanos as i64);
         let mut manifest = Manifest::new(vec![entry]).map_err(ObjectError::from)?.encode();
         let manifest_len = manifest.len() as u32;
@@ -131,7 +148,6 @@ impl BlockSource {
         let transfer = TransferId::of(&manifest, &geometry);
         let (k, hash) = seal_block(&mut manifest, symbol_size);
         let kept = VecDeque::from([Kept { sealed: manifest, symbols: k, hash, made: now }]);
-        let (pipe, _) = Pipe::of(input);
         let symbols = u64::from(k);
         Ok(BlockSource::Live(Box::new(Live {
             pipe,
@@ -373,6 +389,9 @@ impl ObjectBlocks {
         if !pipe.has(room - manifest) {
             return Ok(());
         }
+        if self.ready >= MOST_BLOCKS {
+            return Err(ObjectError::StreamTooLong { blocks: MOST_BLOCKS });
+        }
         if let Some((_, hash)) = object.read(self.ready, &mut self.scratch)? {
             self.hashes.push(self.ready, hash);
             self.ready += 1;
@@ -414,6 +433,9 @@ impl Live {
     fn poll(&mut self, now: Time) -> Result<(), ObjectError> {
         let capacity = self.geometry.capacity() as usize;
         while let Some(mut data) = self.pipe.take(capacity, LIVE_LATENCY)? {
+            if self.oldest + self.kept.len() as u32 >= MOST_BLOCKS {
+                return Err(ObjectError::StreamTooLong { blocks: MOST_BLOCKS });
+            }
             self.bytes += data.len() as u64;
             let (symbols, hash) = seal_block(&mut data, self.geometry.symbol_size);
             self.symbols += u64::from(symbols);
@@ -427,5 +449,33 @@ impl Live {
             self.oldest += 1;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pipe::Feeder;
+    use super::*;
+
+    #[test]
+    fn a_live_stream_ends_with_an_error_when_its_blocks_cannot_be_numbered_any_more() {
+        let (feeder, pipe) = Feeder::pipe();
+        let source = BlockSource::live_pipe(pipe, 64, 2, 1, Span::from_secs(5), Time::ZERO);
+        let BlockSource::Live(mut live) = source.expect("a stream") else { panic!("it is live") };
+        let capacity = live.geometry.capacity() as usize;
+        // As after years: the newest block is the last but two that can be numbered.
+        live.oldest = MOST_BLOCKS - 3;
+        for number in [MOST_BLOCKS - 2, MOST_BLOCKS - 1] {
+            feeder.put(&vec![1; capacity]);
+            live.poll(Time::ZERO).expect("there is a number");
+            assert!(live.get(number).is_some());
+        }
+        feeder.put(&vec![1; capacity]);
+        let error = live.poll(Time::ZERO).expect_err("no number is left");
+        assert!(
+            matches!(error, ObjectError::StreamTooLong { .. })
+                && error.to_string().contains("start the source again"),
+            "{error}"
+        );
     }
 }

@@ -316,11 +316,7 @@ impl SourceSession {
 
     /// When something is to be done next, whatever arrives.
     fn wake_at(&self, now: Time) -> Time {
-        let mut at = self.clocks.announce_at.min(self.clocks.status_at).min(self.clocks.second_at);
-        if let (Some(pages), Phase::Sending) = (&self.pages, self.phase) {
-            at = at.min(pages.deadline());
-        }
-        at = at.min(self.source.deadline());
+        let at = self.clocks_at();
         match self.phase {
             Phase::Gathering { heard } => at.min(self.clocks.heartbeat_at).min(self.start_at(heard)),
             Phase::Sending if !self.delivery.is_idle() => {
@@ -333,6 +329,22 @@ impl SourceSession {
             }
             _ => at.min(now + LOOK_EVERY),
         }
+    }
+
+    /// When something is to be done next, whatever arrives and whatever inputs bring.
+    fn clocks_at(&self) -> Time {
+        let at = self.clocks.announce_at.min(self.clocks.status_at).min(self.clocks.second_at);
+        let pages = self.pages.as_ref().filter(|_| self.phase == Phase::Sending);
+        at.min(pages.map_or(Time::NEVER, |pages| pages.deadline())).min(self.source.deadline())
+    }
+
+    /// When it wakes up next, if nobody has to look whether inputs have brought something.
+    #[cfg(test)]
+    pub(crate) fn wake_without_looking(&self, now: Time) -> Time {
+        let idle =
+            matches!(self.phase, Phase::Sending) && self.delivery.is_idle() && !self.delivery.has_work();
+        let end = self.clocks.idle_since.map_or(Time::NEVER, |since| since + self.linger());
+        if idle { self.clocks_at().min(end.max(now + LOOK_EVERY)) } else { self.wake_at(now) }
     }
 
     /// When inputs are looked at, besides what is sent meanwhile.

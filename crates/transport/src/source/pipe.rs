@@ -117,6 +117,28 @@ impl Pipe {
     }
 }
 
+/// The writing end of a pipe that nobody reads in a thread: what is put into it is there at once.
+#[cfg(test)]
+pub(crate) struct Feeder(Arc<Shared>);
+
+#[cfg(test)]
+impl Feeder {
+    pub(crate) fn pipe() -> (Feeder, Pipe) {
+        let shared = Arc::new(Shared::default());
+        (Feeder(Arc::clone(&shared)), Pipe(shared))
+    }
+
+    /// Put this in. A live source takes whole blocks at once.
+    pub(crate) fn put(&self, bytes: &[u8]) {
+        self.0.lock().bytes.extend(bytes);
+    }
+
+    /// Nothing more will come.
+    pub(crate) fn end(&self) {
+        self.0.lock().ended = true;
+    }
+}
+
 /// A named pipe that is opened when it is read.
 struct Later {
     path: PathBuf,

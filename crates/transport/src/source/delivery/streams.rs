@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::event::StreamSent;
 use crate::object::{Entry, Geometry, Hash, Kind, Manifest, ObjectError, TransferId, seal_block};
 use crate::receiver::block_sink::LIVE_ROOT;
-use crate::source::block_source::Leisure;
+use crate::source::block_source::{Leisure, MOST_BLOCKS};
 use crate::source::pipe::Pipe;
 use faircast_core::packet::{Flags, Layer, Payload};
 use faircast_core::schemes::{LayerRates, Scheme};
@@ -391,6 +391,9 @@ impl Lane {
         };
         while has_room(self) {
             let Some(mut bytes) = self.feed.take(most, now)? else { break };
+            if self.next >= MOST_BLOCKS {
+                return Err(ObjectError::StreamTooLong { blocks: MOST_BLOCKS });
+            }
             let data = bytes.len() as u64;
             let (symbols, _) = seal_block(&mut bytes, cut.symbol_size);
             self.waiting_bytes += bytes.len();

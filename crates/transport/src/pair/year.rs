@@ -1,0 +1,174 @@
+//! A source that runs for months: numbers and times wrap, keys turn, silences last for hours.
+//!
+//! Time is virtual, so what is slow costs little: a live stream of a block now and then, between which announcements, statuses and
+//! reports go on as ever. What has wrapped before, has wrapped by a start just below it.
+
+use super::*;
+use faircast_wire::GroupKey;
+use std::fs;
+
+/// Numbers have 32 bits in packets.
+const WRAP: u64 = 1 << 32;
+
+/// A sender's packets have another key after so many.
+const TURN: u64 = 1 << 26;
+
+const MINUTE: Span = Span::from_secs(60);
+const HOUR: u64 = 60;
+const DAY: u64 = 24 * HOUR;
+
+/// How often statuses come while nothing is sent.
+#[derive(Clone, Copy, PartialEq)]
+enum Pace {
+    /// Five times a second.
+    Usual,
+    /// Once a second, as of a session that may have 10 kbit/s at most.
+    Slow,
+}
+
+/// A live stream, whose blocks tell their number.
+struct Stream {
+    net: Net,
+    source: usize,
+    fed: Vec<u8>,
+    /// What had been fed when each receiver came.
+    since: Vec<usize>,
+}
+
+impl Stream {
+    /// A source that has sent so many announcements and statuses before, by this scheme, and a receiver.
+    fn new(scheme: &'static str, key: Option<GroupKey>, sent: u64, pace: Pace) -> Stream {
+        let mut net = Net::new(41);
+        net.trace.off = true;
+        net.receivers_with(1, Link::millis(100), Link::millis(100), None, key.clone());
+        let offer = Offer::live(secs(600), sent).by(scheme).datagrams_of(424).in_blocks_of(2).wait_secs(30);
+        let offer = if pace == Pace::Slow { offer.at_most_mbps(0.01) } else { offer };
+        let source = net.source(key.into_iter().fold(offer, Offer::sealed));
+        let mut stream = Stream { net, source, fed: Vec::new(), since: vec![0] };
+        stream.pass(1);
+        stream
+    }
+
+    /// Another receiver comes.
+    fn join(&mut self, key: Option<GroupKey>) {
+        self.net.receivers_with(1, Link::millis(100), Link::millis(100), None, key);
+        self.since.push(self.fed.len());
+        self.net.run_for(secs(20));
+    }
+
+    /// Some minutes in which nothing is fed.
+    fn pass(&mut self, minutes: u64) {
+        for _ in 0..minutes {
+            self.net.run_for(MINUTE);
+            self.net.sources[self.source].events.clear();
+            self.net.receivers.iter_mut().for_each(|node| node.events.clear());
+        }
+    }
+
+    /// A block, and so many minutes.
+    fn block(&mut self, minutes: u64) {
+        let byte = (self.fed.len() / 100 % 251) as u8;
+        self.fed.extend(self.net.feed(self.source, byte));
+        self.pass(minutes);
+    }
+
+    /// Everybody has all that came since it was there, and the source knows it.
+    fn end(mut self) {
+        self.net.end_feed(self.source);
+        self.net.run_to_end(secs(120));
+        let report = self.net.sources[self.source].report();
+        assert!(report.ok, "{report:?}");
+        assert_eq!(report.verified, self.since.len() as u64);
+        for (node, since) in self.net.receivers.iter().zip(&self.since) {
+            assert!(node.report().ok, "{}", node.host);
+            let file = fs::read_dir(&node.dir).expect("its directory").next().expect("the stream's file");
+            let got = fs::read(file.expect("it can be seen").path()).expect("it can be read");
+            // Who comes late begins with the newest blocks that are kept.
+            let least = self.fed.len() - since;
+            assert!(
+                self.fed.ends_with(&got) && got.len() >= least,
+                "{}: {} bytes of {least}",
+                node.host,
+                got.len()
+            );
+        }
+    }
+}
+
+fn keys() -> [Option<GroupKey>; 2] {
+    [None, Some(GroupKey::from_bytes([5; 32]))]
+}
+
+/// Packets tell when they left in 32 bits of microseconds: 71.6 minutes, and half of it is where what is nearest changes.
+#[test]
+fn a_stream_that_is_silent_for_longer_than_times_in_packets_reach_goes_on_as_before_by_any_scheme() {
+    for scheme in ["ormcc", "tfmcc", "pgmcc", "mca-plus", "le-sbcc"] {
+        for key in keys() {
+            let mut stream = Stream::new(scheme, key.clone(), 0, Pace::Usual);
+            for silence in [0, 40, 1, 80, 3 * HOUR, 0] {
+                (0..10).for_each(|_| stream.block(0));
+                stream.pass(silence + 1);
+            }
+            stream.join(key);
+            (0..10).for_each(|_| stream.block(0));
+            stream.pass(1);
+            stream.end();
+        }
+    }
+}
+
+/// Statuses are five a second here, so that a number passes within a minute.
+#[test]
+fn a_stream_whose_numbers_wrap_and_whose_keys_turn_goes_on_and_who_joins_then_receives_it() {
+    for key in keys() {
+        for at in [TURN, WRAP / 2, WRAP, 2 * WRAP] {
+            let mut stream = Stream::new("ormcc", key.clone(), at - 500, Pace::Usual);
+            for _ in 0..4 {
+                stream.block(1);
+            }
+            stream.join(key.clone());
+            for _ in 0..4 {
+                stream.block(1);
+            }
+            stream.end();
+        }
+    }
+}
+
+/// A day in a test of seconds: a block every ten minutes, a silence of three hours, and receivers that come.
+#[test]
+fn a_source_that_runs_for_a_day_serves_who_was_there_from_the_beginning_and_who_comes_late() {
+    days(1, 40_000);
+}
+
+/// The same for 365 days: `cargo test --release -p faircast-transport --lib -- --ignored a_source_that_runs_for_a_year --nocapture`.
+#[test]
+#[ignore = "takes the better part of an hour of a processor"]
+fn a_source_that_runs_for_a_year_serves_who_was_there_from_the_beginning_and_who_comes_late() {
+    days(365, 15_000_000);
+}
+
+/// So many days of a stream whose source has `before` statuses to go until their number wraps: half of the run.
+fn days(days: u64, before: u64) {
+    let key = Some(GroupKey::from_bytes([5; 32]));
+    let mut stream = Stream::new("ormcc", key.clone(), WRAP - before, Pace::Slow);
+    let begin = std::time::Instant::now();
+    for day in 0..days {
+        for _ in 0..126 {
+            stream.block(10);
+        }
+        stream.pass(DAY - 126 * 10);
+        if day % 90 == 0 {
+            stream.join(key.clone());
+        }
+        if day % 7 == 0 {
+            println!("day {}: {} bytes, {:.0} s", day + 1, stream.fed.len(), begin.elapsed().as_secs_f64());
+        }
+    }
+    let (receivers, bytes) = (stream.since.len(), stream.fed.len());
+    stream.end();
+    println!(
+        "{days} days: {receivers} receivers, {bytes} bytes, {:.0} s of real time",
+        begin.elapsed().as_secs_f64()
+    );
+}
