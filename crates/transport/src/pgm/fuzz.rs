@@ -44,6 +44,9 @@ fn address(packet: &mut [u8], ports: (u16, u16)) {
     packet[6..8].copy_from_slice(&sum);
 }
 
+/// A receiver's session lasts so long at most: longer than anything that it waits for.
+const LONGEST: Span = Span::from_secs(120);
+
 /// A receiver and all that a source could send it.
 pub(crate) fn receiver(input: &[u8]) {
     let setup = receiver::Setup {
@@ -60,6 +63,9 @@ pub(crate) fn receiver(input: &[u8]) {
     let open = Box::new(|_| Ok(Delivery::new(Box::new(io::sink()), Framing::None, None)));
     let (mut receiver, mut now) = (PgmReceiver::new(setup, open, Time::ZERO), Time::ZERO);
     for step in Steps(input) {
+        if now > Time::ZERO + LONGEST {
+            break;
+        }
         let mut packet = step.bytes.to_vec();
         if !step.is_raw {
             address(&mut packet, (TSI.port, GROUP.port()));

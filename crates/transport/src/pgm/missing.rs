@@ -9,6 +9,11 @@
 
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Moments are whole multiples of this, so that what is due at nearly the same time is asked for together, and a source that has everything
+/// missed (65,536 packets) wakes nobody for each of them.
+const TICK: u64 = 1_000_000;
 
 /// How long to wait for what (RFC 3208, 6.3; the values are within what stock receivers use).
 #[derive(Debug, Clone, Copy)]
@@ -37,17 +42,16 @@ impl Default for Patience {
     }
 }
 
-/// Missing packets in order.
+/// Missing packets. What one of them costs does not grow with how many there are.
 #[derive(Debug, Default)]
 pub(super) struct Missing {
-    all: Vec<Entry>,
-    /// Nothing is due before.
-    due: Option<Time>,
+    all: BTreeMap<u64, Entry>,
+    /// When each is to go on.
+    due: BTreeSet<(Time, u64)>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    sqn: u64,
     state: State,
     until: Time,
     unconfirmed: u16,
@@ -73,55 +77,42 @@ pub(super) enum Due {
 impl Missing {
     /// When something is due.
     pub(super) fn deadline(&self) -> Time {
-        self.due.unwrap_or(Time::NEVER)
-    }
-
-    fn place(&self, sqn: u64) -> Result<usize, usize> {
-        self.all.binary_search_by_key(&sqn, |entry| entry.sqn)
-    }
-
-    fn soonest(&mut self, at: Time) {
-        self.due = Some(self.due.map_or(at, |due| due.min(at)));
+        self.due.first().map_or(Time::NEVER, |(at, _)| *at)
     }
 
     /// A gap was seen: `sqn` is newer than all that are missing.
     pub(super) fn add(&mut self, sqn: u64, patience: &Patience, rng: &mut Rng, now: Time) {
-        debug_assert!(self.all.last().is_none_or(|last| last.sqn < sqn));
-        let until = now + random(patience.back_off, rng);
-        self.all.push(Entry { sqn, state: State::BackOff, until, unconfirmed: 0, unanswered: 0 });
-        self.soonest(until);
+        debug_assert!(self.all.last_key_value().is_none_or(|(last, _)| *last < sqn));
+        let until = tick(now + random(patience.back_off, rng));
+        self.all.insert(sqn, Entry { state: State::BackOff, until, unconfirmed: 0, unanswered: 0 });
+        self.due.insert((until, sqn));
     }
 
     /// It is there, or was given up. Whether it had been missing.
     pub(super) fn remove(&mut self, sqn: u64) -> bool {
-        let found = self.place(sqn);
-        if let Ok(at) = found {
-            self.all.remove(at);
-            if self.all.is_empty() {
-                self.due = None;
-            }
-        }
-        found.is_ok()
+        let Some(entry) = self.all.remove(&sqn) else { return false };
+        self.due.remove(&(entry.until, sqn));
+        true
     }
 
     /// The source has heard of it, from here or elsewhere: no NAK for now.
     pub(super) fn confirm(&mut self, sqn: u64, patience: &Patience, now: Time) {
-        let Ok(at) = self.place(sqn) else { return };
-        let until = now + patience.data;
-        (self.all[at].state, self.all[at].until) = (State::WaitData, until);
-        self.soonest(until);
+        let Some(entry) = self.all.get_mut(&sqn) else { return };
+        self.due.remove(&(entry.until, sqn));
+        (entry.state, entry.until) = (State::WaitData, tick(now + patience.data));
+        self.due.insert((entry.until, sqn));
     }
 
     /// Those before `trail` cannot be repaired any more; they are taken out.
     pub(super) fn expire(&mut self, trail: u64, mut gone: impl FnMut(u64)) {
-        let end = self.place(trail).unwrap_or_else(|at| at);
-        self.all.drain(..end).for_each(|entry| gone(entry.sqn));
-        if self.all.is_empty() {
-            self.due = None;
+        while let Some(first) = self.all.first_entry().filter(|first| *first.key() < trail) {
+            let (sqn, entry) = first.remove_entry();
+            self.due.remove(&(entry.until, sqn));
+            gone(sqn);
         }
     }
 
-    /// Go on with those whose time is over. What is given up is taken out.
+    /// Go on with those whose time is over, in order. What is given up is taken out.
     pub(super) fn on_time(
         &mut self,
         patience: &Patience,
@@ -132,28 +123,39 @@ impl Missing {
         if self.deadline() > now {
             return;
         }
-        let mut next: Option<Time> = None;
-        self.all.retain_mut(|entry| {
+        let later = self.due.split_off(&(now + Span::from_nanos(1), 0));
+        let mut over: Vec<u64> =
+            std::mem::replace(&mut self.due, later).into_iter().map(|(_, sqn)| sqn).collect();
+        over.sort_unstable();
+        for sqn in over {
+            let Some(entry) = self.all.get_mut(&sqn) else { continue };
             let mut stays = true;
             while stays && entry.until <= now {
-                stays = entry.step(patience, rng, now, &mut due);
+                stays = entry.step(sqn, patience, rng, now, &mut due);
             }
             if stays {
-                next = Some(next.map_or(entry.until, |at| at.min(entry.until)));
+                self.due.insert((entry.until, sqn));
+            } else {
+                self.all.remove(&sqn);
             }
-            stays
-        });
-        self.due = next;
+        }
     }
 }
 
 impl Entry {
     /// The time in this state is over. Whether there is still hope.
-    fn step(&mut self, patience: &Patience, rng: &mut Rng, now: Time, due: &mut impl FnMut(Due)) -> bool {
+    fn step(
+        &mut self,
+        sqn: u64,
+        patience: &Patience,
+        rng: &mut Rng,
+        now: Time,
+        due: &mut impl FnMut(Due),
+    ) -> bool {
         let spent = match self.state {
             State::BackOff => {
-                due(Due::Ask(self.sqn));
-                (self.state, self.until) = (State::WaitNcf, now + patience.confirmation);
+                due(Due::Ask(sqn));
+                (self.state, self.until) = (State::WaitNcf, tick(now + patience.confirmation));
                 return true;
             }
             State::WaitNcf => {
@@ -166,14 +168,19 @@ impl Entry {
             }
         };
         if spent {
-            due(Due::GiveUp(self.sqn));
+            due(Due::GiveUp(sqn));
             return false;
         }
         // Never at once again, whatever is drawn.
         let wait = random(patience.back_off, rng).max(Span::from_micros(1));
-        (self.state, self.until) = (State::BackOff, now + wait);
+        (self.state, self.until) = (State::BackOff, tick(now + wait));
         true
     }
+}
+
+/// The moment at which this is over.
+fn tick(at: Time) -> Time {
+    Time::from_nanos(at.as_nanos().div_ceil(TICK).saturating_mul(TICK))
 }
 
 /// A wait between nothing and `longest`.
@@ -243,6 +250,23 @@ mod tests {
         assert_eq!(stage.until(460), [Due::Ask(7)]);
         stage.missing.confirm(7, &PATIENCE, stage.now);
         assert_eq!(stage.until(1_000), [Due::GiveUp(7)]);
+    }
+
+    /// One forged SPM makes so many packets missing.
+    #[test]
+    fn sixty_thousand_missing_packets_wake_nobody_more_often_than_a_thousand_times_a_second() {
+        let mut stage = Stage::missing(0..65_536);
+        let (end, mut wakes, mut asked) = (Time::ZERO + Span::from_secs(1), 0, 0);
+        while stage.missing.deadline() <= end {
+            let now = stage.missing.deadline();
+            stage.missing.on_time(&PATIENCE, &mut stage.rng, now, |due| {
+                asked += usize::from(matches!(due, Due::Ask(_)));
+            });
+            wakes += 1;
+        }
+        assert!(wakes <= 1_001, "{wakes}");
+        assert!(asked >= 3 * 65_536, "{asked}");
+        assert_eq!(stage.missing.all.len(), stage.missing.due.len());
     }
 
     #[test]
