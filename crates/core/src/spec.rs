@@ -195,6 +195,7 @@ impl Within {
     /// A finite number of this range.
     fn parse(self, text: &str) -> Option<f64> {
         let number: f64 = text.parse().ok().filter(|number: &f64| number.is_finite())?;
+        let number = plain(number);
         let enough = if self.open { number > self.least } else { number >= self.least };
         (enough && number <= self.most).then_some(number)
     }
@@ -408,9 +409,17 @@ fn scaled(text: &str, units: &Units) -> Option<String> {
     Some((number * factor).to_string())
 }
 
-/// A number as text, without digits that only binary fractions have.
+/// A number as text, without digits that only binary fractions have. Read again it is the same number, when it was read before.
 pub fn number(value: f64) -> String {
-    format!("{}", (value * 1e9).round() / 1e9)
+    format!("{}", plain(value))
+}
+
+/// The number with nine decimals, when no more than an error of computing is between them.
+fn plain(value: f64) -> f64 {
+    let short = (value * 1e9).round() / 1e9;
+    let is_near = (short - value).abs() <= value.abs() * 1e-12;
+    // Larger numbers have no exact multiple of a thousand millionth.
+    if is_near && value.abs() < 1e6 { short } else { value }
 }
 
 /// Why a text is no specification.
@@ -577,6 +586,26 @@ mod tests {
     fn read(text: &str) -> Result<Config, SpecError> {
         let mut config = PRESET;
         configure(&mut config, text, "toy", &[OPTIONS]).map(|()| config)
+    }
+
+    #[test]
+    fn a_number_that_was_read_is_written_so_that_it_reads_the_same() {
+        let typed = [
+            "2e20",
+            "65",
+            "0.1",
+            "1e-12",
+            "0.1234567891234",
+            "0.30000000000000004",
+            "123456.789012345",
+            "999999.9999999999",
+        ];
+        for text in typed {
+            let read = Within::of(0.0, f64::INFINITY).parse(text).expect("a number");
+            let written = number(read);
+            assert_eq!(Within::of(0.0, f64::INFINITY).parse(&written), Some(read), "{text}: {written}");
+        }
+        assert_eq!(number(0.1 + 0.2), "0.3");
     }
 
     #[test]
