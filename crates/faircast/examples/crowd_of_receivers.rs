@@ -1,0 +1,89 @@
+//! Thousands of receivers in one process, each with its own socket, as futures in one thread: `cargo run --example crowd_of_receivers --
+//! 1000 239.255.70.13:47013 lo`. Each takes the same live stream, by `faircast stream` or [`Sender::live`](faircast::Sender::live), and
+//! verifies it by itself. At the end one line of JSON says how many ended how, and what they got. A few descriptors are needed for
+//! each receiver: see `ulimit -n`. `bench/crowd/run` starts some of these.
+
+use faircast::{KeyRing, Receiver};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What one receiver got: its length, and FNV-1a of its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Sum {
+    bytes: u64,
+    fnv: u64,
+}
+
+impl Default for Sum {
+    fn default() -> Sum {
+        Sum { bytes: 0, fnv: 0xcbf2_9ce4_8422_2325 }
+    }
+}
+
+/// Takes the stream, and keeps its sum.
+struct Summing(Arc<Mutex<Sum>>);
+
+impl Write for Summing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut sum = self.0.lock().map_err(|_| io::Error::other("another receiver panicked"))?;
+        sum.bytes += bytes.len() as u64;
+        sum.fnv =
+            bytes.iter().fold(sum.fnv, |fnv, byte| (fnv ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut args = std::env::args().skip(1);
+    let count: usize = args.next().as_deref().unwrap_or("1000").parse()?;
+    let group: SocketAddr = args.next().as_deref().unwrap_or("239.255.70.13:47013").parse()?;
+    let interface = args.next().unwrap_or_else(|| "lo".to_owned());
+    let key: Option<KeyRing> = args
+        .next()
+        .map(|path| std::fs::read_to_string(path))
+        .transpose()?
+        .map(|text| text.parse())
+        .transpose()?;
+
+    let host = std::process::id();
+    let mut receivers = Vec::new();
+    for number in 0..count {
+        let sum = Arc::new(Mutex::new(Sum::default()));
+        let mut receiver = Receiver::into_writer(Summing(sum.clone())).group(group).interface(&interface);
+        receiver = receiver.host(format!("{host}-{number}")).wait(Duration::from_secs(120));
+        if let Some(key) = &key {
+            receiver = receiver.key(key.clone());
+        }
+        let task = tokio::spawn(async move { receiver.run_async(|_| ()).await.map(drop) });
+        receivers.push((sum, task));
+    }
+
+    let (mut complete, mut errors, mut sums) = (0, BTreeMap::new(), BTreeMap::new());
+    for (sum, task) in receivers {
+        match task.await? {
+            Ok(()) => complete += 1,
+            Err(error) => *errors.entry(error.to_string()).or_insert(0) += 1,
+        }
+        let sum = *sum.lock().map_err(|_| "a receiver panicked")?;
+        *sums.entry(sum).or_insert(0) += 1;
+    }
+    let sums: Vec<String> = sums
+        .iter()
+        .map(|(Sum { bytes, fnv }, count)| {
+            format!(r#"{{"bytes":{bytes},"fnv":"{fnv:016x}","receivers":{count}}}"#)
+        })
+        .collect();
+    for (error, count) in &errors {
+        eprintln!("{count} receivers: {error}");
+    }
+    println!(r#"{{"receivers":{count},"complete":{complete},"got":[{}]}}"#, sums.join(","));
+    Ok(())
+}
