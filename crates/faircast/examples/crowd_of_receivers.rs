@@ -46,12 +46,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let count: usize = args.next().as_deref().unwrap_or("1000").parse()?;
     let group: SocketAddr = args.next().as_deref().unwrap_or("239.255.70.13:47013").parse()?;
     let interface = args.next().unwrap_or_else(|| "lo".to_owned());
-    let key: Option<KeyRing> = args
-        .next()
-        .map(|path| std::fs::read_to_string(path))
-        .transpose()?
-        .map(|text| text.parse())
-        .transpose()?;
+    let key: Option<KeyRing> =
+        args.next().map(std::fs::read_to_string).transpose()?.map(|text| text.parse()).transpose()?;
 
     let host = std::process::id();
     let mut receivers = Vec::new();

@@ -159,7 +159,7 @@ pub enum ObjectError {
     },
     /// A live stream has had as many blocks as can be numbered.
     #[error(
-        "the stream has had {blocks} blocks, and more cannot be numbered: it ends here; start the source again for what follows, with --datagram as large as the network carries so that it lasts longer"
+        "the stream has had {blocks} blocks, and more cannot be numbered: it ends here; start the source again for what follows, with larger datagrams so that it lasts longer"
     )]
     StreamTooLong {
         /// How many blocks it has had.

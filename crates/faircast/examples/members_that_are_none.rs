@@ -72,7 +72,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                     session = Some((of, from));
                     ear.follow(of);
                     for fake in &mut fakes {
-                        fake.codec.open(&mut raw.clone()[..len], from)?;
+                        fake.codec.open(&mut { raw }[..len], from)?;
                         fake.codec.follow(of);
                     }
                 }
