@@ -355,7 +355,9 @@ pub fn send<'a>(
         }
         outcome
     };
-    let told = tell(Role::Source, resolved, output, stop, drive, |report: &SendReport| Verdict {
+    let alone = resolved.config.unicast.as_ref().is_some_and(|hosts| hosts.multicast == Multicast::Not);
+    let role = if alone { Role::Unicast } else { Role::Source };
+    let told = tell(role, resolved, output, stop, drive, |report: &SendReport| Verdict {
         summary: sent_summary(report),
         failure: failure_kind(report),
         shortfall: (!report.ok).then(|| sent_shortfall(report)),

@@ -20,10 +20,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub enum Role {
     /// `send` and `stream`.
     Source,
+    /// The same to hosts by unicast alone; the group stays within this host.
+    Unicast,
     /// The same to receivers that never say that they are done.
     Unanswered,
     /// `recv`.
     Receiver,
+}
+
+impl Role {
+    /// Whether it counts receivers that are done.
+    const fn counts(self) -> bool {
+        matches!(self, Role::Source | Role::Unicast)
+    }
 }
 
 /// How much people are told.
@@ -257,7 +266,7 @@ pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
             let verb = match role {
                 Role::Receiver if group.ip().is_multicast() => "listening on",
                 Role::Receiver => "asking",
-                Role::Source | Role::Unanswered => "sending to",
+                _ => "sending to",
             };
             (Level::Normal, Words::Plain(format!("{verb} {group} through {interface}, {local}{others}")))
         }
@@ -321,7 +330,7 @@ fn by_unicast(role: Role, place: SocketAddr, local: IpAddr) -> Option<String> {
         Role::Receiver if place.port() == RELAY_PORT && place.ip().is_multicast() => {
             Some(format!("looking for the nearest relay in {place} from {local}"))
         }
-        Role::Source if local.is_loopback() => Some("sending to hosts by unicast alone".to_owned()),
+        Role::Unicast => Some("sending to hosts by unicast alone".to_owned()),
         _ => None,
     }
 }
@@ -361,7 +370,7 @@ pub fn progress_line(role: Role, progress: &Progress) -> String {
     parts.push(format!("loss {}", units::percent(progress.loss)));
     parts.extend(progress.layers.map(|layers| format!("{} of {} layers", layers.joined, layers.of)));
     parts.extend(limiting(progress));
-    if role == Role::Source {
+    if role.counts() {
         parts.push(format!("{} of {} done", progress.verified, progress.receivers));
         if !progress.relays.is_empty() {
             parts.push(units::count(progress.relays.len() as u64, "relay"));
@@ -386,7 +395,7 @@ pub fn progress_block(role: Role, progress: &Progress) -> String {
     let at_receiver = layers.as_ref().filter(|_| role == Role::Receiver);
     let at_receiver = at_receiver.map(|layers| format!(", {layers}")).unwrap_or_default();
     lines.push(format!("{indent} {rate}{allowed}{rtt}, loss {}{at_receiver}", units::percent(progress.loss)));
-    if role == Role::Source {
+    if role.counts() {
         let limiting = limiting(progress).map(|words| format!("{words}; ")).unwrap_or_default();
         let layers = layers.map(|layers| format!("{layers}; ")).unwrap_or_default();
         let receivers = units::count(progress.receivers, "receiver");
@@ -575,6 +584,20 @@ mod tests {
         assert_eq!(sentence(Role::Source, &joined, Level::Normal), None);
         assert!(sentence(Role::Source, &joined, Level::Verbose).is_some());
         assert_eq!(sentence(Role::Source, &Event::warning("w"), Level::Quiet), None);
+    }
+
+    #[test]
+    fn a_source_that_sends_through_lo_says_so_unless_hosts_are_served_by_unicast_alone() {
+        let opened = Event::Opened {
+            group: "239.255.70.1:5777".parse().expect("a literal"),
+            interface: "lo".into(),
+            local: "127.0.0.1".parse().expect("a literal"),
+            alternatives: Vec::new(),
+        };
+        let said = |role| sentence(role, &opened, Level::Normal).expect("it is told");
+        assert_eq!(said(Role::Source), "sending to 239.255.70.1:5777 through lo, 127.0.0.1");
+        assert_eq!(said(Role::Receiver), "listening on 239.255.70.1:5777 through lo, 127.0.0.1");
+        assert_eq!(said(Role::Unicast), "sending to hosts by unicast alone");
     }
 
     #[test]

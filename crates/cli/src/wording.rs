@@ -8,6 +8,10 @@ use std::borrow::Cow;
 /// Try this where large datagrams do not arrive.
 const SMALLER: &str = "`--datagram 1200` at the source sends smaller packets";
 
+/// Where a session does not leave this host.
+const INTERFACE: &str =
+    "bring one up or choose one with --iface, and start again; `faircast doctor` says what each lacks";
+
 /// Where data does not arrive and announcements do.
 const PATH: &str =
     "look at the MTU of the path (`--datagram 1200` at the source sends smaller packets) and at firewalls";
@@ -24,6 +28,7 @@ pub fn event(event: Event) -> Event {
                 Setting::Datagram => SMALLER,
                 Setting::Scheme => "--cc",
                 Setting::Role => "--as repeater",
+                Setting::Interface => INTERFACE,
                 _ => return Event::Warning { message, concerns: Some(setting) },
             };
             Event::Warning { message: format!("{message} ({flag})"), concerns: Some(setting) }
@@ -171,6 +176,9 @@ mod tests {
         let told = Event::Warning { message: "waiting up to 60 s".into(), concerns: Some(Setting::Patience) };
         let Event::Warning { message, .. } = event(told) else { panic!("it stays a warning") };
         assert_eq!(message, "waiting up to 60 s (--patience)");
+        let alone = Event::Warning { message: "this host alone".into(), concerns: Some(Setting::Interface) };
+        let Event::Warning { message, .. } = event(alone) else { panic!("it stays a warning") };
+        assert!(message.contains("--iface") && message.contains("faircast doctor"), "{message}");
         assert_eq!(event(Event::warning("as it is")), Event::warning("as it is"));
     }
 

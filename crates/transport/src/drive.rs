@@ -2,7 +2,9 @@
 
 use crate::config::{Content, FilePolicy, ReceiveConfig, SendConfig, Slow, check_limits, span};
 use crate::datagram::{self, overhead};
-use crate::driver::{Clock, GroupBeside, Groups, Hearing, Moves, Outage, Uplink, opened, random, run_one};
+use crate::driver::{
+    Clock, GroupBeside, Groups, Hearing, Moves, Outage, Uplink, random, run_one, tell_opened,
+};
 use crate::error::{Error, Unlayered};
 use crate::event::{Event, ReceiveReport, SendReport};
 use crate::object::{HardLinks, ObjectStream, Reading};
@@ -139,7 +141,7 @@ pub(crate) fn open_source(
     let options = SourceOptions { ttl: config.ttl, ..SourceOptions::default() };
     let mut uplink =
         Uplink::open(config.group, config.interface.take(), options, config.patience, Moves::Anywhere)?;
-    events(opened(config.group, uplink.choice()));
+    tell_opened(config.group, uplink.choice(), events);
     uplink.warning().into_iter().for_each(|warning| events(Event::warning(warning)));
     let random = random();
     let at = AtHost {
@@ -414,7 +416,7 @@ impl Listening<'_> {
             (None, None) => None,
         };
         if let Some((place, mut uplink)) = uplink {
-            events(opened(place, uplink.choice()));
+            tell_opened(place, uplink.choice(), events);
             uplink.warning().into_iter().for_each(|warning| events(Event::warning(warning)));
             uplink.inject(self.faults, seed);
             let group = GroupBeside {
@@ -434,7 +436,7 @@ impl Listening<'_> {
         let membership = self.source.map_or(Membership::AnySource, Membership::OnlyFrom);
         let options = GroupOptions { receive_buffer: self.buffer };
         let socket = GroupSocket::open(self.group, membership, &choice, &options)?;
-        events(opened(self.group, &choice));
+        tell_opened(self.group, &choice, events);
         socket.receive_buffer().warning().into_iter().for_each(|warning| events(Event::warning(warning)));
         Ok(Hearing::Groups(Groups::new(socket, outage, faults)))
     }

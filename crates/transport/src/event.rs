@@ -115,6 +115,8 @@ pub enum Setting {
     Scheme,
     /// What a relay is to those behind it.
     Role,
+    /// The network interface.
+    Interface,
 }
 
 /// What is done about a slow receiver.

@@ -52,6 +52,28 @@ fn a_full_disk_is_named_at_both_ends_and_costs_the_others_nothing() {
 }
 
 #[test]
+fn a_host_without_a_network_says_that_it_sends_through_lo_and_whom_that_reaches() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::shared(&root, Lab::plan());
+    let file = stage.file("image", 100_000);
+    ip(stage.lab.sender(), "link set eth0 down");
+    let receiver = stage.recv_on(stage.lab.sender(), "r0", &[]);
+    let args = ["send", "--open", "--expect", "1", "--group", &stage.group, &file];
+    let source = Running::start(stage.lab.sender(), &args).ends(20);
+    let sending = format!("sending to {} through lo, 127.0.0.1", stage.group);
+    assert!(source.code == 0 && source.stderr.contains(&sending), "{source:?}");
+    let receiver = receiver.succeeds(5);
+    assert_eq!(receiver.all("opened").next().map(|opened| &opened["interface"]), Some(&"lo".into()));
+    let warned = receiver.all("warning").find(|warning| warning["concerns"] == "interface");
+    let warned = warned.and_then(|warning| warning["message"].as_str()).unwrap_or_default().to_owned();
+    for said in [&source.stderr, &warned] {
+        assert!(said.contains("only programs on this host take part"), "{said}");
+        assert!(said.contains("--iface") && said.contains("`faircast doctor`"), "{said}");
+    }
+    assert!(stage.has("r0", &file));
+}
+
+#[test]
 fn a_directory_that_may_not_be_written_is_named() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());

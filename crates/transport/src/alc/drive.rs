@@ -6,7 +6,7 @@ use super::{AlcReceive, AlcReceiveReport, AlcSend, AlcSendReport, FIXED_LEN, Pac
 use crate::config::Content;
 use crate::config::span;
 use crate::datagram::{self, overhead};
-use crate::driver::{Clock, Groups, Moves, Outage, Uplink, opened, random, run_one};
+use crate::driver::{Clock, Groups, Moves, Outage, Uplink, random, run_one, tell_opened};
 use crate::error::Error;
 use crate::event::Event;
 use faircast_core::packet::Layer;
@@ -56,7 +56,7 @@ pub(crate) fn open_source(
     // The source's address is a part of the session's name (RFC 5651, 3).
     let uplink = Uplink::open(config.group, config.interface, options, config.patience, Moves::Nowhere)?;
     let choice = uplink.choice().clone();
-    events(opened(config.group, &choice));
+    tell_opened(config.group, &choice, events);
     let overhead = overhead(config.group);
     let datagram = datagram::largest(config.datagram, &choice, config.group)?;
     let cci = if groups.len() > 1 { Rlc::LEN } else { 4 };
@@ -148,7 +148,7 @@ pub(crate) fn open_receiver(
     let membership = config.source.map_or(Membership::AnySource, Membership::OnlyFrom);
     let options = GroupOptions { receive_buffer: config.buffer };
     let socket = GroupSocket::open(config.group, membership, &choice, &options)?;
-    events(opened(config.group, &choice));
+    tell_opened(config.group, &choice, events);
     if let Some(warning) = socket.receive_buffer().warning() {
         events(Event::warning(warning));
     }

@@ -18,9 +18,9 @@ pub(crate) use uplink::Uplink;
 
 use crate::endpoint::{Backlog, Datagram, Endpoint, Notice, Transmit};
 use crate::error::Error;
-use crate::event::Event;
+use crate::event::{Event, Setting};
 use faircast_core::time::{Span, Time};
-use faircast_net::{Choice, Meta, Waiter, Want};
+use faircast_net::{Choice, Meta, Waiter, Want, Why};
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -418,12 +418,16 @@ pub(crate) fn run_one(
     one.outcome()
 }
 
-/// That the sockets of a session are open.
-pub(crate) fn opened(group: SocketAddr, choice: &Choice) -> Event {
-    Event::Opened {
+/// Tell that the sockets of a session are open, and where nobody but this host can hear it.
+pub(crate) fn tell_opened(group: SocketAddr, choice: &Choice, events: &mut dyn FnMut(Event)) {
+    events(Event::Opened {
         group,
         interface: choice.chosen.name.clone(),
         local: choice.local,
         alternatives: choice.alternatives.iter().map(|other| other.name.clone()).collect(),
+    });
+    if choice.why == Why::Loopback {
+        let message = "no interface of this host leads to a network: only programs on this host take part";
+        events(Event::warning_of(Setting::Interface, message));
     }
 }

@@ -9,7 +9,7 @@ use super::{
 use crate::config::span;
 use crate::config::{Content, Destination};
 use crate::datagram;
-use crate::driver::{Clock, Groups, Moves, Outage, Uplink, opened, random, run_one};
+use crate::driver::{Clock, Groups, Moves, Outage, Uplink, random, run_one, tell_opened};
 use crate::error::{Error, Unlayered};
 use crate::event::{Event, Setting};
 use crate::source::pipe::Pipe;
@@ -62,7 +62,7 @@ pub(crate) fn open_source(
     // The source's address is in its packets, and receivers send NAKs there.
     let mut uplink = Uplink::open(config.group, config.interface, options, config.patience, Moves::Nowhere)?;
     let local = ipv4(uplink.choice().local)?;
-    events(opened(config.group, uplink.choice()));
+    tell_opened(config.group, uplink.choice(), events);
     uplink.warning().into_iter().for_each(|warning| events(Event::warning(warning)));
     let datagram = datagram::largest(config.datagram, uplink.choice(), config.group)?;
     let room = feed::room(datagram, options_len(config.scheme.mark()));
@@ -137,7 +137,7 @@ pub(crate) fn open_receiver(
     let membership = config.source.map_or(Membership::AnySource, Membership::OnlyFrom);
     let options = GroupOptions { receive_buffer: config.buffer };
     let socket = GroupSocket::open(config.group, membership, &choice, &options)?;
-    events(opened(config.group, &choice));
+    tell_opened(config.group, &choice, events);
     if let Some(warning) = socket.receive_buffer().warning() {
         events(Event::warning(warning));
     }

@@ -484,7 +484,7 @@ fn open_exit(
     events: &mut dyn FnMut(Event),
 ) -> Result<(usize, HopExit, Uplink), Error> {
     let uplink = Uplink::open(to, interface, options, config.patience, Moves::Anywhere)?;
-    events(crate::driver::opened(to, uplink.choice()));
+    crate::driver::tell_opened(to, uplink.choice(), events);
     uplink.warning().into_iter().for_each(|warning| events(Event::warning(warning)));
     let [boot, ..] = random();
     let local = uplink.local().unwrap_or(to);
@@ -504,7 +504,7 @@ fn open_branch(
 ) -> Result<(Branch, Uplink), Error> {
     let ttl = options.ttl;
     let uplink = Uplink::open(to, interface, options, config.patience, Moves::Anywhere)?;
-    events(crate::driver::opened(to, uplink.choice()));
+    crate::driver::tell_opened(to, uplink.choice(), events);
     uplink.warning().into_iter().for_each(|warning| events(Event::warning(warning)));
     let [boot, seed, ..] = random();
     let place = BranchPlace { place, to, local: uplink.local().unwrap_or(to), ttl, max, boot, seed };
