@@ -8,6 +8,7 @@ use checksum::correct;
 use faircast_core::packet::{Echo, Layer, ReceiverId, Report, ReportContent, Seq, SessionId, Signal};
 use faircast_core::time::Span;
 use faircast_wire::alc::{self, Fdt, Rlc};
+use faircast_wire::doctor;
 use faircast_wire::pgm::{self, Body, MessageSink, Unframer};
 use faircast_wire::{
     Announce, DataPacket, GroupKey, HopKey, KeyRing, Message, Name, Newest, OpenError, ReceiverCodec,
@@ -30,6 +31,29 @@ pub fn parse(input: &[u8]) {
     encode(&mut again, header.session, header.seq, &message, 1 << 20).expect("what was read can be written");
     let (_, read) = parse_packet(&again, &newest).expect("what was written is whole");
     assert_eq!(read, message);
+}
+
+/// Any bytes between two doctors: read or refused, and never without the right tag. What is read can be written and reads the same again.
+pub fn doctor(input: &[u8]) {
+    let key = doctor::Key::of(None);
+    let _ = doctor::Message::parse(input, &key);
+    let mut datagram = input.to_vec();
+    if !key.seal(&mut datagram) {
+        return;
+    }
+    assert_eq!(
+        doctor::Message::parse(&datagram, &doctor::Key::of(Some(&self::key()))),
+        None,
+        "of another key"
+    );
+    let Some(read) = doctor::Message::parse(&datagram, &key) else { return };
+    let mut again = Vec::new();
+    read.encode(&key, datagram.len(), &mut again);
+    assert_eq!(again.len(), datagram.len());
+    assert_eq!(doctor::Message::parse(&again, &key), Some(read));
+    let last = datagram.len() - 1;
+    datagram[last] ^= 1;
+    assert_eq!(doctor::Message::parse(&datagram, &key), None, "it was changed");
 }
 
 /// Any bytes as PGM: read or refused. What is read can be written and reads the same again.

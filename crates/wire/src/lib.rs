@@ -20,6 +20,7 @@
 
 #[macro_use]
 mod declare;
+pub mod doctor;
 
 pub mod alc;
 mod bodies;

@@ -5,6 +5,7 @@ mod entries;
 
 mod common;
 
+use faircast_wire::doctor::{Key, Kind, LEN, Message};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -51,6 +52,33 @@ fn the_corpus_of_receiver_open_is_harmless() {
 #[test]
 fn the_corpus_of_key_file_is_harmless() {
     replay("key_file", entries::key_file);
+}
+
+#[test]
+fn the_corpus_of_doctor_is_harmless() {
+    replay("doctor", entries::doctor);
+}
+
+/// With `FAIRCAST_BLESS=1` they are written: one message of each kind, some longer than they have to be, one cut.
+#[test]
+fn every_message_of_doctors_is_in_the_corpus() {
+    let path = |name: &str| folder("doctor").join(name);
+    let mut all = Vec::new();
+    for kind in Kind::ALL {
+        let values = [1, 1 << 40, 200, u64::MAX];
+        let message = Message { kind, step: 3, number: 70_000, test: 1 << 50, token: 9, values };
+        let mut bytes = Vec::new();
+        message.encode(&Key::of(None), if kind == Kind::Data { 300 } else { LEN }, &mut bytes);
+        all.push((format!("{kind:?}").to_lowercase(), bytes));
+    }
+    all.push(("cut".to_owned(), all[0].1[..LEN - 1].to_vec()));
+    for (name, bytes) in all {
+        if std::env::var("FAIRCAST_BLESS").as_deref() == Ok("1") {
+            fs::create_dir_all(folder("doctor")).expect("the source tree can be written");
+            fs::write(path(&name), &bytes).expect("the source tree can be written");
+        }
+        assert!(fs::read(path(&name)).is_ok_and(|found| found == bytes), "{name} is stale: FAIRCAST_BLESS=1");
+    }
 }
 
 /// With `FAIRCAST_BLESS=1` the seeds are written: every sample, alone and as a datagram.

@@ -13,7 +13,7 @@ use crate::args::Doctor;
 use crate::failure::{Failure, unwritten};
 use crate::{json, key, system, units};
 use faircast_wire::KeyRing;
-use peer::message::Key;
+use faircast_wire::doctor::Key;
 use peer::serve::{Served, serve};
 use peer::with::{self, Asked};
 use serde::Serialize;

@@ -3,7 +3,7 @@
 //! Who is not shown to be at its address gets nothing that is longer than the question. Then one test at a time, of bounded
 //! length and bounded bytes, to that address alone; to the group a few small datagrams.
 
-use super::message::{Key, Kind, LEN, Message, Tally};
+use faircast_wire::doctor::{Key, Kind, LEN, Message, Tally};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn who_is_not_shown_to_be_at_its_address_gets_less_than_it_sends_and_starts_nothing() {
         let mut stage = Stage::new();
-        for kind in super::super::message::all_kinds() {
+        for kind in Kind::ALL {
             for token in [0, 1, u64::MAX] {
                 let message = Message { kind, values: [u64::MAX; 4], ..hello(1, token) };
                 for len in [LEN, HELLO, 1_472] {

@@ -2,13 +2,12 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`message`] | what they say to each other |
+//! | [`faircast_wire::doctor`] | what they say to each other |
 //! | [`answering`] | what the one that serves answers, and how little |
 //! | [`sockets`] | by what they say it |
 //! | [`serve`] [`with`] | the one that answers, and the one that asks |
 
 mod answering;
-pub mod message;
 pub mod serve;
 mod sockets;
 pub mod with;

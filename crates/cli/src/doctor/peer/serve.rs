@@ -1,10 +1,10 @@
 //! `doctor --serve`: answers other hosts that test the network to this one.
 
 use super::answering::{Answer, Answering, GROUP_PROBES, MOST_SIZE, Own, opened};
-use super::message::{Key, Kind, Message};
 use super::sockets::{Group, is_of_one_datagram, paced, talk};
 use crate::failure::Failure;
 use faircast_net::Choice;
+use faircast_wire::doctor::{Key, Kind, Message};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,9 +1,9 @@
 //! The sockets of a doctor: one to talk by, one that hears the group, one that speaks to it.
 
-use super::message::{Key, Message};
 use faircast_net::{
     Batch, Choice, Ecn, GroupOptions, GroupSocket, Membership, NetError, SourceOptions, SourceSocket,
 };
+use faircast_wire::doctor::{Key, Message};
 use rustix::net::sockopt::{
     Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, set_ip_mtu_discover, set_ipv6_mtu_discover,
     set_socket_recv_buffer_size,

@@ -1,9 +1,9 @@
-use super::message::Key;
 use super::serve::{Served, serve};
 use super::with::{Asked, test};
 use crate::doctor::{Check, Verdict};
 use crate::system;
 use faircast_net::{Choice, choose};
+use faircast_wire::doctor::Key;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 

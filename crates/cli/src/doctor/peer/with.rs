@@ -1,12 +1,12 @@
 //! `doctor --with HOST`: the network between two hosts, measured both ways.
 
 use super::answering::{GROUP_PROBES, HELLO, MOST_TRAIN, TO_PEER};
-use super::message::{Key, Kind, LEN, Message, Tally};
 use super::serve::{GROUP_INTERVAL, unix_nanos};
 use super::sockets::{Group, is_of_one_datagram, paced, talk};
 use crate::doctor::{Check, Measured, Verdict};
 use crate::{system, units};
 use faircast_net::Choice;
+use faircast_wire::doctor::{Key, Kind, LEN, Message, Tally};
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};

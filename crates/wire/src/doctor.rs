@@ -7,7 +7,8 @@
 //!
 //! The key of the tag comes from the group key, or says that there is none: doctors with different keys do not hear each other.
 
-use faircast_wire::GroupKey;
+use crate::key::GroupKey;
+use std::fmt;
 
 /// Bytes of a message without what fills it up.
 pub const LEN: usize = 80;
@@ -19,6 +20,12 @@ const TAG: std::ops::Range<usize> = 64..80;
 #[derive(Clone)]
 pub struct Key([u8; 32]);
 
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(..)")
+    }
+}
+
 impl Key {
     /// That of a group, or of those who have none.
     pub fn of(group: Option<&GroupKey>) -> Key {
@@ -27,6 +34,16 @@ impl Key {
             Some(key) => Key(blake3::derive_key(context, key.to_line().as_bytes())),
             None => Key(blake3::derive_key(context, b"open")),
         }
+    }
+
+    /// Write the tag of a message of at least [`LEN`] bytes into its place; `false` when it is shorter.
+    pub fn seal(&self, bytes: &mut [u8]) -> bool {
+        let is_whole = bytes.len() >= LEN;
+        if is_whole {
+            let tag = self.tag(bytes);
+            bytes[TAG].copy_from_slice(&tag);
+        }
+        is_whole
     }
 
     fn tag(&self, bytes: &[u8]) -> [u8; 16] {
@@ -72,27 +89,24 @@ pub enum Kind {
     Bye = 14,
 }
 
-const KINDS: [Kind; 14] = [
-    Kind::Hello,
-    Kind::Token,
-    Kind::Ready,
-    Kind::Busy,
-    Kind::Data,
-    Kind::Count,
-    Kind::Counted,
-    Kind::Pull,
-    Kind::Size,
-    Kind::Sized,
-    Kind::PullSize,
-    Kind::Group,
-    Kind::PullGroup,
-    Kind::Bye,
-];
-
-/// All of them.
-#[cfg(test)]
-pub fn all_kinds() -> [Kind; 14] {
-    KINDS
+impl Kind {
+    /// All of them.
+    pub const ALL: [Kind; 14] = [
+        Kind::Hello,
+        Kind::Token,
+        Kind::Ready,
+        Kind::Busy,
+        Kind::Data,
+        Kind::Count,
+        Kind::Counted,
+        Kind::Pull,
+        Kind::Size,
+        Kind::Sized,
+        Kind::PullSize,
+        Kind::Group,
+        Kind::PullGroup,
+        Kind::Bye,
+    ];
 }
 
 /// A message.
@@ -124,8 +138,7 @@ impl Message {
         out.extend(self.token.to_le_bytes());
         self.values.iter().for_each(|value| out.extend(value.to_le_bytes()));
         out.resize(len.max(LEN), 0);
-        let tag = key.tag(out);
-        out[TAG].copy_from_slice(&tag);
+        key.seal(out);
     }
 
     /// Read a message; `None` where it is none, or not of this key.
@@ -134,7 +147,7 @@ impl Message {
         if head[..8] != MAGIC || head[8] != VERSION || head[TAG] != key.tag(bytes) {
             return None;
         }
-        let kind = KINDS.into_iter().find(|kind| *kind as u8 == head[9])?;
+        let kind = Kind::ALL.into_iter().find(|kind| *kind as u8 == head[9])?;
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|n| head[at + n]));
         Some(Message {
             kind,
