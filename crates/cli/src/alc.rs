@@ -37,6 +37,7 @@ impl args::Send {
             ("--preserve", !self.preserve.is_nothing(), "FLUTE's tables have names and sizes only"),
             ("--key", self.session.key.is_some(), "ALC has no encryption here"),
             ("--sign-key", self.sending.sign_key.is_some(), "ALC has no signatures here"),
+            ("--receipts", self.sending.receipts.is_some(), "ALC has no receipts"),
             ("--faults", self.session.faults.is_some(), "its source receives nothing"),
         ])?;
         let content = session::send_content(self.paths, None)?;
@@ -120,6 +121,7 @@ impl args::Recv {
             ("--accept", !self.accept.is_empty(), "sources do not say their names"),
             ("--most", self.most.is_some(), "sessions do not say beforehand how long they are"),
             ("--verify-key", self.verify_key.is_some(), "ALC has no signatures here"),
+            ("--sign-receipts", self.sign_receipts.is_some(), "ALC has no receipts"),
             ("--stdout", self.stdout, "files come in any order and in parts; use --out DIR"),
             ("--sync", self.sync, "files are not flushed one by one"),
             ("--older", self.older, "sessions do not say when they were started"),

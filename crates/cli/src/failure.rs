@@ -51,6 +51,44 @@ pub enum Usage {
         /// What is wrong.
         reason: String,
     },
+    /// A directory of public keys that cannot be read.
+    #[error("cannot read the keys in {}: {source}", .path.display())]
+    KeysUnreadable {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It has more files than are read.
+    #[error("{} has more than {most} files; name the directory of the public keys", .path.display())]
+    TooManyKeyFiles {
+        /// The directory.
+        path: PathBuf,
+        /// The most.
+        most: usize,
+    },
+    /// It has no keys.
+    #[error("there is no public key in {}; `faircast keygen --sign FILE` makes FILE.pub", .0.display())]
+    NoKeys(PathBuf),
+    /// A report that cannot be read.
+    #[error("cannot read the report {}: {source}", .path.display())]
+    ReportUnreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It is something else.
+    #[error("{} is not a report in JSON: {reason}; `faircast send --report FILE.json` writes one", .path.display())]
+    NotAReport {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A report of a session without receipts.
+    #[error("{} has no receipts: no receiver has signed one, see `faircast recv --sign-receipts`", .0.display())]
+    NoReceipts(PathBuf),
     /// A list of hosts that cannot be read.
     #[error("cannot read the list of hosts {}: {source}", .path.display())]
     HostsUnreadable {

@@ -74,7 +74,7 @@ mod tests {
         RelayBelow, SlowAction, StreamReceived, Subscription,
     };
     use faircast::pgm::{PgmReceiveReport, PgmSendReport};
-    use faircast::{Event, LeftOut, ReceiveReport, SendReport};
+    use faircast::{Event, LeftOut, ReceiptReport, ReceiveReport, SendReport};
 
     fn text(line: &impl Serialize) -> String {
         let mut out = Vec::new();
@@ -99,6 +99,15 @@ mod tests {
                 address: "192.0.2.7:40000".parse().expect("a literal"),
             },
             Event::Left { receiver: "1f".into(), host: "lab-07".into(), verified: true, reason: None },
+            Event::Receipt(ReceiptReport {
+                receiver: "1f".into(),
+                host: "lab-07".into(),
+                key: "ab".into(),
+                signed_at: 1_750_000_000,
+                signature: "cd".into(),
+                valid: true,
+                known: None,
+            }),
             Event::SlowReceiver {
                 receiver: "1f".into(),
                 host: "lab-07".into(),

@@ -10,7 +10,7 @@
 //! | [`relay`] [`hosts`] | sessions are passed on; lists of hosts |
 //! | [`tell`] [`json`] [`units`] [`safe`] | how a session is told to people and to programs, and what others said as it may be shown |
 //! | [`sim`] | `sim`, `repro`, `compare`: simulations |
-//! | [`key`] [`clean`] [`doctor`] [`demo`] [`schemes`] [`manual`] | the other commands |
+//! | [`key`] [`receipt`] [`clean`] [`doctor`] [`demo`] [`schemes`] [`manual`] | the other commands |
 //! | [`failure`] [`wording`] [`system`] | errors, what sessions say in the words of flags, exit codes, signals |
 
 mod alc;
@@ -25,6 +25,7 @@ mod json;
 mod key;
 mod manual;
 mod pgm;
+mod receipt;
 mod relay;
 mod report;
 mod safe;
@@ -119,6 +120,9 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Clean(clean) => clean::run(&clean, &mut out),
         Command::Keygen(keygen) => key::run(keygen.resolve()?, &mut out, &mut people),
         Command::Key(args::Key { command: args::KeyCommand::Show(show) }) => key::show(&show, &mut out),
+        Command::Receipt(args::Receipt { command: args::ReceiptCommand::Verify(verify) }) => {
+            receipt::verify(&verify, &mut out)
+        }
         Command::Doctor(doctor) => doctor::run(&doctor, &mut out),
         Command::Demo(demo) => demo::run(&demo.resolve()?, &mut out, &*system_stop()?),
         Command::Dissector => out.write_all(faircast_wire::dissector_lua().as_bytes()).map_err(unwritten),

@@ -62,6 +62,7 @@ fn resolve_sending(
     refuse(&[
         ("--key", session.key.is_some(), "PGM has no encryption"),
         ("--sign-key", sending.sign_key.is_some(), "PGM has no signatures"),
+        ("--receipts", sending.receipts.is_some(), "PGM has no receipts"),
         ("--slow", sending.slow != Slow::Follow, "PGM's receivers do not say how they do"),
         ("--expect", sending.expect.is_some(), "PGM's receivers do not say that they are there"),
         ("--receivers", sending.receivers.is_some(), "PGM's receivers do not say that they are there"),
@@ -107,6 +108,7 @@ impl args::Recv {
             ("--accept", !self.accept.is_empty(), "sources do not say their names"),
             ("--most", self.most.is_some(), "sessions do not say beforehand how long they are"),
             ("--verify-key", self.verify_key.is_some(), "PGM has no signatures"),
+            ("--sign-receipts", self.sign_receipts.is_some(), "PGM has no receipts"),
             ("--sync", self.sync, "what comes over PGM is never known to be whole"),
             ("--older", self.older, "sessions do not say when they were started"),
             ("--layer-to", !self.layer_to.is_empty(), "PGM has no layers"),

@@ -5,6 +5,7 @@ use crate::safe;
 use crate::shortfall::sent_failure;
 use crate::wording;
 use faircast::event::{ReceiverOutcome, ReceiverReport};
+use faircast::receipts::ReceiptsReport;
 use faircast::{Error, RequiredHost, SendReport};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -49,6 +50,8 @@ struct Report<'a> {
     incomplete: usize,
     dropped: usize,
     absent: usize,
+    /// What receivers have signed.
+    receipts: Option<&'a ReceiptsReport>,
     /// Each of them.
     receivers: &'a [ReceiverReport],
 }
@@ -108,6 +111,7 @@ fn text(format: Format, outcome: &Result<SendReport, Error>, required: &[Require
         incomplete: count(ReceiverOutcome::Incomplete),
         dropped: count(ReceiverOutcome::Dropped),
         absent: count(ReceiverOutcome::Absent),
+        receipts: sent.receipts.as_ref(),
         receivers,
     };
     match format {
@@ -173,8 +177,15 @@ const fn outcome(outcome: ReceiverOutcome) -> &'static str {
 /// What JUnit has no place for.
 fn numbers(one: &ReceiverReport) -> String {
     let address = one.address.map_or_else(String::new, |address| format!("address {address}, "));
+    let receipt = one.receipt.as_ref().map_or_else(String::new, |receipt| {
+        let valid = if receipt.valid { "receipt" } else { "receipt that is not valid" };
+        format!(
+            ", {valid} by key {} at {} with signature {}",
+            receipt.key, receipt.signed_at, receipt.signature
+        )
+    });
     format!(
-        "{address}{} bytes verified, {} of them before this session, {:.0} bit/s, loss {:.4}, {} symbols repaired",
+        "{address}{} bytes verified, {} of them before this session, {:.0} bit/s, loss {:.4}, {} symbols repaired{receipt}",
         one.verified_bytes, one.resumed_bytes, one.rate_bps, one.loss, one.repair_symbols
     )
 }

@@ -6,7 +6,7 @@ use crate::json::Line;
 use crate::report::ReportFile;
 use crate::shortfall::{failure_kind, sent_shortfall};
 use crate::tell::{self, EventPrinter, Human, Level, Reader, Role};
-use crate::{hosts, key, system, units, wording};
+use crate::{hosts, key, receipt, system, units, wording};
 use faircast::config::{BadLimits, Multicast, RECEIVE_BUFFER, Unicast, check_limits};
 use faircast::event::{HostOutcome, LayersReport};
 use faircast::{
@@ -122,6 +122,7 @@ impl args::Recv {
             layers_to: self.layer_to,
             key: read_key(self.session.key.as_deref(), &mut warnings)?,
             verify: self.verify_key.as_deref().map(key::signing::read_public).transpose()?,
+            sign_receipts: read_sign_key(self.sign_receipts.as_deref(), &mut warnings)?,
             freshness: if self.one_way { Freshness::Clock } else { Freshness::Answer },
             wait: self.wait,
             patience: self.patience,
@@ -277,6 +278,7 @@ fn resolve_sending(
         unreadable: Unreadable::LeaveOut,
         expect: sending.expect,
         required: sending.receivers.as_deref().map(hosts::read_receivers).transpose()?.unwrap_or_default(),
+        receipts: sending.receipts.as_deref().map(receipt::read_receipt_keys).transpose()?,
         wait: sending.wait,
         patience: sending.patience,
         datagram: sending.datagram,
@@ -484,6 +486,9 @@ fn sent_summary(report: &SendReport) -> Vec<String> {
         format!("layer {layer}: {bytes} in {blocks}, {} dropped", sent.blocks_dropped)
     }));
     lines.extend(listed_hosts(report));
+    if report.receipts.is_some() {
+        lines.push(format!("{} of {}", report.signed, units::count(report.verified, "receipt")));
+    }
     if !report.slow.is_empty() {
         lines.push(format!("slow: {}", report.slow.join(", ")));
     }

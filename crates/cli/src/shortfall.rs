@@ -17,7 +17,12 @@ pub fn failure_kind(report: &SendReport) -> fn(String) -> Failure {
 /// Whether all have everything but those that were left out as too slow, as was asked for.
 fn only_left_out(report: &SendReport) -> bool {
     let unsent = report.unsent_count > 0;
-    let others = !report.incomplete.is_empty() || !report.absent.is_empty() || report.missing > 0 || unsent;
+    let unsigned = report.receipts.as_ref().is_some_and(|receipts| !receipts.lacking.is_empty());
+    let others = unsigned
+        || !report.incomplete.is_empty()
+        || !report.absent.is_empty()
+        || report.missing > 0
+        || unsent;
     !report.dropped.is_empty() && !others && report.verified > 0
 }
 
@@ -37,6 +42,13 @@ pub fn sent_shortfall(report: &SendReport) -> String {
     if !report.dropped.is_empty() {
         parts.push(format!("left out as too slow: {}", report.dropped.join(", ")));
     }
+    let lacking = report.receipts.as_ref().map_or(&[][..], |receipts| &receipts.lacking);
+    if !lacking.is_empty() {
+        parts.push(format!(
+            "without a receipt that counts: {}",
+            named(lacking.iter().map(|one| (&*one.host, &*one.reason)))
+        ));
+    }
     let is_sent = parts.is_empty() && report.incomplete.is_empty() && report.verified > 0;
     if let Some(first) = report.unsent.first() {
         // A semicolon is where the hint begins.
@@ -52,10 +64,8 @@ pub fn sent_shortfall(report: &SendReport) -> String {
         }
     }
     if !report.incomplete.is_empty() || parts.is_empty() {
-        let hosts: Vec<String> =
-            // A semicolon is where the hint begins.
-            report.incomplete.iter().map(|one| format!("{} ({})", one.host, one.reason.replace("; ", ", "))).collect();
-        let named = if hosts.is_empty() { String::new() } else { format!(": {}", hosts.join(", ")) };
+        let hosts = named(report.incomplete.iter().map(|one| (&*one.host, &*one.reason)));
+        let named = if hosts.is_empty() { String::new() } else { format!(": {hosts}") };
         let dropped = report.dropped.len() as u64;
         parts.push(format!(
             "{} of {} without everything{named}",
@@ -65,8 +75,18 @@ pub fn sent_shortfall(report: &SendReport) -> String {
     }
     let what = parts.join(", ");
     let advice = report.advice.map_or_else(String::new, |advice| format!("; {}", wording::advice(advice)));
+    let only_unsigned = !lacking.is_empty() && parts.len() == 1 && report.incomplete.is_empty();
     match only_left_out(report) {
+        _ if only_unsigned => {
+            format!("{what}; all have everything: look at --sign-receipts there and at --receipts here")
+        }
         true => format!("{what}; all others have everything, send to these again by themselves"),
         false => format!("{what}{advice}; run both commands again, receivers resume where they were"),
     }
+}
+
+/// Receivers with what is wrong with each. A semicolon is where the hint begins.
+fn named<'a>(receivers: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let named = |(host, reason): (&str, &str)| format!("{host} ({})", reason.replace("; ", ", "));
+    receivers.map(named).collect::<Vec<_>>().join(", ")
 }

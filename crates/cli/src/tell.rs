@@ -295,6 +295,13 @@ pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
             let reason = reason.as_deref().unwrap_or("no reason given");
             (Level::Normal, Words::Warning(format!("{host} left without everything ({reason})")))
         }
+        Event::Receipt(receipt) if receipt.valid && receipt.known != Some(false) => {
+            (Level::Verbose, Words::Plain(format!("{} has signed a receipt", receipt.host)))
+        }
+        Event::Receipt(receipt) => {
+            let why = if receipt.valid { "by none of the known keys" } else { "not valid" };
+            (Level::Normal, Words::Warning(format!("the receipt of {} is {why}", receipt.host)))
+        }
         Event::SlowReceiver { host, rate_bps, action, .. } => {
             let rate = units::rate(*rate_bps);
             let text = match action {

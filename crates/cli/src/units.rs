@@ -12,6 +12,18 @@ pub fn age(span: std::time::Duration) -> String {
     }
 }
 
+/// A moment in seconds since 1970, as in `2025-06-15 15:06:40 UTC`.
+pub fn utc(unix_secs: u64) -> String {
+    /// The end of the year 9999.
+    const LAST: u64 = 253_402_300_799;
+    if unix_secs > LAST {
+        return format!("{unix_secs} s after 1970");
+    }
+    let at = std::time::UNIX_EPOCH + std::time::Duration::from_secs(unix_secs);
+    let text = humantime::format_rfc3339_seconds(at).to_string();
+    format!("{} UTC", text.trim_end_matches('Z').replace('T', " "))
+}
+
 /// A rate, as in `93.1 Mbit/s`.
 pub fn rate(bps: f64) -> String {
     if bps.is_finite() { Rate::from_bps(bps).to_string() } else { "-".into() }
@@ -67,6 +79,8 @@ mod tests {
         assert_eq!(seconds(1.239), "1.24 s");
         assert_eq!(seconds(185.0), "3:05");
         assert_eq!(seconds(3_725.0), "1:02:05");
+        assert_eq!(utc(1_750_000_000), "2025-06-15 15:06:40 UTC");
+        assert_eq!(utc(u64::MAX), format!("{} s after 1970", u64::MAX));
         assert_eq!(count(1, "file"), "1 file");
         assert_eq!(count(2, "receiver"), "2 receivers");
         assert_eq!(rate(f64::INFINITY), "-");

@@ -134,6 +134,10 @@ fn setting(error: &Error) -> String {
             };
             format!("{what} does not go with {scheme}, which sends in layers: {instead}")
         }
+        Error::LiveReceipts => {
+            "a live stream has no receipts, as receivers that come later have another part of it; leave out --receipts"
+                .to_owned()
+        }
         Error::NeedsLayers { scheme } => format!(
             "--layer needs a scheme that sends in layers, which {scheme} does not; use --cc rlc or --cc gmcc"
         ),

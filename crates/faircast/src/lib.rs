@@ -87,7 +87,7 @@ pub use faircast_net::NetError;
 pub use faircast_sim as sim;
 pub use faircast_transport::config::{
     self, BadLimits, Content, DEFAULT_GROUP, Destination, Durability, Freshness, InvitedHost, LayerInput,
-    Multicast, Older, Pacing, ReceiveConfig, RequiredHost, SendConfig, Slow, Unicast,
+    Multicast, Older, Pacing, ReceiptKeys, ReceiveConfig, RequiredHost, SendConfig, Slow, Unicast,
 };
 pub use faircast_transport::ends::{Input, Memory, Output};
 pub use faircast_transport::event::{self, Event, ReceiveReport, SendReport};
@@ -98,6 +98,7 @@ pub use faircast_transport::object::{
 pub mod object {
     pub use faircast_transport::object::abandoned::{Unfinished, let_go, unfinished};
 }
+pub use faircast_transport::receipts::{self, ReceiptReport, ReceiptsReport};
 pub use faircast_transport::{Accept, Class, Endpoint, Error, alc, endpoint, error, pgm};
 pub use faircast_transport::{
     AgentStatus, BranchStatus, HopStatus, RelayBranch, RelayConfig, RelayEvent, RelayHandle, RelayRole,

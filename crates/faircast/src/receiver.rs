@@ -3,7 +3,7 @@
 use crate::session::{self, Session};
 use crate::{
     Accept, Destination, Durability, Error, Event, Freshness, KeyRing, Layer, Memory, Older, Output,
-    OwnersBy, Preserve, ReceiveConfig, ReceiveReport, VerifyKeys,
+    OwnersBy, Preserve, ReceiveConfig, ReceiveReport, SigningKey, VerifyKeys,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -92,6 +92,12 @@ impl Receiver {
     /// accepted.
     pub fn key(mut self, key: impl Into<KeyRing>) -> Receiver {
         self.config.key = Some(key.into());
+        self
+    }
+
+    /// Send the source a receipt that is signed with this key, when everything is verified and in its place.
+    pub fn sign_receipts(mut self, key: SigningKey) -> Receiver {
+        self.config.sign_receipts = Some(key);
         self
     }
 

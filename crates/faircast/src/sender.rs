@@ -2,8 +2,8 @@
 
 use crate::session::{self, Session};
 use crate::{
-    Content, Error, Event, GroupKey, Input, LayerInput, MemoryFile, Preserve, Rate, RequiredHost, SendConfig,
-    SendReport, SigningKey, Slow, Spacing, Unicast, Unreadable,
+    Content, Error, Event, GroupKey, Input, LayerInput, MemoryFile, Preserve, Rate, ReceiptKeys,
+    RequiredHost, SendConfig, SendReport, SigningKey, Slow, Spacing, Unicast, Unreadable,
 };
 use faircast_core::schemes::Scheme;
 use faircast_core::spec::SpecError;
@@ -151,6 +151,13 @@ impl Sender {
     /// Sign the content: receivers that have the public key take nothing else. Not for streams in layers.
     pub fn sign(mut self, key: SigningKey) -> Sender {
         self.config.sign = Some(key);
+        self
+    }
+
+    /// Each receiver has to sign a receipt with one of these keys ([`SendReport::receipts`](crate::SendReport::receipts)); otherwise
+    /// receipts are recorded. Not for streams in layers.
+    pub fn receipts(mut self, keys: ReceiptKeys) -> Sender {
+        self.config.receipts = Some(keys);
         self
     }
 

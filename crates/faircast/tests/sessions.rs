@@ -244,3 +244,19 @@ fn handles_go_to_other_threads() {
     is_send::<Sender>();
     is_send::<Receiver>();
 }
+
+#[test]
+fn a_receiver_signs_what_it_has_verified_and_the_sender_has_its_receipt() {
+    let key = faircast::SigningKey::from_seed([7; 32]);
+    let keys = || faircast::ReceiptKeys::from_iter([key.verify_key()]);
+    let receiver = Receiver::into_memory(Memory::new(100_000)).sign_receipts(key.clone());
+    let (sent, received) = carry(Sender::bytes("letter", content(100_000)).receipts(keys()), receiver, 60);
+    assert!(sent.ok && sent.signed == 1 && received.is_ok(), "{sent:?}");
+    let receipts = sent.receipts.expect("it was signed");
+    assert!(
+        receipts.signed.iter().all(|one| receipts.is_signed(one) && one.known == Some(true)),
+        "{receipts:?}"
+    );
+    let live = Sender::live(io::empty(), Duration::from_secs(1)).receipts(keys());
+    assert!(matches!(source(live, 61).run(|_| ()), Err(Error::LiveReceipts)), "nobody has all of it");
+}

@@ -7,7 +7,8 @@ use faircast_core::packet::Layer;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span};
 use faircast_net::Faults;
-use faircast_wire::{GroupKey, KeyRing, SigningKey, Spacing, VerifyKeys};
+use faircast_wire::{GroupKey, KeyRing, SigningKey, Spacing, VerifyKey, VerifyKeys};
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -188,6 +189,8 @@ pub struct SendConfig {
     pub expect: Option<u32>,
     /// These must have everything: the session starts when they have joined, and the report names those that have not come.
     pub required: Vec<RequiredHost>,
+    /// Each receiver has to sign a receipt with one of these keys. Receipts are recorded without as well.
+    pub receipts: Option<ReceiptKeys>,
     /// How long to wait for receivers: before the start for the first (or all of `expect`), and
     /// at the end for those of `expect` that have never come.
     pub wait: Duration,
@@ -208,6 +211,28 @@ pub struct SendConfig {
     pub temporary: PathBuf,
     /// Errors to inject into what is received (feedback), for tests.
     pub faults: Option<Faults>,
+}
+
+/// The public keys of receivers, of which one has to sign each receipt.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ReceiptKeys(BTreeSet<[u8; 32]>);
+
+impl ReceiptKeys {
+    /// Whether it is one of them.
+    pub(crate) fn has(&self, key: &[u8; 32]) -> bool {
+        self.0.contains(key)
+    }
+
+    /// Those that are not among `used`.
+    pub(crate) fn without(&self, used: &BTreeSet<[u8; 32]>) -> Vec<[u8; 32]> {
+        self.0.difference(used).copied().collect()
+    }
+}
+
+impl FromIterator<VerifyKey> for ReceiptKeys {
+    fn from_iter<I: IntoIterator<Item = VerifyKey>>(keys: I) -> ReceiptKeys {
+        ReceiptKeys(keys.into_iter().map(|key| key.to_bytes()).collect())
+    }
 }
 
 /// A receiver that must have everything.
@@ -332,6 +357,8 @@ pub struct ReceiveConfig {
     pub freshness: Freshness,
     /// Accept only content that was signed with the private half of one of these keys; without them signatures are ignored.
     pub verify: Option<VerifyKeys>,
+    /// Sign a receipt with this key when everything is verified and in its place.
+    pub sign_receipts: Option<SigningKey>,
     /// Give up when no session is announced for so long; wait for ever when `None`.
     pub wait: Option<Duration>,
     /// Give up when a session that has started is silent, brings no data, or the network is gone for so long.
@@ -370,6 +397,7 @@ impl SendConfig {
             sign: None,
             expect: None,
             required: Vec::new(),
+            receipts: None,
             wait: Duration::from_secs(10),
             patience: PATIENCE,
             datagram: None,
@@ -400,6 +428,7 @@ impl ReceiveConfig {
             key: None,
             freshness: Freshness::Answer,
             verify: None,
+            sign_receipts: None,
             wait: None,
             patience: PATIENCE,
             durability: Durability::Fast,

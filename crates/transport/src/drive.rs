@@ -184,6 +184,9 @@ pub(crate) fn check(config: &mut SendConfig) -> Result<Vec<SocketAddr>, Error> {
     if config.sign.is_some() && matches!(config.content, Content::Layers { .. }) {
         return Err(Error::LayersUnsigned);
     }
+    if config.receipts.is_some() && matches!(config.content, Content::Live { .. } | Content::Layers { .. }) {
+        return Err(Error::LiveReceipts);
+    }
     layer_groups(config)
 }
 
@@ -228,6 +231,7 @@ pub(crate) fn source_at(
         spacing: config.spacing,
         delivery,
         sign: config.sign,
+        receipts: config.receipts,
         rng: Rng::new(random[3], 0),
         name: config.host,
         datagram,
@@ -365,6 +369,7 @@ pub(crate) fn receiver_at(
             owners_by: config.owners_by,
         },
         verify: config.verify,
+        sign_receipts: config.sign_receipts,
         only: config.source,
         overhead: overhead(config.group),
         wait: config.wait.map(span),

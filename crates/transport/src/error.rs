@@ -380,6 +380,11 @@ pub enum Error {
         "streams in layers cannot be signed: their blocks are given up sooner than pages of hashes could come; send one stream, or do not sign"
     )]
     LayersUnsigned,
+    /// Receipts are asked for of what no hash names.
+    #[error(
+        "a live stream has no receipts, as receivers that come later have another part of it; leave the keys of receipts out"
+    )]
+    LiveReceipts,
     /// The interface's MTU is too small.
     #[error(
         "interface {interface} has an MTU of {mtu}, too small for faircast (at least 284, with IPv6 304); choose another interface"
@@ -574,6 +579,7 @@ impl Error {
             | Error::AlcLayer { .. }
             | Error::DatagramSize { .. }
             | Error::LayersUnsigned
+            | Error::LiveReceipts
             | Error::SchemeOptions { .. }
             | Error::NoGroupForLayer { .. }
             | Error::NotInLayers { .. }

@@ -2,6 +2,7 @@
 
 use crate::error::LOOK_AT_PATH;
 use crate::object::LeftOut;
+use crate::receipts::{ReceiptReport, ReceiptsReport};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -61,6 +62,8 @@ pub enum Event {
         /// Why it left, when it has not.
         reason: Option<String>,
     },
+    /// At the source: a receiver has signed that it has verified everything.
+    Receipt(ReceiptReport),
     /// A receiver cannot keep up; what is done about it follows from [`Slow`](crate::Slow).
     #[serde(rename = "slow")]
     SlowReceiver {
@@ -301,8 +304,10 @@ pub struct ReceiverReport {
     pub loss: f64,
     /// Symbols that it has asked for: lost ones, and those that left before it joined.
     pub repair_symbols: u64,
-    /// Why it does not have everything.
+    /// Why it does not have everything, or has no receipt that counts.
     pub reason: Option<String>,
+    /// What it has signed. Those of receivers behind relays are in [`ReceiptsReport::signed`] alone.
+    pub receipt: Option<ReceiptReport>,
 }
 
 impl ReceiverReport {
@@ -321,6 +326,7 @@ impl ReceiverReport {
             loss: 0.0,
             repair_symbols: 0,
             reason: Some("it has not come".to_owned()),
+            receipt: None,
         }
     }
 }
@@ -394,6 +400,11 @@ pub struct SendReport {
     pub relays: Vec<RelayBelow>,
     /// Of a session to a list of hosts: what has become of each.
     pub hosts: Vec<HostReport>,
+    /// What receivers have signed; `None` when nobody has, and nobody has to.
+    #[serde(skip)]
+    pub receipts: Option<ReceiptsReport>,
+    /// Receipts that count: of receivers that have signed that they have verified everything.
+    pub signed: u64,
     /// What has become of each receiver. No part of the JSON, as there may be very many.
     #[serde(skip)]
     pub each: Vec<ReceiverReport>,

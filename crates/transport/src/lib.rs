@@ -33,6 +33,7 @@ pub mod object;
 #[cfg(test)]
 mod pair;
 pub mod pgm;
+pub mod receipts;
 mod receiver;
 mod relay;
 mod serve;

@@ -7,7 +7,7 @@ use crate::receiver::{MOVED, RELAYS};
 use faircast_core::packet::{ReceiverId, Seq};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
-use faircast_wire::{Member as Report, MemberState, Welcome};
+use faircast_wire::{Member as Report, MemberState, Receipt, Welcome};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
@@ -327,6 +327,17 @@ impl Members {
     /// This receiver is told that it is known to be done.
     fn confirm(&mut self, id: ReceiverId) {
         self.answer_with((id, None));
+    }
+
+    /// A receipt has come in the message of this number: whoever sent it is told that it is here.
+    pub fn acknowledge(&mut self, from: ReceiverId, nonce: u16) {
+        self.answer_with((from, Some(nonce)));
+    }
+
+    /// Whether this receipt may come from who sends it: who is no relay speaks for itself alone.
+    pub fn may_sign(&self, receipt: &Receipt) -> bool {
+        let member = self.known.get(&receipt.from);
+        member.is_some_and(|member| member.is_relay || receipt.receiver == receipt.from)
     }
 
     fn answer_with(&mut self, answer: Answer) {

@@ -13,6 +13,7 @@ use crate::message::{
     Words,
 };
 use crate::reader::Reader;
+use crate::receipt::Receipt;
 use faircast_core::packet::{Data, Echo, Flags, ReceiverId, Seq};
 use faircast_core::time::Time;
 use std::net::SocketAddr;
@@ -109,6 +110,7 @@ pub const LAYOUTS: &[Layout] = &[
     Tree::LAYOUT,
     Order::LAYOUT,
     Verified::LAYOUT,
+    Receipt::LAYOUT,
 ];
 
 /// What every data packet says behind its header.
@@ -155,6 +157,7 @@ written_as! {
         (Status::SOLICIT, "solicit"),
         (Status::HELD, "held"),
         (Status::BY_NUMBER, "by number"),
+        (Status::RECEIPTS, "receipts"),
     ]), |flags| *flags, |bits| bits;
 }
 
@@ -380,6 +383,20 @@ body! {
     fields {}
     lists {
         receivers: [ReceiverId as verified_id "a receiver"], "who has everything";
+    }
+}
+
+body! {
+    Receipt = 0 "receipt" "receiver to source, passed on by relays: its signature that it has verified everything";
+    before { from: ReceiverId }
+    fields {
+        nonce: u16, "by which who sends it numbers it; the answer is in welcomed_nonce";
+        receiver: ReceiverId, "who has signed it";
+        unix_secs: u64, "when, by the clock of its host, in seconds since 1970";
+        root: [u8; 32], "root hash of the object";
+        key: [u8; 32], "the receiver's public key (Ed25519)";
+        signature: [u8; 64], "the receiver's, over all of it but nonce, and over the session";
+        host: Name, "the receiver's host; at most 63 bytes";
     }
 }
 

@@ -176,7 +176,7 @@ function Cursor:fields(fields, tree)
   end
 end
 
-local function is_feedback(kind) return kind == 2 or kind == 5 or kind == 6 or kind == 7 or kind == 9 or kind == 10 or kind == 13 or kind == 15 end
+local function is_feedback(kind) return kind == 2 or kind == 5 or kind == 6 or kind == 7 or kind == 9 or kind == 10 or kind == 13 or kind == 15 or kind == 0 end
 
 -- Bytes of fields that always have the same number of them.
 local function length_of(fields)

@@ -9,6 +9,7 @@ use crate::message::{
     Verified, Window,
 };
 use crate::parse::{CRC_LEN, HEADER_LEN, MAGIC, RATE, RELAYED, SEALED, VERSION, checksum};
+use crate::receipt::Receipt;
 use crate::seal::{BOOT_LEN, KEY_ID_LEN, NONCE_LEN, TAG_LEN};
 use crate::{marks, reports};
 use faircast_core::packet::{Data, Layer, Mark, Payload, ReceiverId, ReportContent, SessionId};
@@ -45,6 +46,8 @@ pub const MOST_NEEDS: usize = most_needs(FEEDBACK_LIMIT);
 
 /// The most bytes of what a receiver or relay says of itself.
 pub const MOST_MEMBER: usize = most_around(Kind::Member, Member::LAYOUT);
+/// The most bytes of a receipt.
+pub const MOST_RECEIPT: usize = most_around(Kind::Receipt, Receipt::LAYOUT);
 
 /// So many entries of a request fit a datagram of `limit` bytes.
 pub const fn most_needs(limit: usize) -> usize {
@@ -104,7 +107,8 @@ const _: () = assert!(
 const _: () = assert!(
     overhead(Kind::Report, Form::Sealed) + 1 + reports::MOST <= FEEDBACK_LIMIT
         && most_around(Kind::Member, Member::LAYOUT) <= FEEDBACK_LIMIT
-        && most_around(Kind::Window, Window::LAYOUT) <= FEEDBACK_LIMIT,
+        && most_around(Kind::Window, Window::LAYOUT) <= FEEDBACK_LIMIT
+        && MOST_RECEIPT <= FEEDBACK_LIMIT,
     "a message is longer than what receivers may send"
 );
 
@@ -299,6 +303,7 @@ pub(crate) fn put_body(out: &mut Vec<u8>, message: &Message<'_>, end: usize) -> 
         Message::Tree(tree) => tree.put(out, end),
         Message::Verified(verified) => verified.put(out, end),
         Message::Order(order) => order.put(out, end),
+        Message::Receipt(receipt) => receipt.put(out, end),
     }?;
     check_len(out.len() - body, end.saturating_sub(body))?;
     Ok(fit)

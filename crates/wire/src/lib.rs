@@ -34,10 +34,12 @@ pub mod key;
 pub mod layers;
 mod marks;
 pub mod message;
+mod name;
 mod outbound;
 pub mod parse;
 pub mod pgm;
 mod reader;
+pub mod receipt;
 pub mod receiver;
 mod replay;
 mod reports;
@@ -63,6 +65,7 @@ pub use message::{
     TransferId, Tree, TreeNode, Verified, Welcome, Window, Words,
 };
 pub use parse::{Newest, parse, peek};
+pub use receipt::Receipt;
 pub use receiver::ReceiverCodec;
 pub use seal::OpenError;
 pub use sign::{Signed, SigningKey, VerifyKey, VerifyKeys};

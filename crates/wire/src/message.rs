@@ -6,6 +6,8 @@
 
 use crate::key::KeyId;
 use crate::layers::Spacing;
+pub use crate::name::{Name, NameTooLong, Words};
+use crate::receipt::Receipt;
 use crate::signature::Signature;
 use faircast_core::packet::{Data, Echo, Layer, ReceiverId, Report, Seq, SessionId};
 use std::fmt;
@@ -45,6 +47,8 @@ pub enum Message<'a> {
     Verified(Verified),
     /// Agent to one of its children: where it belongs, a question, or an answer.
     Order(Order),
+    /// Receiver to source, which relays pass on: the receiver has signed that it has everything.
+    Receipt(Receipt),
 }
 
 /// A data packet: the core's view of it, and the symbol it carries.
@@ -153,7 +157,8 @@ pub struct Status {
     pub spread_ms: u32,
     /// Receivers that the source knows of.
     pub members: u32,
-    /// See [`Status::CLOSING`], [`Status::HUSH`], [`Status::SOLICIT`] and [`Status::HELD`].
+    /// See [`Status::CLOSING`], [`Status::HUSH`], [`Status::SOLICIT`], [`Status::HELD`] and
+    /// [`Status::RECEIPTS`].
     pub flags: u8,
     /// Largest round-trip time, in microseconds.
     pub rtt_max_us: u32,
@@ -182,6 +187,8 @@ impl Status {
     pub const HELD: u8 = 1 << 3;
     /// Who says this wants relays to tell who has everything ([`Verified`]), and confirms each of them.
     pub const BY_NUMBER: u8 = 1 << 4;
+    /// Flag: receipts are taken, and answered as who joins is.
+    pub const RECEIPTS: u8 = 1 << 5;
 }
 
 /// The answer to a receiver that asks.
@@ -542,6 +549,8 @@ pub enum Kind {
     Order = 14,
     /// [`Message::Verified`].
     Verified = 15,
+    /// [`Message::Receipt`].
+    Receipt = 0,
 }
 
 impl Kind {
@@ -563,6 +572,7 @@ impl Kind {
             13 => Kind::Tree,
             14 => Kind::Order,
             15 => Kind::Verified,
+            0 => Kind::Receipt,
             _ => return None,
         })
     }
@@ -579,6 +589,7 @@ impl Kind {
                 | Kind::Attach
                 | Kind::Tree
                 | Kind::Verified
+                | Kind::Receipt
         )
     }
 }
@@ -602,6 +613,7 @@ impl Message<'_> {
             Message::Tree(_) => Kind::Tree,
             Message::Order(_) => Kind::Order,
             Message::Verified(_) => Kind::Verified,
+            Message::Receipt(_) => Kind::Receipt,
         }
     }
 
@@ -616,6 +628,7 @@ impl Message<'_> {
             Message::Attach(attach) => Some(attach.from),
             Message::Tree(tree) => Some(tree.from),
             Message::Verified(verified) => Some(verified.from),
+            Message::Receipt(receipt) => Some(receipt.from),
             Message::Data(_)
             | Message::Announce(_)
             | Message::Status(_)
@@ -659,123 +672,9 @@ impl FromStr for TransferId {
     }
 }
 
-/// A short text, at most [`Name::MAX`] bytes of UTF-8, kept inline.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Name {
-    len: u8,
-    bytes: [u8; Name::MAX], // zero behind `len`, so that equal names are equal
-}
-
-/// A name that does not fit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the name has {len} bytes; at most {max} fit: shorten it", max = Name::MAX)]
-pub struct NameTooLong {
-    /// Bytes it has.
-    pub len: usize,
-}
-
-impl Name {
-    /// Most bytes that fit.
-    pub const MAX: usize = 63;
-    /// No name.
-    pub const EMPTY: Name = Name { len: 0, bytes: [0; Name::MAX] };
-
-    /// From a text.
-    ///
-    /// # Errors
-    /// When it has more than [`Name::MAX`] bytes.
-    pub fn new(text: &str) -> Result<Name, NameTooLong> {
-        if text.len() > Name::MAX {
-            return Err(NameTooLong { len: text.len() });
-        }
-        Ok(Name::clipped(text))
-    }
-
-    /// From a text, without control characters (which a terminal obeys), cut at a character's edge to what fits.
-    pub fn clipped(text: &str) -> Name {
-        let mut name = Name::EMPTY;
-        for character in text.chars().filter(|character| !character.is_control()) {
-            let from = usize::from(name.len);
-            let Some(room) = name.bytes.get_mut(from..from + character.len_utf8()) else { break };
-            character.encode_utf8(room);
-            name.len += character.len_utf8() as u8;
-        }
-        name
-    }
-
-    /// The text.
-    pub fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.bytes[..usize::from(self.len)])
-            .expect("made from a str, cut at its characters")
-    }
-}
-
-/// A text of at most [`Words::MAX`] bytes of UTF-8 without control characters. It takes no memory when it is empty.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Words(Box<str>);
-
-impl Words {
-    /// Most bytes that fit.
-    pub const MAX: usize = 250;
-
-    /// From a text, without control characters (which a terminal obeys), cut at a character's edge to what fits.
-    pub fn clipped(text: &str) -> Words {
-        let mut words = String::new();
-        for character in text.chars().filter(|character| !character.is_control()) {
-            if words.len() + character.len_utf8() > Words::MAX {
-                break;
-            }
-            words.push(character);
-        }
-        Words(words.into())
-    }
-
-    /// The text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl Default for Name {
-    fn default() -> Name {
-        Name::EMPTY
-    }
-}
-
-impl fmt::Debug for Name {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.as_str())
-    }
-}
-
-impl fmt::Display for Name {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_name_is_cut_at_a_character() {
-        let text = "é".repeat(40);
-        assert_eq!(Name::clipped(&text).as_str(), "é".repeat(31));
-        assert_eq!(Name::new(&text), Err(NameTooLong { len: 80 }));
-    }
-
-    #[test]
-    fn a_name_has_no_characters_that_a_terminal_obeys() {
-        assert_eq!(Name::clipped("a\u{1b}[2J\r\nb\u{9b}").as_str(), "a[2Jb");
-    }
-
-    #[test]
-    fn words_are_cut_at_a_character_and_cleaned() {
-        assert_eq!(Words::clipped(&"é".repeat(200)).as_str(), "é".repeat(125));
-        assert_eq!(Words::clipped("a\u{1b}[2J\r\nb\u{9b}").as_str(), "a[2Jb");
-        assert_eq!(Words::clipped(""), Words::default());
-    }
 
     #[test]
     fn a_name_in_a_tree_is_cut_at_a_character_and_cleaned() {

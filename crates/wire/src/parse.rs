@@ -26,6 +26,7 @@ use crate::message::{
     Status, Token, Tree, Verified, Window,
 };
 use crate::reader::Reader;
+use crate::receipt::Receipt;
 use crate::{marks, reports};
 use crc_fast::{CrcAlgorithm, Digest};
 use faircast_core::packet::{Data, Layer, Payload, ReceiverId, Report, Seq, SessionId};
@@ -211,6 +212,7 @@ pub(crate) fn read_body<'a>(
         (Kind::Order, _) => Message::Order(Order::read(&mut reader, ())?),
         (Kind::Tree, Some(from)) => Message::Tree(Tree::read(&mut reader, (from,))?),
         (Kind::Verified, Some(from)) => Message::Verified(Verified::read(&mut reader, (from,))?),
+        (Kind::Receipt, Some(from)) => Message::Receipt(Receipt::read(&mut reader, (from,))?),
         (Kind::Refusal, Some(from)) => Message::Refusal(Refusal::read(&mut reader, (from,))?),
         (Kind::Data, _) | (_, None) => return Err(ParseError::BadValue { field: "from", value: 0 }),
     };

@@ -1,12 +1,14 @@
 //! Signed content: what only the source can say, also within a group whose members all hold the group's key.
 //!
-//! Three statements are signed (Ed25519, RFC 8032), each over a context of its own and over what it is about:
+//! Three statements of the source are signed (Ed25519, RFC 8032), each over a context of its own and over what it is about:
 //!
 //! | statement | context | and |
 //! |---|---|---|
 //! | an announcement | `faircast 2: announcement` | session, and the announcement's fields that nobody on the way may change |
 //! | a page of hashes | `faircast 2: page of hashes` | session, salt, transfer, start, the first block's number, the hashes |
 //! | the root | `faircast 2: root` | session, salt, transfer, start, how many blocks there are, the root |
+//!
+//! Receivers sign a fourth ([`crate::receipt`]).
 //!
 //! A context is followed by a byte of zero, so none begins another; what follows has one form for one meaning.
 //!
@@ -21,9 +23,10 @@ use crate::bodies::Body;
 use crate::encode;
 use crate::error::EncodeError;
 use crate::key::{KeyError, SIGN, VERIFY, line, one, read};
-use crate::message::{Announce, TransferId};
+use crate::message::{Announce, Name, TransferId};
+use crate::receipt::Receipt;
 use crate::signature::Signature;
-use faircast_core::packet::SessionId;
+use faircast_core::packet::{ReceiverId, SessionId};
 use ring::rand::{SecureRandom, SystemRandom};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use std::fmt;
@@ -114,6 +117,11 @@ impl VerifyKey {
     /// From its bytes.
     pub const fn from_bytes(bytes: [u8; 32]) -> VerifyKey {
         VerifyKey(bytes)
+    }
+
+    /// Its bytes.
+    pub const fn to_bytes(&self) -> [u8; 32] {
+        self.0
     }
 
     /// The key file's line, without a line break.
@@ -234,6 +242,38 @@ impl Announce {
     }
 }
 
+impl Receipt {
+    /// The receiver `receiver` at `host` has verified the content with this root at `unix_secs`.
+    pub fn sign(
+        about: &Signed,
+        root: [u8; 32],
+        (receiver, host): (ReceiverId, Name),
+        unix_secs: u64,
+        key: &SigningKey,
+    ) -> Receipt {
+        let from = receiver;
+        let public = key.verify_key().to_bytes();
+        let mut receipt =
+            Receipt { from, nonce: 0, receiver, unix_secs, root, key: public, signature: [0; 64], host };
+        receipt.signature = key.sign(&receipt.statement(about));
+        receipt
+    }
+
+    /// Whether it was signed, about this session and content, with the private half of the key that it names.
+    pub fn is_signed(&self, about: &Signed) -> bool {
+        VerifyKey::from_bytes(self.key).verifies(&self.statement(about), &self.signature)
+    }
+
+    fn statement(&self, about: &Signed) -> Vec<u8> {
+        let mut statement = about.statement("faircast 2: receipt", 32 + 8 + 8 + Name::MAX);
+        statement.extend(self.root);
+        statement.extend(self.receiver.get().to_be_bytes());
+        statement.extend(self.unix_secs.to_be_bytes());
+        statement.extend(self.host.as_str().as_bytes());
+        statement
+    }
+}
+
 impl FromStr for SigningKey {
     type Err = KeyError;
 
@@ -319,6 +359,38 @@ mod tests {
         assert_ne!(a.verify_key(), b.verify_key());
         let shown = format!("{a:?}");
         assert!(shown.len() < 40 && !shown.contains(&a.to_line()[16..24]), "{shown}");
+    }
+
+    #[test]
+    fn a_receipt_belongs_to_one_session_content_receiver_host_and_time() {
+        let about = about();
+        let id = |number| ReceiverId::new(number).expect("it is not zero");
+        let key = key(1);
+        let receipt = Receipt::sign(&about, [5; 32], (id(7), Name::clipped("lab-07")), 1_000, &key);
+        assert!(receipt.is_signed(&about));
+        assert!(Receipt { from: id(8), nonce: 4, ..receipt }.is_signed(&about), "who passes it on says so");
+        for other in [
+            Signed { session: SessionId(8), ..about },
+            Signed { salt: [4; 16], ..about },
+            Signed { transfer: TransferId([8; 16]), ..about },
+            Signed { started: 5, ..about },
+        ] {
+            assert!(!receipt.is_signed(&other), "{other:?}");
+        }
+        let mut flipped = receipt;
+        flipped.signature[0] ^= 1;
+        for other in [
+            Receipt { receiver: id(8), ..receipt },
+            Receipt { unix_secs: 1_001, ..receipt },
+            Receipt { root: [6; 32], ..receipt },
+            Receipt { key: super::tests::key(2).verify_key().to_bytes(), ..receipt },
+            Receipt { host: Name::clipped("lab-08"), ..receipt },
+            Receipt { host: Name::clipped("lab-0"), ..receipt },
+            flipped,
+        ] {
+            assert!(!other.is_signed(&about), "{other:?}");
+        }
+        assert!(!VerifyKey::from_bytes(receipt.key).verifies_root(&about, 1, &[5; 32], &receipt.signature));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::message::{
     Announce, Attach, Hashes, Invite, Member, Message, Order, Refusal, Request, Status, Token, Tree,
     Verified, Window,
 };
+use crate::receipt::Receipt;
 use crate::reports;
 use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq};
 use faircast_core::time::Time;
@@ -63,6 +64,7 @@ pub fn any_message() -> BoxedStrategy<Message<'static>> {
         Tree::any().prop_map(Message::Tree),
         Verified::any().prop_map(Message::Verified),
         Order::any().prop_map(Message::Order),
+        Receipt::any().prop_map(Message::Receipt),
     ]
     .boxed()
 }

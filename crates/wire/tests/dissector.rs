@@ -132,6 +132,7 @@ fn every_sample_is_shown_with_its_fields() {
         "source: 192.0.2.1:4000",
         "welcomed_nonce: 2571",
         "reason: another key (2)",
+        "unix_secs: 1750000000",
     ] {
         assert!(printed.contains(line), "no {line:?} in:\n{printed}");
     }

@@ -217,7 +217,7 @@ fn a_packet_of_something_else_is_named() {
     };
     assert_eq!(with(0, 0x17), Err(ParseError::NotOurs(0x17)));
     assert_eq!(with(1, 0x14), Err(ParseError::Version(1)));
-    assert_eq!(with(1, 0x20), Err(ParseError::UnknownKind(0)));
+    assert_eq!(Kind::from_wire(16), None); // all that four bits hold are kinds
     assert_eq!(with(2, 0x08), Err(ParseError::BadValue { field: "flags", value: 8 }));
     assert_eq!(with(2, 0x10), Err(ParseError::BadValue { field: "flags", value: 16 }));
     assert_eq!(with(3, 0x01), Err(ParseError::BadValue { field: "layer", value: 1 }));

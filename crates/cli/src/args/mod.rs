@@ -3,6 +3,7 @@
 pub mod alc;
 mod clean;
 pub mod pgm;
+mod receipt;
 pub mod relay;
 
 use crate::values;
@@ -17,6 +18,7 @@ use faircast_core::time::Rate;
 use faircast_net::Faults;
 use faircast_wire::Spacing;
 use pgm::PgmPackets;
+pub use receipt::{Receipt, ReceiptCommand, ReceiptVerify};
 pub use relay::{Relay, Role};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -53,6 +55,8 @@ pub enum Command {
     Keygen(Keygen),
     /// Say what a key file holds and may do
     Key(Key),
+    /// Check what receivers have signed, as a sender has reported it
+    Receipt(Receipt),
     /// Check this host: interfaces, routes, buffers, and whether multicast works
     Doctor(Doctor),
     /// List, or remove, what receivers have begun and not finished in a directory
@@ -139,6 +143,10 @@ pub struct Sending {
     /// Sign the content with the key in this file (`keygen --sign`): receivers with its public half take nothing else
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub sign_key: Option<PathBuf>,
+    /// Each receiver has to send a receipt (`recv --sign-receipts`) by one of these public keys: a file of them, or a directory of
+    /// such files. Who has everything and no such receipt does not count as done. Without it receipts are recorded
+    #[arg(long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
+    pub receipts: Option<PathBuf>,
     /// Start when so many receivers have joined, and end when they are done
     #[arg(long, value_name = "N", value_parser = values::receivers)]
     pub expect: Option<u32>,
@@ -329,6 +337,10 @@ pub struct Recv {
     /// Accept only content that was signed with the private half of a key in this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub verify_key: Option<PathBuf>,
+    /// When everything is verified and in its place, send the source a receipt that is signed with the key in this file
+    /// (`keygen --sign`)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub sign_receipts: Option<PathBuf>,
     /// Write one file or a stream to standard output; of a stream in layers, the base layer
     #[arg(long, conflicts_with = "out")]
     pub stdout: bool,

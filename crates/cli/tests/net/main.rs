@@ -21,6 +21,7 @@ mod older;
 mod outages;
 mod pages;
 mod pgm;
+mod receipts;
 mod relay;
 mod resume;
 mod routers;

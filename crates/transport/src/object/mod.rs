@@ -44,7 +44,7 @@ mod sys;
 mod walk;
 
 pub(crate) use block::data_of;
-pub use block::{BlockError, RootHasher, seal_block, verify_block};
+pub use block::{BlockError, RootHasher, hash_of, seal_block, verify_block};
 pub use error::{Change, ObjectError, Obstacle};
 pub use geometry::{Geometry, GeometryError, Hash, TRAILER, TransferId};
 pub(crate) use journal::fuzz as fuzz_journal;

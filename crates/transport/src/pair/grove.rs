@@ -73,6 +73,7 @@ impl AgentNode {
             durability: Durability::Fast,
             files: FilePolicy::default(),
             verify: None,
+            sign_receipts: None,
             only: None,
             overhead: OVERHEAD,
             wait: None,

@@ -34,6 +34,7 @@ mod net;
 mod node;
 mod outage;
 mod poison;
+mod receipts;
 mod relay;
 mod repair;
 mod required;

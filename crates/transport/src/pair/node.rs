@@ -3,7 +3,7 @@
 use super::net::OVERHEAD;
 use super::socket::Socket;
 use super::streams::Made;
-use crate::config::{Destination, Durability, FilePolicy, Freshness, RequiredHost, Slow};
+use crate::config::{Destination, Durability, FilePolicy, Freshness, ReceiptKeys, RequiredHost, Slow};
 use crate::endpoint::{Datagram, Endpoint, Notice};
 use crate::error::Error;
 use crate::event::{Event, ReceiveReport, SendReport};
@@ -59,6 +59,7 @@ pub(super) struct Offer {
     spread: Span,
     pub(super) key: Option<GroupKey>,
     sign: Option<SigningKey>,
+    receipts: Option<ReceiptKeys>,
     /// A live stream on each layer, and how much older than this blocks may grow.
     streams: Option<(Vec<Made>, Span)>,
     /// A live stream of what is fed, whose blocks are kept for so long; it has sent so much of each kind already.
@@ -85,6 +86,7 @@ impl Offer {
             spread: Span::from_millis(10),
             key: None,
             sign: None,
+            receipts: None,
             streams: None,
             live: None,
         }
@@ -160,6 +162,11 @@ impl Offer {
         Offer { key: Some(key), ..self }
     }
 
+    /// One of these keys has to sign each receiver's receipt.
+    pub(super) fn receipts(self, keys: ReceiptKeys) -> Offer {
+        Offer { receipts: Some(keys), ..self }
+    }
+
     pub(super) fn signed(self, key: SigningKey) -> Offer {
         Offer { sign: Some(key), ..self }
     }
@@ -178,6 +185,8 @@ fn layer_of(group: SocketAddr) -> Layer {
 
 /// A source and what it told.
 pub(super) struct SourceNode {
+    /// Datagrams that have come.
+    pub(super) heard: u64,
     pub(super) offer: Offer,
     pub(super) address: SocketAddr,
     pub(super) session: Option<source::SourceSession>,
@@ -212,6 +221,7 @@ impl SourceNode {
         let changed: SystemTime = UNIX_EPOCH + Duration::from_secs(UNIX_SECS - 100);
         file.set_modified(changed).expect("our own file");
         SourceNode {
+            heard: 0,
             offer,
             address: SourceNode::address_of(index),
             session: None,
@@ -327,6 +337,7 @@ impl SourceNode {
             spacing: Spacing::Address,
             delivery,
             sign: offer.sign.clone(),
+            receipts: offer.receipts.clone(),
             rng: Rng::new(self.rng.bits(), 0),
             name: "source".to_owned(),
             datagram: offer.datagram,
@@ -347,6 +358,7 @@ impl SourceNode {
     }
 
     pub(super) fn on_datagram(&mut self, bytes: &mut [u8], from: SocketAddr, now: Time) {
+        self.heard += 1;
         let now = local(now, self.origin);
         if let Some(session) = &mut self.session {
             session.handle_datagram(Datagram { bytes, from, ecn: Ecn::NotEct, arrived: now }, now);
@@ -434,6 +446,8 @@ pub(super) struct ReceiverNode {
     pub(super) headers: usize,
     /// Whose content it accepts, from its next start on.
     pub(super) verify: Option<VerifyKeys>,
+    /// What it signs receipts with, from its next start on.
+    pub(super) sign_receipts: Option<SigningKey>,
     /// Hosts that may serve it, from its next start on.
     pub(super) parents: Vec<SocketAddr>,
     /// By what it believes announcements, from its next start on.
@@ -471,6 +485,7 @@ impl ReceiverNode {
             memory: receiver::INCOMPLETE,
             refuses: None,
             verify: None,
+            sign_receipts: None,
             parents: Vec::new(),
             freshness: Freshness::Answer,
             unix_secs: UNIX_SECS,
@@ -510,6 +525,7 @@ impl ReceiverNode {
             durability: Durability::Fast,
             files: FilePolicy::default(),
             verify: self.verify.clone(),
+            sign_receipts: self.sign_receipts.clone(),
             only: None,
             overhead: self.headers,
             wait: None,

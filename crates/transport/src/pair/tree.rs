@@ -125,6 +125,7 @@ impl RelayNode {
             durability: Durability::Fast,
             files: FilePolicy::default(),
             verify: None,
+            sign_receipts: None,
             only: None,
             overhead: OVERHEAD,
             wait: None,

@@ -6,12 +6,10 @@
 //! - announcements, status messages and requests travel beside the links: as fast, but without taking their room;
 //! - everybody has joined when the source starts, and what receivers tell about themselves after that is lost: a scheme
 //!   takes round-trip samples from it, which the simulator does not have (and no guard against silence is on);
-//! - nothing is reordered, and the receivers are told so;
-//! - the schemes at both ends draw from the simulator's random streams;
+//! - nothing is reordered, and the receivers are told so; the schemes at both ends draw from the simulator's random streams;
 //! - the packets in the simulator are rounded as those on a network are ([`Rounding`]): marks travel in 16 bits;
 //! - the receivers' clocks are ahead by a multiple of the time buckets in which throughput is measured;
-//! - rates are low: above a packet per millisecond the transport sends packets in pairs and more;
-//! - all reports count as equally long;
+//! - rates are low (above a packet per millisecond the transport sends packets in pairs and more), and all reports count as equally long;
 //! - start-up by doubling is looked at alone, for its packets are longer by two bytes that say their rate, and with one
 //!   receiver, for only the transport tells the scheme how many there are.
 
@@ -595,6 +593,7 @@ fn source(star: &Star, net: &Network, dir: &TempDir) -> source::SourceSession {
         spacing: Spacing::Address,
         delivery: of_blocks(BlockSource::files(object), star.scheme.layers()),
         sign: None,
+        receipts: None,
         rng: net.source_rng(0),
         name: "source".to_owned(),
         datagram: usize::from(packet_size()) - OVERHEAD,
@@ -634,6 +633,7 @@ fn receiver(index: usize, setting: Setting, net: &Network, dir: &TempDir) -> rec
         durability: Durability::Fast,
         files: FilePolicy::default(),
         verify: None,
+        sign_receipts: None,
         only: None,
         overhead: OVERHEAD,
         wait: None,

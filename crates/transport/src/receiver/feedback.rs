@@ -319,6 +319,7 @@ impl ReceiverSession {
 
     pub(super) fn on_status(&mut self, status: &Status, now: Time) {
         let me = self.setup.id;
+        self.on_receipts_status(status, now);
         let Some(stream) = &mut self.stream else { return };
         if status.rtt_max_us > 0 {
             let (rtt, spread) = (Span::from_micros(u64::from(status.rtt_max_us)), millis(status.spread_ms));
@@ -427,6 +428,7 @@ impl ReceiverSession {
                 if stream.window.has_told() {
                     self.tell_window(faircast_wire::Window::UNLIMITED, now); // it wants no more
                 }
+                self.sign_receipt(root, now);
             }
             Err(error) => self.fail(error, now),
         }
@@ -460,6 +462,7 @@ impl ReceiverSession {
         if let Some(stream) = &mut self.stream {
             stream.member_at = stream.member_at.min(stream.changes_at());
         }
+        self.send_receipts(now);
         self.report_membership(now);
         self.advertise(now);
         self.speak_for_children(now);
@@ -474,6 +477,7 @@ impl ReceiverSession {
         let failed = self.failure.is_some();
         let state = match self.phase {
             Phase::Confirming { .. } if failed => MemberState::Failed,
+            Phase::Confirming { .. } if self.receipts.waiting() > 0 => MemberState::Receiving,
             Phase::Confirming { .. } => MemberState::Done,
             _ if !stream.registered => MemberState::Joined,
             _ if stream.delivery.needs_nothing() => MemberState::Done,

@@ -22,6 +22,7 @@ mod pages;
 mod reach;
 mod reasons;
 mod reassembly;
+mod receipts;
 mod searching;
 mod streams;
 pub(crate) mod trust;
@@ -97,6 +98,8 @@ pub(crate) struct Setup {
     pub(crate) files: FilePolicy,
     /// Accept content only that one of these keys has signed.
     pub(crate) verify: Option<VerifyKeys>,
+    /// Sign a receipt.
+    pub(crate) sign_receipts: Option<faircast_wire::SigningKey>,
     /// Accept this source only.
     pub(crate) only: Option<IpAddr>,
     /// IP and UDP headers of each datagram.
@@ -128,6 +131,7 @@ pub(crate) struct ReceiverSession {
     objections: Objections,
     attaching: Option<Attaching>,
     under: Under,
+    receipts: receipts::Outgoing,
     rng: Rng,
     scheme_rng: Rng,
     effects: Effects,
@@ -301,6 +305,7 @@ impl ReceiverSession {
             objections: Objections::default(),
             attaching: Attaching::new(setup.parents, setup.invited, now),
             under: Under::default(),
+            receipts: receipts::Outgoing::new(setup.sign_receipts),
             rng,
             scheme_rng: setup.scheme_rng,
             effects: Effects::new(),
@@ -543,6 +548,7 @@ impl ReceiverSession {
                 if now >= until {
                     self.phase = Phase::Over;
                 } else {
+                    self.send_receipts(now);
                     self.report_membership(now);
                 }
             }
@@ -554,14 +560,13 @@ impl ReceiverSession {
     fn wake_at(&self, now: Time) -> Time {
         let tree_at = self.watch_at().min(self.speak_at());
         let at = self.clocks.second_at.min(self.attach_at(now)).min(tree_at).min(match self.phase {
-            Phase::Searching => self.candidates.deadline().min(self.objections.deadline()),
-            Phase::Receiving => self.candidates.deadline().min(self.objections.deadline()),
+            Phase::Searching | Phase::Receiving => self.candidates.deadline().min(self.objections.deadline()),
             Phase::Confirming { .. } | Phase::Over => Time::NEVER,
         });
         let Some(stream) = &self.stream else { return at };
         match self.phase {
             Phase::Receiving => {
-                let at = at.min(stream.member_at);
+                let at = at.min(stream.member_at).min(self.receipts_at());
                 // What waits while others are served would be due all the time.
                 if stream.deferred {
                     at
@@ -573,7 +578,7 @@ impl ReceiverSession {
                         .min(stream.window.deadline())
                 }
             }
-            Phase::Confirming { until } => at.min(until).min(stream.member_at),
+            Phase::Confirming { until } => at.min(until).min(stream.member_at).min(self.receipts_at()),
             Phase::Searching | Phase::Over => at,
         }
     }
@@ -781,7 +786,8 @@ impl Waiting {
             | Message::Invite(_)
             | Message::Tree(_)
             | Message::Verified(_)
-            | Message::Order(_) => return,
+            | Message::Order(_)
+            | Message::Receipt(_) => return,
         };
         echo.hold = echo.hold + waited;
     }

@@ -331,7 +331,7 @@ impl ReceiverSession {
         let content = match word.action {
             OrderAction::Serves => {
                 stream.registered |= word.nonce == self.setup.nonce.wrapping_add(JOINED);
-                return;
+                return self.on_receipt_answer(word.nonce, now);
             }
             OrderAction::Heard => {
                 if matches!(phase, Phase::Confirming { .. }) {

@@ -214,9 +214,10 @@ impl Delivery for Above {
     }
 
     fn receivers(&self) -> Option<(u32, u32)> {
-        let (outstanding, done) = self.shared.lock().counts();
+        let passing = self.shared.lock();
+        let ((outstanding, done), without) = (passing.counts(), passing.receipts_waiting());
         let told = |count: u64| count.min(u64::from(u32::MAX)) as u32;
-        Some((told(outstanding), told(done)))
+        Some((told(outstanding), told(done.saturating_sub(without))))
     }
 
     fn on_confirmed(&mut self, confirms: bool, ids: &[ReceiverId]) {

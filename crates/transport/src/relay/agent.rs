@@ -30,7 +30,7 @@ use faircast_core::packet::{
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_wire::{
-    Announce, HopKey, Member, MemberState, Message, OrderAction, SourceCodec, Window as Limit,
+    Announce, HopKey, Member, MemberState, Message, OrderAction, Receipt, SourceCodec, Window as Limit,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -141,12 +141,19 @@ impl Agent {
         self.call(now, |core, cx| core.control(SourceControl::Forget(id), cx.now));
     }
 
-    /// A datagram has come from the place of this child.
-    fn on_child(&mut self, child: ReceiverId, bytes: &mut [u8], from: SocketAddr, waited: Span, now: Time) {
-        let Some(serving) = &mut self.serving else { return };
-        let Ok((number, message)) = serving.codec.open(bytes, from) else { return };
+    /// A datagram has come from the place of this child: a receipt is for the relay to keep.
+    fn on_child(
+        &mut self,
+        child: ReceiverId,
+        bytes: &mut [u8],
+        from: SocketAddr,
+        waited: Span,
+        now: Time,
+    ) -> Option<Receipt> {
+        let serving = self.serving.as_mut()?;
+        let (number, message) = serving.codec.open(bytes, from).ok()?;
         if message.from() != Some(child) {
-            return; // it may speak for itself alone
+            return None; // it may speak for itself alone
         }
         match message {
             Message::Member(member) => self.on_member(&member, number, from, now),
@@ -169,8 +176,18 @@ impl Agent {
                 }
             }
             Message::Tree(tree) => serving.members.on_tree(&tree),
+            Message::Receipt(receipt) => return serving.members.may_sign(&receipt).then_some(receipt),
             _ => {}
         }
+        None
+    }
+
+    /// A receipt of a child is kept.
+    fn acknowledge(&mut self, receipt: &Receipt) {
+        if let Some(serving) = &mut self.serving {
+            serving.members.acknowledge(receipt.from, receipt.nonce);
+        }
+        self.answer();
     }
 
     fn on_member(&mut self, member: &Member, number: u64, from: SocketAddr, now: Time) {

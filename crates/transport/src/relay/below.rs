@@ -7,7 +7,7 @@ use crate::source::block_source::Leisure;
 use crate::source::delivery::{Amounts, Asker, BlockStatus, Chosen, Delivery, Looked};
 use faircast_core::packet::{Flags, Layer, Payload, Seq};
 use faircast_core::time::{Rate, Time};
-use faircast_wire::{Announce, Hashes, Scheduled};
+use faircast_wire::{Announce, Hashes, Receipt, Scheduled};
 
 /// What leaves on one branch.
 pub(super) struct Below {
@@ -73,6 +73,14 @@ impl Delivery for Below {
         let passing = self.shared.lock();
         let (_, announce) = passing.announce?;
         Some(Announce { hops: announce.hops.saturating_add(1), ..announce })
+    }
+
+    fn takes_receipts(&self) -> bool {
+        self.shared.takes_receipts()
+    }
+
+    fn pass_receipt(&mut self, receipt: &Receipt) -> Option<bool> {
+        Some(self.shared.keep_receipt(receipt))
     }
 
     fn next_page(&mut self) -> Option<Hashes> {

@@ -110,6 +110,7 @@ impl Branch {
             spacing: announce.spacing(),
             delivery: Box::new(Below::new(self.shared.clone(), self.place, &announce, geometry)),
             sign: None,
+            receipts: None,
             rng: Rng::new(seed, boot),
             name: announce.name.as_str().to_owned(),
             datagram: usize::from(announce.packet_size) - overhead.min(usize::from(announce.packet_size)),

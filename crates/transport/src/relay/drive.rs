@@ -460,6 +460,7 @@ pub(crate) fn above_at(
         durability: Durability::Fast,
         files: FilePolicy { older: Older::Accept, ..FilePolicy::default() },
         verify: None,
+        sign_receipts: None,
         only: source.only,
         overhead: crate::datagram::overhead(source.group),
         wait: None,

@@ -32,7 +32,8 @@ use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
 use faircast_wire::{
-    Announce, DataPacket, Form, Hashes, HopKey, Member, MemberState, Message, Status, Window as Limit,
+    Announce, DataPacket, Form, Hashes, HopKey, Member, MemberState, Message, Receipt, Status,
+    Window as Limit,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -222,14 +223,24 @@ impl Hop {
         }
     }
 
-    /// A datagram has come from somebody behind this exit.
-    fn on_child(&mut self, place: usize, bytes: &mut [u8], from: SocketAddr, waited: Span, now: Time) {
-        let (Some(exit), Some(serving)) = (self.exits.get_mut(place), &mut self.serving) else { return };
-        let Some((number, message)) = exit.open(bytes, from, now) else { return };
-        let Some(child) = message.from() else { return };
+    /// A datagram has come from somebody behind this exit: a receipt is for the relay to keep.
+    fn on_child(
+        &mut self,
+        place: usize,
+        bytes: &mut [u8],
+        from: SocketAddr,
+        waited: Span,
+        now: Time,
+    ) -> Option<Receipt> {
+        let (exit, serving) = (self.exits.get_mut(place)?, self.serving.as_mut()?);
+        let (number, message) = exit.open(bytes, from, now)?;
+        let child = message.from()?;
         match message {
-            Message::Member(member) => return self.on_member(place, &member, number, from, now),
-            _ if !exit.members.knows(child) => return, // who has not joined is not listened to
+            Message::Member(member) => {
+                self.on_member(place, &member, number, from, now);
+                return None;
+            }
+            _ if !exit.members.knows(child) => return None, // who has not joined is not listened to
             _ => exit.members.on_sign_of_life(child, now),
         }
         match message {
@@ -245,7 +256,17 @@ impl Hop {
             }
             Message::Window(window) => _ = serving.limits.insert(child, window.limit),
             Message::Tree(tree) => exit.members.on_tree(&tree),
+            Message::Receipt(receipt) => return exit.members.may_sign(&receipt).then_some(receipt),
             _ => {}
+        }
+        None
+    }
+
+    /// A receipt of somebody behind this exit is kept.
+    fn acknowledge(&mut self, place: usize, receipt: &Receipt, now: Time) {
+        if let Some(exit) = self.exits.get_mut(place) {
+            exit.members.acknowledge(receipt.from, receipt.nonce);
+            exit.answer(now);
         }
     }
 

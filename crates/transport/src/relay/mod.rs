@@ -20,6 +20,7 @@ mod hop;
 mod hosts;
 mod listen;
 pub(crate) mod numbers;
+mod receipts;
 mod registry;
 mod schedule;
 mod upstream;
@@ -131,6 +132,7 @@ pub(crate) struct Passing {
     agent_status: Option<AgentStatus>,
     /// And a hop.
     hop_status: Option<HopStatus>,
+    receipts: receipts::Keeping,
 }
 
 /// Whether the session above goes on.
@@ -209,6 +211,7 @@ impl Shared {
             heard_at: Time::ZERO,
             agent_status: None,
             hop_status: None,
+            receipts: receipts::Keeping::default(),
         };
         Shared { passing: Arc::new(Mutex::new(passing)), process, inside: None }
     }
@@ -756,7 +759,8 @@ impl Passing {
         let standing = self.standing();
         let nobody = standing.receivers == 0 && now.since(since) < linger;
         let all_passed = self.blocks.is_some_and(|blocks| self.passed >= blocks);
-        all_passed && standing.unfinished == 0 && !self.numbers.waits() && !nobody
+        let waits = self.numbers.waits() || self.receipts_waiting() > 0;
+        all_passed && standing.unfinished == 0 && !waits && !nobody
     }
 }
 

@@ -78,6 +78,7 @@ impl SourceSession {
                 self.members.on_verified(verified);
                 self.status_soon(now);
             }
+            Message::Receipt(receipt) => self.on_receipt(receipt, now),
             Message::Attach(_) => {} // it is attached: that this is said again keeps it so where it asks
         }
     }

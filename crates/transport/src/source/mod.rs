@@ -21,13 +21,14 @@ pub(crate) mod pipe;
 mod progress;
 mod reach;
 mod reader;
+mod receipts;
 mod refusals;
 mod roll;
 mod status;
 mod window;
 
 use crate::config::span;
-use crate::config::{RequiredHost, Slow};
+use crate::config::{ReceiptKeys, RequiredHost, Slow};
 use crate::endpoint::Transmit;
 use crate::error::Error;
 use crate::event::{Event, RelayBelow};
@@ -83,6 +84,8 @@ pub(crate) struct Setup {
     pub(crate) delivery: Box<dyn Delivery>,
     /// Sign the content with this key.
     pub(crate) sign: Option<SigningKey>,
+    /// Each receiver has to send a receipt that one of these has signed.
+    pub(crate) receipts: Option<ReceiptKeys>,
     /// The scheme's random stream: nothing else draws from it.
     pub(crate) rng: Rng,
     pub(crate) name: String,
@@ -140,6 +143,7 @@ pub(crate) struct SourceSession {
     budget: Budget,
     refusals: Refusals,
     roll: Roll,
+    receipts: receipts::Receipts,
     /// All receivers had most of the content when it began.
     resumes: bool,
     /// It has been told that nobody joins.
@@ -275,6 +279,7 @@ impl SourceSession {
             budget: Budget::default(),
             refusals: Refusals::default(),
             roll: Roll::new(setup.required),
+            receipts: receipts::Receipts::new(setup.receipts),
             resumes: false,
             told_nobody: false,
             flood: flood::Flood::default(),

@@ -70,7 +70,9 @@ impl SourceSession {
             .collect();
         let absent: Vec<_> = self.roll.absent().iter().map(ToString::to_string).collect();
         let moved_bytes = self.moved_bytes(bytes);
-        let everybody = incomplete.is_empty() && dropped.is_empty() && absent.is_empty();
+        let receipts = self.receipts_report(&replaced);
+        let signed = receipts.as_ref().is_none_or(|receipts| receipts.lacking.is_empty());
+        let everybody = incomplete.is_empty() && dropped.is_empty() && absent.is_empty() && signed;
         Ok(SendReport {
             ok: everybody && verified > 0 && verified >= expected && self.delivery.unsent().is_empty(),
             unsent: self.delivery.unsent().iter().take(MOST_UNSENT).cloned().collect(),
@@ -97,6 +99,8 @@ impl SourceSession {
             streams: self.delivery.streams(),
             relays: self.members.relays(),
             hosts: Vec::new(),
+            signed: receipts.as_ref().map_or(0, |receipts| receipts.good),
+            receipts,
         })
     }
 
@@ -105,8 +109,10 @@ impl SourceSession {
     fn each(&self, replaced: &BTreeSet<ReceiverId>) -> Vec<ReceiverReport> {
         let finished = self.clocks.finished;
         let started = self.clocks.started.unwrap_or(finished);
-        let present = self.members.iter().filter(|(id, _)| !replaced.contains(id)).map(|(_, member)| {
+        let present = self.members.iter().filter(|(id, _)| !replaced.contains(id)).map(|(id, member)| {
+            let lacks = self.lacks_receipt(id, member).filter(|_| member.has_all());
             let outcome = match member.pace {
+                _ if lacks.is_some() => ReceiverOutcome::Incomplete,
                 _ if member.has_all() && below(member).is_none() => ReceiverOutcome::Verified,
                 Pace::Dropped => ReceiverOutcome::Dropped,
                 _ => ReceiverOutcome::Incomplete,
@@ -115,6 +121,7 @@ impl SourceSession {
             let seconds = until.since(started.max(member.joined_at)).as_secs_f64();
             let moved = member.verified_bytes.saturating_sub(member.resumed_bytes);
             let why = || below(member).map_or_else(|| feedback::reason(member), |below| below.reason);
+            let why = || lacks.unwrap_or_else(why);
             ReceiverReport {
                 host: member.host.clone(),
                 address: Some(member.address),
@@ -127,6 +134,7 @@ impl SourceSession {
                 loss: f64::from(member.loss),
                 repair_symbols: member.asked_symbols,
                 reason: (outcome != ReceiverOutcome::Verified).then(why),
+                receipt: self.receipts.of(id),
             }
         });
         let absent = self.roll.absent().iter().map(|required| ReceiverReport::absent(required.to_string()));

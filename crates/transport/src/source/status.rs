@@ -206,7 +206,8 @@ impl SourceSession {
     fn status_flags(&self, now: Time) -> u8 {
         let closing = if matches!(self.phase, Phase::Closing { .. }) { Status::CLOSING } else { 0 };
         let held = if self.windows.ask_at() <= now { Status::HELD } else { 0 };
-        closing | held | Status::BY_NUMBER
+        let receipts = if self.delivery.takes_receipts() { Status::RECEIPTS } else { 0 };
+        closing | held | receipts | Status::BY_NUMBER
     }
 
     fn write(&mut self, message: &Message<'_>, out: &mut Vec<u8>, now: Time) {

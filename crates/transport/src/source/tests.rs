@@ -135,6 +135,7 @@ impl Run {
             spacing: Spacing::Port,
             delivery: of_blocks(BlockSource::files(object), scheme.layers()),
             sign: None,
+            receipts: None,
             rng: Rng::new(1, 0),
             name: "source".to_owned(),
             datagram: 1_472,

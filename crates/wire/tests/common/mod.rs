@@ -9,8 +9,8 @@ use faircast_core::packet::{
 use faircast_core::time::{Span, Time};
 use faircast_wire::{
     Announce, Attach, DataPacket, GroupKey, Hashes, Held, Invite, KeyId, Member, MemberState, Message, Name,
-    Need, Order, OrderAction, Refusal, RefusalReason, Request, Scheduled, Status, Token, TransferId, Tree,
-    TreeNode, Verified, Welcome, Window, Words,
+    Need, Order, OrderAction, Receipt, Refusal, RefusalReason, Request, Scheduled, Signed, SigningKey,
+    Status, Token, TransferId, Tree, TreeNode, Verified, Welcome, Window, Words,
 };
 use std::net::SocketAddr;
 
@@ -172,6 +172,14 @@ pub fn window() -> Window {
     Window { from: receiver(0x1122_3344), echo: echo(502), limit: Seq(0x1_0000_0203) }
 }
 
+pub fn receipt() -> Receipt {
+    let about = Signed { session: SESSION, salt: [3; 16], transfer: TransferId([9; 16]), started: 1 << 60 };
+    let key = SigningKey::from_seed([1; 32]);
+    let (signed_by, host) = (receiver(0x5566_7788), Name::clipped("lab-07"));
+    let receipt = Receipt::sign(&about, [0x5a; 32], (signed_by, host), 1_750_000_000, &key);
+    Receipt { from: receiver(0x1122_3344), nonce: 0x0203, ..receipt }
+}
+
 pub fn contents() -> Vec<(&'static str, ReportContent)> {
     let congested = |cause| ReportContent::Congested { echo: echo(41), level: 1.5e6, mean: 2e6, cause };
     vec![
@@ -257,6 +265,7 @@ pub fn from_receiver() -> Vec<(&'static str, Message<'static>)> {
     all.push(("no request", Message::Request(Request { needs: vec![], ..request() })));
     all.push(("member", Message::Member(member())));
     all.push(("window", Message::Window(window())));
+    all.push(("receipt", Message::Receipt(receipt())));
     let (reason, host) = (RefusalReason::OtherKey, Name::clipped("b7"));
     all.push(("refusal", Message::Refusal(Refusal { from, reason, key: KeyId(0x0bad_cafe), host })));
     let attach = Attach { from, token: [7; 16], invitation: 0x0123_4567_89ab_cdef, relay: true, host };

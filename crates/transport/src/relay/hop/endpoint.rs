@@ -63,7 +63,10 @@ impl Endpoint for HopExit {
     fn handle_datagram(&mut self, datagram: Datagram<'_>, now: Time) {
         let waited = now.since(datagram.arrived);
         let (bytes, from) = (datagram.bytes, datagram.from);
-        self.shared.with_hop(|hop| hop.on_child(self.exit, bytes, from, waited, now));
+        let receipt = self.shared.with_hop(|hop| hop.on_child(self.exit, bytes, from, waited, now));
+        if let Some(receipt) = receipt.flatten().filter(|receipt| self.shared.keep_receipt(receipt)) {
+            self.shared.with_hop(|hop| hop.acknowledge(self.exit, &receipt, now));
+        }
     }
 
     fn handle_timeout(&mut self, now: Time) {

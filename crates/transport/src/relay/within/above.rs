@@ -144,7 +144,8 @@ impl Delivery for WithinAbove {
 
     fn receivers(&self) -> Option<(u32, u32)> {
         let (standing, told) = (self.receivers_below(), |count: u64| count.min(u64::from(u32::MAX)) as u32);
-        Some((told(standing.receivers), told(standing.done)))
+        let without = self.shared.lock().receipts_waiting();
+        Some((told(standing.receivers), told(standing.done.saturating_sub(without))))
     }
 
     fn tree(&self) -> Vec<TreeNode> {
@@ -157,7 +158,7 @@ impl Delivery for WithinAbove {
         let nobody = standing.receivers == 0 && self.now.since(self.since.unwrap_or(self.now)) < LINGER;
         let passing = self.shared.lock();
         let all_passed = passing.blocks.is_some_and(|blocks| passing.passed >= blocks);
-        all_passed && standing.unfinished == 0 && !nobody
+        all_passed && standing.unfinished == 0 && passing.receipts_waiting() == 0 && !nobody
     }
 
     fn missing(&self) -> u32 {

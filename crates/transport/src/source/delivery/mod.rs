@@ -18,7 +18,7 @@ use crate::event::StreamSent;
 use crate::object::{Geometry, Hash, LeftOut, ObjectError, TransferId};
 use faircast_core::packet::{Flags, Layer, Payload, ReceiverId, Seq};
 use faircast_core::time::{Rate, Span, Time};
-use faircast_wire::{Announce, Hashes, Held, Scheduled, Signature};
+use faircast_wire::{Announce, Hashes, Held, Receipt, Scheduled, Signature};
 
 /// A symbol that leaves.
 pub(crate) struct Chosen<'a> {
@@ -130,6 +130,17 @@ pub(crate) trait Delivery: Send {
 
     /// At a relay: what its source announces, which it passes on.
     fn announced(&self) -> Option<Announce> {
+        None
+    }
+
+    /// Whether receivers may send receipts: not of live streams, of which each has another part, so that no hash names it; at a
+    /// relay, when its parent takes them.
+    fn takes_receipts(&self) -> bool {
+        !self.is_live()
+    }
+
+    /// At a relay: take a receipt, to be passed on; whether it is here now.
+    fn pass_receipt(&mut self, _receipt: &Receipt) -> Option<bool> {
         None
     }
 

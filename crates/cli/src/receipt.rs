@@ -1,0 +1,264 @@
+//! `receipt`: what receivers have signed, checked again without the session; and the keys that have to.
+
+use crate::args::ReceiptVerify;
+use crate::failure::{Failure, Usage, unwritten};
+use crate::{json, key, safe, units};
+use faircast::receipts::{ReceiptReport, ReceiptsReport};
+use faircast::{ReceiptKeys, VerifyKey};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// A directory of public keys has so many files at most.
+const MOST_FILES: usize = 10_000;
+
+/// A report is no larger: 65,536 receipts in it, and as many receivers.
+const MOST_REPORT: u64 = 256 << 20;
+
+/// What of a report is looked at.
+#[derive(Debug, Deserialize)]
+struct Report {
+    receipts: Option<ReceiptsReport>,
+}
+
+/// One receipt, for programs.
+#[derive(Debug, Serialize)]
+struct Line<'a> {
+    host: &'a str,
+    key: &'a str,
+    signed_at: u64,
+    valid: bool,
+    known: Option<bool>,
+}
+
+/// The public keys in a file, or in all files of a directory: those of hidden files are left out.
+///
+/// # Errors
+/// When there is no such file, or one is no file of public keys.
+pub fn read_keys(path: &Path) -> Result<Vec<VerifyKey>, Usage> {
+    if !path.is_dir() {
+        return Ok(key::signing::read_public(path)?.iter().copied().collect());
+    }
+    let unreadable = |source| Usage::KeysUnreadable { path: path.to_owned(), source };
+    let entries = path.read_dir().map_err(unreadable)?.take(MOST_FILES + 1);
+    let mut files: Vec<PathBuf> = entries
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<io::Result<_>>()
+        .map_err(unreadable)?;
+    if files.len() > MOST_FILES {
+        return Err(Usage::TooManyKeyFiles { path: path.to_owned(), most: MOST_FILES });
+    }
+    files.retain(|file| {
+        file.is_file() && !file.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+    });
+    files.sort();
+    let mut keys = Vec::new();
+    for file in &files {
+        keys.extend(key::signing::read_public(file)?.iter().copied());
+    }
+    if keys.is_empty() { Err(Usage::NoKeys(path.to_owned())) } else { Ok(keys) }
+}
+
+/// The same as those that have to sign.
+///
+/// # Errors
+/// As [`read_keys`].
+pub fn read_receipt_keys(path: &Path) -> Result<ReceiptKeys, Usage> {
+    Ok(read_keys(path)?.into_iter().collect())
+}
+
+/// Check the receipts of a report.
+///
+/// # Errors
+/// When it cannot be read, or a receipt, a key or the content is not as it should be.
+pub fn verify(typed: &ReceiptVerify, out: &mut impl Write) -> Result<(), Failure> {
+    let keys = typed.keys.as_deref().map(read_keys).transpose()?;
+    let receipts = read(&typed.report)?;
+    let keys: Option<BTreeSet<String>> = keys.map(|keys| keys.iter().map(hex).collect());
+    let (mut used, mut wrong) = (BTreeSet::new(), 0_u64);
+    for one in &receipts.signed {
+        let known = keys.as_ref().map(|keys| keys.contains(&one.key));
+        let valid = receipts.is_signed(one);
+        if valid && known != Some(false) {
+            used.insert(one.key.clone());
+        } else {
+            wrong += 1;
+        }
+        tell(typed.json, one, valid, known, out)?;
+    }
+    let mut faults = Vec::new();
+    let root = match typed.paths.as_slice() {
+        [] => None,
+        paths => Some(receipts.root_of(paths, &typed.preserve).map_err(faircast::Error::from)?),
+    };
+    if receipts.signed.is_empty() {
+        faults.push("there is no receipt in it".to_owned());
+    }
+    if wrong > 0 {
+        let all = units::count(receipts.signed.len() as u64, "receipt");
+        faults.push(format!("{wrong} of {all} do not verify, or are by other keys"));
+    }
+    let silent = keys.map_or(0, |keys| keys.difference(&used).count());
+    if silent > 0 {
+        faults.push(format!("{} without a receipt", units::count(silent as u64, "key")));
+    }
+    if root.is_some() && root != receipts.root_hash() {
+        faults.push(
+            "the content is not what was signed: names, times, modes or bytes differ from what was sent, or --preserve does"
+                .to_owned(),
+        );
+    }
+    if !faults.is_empty() {
+        return Err(Failure::Incomplete(faults.join(", ")));
+    }
+    if !typed.json {
+        let about = if root.is_some() { "that they have this content" } else { "the root of this report" };
+        let count = units::count(used.len() as u64, "key");
+        writeln!(out, "all receipts verify: {count} signed {about}").map_err(unwritten)?;
+    }
+    Ok(())
+}
+
+/// The receipts of a report.
+fn read(path: &Path) -> Result<ReceiptsReport, Failure> {
+    let unreadable = |source| Usage::ReportUnreadable { path: path.to_owned(), source };
+    let mut text = String::new();
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    file.take(MOST_REPORT).read_to_string(&mut text).map_err(unreadable)?;
+    let report: Report = serde_json::from_str(&text)
+        .map_err(|error| Usage::NotAReport { path: path.to_owned(), reason: error.to_string() })?;
+    report.receipts.ok_or_else(|| Failure::from(Usage::NoReceipts(path.to_owned())))
+}
+
+fn tell(
+    as_json: bool,
+    one: &ReceiptReport,
+    valid: bool,
+    known: Option<bool>,
+    out: &mut impl Write,
+) -> Result<(), Failure> {
+    let ReceiptReport { host, key, signed_at, .. } = one;
+    let signed_at = *signed_at;
+    if as_json {
+        return json::write(out, &Line { host, key, signed_at, valid, known }).map_err(unwritten);
+    }
+    let verdict = match (valid, known) {
+        (false, _) => "DOES NOT VERIFY",
+        (true, Some(false)) => "another key",
+        (true, _) => "ok",
+    };
+    let (host, key) = (safe::text(host), safe::text(key));
+    writeln!(out, "{host}  {}  {key}  {verdict}", units::utc(signed_at)).map_err(unwritten)
+}
+
+fn hex(key: &VerifyKey) -> String {
+    key.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Cli, Command, ReceiptCommand};
+    use clap::Parser;
+    use faircast::SigningKey;
+    use faircast_core::packet::ReceiverId;
+    use faircast_wire::{Name, Receipt};
+    use std::fs;
+
+    /// A report about `content`, with a receipt by each of these keys.
+    fn report(content: &Path, keys: &[u8]) -> ReceiptsReport {
+        let mut report = ReceiptsReport {
+            session: "0000002a".into(),
+            salt: "01".repeat(16),
+            transfer: "02".repeat(16),
+            started: u64::MAX.to_string(),
+            root: None,
+            symbol_size: 1_400,
+            symbols_per_block: 16,
+            good: keys.len() as u64,
+            keys_without: Vec::new(),
+            lacking: Vec::new(),
+            signed: Vec::new(),
+        };
+        let root = report.root_of(&[content.to_owned()], &faircast::Preserve::nothing()).expect("it is read");
+        report.root = Some(root.iter().map(|byte| format!("{byte:02x}")).collect());
+        let about = report.about().expect("it has a form");
+        for seed in keys {
+            let key = SigningKey::from_seed([*seed; 32]);
+            let (id, host) = (ReceiverId::new(u64::from(*seed)).expect("not zero"), format!("host{seed}"));
+            let receipt = Receipt::sign(&about, root, (id, Name::clipped(&host)), 1_750_000_000, &key);
+            report.signed.push(ReceiptReport {
+                receiver: id.to_string(),
+                host,
+                key: hex(&key.verify_key()),
+                signed_at: receipt.unix_secs,
+                signature: receipt.signature.iter().map(|byte| format!("{byte:02x}")).collect(),
+                valid: true,
+                known: None,
+            });
+        }
+        report
+    }
+
+    fn verified(args: &[&str]) -> (Result<(), Failure>, String) {
+        let cli = Cli::parse_from([&["faircast", "receipt", "verify"], args].concat());
+        let Command::Receipt(typed) = cli.command else { panic!("it is another command") };
+        let ReceiptCommand::Verify(typed) = typed.command;
+        let mut out = Vec::new();
+        let outcome = verify(&typed, &mut out);
+        (outcome, String::from_utf8(out).expect("text"))
+    }
+
+    #[test]
+    fn receipts_are_checked_with_keys_and_content_and_what_is_wrong_is_named() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = |name: &str| directory.path().join(name);
+        let text = |name: &str| path(name).to_str().expect("a plain name").to_owned();
+        fs::write(path("image"), vec![7; 100_000]).expect("written");
+        fs::write(path("other"), vec![8; 100_000]).expect("written");
+        fs::create_dir(path("keys")).expect("made");
+        for seed in [1, 2] {
+            let line = SigningKey::from_seed([seed; 32]).verify_key().to_line();
+            fs::write(path("keys").join(format!("host{seed}.pub")), line).expect("written");
+        }
+        fs::write(path("keys/.hidden"), "no key").expect("written");
+        let write = |report: &ReceiptsReport| {
+            let text = serde_json::json!({"ok": true, "receipts": report}).to_string();
+            fs::write(path("report.json"), text).expect("written");
+        };
+        let (report_at, keys_at, image, other) =
+            (text("report.json"), text("keys"), text("image"), text("other"));
+        let good = report(&path("image"), &[1, 2]);
+        write(&good);
+        let (outcome, said) = verified(&[&report_at, &image, "--keys", &keys_at]);
+        outcome.expect("all is as it should be");
+        assert!(said.contains("host1  2025-06-15 15:06:40 UTC") && said.contains("2 keys signed"), "{said}");
+        let fails = |args: &[&str], words: &str| {
+            let (outcome, said) = verified(args);
+            let error = outcome.expect_err("something is wrong").to_string();
+            assert!(error.contains(words), "{error}\n{said}");
+        };
+        fails(&[&report_at, &other], "the content is not what was signed");
+        let mut changed = good.clone();
+        changed.signed[0].signed_at += 1;
+        write(&changed);
+        fails(&[&report_at], "1 of 2 receipts do not verify");
+        let mut another = good.clone();
+        another.salt = "03".repeat(16);
+        write(&another);
+        fails(&[&report_at], "2 of 2 receipts do not verify");
+        write(&report(&path("image"), &[1, 9]));
+        fails(&[&report_at, "--keys", &keys_at], "1 key without a receipt");
+        let line: serde_json::Value = serde_json::from_str(
+            verified(&[&report_at, "--keys", &keys_at, "--json"]).1.lines().nth(1).expect("two"),
+        )
+        .expect("JSON");
+        assert_eq!((&line["valid"], &line["known"]), (&true.into(), &false.into()), "{line}");
+        fs::write(path("report.json"), "{\"receipts\":null}").expect("written");
+        fails(&[&report_at], "no receipts");
+        fs::write(path("report.json"), "<xml/>").expect("written");
+        fails(&[&report_at], "is not a report in JSON");
+        fails(&[&report_at, "--keys", &text("none")], "none");
+    }
+}

@@ -1,0 +1,115 @@
+//! Receipts of receivers below, in the relay's keeping until its parent has them.
+
+use super::{Passing, Shared};
+use faircast_core::packet::ReceiverId;
+use faircast_wire::{Receipt, Signature};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Receipts of so many receivers are passed on in a session: about 150 bytes each, and 300 more until it is answered.
+const MOST: usize = 65_536;
+
+/// And so many of each: one that is not valid, which a relay cannot tell, does not keep the next from the source.
+const MOST_OF_ONE: usize = 4;
+
+/// What a relay has taken.
+#[derive(Debug, Default)]
+pub(super) struct Keeping {
+    /// The parent takes receipts, so those below may send theirs.
+    taken: bool,
+    /// All that have come.
+    known: BTreeMap<ReceiverId, Vec<Signature>>,
+    /// Those that are still to be sent.
+    queue: VecDeque<Receipt>,
+    /// Those that are sent and not answered.
+    waiting: usize,
+}
+
+impl Keeping {
+    /// Whether it is in the relay's keeping from now on, or was before.
+    fn keep(&mut self, receipt: &Receipt) -> bool {
+        if !self.known.contains_key(&receipt.receiver) && self.known.len() >= MOST {
+            return false;
+        }
+        let known = self.known.entry(receipt.receiver).or_default();
+        if known.contains(&receipt.signature) {
+            return true;
+        }
+        if known.len() >= MOST_OF_ONE {
+            return false;
+        }
+        known.push(receipt.signature);
+        self.queue.push_back(*receipt);
+        true
+    }
+}
+
+impl Passing {
+    /// Receipts that the parent does not have yet: their receivers do not count as done.
+    pub(super) fn receipts_waiting(&self) -> u64 {
+        (self.receipts.queue.len() + self.receipts.waiting) as u64
+    }
+}
+
+impl Shared {
+    /// Take a receipt from below; whether it is to be answered.
+    pub(super) fn keep_receipt(&self, receipt: &Receipt) -> bool {
+        self.lock().receipts.keep(receipt)
+    }
+
+    /// Whether those below may send receipts.
+    pub(super) fn takes_receipts(&self) -> bool {
+        self.lock().receipts.taken
+    }
+
+    /// The parent says whether it takes receipts.
+    pub(crate) fn note_receipts_taken(&self, taken: bool) {
+        self.lock().receipts.taken = taken;
+    }
+
+    /// Whether some have come that are still to be sent.
+    pub(crate) fn has_receipts(&self) -> bool {
+        !self.lock().receipts.queue.is_empty()
+    }
+
+    /// Those; they wait for their answers now.
+    pub(crate) fn take_receipts(&self) -> Vec<Receipt> {
+        let mut passing = self.lock();
+        let taken: Vec<Receipt> = passing.receipts.queue.drain(..).collect();
+        passing.receipts.waiting += taken.len();
+        taken
+    }
+
+    /// So many wait for their answers.
+    pub(crate) fn note_receipts_waiting(&self, waiting: usize) {
+        self.lock().receipts.waiting = waiting;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faircast_core::packet::SessionId;
+    use faircast_wire::{Name, Signed, SigningKey, TransferId};
+
+    #[test]
+    fn a_receipt_is_passed_on_once_and_others_in_its_name_a_few_times() {
+        let about =
+            Signed { session: SessionId(1), salt: [0; 16], transfer: TransferId([0; 16]), started: 1 };
+        let receipt = |receiver: u64, unix_secs| {
+            let receiver = ReceiverId::new(receiver).expect("it is not zero");
+            Receipt::sign(
+                &about,
+                [0; 32],
+                (receiver, Name::EMPTY),
+                unix_secs,
+                &SigningKey::from_seed([1; 32]),
+            )
+        };
+        let mut keeping = Keeping::default();
+        assert!((0..3).all(|_| keeping.keep(&receipt(1, 5))), "it is answered each time");
+        assert_eq!(keeping.queue.len(), 1);
+        let others = (0..10).filter(|secs| keeping.keep(&receipt(1, 100 + secs))).count();
+        assert_eq!((others, keeping.queue.len()), (MOST_OF_ONE - 1, MOST_OF_ONE));
+        assert!(keeping.keep(&receipt(2, 5)));
+    }
+}

@@ -1,0 +1,282 @@
+//! Receipts that have come to the source: checked against what was sent, kept, and counted.
+
+use super::SourceSession;
+use crate::config::ReceiptKeys;
+use crate::event::Event;
+use crate::members::MemberRecord;
+use crate::receipts::{Lacking, ReceiptReport, ReceiptsReport, hex};
+use faircast_core::packet::ReceiverId;
+use faircast_core::time::{Span, Time};
+use faircast_wire::{Receipt, Signed, TransferId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// So many are kept: about 300 bytes each.
+const MOST: usize = 65_536;
+
+/// So many signatures are checked in a second: a tenth of it, at 50 us each.
+const CHECKS: u32 = 2_000;
+
+/// The receipts of a session.
+#[derive(Debug, Default)]
+pub(super) struct Receipts {
+    /// Who has to sign.
+    keys: Option<ReceiptKeys>,
+    kept: BTreeMap<ReceiverId, Kept>,
+    /// Checked since then.
+    checked: (Time, u32),
+}
+
+#[derive(Debug)]
+struct Kept {
+    receipt: Receipt,
+    worth: Worth,
+    /// Who has brought it: the receiver, or a relay.
+    via: ReceiverId,
+}
+
+/// What a receipt proves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Worth {
+    /// Nothing: it is not signed, or about something else.
+    Nothing,
+    /// That whoever has this key has signed.
+    Signed,
+    /// That one of those has who have to.
+    Known,
+}
+
+/// What came of a receipt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    /// There is no room or no time for it; it comes again.
+    No,
+    /// It is no better than what is there.
+    Again,
+    /// It is kept.
+    New,
+}
+
+impl Receipts {
+    pub(super) fn new(keys: Option<ReceiptKeys>) -> Receipts {
+        Receipts { keys, ..Receipts::default() }
+    }
+
+    fn take(&mut self, receipt: &Receipt, about: &Signed, root: Option<[u8; 32]>, now: Time) -> Taken {
+        let known = self.kept.get(&receipt.receiver);
+        if known.is_some_and(|kept| same(&kept.receipt, receipt)) {
+            return Taken::Again;
+        }
+        if now.since(self.checked.0) >= Span::from_secs(1) {
+            self.checked = (now, 0);
+        }
+        if self.checked.1 >= CHECKS || known.is_none() && self.kept.len() >= MOST {
+            return Taken::No;
+        }
+        self.checked.1 += 1;
+        let worth = match &self.keys {
+            _ if root != Some(receipt.root) || !receipt.is_signed(about) => Worth::Nothing,
+            Some(keys) if keys.has(&receipt.key) => Worth::Known,
+            _ => Worth::Signed,
+        };
+        if known.is_some_and(|kept| kept.worth >= worth) {
+            return Taken::Again; // a better one is never given up for what comes later
+        }
+        self.kept.insert(receipt.receiver, Kept { receipt: *receipt, worth, via: receipt.from });
+        Taken::New
+    }
+
+    /// The least that a receipt has to be worth to count.
+    fn least(&self) -> Worth {
+        if self.keys.is_some() { Worth::Known } else { Worth::Signed }
+    }
+
+    /// Those that count, by who has brought them.
+    fn good(&self) -> impl Iterator<Item = (&ReceiverId, &Kept)> {
+        let least = self.least();
+        self.kept.iter().filter(move |(_, kept)| kept.worth >= least)
+    }
+
+    /// The receipt of this receiver, as it is told.
+    pub(super) fn of(&self, id: ReceiverId) -> Option<ReceiptReport> {
+        self.kept.get(&id).map(|kept| self.told(kept))
+    }
+
+    fn told(&self, kept: &Kept) -> ReceiptReport {
+        ReceiptReport {
+            receiver: kept.receipt.receiver.to_string(),
+            host: kept.receipt.host.as_str().to_owned(),
+            key: hex(&kept.receipt.key),
+            signed_at: kept.receipt.unix_secs,
+            signature: hex(&kept.receipt.signature),
+            valid: kept.worth >= Worth::Signed,
+            known: self.keys.as_ref().map(|_| kept.worth == Worth::Known),
+        }
+    }
+
+    /// What is missing of a member that is done: its receipt, or those of some receivers below a relay.
+    fn lacking(&self, id: ReceiverId, member: &MemberRecord) -> Option<Lacking> {
+        self.keys.as_ref()?;
+        let done = member.verified() as usize;
+        let signed = self.good().filter(|(_, kept)| kept.via == id).count();
+        let reason = match self.kept.get(&id).map(|kept| kept.worth) {
+            _ if signed >= done => return None,
+            _ if member.is_relay => {
+                format!(
+                    "{} of {done} receivers below this relay have signed no receipt that counts",
+                    done - signed
+                )
+            }
+            None => "it has everything, and has signed no receipt".to_owned(),
+            Some(Worth::Nothing) => "it has everything, and its receipt is not valid".to_owned(),
+            Some(_) => "it has everything, and none of the known keys has signed its receipt".to_owned(),
+        };
+        Some(Lacking { host: member.host.clone(), reason })
+    }
+}
+
+impl SourceSession {
+    /// A receiver, or a relay for one below it, has sent a receipt.
+    pub(super) fn on_receipt(&mut self, receipt: &Receipt, now: Time) {
+        self.members.on_sign_of_life(receipt.from, now);
+        if !self.members.may_sign(receipt) {
+            self.counts.refused += 1;
+            return;
+        }
+        let is_here = match self.delivery.pass_receipt(receipt) {
+            Some(is_here) => is_here,
+            None => self.keep_receipt(receipt, now),
+        };
+        if is_here {
+            self.members.acknowledge(receipt.from, receipt.nonce);
+            self.status_soon(now);
+        }
+    }
+
+    /// At the source: whether it is answered.
+    fn keep_receipt(&mut self, receipt: &Receipt, now: Time) -> bool {
+        let root = self.delivery.status().root.map(|root| root.0);
+        let taken = self.receipts.take(receipt, &self.about(), root, now);
+        if taken == Taken::New
+            && let Some(told) = self.receipts.of(receipt.receiver)
+        {
+            self.events.push_back(Event::Receipt(told));
+        }
+        taken != Taken::No
+    }
+
+    /// What all receipts of this session are about.
+    pub(crate) fn about(&self) -> Signed {
+        let transfer = TransferId(self.delivery.transfer().0);
+        Signed { session: self.id(), salt: self.setup.salt, transfer, started: self.setup.started }
+    }
+
+    /// What receivers have signed, when somebody has or should have.
+    pub(super) fn receipts_report(&self, replaced: &BTreeSet<ReceiverId>) -> Option<ReceiptsReport> {
+        if self.receipts.kept.is_empty() && self.receipts.keys.is_none() {
+            return None;
+        }
+        let (about, geometry) = (self.about(), self.delivery.geometry());
+        let used: BTreeSet<[u8; 32]> = self.receipts.good().map(|(_, kept)| kept.receipt.key).collect();
+        let silent = self.receipts.keys.as_ref().map(|keys| keys.without(&used));
+        Some(ReceiptsReport {
+            session: about.session.to_string(),
+            salt: hex(&about.salt),
+            transfer: hex(&about.transfer.0),
+            started: about.started.to_string(),
+            root: self.delivery.status().root.map(|root| hex(&root.0)),
+            symbol_size: geometry.symbol_size,
+            symbols_per_block: geometry.symbols_per_block,
+            good: self.receipts.good().count() as u64,
+            keys_without: silent.unwrap_or_default().iter().map(|key| hex(key)).collect(),
+            lacking: self.without_receipt(replaced),
+            signed: self.receipts.kept.values().map(|kept| self.receipts.told(kept)).collect(),
+        })
+    }
+
+    /// Members that are done and lack receipts, where receipts are asked for.
+    fn without_receipt(&self, replaced: &BTreeSet<ReceiverId>) -> Vec<Lacking> {
+        let done = self.members.iter().filter(|(id, member)| member.has_all() && !replaced.contains(id));
+        done.filter_map(|(id, member)| self.receipts.lacking(id, member)).collect()
+    }
+
+    /// The same of one member.
+    pub(super) fn lacks_receipt(&self, id: ReceiverId, member: &MemberRecord) -> Option<String> {
+        self.receipts.lacking(id, member).map(|lacking| lacking.reason)
+    }
+}
+
+/// Whether it is one receipt that comes again.
+fn same(one: &Receipt, other: &Receipt) -> bool {
+    let of_nobody = |receipt: &Receipt| Receipt { from: receipt.receiver, nonce: 0, ..*receipt };
+    of_nobody(one) == of_nobody(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faircast_core::packet::SessionId;
+    use faircast_wire::{Name, SigningKey};
+
+    const ROOT: [u8; 32] = [5; 32];
+
+    fn about() -> Signed {
+        Signed { session: SessionId(7), salt: [3; 16], transfer: TransferId([9; 16]), started: 1 }
+    }
+
+    fn id(number: u64) -> ReceiverId {
+        ReceiverId::new(number).expect("it is not zero")
+    }
+
+    fn key(seed: u8) -> SigningKey {
+        SigningKey::from_seed([seed; 32])
+    }
+
+    fn receipt(number: u64, seed: u8) -> Receipt {
+        Receipt::sign(&about(), ROOT, (id(number), Name::clipped("host")), 1_000, &key(seed))
+    }
+
+    #[test]
+    fn a_forged_receipt_does_not_stand_in_the_way_of_the_real_one_nor_come_in_its_place() {
+        let keys = ReceiptKeys::from_iter([key(1).verify_key()]);
+        let mut receipts = Receipts::new(Some(keys));
+        let take = |receipts: &mut Receipts, one| receipts.take(&one, &about(), Some(ROOT), Time::ZERO);
+        let good = |receipts: &Receipts| receipts.good().count();
+        let forged = Receipt { key: key(1).verify_key().to_bytes(), ..receipt(1, 2) };
+        assert_eq!((take(&mut receipts, forged), good(&receipts)), (Taken::New, 0));
+        assert_eq!((take(&mut receipts, receipt(1, 2)), good(&receipts)), (Taken::New, 0), "another key");
+        assert_eq!((take(&mut receipts, receipt(1, 1)), good(&receipts)), (Taken::New, 1));
+        assert_eq!((take(&mut receipts, forged), good(&receipts)), (Taken::Again, 1));
+        assert_eq!((take(&mut receipts, receipt(1, 2)), good(&receipts)), (Taken::Again, 1));
+        let told = receipts.of(id(1)).expect("it is kept");
+        assert_eq!(
+            (told.valid, told.known, told.key),
+            (true, Some(true), hex(&key(1).verify_key().to_bytes()))
+        );
+    }
+
+    #[test]
+    fn a_receipt_of_another_session_or_content_is_worth_nothing() {
+        let other = Signed { session: SessionId(8), ..about() };
+        for (about, root) in [(other, Some(ROOT)), (about(), Some([6; 32])), (about(), None)] {
+            let mut receipts = Receipts::new(None);
+            assert_eq!(receipts.take(&receipt(1, 1), &about, root, Time::ZERO), Taken::New);
+            assert_eq!(receipts.good().count(), 0, "{about:?} {root:?}");
+            assert!(receipts.of(id(1)).is_some_and(|told| !told.valid && told.known.is_none()));
+        }
+    }
+
+    #[test]
+    fn no_more_signatures_are_checked_in_a_second_than_there_is_time_for() {
+        let mut receipts = Receipts::new(None);
+        let mut take = |number: u32, now| {
+            let receipt = Receipt { unix_secs: number.into(), ..receipt(1, 1) };
+            receipts.take(&receipt, &about(), Some(ROOT), now) != Taken::No
+        };
+        let mut taken = 0;
+        for number in 0..CHECKS + 10 {
+            taken += u32::from(take(number, Time::ZERO));
+        }
+        assert_eq!(taken, CHECKS);
+        assert!(take(1, Time::ZERO + Span::from_secs(1)));
+    }
+}

@@ -1,0 +1,122 @@
+//! Short texts in messages.
+
+use std::fmt;
+
+/// A short text, at most [`Name::MAX`] bytes of UTF-8, kept inline.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Name {
+    len: u8,
+    bytes: [u8; Name::MAX], // zero behind `len`, so that equal names are equal
+}
+
+/// A name that does not fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the name has {len} bytes; at most {max} fit: shorten it", max = Name::MAX)]
+pub struct NameTooLong {
+    /// Bytes it has.
+    pub len: usize,
+}
+
+impl Name {
+    /// Most bytes that fit.
+    pub const MAX: usize = 63;
+    /// No name.
+    pub const EMPTY: Name = Name { len: 0, bytes: [0; Name::MAX] };
+
+    /// From a text.
+    ///
+    /// # Errors
+    /// When it has more than [`Name::MAX`] bytes.
+    pub fn new(text: &str) -> Result<Name, NameTooLong> {
+        if text.len() > Name::MAX {
+            return Err(NameTooLong { len: text.len() });
+        }
+        Ok(Name::clipped(text))
+    }
+
+    /// From a text, without control characters (which a terminal obeys), cut at a character's edge to what fits.
+    pub fn clipped(text: &str) -> Name {
+        let mut name = Name::EMPTY;
+        for character in text.chars().filter(|character| !character.is_control()) {
+            let from = usize::from(name.len);
+            let Some(room) = name.bytes.get_mut(from..from + character.len_utf8()) else { break };
+            character.encode_utf8(room);
+            name.len += character.len_utf8() as u8;
+        }
+        name
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..usize::from(self.len)])
+            .expect("made from a str, cut at its characters")
+    }
+}
+
+/// A text of at most [`Words::MAX`] bytes of UTF-8 without control characters. It takes no memory when it is empty.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Words(Box<str>);
+
+impl Words {
+    /// Most bytes that fit.
+    pub const MAX: usize = 250;
+
+    /// From a text, without control characters (which a terminal obeys), cut at a character's edge to what fits.
+    pub fn clipped(text: &str) -> Words {
+        let mut words = String::new();
+        for character in text.chars().filter(|character| !character.is_control()) {
+            if words.len() + character.len_utf8() > Words::MAX {
+                break;
+            }
+            words.push(character);
+        }
+        Words(words.into())
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for Name {
+    fn default() -> Name {
+        Name::EMPTY
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.as_str())
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_cut_at_a_character() {
+        let text = "é".repeat(40);
+        assert_eq!(Name::clipped(&text).as_str(), "é".repeat(31));
+        assert_eq!(Name::new(&text), Err(NameTooLong { len: 80 }));
+    }
+
+    #[test]
+    fn a_name_has_no_characters_that_a_terminal_obeys() {
+        assert_eq!(Name::clipped("a\u{1b}[2J\r\nb\u{9b}").as_str(), "a[2Jb");
+    }
+
+    #[test]
+    fn words_are_cut_at_a_character_and_cleaned() {
+        assert_eq!(Words::clipped(&"é".repeat(200)).as_str(), "é".repeat(125));
+        assert_eq!(Words::clipped("a\u{1b}[2J\r\nb\u{9b}").as_str(), "a[2Jb");
+        assert_eq!(Words::clipped(""), Words::default());
+    }
+}

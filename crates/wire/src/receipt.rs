@@ -1,0 +1,30 @@
+//! Receipts: what a receiver signs when it has verified everything.
+//!
+//! The statement has the context `faircast 2: receipt`, a byte of zero, session, salt, transfer and start as all statements about
+//! content ([`crate::sign`]), the root, the receiver's number, its clock in seconds since 1970, and its host's name. Whoever has the
+//! receiver's public key can check it at any later time ([`Receipt::is_signed`], in [`crate::sign`]).
+
+use crate::name::Name;
+use crate::signature::Signature;
+use faircast_core::packet::ReceiverId;
+
+/// A receiver's signed statement that it has verified the content. Relays pass it on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Receipt {
+    /// Who sends it: the receiver, or a relay that passes it on.
+    pub from: ReceiverId,
+    /// Who sends it numbers it by this; the answer, a [`crate::Welcome`], repeats it.
+    pub nonce: u16,
+    /// Who has signed it.
+    pub receiver: ReceiverId,
+    /// When, by the clock of the receiver's host, in seconds since 1970.
+    pub unix_secs: u64,
+    /// The root hash of the content.
+    pub root: [u8; 32],
+    /// The receiver's public key.
+    pub key: [u8; 32],
+    /// Over all of it but `from` and `nonce`, and over the session.
+    pub signature: Signature,
+    /// The receiver's host, as it calls itself.
+    pub host: Name,
+}
