@@ -241,6 +241,9 @@ fn kib(bytes: usize) -> String {
 }
 
 fn failed(check: &'static str, error: &NetError) -> Check {
+    if let NetError::BufferTooSmall { granted, .. } = error {
+        return Check { check, ..to_receive(*granted, RECEIVE_BUFFER) };
+    }
     let message = error.to_string();
     let (found, advice) = match message.split_once("; ").or_else(|| message.split_once(": ")) {
         Some((found, advice)) => (found.to_owned(), Some(advice.to_owned())),

@@ -4,7 +4,7 @@ use crate::kit::Running;
 use crate::kit::{FAIRCAST, must, tell};
 use faircast_testkit::{Company, Forwarding, Lab, Link, Node, require_root, run};
 use serde_json::Value;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const WITHIN: Duration = Duration::from_secs(40);
 
@@ -76,6 +76,55 @@ fn what_is_broken_is_named_and_the_command_mends_it() {
     must(lab.set_link(0, Link::Up));
 }
 
+/// The system's largest receive buffer, of which there is one for all namespaces: it is put back when this is dropped.
+struct LargestBuffer(String);
+
+impl LargestBuffer {
+    const PLACE: &str = "/proc/sys/net/core/rmem_max";
+
+    fn set(bytes: u32) -> LargestBuffer {
+        let before = LargestBuffer(must(std::fs::read_to_string(LargestBuffer::PLACE)));
+        must(std::fs::write(LargestBuffer::PLACE, bytes.to_string()));
+        before
+    }
+}
+
+impl Drop for LargestBuffer {
+    fn drop(&mut self) {
+        must(std::fs::write(LargestBuffer::PLACE, &self.0));
+    }
+}
+
+#[test]
+fn a_receive_buffer_that_is_too_small_is_named_and_the_command_mends_it() {
+    let Some(root) = require_root() else { return };
+    // No other lab is there meanwhile; and those who may administrate the network, as other tests do, are not bound by it.
+    let lab = must(Lab::plan().receivers(1).build(&root));
+    let doctor = || {
+        let args = [
+            "--bounding-set=-net_admin",
+            "--inh-caps=-net_admin",
+            FAIRCAST,
+            "doctor",
+            "--json",
+            "--iface",
+            "eth0",
+        ];
+        let ended = must(must(lab.receiver(0).start("setpriv", &args)).finish(WITHIN));
+        let lines = ended.stdout.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let failed: Vec<Value> = lines.filter(|check| check["verdict"] == "fail").collect();
+        (ended.status.code(), failed)
+    };
+    let _before = LargestBuffer::set(20_000);
+    let (code, failed) = doctor();
+    let buffers = failed.iter().find(|check| check["check"] == "buffers");
+    let buffers = buffers.unwrap_or_else(|| panic!("{code:?} {failed:?}"));
+    assert_eq!(code, Some(1), "{failed:?}");
+    let advice = buffers["advice"].as_str().and_then(|advice| advice.lines().next());
+    must(run("sh", &["-c", advice.expect("it says what to do")], WITHIN));
+    assert_eq!(doctor(), (Some(0), Vec::new()), "after {advice:?}");
+}
+
 /// What doctor says in the bridge's namespace of its bridge.
 fn of_bridge(lab: &Lab) -> Vec<Value> {
     let args = ["netns", "exec", lab.bridge(), FAIRCAST, "doctor", "--iface", "br0", "--json"];
@@ -106,6 +155,20 @@ fn the_network_between_two_hosts_is_measured_and_what_is_wrong_with_it_is_named_
         assert_eq!(lines.iter().filter(|line| line["check"] == check).count(), count, "{check}: {lines:?}");
     }
     assert!(lines.iter().filter_map(|line| line["measured"]["rate_bps"].as_f64()).all(|rate| rate > 0.0));
+    // A clock that is an hour off, where sessions go by clocks. The command would set this machine's: only what it says is looked at.
+    let mut ahead = Running::start(there, &["doctor", "--serve", "5779", "--clock-ahead", "3600", "--json"]);
+    ahead.said("answers at", 10);
+    let place = format!("{host}:5779");
+    let (code, failed) = doctor(here, &["--with", &place, "--one-way"]);
+    let clocks = failed.iter().find(|(check, ..)| check == "clocks");
+    let (_, found, advice) = clocks.unwrap_or_else(|| panic!("{code}: {failed:?}"));
+    assert!(code == 1 && failed.len() == 1 && found.contains("behind that of"), "{failed:?}");
+    let said = advice.lines().next().and_then(|command| command.strip_prefix("date -u -s @"));
+    let there_it_is: u64 = said.and_then(|secs| secs.parse().ok()).expect("the command sets a time");
+    let now = must(SystemTime::now().duration_since(UNIX_EPOCH)).as_secs();
+    assert!(there_it_is.abs_diff(now + 3_600) < 600, "{advice} at {now}");
+    ahead.task.interrupt();
+    assert_eq!(ahead.ends(10).code, 0);
     // A host whose MTU is smaller than that of the others.
     shell(there, "ip link set eth0 mtu 1400");
     let (code, failed) = doctor(here, &with);
