@@ -24,7 +24,7 @@
 //! it, and a relay can repair with what it has heard. One place never has two contents (`docs/wire.md`).
 //!
 //! **Later keys.** No key seals without an end. Of each sender's packets of one kind (and layer) the upper bits of the number, above
-//! [`PACKETS_BITS`], say which key seals them, and of symbols those of the block's number, above [`BLOCKS_BITS`]: nobody has to be
+//! `PACKETS_BITS`, say which key seals them, and of symbols those of the block's number, above `BLOCKS_BITS`: nobody has to be
 //! told, who joins late knows the numbers, and one key seals at most 2^35 blocks of 16 bytes, after which AES-GCM would leave an
 //! attacker an advantage of 2^-57 (RFC 9001, B.1.1).
 //!
