@@ -17,6 +17,7 @@ mod flood;
 mod layers;
 mod objections;
 mod one_file;
+mod outbox;
 mod output;
 mod pages;
 mod reach;
@@ -47,6 +48,7 @@ use faircast_wire::{
 pub(crate) use feedback::{geometry_of, scheme_of};
 use layers::{ForScheme, Layers};
 use objections::Objections;
+use outbox::Outbox;
 use reach::Reach;
 use reasons::reason;
 pub(crate) use reasons::{
@@ -219,23 +221,6 @@ struct Stream {
     /// How many receivers it has said to speak for, and how many of them are done.
     told_below: (u32, u32),
     window: Window,
-}
-
-/// Datagrams that wait to be sent to the source.
-#[derive(Default)]
-struct Outbox {
-    waiting: VecDeque<Waiting>,
-}
-
-/// A message that is sent when everything that has arrived is taken in, which may take a while.
-struct Waiting {
-    session: SessionId,
-    message: Message<'static>,
-    /// `None`: to the source that is followed.
-    to: Option<SocketAddr>,
-    /// How far it goes when it goes to a group.
-    hops: Option<u8>,
-    since: Time,
 }
 
 #[derive(Debug)]
@@ -740,56 +725,6 @@ impl Stream {
         let changed = self.delivery.receivers().is_some_and(|below| self.told_below != below)
             || self.delivery.has_untold();
         if changed && self.registered { self.member_told_at + CHANGES } else { Time::NEVER }
-    }
-}
-
-impl Outbox {
-    /// A message that says how things are now.
-    fn add(&mut self, session: SessionId, message: Message<'static>, now: Time) {
-        self.waiting.push_back(Waiting { session, message, to: None, hops: None, since: now });
-    }
-
-    /// One to somebody else than the source that is followed.
-    fn add_to(&mut self, session: SessionId, message: Message<'static>, to: SocketAddr, now: Time) {
-        self.add_within(session, message, to, None, now);
-    }
-
-    /// The same, perhaps to a group within so many hops.
-    fn add_within(
-        &mut self,
-        session: SessionId,
-        message: Message<'static>,
-        to: SocketAddr,
-        hops: Option<u8>,
-        now: Time,
-    ) {
-        self.waiting.push_back(Waiting { session, message, to: Some(to), hops, since: now });
-    }
-}
-
-impl Waiting {
-    /// It leaves now: the time that it waited is no part of a round trip.
-    fn hold_until(&mut self, now: Time) {
-        let waited = now.since(self.since);
-        let echo = match &mut self.message {
-            Message::Report(report) => report.content.echo_mut(),
-            Message::Member(member) => &mut member.echo,
-            Message::Request(request) => &mut request.echo,
-            Message::Window(window) => &mut window.echo,
-            Message::Data(_)
-            | Message::Announce(_)
-            | Message::Status(_)
-            | Message::Hashes(_)
-            | Message::Refusal(_)
-            | Message::Attach(_)
-            | Message::Token(_)
-            | Message::Invite(_)
-            | Message::Tree(_)
-            | Message::Verified(_)
-            | Message::Order(_)
-            | Message::Receipt(_) => return,
-        };
-        echo.hold = echo.hold + waited;
     }
 }
 
