@@ -47,6 +47,10 @@ const SMALLEST: f64 = 16.0;
 /// While it keeps up its window grows by this factor in each [`LOOK`], up to the whole room.
 const GROWTH: f64 = 1.25;
 
+/// In a large group, who keeps packets waiting is worth hearing from so large a part of the window on: of a stream of a few packets a second
+/// it would be all whose hosts are busy for a moment, and none of their buffers would ever fill.
+const FILLS: f64 = 1.0 / 64.0;
+
 /// From this fill on it is worth counting what the buffer holds.
 const COUNTED: f64 = 1.0 / 16.0;
 
@@ -210,7 +214,9 @@ impl Window {
         }
         let rate = (passed.0 - first.0) as f64 / span.as_secs_f64();
         self.look.rate = if self.look.rate > 0.0 { (self.look.rate + rate) / 2.0 } else { rate };
-        let slow = self.look.waited.take().is_some_and(|least| least > WAITED);
+        let waited = self.look.waited.take().filter(|least| *least > WAITED);
+        let fills = |waited: Span| rate * waited.as_secs_f64() >= self.whole() * FILLS;
+        let slow = waited.is_some_and(|waited| self.is_small_group() || fills(waited));
         if slow {
             self.slow_at = Some(now);
             self.size = (self.look.rate * DELAY.as_secs_f64()).max(SMALLEST);
@@ -440,13 +446,18 @@ mod tests {
         let mut window = window(40);
         window.on_packet(Seq(0), at(0), at(0));
         assert_eq!(window.deadline(), Time::NEVER);
-        window.on_packet(Seq(1), at(1), at(30_000));
-        window.on_packet(Seq(2), at(2), at(60_000));
-        assert!(window.due(at(60_000)).is_some_and(|limit| limit < Seq(1 << 30)));
-        for step in 3..40 {
-            window.on_packet(Seq(step), at(step * 50_000), at(step * 50_000));
-            if window.due(at(step * 50_000)) == Some(faircast_wire::Window::UNLIMITED) {
-                window.on_packet(Seq(step + 1), at(step * 50_000 + 1), at(step * 50_000 + 1));
+        // Its host is busy, but next to nothing waits.
+        (1..20).for_each(|n| window.on_packet(Seq(n), at(n * 100_000), at(n * 100_000 + 30_000)));
+        assert_eq!(window.deadline(), Time::NEVER);
+        let begin = 2_000_000;
+        (20..1_020).for_each(|n| window.on_packet(Seq(n), at(begin + n * 100), at(begin + n * 100 + 30_000)));
+        let begin = begin + 132_000;
+        assert!(window.due(at(begin)).is_some_and(|limit| limit < Seq(1 << 30)));
+        for step in 1..40 {
+            let now = at(begin + step * 50_000);
+            window.on_packet(Seq(1_020 + step), now, now);
+            if window.due(now) == Some(faircast_wire::Window::UNLIMITED) {
+                window.on_packet(Seq(1_021 + step), now, now + Span::from_micros(1));
                 assert_eq!(window.deadline(), Time::NEVER, "it says so once");
                 return;
             }
