@@ -163,10 +163,8 @@ impl Configure for Config {
 }
 
 /// What active routers keep on real networks, in packets, and what waits at an exit of theirs at most.
-const REAL_CACHE: u16 = 100;
-// What is sent again leaves first: a queue that is shorter than all that may have to be, is full until that has left, and full queues ask
-// for ever lower rates.
-const REAL_QUEUE: u16 = REAL_CACHE;
+const REAL_CACHE: u16 = 1000;
+const REAL_QUEUE: u16 = 200;
 /// Limits at exits grow faster than the source's rate by this, "In" over "Is".
 const FASTER_HOPS: f64 = 10.0;
 
