@@ -139,6 +139,7 @@ impl args::Recv {
             interface: self.session.iface,
             source: self.source,
             out,
+            names: self.names,
             wait: self.wait,
             silence: self.patience,
             buffer: RECEIVE_BUFFER,

@@ -3,12 +3,10 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Whether a terminal does something else with it than show it: control characters but for line ends and tabs, and those that turn the
-/// direction of what follows.
+/// Whether a terminal does something else with it than show it. Line ends and tabs are our own: names have none of them when they
+/// get here as text of one line.
 fn is_command(c: char) -> bool {
-    let turns =
-        matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{061c}');
-    (c.is_control() && !matches!(c, '\n' | '\t')) || turns
+    faircast::object::is_command(c) && !matches!(c, '\n' | '\t')
 }
 
 /// A text for people: commands to terminals are shown as `\u{1b}` and so on. The one function through which all of it goes.

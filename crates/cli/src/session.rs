@@ -128,6 +128,7 @@ impl args::Recv {
             patience: self.patience,
             durability: if self.sync { Durability::Synced } else { Durability::Fast },
             preserve: self.preserve,
+            names: self.names,
             owners_by: if self.numeric_owner { OwnersBy::Number } else { OwnersBy::Name },
             allow_older: if self.older { Older::Accept } else { Older::Refuse },
             host: self.session.host.unwrap_or_else(faircast::host_name),

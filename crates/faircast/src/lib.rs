@@ -92,11 +92,13 @@ pub use faircast_transport::config::{
 pub use faircast_transport::ends::{Input, Memory, Output};
 pub use faircast_transport::event::{self, Event, ReceiveReport, SendReport};
 pub use faircast_transport::object::{
-    Aspect, LeftOut, MemoryFile, ObjectError, OwnersBy, Preserve, UnknownAspect, Unreadable,
+    Aspect, LeftOut, MemoryFile, NameError, Names, ObjectError, OwnersBy, Preserve, UnknownAspect,
+    UnknownNames, Unreadable,
 };
-/// What receivers have left unfinished in an output directory.
+/// What receivers have left unfinished in an output directory, and what of names a terminal obeys.
 pub mod object {
     pub use faircast_transport::object::abandoned::{Unfinished, let_go, unfinished};
+    pub use faircast_transport::object::names::is_command;
 }
 pub use faircast_transport::receipts::{self, ReceiptReport, ReceiptsReport};
 pub use faircast_transport::{Accept, Class, Endpoint, Error, alc, endpoint, error, pgm};

@@ -2,7 +2,7 @@
 
 use crate::session::{self, Session};
 use crate::{
-    Accept, Destination, Durability, Error, Event, Freshness, KeyRing, Layer, Memory, Older, Output,
+    Accept, Destination, Durability, Error, Event, Freshness, KeyRing, Layer, Memory, Names, Older, Output,
     OwnersBy, Preserve, ReceiveConfig, ReceiveReport, SigningKey, VerifyKeys,
 };
 use std::net::{IpAddr, SocketAddr};
@@ -135,6 +135,12 @@ impl Receiver {
     pub fn preserve(mut self, preserve: Preserve, owners_by: OwnersBy) -> Receiver {
         self.config.preserve = preserve;
         self.config.owners_by = owners_by;
+        self
+    }
+
+    /// What becomes of names with characters that a terminal obeys, in output directories. Otherwise they are escaped.
+    pub fn names(mut self, names: Names) -> Receiver {
+        self.config.names = names;
         self
     }
 

@@ -2,7 +2,7 @@
 
 use crate::accept::Accept;
 use crate::ends::{Input, Memory, Output};
-use crate::object::{MemoryFile, OwnersBy, Preserve, Unreadable};
+use crate::object::{MemoryFile, Names, OwnersBy, Preserve, Unreadable};
 use faircast_core::packet::Layer;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span};
@@ -325,6 +325,8 @@ pub(crate) struct FilePolicy {
     pub(crate) preserve: Preserve,
     /// How owners are known.
     pub(crate) owners_by: OwnersBy,
+    /// What becomes of names that a terminal obeys.
+    pub(crate) names: Names,
 }
 
 /// How `recv` runs.
@@ -347,6 +349,8 @@ pub struct ReceiveConfig {
     pub preserve: Preserve,
     /// How owners are known here, when files get them.
     pub owners_by: OwnersBy,
+    /// What becomes of names with characters that a terminal obeys.
+    pub names: Names,
     /// What to do when a newer session has brought a name before: output directories remember them.
     pub allow_older: Older,
     /// Where single layers of a live stream go instead: files, or named pipes.
@@ -423,6 +427,7 @@ impl ReceiveConfig {
             destination,
             preserve: Preserve::nothing(),
             owners_by: OwnersBy::Name,
+            names: Names::Escape,
             allow_older: Older::Refuse,
             layers_to: Vec::new(),
             key: None,

@@ -367,6 +367,7 @@ pub(crate) fn receiver_at(
             older: config.allow_older,
             preserve: config.preserve,
             owners_by: config.owners_by,
+            names: config.names,
         },
         verify: config.verify,
         sign_receipts: config.sign_receipts,

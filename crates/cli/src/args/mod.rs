@@ -11,7 +11,7 @@ use alc::AlcOptions;
 use clap::{Args, Parser, Subcommand, ValueHint};
 pub use clean::Clean;
 use faircast::config::default_scheme;
-use faircast::{Preserve, Slow};
+use faircast::{Names, Preserve, Slow};
 use faircast_core::packet::Layer;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::Rate;
@@ -360,6 +360,9 @@ pub struct Recv {
     /// With --preserve owner: users and groups by number, whatever their names are here
     #[arg(long)]
     pub numeric_owner: bool,
+    /// What becomes of names with control characters and others that a terminal obeys: `escape` (as \x1b), `keep`, or `refuse`
+    #[arg(long, value_name = "WHAT", default_value = "escape")]
+    pub names: Names,
     /// Flush every file to the disk before it gets its name
     #[arg(long)]
     pub sync: bool,

@@ -156,6 +156,7 @@ pub(crate) fn open_receiver(
         group: config.group,
         only: config.source,
         out: config.out,
+        names: config.names,
         wait: config.wait.map(span),
         silence: span(config.silence),
         overhead: overhead(config.group),

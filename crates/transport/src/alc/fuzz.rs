@@ -2,6 +2,7 @@
 
 use super::receiver::{self, AlcReceiver};
 use crate::fuzz_steps::{Steps, pump};
+use crate::object::Names;
 use faircast_core::time::{Span, Time};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -12,6 +13,7 @@ pub(crate) fn receiver(input: &[u8], out: &Path) {
         group: SocketAddr::from(([239, 1, 1, 1], 5777)),
         only: None,
         out: out.to_path_buf(),
+        names: Names::Escape,
         wait: Some(Span::from_secs(5)),
         silence: Span::from_secs(5),
         overhead: 28,

@@ -27,6 +27,7 @@ pub(crate) use drive::{open_receiver, open_source};
 pub use drive::{receive, send};
 
 use crate::config::{Content, PATIENCE, RECEIVE_BUFFER, default_group};
+use crate::object::Names;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::Rate;
 use faircast_net::Faults;
@@ -97,6 +98,8 @@ pub struct AlcReceive {
     pub source: Option<IpAddr>,
     /// The directory that files go to.
     pub out: PathBuf,
+    /// What becomes of names with characters that a terminal obeys.
+    pub names: Names,
     /// Give up when no session is heard for so long; wait for ever when `None`.
     pub wait: Option<Duration>,
     /// End when a session that was heard is silent for so long.
@@ -133,6 +136,7 @@ impl AlcReceive {
             interface: None,
             source: None,
             out: out.into(),
+            names: Names::Escape,
             wait: None,
             silence: PATIENCE,
             buffer: RECEIVE_BUFFER,
@@ -201,8 +205,10 @@ pub struct AlcReceiveReport {
     pub refused: u64,
     /// Datagrams that this host's own socket buffers dropped.
     pub dropped_local: u64,
-    /// Files that could not be taken, with the reason.
+    /// Files that could not be taken, with the reason: the first 1,000.
     pub skipped: Vec<String>,
+    /// How many there are of those.
+    pub skipped_count: u64,
 }
 
 /// Bytes of a packet before its symbols, the congestion control information left out: LCT's header with the longer

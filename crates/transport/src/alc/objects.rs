@@ -1,7 +1,7 @@
 //! A receiver's files: symbols become blocks, blocks become a file, and a whole file gets its name.
 
 use super::names;
-use crate::object::{DIR, ObjectError, STATE_DIR, Tree, open_or_create_dir};
+use crate::object::{DIR, Names, ObjectError, STATE_DIR, Tree, name_by, open_or_create_dir};
 use faircast_fec::{ALIGNMENT, MAX_SYMBOLS, Shape, decode};
 use faircast_wire::alc::{Blocks, File as Entry, Oti, Params, PayloadId};
 use md5::{Digest, Md5};
@@ -30,6 +30,8 @@ pub(super) struct OutputDirectory {
 pub(super) enum Unfit {
     #[error("its name cannot be used: {0}")]
     Name(#[from] crate::object::PathError),
+    #[error("{0}")]
+    Names(#[from] crate::object::NameError),
     #[error("it is compressed ({0}), which is not undone here")]
     Compressed(String),
     #[error("the table does not say how it is cut into symbols, or says it in a way that is not known")]
@@ -127,8 +129,8 @@ pub(super) enum Taken {
 
 impl Assembly {
     /// Begin a file of the table.
-    pub fn begin(entry: &Entry) -> Result<Assembly, Unfit> {
-        let path = names::path_of(&entry.location)?;
+    pub fn begin(entry: &Entry, names: Names) -> Result<Assembly, Unfit> {
+        let path = name_by(names, names::path_of(&entry.location)?)?;
         if let Some(encoding) =
             entry.content_encoding.as_ref().filter(|text| !matches!(text.as_str(), "" | "null"))
         {

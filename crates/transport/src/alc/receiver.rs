@@ -5,7 +5,7 @@ use super::objects::{Assembly, OutputDirectory, Taken};
 use crate::endpoint::{Datagram, Endpoint, Notice, Transmit};
 use crate::error::Error;
 use crate::event::{Event, Progress};
-use crate::object::ObjectError;
+use crate::object::{Names, ObjectError};
 use faircast_core::delivery::gaps::Gaps;
 use faircast_core::node::{Cx, Effect, Effects, Receiver};
 use faircast_core::packet::{Arrival, Data, Flags, Layer, Mark, Payload, ReceiverId, Seq};
@@ -16,7 +16,7 @@ use faircast_wire::alc::{
     self, Blocks, Closing, FDT_TOI, Fdt, Fec, Layering, MOST_FDT, NTP_UNIX_SECS, Oti, Packet, Rlc,
 };
 use faircast_wire::group_of;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -29,12 +29,17 @@ const EARLY: usize = 4_096;
 const REORDERING: u8 = 3;
 /// Tables that are being put together at the same time.
 const TABLES: usize = 4;
+/// Files of all tables of a session; what more there are is not taken.
+const MOST_OBJECTS: usize = 200_000;
+/// Reasons that the report names; the others are counted.
+const MOST_REASONS: usize = 1_000;
 
 /// How a receiver is set up.
 pub(super) struct Setup {
     pub group: SocketAddr,
     pub only: Option<IpAddr>,
     pub out: PathBuf,
+    pub names: Names,
     pub wait: Option<Span>,
     pub silence: Span,
     pub overhead: usize,
@@ -54,6 +59,10 @@ pub(crate) struct AlcReceiver {
     instance: Option<u32>,
     complete: bool,
     objects: BTreeMap<u128, Object>,
+    /// How many of them are neither whole nor given up.
+    open: usize,
+    /// What was warned of.
+    told: BTreeSet<String>,
     early: VecDeque<(u128, Vec<u8>)>,
     control: Option<Control>,
     started: Time,
@@ -143,6 +152,8 @@ impl AlcReceiver {
             instance: None,
             complete: false,
             objects: BTreeMap::new(),
+            open: 0,
+            told: BTreeSet::new(),
             early: VecDeque::new(),
             control: None,
             started: now,
@@ -156,6 +167,12 @@ impl AlcReceiver {
             report: AlcReceiveReport { layers: 1, ..AlcReceiveReport::default() },
             events: VecDeque::new(),
         })
+    }
+
+    /// Files that it knows of.
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> usize {
+        self.objects.len()
     }
 
     /// So many packets were dropped by the sockets' buffers.
@@ -341,7 +358,12 @@ impl AlcReceiver {
     }
 
     fn warn_once(&mut self, text: &str) {
-        if !self.report.skipped.iter().any(|told| told == text) {
+        if self.told.contains(text) {
+            return;
+        }
+        self.report.skipped_count += 1;
+        if self.told.len() < MOST_REASONS {
+            self.told.insert(text.to_owned());
             self.report.skipped.push(text.to_owned());
             self.events.push_back(Event::warning(text.to_owned()));
         }
@@ -364,7 +386,14 @@ impl AlcReceiver {
             if file.toi == FDT_TOI || self.objects.contains_key(&file.toi) {
                 continue;
             }
-            let object = match Assembly::begin(&file) {
+            if self.objects.len() >= MOST_OBJECTS {
+                self.report.known += 1;
+                self.warn_once(&format!(
+                    "the tables have more than {MOST_OBJECTS} files; the others are not taken"
+                ));
+                break;
+            }
+            let object = match Assembly::begin(&file, self.setup.names) {
                 Ok(assembly) => Object::Open(Box::new(assembly)),
                 Err(why) => {
                     self.warn_once(&format!("{} is not taken: {why}", file.location.escape_debug()));
@@ -372,6 +401,7 @@ impl AlcReceiver {
                 }
             };
             self.report.known += 1;
+            self.open += usize::from(matches!(object, Object::Open(_)));
             self.objects.insert(file.toi, object);
             self.act(file.toi, |assembly, place| assembly.take_nothing(place))?;
         }
@@ -454,6 +484,7 @@ impl AlcReceiver {
             Err(error @ ObjectError::InTheWay { .. }) => {
                 assembly.abandon(place);
                 self.objects.insert(toi, Object::Skipped);
+                self.open -= 1;
                 self.warn_once(&format!("a file is not taken: {error}"));
                 return Ok(());
             }
@@ -467,6 +498,7 @@ impl AlcReceiver {
                 self.report.bytes += assembly.len();
                 self.count(toi);
                 self.objects.insert(toi, Object::Done);
+                self.open -= 1;
             }
             Taken::Wrong => {
                 let path = assembly.path().to_owned();
@@ -491,8 +523,7 @@ impl AlcReceiver {
     }
 
     fn check_completion(&mut self) {
-        let open = self.objects.values().any(|object| matches!(object, Object::Open(_)));
-        if self.complete && !open && !self.objects.is_empty() {
+        if self.complete && self.open == 0 && !self.objects.is_empty() {
             self.ended.get_or_insert(Ended::Complete);
         }
     }

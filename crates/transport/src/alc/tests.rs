@@ -9,7 +9,9 @@ use crate::error::Error;
 use faircast_core::packet::Layer;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
-use faircast_wire::alc::{Layering, Rlc, parse};
+use faircast_wire::alc::{
+    Extensions, FDT_TOI, Fdt, FdtHeader, File, Layering, Oti, Packet, Params, PayloadId, Rlc, encode, parse,
+};
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -64,10 +66,15 @@ fn source(directory: &Path, fec: Fec, pacing: Pacing, repeat: Repeat) -> source:
 }
 
 fn receiver(out: &Path) -> receiver::AlcReceiver {
+    receiver_that_names(out, Names::Escape)
+}
+
+fn receiver_that_names(out: &Path, names: Names) -> receiver::AlcReceiver {
     let setup = receiver::Setup {
         group: groups()[0],
         only: None,
         out: out.to_path_buf(),
+        names,
         wait: Some(Span::from_secs(5)),
         silence: Span::from_secs(5),
         overhead: 28,
@@ -203,57 +210,111 @@ fn what_was_changed_on_the_way_is_not_published() {
     assert!(!out.path().join("tree/large.bin").exists());
 }
 
-#[test]
-fn no_name_of_a_table_leads_out_of_the_directory() {
-    use faircast_wire::alc::{
-        Extensions, FDT_TOI, Fdt, FdtHeader, File, Oti, Packet, Params, PayloadId, encode,
-    };
-    let directory = TempDir::new().expect("a temporary directory");
-    let out = directory.path().join("out");
-    fs::create_dir_all(&out).expect("writable");
-    std::os::unix::fs::symlink(directory.path(), out.join("link")).expect("writable");
-    let mut receiver = receiver(&out);
-    let params = Params::NoCode { max_block: 8 };
-    let oti = |transfer_length| Oti { transfer_length, symbol_size: 1_400, params };
-    let names = ["../evil", "a/../../evil", "%2e%2e/evil", "link/evil", "good"];
-    let files = (1..).zip(names).map(|(toi, location)| File {
-        location: location.into(),
-        toi,
-        transfer_length: Some(3),
-        oti: Some(oti(3)),
-        ..File::default()
-    });
-    let expires = UNIX_SECS + faircast_wire::alc::NTP_UNIX_SECS + 60;
-    let table = Fdt { expires, complete: true, files: files.collect(), ..Fdt::default() }.encode();
-    let packet = |toi: u128, bytes: &[u8], fdt: Option<FdtHeader>| {
-        let oti = fdt.map(|_| oti(bytes.len() as u64));
-        let extensions = Extensions { fdt, oti, ..Extensions::default() };
-        let (payload_id, closing) = (Some(PayloadId::default()), Default::default());
+/// What a source that means harm can send: any table, in packets of any cut.
+struct Forger {
+    next_instance: u32,
+}
+
+const TABLE_SYMBOL: u16 = 1_400;
+
+impl Forger {
+    fn packet(toi: u128, (symbol, bytes): (u32, &[u8]), table: Option<(FdtHeader, Oti)>) -> Vec<u8> {
+        let (fdt, oti) = table.unzip();
         let packet = Packet {
             cci: &[0; 4],
             tsi: Some(1),
             toi: Some(toi),
             fec: Fec::NoCode,
             psi: 0,
-            closing,
-            extensions,
-            payload_id,
+            closing: Default::default(),
+            extensions: Extensions { fdt, oti, ..Extensions::default() },
+            payload_id: Some(PayloadId { symbol, ..PayloadId::default() }),
             symbols: bytes,
         };
         let mut out = Vec::new();
         encode(&mut out, &packet).expect("it can be written");
         out
-    };
-    let header = FdtHeader { version: 2, instance: 0 };
-    give(&mut receiver, &mut packet(FDT_TOI, table.as_bytes(), Some(header)), FROM, Time::ZERO);
-    for toi in 1..=5 {
-        give(&mut receiver, &mut packet(toi, b"abc", None), FROM, Time::ZERO);
     }
+
+    /// Announce files of three bytes with these identifiers and names.
+    fn announce(&mut self, to: &mut receiver::AlcReceiver, files: impl Iterator<Item = (u128, String)>) {
+        let oti = |transfer_length, max_block| Oti {
+            transfer_length,
+            symbol_size: TABLE_SYMBOL,
+            params: Params::NoCode { max_block },
+        };
+        let files = files.map(|(toi, location)| File {
+            location,
+            toi,
+            transfer_length: Some(3),
+            oti: Some(oti(3, 8)),
+            ..File::default()
+        });
+        let expires = UNIX_SECS + faircast_wire::alc::NTP_UNIX_SECS + 60;
+        let table = Fdt { expires, complete: false, files: files.collect(), ..Fdt::default() }.encode();
+        let header = FdtHeader { version: 2, instance: self.next_instance };
+        self.next_instance += 1;
+        let oti = oti(table.len() as u64, u32::from(u16::MAX));
+        for part in (0..).zip(table.as_bytes().chunks(TABLE_SYMBOL.into())) {
+            give(to, &mut Forger::packet(FDT_TOI, part, Some((header, oti))), FROM, Time::ZERO);
+        }
+    }
+
+    fn content(to: &mut receiver::AlcReceiver, toi: u128) {
+        give(to, &mut Forger::packet(toi, (0, b"abc"), None), FROM, Time::ZERO);
+    }
+}
+
+#[test]
+fn no_name_of_a_table_leads_out_of_the_directory() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let out = directory.path().join("out");
+    fs::create_dir_all(&out).expect("writable");
+    std::os::unix::fs::symlink(directory.path(), out.join("link")).expect("writable");
+    let mut receiver = receiver(&out);
+    let names = ["../evil", "a/../../evil", "%2e%2e/evil", "link/evil", "good"];
+    Forger { next_instance: 0 }.announce(&mut receiver, (1..).zip(names.map(str::to_owned)));
+    (1..=5).for_each(|toi| Forger::content(&mut receiver, toi));
     assert_eq!(
         receiver.report().map(|report| (report.ok, report.files, report.skipped.len())).ok(),
         Some((false, 1, 4))
     );
     assert!(out.join("good").exists() && !directory.path().join("evil").exists());
+}
+
+#[test]
+fn names_of_a_table_that_a_terminal_obeys_are_escaped_kept_or_refused() {
+    for (names, file) in
+        [(Names::Escape, Some("a\\x1b[2J")), (Names::Keep, Some("a\u{1b}[2J")), (Names::Refuse, None)]
+    {
+        let out = TempDir::new().expect("a temporary directory");
+        let mut receiver = receiver_that_names(out.path(), names);
+        Forger { next_instance: 0 }.announce(&mut receiver, [(1, "a%1b[2J".to_owned())].into_iter());
+        Forger::content(&mut receiver, 1);
+        let report = receiver.report().expect("it is told in the report");
+        let there = fs::read_dir(out.path()).expect("listed").flatten().map(|entry| entry.file_name());
+        let there: Vec<_> = there.filter(|name| name != ".faircast").collect();
+        assert_eq!(there, Vec::from_iter(file.map(std::ffi::OsString::from)), "{names}");
+        assert_eq!((report.ok, report.skipped.len()), (file.is_some(), usize::from(file.is_none())));
+    }
+}
+
+#[test]
+fn tables_without_an_end_are_taken_up_to_a_bound_and_told_of_in_as_few_lines() {
+    let out = TempDir::new().expect("a temporary directory");
+    let mut receiver = receiver(out.path());
+    let (mut forger, per_table) = (Forger { next_instance: 0 }, 20_000);
+    for table in 0..12 {
+        let first = 1 + table * per_table;
+        forger.announce(&mut receiver, (first..first + per_table).map(|toi| (toi, format!("../{toi}"))));
+    }
+    assert!(receiver.kept() <= 200_000, "{}", receiver.kept());
+    let warnings = std::iter::from_fn(|| receiver.poll_event())
+        .filter(|event| matches!(event, crate::event::Event::Warning { .. }))
+        .count();
+    let report = receiver.report().expect("it is told in the report");
+    assert!(!report.ok && report.skipped.len() == 1_000 && warnings == 1_000, "{warnings}");
+    assert!(report.skipped_count >= 200_000, "{}", report.skipped_count);
 }
 
 fn layered(options: &str) -> Pacing {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config::{Content, Destination, Durability, Freshness, Older, ReceiveConfig, SendConfig, Slow};
-use crate::object::{OwnersBy, Preserve, Unreadable};
+use crate::object::{Names, OwnersBy, Preserve, Unreadable};
 use crate::{alc, drive, pgm};
 use faircast_core::time::Rate;
 use faircast_wire::Spacing;
@@ -61,6 +61,7 @@ fn native(content: Content, out: &Path) -> (SendConfig, ReceiveConfig) {
         durability: Durability::Fast,
         preserve: Preserve::nothing(),
         owners_by: OwnersBy::Name,
+        names: Names::Escape,
         allow_older: Older::Refuse,
         verify: None,
         sign_receipts: None,
@@ -121,6 +122,7 @@ fn over_alc(content: Content, out: &Path) -> (alc::AlcSend, alc::AlcReceive) {
         interface: lo(),
         source: None,
         out: out.to_owned(),
+        names: Names::Escape,
         wait: Some(LONG),
         silence: LONG,
         buffer: 4 << 20,

@@ -2,6 +2,7 @@
 
 use super::geometry::{GeometryError, Hash, TransferId};
 use super::manifest::{ManifestError, PathError};
+use super::names::NameError;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -130,6 +131,9 @@ pub enum ObjectError {
     /// The manifest is not acceptable.
     #[error("the manifest is refused: {0}")]
     Manifest(#[from] ManifestError),
+    /// A name is not acceptable here.
+    #[error("a name is refused: {0}")]
+    NameHere(#[from] NameError),
     /// The geometry is not acceptable.
     #[error("the geometry is refused: {0}")]
     Geometry(#[from] GeometryError),

@@ -18,6 +18,7 @@
 mod tables;
 
 use super::metadata::{Attributes, MetadataError, Owner};
+use super::names::shown;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -269,6 +270,26 @@ pub fn check_path(path: impl AsRef<OsStr>) -> Result<(), PathError> {
     Ok(())
 }
 
+/// Of sorted paths those that are no directories, and with which the path before began: the longest last. All that begin with a path
+/// follow it directly.
+#[derive(Debug, Default)]
+pub(super) struct Leaves<'a>(Vec<&'a [u8]>);
+
+impl<'a> Leaves<'a> {
+    /// What is no directory and lies above the next path.
+    pub(super) fn above(&mut self, path: &[u8]) -> Option<&'a [u8]> {
+        // An entry sorts before everything below it. Of the leaves that the path begins with only the longest can have a slash
+        // behind it here: behind the others the path goes on as the longer ones do.
+        while self.0.pop_if(|leaf| !path.starts_with(leaf)).is_some() {}
+        self.0.last().copied().filter(|leaf| path.get(leaf.len()) == Some(&b'/'))
+    }
+
+    /// This path, which was the next one, is no directory.
+    pub(super) fn push(&mut self, path: &'a [u8]) {
+        self.0.push(path);
+    }
+}
+
 impl Manifest {
     /// A manifest of these entries, which need not be sorted.
     ///
@@ -297,13 +318,17 @@ impl Manifest {
         matches!(self.entries[..], [Entry { kind: Kind::Stream, .. }])
     }
 
+    /// The entries, to be called otherwise here than at the source.
+    pub(super) fn entries_mut(&mut self) -> &mut [Entry] {
+        &mut self.entries
+    }
+
     fn check(&self) -> Result<(), ManifestError> {
         if self.entries.len() > MAX_ENTRIES {
             return Err(ManifestError::TooMany(self.entries.len() as u64));
         }
         let (mut text, mut total, mut dirs, mut attributes) = (0usize, 0u64, 0usize, 0usize);
-        // What is no directory, and with which the path before began: the longest last. All that begin with a path follow it directly.
-        let mut leaves: Vec<&[u8]> = Vec::new();
+        let mut leaves = Leaves::default();
         for (entry, e) in self.entries.iter().enumerate() {
             check_path(&e.path).map_err(|why| ManifestError::Path { entry, why })?;
             if entry > 0 && self.entries[entry - 1].path >= e.path {
@@ -325,10 +350,7 @@ impl Manifest {
             if dirs > MAX_UNNAMED_DIRS + 2 * entry {
                 return Err(ManifestError::TooManyDirs { entry });
             }
-            // An entry sorts before everything below it. Of the leaves that the path begins with only the longest can have a slash
-            // behind it here: behind the others the path goes on as the longer ones do.
-            while leaves.pop_if(|leaf| !path.starts_with(leaf)).is_some() {}
-            if let Some(leaf) = leaves.last().filter(|leaf| path.get(leaf.len()) == Some(&b'/')) {
+            if let Some(leaf) = leaves.above(path) {
                 let above = String::from_utf8_lossy(leaf).into_owned();
                 return Err(ManifestError::BelowFile { entry, above });
             }
@@ -474,9 +496,9 @@ impl Entry {
         Entry { path: path.into(), kind, mode, mtime, owner: None, attributes: None }
     }
 
-    /// Its path for people: what is no text in it is replaced.
+    /// Its path for people: what is no text in it is replaced, and what a terminal obeys, line ends too, is shown as `\x1b`.
     pub fn name(&self) -> Cow<'_, str> {
-        self.path.to_string_lossy()
+        shown(&self.path)
     }
 
     /// Whether it is a name of a file or a stream.

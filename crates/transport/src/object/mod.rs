@@ -14,6 +14,7 @@
 //! | [`geometry`] [`block`] | where blocks lie; their trailer, hashes and the root over all of them |
 //! | [`manifest`] | names, sizes, modes and times; a total decoder |
 //! | [`metadata`] | what else can be said of files: owners, attributes, and which of them are wanted |
+//! | [`names`] | what becomes of names that a terminal obeys |
 //! | `walk` | what lies at paths that are to be sent |
 //! | `apply` | owners, attributes and special bits at the receiver, as far as they are wanted |
 //! | [`object_stream`] [`spool`] | reading files and streams at the source |
@@ -32,6 +33,7 @@ mod layout;
 pub mod manifest;
 mod memory_file;
 pub mod metadata;
+pub mod names;
 pub mod object_stream;
 mod publish;
 mod remembered;
@@ -52,9 +54,11 @@ pub use manifest::{Entry, Kind, Manifest, ManifestError, PathError};
 pub(crate) use manifest::{STATE_DIR, check_path};
 pub use memory_file::MemoryFile;
 pub use metadata::{Aspect, Attributes, MetadataError, Owner, OwnersBy, Preserve, UnknownAspect};
+pub(crate) use names::name_by;
+pub use names::{NameError, Names, UnknownNames};
 pub use object_stream::{BlockRead, ObjectStream};
 pub(crate) use publish::{DIR, Tree, open_or_create_dir};
-pub use remembered::Origin;
+pub use remembered::Admission;
 pub(crate) use replace::replace;
 pub use sealed::SealedBlocks;
 pub use sink::{StreamSink, Sunk};

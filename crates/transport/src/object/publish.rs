@@ -10,6 +10,7 @@
 use super::apply::Apply;
 use super::error::{ObjectError, Obstacle};
 use super::manifest::{Entry, Kind, Manifest, STATE_DIR};
+use super::names::shown;
 use super::remembered::remember;
 use super::store::{
     Durability, Finished, JOURNAL, LOCK, OutputDirectory, PARTS, SkippedLink, Stage, Store, part_name,
@@ -234,9 +235,9 @@ pub(crate) fn publish(mut store: Store, durability: Durability) -> Result<Finish
     finished.skipped = make_links(place, manifest, &mut apply)?;
     set_dirs(place, manifest, &mut apply, durability)?;
     finished.warnings.extend(apply.told());
-    if let Some(origin) = store.origin {
+    if let Some(admission) = store.admission {
         let (out, transfer) = (&place.out_path, store.transfer());
-        if remember(&place.states, out, manifest, transfer, origin.started, durability)?.is_err() {
+        if remember(&place.states, out, manifest, transfer, admission.started, durability)?.is_err() {
             finished.warnings.push(place.forgotten());
         }
     }
@@ -391,7 +392,7 @@ fn make_links(
     for entry in manifest.entries() {
         let Kind::Symlink { target } = &entry.kind else { continue };
         if !apply.wants_all_links() && !stays_inside(&entry.path, target) {
-            let target = target.to_string_lossy().into_owned();
+            let target = shown(target).into_owned();
             skipped.push(SkippedLink { path: entry.name().into_owned(), target });
             continue;
         }

@@ -11,6 +11,7 @@
 use super::error::ObjectError;
 use super::geometry::TransferId;
 use super::manifest::{Manifest, STATE_DIR};
+use super::names::Names;
 use crate::config::{Durability, Older};
 use crate::disk;
 use rustix::fd::AsFd;
@@ -36,13 +37,15 @@ const MOST: usize = 1 << 16;
 /// A larger file than this has not been written here.
 const MOST_BYTES: u64 = (MOST * (RECORD + 255) + MAGIC.len() + HASH) as u64;
 
-/// When a session had been started, and what is to be done when something newer is there.
+/// What is looked at before content gets its names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Origin {
+pub struct Admission {
     /// When its source was started, in nanoseconds since 1970.
     pub started: u64,
     /// What is to be done when a newer session has brought one of its names.
     pub older: Older,
+    /// What becomes of names that a terminal obeys.
+    pub names: Names,
 }
 
 /// The names that an output directory has received.
@@ -137,13 +140,13 @@ impl Remembered {
         out: &Path,
         manifest: &Manifest,
         transfer: TransferId,
-        origin: Origin,
+        admission: Admission,
     ) -> Result<(), ObjectError> {
         for name in tops(manifest) {
             let newer = self.names.get(name);
-            let newer = newer.filter(|known| known.transfer != transfer && known.started > origin.started);
-            if let (Some(known), Older::Refuse) = (newer, origin.older) {
-                let (received, offered) = (known.started, origin.started);
+            let newer = newer.filter(|known| known.transfer != transfer && known.started > admission.started);
+            if let (Some(known), Older::Refuse) = (newer, admission.older) {
+                let (received, offered) = (known.started, admission.started);
                 return Err(ObjectError::Older { path: out.join(name), received, offered });
             }
         }

@@ -14,8 +14,9 @@ use super::journal::{Journal, Told, WITHDRAWN};
 use super::layout::Layout;
 use super::manifest::{Entry, Kind, Manifest, STATE_DIR};
 use super::metadata::{OwnersBy, Preserve};
+use super::names::{self, Names};
 use super::publish::{self, Tree};
-use super::remembered::{Damaged, Origin, Remembered};
+use super::remembered::{Admission, Damaged, Remembered};
 use super::spool::nameless;
 use super::sys::{self, OpenFiles};
 use crate::disk;
@@ -64,7 +65,7 @@ pub struct Store {
     spoiled: u64,
     verified: u64,
     pub(crate) stage: Stage,
-    pub(crate) origin: Option<Origin>,
+    pub(crate) admission: Option<Admission>,
     pub(crate) warnings: Vec<String>,
     /// What files get beyond names, permission bits, times and hard links.
     pub(crate) wanted: Wanted,
@@ -135,8 +136,8 @@ pub struct SkippedLink {
 
 impl Store {
     /// Prepare to receive `transfer` into the directory `out`, which is created if need be. What an
-    /// earlier receiver of the same transfer left there is verified and kept. With an `origin`, the directory remembers when
-    /// the names that it has received were sent.
+    /// earlier receiver of the same transfer left there is verified and kept. With an `admission`, the directory remembers
+    /// when the names that it has received were sent; without one, names are kept as they are.
     ///
     /// # Errors
     /// [`ObjectError::Busy`] when another receiver is at work on the same; else an error that names
@@ -145,7 +146,7 @@ impl Store {
         out: &Path,
         transfer: TransferId,
         geometry: Geometry,
-        origin: Option<Origin>,
+        admission: Option<Admission>,
     ) -> Result<Store, ObjectError> {
         geometry.check()?;
         let place = OutputDirectory::open(out, transfer)?;
@@ -173,7 +174,7 @@ impl Store {
             spoiled: 0,
             verified: 0,
             stage,
-            origin,
+            admission,
             warnings: Vec::new(),
             wanted: Wanted::default(),
         };
@@ -460,14 +461,24 @@ impl Store {
 
     /// That no name gets older content than it has.
     fn check_age(&mut self, manifest: &Manifest) -> Result<(), ObjectError> {
-        let Some(origin) = self.origin else { return Ok(()) };
+        let Some(admission) = self.admission else { return Ok(()) };
         match Remembered::load(&self.place.states) {
-            Ok(remembered) => remembered.check(&self.place.out_path, manifest, self.transfer, origin),
+            Ok(remembered) => remembered.check(&self.place.out_path, manifest, self.transfer, admission),
             Err(Damaged) => {
                 self.warnings.push(self.place.forgotten());
                 Ok(())
             }
         }
+    }
+
+    /// The manifest with the names that its entries get here.
+    fn named(&mut self, manifest: Manifest) -> Result<Manifest, ObjectError> {
+        let names = self.admission.map_or(Names::Keep, |admission| admission.names);
+        let (manifest, changed) = manifest.named_by(names)?;
+        if changed > 0 && self.stage == Stage::Receiving {
+            self.warnings.push(names::told(changed));
+        }
+        Ok(manifest)
     }
 
     /// What the user is to be told.
@@ -484,7 +495,7 @@ impl Store {
         if found != self.transfer {
             return Err(ObjectError::OtherManifest { expected: self.transfer, found });
         }
-        let manifest = Manifest::decode(&bytes)?;
+        let manifest = self.named(Manifest::decode(&bytes)?)?;
         let layout = Layout::new(&manifest, &self.geometry)?;
         if self.stage == Stage::Receiving {
             self.check_age(&manifest)?;

@@ -7,7 +7,7 @@ use crate::ends::{Gathering, Memory};
 use crate::error::Error;
 use crate::object::spool::nameless;
 use crate::object::{
-    Geometry, Hash, ObjectError, Origin, OwnersBy, Preserve, Put, RootHasher, Store, StreamSink, Sunk,
+    Admission, Geometry, Hash, ObjectError, OwnersBy, Preserve, Put, RootHasher, Store, StreamSink, Sunk,
     TransferId, replace,
 };
 use crate::spill::Room;
@@ -105,13 +105,13 @@ impl BlockSink {
         transfer: TransferId,
         geometry: Geometry,
         live: Option<u32>,
-        origin: Option<Origin>,
+        admission: Option<Admission>,
         memory: usize,
         temporary: &Path,
     ) -> Result<BlockSink, Error> {
         let to = match (destination, live) {
             (Destination::Directory(out), None) => {
-                To::Files(Box::new(Store::open(out, transfer, geometry, origin)?))
+                To::Files(Box::new(Store::open(out, transfer, geometry, admission)?))
             }
             (Destination::Directory(out), Some(first)) => {
                 let path = out.join(format!("stream-{}", &transfer.to_string()[..8]));

@@ -13,12 +13,12 @@ use super::{
     trust::Trust,
     under::Half,
 };
-use crate::config::Freshness;
+use crate::config::{FilePolicy, Freshness};
 use crate::endpoint::Backlog;
 use crate::error::{EndReason, Error};
 use crate::event::Event;
 use crate::members::{first_turn, stretched};
-use crate::object::{Geometry, Origin, TransferId};
+use crate::object::{Admission, Geometry, TransferId};
 use crate::relay::{Above, WithinAbove};
 use faircast_core::delivery::request_scheduler::RequestScheduler;
 use faircast_core::node::{Cx, Effect, Receiver as _};
@@ -219,9 +219,10 @@ impl ReceiverSession {
         let first = if live { announce.first_block } else { 0 };
         let (to, transfer, memory) =
             (&self.setup.destination, TransferId(announce.transfer.0), self.setup.memory);
-        let origin = Some(Origin { started: announce.started, older: self.setup.files.older });
+        let FilePolicy { older, names, .. } = self.setup.files;
+        let admission = Some(Admission { started: announce.started, older, names });
         let (live, temporary) = (live.then_some(first), &self.setup.temporary);
-        let place = BlockSink::open(to, transfer, geometry, live, origin, memory, temporary)?
+        let place = BlockSink::open(to, transfer, geometry, live, admission, memory, temporary)?
             .preserving(&self.setup.files.preserve, self.setup.files.owners_by);
         let repair = if layers.is_layered() { Repair::Fountain } else { Repair::OnRequest };
         let needs = RequestScheduler::new(FIRST_RTT, millis(announce.spread_ms));

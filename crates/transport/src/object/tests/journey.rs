@@ -246,3 +246,34 @@ fn a_sink_writes_in_order_within_its_memory() {
     assert_eq!(sink.skip_to(10).expect("nothing to write"), 4);
     assert_eq!(sink.finish().expect("flushed"), b"abcdefkl");
 }
+
+#[test]
+fn names_that_a_terminal_obeys_reach_the_disk_as_the_receiver_wants() {
+    let at = Scratch::new();
+    at.file("tree/a\u{1b}[2J/b\nc", b"content");
+    at.file("tree/plain", b"plain");
+    symlink("a\u{1b}[2J/b\nc", at.path("tree/link")).expect("made");
+    let receive = |names| {
+        let mut object = object(&at.path("tree"));
+        let blocks = blocks(&mut object);
+        let admission = Some(Admission { started: 1, older: crate::config::Older::Accept, names });
+        let mut store =
+            Store::open(&at.path(&names.to_string()), object.transfer(), object.geometry(), admission)?;
+        for (index, (data, hash)) in (0..).zip(&blocks) {
+            store.put(index, data, *hash)?;
+        }
+        let warnings = store.take_warnings();
+        store.finish(&root(object.geometry(), &blocks), Durability::Fast).map(|_| warnings)
+    };
+    let told = receive(Names::Escape).expect("received");
+    assert!(told.len() == 1 && told[0].starts_with("2 names have"), "{told:?}");
+    let escaped = at.path("escape/tree");
+    let names: Vec<String> = picture(&escaped).into_keys().collect();
+    assert_eq!(names, ["", "a\\x1b[2J", "a\\x1b[2J/b\\x0ac", "link", "plain"]);
+    assert_eq!(fs::read(escaped.join("link")).expect("it leads to the new name"), b"content");
+    assert_eq!(receive(Names::Keep).expect("received"), Vec::<String>::new());
+    assert_eq!(picture(&at.path("keep/tree")), picture(&at.path("tree")));
+    let refused = receive(Names::Refuse).expect_err("it has such names");
+    assert!(matches!(refused, ObjectError::NameHere(NameError::Refused(_))), "{refused}");
+    assert!(!at.path("refuse/tree").exists());
+}
