@@ -123,6 +123,7 @@ impl args::Recv {
             ("--verify-key", self.verify_key.is_some(), "ALC has no signatures here"),
             ("--sign-receipts", self.sign_receipts.is_some(), "ALC has no receipts"),
             ("--stdout", self.stdout, "files come in any order and in parts; use --out DIR"),
+            ("--unfinished", self.unfinished.is_some(), "what is not whole in the end is not kept"),
             ("--sync", self.sync, "files are not flushed one by one"),
             ("--older", self.older, "sessions do not say when they were started"),
             ("--parent", !self.parent.is_empty(), "its sessions are multicast"),

@@ -109,6 +109,7 @@ impl args::Recv {
             ("--most", self.most.is_some(), "sessions do not say beforehand how long they are"),
             ("--verify-key", self.verify_key.is_some(), "PGM has no signatures"),
             ("--sign-receipts", self.sign_receipts.is_some(), "PGM has no receipts"),
+            ("--unfinished", self.unfinished.is_some(), "what is not whole is no use later"),
             ("--sync", self.sync, "what comes over PGM is never known to be whole"),
             ("--older", self.older, "sessions do not say when they were started"),
             ("--layer-to", !self.layer_to.is_empty(), "PGM has no layers"),

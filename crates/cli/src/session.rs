@@ -9,6 +9,7 @@ use crate::tell::{self, EventPrinter, Human, Level, Reader, Role};
 use crate::{hosts, key, receipt, system, units, wording};
 use faircast::config::{BadLimits, Multicast, RECEIVE_BUFFER, Unicast, check_limits};
 use faircast::event::{HostOutcome, LayersReport};
+use faircast::object::KeepUnfinished;
 use faircast::{
     self as transport, Accept, Class, Content, Destination, Durability, Error, Event, Freshness, Input,
     LayerInput, Older, OwnersBy, Pacing, Preserve, ReceiveConfig, ReceiveReport, SendConfig, SendReport,
@@ -21,9 +22,13 @@ use std::io::{self, IsTerminal, Write};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 /// Repairs that are sent with a stream on layers when nothing else is asked for, over its own symbols.
 const REPAIR: f64 = 0.1;
+
+/// Who serves for months without anybody looking keeps no longer what nobody has gone on with.
+const SERVED: KeepUnfinished = KeepUnfinished { age: Some(Duration::from_secs(7 * 86_400)), bytes: None };
 
 /// What will be done, and what the user should know before.
 #[derive(Debug)]
@@ -129,6 +134,11 @@ impl args::Recv {
             durability: if self.sync { Durability::Synced } else { Durability::Fast },
             preserve: self.preserve,
             names: self.names,
+            unfinished: self.unfinished.unwrap_or(if self.serve {
+                SERVED
+            } else {
+                KeepUnfinished::default()
+            }),
             owners_by: if self.numeric_owner { OwnersBy::Number } else { OwnersBy::Name },
             allow_older: if self.older { Older::Accept } else { Older::Refuse },
             host: self.session.host.unwrap_or_else(faircast::host_name),

@@ -1,6 +1,7 @@
 //! Values as people type them: rates, spans, groups.
 
 use faircast::config::{FIND_GROUP, FIND_GROUP_V6, RELAY_PORT};
+use faircast::object::KeepUnfinished;
 use faircast::{Preserve, UnknownAspect};
 use faircast_core::packet::Layer;
 use faircast_core::time::Rate;
@@ -104,6 +105,9 @@ pub enum BadValue {
     /// No age.
     #[error("`{0}` is no age; write seconds, or 90m, 12h, 7d")]
     NotAnAge(String),
+    /// No limit of what is kept.
+    #[error("`{0}` is no limit; write an age (7d), a size (40G), both (7d,40G), or `all`")]
+    NotALimit(String),
     /// A file or host name that receivers could not use.
     #[error("`{0}` cannot be a name; use 1 to {1} bytes without `/` and control characters")]
     NotAName(String, usize),
@@ -172,6 +176,30 @@ pub fn age(text: &str) -> Result<Duration, BadValue> {
     seconds
         .map(|value| Duration::from_secs_f64(value * unit))
         .ok_or_else(|| BadValue::NotAnAge(text.to_owned()))
+}
+
+/// How much of what is unfinished is kept: an age, a size, both with a comma between, or `all`.
+///
+/// # Errors
+/// [`BadValue::NotALimit`].
+pub fn unfinished(text: &str) -> Result<KeepUnfinished, BadValue> {
+    let mut keep = KeepUnfinished::default();
+    if text == "all" {
+        return Ok(keep);
+    }
+    for part in text.split(',') {
+        let bad = |_| BadValue::NotALimit(text.to_owned());
+        // Ages end in a small letter, sizes in a capital one: what ends in a digit could be either.
+        let twice = match part.chars().last() {
+            Some('s' | 'm' | 'h' | 'd') => keep.age.replace(age(part).map_err(bad)?).is_some(),
+            Some('0'..='9') | None => true,
+            Some(_) => keep.bytes.replace(size(part).map_err(bad)? as u64).is_some(),
+        };
+        if twice {
+            return Err(BadValue::NotALimit(text.to_owned()));
+        }
+    }
+    Ok(keep)
 }
 
 /// A percentage, as a part of 1.
@@ -550,6 +578,19 @@ mod tests {
         assert_eq!(layer_to("1=a=b"), Ok((Layer(1), "a=b".into())));
         for bad in ["1", "1=", "=x", "300=x"] {
             assert_eq!(layer_to(bad), Err(BadValue::NotALayer(bad.into())));
+        }
+    }
+
+    #[test]
+    fn what_is_kept_unfinished_is_an_age_or_a_size_or_both() {
+        let (age, bytes) = (Some(Duration::from_secs(7 * 86_400)), Some(40_000_000_000));
+        assert_eq!(unfinished("7d"), Ok(KeepUnfinished { age, bytes: None }));
+        assert_eq!(unfinished("40G"), Ok(KeepUnfinished { age: None, bytes }));
+        assert_eq!(unfinished("7d,40G"), Ok(KeepUnfinished { age, bytes }));
+        assert_eq!(unfinished("40G,7d"), Ok(KeepUnfinished { age, bytes }));
+        assert_eq!(unfinished("all"), Ok(KeepUnfinished::default()));
+        for bad in ["", "7", "7d,", "7d,8d", "40G,1T", "a lot", "-1d", "7x"] {
+            assert_eq!(unfinished(bad), Err(BadValue::NotALimit(bad.to_owned())), "{bad}");
         }
     }
 }

@@ -144,6 +144,13 @@ impl Receiver {
         self
     }
 
+    /// How much of what earlier sessions have left unfinished in an output directory stays when a session begins. Otherwise all
+    /// does, until [`object::let_go`](crate::object::let_go).
+    pub fn keep_unfinished(mut self, keep: crate::object::KeepUnfinished) -> Receiver {
+        self.config.unfinished = keep;
+        self
+    }
+
     /// What to do with a session that would put older content over newer; otherwise it is refused.
     pub fn allow_older(mut self, older: Older) -> Receiver {
         self.config.allow_older = older;

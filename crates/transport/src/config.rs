@@ -2,6 +2,7 @@
 
 use crate::accept::Accept;
 use crate::ends::{Input, Memory, Output};
+use crate::object::abandoned::KeepUnfinished;
 use crate::object::{MemoryFile, Names, OwnersBy, Preserve, Unreadable};
 use faircast_core::packet::Layer;
 use faircast_core::schemes::Scheme;
@@ -327,6 +328,8 @@ pub(crate) struct FilePolicy {
     pub(crate) owners_by: OwnersBy,
     /// What becomes of names that a terminal obeys.
     pub(crate) names: Names,
+    /// How much of what is unfinished stays.
+    pub(crate) unfinished: KeepUnfinished,
 }
 
 /// How `recv` runs.
@@ -351,6 +354,8 @@ pub struct ReceiveConfig {
     pub owners_by: OwnersBy,
     /// What becomes of names with characters that a terminal obeys.
     pub names: Names,
+    /// How much of what earlier sessions have left unfinished in an output directory stays when a session begins.
+    pub unfinished: KeepUnfinished,
     /// What to do when a newer session has brought a name before: output directories remember them.
     pub allow_older: Older,
     /// Where single layers of a live stream go instead: files, or named pipes.
@@ -428,6 +433,7 @@ impl ReceiveConfig {
             preserve: Preserve::nothing(),
             owners_by: OwnersBy::Name,
             names: Names::Escape,
+            unfinished: KeepUnfinished::default(),
             allow_older: Older::Refuse,
             layers_to: Vec::new(),
             key: None,

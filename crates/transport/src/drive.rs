@@ -368,6 +368,7 @@ pub(crate) fn receiver_at(
             preserve: config.preserve,
             owners_by: config.owners_by,
             names: config.names,
+            unfinished: config.unfinished,
         },
         verify: config.verify,
         sign_receipts: config.sign_receipts,

@@ -11,6 +11,7 @@ use alc::AlcOptions;
 use clap::{Args, Parser, Subcommand, ValueHint};
 pub use clean::Clean;
 use faircast::config::default_scheme;
+use faircast::object::KeepUnfinished;
 use faircast::{Names, Preserve, Slow};
 use faircast_core::packet::Layer;
 use faircast_core::schemes::Scheme;
@@ -360,6 +361,10 @@ pub struct Recv {
     /// With --preserve owner: users and groups by number, whatever their names are here
     #[arg(long)]
     pub numeric_owner: bool,
+    /// When a session begins, let go of what earlier ones have left unfinished in DIR: what is so old (`7d`), the oldest beyond so
+    /// much (`40G`), both (`7d,40G`), or nothing (`all` is kept) [default: 7d with --serve, otherwise all]
+    #[arg(long, value_name = "AGE,BYTES", value_parser = values::unfinished)]
+    pub unfinished: Option<KeepUnfinished>,
     /// What becomes of names with control characters and others that a terminal obeys: `escape` (as \x1b), `keep`, or `refuse`
     #[arg(long, value_name = "WHAT", default_value = "escape")]
     pub names: Names,

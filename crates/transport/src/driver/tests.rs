@@ -62,6 +62,7 @@ fn native(content: Content, out: &Path) -> (SendConfig, ReceiveConfig) {
         preserve: Preserve::nothing(),
         owners_by: OwnersBy::Name,
         names: Names::Escape,
+        unfinished: Default::default(),
         allow_older: Older::Refuse,
         verify: None,
         sign_receipts: None,

@@ -4,6 +4,7 @@
 //! any more, and its room, which was reserved for large files, would be taken for ever.
 
 use super::error::ObjectError;
+use super::geometry::TransferId;
 use super::manifest::STATE_DIR;
 use super::publish::{DIR, FINISHING, PUBLISHED};
 use super::store::{JOURNAL, LOCK, PARTS};
@@ -24,6 +25,15 @@ pub struct Unfinished {
     pub written: SystemTime,
     /// A receiver is at work on it now.
     pub in_use: bool,
+}
+
+/// How much of what is unfinished stays. What a receiver is at work on always does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct KeepUnfinished {
+    /// What nothing was written to for longer is let go; nothing by its age when `None`.
+    pub age: Option<Duration>,
+    /// Bytes on the disk of all together; the oldest is let go first. Without a bound when `None`.
+    pub bytes: Option<u64>,
 }
 
 /// More than this are not listed.
@@ -72,6 +82,42 @@ pub fn let_go(out: &Path, transfer: &str) -> Result<bool, ObjectError> {
         Ok(()) | Err(Errno::NOENT) => Ok(true),
         Err(e) => Err(failed(e)),
     }
+}
+
+/// What was let go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct LetGo {
+    pub(crate) transfers: u64,
+    pub(crate) bytes: u64,
+}
+
+/// Let go of what is beyond these limits, but for this transfer, which goes on now. A directory that is not there has nothing.
+///
+/// # Errors
+/// When it cannot be read, or its files not be removed.
+pub(crate) fn let_go_beyond(
+    out: &Path,
+    keep: KeepUnfinished,
+    goes_on: TransferId,
+    now: SystemTime,
+) -> Result<LetGo, ObjectError> {
+    let mut gone = LetGo::default();
+    if keep == KeepUnfinished::default() || !out.join(STATE_DIR).exists() {
+        return Ok(gone);
+    }
+    let goes_on = goes_on.to_string();
+    let all: Vec<Unfinished> = unfinished(out)?.into_iter().filter(|one| one.transfer != goes_on).collect();
+    let mut bytes = all.iter().fold(0, |sum: u64, one| sum.saturating_add(one.bytes));
+    for one in all {
+        let age = now.duration_since(one.written).unwrap_or_default();
+        let is_old = keep.age.is_some_and(|most| age > most);
+        let is_much = keep.bytes.is_some_and(|most| bytes > most);
+        if (is_old || is_much) && !one.in_use && let_go(out, &one.transfer)? {
+            bytes -= one.bytes;
+            gone = LetGo { transfers: gone.transfers + 1, bytes: gone.bytes.saturating_add(one.bytes) };
+        }
+    }
+    Ok(gone)
 }
 
 /// A lock, if nobody has it.
@@ -208,6 +254,47 @@ mod tests {
         assert!(let_go(out, &names[1]).expect("let go"));
         assert_eq!(unfinished(out).expect("listed"), []);
         assert!(out.join("precious").exists() && out.join(STATE_DIR).join("not a transfer").exists());
+    }
+
+    #[test]
+    fn what_is_beyond_age_or_size_is_let_go_the_oldest_first_but_nothing_that_is_received() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let out = directory.path();
+        let nothing = KeepUnfinished::default();
+        let now = SystemTime::now();
+        let day = Duration::from_secs(86_400);
+        let tidy =
+            |keep, goes_on, now| let_go_beyond(out, keep, TransferId([goes_on; 16]), now).expect("tidied");
+        assert_eq!(tidy(KeepUnfinished { age: Some(day), ..nothing }, 9, now), LetGo::default());
+        for number in 1..=4 {
+            drop(begun(out, number));
+            let journal = out.join(STATE_DIR).join(format!("{number:02x}").repeat(16)).join(JOURNAL);
+            let written = now - day * (5 - u32::from(number));
+            for file in ["head", JOURNAL, "parts/0"] {
+                let file = journal.with_file_name(file);
+                if let Ok(file) = fs::File::options().write(true).open(file) {
+                    file.set_modified(written).expect("its time is set");
+                }
+            }
+        }
+        let at_work = begun(out, 5);
+        let left = || {
+            let all = unfinished(out).expect("listed");
+            let mut left: Vec<u8> = all.iter().map(|one| one.transfer.as_bytes()[1] - b'0').collect();
+            left.sort_unstable();
+            left
+        };
+        assert_eq!(tidy(nothing, 9, now), LetGo::default());
+        // The first, four days old, goes on now.
+        assert_eq!(tidy(KeepUnfinished { age: Some(day * 5 / 2), ..nothing }, 1, now).transfers, 1);
+        assert_eq!(left(), [1, 3, 4, 5]);
+        let each = unfinished(out).expect("listed")[0].bytes;
+        let gone = tidy(KeepUnfinished { bytes: Some(each * 3), ..nothing }, 9, now);
+        assert_eq!(gone, LetGo { transfers: 1, bytes: each });
+        assert_eq!(left(), [3, 4, 5]);
+        assert_eq!(tidy(KeepUnfinished { bytes: Some(0), ..nothing }, 9, now).transfers, 2);
+        assert_eq!(left(), [5]);
+        drop(at_work);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::write_behind::{Waiting, write_behind};
 use crate::config::{Destination, Durability};
 use crate::ends::{Gathering, Memory};
 use crate::error::Error;
+use crate::object::abandoned::{KeepUnfinished, LetGo, let_go_beyond};
 use crate::object::spool::nameless;
 use crate::object::{
     Admission, Geometry, Hash, ObjectError, OwnersBy, Preserve, Put, RootHasher, Store, StreamSink, Sunk,
@@ -14,6 +15,7 @@ use crate::spill::Room;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// Blocks that arrive before the manifest wait in memory, in this part of it.
 const WAITING: usize = 4;
@@ -392,6 +394,12 @@ impl BlockSink {
 }
 
 impl BlockSink {
+    /// Tell this as well.
+    pub(super) fn warning(mut self, text: Option<String>) -> BlockSink {
+        self.warnings.extend(text);
+        self
+    }
+
     /// Give files this as well when they get their names.
     pub(super) fn preserving(mut self, preserve: &Preserve, owners_by: OwnersBy) -> BlockSink {
         self.to = match self.to {
@@ -399,6 +407,19 @@ impl BlockSink {
             to => to,
         };
         self
+    }
+}
+
+/// Let go of what is unfinished in the output directory beyond what is to be kept; what was, or why it could not be, in words.
+pub(super) fn tidied(to: &Destination, keep: KeepUnfinished, goes_on: TransferId) -> Option<String> {
+    let Destination::Directory(out) = to else { return None };
+    match let_go_beyond(out, keep, goes_on, SystemTime::now()) {
+        Ok(LetGo { transfers: 0, .. }) => None,
+        Ok(LetGo { transfers, bytes }) => Some(format!(
+            "{}: {transfers} unfinished of earlier sessions let go ({bytes} bytes), beyond what is kept",
+            out.display()
+        )),
+        Err(error) => Some(format!("what earlier sessions have left unfinished was not let go: {error}")),
     }
 }
 

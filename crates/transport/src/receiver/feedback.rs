@@ -3,7 +3,7 @@
 use super::{
     CONFIRM_PATIENCE, FLOODED, Finished, JOINED, Layers, MOVED, NOTHING_YET, Phase, RELAYS, ReceiverSession,
     Stream, Window,
-    block_sink::{BlockSink, Ending},
+    block_sink::{BlockSink, Ending, tidied},
     delivery::Delivery,
     echo,
     reach::{MOVED_AFTER, Reach, continues},
@@ -219,11 +219,13 @@ impl ReceiverSession {
         let first = if live { announce.first_block } else { 0 };
         let (to, transfer, memory) =
             (&self.setup.destination, TransferId(announce.transfer.0), self.setup.memory);
-        let FilePolicy { older, names, .. } = self.setup.files;
+        let FilePolicy { older, names, unfinished, .. } = self.setup.files;
         let admission = Some(Admission { started: announce.started, older, names });
         let (live, temporary) = (live.then_some(first), &self.setup.temporary);
+        let tidied = tidied(to, unfinished, transfer);
         let place = BlockSink::open(to, transfer, geometry, live, admission, memory, temporary)?
-            .preserving(&self.setup.files.preserve, self.setup.files.owners_by);
+            .preserving(&self.setup.files.preserve, self.setup.files.owners_by)
+            .warning(tidied);
         let repair = if layers.is_layered() { Repair::Fountain } else { Repair::OnRequest };
         let needs = RequestScheduler::new(FIRST_RTT, millis(announce.spread_ms));
         let reassembly = Reassembly::new(place, geometry, first, needs, repair, memory, trust)?;
