@@ -97,7 +97,7 @@ pub fn verify(typed: &ReceiptVerify, out: &mut impl Write) -> Result<(), Failure
     }
     if wrong > 0 {
         let all = units::count(receipts.signed.len() as u64, "receipt");
-        faults.push(format!("{wrong} of {all} do not verify, or are by other keys"));
+        faults.push(format!("not valid, or by another key: {wrong} of {all}"));
     }
     let silent = keys.map_or(0, |keys| keys.difference(&used).count());
     if silent > 0 {
@@ -243,11 +243,11 @@ mod tests {
         let mut changed = good.clone();
         changed.signed[0].signed_at += 1;
         write(&changed);
-        fails(&[&report_at], "1 of 2 receipts do not verify");
+        fails(&[&report_at], "not valid, or by another key: 1 of 2 receipts");
         let mut another = good.clone();
         another.salt = "03".repeat(16);
         write(&another);
-        fails(&[&report_at], "2 of 2 receipts do not verify");
+        fails(&[&report_at], "not valid, or by another key: 2 of 2 receipts");
         write(&report(&path("image"), &[1, 9]));
         fails(&[&report_at, "--keys", &keys_at], "1 key without a receipt");
         let line: serde_json::Value = serde_json::from_str(

@@ -97,7 +97,8 @@ pub use faircast_transport::object::{
 };
 /// What receivers have left unfinished in an output directory, and what of names a terminal obeys.
 pub mod object {
-    pub use faircast_transport::object::abandoned::{KeepUnfinished, Unfinished, let_go, unfinished};
+    pub use faircast_transport::config::KeepUnfinished;
+    pub use faircast_transport::object::abandoned::{Unfinished, let_go, unfinished};
     pub use faircast_transport::object::names::is_command;
 }
 pub use faircast_transport::receipts::{self, ReceiptReport, ReceiptsReport};

@@ -2,7 +2,6 @@
 
 use crate::accept::Accept;
 use crate::ends::{Input, Memory, Output};
-use crate::object::abandoned::KeepUnfinished;
 use crate::object::{MemoryFile, Names, OwnersBy, Preserve, Unreadable};
 use faircast_core::packet::Layer;
 use faircast_core::schemes::Scheme;
@@ -315,6 +314,15 @@ pub enum Older {
     Refuse,
     /// Take it all the same.
     Accept,
+}
+
+/// How much of what is unfinished stays. What a receiver is at work on always does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct KeepUnfinished {
+    /// What nothing was written to for longer is let go; nothing by its age when `None`.
+    pub age: Option<Duration>,
+    /// Bytes on the disk of all together; the oldest is let go first. Without a bound when `None`.
+    pub bytes: Option<u64>,
 }
 
 /// What files of an output directory are accepted, and what they get.

@@ -1,12 +1,12 @@
 //! A receiver's files: symbols become blocks, blocks become a file, and a whole file gets its name.
 
 use super::names;
-use crate::object::{DIR, Names, ObjectError, STATE_DIR, Tree, name_by, open_or_create_dir};
+use crate::object::{ALC_PREFIX, DIR, Names, ObjectError, STATE_DIR, Tree, name_by, open_or_create_dir};
 use faircast_fec::{ALIGNMENT, MAX_SYMBOLS, Shape, decode};
 use faircast_wire::alc::{Blocks, File as Entry, Oti, Params, PayloadId};
 use md5::{Digest, Md5};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -53,7 +53,12 @@ impl OutputDirectory {
         let out = rustix::fs::open(path, DIR, Mode::empty()).map_err(failed("open this directory"))?;
         let state = path.join(STATE_DIR);
         let parts = open_or_create_dir(&out, STATE_DIR, Mode::RWXU, &state)?;
-        Ok(OutputDirectory { path: path.to_path_buf(), out, parts, prefix: format!("alc-{random:016x}") })
+        Ok(OutputDirectory {
+            path: path.to_path_buf(),
+            out,
+            parts,
+            prefix: format!("{ALC_PREFIX}{random:016x}"),
+        })
     }
 
     fn part(&self, toi: u128) -> String {
@@ -64,6 +69,8 @@ impl OutputDirectory {
         let name = self.part(toi);
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let made = rustix::fs::openat(&self.parts, &name, flags, Mode::from_raw_mode(0o644));
+        // As long as it is open nobody takes it for left over. A filesystem without locks has none to look at either.
+        let made = made.inspect(|file| _ = rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive));
         let failed =
             |error| ObjectError::io(self.path.join(STATE_DIR).join(&name), "create this file", error);
         Ok(made.map_err(failed)?.into())

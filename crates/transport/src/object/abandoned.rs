@@ -1,5 +1,7 @@
 //! What receivers have left in an output directory without finishing it: how much, since when, and how to let it go.
 //!
+//! Receivers of ALC keep nothing when they end; one that was killed leaves the parts of its files, `alc-SESSION-FILE` in the same directory.
+//!
 //! Unfinished content is kept on purpose, so that whoever starts again goes on where it was. Nobody starts again for what is not offered
 //! any more, and its room, which was reserved for large files, would be taken for ever.
 
@@ -8,16 +10,18 @@ use super::geometry::TransferId;
 use super::manifest::STATE_DIR;
 use super::publish::{DIR, FINISHING, PUBLISHED};
 use super::store::{JOURNAL, LOCK, PARTS};
+use crate::config::KeepUnfinished;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Content that is not finished.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unfinished {
-    /// Which transfer.
+    /// Which transfer, or session of ALC.
     pub transfer: String,
     /// What it takes on the disk, in bytes.
     pub bytes: u64,
@@ -25,15 +29,6 @@ pub struct Unfinished {
     pub written: SystemTime,
     /// A receiver is at work on it now.
     pub in_use: bool,
-}
-
-/// How much of what is unfinished stays. What a receiver is at work on always does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct KeepUnfinished {
-    /// What nothing was written to for longer is let go; nothing by its age when `None`.
-    pub age: Option<Duration>,
-    /// Bytes on the disk of all together; the oldest is let go first. Without a bound when `None`.
-    pub bytes: Option<u64>,
 }
 
 /// More than this are not listed.
@@ -47,17 +42,28 @@ pub fn unfinished(out: &Path) -> Result<Vec<Unfinished>, ObjectError> {
     let path = out.join(STATE_DIR);
     let Some(states) = open_states(out)? else { return Ok(Vec::new()) };
     let failed = |e: Errno| ObjectError::io(&path, "list it", e);
-    let mut all = Vec::new();
+    let (mut all, mut alc) = (Vec::new(), BTreeMap::new());
     for entry in Dir::read_from(&states).map_err(failed)? {
         let entry = entry.map_err(failed)?;
-        let Some(name) = entry.file_name().to_str().ok().filter(|name| is_transfer(name)) else { continue };
+        let Ok(name) = entry.file_name().to_str() else { continue };
+        if let Some(session) = alc_session(name) {
+            add_part(
+                &states,
+                name,
+                alc.entry(session.to_owned()).or_insert_with(|| Unfinished::empty(session)),
+            );
+        }
+        if !is_transfer(name) {
+            continue;
+        }
         if let Some(state) = open_state(&states, name) {
             all.push(look(&state, name));
         }
-        if all.len() >= MOST {
+        if all.len() + alc.len() >= MOST {
             break;
         }
     }
+    all.extend(alc.into_values());
     all.sort_by(|a, b| (a.written, &a.transfer).cmp(&(b.written, &b.transfer)));
     Ok(all)
 }
@@ -67,7 +73,14 @@ pub fn unfinished(out: &Path) -> Result<Vec<Unfinished>, ObjectError> {
 /// # Errors
 /// When its files cannot be removed.
 pub fn let_go(out: &Path, transfer: &str) -> Result<bool, ObjectError> {
-    let Some(states) = open_states(out)?.filter(|_| is_transfer(transfer)) else { return Ok(false) };
+    let Some(states) = open_states(out)? else { return Ok(false) };
+    if alc_session(transfer) == Some(transfer) {
+        let failed = |e: Errno| ObjectError::io(out.join(STATE_DIR), "remove files of it", e);
+        return remove_parts(&states, transfer).map_err(failed);
+    }
+    if !is_transfer(transfer) {
+        return Ok(false);
+    }
     let Some(state) = open_state(&states, transfer) else { return Ok(false) };
     // As long as this is open nobody else begins here.
     let Lock::Free(_lock) = lock(&state) else { return Ok(false) };
@@ -127,8 +140,12 @@ enum Lock {
 }
 
 fn lock(state: impl AsFd) -> Lock {
+    lock_file(state, LOCK)
+}
+
+fn lock_file(state: impl AsFd, name: &str) -> Lock {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    match rustix::fs::openat(state, LOCK, flags, Mode::empty()) {
+    match rustix::fs::openat(state, name, flags, Mode::empty()) {
         Ok(file) => match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Lock::Free(Some(file)),
             Err(_) => Lock::Taken,
@@ -140,17 +157,65 @@ fn lock(state: impl AsFd) -> Lock {
 }
 
 fn look(state: &OwnedFd, name: &str) -> Unfinished {
-    let mut found = Unfinished {
-        transfer: name.to_owned(),
-        bytes: 0,
-        written: UNIX_EPOCH,
-        in_use: matches!(lock(state), Lock::Taken),
-    };
+    let mut found = Unfinished { in_use: matches!(lock(state), Lock::Taken), ..Unfinished::empty(name) };
     add(state, &mut found);
     if let Ok(parts) = rustix::fs::openat(state, PARTS, DIR | OFlags::NOFOLLOW, Mode::empty()) {
         add(&parts, &mut found);
     }
     found
+}
+
+impl Unfinished {
+    fn empty(transfer: &str) -> Unfinished {
+        Unfinished { transfer: transfer.to_owned(), bytes: 0, written: UNIX_EPOCH, in_use: false }
+    }
+
+    fn count(&mut self, stat: &Stat) {
+        self.bytes = self.bytes.saturating_add((stat.st_blocks as u64).saturating_mul(512));
+        self.written = self.written.max(modified(stat));
+    }
+}
+
+/// With this begin the names of parts that a receiver of ALC is putting together.
+pub(crate) const ALC_PREFIX: &str = "alc-";
+
+/// The session of ALC that a file of this name, or that is this name itself, belongs to: `alc-` and 16 hexadecimal digits.
+fn alc_session(name: &str) -> Option<&str> {
+    let (session, rest) = name.split_at_checked(ALC_PREFIX.len() + 16)?;
+    let number = session.strip_prefix(ALC_PREFIX)?;
+    let is_part = rest.is_empty()
+        || rest.strip_prefix('-').is_some_and(|toi| toi.bytes().all(|byte| byte.is_ascii_digit()));
+    (number.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) && is_part).then_some(session)
+}
+
+/// Count a part of a session of ALC.
+fn add_part(states: &OwnedFd, name: &str, found: &mut Unfinished) {
+    let Ok(stat) = rustix::fs::statat(states, name, AtFlags::SYMLINK_NOFOLLOW) else { return };
+    if FileType::from_raw_mode(stat.st_mode).is_file() {
+        found.count(&stat);
+        found.in_use |= matches!(lock_file(states, name), Lock::Taken);
+    }
+}
+
+/// Remove the parts of a session of ALC; whether there were any and nobody is at work on them.
+fn remove_parts(states: &OwnedFd, session: &str) -> Result<bool, Errno> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(states)? {
+        let entry = entry?;
+        let name = entry.file_name().to_str().ok().filter(|name| alc_session(name) == Some(session));
+        names.extend(name.map(str::to_owned));
+    }
+    let locks: Vec<Lock> = names.iter().map(|name| lock_file(states, name)).collect();
+    if names.is_empty() || locks.iter().any(|lock| matches!(lock, Lock::Taken)) {
+        return Ok(false);
+    }
+    for name in &names {
+        match rustix::fs::unlinkat(states, name.as_str(), AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(true)
 }
 
 /// Count the files of a directory.
@@ -162,8 +227,7 @@ fn add(directory: &OwnedFd, found: &mut Unfinished) {
         // The lock is opened by whoever looks; what counts is what was received.
         if FileType::from_raw_mode(stat.st_mode).is_file() && entry.file_name().to_bytes() != LOCK.as_bytes()
         {
-            found.bytes = found.bytes.saturating_add((stat.st_blocks as u64).saturating_mul(512));
-            found.written = found.written.max(modified(&stat));
+            found.count(&stat);
         }
     }
 }
@@ -295,6 +359,40 @@ mod tests {
         assert_eq!(tidy(KeepUnfinished { bytes: Some(0), ..nothing }, 9, now).transfers, 2);
         assert_eq!(left(), [5]);
         drop(at_work);
+    }
+
+    #[test]
+    fn parts_that_a_killed_receiver_of_alc_has_left_are_listed_and_let_go() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (out, states) = (directory.path(), directory.path().join(STATE_DIR));
+        fs::create_dir(&states).expect("made");
+        let session = |digit: &str| format!("{ALC_PREFIX}{}", digit.repeat(16));
+        for name in [session("a") + "-1", session("a") + "-22", session("b") + "-1"] {
+            fs::write(states.join(name), [1; 5_000]).expect("written");
+        }
+        for other in ["alc-notes".to_owned(), session("a") + "-x", session("c") + "1"] {
+            fs::write(states.join(other), b"precious").expect("written");
+        }
+        let at_work = fs::File::open(states.join(session("b") + "-1")).expect("opened");
+        at_work.lock().expect("locked");
+        let listed = unfinished(out).expect("listed");
+        let short: Vec<_> = listed.iter().map(|one| (one.transfer.as_str(), one.in_use)).collect();
+        assert_eq!(short.len(), 2, "{short:?}");
+        assert!(
+            short.contains(&(&session("a"), false)) && short.contains(&(&session("b"), true)),
+            "{short:?}"
+        );
+        assert!(listed.iter().all(|one| one.bytes >= 5_000));
+        assert!(let_go(out, &session("a")).expect("let go") && !let_go(out, &session("a")).expect("gone"));
+        assert!(!let_go(out, &session("b")).expect("somebody is at work"));
+        drop(at_work);
+        let keep = KeepUnfinished { age: None, bytes: Some(0) };
+        assert_eq!(
+            let_go_beyond(out, keep, TransferId([9; 16]), SystemTime::now()).expect("tidied").transfers,
+            1
+        );
+        assert_eq!(unfinished(out).expect("listed"), []);
+        assert_eq!(fs::read_dir(&states).expect("listed").count(), 3);
     }
 
     #[test]

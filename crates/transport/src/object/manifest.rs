@@ -15,10 +15,12 @@
 //! Version 2 is written only where something needs it (an owner, attributes, a set-user-ID, set-group-ID or sticky bit, a hard
 //! link, a name that is not UTF-8): what an older receiver can read is the same bytes as before.
 
+mod named;
 mod tables;
 
 use super::metadata::{Attributes, MetadataError, Owner};
 use super::names::shown;
+pub use super::names::{MAX_NAME_LEN, MAX_PATH_LEN};
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -31,10 +33,6 @@ pub const STATE_DIR: &str = ".faircast";
 
 /// Most entries of a manifest.
 pub const MAX_ENTRIES: usize = 4_000_000;
-/// Longest path and longest target of a link, in bytes (Linux's own limit).
-pub const MAX_PATH_LEN: usize = 4095;
-/// Longest component of a path, in bytes (Linux's own limit).
-pub const MAX_NAME_LEN: usize = 255;
 /// Most directories that a path lies below. Each is open while something is placed in it.
 pub const MAX_DEPTH: usize = 256;
 /// Most directories that paths need beyond those that are entries: names of one letter could ask for millions in little text.
@@ -273,11 +271,11 @@ pub fn check_path(path: impl AsRef<OsStr>) -> Result<(), PathError> {
 /// Of sorted paths those that are no directories, and with which the path before began: the longest last. All that begin with a path
 /// follow it directly.
 #[derive(Debug, Default)]
-pub(super) struct Leaves<'a>(Vec<&'a [u8]>);
+struct Leaves<'a>(Vec<&'a [u8]>);
 
 impl<'a> Leaves<'a> {
     /// What is no directory and lies above the next path.
-    pub(super) fn above(&mut self, path: &[u8]) -> Option<&'a [u8]> {
+    fn above(&mut self, path: &[u8]) -> Option<&'a [u8]> {
         // An entry sorts before everything below it. Of the leaves that the path begins with only the longest can have a slash
         // behind it here: behind the others the path goes on as the longer ones do.
         while self.0.pop_if(|leaf| !path.starts_with(leaf)).is_some() {}
@@ -285,7 +283,7 @@ impl<'a> Leaves<'a> {
     }
 
     /// This path, which was the next one, is no directory.
-    pub(super) fn push(&mut self, path: &'a [u8]) {
+    fn push(&mut self, path: &'a [u8]) {
         self.0.push(path);
     }
 }
@@ -319,7 +317,7 @@ impl Manifest {
     }
 
     /// The entries, to be called otherwise here than at the source.
-    pub(super) fn entries_mut(&mut self) -> &mut [Entry] {
+    fn entries_mut(&mut self) -> &mut [Entry] {
         &mut self.entries
     }
 

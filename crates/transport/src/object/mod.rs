@@ -45,6 +45,7 @@ pub mod store;
 mod sys;
 mod walk;
 
+pub(crate) use abandoned::ALC_PREFIX;
 pub(crate) use block::data_of;
 pub use block::{BlockError, RootHasher, hash_of, seal_block, verify_block};
 pub use error::{Change, ObjectError, Obstacle};

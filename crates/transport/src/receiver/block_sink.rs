@@ -2,10 +2,10 @@
 
 use super::one_file::{OneFile, count_files, explained};
 use super::write_behind::{Waiting, write_behind};
-use crate::config::{Destination, Durability};
+use crate::config::{Destination, Durability, KeepUnfinished};
 use crate::ends::{Gathering, Memory};
 use crate::error::Error;
-use crate::object::abandoned::{KeepUnfinished, LetGo, let_go_beyond};
+use crate::object::abandoned::{LetGo, let_go_beyond};
 use crate::object::spool::nameless;
 use crate::object::{
     Admission, Geometry, Hash, ObjectError, OwnersBy, Preserve, Put, RootHasher, Store, StreamSink, Sunk,
