@@ -105,6 +105,10 @@ pub fn error(error: &Error) -> String {
 /// Errors of what was typed.
 fn setting(error: &Error) -> String {
     match error {
+        Error::Object(faircast::ObjectError::NameHere(why)) => {
+            let text = why.to_string();
+            text.replace("with names escaped or kept", "with --names escape or keep").replace("with names kept", "with --names keep")
+        }
         Error::Object(faircast::ObjectError::Older { .. }) => {
             let said = error.to_string();
             let what = said.split_once("; ").map_or(&*said, |(what, _)| what);

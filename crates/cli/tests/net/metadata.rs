@@ -86,3 +86,29 @@ fn what_a_file_is_arrives_where_it_is_wanted_and_what_cannot_be_read_costs_only_
     let refused = stage.send(&[&stage.text("tree")], &["--strict"]).ends(10);
     refused.failed(3, "the path lies below more than 256 directories");
 }
+
+#[test]
+fn names_that_a_terminal_obeys_are_escaped_kept_or_refused_and_told() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::shared(&root, Lab::plan().receivers(3));
+    must(fs::create_dir(stage.path("tree")));
+    must(fs::write(stage.path("tree").join("red\u{1b}[31m\nerror: all is lost"), b"harmless"));
+    let escape = stage.recv(0, "escape", &[]);
+    let keep = stage.recv(1, "keep", &["--names", "keep"]);
+    let refuse = stage.recv(2, "refuse", &["--names", "refuse"]);
+    let sent = stage.send(&[&stage.text("tree")], &["--expect", "3"]).ends(20);
+    sent.failed(1, "has characters that a terminal obeys");
+    let names = |out: &str| -> Vec<String> {
+        let listed = must(fs::read_dir(stage.path(out).join("tree")));
+        listed.map(|entry| must(entry).file_name().to_string_lossy().into_owned()).collect()
+    };
+    let escape = escape.succeeds(10);
+    assert_eq!(names("escape"), ["red\\x1b[31m\\x0aerror: all is lost"]);
+    let is_told =
+        |one: &serde_json::Value| format!("{one}").contains("1 name has characters that a terminal obeys");
+    assert!(escape.all("warning").any(is_told), "{escape:?}");
+    keep.succeeds(10);
+    assert_eq!(names("keep"), ["red\u{1b}[31m\nerror: all is lost"]);
+    refuse.ends(10).failed(3, "red\\x1b[31m\\x0aerror: all is lost\" has characters that a terminal obeys receive it with --names escape or keep");
+    assert!(!stage.path("refuse/tree").exists());
+}
