@@ -3,7 +3,7 @@
 
 use super::link::{Copies, Link, Pipe};
 use super::net::OVERHEAD;
-use super::node::{Offer, PATIENCE, ReceiverNode, SourceNode, groups};
+use super::node::{Offer, PATIENCE, ReceiverNode, SourceNode, groups, is_later};
 use crate::config::{Destination, Durability, FilePolicy, Freshness};
 use crate::endpoint::{Datagram, Endpoint};
 use crate::event::Event;
@@ -337,6 +337,7 @@ impl Grove {
         self.now = self.now.max(at);
         match self.events[event].take() {
             None => {}
+            Some(What::Wake(who)) if is_later(self.scheduled(who), self.now) => {}
             Some(What::Wake(who)) => {
                 self.set_scheduled(who, Time::NEVER);
                 self.drive(who);
@@ -462,14 +463,22 @@ impl Grove {
     }
 
     fn reschedule(&mut self, who: Who) {
-        let (wake, scheduled) = match who {
-            Who::Source => (self.source.wake_at(self.now), self.source.scheduled),
-            Who::Agent(at) => (self.agents[at].wake_at(self.now), self.agents[at].scheduled),
-            Who::Receiver(at) => (self.receivers[at].wake_at(self.now), self.receivers[at].scheduled),
+        let wake = match who {
+            Who::Source => self.source.wake_at(self.now),
+            Who::Agent(at) => self.agents[at].wake_at(self.now),
+            Who::Receiver(at) => self.receivers[at].wake_at(self.now),
         };
-        if wake < scheduled {
+        if wake < self.scheduled(who) {
             self.set_scheduled(who, wake);
             self.book(wake.max(self.now + Span::from_nanos(1)), What::Wake(who));
+        }
+    }
+
+    fn scheduled(&self, who: Who) -> Time {
+        match who {
+            Who::Source => self.source.scheduled,
+            Who::Agent(agent) => self.agents[agent].scheduled,
+            Who::Receiver(receiver) => self.receivers[receiver].scheduled,
         }
     }
 

@@ -1,7 +1,7 @@
 //! The network: nodes, paths and the calendar.
 
 use super::link::{Copies, Link, Pipe};
-use super::node::{Offer, ReceiverNode, SourceNode};
+use super::node::{Offer, ReceiverNode, SourceNode, is_later};
 use super::relay::{Out, RelayCounts, RelayHost};
 use super::trace::Trace;
 use faircast_core::packet::Layer;
@@ -329,6 +329,8 @@ impl Net {
                     self.leave_relay(source, group, from, out);
                 }
             }
+            What::Source(source) if is_later(self.sources[source].scheduled, self.now) => {}
+            What::Receiver(receiver) if is_later(self.receivers[receiver].scheduled, self.now) => {}
             What::Source(source) => {
                 self.sources[source].scheduled = Time::NEVER;
                 self.drive_source(source);

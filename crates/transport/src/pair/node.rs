@@ -624,6 +624,12 @@ impl ReceiverNode {
     }
 }
 
+/// Whether who is called now was called since this call was booked, and wants to be called later: a booking that was obeyed then would make
+/// another one, and there would be ever more of them.
+pub(super) fn is_later(scheduled: Time, now: Time) -> bool {
+    scheduled > now && !scheduled.is_never()
+}
+
 fn local(now: Time, origin: Time) -> Time {
     Time::from_nanos(now.since(origin).as_nanos())
 }

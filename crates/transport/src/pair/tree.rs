@@ -4,7 +4,7 @@
 
 use super::link::{Copies, Link, Pipe};
 use super::net::OVERHEAD;
-use super::node::{Offer, PATIENCE, ReceiverNode, SourceNode, groups};
+use super::node::{Offer, PATIENCE, ReceiverNode, SourceNode, groups, is_later};
 use crate::config::{Destination, Durability, FilePolicy, Freshness};
 use crate::endpoint::{Datagram, Endpoint};
 use crate::error::Error;
@@ -350,6 +350,8 @@ impl Tree {
     fn happen(&mut self, what: What) {
         let now = self.now;
         match what {
+            What::Source if is_later(self.source.scheduled, now) => {}
+            What::Wake(who) if is_later(self.scheduled(who), now) => {}
             What::Source => self.drive_source(),
             What::Wake(who) => {
                 self.set_scheduled(who, Time::NEVER);
@@ -466,13 +468,20 @@ impl Tree {
     }
 
     fn wake(&mut self, who: Who) {
-        let (wake, scheduled) = match who {
-            Who::Receiver(at) => (self.receivers[at].wake_at(self.now), self.receivers[at].scheduled),
-            Who::Relay(at) => (self.relays[at].wake_at(self.now), self.relays[at].scheduled),
+        let wake = match who {
+            Who::Receiver(at) => self.receivers[at].wake_at(self.now),
+            Who::Relay(at) => self.relays[at].wake_at(self.now),
         };
-        if wake < scheduled {
+        if wake < self.scheduled(who) {
             self.set_scheduled(who, wake);
             self.book(wake, What::Wake(who));
+        }
+    }
+
+    fn scheduled(&self, who: Who) -> Time {
+        match who {
+            Who::Receiver(receiver) => self.receivers[receiver].scheduled,
+            Who::Relay(relay) => self.relays[relay].scheduled,
         }
     }
 
