@@ -320,6 +320,11 @@ pub trait Router: std::fmt::Debug {
     fn keeps(&self) -> u16 {
         0
     }
+    /// Whether it will still send a packet that it held at this exit, unless something else happens. One that it has no room for any
+    /// more, or that all have meanwhile, it will not.
+    fn holds(&self, _session: SessionId, _exit: Port, _seq: Seq) -> bool {
+        false
+    }
 }
 
 /// What makes relays of one kind.

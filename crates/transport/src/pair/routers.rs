@@ -5,6 +5,7 @@ use super::node::Offer;
 use super::tree::{Head, Tree, branch};
 use crate::event::Event;
 use crate::relay::{HopStatus, RouterKind};
+use faircast_core::routers::rmanp;
 use faircast_core::time::{Span, Time};
 use faircast_wire::GroupKey;
 
@@ -129,6 +130,33 @@ fn a_hop_that_comes_late_takes_over() {
         tree.start_receiver(1);
         tree.run_to_end(secs(300));
         tree.assert_all_verified();
+    }
+}
+
+/// What a router has no room for any more will not leave it. Who was told that it was still to come would wait for it for ever.
+#[test]
+fn hops_that_keep_fewer_packets_than_may_wait_end_with_their_source() {
+    // Packets kept and waiting, milliseconds to the source, the slow receiver's link in Mbit/s, and whether all behind the second hop
+    // have it: receivers there waited for ever when they lacked something, the source when they did not.
+    for (cache, queue, far, slow, all) in
+        [(100, 100, 40, 10.0, true), (100, 100, 40, 10.0, false), (30, 100, 10, 4.0, false)]
+    {
+        let options = rmanp::Config { cache, queue, increase: 0.5, exclude: 0, ..rmanp::Config::default() };
+        let fast = || Link::millis(1).mbps(100.0).fifo(100_000);
+        let narrow = Link::millis(far).mbps(slow).fifo(40_000);
+        let mut tree = Tree::new(1, Offer::bytes(2_000_000).by("rmanp").expect(6).at_most_mbps(50.0));
+        let above = Link::millis(far).mbps(100.0).fifo(100_000);
+        let first = tree.hop(Head::Source, RouterKind::Rmanp, 2, above);
+        let to_second = if all { narrow } else { fast() };
+        let second = tree.hop(branch(first, 1), RouterKind::Rmanp, 1, to_second);
+        tree.relays.iter_mut().for_each(|hop| hop.options = Some(options));
+        tree.receivers(branch(first, 0), 3, fast());
+        tree.receivers(branch(second, 0), 2, fast());
+        tree.receivers(branch(second, 0), 1, Link::millis(1).mbps(slow).fifo(40_000));
+        tree.start();
+        tree.run_to_end(secs(60));
+        tree.assert_all_verified();
+        println!("{cache} kept, {queue} wait: {:.1} s", tree.now.as_secs_f64());
     }
 }
 

@@ -12,6 +12,7 @@ use crate::event::{Event, RelayBelow};
 use crate::receiver::{self, ReceiverSession};
 use crate::relay::{Branch, BranchSetup, ExitSetup, Hop, HopExit, RelayHandle, RouterKind, Shared, Upstream};
 use crate::spill::Room;
+use faircast_core::node::RouterSpec;
 use faircast_core::packet::{Layer, ReceiverId};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
@@ -57,6 +58,8 @@ pub(super) struct RelayNode {
     in_file: bool,
     /// It is a hop with a router for this, and its branches are exits.
     router: Option<RouterKind>,
+    /// That router has these options.
+    pub(super) options: Option<faircast_core::routers::rmanp::Config>,
     count: usize,
     scheduled: Time,
     path_rng: Rng,
@@ -107,7 +110,9 @@ impl RelayNode {
         let seed = self.rng.bits();
         self.shared = match self.router {
             Some(kind) => {
-                Shared::of_hop(self.handle.clone(), Hop::new(id, kind, hop.clone(), seed), self.count)
+                let mut within = Hop::new(id, kind, hop.clone(), seed);
+                within.routers = self.options.map(|options| -> Box<dyn RouterSpec> { Box::new(options) });
+                Shared::of_hop(self.handle.clone(), within, self.count)
             }
             None => Shared::new(self.handle.clone(), self.count, self.memory, room),
         };
@@ -259,6 +264,7 @@ impl Tree {
             memory,
             in_file: false,
             router: None,
+            options: None,
             count: branches,
             scheduled: Time::NEVER,
             path_rng: Rng::new(self.seed, 1 << 35 | at as u64),

@@ -103,6 +103,9 @@ pub(crate) struct Hop {
     seed: u64,
     exits: Vec<Exit>,
     serving: Option<Serving>,
+    /// In place of the router that the scheme wants.
+    #[cfg(test)]
+    pub(crate) routers: Option<Box<dyn faircast_core::node::RouterSpec>>,
 }
 
 /// What there is once a session is followed.
@@ -161,7 +164,16 @@ impl fmt::Display for RouterKind {
 
 impl Hop {
     pub(crate) fn new(me: ReceiverId, kind: RouterKind, key: Option<HopKey>, seed: u64) -> Hop {
-        Hop { me, kind, key, seed, exits: Vec::new(), serving: None }
+        Hop {
+            me,
+            kind,
+            key,
+            seed,
+            exits: Vec::new(),
+            serving: None,
+            #[cfg(test)]
+            routers: None,
+        }
     }
 
     pub(crate) const fn kind(&self) -> RouterKind {
@@ -358,10 +370,19 @@ impl Hop {
         serving.status.passed += 1;
     }
 
+    /// What the router has held and will not send any more is not to come.
+    fn let_go(&mut self) {
+        let Some(serving) = &self.serving else { return };
+        for (place, exit) in self.exits.iter_mut().enumerate() {
+            exit.let_go(|seq| serving.router.holds(serving.session, port(place), Seq(seq)));
+        }
+    }
+
     /// Look after receivers, every now and then.
     fn tick(&mut self, now: Time) {
         let Some(serving) = self.serving.as_mut().filter(|serving| serving.tick_at <= now) else { return };
         serving.tick_at = now + TICK;
+        self.let_go();
         for place in 0..self.exits.len() {
             let gone = self.exits[place].members.expire(now, PATIENCE, Span::ZERO);
             gone.into_iter().for_each(|id| self.forget(place, id, now));
@@ -378,6 +399,8 @@ impl Within for Hop {
     fn begin(&mut self, session: SessionId, announce: &Announce, now: Time) -> bool {
         let scheme = scheme_of(announce).filter(|scheme| self.kind.helps(scheme));
         let Some(spec) = scheme.and_then(|scheme| scheme.routers()) else { return false };
+        #[cfg(test)]
+        let spec = self.routers.take().unwrap_or(spec);
         let mut router = spec.router();
         debug_assert!(usize::from(router.keeps()) <= KEPT, "what it wants sent again is not kept");
         for (place, exit) in self.exits.iter_mut().enumerate() {
@@ -507,6 +530,7 @@ impl Within for Hop {
     }
 
     fn on_status(&mut self, status: &Status, now: Time) {
+        self.let_go();
         self.exits.iter_mut().for_each(|exit| exit.pass_status(status, now));
     }
 

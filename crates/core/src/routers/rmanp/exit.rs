@@ -211,9 +211,14 @@ impl Exit {
         }
     }
 
+    /// Whether this packet waits here.
+    pub(super) fn holds(&self, seq: u64) -> bool {
+        self.again.contains(&seq) || self.queue.iter().any(|(queued, _)| *queued == seq)
+    }
+
     /// A packet that is here leaves again as soon as it may. Whether it was not to do so already.
     pub(super) fn repeat(&mut self, seq: u64) -> bool {
-        let waits = self.again.contains(&seq) || self.queue.iter().any(|(queued, _)| *queued == seq);
+        let waits = self.holds(seq);
         if !waits && self.again.len() < MOST {
             self.again.push_back(seq);
         }

@@ -25,7 +25,7 @@ mod tests;
 pub use config::Config;
 
 use crate::node::{Cx, Port, Router, RouterControl, RouterObservation, RouterSpec, Verdict};
-use crate::packet::{Body, Cause, Layer, Mark, Packet, ReportContent, SessionId};
+use crate::packet::{Body, Cause, Layer, Mark, Packet, ReportContent, Seq, SessionId};
 use crate::time::{Span, Time};
 use session::Session;
 
@@ -211,5 +211,9 @@ impl Router for ActiveRouter {
 
     fn keeps(&self) -> u16 {
         self.config.cache
+    }
+
+    fn holds(&self, session: SessionId, exit: Port, seq: Seq) -> bool {
+        self.place(session).is_ok_and(|place| self.sessions[place].1.holds(exit, seq.0))
     }
 }

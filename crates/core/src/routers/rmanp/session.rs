@@ -114,6 +114,12 @@ impl Session {
         self.exits.iter().map(Exit::due).min().unwrap_or(Time::NEVER).min(own)
     }
 
+    /// Whether this packet waits at an exit and is still here.
+    pub(super) fn holds(&self, port: Port, seq: u64) -> bool {
+        let waits = self.place(port).is_ok_and(|place| self.exits[place].holds(seq));
+        waits && self.store.get(seq).is_some()
+    }
+
     fn place(&self, port: Port) -> Result<usize, usize> {
         self.exits.binary_search_by_key(&port, |exit| exit.port)
     }

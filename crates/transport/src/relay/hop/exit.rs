@@ -173,6 +173,11 @@ impl Exit {
         self.held = self.held.split_off(&seq.saturating_sub(SENT as u64));
     }
 
+    /// Of what the router was to send later, these it still holds.
+    pub(super) fn let_go(&mut self, holds: impl Fn(u64) -> bool) {
+        self.held.retain(|seq, _| holds(*seq));
+    }
+
     pub(super) fn announce(&mut self, announce: &Announce) {
         let hops = announce.hops.saturating_add(1);
         self.word(&Message::Announce(Announce { parent: self.setup.local, hops, ..*announce }));
