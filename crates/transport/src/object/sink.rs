@@ -59,7 +59,7 @@ impl<W: Write> StreamSink<W> {
     }
 
     /// Give up what is missing before block `index`: go on there (live streams whose history has
-    /// passed). Returns how many blocks were given up.
+    /// passed). Returns how many blocks of the stream were given up.
     ///
     /// # Errors
     /// As [`StreamSink::put`].
@@ -68,14 +68,10 @@ impl<W: Write> StreamSink<W> {
         while self.next < index {
             match self.early.first_key_value() {
                 Some((&first, _)) if first < index => {
-                    lost += first - self.next;
-                    self.next = first;
+                    lost += self.give_up(first);
                     self.drain()?;
                 }
-                _ => {
-                    lost += index - self.next;
-                    self.next = index;
-                }
+                _ => lost += self.give_up(index),
             }
         }
         self.drain()?;
@@ -111,6 +107,14 @@ impl<W: Write> StreamSink<W> {
         Ok(self.to)
     }
 
+    /// Go on at block `index`, which is a later one; how many blocks of the stream are missing. What was to be skipped is a block of
+    /// its own in a live stream: without it nothing is missing, and nothing of the next one is skipped.
+    fn give_up(&mut self, index: u32) -> u32 {
+        let given_up = index - self.next;
+        self.next = index;
+        given_up - u32::from(std::mem::take(&mut self.skip) > 0)
+    }
+
     fn drain(&mut self) -> Result<(), ObjectError> {
         while let Some(data) = self.early.remove(&self.next) {
             self.kept -= data.len();
@@ -128,5 +132,20 @@ impl<W: Write> StreamSink<W> {
         self.next += 1;
         self.written += data.len() as u64;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_whose_description_is_given_up_lacks_nothing_else() {
+        let mut sink = StreamSink::new(Vec::new(), 0, 10, 1_000);
+        assert_eq!(sink.put(1, vec![1; 30]).expect("memory takes it"), Sunk::Kept);
+        assert_eq!(sink.put(3, vec![3; 5]).expect("memory takes it"), Sunk::Kept);
+        assert_eq!(sink.skip_to(1).expect("memory takes it"), 0, "it is no part of the stream");
+        assert_eq!(sink.skip_to(3).expect("memory takes it"), 1);
+        assert_eq!(sink.finish().expect("memory takes it"), [vec![1; 30], vec![3; 5]].concat());
     }
 }

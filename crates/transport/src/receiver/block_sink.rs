@@ -116,6 +116,7 @@ impl BlockSink {
                 To::Files(Box::new(Store::open(out, transfer, geometry, admission)?))
             }
             (Destination::Directory(out), Some(first)) => {
+                std::fs::create_dir_all(out).map_err(|e| ObjectError::io(out, "create", e))?;
                 let path = out.join(format!("stream-{}", &transfer.to_string()[..8]));
                 let file = replace(&path).map_err(|e| ObjectError::io(&path, "create", e))?;
                 To::stream(Box::new(file), None, geometry, first, memory)
@@ -523,6 +524,18 @@ mod tests {
         drop(sink);
         let store = Store::open(&dir.path().join("out"), transfer, geometry, None).expect("opened again");
         assert_eq!(store.resumed_blocks(), 0);
+    }
+
+    #[test]
+    fn a_live_stream_makes_the_directory_that_it_goes_to() {
+        let geometry = Geometry { stream_len: None, manifest_len: 0, symbol_size: 16, symbols_per_block: 4 };
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let out = Destination::Directory(dir.path().join("not/there/yet"));
+        let id = TransferId([7; 16]);
+        let mut sink =
+            BlockSink::open(&out, id, geometry, Some(0), None, 1 << 20, dir.path()).expect("it is made");
+        assert_eq!(sink.put(0, &[1; 28], Hash([2; 32])).expect("room"), Placed::Kept);
+        assert!(dir.path().join("not/there/yet/stream-07070707").is_file());
     }
 
     #[test]
