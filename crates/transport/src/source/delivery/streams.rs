@@ -425,6 +425,10 @@ impl Lane {
             self.sent.bytes -= sending.data;
             self.sent.blocks_dropped += 1;
         }
+        // Of a block that has left, repairs that have not left for so long never do while its layer is off.
+        if let Some(sending) = self.sending.as_mut().filter(|sending| is_old(sending.made)) {
+            sending.end = sending.end.min(sending.next);
+        }
     }
 
     /// Go on to the next block when this one has left and another one is there.

@@ -224,3 +224,21 @@ fn no_place_is_used_twice_whatever_is_dropped_or_switched_off() {
         }
     }
 }
+
+#[test]
+fn a_layer_that_is_switched_off_before_its_last_repairs_does_not_keep_the_streams_from_ending() {
+    let mut streams = started(vec![feed(100, Pacing::Live, More::Never)], cut());
+    // All source symbols leave, and the repair does not.
+    loop {
+        let (place, symbols, _) = streams.turn(Layer(0)).expect("a block is there");
+        if place.symbol + 1 == u32::from(symbols) {
+            break;
+        }
+    }
+    assert!(streams.has(Layer(0)), "the repair is still to leave");
+    for millis in (0..3_000).step_by(100) {
+        look(&mut streams, at(millis), Rate::ZERO);
+    }
+    assert!(streams.status().blocks.is_some(), "nobody waits for what is so old");
+    assert_eq!(streams.streams()[0].blocks_dropped, 0, "the block itself has left");
+}
