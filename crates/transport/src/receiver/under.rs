@@ -478,7 +478,8 @@ impl ReceiverSession {
 
     /// When [`ReceiverSession::speak_for_children`] wants to be called.
     pub(super) fn speak_at(&self) -> Time {
-        let relay = self.setup.relay.as_ref();
+        // Who is not receiving any more does not speak for others: it would be called for that again and again.
+        let relay = self.setup.relay.as_ref().filter(|_| self.phase == Phase::Receiving);
         relay.and_then(|relay| relay.with_inside(|inside| inside.limit_at())).unwrap_or(Time::NEVER)
     }
 }

@@ -243,8 +243,10 @@ impl Agent {
         self.serving.as_ref().map_or(Time::NEVER, |serving| serving.tick_at)
     }
 
-    fn next_for(&mut self, child: ReceiverId, out: &mut Vec<u8>) -> bool {
-        let Some(serving) = &mut self.serving else { return false };
+    fn next_for(&mut self, child: ReceiverId, at: SocketAddr, out: &mut Vec<u8>) -> bool {
+        let Some(serving) = self.serving.as_mut().filter(|serving| serving.is_at(child, at)) else {
+            return false;
+        };
         let Some(bytes) = serving.children.get_mut(&child).and_then(|child| child.out.pop_front()) else {
             return false;
         };
@@ -254,8 +256,8 @@ impl Agent {
         true
     }
 
-    fn has_for(&self, child: ReceiverId) -> bool {
-        let serving = self.serving.as_ref();
+    fn has_for(&self, child: ReceiverId, at: SocketAddr) -> bool {
+        let serving = self.serving.as_ref().filter(|serving| serving.is_at(child, at));
         serving.and_then(|serving| serving.children.get(&child)).is_some_and(|child| !child.out.is_empty())
     }
 
@@ -479,6 +481,11 @@ impl Serving {
     }
 
     /// Children in the agent's own group do not hear the source, and do not hold it.
+    /// Whether words for this child go there: it may have another address by now, and has asked from both.
+    fn is_at(&self, child: ReceiverId, at: SocketAddr) -> bool {
+        self.members.get(child).is_none_or(|member| member.address == at)
+    }
+
     fn limit(&self) -> Seq {
         let heard = self.children.values().filter(|child| child.group == 0);
         heard.filter_map(|child| child.limit).min().unwrap_or(Limit::UNLIMITED)

@@ -138,12 +138,13 @@ impl Endpoint for AgentChild {
                 return Some(Transmit { segment: out.len(), to, hops: None });
             }
         }
-        let has_any = self.shared.with_agent(|agent| agent.next_for(self.id, out)).unwrap_or(false);
+        let has_any =
+            self.shared.with_agent(|agent| agent.next_for(self.id, self.address, out)).unwrap_or(false);
         has_any.then_some(Transmit { segment: out.len(), to: self.address, hops: None })
     }
 
     fn poll_timeout(&self, now: Time) -> Time {
-        let waits = self.shared.with_agent(|agent| agent.has_for(self.id)).unwrap_or(false);
+        let waits = self.shared.with_agent(|agent| agent.has_for(self.id, self.address)).unwrap_or(false);
         if waits || self.asked.is_some() {
             return now;
         }
