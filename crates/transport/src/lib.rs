@@ -29,6 +29,7 @@ mod fuzz_steps;
 #[doc(hidden)]
 pub mod fuzzing;
 mod members;
+mod moment;
 pub mod object;
 #[cfg(test)]
 mod pair;

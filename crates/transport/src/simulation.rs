@@ -2,17 +2,24 @@
 //! where packets leave, and drives them through [`Endpoint`]. No part of the interface.
 
 pub use crate::disk::door::{Disk, Failure, Mistake, Op, Verdict, make_mistake, stand};
+pub use crate::moment::world::{be_at, enter};
 
-use crate::config::{ReceiveConfig, SendConfig};
+use crate::config::{InvitedHost, ReceiveConfig, SendConfig};
+use crate::datagram::overhead;
 use crate::drive::{AtHost, check, receiver_at, source_at};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::event::{Event, ReceiveReport, SendReport};
+use crate::moment::random;
 use crate::receiver::ReceiverSession;
-use crate::relay::{BranchPlace, RelayConfig, RelayHandle, Shared, Upstream, above_at, branch_at};
+use crate::relay::{
+    Agent, AgentChild, BranchPlace, Child, ExitSetup, Hop, HopExit, RelayConfig, RelayHandle, RelayRole,
+    Shared, Upstream, above_at, branch_at,
+};
 use crate::source::SourceSession;
-use faircast_core::packet::ReceiverId;
+use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_core::time::Time;
+use faircast_wire::{Message, Name, Newest, parse};
 use std::net::SocketAddr;
 
 /// The host that a session starts at.
@@ -44,6 +51,11 @@ impl Source {
         let Host { random, local, unix_nanos, now, .. } = *host;
         let at = AtHost { random, local, datagram, symbols, unix_nanos, now };
         source_at(config, groups, &at, events).map(Source)
+    }
+
+    /// Its session.
+    pub fn session(&self) -> SessionId {
+        self.0.id()
     }
 
     /// To drive it.
@@ -84,6 +96,11 @@ impl Receiver {
         self.0.poll_timeout(now)
     }
 
+    /// Whether it hears its session's group, although it has a parent.
+    pub fn hears_group(&self) -> bool {
+        self.0.hears_group()
+    }
+
     /// How many layers above the base layer it has joined.
     pub fn layers(&self) -> usize {
         self.0.groups().len()
@@ -102,7 +119,21 @@ impl Receiver {
 pub struct Relay {
     /// To drive them, one after the other.
     pub endpoints: Vec<Box<dyn Endpoint>>,
+    /// Those of them that serve hosts which have asked, in the order in which they did.
+    pub children: Vec<ServedChild>,
     shared: Shared,
+    id: ReceiverId,
+    config: RelayConfig,
+}
+
+/// A host that is served by unicast.
+pub struct ServedChild {
+    /// Where it is.
+    pub address: SocketAddr,
+    /// Where it has asked, and is answered from.
+    pub local: SocketAddr,
+    /// To drive what serves it.
+    pub endpoint: Box<dyn Endpoint>,
 }
 
 impl Relay {
@@ -116,24 +147,95 @@ impl Relay {
         seeds: &[[u64; 2]],
     ) -> Relay {
         let id = ReceiverId::new(u64::from(host.random[0] as u32 | 1)).expect("an odd number is not zero");
-        let shared = Shared::new(handle.clone(), branches.len(), config.memory, None);
+        let (handle, key) = (handle.clone(), config.key.clone());
+        let shared = match config.role {
+            RelayRole::Repeater => Shared::new(handle, branches.len(), config.memory, None),
+            RelayRole::Router(kind) => {
+                Shared::of_hop(handle, Hop::new(id, kind, key, host.random[3]), branches.len())
+            }
+            RelayRole::Agent => {
+                handle.be_agent();
+                let [boot, seed, ..] = random();
+                Shared::of_agent(handle, Agent::new(id, boot, key, seed))
+            }
+        };
+        if config.paced {
+            shared.hold_above(config.memory as u64 / 2);
+        }
         let source = &config.sources[0];
         let when = (host.unix_nanos / 1_000_000_000, host.now);
         let above = above_at((config, source), &shared, id, host.random, when);
         let mut endpoints: Vec<Box<dyn Endpoint>> = vec![Box::new(Upstream::new(above, shared.clone()))];
         for (place, (&local, &[boot, seed])) in branches.iter().zip(seeds).enumerate() {
+            if shared.is_hop() {
+                shared.announces_from(local);
+                let setup = ExitSetup { boot, local, overhead: overhead(source.group) };
+                let exit = shared.with_hop(|hop| hop.add_exit(setup)).unwrap_or_default();
+                endpoints.push(Box::new(HopExit::new(shared.clone(), place, exit, source.group)));
+                continue;
+            }
             let at = BranchPlace { place, to: source.group, local, ttl: 1, max: None, boot, seed };
             endpoints.push(Box::new(branch_at(config, &shared, id, at)));
         }
-        Relay { endpoints, shared }
+        Relay { endpoints, children: Vec::new(), shared, id, config: config.clone() }
+    }
+
+    /// Serve those who have asked since.
+    pub fn grow(&mut self) {
+        for child in self.shared.new_children() {
+            let Child { address, local, .. } = child;
+            let place = self.shared.add_branch(&child);
+            let endpoint: Box<dyn Endpoint> = if self.shared.is_agent() {
+                Box::new(AgentChild::new(self.shared.clone(), place, child.id, address))
+            } else {
+                let [boot, seed, ..] = random();
+                let at = BranchPlace { place, to: address, local, ttl: 1, max: None, boot, seed };
+                Box::new(branch_at(&self.config, &self.shared, self.id, at))
+            };
+            self.children.push(ServedChild { address, local, endpoint });
+        }
+    }
+
+    /// Whether what hears above hears the group, although it has a parent.
+    pub fn hears_group(&self) -> bool {
+        self.endpoints[0].hears_group()
     }
 
     /// Whether all of it is over; the session may be found again then.
     pub fn is_over(&self) -> bool {
-        let over = self.endpoints.iter().all(|endpoint| endpoint.is_over());
+        let children = self.children.iter().map(|child| &child.endpoint);
+        let over = self.endpoints.iter().chain(children).all(|endpoint| endpoint.is_over());
         if over {
             self.shared.release();
         }
         over
     }
+}
+
+/// Serve so many hosts that ask, and invite these: of a relay's process, before anything else.
+pub fn open_port(handle: &RelayHandle, children: usize, invite: &[InvitedHost]) {
+    handle.serve(children);
+    handle.invite(invite);
+}
+
+/// Pass this session on and no other, as a source's own relay does.
+pub fn pass_on_only(handle: &RelayHandle, session: SessionId) {
+    handle.take_only(session);
+}
+
+/// What is answered to a datagram that comes to a relay's port from one address at another.
+pub fn answer_at_port(
+    handle: &RelayHandle,
+    bytes: &[u8],
+    (from, local): (SocketAddr, SocketAddr),
+) -> Option<Vec<u8>> {
+    match parse(bytes, &Newest::default()) {
+        Ok((_, Message::Attach(attach))) => handle.answer(&attach, (from, local)),
+        _ => None,
+    }
+}
+
+/// Invitations that are to leave a relay's port now, and where to.
+pub fn invitations(handle: &RelayHandle, name: &str) -> Vec<(Vec<u8>, SocketAddr)> {
+    handle.invitations(true, Name::clipped(name))
 }

@@ -142,7 +142,7 @@ fn top(name: &str) -> &str {
     name.split_once('/').map_or(name, |(top, _)| top)
 }
 
-fn bytes(len: usize, rng: &mut Rng) -> Vec<u8> {
+pub(crate) fn bytes(len: usize, rng: &mut Rng) -> Vec<u8> {
     let mut bytes: Vec<u8> = (0..len.div_ceil(8)).flat_map(|_| rng.bits().to_le_bytes()).collect();
     bytes.truncate(len);
     for place in bytes.chunks_mut(EVERY) {

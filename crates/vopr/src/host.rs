@@ -4,7 +4,7 @@ use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_net::Ecn;
 use faircast_transport::endpoint::{Backlog, Datagram, Endpoint, Notice, Transmit};
-use faircast_transport::simulation::{Receiver, Relay, Source};
+use faircast_transport::simulation::{Receiver, Relay, ServedChild, Source, answer_at_port, invitations};
 use faircast_transport::{Error, Event, ReceiveReport, RelayHandle, SendReport};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -51,7 +51,33 @@ pub struct Passing {
     pub each: usize,
     /// Which of them looks for a session.
     pub looking: Option<usize>,
+    /// Where hosts ask to be served.
+    pub port: Option<Port>,
 }
+
+/// A relay's port.
+pub struct Port {
+    /// When it looks whom to invite next; never when it invites nobody.
+    pub invites_at: Time,
+    /// What is to leave it, and where to.
+    pub out: Vec<(Vec<u8>, SocketAddr)>,
+}
+
+/// The port at which relays are asked.
+pub const LISTENS: u16 = 5780;
+
+/// The number of that port among endpoints, and of the first that serves a child.
+pub const PORT: usize = 1 << 30;
+const CHILDREN: usize = 1 << 16;
+
+/// So many children may have been served in one session of a relay's process.
+const MOST_CHILDREN: usize = 1 << 10;
+
+/// Whom to invite is looked at so often.
+const INVITES_EVERY: Span = Span::from_millis(100);
+
+/// A reader that takes nothing now is asked again after this.
+const ROOM_CHECK: Span = Span::from_millis(10);
 
 /// How a process ended.
 #[derive(Debug)]
@@ -125,6 +151,12 @@ pub struct Host {
     pub name: String,
     /// Its address.
     pub address: SocketAddr,
+    /// Hosts that may serve it by unicast.
+    pub parents: Vec<SocketAddr>,
+    /// It waits to be invited.
+    pub invited: bool,
+    /// Hosts that it invites.
+    pub invites: Vec<SocketAddr>,
     /// The process, if one runs.
     pub process: Option<Process>,
     /// Its clock.
@@ -142,6 +174,8 @@ pub struct Host {
     waiting: VecDeque<Waiting>,
     dropped: u64,
     backlog_at: Time,
+    /// Nobody takes what comes out: nothing is taken in until then.
+    full_until: Time,
 }
 
 impl Host {
@@ -156,6 +190,9 @@ impl Host {
             role,
             name,
             address: SocketAddr::from(([10, 1, 0, 1 + index as u8], port)),
+            parents: Vec::new(),
+            invited: false,
+            invites: Vec::new(),
             process: None,
             clock: HostClock { origin: Time::ZERO, fast: 0, ahead: 0 },
             stopped_until: Time::ZERO,
@@ -166,6 +203,7 @@ impl Host {
             waiting: VecDeque::new(),
             dropped: 0,
             backlog_at: Time::ZERO,
+            full_until: Time::ZERO,
         }
     }
 
@@ -173,11 +211,29 @@ impl Host {
     pub fn place(&self, endpoint: usize) -> SocketAddr {
         match endpoint {
             0 => self.address,
+            CHILDREN.. => self.asked_at(),
             other => SocketAddr::new(self.address.ip(), 6_000 + other as u16),
         }
     }
 
-    /// How many endpoints the process has.
+    /// Where a relay is asked.
+    pub fn asked_at(&self) -> SocketAddr {
+        SocketAddr::new(self.address.ip(), LISTENS)
+    }
+
+    /// The endpoint that a datagram from there is for.
+    pub fn endpoint_at(&self, to: SocketAddr, from: SocketAddr) -> Option<usize> {
+        if let Some(Process::Relay(relay)) = &self.process
+            && relay.port.is_some()
+            && to == self.asked_at()
+        {
+            let is_of = |child: &ServedChild| child.address == from && !child.endpoint.is_over();
+            return Some(relay.children().find(|(_, child)| is_of(child)).map_or(PORT, |(at, _)| at));
+        }
+        (0..self.endpoints()).find(|endpoint| self.place(*endpoint) == to)
+    }
+
+    /// How many endpoints the process has, without those that serve children.
     pub fn endpoints(&self) -> usize {
         match &self.process {
             Some(Process::Relay(relay)) => relay.each * relay.sessions.len(),
@@ -189,6 +245,7 @@ impl Host {
     /// Which of a session's endpoints this is: what hears above is the first.
     pub fn part(&self, endpoint: usize) -> usize {
         match &self.process {
+            Some(Process::Relay(_)) if endpoint >= CHILDREN => endpoint,
             Some(Process::Relay(relay)) => endpoint % relay.each,
             _ => endpoint,
         }
@@ -196,7 +253,13 @@ impl Host {
 
     /// Those that hear what is sent to the group.
     pub fn ears(&self) -> Vec<usize> {
-        (0..self.endpoints()).filter(|endpoint| self.part(*endpoint) == 0).collect()
+        let hears = |endpoint: &usize| match &self.process {
+            Some(Process::Relay(relay)) if !self.parents.is_empty() => {
+                relay.sessions[endpoint / relay.each].as_ref().is_some_and(Relay::hears_group)
+            }
+            _ => true,
+        };
+        (0..self.endpoints()).filter(|endpoint| self.part(*endpoint) == 0).filter(hears).collect()
     }
 
     /// Numbers for a session.
@@ -208,7 +271,7 @@ impl Host {
     pub fn begin(&mut self, process: Process, now: Time) {
         self.process = Some(process);
         self.clock.origin = now;
-        self.backlog_at = Time::ZERO;
+        (self.backlog_at, self.full_until) = (Time::ZERO, Time::ZERO);
         self.dropped = 0;
         self.waiting.clear();
     }
@@ -240,6 +303,9 @@ impl Host {
     /// Whether packets of this layer come here.
     pub fn takes(&self, layer: usize) -> bool {
         match &self.process {
+            Some(Process::Receiver(receiver)) if self.invited || !self.parents.is_empty() => {
+                layer == 0 && receiver.hears_group()
+            }
             Some(Process::Receiver(receiver)) => layer <= receiver.layers(),
             Some(_) => layer == 0,
             None => false,
@@ -251,16 +317,19 @@ impl Host {
         let here = self.clock.local(now);
         let at = match &self.process {
             None => return Time::NEVER,
-            _ if !self.waiting.is_empty() => return now.max(self.stopped_until),
+            _ if !self.waiting.is_empty() && now >= self.full_until => return now.max(self.stopped_until),
             Some(Process::Source(source)) => source.wake_at(here),
             Some(Process::Receiver(receiver)) => receiver.wake_at(here),
             Some(Process::Relay(relay)) => {
                 let all = relay.sessions.iter().flatten().flat_map(|session| &session.endpoints);
+                let all = all.chain(relay.children().map(|(_, child)| &child.endpoint));
                 let open = all.filter(|endpoint| !endpoint.is_over());
-                open.map(|endpoint| endpoint.poll_timeout(here)).min().unwrap_or(Time::NEVER)
+                let invites = relay.port.as_ref().map_or(Time::NEVER, |port| port.invites_at);
+                open.map(|endpoint| endpoint.poll_timeout(here)).min().unwrap_or(Time::NEVER).min(invites)
             }
         };
         let at = if at <= here { now } else { self.clock.global(at) };
+        let at = if self.waiting.is_empty() { at } else { at.min(self.full_until) };
         at.max(self.stopped_until)
     }
 
@@ -291,7 +360,10 @@ impl Host {
         let mut busy = 0;
         for _ in 0..MOST_TURNS {
             let drained = self.waiting.is_empty();
-            self.take_in(here, drained);
+            self.take_in((here, now), drained);
+            if let Some(Process::Relay(relay)) = &mut self.process {
+                relay.serve_port(&self.name, here, sent);
+            }
             let (mut again, mut over) = (false, true);
             for (at, endpoint) in endpoints(&mut self.process) {
                 endpoint.handle_timeout(here);
@@ -323,9 +395,22 @@ impl Host {
     }
 
     /// The process takes in what has arrived.
-    fn take_in(&mut self, here: Time, drained: bool) {
+    fn take_in(&mut self, (here, now): (Time, Time), drained: bool) {
+        if let Some(Process::Receiver(receiver)) = &mut self.process
+            && !receiver.endpoint().accepts(here)
+        {
+            self.full_until = now + ROOM_CHECK;
+            return;
+        }
         let backlog = Backlog { used: self.used(), capacity: self.buffer, dropped: self.dropped };
-        let waiting: Vec<Waiting> = self.waiting.drain(..).collect();
+        let mut waiting: Vec<Waiting> = self.waiting.drain(..).collect();
+        if let Some(Process::Relay(Passing { handle, port: Some(port), .. })) = &mut self.process {
+            let local = SocketAddr::new(self.address.ip(), LISTENS);
+            for one in waiting.extract_if(.., |one| one.endpoint == PORT) {
+                let answer = answer_at_port(handle, &one.bytes, (one.from, local));
+                port.out.extend(answer.map(|bytes| (bytes, one.from)));
+            }
+        }
         let mut all = endpoints(&mut self.process);
         let Some((_, first)) = all.first_mut() else { return };
         if drained {
@@ -354,6 +439,28 @@ impl Host {
 }
 
 impl Passing {
+    /// Those that serve children, by number.
+    fn children(&self) -> impl Iterator<Item = (usize, &ServedChild)> {
+        self.sessions.iter().enumerate().flat_map(|(place, session)| {
+            let children = session.iter().flat_map(|session| &session.children).enumerate();
+            children.map(move |(at, child)| (CHILDREN + place * MOST_CHILDREN + at, child))
+        })
+    }
+
+    /// Answers and invitations leave the port, and who has asked is served.
+    fn serve_port(&mut self, name: &str, here: Time, sent: &mut Vec<Sent>) {
+        let Some(port) = &mut self.port else { return };
+        if here >= port.invites_at {
+            port.invites_at = here + INVITES_EVERY;
+            port.out.extend(invitations(&self.handle, name));
+        }
+        for (bytes, to) in port.out.drain(..) {
+            let transmit = Transmit { segment: bytes.len(), to, hops: None };
+            sent.push(Sent { endpoint: PORT, bytes, transmit });
+        }
+        self.sessions.iter_mut().flatten().for_each(Relay::grow);
+    }
+
     /// What is over makes room.
     fn let_go(&mut self) {
         for (place, session) in self.sessions.iter_mut().enumerate() {
@@ -374,8 +481,12 @@ fn endpoints(process: &mut Option<Process>) -> Vec<(usize, &mut dyn Endpoint)> {
         Some(Process::Receiver(receiver)) => all.push((0, receiver.endpoint())),
         Some(Process::Relay(relay)) => {
             for (place, session) in relay.sessions.iter_mut().enumerate() {
-                for (at, one) in session.iter_mut().flat_map(|session| &mut session.endpoints).enumerate() {
+                let Some(session) = session else { continue };
+                for (at, one) in session.endpoints.iter_mut().enumerate() {
                     all.push((place * relay.each + at, &mut **one));
+                }
+                for (at, child) in session.children.iter_mut().enumerate() {
+                    all.push((CHILDREN + place * MOST_CHILDREN + at, &mut *child.endpoint));
                 }
             }
         }

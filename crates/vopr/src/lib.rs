@@ -11,12 +11,18 @@
 //! | `process` | how processes start, and how they end |
 //! | `trouble` | what goes wrong at a time of its own |
 //! | `host`, `link`, `disk` | a process with its clock and socket; a path; a disk |
+//! | `kind` | kinds of worlds: relays of all kinds, live streams, unicast |
+//! | `layout` | hosts and sites of a plan, and who serves whom |
+//! | `live` | live streams, and what comes out of them |
 //! | `content` | what is sent, and what may lie in an output directory |
 
 mod content;
 mod disk;
 mod host;
+mod kind;
+mod layout;
 mod link;
+mod live;
 mod log;
 mod plan;
 mod process;
@@ -24,6 +30,7 @@ mod trouble;
 mod world;
 
 use faircast_core::time::Time;
+pub use kind::Kind;
 pub use plan::{Plan, Trouble};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -53,13 +60,15 @@ pub struct Options {
     pub mistake: Option<Mistake>,
     /// Say what happens while it does.
     pub verbose: bool,
+    /// The world is of this kind, whatever the seed says.
+    pub kind: Option<Kind>,
 }
 
 impl Default for Options {
     fn default() -> Options {
         let memory = PathBuf::from("/dev/shm");
         let directory = if memory.is_dir() { memory } else { std::env::temp_dir() };
-        Options { directory, mistake: None, verbose: false }
+        Options { directory, mistake: None, verbose: false, kind: None }
     }
 }
 
@@ -107,6 +116,7 @@ pub fn run(seed: u64, options: &Options) -> std::io::Result<Outcome> {
         Some(Mistake::Unwatched) => Some(simulation::Mistake::Unwatched),
         Some(Mistake::Deaf) | None => None,
     });
+    simulation::enter(Some(seed));
     let mut world = World::new(seed, options)?;
     let plan = world.plan.to_string();
     let ended = catch_unwind(AssertUnwindSafe(|| world.run()));
@@ -134,6 +144,7 @@ pub fn run(seed: u64, options: &Options) -> std::io::Result<Outcome> {
         log,
     };
     drop(world);
+    simulation::enter(None);
     disk::open_the_door();
     make_mistake(None);
     Ok(outcome)

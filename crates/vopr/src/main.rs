@@ -1,7 +1,7 @@
 //! `faircast-vopr`: run simulated worlds, one seed after the other, and keep what is found.
 
 use clap::{Parser, ValueEnum};
-use faircast_vopr::{Mistake, Options, Outcome, run};
+use faircast_vopr::{Kind, Mistake, Options, Outcome, run};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -30,6 +30,9 @@ struct Args {
     /// Make this mistake on purpose.
     #[arg(long = "break", value_enum)]
     broken: Option<Broken>,
+    /// Run worlds of this kind alone, whatever seeds say.
+    #[arg(long, value_enum)]
+    kind: Option<OfKind>,
     /// Where files of worlds lie for a moment.
     #[arg(long)]
     directory: Option<PathBuf>,
@@ -49,6 +52,23 @@ enum Broken {
     Unwatched,
     /// Requests of receivers are lost.
     Deaf,
+}
+
+/// See [`Kind`].
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum OfKind {
+    /// Files by multicast through repeaters.
+    Files,
+    /// Files through hops with routers.
+    Hops,
+    /// Files by MTCP with agents.
+    Agents,
+    /// A live stream.
+    Live,
+    /// A live stream on each layer.
+    Layers,
+    /// Files to hosts that are served by unicast.
+    Unicast,
 }
 
 /// How often it is said how far it is.
@@ -74,6 +94,14 @@ fn go(args: &Args) -> io::Result<u64> {
         Broken::Believed => Mistake::Believed,
         Broken::Unwatched => Mistake::Unwatched,
         Broken::Deaf => Mistake::Deaf,
+    });
+    options.kind = args.kind.map(|kind| match kind {
+        OfKind::Files => Kind::Files,
+        OfKind::Hops => Kind::Hops,
+        OfKind::Agents => Kind::Agents,
+        OfKind::Live => Kind::Live,
+        OfKind::Layers => Kind::Layers,
+        OfKind::Unicast => Kind::Unicast,
     });
     if let Some(seed) = args.seed {
         let outcome = run(seed, &options)?;
@@ -119,8 +147,10 @@ fn report(args: &Args, outcome: &Outcome) -> io::Result<()> {
         .map(|out| String::from_utf8_lossy(&out.stdout).trim().to_owned());
     let broken = args.broken.and_then(|broken| broken.to_possible_value());
     let broken = broken.map(|value| format!(" --break {}", value.get_name())).unwrap_or_default();
+    let kind = args.kind.and_then(|kind| kind.to_possible_value());
+    let kind = kind.map(|value| format!(" --kind {}", value.get_name())).unwrap_or_default();
     let words = format!(
-        "{outcome}\n  commit {}\n  again: faircast-vopr --seed {}{broken}\n",
+        "{outcome}\n  commit {}\n  again: faircast-vopr --seed {}{broken}{kind}\n",
         commit.as_deref().unwrap_or("unknown"),
         outcome.seed
     );

@@ -1,8 +1,10 @@
 //! What a seed decides before anything happens: who is there, what is sent and how, and what will go wrong when.
 
+use crate::kind::Kind;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{CATALOGUE, Scheme};
 use faircast_core::time::{Rate, Span, Time};
+use faircast_transport::RouterKind;
 use std::fmt;
 
 /// How long trouble lasts at most; then everything heals.
@@ -150,6 +152,8 @@ pub struct SitePlan {
     pub receivers: usize,
     /// Relays in it.
     pub relays: usize,
+    /// They are served one by one.
+    pub unicast: bool,
 }
 
 /// What goes wrong with packets while there is trouble: probabilities.
@@ -174,6 +178,8 @@ pub struct Weather {
 /// What a seed decides.
 #[derive(Debug, Clone)]
 pub struct Plan {
+    /// What the world is about.
+    pub kind: Kind,
     /// The congestion control, by its name and options.
     pub scheme: String,
     /// Its size of datagrams, in bytes, and of blocks, in symbols.
@@ -202,11 +208,26 @@ pub struct Plan {
     pub episodes: Vec<Episode>,
     /// When everything heals.
     pub calm: Time,
+    /// Of each relay, the router that it is a hop with.
+    pub routers: Vec<Option<RouterKind>>,
+    /// The source invites those whom it serves by unicast.
+    pub invites: bool,
+    /// Live streams.
+    pub lanes: usize,
+    /// How old blocks of a live stream may get.
+    pub history: Span,
+    /// Who reads what comes out of a live stream does so slowly.
+    pub slow_readers: bool,
 }
 
 impl Plan {
     /// What this seed decides.
     pub fn new(seed: u64) -> Plan {
+        Plan::of(seed, Kind::of(seed))
+    }
+
+    /// The same where the world is of this kind.
+    pub fn of(seed: u64, kind: Kind) -> Plan {
         let mut rng = Rng::new(seed, 1);
         let entry = &CATALOGUE[rng.below(CATALOGUE.len() as u64) as usize];
         let plain: Scheme = entry.name.parse().expect("it is in the catalogue");
@@ -225,6 +246,7 @@ impl Plan {
         all.extend(episodes(&more, calm, &mut later));
         all.sort_by_key(|episode| (episode.at, episode.dice));
         let mut plan = Plan {
+            kind,
             cut: (400 + 8 * rng.below(135) as usize, 4 << rng.below(4)),
             sealed: rng.chance(0.5) && !meddles,
             signed: rng.chance(0.25),
@@ -239,9 +261,15 @@ impl Plan {
             troubles: Vec::new(),
             episodes: all,
             calm,
+            routers: Vec::new(),
+            invites: false,
+            lanes: 1,
+            history: Span::ZERO,
+            slow_readers: false,
         };
         troubles.extend(more);
         plan.troubles = troubles;
+        kind.shape(&mut plan, seed);
         plan
     }
 
@@ -261,6 +289,11 @@ impl Plan {
         depths.into_iter().max().unwrap_or(0)
     }
 
+    /// Relays in all.
+    pub fn relays(&self) -> usize {
+        self.sites.iter().map(|site| site.relays).sum()
+    }
+
     /// Receivers in all.
     pub fn receivers(&self) -> usize {
         self.sites.iter().map(|site| site.receivers).sum()
@@ -269,7 +302,6 @@ impl Plan {
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let relays: usize = self.sites.iter().map(|site| site.relays).sum();
         let bytes: usize = self.files.iter().map(|(_, len)| len).sum();
         let (datagram, symbols) = self.cut;
         let how = match (self.sealed, self.signed) {
@@ -280,12 +312,14 @@ impl fmt::Display for Plan {
         };
         write!(
             f,
-            "{}, {how}, {} files of {bytes} bytes, datagrams of {datagram}, blocks of {symbols}; {} receivers at {} sites, {relays} relays; \
-             patience {} s; until {:.1} s: {:?}",
+            "{:?} by {}, {how}, {} files of {bytes} bytes, datagrams of {datagram}, blocks of {symbols}; {} receivers at {} sites, \
+             {} relays; patience {} s; until {:.1} s: {:?}",
+            self.kind,
             self.scheme,
             self.files.len(),
             self.receivers(),
             self.sites.len(),
+            self.relays(),
             self.patience,
             self.calm.as_secs_f64(),
             self.troubles
@@ -349,19 +383,24 @@ fn files(rng: &mut Rng) -> Vec<(String, usize)> {
         .collect()
 }
 
-fn sites(layered: bool, rng: &mut Rng) -> Vec<SitePlan> {
+/// A link somewhere.
+pub(crate) fn random_link(rng: &mut Rng) -> LinkPlan {
+    LinkPlan {
+        rate: Rate::from_mbps(2f64.powf(1.0 + rng.unit() * 5.0)),
+        delay: Span::from_secs_f64(0.0002 + 0.08 * rng.unit() * rng.unit()),
+        queue: 10_000 + rng.below(100_000),
+    }
+}
+
+pub(crate) fn sites(layered: bool, rng: &mut Rng) -> Vec<SitePlan> {
     let (count, mut sites, mut relays) = (1 + rng.below(3) as usize, Vec::<SitePlan>::new(), 0);
     for at in 0..count {
-        let link = LinkPlan {
-            rate: Rate::from_mbps(2f64.powf(1.0 + rng.unit() * 5.0)),
-            delay: Span::from_secs_f64(0.0002 + 0.08 * rng.unit() * rng.unit()),
-            queue: 10_000 + rng.below(100_000),
-        };
+        let link = random_link(rng);
         // Sessions in layers are not relayed.
         let relay = (!layered && relays > 0 && rng.chance(0.6)).then(|| rng.below(relays) as usize);
         let leads_on = !layered && at + 1 < count && rng.chance(0.5);
         let receivers = if leads_on { rng.below(3) } else { 1 + rng.below(3) } as usize;
-        sites.push(SitePlan { relay, link, receivers, relays: usize::from(leads_on) });
+        sites.push(SitePlan { relay, link, receivers, relays: usize::from(leads_on), unicast: false });
         relays += u64::from(leads_on);
     }
     if sites.iter().all(|site| site.receivers == 0) {

@@ -1,13 +1,17 @@
 //! Processes: how they start, and how they end.
 
-use crate::host::{Ended, Passing, Process, Role};
+use crate::host::{Ended, Passing, Port, Process, Role};
+use crate::kind::Kind;
+use crate::layout::UNICAST;
 use crate::plan::Trouble;
 use crate::world::{Finding, World};
+use faircast_core::packet::SessionId;
 use faircast_core::time::Time;
+use faircast_transport::config::InvitedHost;
 use faircast_transport::simulation::{self, Receiver, Relay, Source};
 use faircast_transport::{
-    Content, Destination, Durability, Older, ReceiveConfig, RelayConfig, RelayHandle, RelayRole, RelaySource,
-    SendConfig,
+    Content, Destination, Durability, Error, LayerInput, Older, Pacing, ReceiveConfig, ReceiveReport,
+    RelayConfig, RelayHandle, RelayRole, RelaySource, SendConfig,
 };
 use faircast_wire::{GroupKey, KeyRing, VerifyKeys};
 use std::net::SocketAddr;
@@ -18,6 +22,11 @@ use std::time::Duration;
 /// another source's content as long as their patience lasts. That of those below a relay begins when the relay's is over: until then
 /// the relay says that it is there, and when it is silent they may find the session elsewhere.
 const MOST_STARTS: u32 = 6;
+
+/// The relay of a source that serves hosts by unicast: so many of them, and it keeps so many bytes.
+pub(crate) const OWN_RELAY: usize = 1;
+const CHILDREN: usize = 16;
+const OWN_MEMORY: usize = 64 << 10;
 
 /// A source waits so many seconds for receivers.
 const WAIT: u32 = 5;
@@ -44,28 +53,29 @@ impl World {
                 self.receivers().collect::<Vec<_>>().into_iter().for_each(|host| self.start_after(host, 0));
             }
         }
+        self.be_at(self.now);
         let random = self.hosts[host].draw();
         let (local, unix_nanos) = (self.hosts[host].address, self.hosts[host].clock.unix_nanos(self.now));
         let at = simulation::Host { random, local, cut: self.plan.cut, unix_nanos, now: Time::ZERO };
         self.disks.restart(host, self.plan.synced);
         let process = match self.hosts[host].role {
-            Role::Source => match Source::new(self.send_config(), &at, &mut |_| {}) {
-                Ok(source) => Process::Source(Box::new(source)),
-                Err(error) => return Err(self.finding("a source starts", error.to_string())),
-            },
+            Role::Source => {
+                let config = self.send_config();
+                match Source::new(config, &at, &mut |_| {}) {
+                    Ok(source) => {
+                        if self.serves_itself() {
+                            self.start_own_relay(source.session())?;
+                        }
+                        Process::Source(Box::new(source))
+                    }
+                    Err(error) => return Err(self.finding("a source starts", error.to_string())),
+                }
+            }
             Role::Receiver => {
                 let config = self.receive_config(host);
                 Process::Receiver(Box::new(self.disks.run_as(host, || Receiver::new(config, &at))))
             }
-            Role::Relay => {
-                let each = 1 + self.sites.iter().filter(|site| site.head.0 == host).count();
-                Process::Relay(Passing {
-                    handle: RelayHandle::default(),
-                    sessions: Vec::new(),
-                    each,
-                    looking: None,
-                })
-            }
+            Role::Relay => Process::Relay(self.passing(host)),
         };
         self.log.say(self.now, &format!("{} starts", self.hosts[host].name));
         let now = self.now;
@@ -74,7 +84,55 @@ impl World {
         self.drive(host)
     }
 
-    fn send_config(&self) -> SendConfig {
+    /// Whether the first relay is the source's own, which lives and dies with it.
+    pub(crate) fn serves_itself(&self) -> bool {
+        self.plan.kind == Kind::Unicast
+    }
+
+    /// A source that serves hosts by unicast has a relay of its session in its own process.
+    fn start_own_relay(&mut self, session: SessionId) -> Result<(), Finding> {
+        let (now, relay) = (self.now, self.passing(OWN_RELAY));
+        simulation::pass_on_only(&relay.handle, session);
+        self.hosts[OWN_RELAY].kill();
+        self.hosts[OWN_RELAY].begin(Process::Relay(relay), now);
+        self.look_for_next(OWN_RELAY);
+        self.drive(OWN_RELAY)
+    }
+
+    /// A relay's process that has found nothing yet.
+    fn passing(&self, host: usize) -> Passing {
+        let branches = self.sites.iter().filter(|site| site.head.0 == host && site.head.1 != UNICAST).count();
+        let handle = RelayHandle::default();
+        let port = matches!(self.plan.kind, Kind::Agents | Kind::Unicast).then(|| {
+            let invited = |address: &SocketAddr| InvitedHost { name: address.to_string(), address: *address };
+            let invites: Vec<InvitedHost> = self.hosts[host].invites.iter().map(invited).collect();
+            simulation::open_port(&handle, CHILDREN, &invites);
+            let invites_at = if invites.is_empty() { Time::NEVER } else { Time::ZERO };
+            Port { invites_at, out: Vec::new() }
+        });
+        Passing { handle, sessions: Vec::new(), each: 1 + branches, looking: None, port }
+    }
+
+    /// What is sent: files, or streams that begin now.
+    fn content(&mut self) -> Content {
+        let (lanes, now, calm) = (self.plan.lanes, self.now, self.plan.calm);
+        let history = Duration::from_nanos(self.plan.history.as_nanos());
+        match self.plan.kind {
+            Kind::Live => {
+                let input = self.streams.begin(1, now, calm, &mut self.rng).remove(0);
+                Content::Live { input, history }
+            }
+            Kind::Layers => {
+                let inputs = self.streams.begin(lanes, now, calm, &mut self.rng);
+                let reader = |input| LayerInput::Reader { input, pacing: Pacing::Live };
+                Content::Layers { inputs: inputs.into_iter().map(reader).collect(), history, repair: 0.1 }
+            }
+            _ => Content::Paths(self.contents.paths()),
+        }
+    }
+
+    fn send_config(&mut self) -> SendConfig {
+        let content = self.content();
         let receivers = self.plan.receivers() as u32;
         SendConfig {
             scheme: self.plan.scheme.parse().expect("it is made of the catalogue's names"),
@@ -86,11 +144,24 @@ impl World {
             patience: Duration::from_secs(self.plan.patience),
             host: "source".to_owned(),
             temporary: self.dir.path().to_path_buf(),
-            ..SendConfig::new(Content::Paths(self.contents.paths()))
+            ..SendConfig::new(content)
         }
     }
 
-    fn receive_config(&self, host: usize) -> ReceiveConfig {
+    /// Where what is received goes: a stream to a file, or to somebody who reads it.
+    fn destination(&mut self, host: usize) -> Destination {
+        if self.plan.kind.is_live() && self.rng.chance(0.7) {
+            return Destination::Writer(self.streams.output(host, self.plan.slow_readers, &mut self.rng));
+        }
+        let out = self.out(host);
+        if self.plan.kind.is_live() {
+            return Destination::Directory(self.streams.directory(host, &out));
+        }
+        Destination::Directory(out)
+    }
+
+    fn receive_config(&mut self, host: usize) -> ReceiveConfig {
+        let destination = self.destination(host);
         // Whose clock leaps may start a source before the one that it started last.
         let leaps = self.plan.has(Trouble::Clocks)
             && (self.plan.has(Trouble::NewContent) || self.plan.has(Trouble::SourceFile));
@@ -102,7 +173,9 @@ impl World {
             durability: if self.plan.synced { Durability::Synced } else { Durability::Fast },
             host: self.hosts[host].name.clone(),
             temporary: self.dir.path().to_path_buf(),
-            ..ReceiveConfig::new(Destination::Directory(self.out(host)))
+            parents: self.hosts[host].parents.clone(),
+            listen: self.hosts[host].invited.then_some(self.hosts[host].address),
+            ..ReceiveConfig::new(destination)
         }
     }
 
@@ -139,21 +212,27 @@ impl World {
         let places: Vec<SocketAddr> = branches.map(|branch| self.hosts[host].place(branch)).collect();
         let seeds: Vec<[u64; 2]> = places.iter().map(|_| [self.rng.bits(), self.rng.bits()]).collect();
         let config = ReceiveConfig::new(Destination::Directory(PathBuf::new()));
-        let source = RelaySource { group: config.group, interface: None, only: None, parents: Vec::new() };
+        let parents = self.hosts[host].parents.clone();
+        let source = RelaySource { group: config.group, interface: None, only: None, parents };
+        let is_own = self.serves_itself() && host == OWN_RELAY;
         let config = RelayConfig {
             sources: vec![source],
             branches: Vec::new(),
             key: self.key.as_ref().map(GroupKey::hop),
-            memory: 1 << 20,
+            memory: if is_own { OWN_MEMORY } else { 1 << 20 },
             cache: None,
             patience: Duration::from_secs(self.plan.patience),
             host: self.hosts[host].name.clone(),
             buffer: config.buffer,
             listen: Vec::new(),
-            children: 0,
-            paced: false,
+            children: CHILDREN,
+            paced: is_own,
             found: false,
-            role: RelayRole::Repeater,
+            role: match (self.plan.kind, self.plan.routers.get(host - 1)) {
+                (Kind::Agents, _) => RelayRole::Agent,
+                (_, Some(Some(router))) => RelayRole::Router(*router),
+                _ => RelayRole::Repeater,
+            },
         };
         Relay::new(&config, handle, &places, at, &seeds)
     }
@@ -166,8 +245,7 @@ impl World {
             Ended::Source(report) => {
                 self.log.say(now, &format!("{name} ends: {}", in_short_sent(report)));
                 if let Ok(report) = &**report {
-                    let have =
-                        self.receivers().filter(|host| self.contents.any_is_in(&self.out(*host))).count();
+                    let have = self.have()?;
                     if report.verified > have as u64 {
                         let seen =
                             format!("{name} says that {} have everything, and {have} do", report.verified);
@@ -179,6 +257,9 @@ impl World {
             Ended::Receiver(report) => {
                 let said = report.as_ref().as_ref().map_or_else(ToString::to_string, |_| "ok".to_owned());
                 self.log.say(now, &format!("{name} ends: {said}"));
+                if self.plan.kind.is_live() {
+                    return self.end_of_stream(host, &name, report);
+                }
                 self.check_names(host)?;
                 if report.is_ok() && !self.contents.any_is_in(&self.out(host)) {
                     return Err(self.finding("a receiver that is done has everything", name));
@@ -189,8 +270,56 @@ impl World {
         Ok(())
     }
 
+    /// How many receivers have everything, or have had the end of a stream, as a source may count them.
+    fn have(&mut self) -> Result<usize, Finding> {
+        if !self.plan.kind.is_live() {
+            let have = self.receivers().filter(|host| self.contents.any_is_in(&self.out(*host))).count();
+            // Agents count those below and do not name them: who goes over to another parent may be counted by both.
+            let times = if self.plan.kind == Kind::Agents { 1 + self.plan.relays() } else { 1 };
+            return Ok(have * times);
+        }
+        if self.plan.kind == Kind::Layers {
+            return Ok(usize::MAX); // whoever stays to the end is done, whatever it lacks
+        }
+        let receivers: Vec<usize> = self.receivers().collect();
+        receivers.iter().try_for_each(|host| self.check_stream(*host).map(drop))?;
+        Ok(receivers.into_iter().filter(|host| self.streams.has_ended(*host)).count())
+    }
+
+    /// The receiver of a stream has ended by itself. What it lacks it says.
+    fn end_of_stream(
+        &mut self,
+        host: usize,
+        name: &str,
+        report: &Result<ReceiveReport, Error>,
+    ) -> Result<(), Finding> {
+        let part = self.check_stream(host)?;
+        if let Ok(report) = report {
+            let gaps = part.as_ref().map_or(0, |part| part.gaps) as u64;
+            let told = match report.streams.first() {
+                Some(base) => base.blocks_lost,
+                None if report.warnings.is_empty() => 0,
+                None => u64::MAX,
+            };
+            if gaps > told {
+                let seen = format!("{name} has {gaps} gaps in a stream, and says {report:?}");
+                return Err(self.finding("what is missing of a stream is told", seen));
+            }
+            if self.plan.kind == Kind::Live && !part.as_ref().is_some_and(|part| part.ends) {
+                let seen = format!("{name} has {part:?} and says {report:?}");
+                return Err(self.finding("a receiver that is done has everything", seen));
+            }
+            self.streams.serve(host);
+        }
+        self.start_after(host, 200);
+        Ok(())
+    }
+
     /// The process is gone, as by SIGKILL.
     pub(crate) fn kill(&mut self, host: usize) -> Result<(), Finding> {
+        if self.serves_itself() && host == 0 {
+            self.hosts[OWN_RELAY].kill();
+        }
         let disks = self.disks.clone();
         disks.run_as(host, || self.hosts[host].kill());
         if self.hosts[host].role == Role::Receiver { self.check_names(host) } else { Ok(()) }

@@ -3,6 +3,7 @@
 use crate::host::Role;
 use crate::link::Pipe;
 use crate::plan::{Episode, Trouble};
+use crate::process::OWN_RELAY;
 use crate::world::{Finding, What, World};
 use faircast_core::rng::Rng;
 use faircast_core::time::Span;
@@ -101,8 +102,9 @@ impl World {
 
     fn move_host(&mut self, dice: &mut Rng) {
         let host = self.any(dice, None);
-        if self.hosts[host].role == Role::Relay {
-            return; // its branches announce where they are
+        let stays = self.serves_itself() && host == 0 || self.hosts[host].invited;
+        if self.hosts[host].role == Role::Relay || stays {
+            return; // its branches announce where they are, it stays within its host, or it is invited where it is
         }
         let address = SocketAddr::from((
             [10, 2, dice.below(250) as u8, 1 + host as u8],
@@ -116,12 +118,18 @@ impl World {
 
     fn bad_process(&mut self, episode: &Episode, dice: &mut Rng) -> Result<(), Finding> {
         let of_receiver = matches!(episode.trouble, Trouble::Crashes | Trouble::PowerLoss);
-        let host = self.any(dice, of_receiver.then_some(Role::Receiver));
+        let mut host = self.any(dice, of_receiver.then_some(Role::Receiver));
+        if self.serves_itself() && host == OWN_RELAY {
+            host = 0; // one process
+        }
         let (name, now) = (self.hosts[host].name.clone(), self.now);
         match episode.trouble {
             Trouble::Pauses => {
                 self.say(&format!("{name} stops for {}", episode.lasts));
                 self.hosts[host].stopped_until = now + episode.lasts;
+                if self.serves_itself() && host == 0 {
+                    self.hosts[OWN_RELAY].stopped_until = now + episode.lasts;
+                }
             }
             Trouble::Crashes => {
                 let operations = 1 + dice.below(60);

@@ -3,14 +3,19 @@
 use crate::content::Contents;
 use crate::disk::Disks;
 use crate::host::{Host, Process, Role, Sent};
+use crate::kind::Kind;
+use crate::layout::layout;
 use crate::link::Pipe;
+use crate::live::{Part, Streams};
 use crate::log::Log;
 use crate::plan::{Plan, Trouble, Weather};
+use crate::process::OWN_RELAY;
 use crate::{Mistake, Options};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_transport::Event;
-use faircast_wire::{GroupKey, Kind, SigningKey, peek};
+use faircast_transport::simulation::be_at;
+use faircast_wire::{GroupKey, Kind as PacketKind, SigningKey, peek};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::fs::{self, File};
@@ -73,6 +78,7 @@ pub(crate) struct World {
     pub(crate) sites: Vec<Site>,
     pub(crate) disks: Disks,
     pub(crate) contents: Contents,
+    pub(crate) streams: Streams,
     pub(crate) log: Log,
     pub(crate) rng: Rng,
     pub(crate) datagrams: u64,
@@ -95,7 +101,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(seed: u64, options: &Options) -> io::Result<World> {
-        let plan = Plan::new(seed);
+        let plan = options.kind.map_or_else(|| Plan::new(seed), |kind| Plan::of(seed, kind));
         let dir = OwnDirectory::new(&options.directory, seed)?;
         let mut rng = Rng::new(seed, 2);
         let contents = Contents::new(dir.path().join("in"), &plan.files, &mut rng)?;
@@ -119,6 +125,7 @@ impl World {
             sites,
             disks,
             contents,
+            streams: Streams::new(count),
             rng,
             datagrams: 0,
             kinds: BTreeMap::new(),
@@ -261,12 +268,16 @@ impl World {
         match self.hosts[host].role {
             Role::Receiver => !self.has_all(host) && !self.waits_for_the_next(host),
             Role::Source => !self.everybody_has_all() || self.somebody_waits(),
+            Role::Relay if self.serves_itself() && host == OWN_RELAY => false, // the source starts it
             Role::Relay => !(self.is_calm && self.everybody_has_all()),
         }
     }
 
     /// Whether this receiver has all that the source sends, whose files are others since: who starts both waits for the next session.
     fn waits_for_the_next(&self, host: usize) -> bool {
+        if self.plan.kind.is_live() {
+            return false;
+        }
         let is_old = self.hosts[0].process.is_some() && self.sends < self.contents.versions();
         is_old && self.contents.any_is_in(&self.out(host))
     }
@@ -282,6 +293,9 @@ impl World {
     }
 
     pub(crate) fn has_all(&self, host: usize) -> bool {
+        if self.plan.kind.is_live() {
+            return self.streams.has_served(host);
+        }
         self.contents.is_in(&self.out(host))
     }
 
@@ -308,6 +322,7 @@ impl World {
             self.wake(host);
             return Ok(());
         }
+        self.be_at(now);
         let (mut sent, mut events) = (Vec::new(), Vec::new());
         let disks = self.disks.clone();
         let ended = disks.run_as(host, || self.hosts[host].drive(now, &mut sent, &mut events));
@@ -339,6 +354,12 @@ impl World {
                 Ok(())
             }
         }
+    }
+
+    /// What is no endpoint sees this time.
+    pub(crate) fn be_at(&self, now: Time) {
+        be_at(now);
+        self.streams.be_at(now);
     }
 
     fn note(&mut self, host: usize, endpoint: usize, event: &Event) {
@@ -375,7 +396,7 @@ impl World {
             {
                 *self.kinds.entry((host, format!("{:?}", header.kind))).or_default() += 1;
             }
-            let is_request = || peek(bytes).is_ok_and(|header| header.kind == Kind::Request);
+            let is_request = || peek(bytes).is_ok_and(|header| header.kind == PacketKind::Request);
             if self.mistake == Some(Mistake::Deaf) && is_request() {
                 continue;
             }
@@ -415,20 +436,35 @@ impl World {
 
     /// To one host.
     fn send_to(&mut self, host: usize, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
-        let place = |other: usize| {
-            (0..self.hosts[other].endpoints())
-                .find(|endpoint| self.hosts[other].place(*endpoint) == to)
-                .map(|found| (other, found))
-        };
+        let place = |other: usize| self.hosts[other].endpoint_at(to, from).map(|found| (other, found));
         let Some(target) = (0..self.hosts.len()).find_map(place) else { return };
-        let size = bytes.len() as u64 + HEADERS;
-        let own = self.sites.iter_mut().find(|site| site.members.contains(&host));
-        let at = match own {
-            Some(site) => site.up.pass(size, self.now),
-            None => Some(self.now + Span::from_millis(1)),
-        };
-        if let Some(at) = at {
-            self.deliver(at, target, host, from, bytes);
+        if let Some((at, path)) = self.way(host, target.0, bytes.len() as u64 + HEADERS) {
+            self.deliver(at, target, path, from, bytes);
+        }
+    }
+
+    /// When a packet of so many bytes is at another host, if it passes, and whose path it has taken.
+    fn way(&mut self, from: usize, to: usize, size: u64) -> Option<(Time, usize)> {
+        let site_of = |host| self.sites.iter().position(|site| site.members.contains(&host));
+        let (own, others) = (site_of(from), site_of(to));
+        let heads = |site: Option<usize>, host| site.is_some_and(|site| self.sites[site].head.0 == host);
+        let soon = self.now + Span::from_millis(1);
+        match (own, others) {
+            (Some(own), _) if heads(Some(own), to) => {
+                self.sites[own].up.pass(size, self.now).map(|at| (at, from))
+            }
+            (_, Some(others)) if heads(Some(others), from) => {
+                self.sites[others].down.pass(size, self.now).map(|at| (at, to))
+            }
+            (Some(own), Some(others)) if own == others && self.plan.kind != Kind::Files => Some((soon, from)),
+            (Some(own), _) => {
+                let up = self.sites[own].up.pass(size, self.now)?;
+                match others.filter(|_| self.plan.kind != Kind::Files) {
+                    Some(others) => self.sites[others].down.pass(size, up).map(|at| (at, to)),
+                    None => Some((up, from)),
+                }
+            }
+            (None, _) => Some((soon, from)),
         }
     }
 
@@ -464,7 +500,10 @@ impl World {
         Ok(())
     }
 
-    pub(crate) fn check_names(&self, host: usize) -> Result<(), Finding> {
+    pub(crate) fn check_names(&mut self, host: usize) -> Result<(), Finding> {
+        if self.plan.kind.is_live() {
+            return self.check_stream(host).map(drop);
+        }
         match self.contents.wrong_in(&self.out(host)) {
             None => Ok(()),
             Some(wrong) => {
@@ -474,12 +513,18 @@ impl World {
         }
     }
 
+    /// What comes out of a stream is what was written to it, in order; what part of it this host has.
+    pub(crate) fn check_stream(&mut self, host: usize) -> Result<Option<Part>, Finding> {
+        let out = self.out(host);
+        self.streams.check(host, &out).map_err(|wrong| {
+            let seen = format!("{}: {wrong}", self.hosts[host].name);
+            self.finding("what comes out of a stream is what was written, in order", seen)
+        })
+    }
+
     /// Nothing is left over.
-    fn check_end(&self) -> Result<(), Finding> {
-        for host in self.receivers() {
-            self.check_names(host)?;
-        }
-        Ok(())
+    fn check_end(&mut self) -> Result<(), Finding> {
+        self.receivers().collect::<Vec<_>>().into_iter().try_for_each(|host| self.check_names(host))
     }
 
     pub(crate) fn finding(&self, promise: &'static str, seen: String) -> Finding {
@@ -542,40 +587,4 @@ impl Drop for OwnDirectory {
 
 fn word(bytes: &[u8]) -> u64 {
     bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
-}
-
-/// The hosts and the sites of a plan: the source first, then relays, then receivers.
-fn layout(seed: u64, plan: &Plan, rng: &mut Rng) -> (Vec<Host>, Vec<Site>) {
-    let relays: usize = plan.sites.iter().map(|site| site.relays).sum();
-    let mut hosts = vec![Host::new(Role::Source, 0, "source".to_owned(), seed)];
-    hosts.extend((0..relays).map(|at| Host::new(Role::Relay, 1 + at, format!("relay{at}"), seed)));
-    let (mut sites, mut next_relay, mut branches) = (Vec::new(), 1, vec![0; relays]);
-    for site in &plan.sites {
-        let head = match site.relay {
-            None => (0, 0),
-            Some(relay) => {
-                branches[relay] += 1;
-                (1 + relay, branches[relay])
-            }
-        };
-        let mut members: Vec<usize> = (0..site.relays).map(|at| next_relay + at).collect();
-        next_relay += site.relays;
-        for _ in 0..site.receivers {
-            let index = hosts.len();
-            members.push(index);
-            hosts.push(Host::new(Role::Receiver, index, format!("host{index}"), seed));
-        }
-        let (down, up) = (Pipe::new(site.link), Pipe::new(site.link));
-        sites.push(Site { head, down, up, members });
-    }
-    for host in &mut hosts {
-        if plan.has(Trouble::Clocks) {
-            host.clock.fast = rng.below(401) as i64 - 200;
-            host.clock.ahead = rng.below(2 * 86_400) as i64 - 86_400;
-        }
-        if plan.has(Trouble::SmallBuffers) {
-            host.buffer = 20_000 + rng.below(200_000);
-        }
-    }
-    (hosts, sites)
 }

@@ -1,6 +1,6 @@
 //! A fixed budget of worlds for continuous integration, and whether the world finds what is wrong.
 
-use faircast_vopr::{Mistake, Options, Outcome, Plan, Trouble, run};
+use faircast_vopr::{Kind, Mistake, Options, Outcome, Plan, Trouble, run};
 use std::collections::BTreeSet;
 
 /// Seeds that continuous integration runs.
@@ -13,19 +13,26 @@ const BUDGET: u64 = 200;
 const MENDED: [u64; 12] =
     [143, 1_035, 3_348, 9_429, 10_346, 22_061, 39_768, 48_787, 59_282, 65_436, 66_859, 70_457];
 
+/// The same of other kinds: a source of streams in layers never ended (139), a relay called itself again and again (300), an agent spoke
+/// to where a child had been (425), and what describes a stream was taken from what came after it (727).
+const MENDED_OTHERS: [(Kind, u64); 4] =
+    [(Kind::Layers, 139), (Kind::Agents, 300), (Kind::Agents, 425), (Kind::Live, 727)];
+
 /// A mistake is found among so many seeds.
 const MOST_SEEDS: u64 = 2_000;
 
-fn outcome(seed: u64, mistake: Option<Mistake>) -> Outcome {
-    let options = Options { mistake, ..Options::default() };
+fn outcome(seed: u64, kind: Option<Kind>, mistake: Option<Mistake>) -> Outcome {
+    let options = Options { mistake, kind, ..Options::default() };
     run(seed, &options).expect("there is room for some kilobytes")
 }
 
 #[test]
 fn a_budget_of_seeds_finds_nothing() {
+    let mended = MENDED.into_iter().map(|seed| (Kind::Files, seed)).chain(MENDED_OTHERS);
+    let mended = mended.map(|(kind, seed)| outcome(seed, Some(kind), None));
     let found: Vec<String> = (0..BUDGET)
-        .chain(MENDED)
-        .map(|seed| outcome(seed, None))
+        .map(|seed| outcome(seed, None, None))
+        .chain(mended)
         .filter(|outcome| outcome.finding.is_some())
         .map(|outcome| outcome.to_string())
         .collect();
@@ -33,25 +40,55 @@ fn a_budget_of_seeds_finds_nothing() {
 }
 
 #[test]
+fn each_kind_of_world_has_a_fair_share_of_the_seeds() {
+    for (kind, part) in Kind::ALL {
+        let count = (0..2_000).filter(|seed| Kind::of(*seed) == kind).count() as u64;
+        assert!((part * 15..=part * 25).contains(&count), "{count} of 2000 are {kind:?}");
+    }
+}
+
+#[test]
 fn the_same_seed_gives_the_same_run_in_whatever_thread() {
     for seed in 1_000..1_020 {
-        let here = outcome(seed, None);
-        let there = std::thread::spawn(move || outcome(seed, None));
+        let here = outcome(seed, None, None);
+        let there = std::thread::spawn(move || outcome(seed, None, None));
         let there = there.join().expect("worlds do not panic");
         assert_eq!((&here.trace, here.lasted, &here.log), (&there.trace, there.lasted, &there.log), "{seed}");
     }
-    let traces: BTreeSet<String> = (1_000..1_005).map(|seed| outcome(seed, None).trace).collect();
+    let traces: BTreeSet<String> = (1_000..1_005).map(|seed| outcome(seed, None, None).trace).collect();
     assert_eq!(traces.len(), 5, "other seeds give other runs");
 }
 
-/// The first seed that finds this mistake, and what it says.
-fn found(mistake: Mistake, likely: impl Fn(&Plan) -> bool) -> Outcome {
-    let seeds = (0..MOST_SEEDS).filter(|seed| likely(&Plan::new(*seed)));
-    let found = seeds.map(|seed| outcome(seed, Some(mistake))).find(|outcome| outcome.finding.is_some());
-    let found = found.unwrap_or_else(|| panic!("{mistake:?} is not found among {MOST_SEEDS} seeds"));
+/// The first seed that finds this mistake in a world of this kind, and what it says.
+fn found_in(kind: Kind, mistake: Mistake, likely: impl Fn(&Plan) -> bool) -> Outcome {
+    let seeds = (0..MOST_SEEDS).filter(|seed| likely(&Plan::of(*seed, kind)));
+    let mut found = seeds.map(|seed| outcome(seed, Some(kind), Some(mistake)));
+    let found = found.find(|outcome| outcome.finding.is_some());
+    let found = found.unwrap_or_else(|| panic!("{mistake:?} is not found among {MOST_SEEDS} of {kind:?}"));
     println!("{mistake:?}: {found}");
-    assert_eq!(outcome(found.seed, None).finding, None, "without the mistake nothing is found");
+    assert_eq!(outcome(found.seed, Some(kind), None).finding, None, "without the mistake nothing is found");
     found
+}
+
+fn found(mistake: Mistake, likely: impl Fn(&Plan) -> bool) -> Outcome {
+    found_in(Kind::Files, mistake, likely)
+}
+
+#[test]
+fn mistakes_are_found_in_worlds_of_every_kind() {
+    let wrong = "what has its name is what was sent";
+    let wrong_stream = "what comes out of a stream is what was written, in order";
+    let endless = "once trouble is over";
+    for (kind, mistake, trouble, promise) in [
+        (Kind::Hops, Mistake::Deaf, Trouble::Loss, endless),
+        (Kind::Agents, Mistake::Unverified, Trouble::Meddling, wrong),
+        (Kind::Live, Mistake::Unverified, Trouble::Meddling, wrong_stream),
+        (Kind::Layers, Mistake::Unverified, Trouble::Meddling, wrong_stream),
+        (Kind::Unicast, Mistake::Unverified, Trouble::Meddling, wrong),
+    ] {
+        let said = found_in(kind, mistake, |plan| plan.has(trouble)).finding.expect("it was found").promise;
+        assert!(said.contains(promise), "{kind:?}: {said}");
+    }
 }
 
 #[test]

@@ -39,13 +39,3 @@ impl Clock {
         self.origin + Duration::from_nanos(time.as_nanos()).min(self.origin.elapsed() + far)
     }
 }
-
-/// Numbers that nobody can guess.
-///
-/// # Panics
-/// When the operating system has none.
-pub(crate) fn random() -> [u64; 4] {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
-    std::array::from_fn(|at| u64::from_le_bytes(bytes[at * 8..][..8].try_into().expect("eight bytes")))
-}

@@ -10,7 +10,8 @@ mod tests;
 pub(crate) mod tokio;
 mod uplink;
 
-pub(crate) use clock::{Clock, random};
+pub(crate) use crate::moment::random;
+pub(crate) use clock::Clock;
 pub(crate) use groups::Groups;
 pub(crate) use hearing::{GroupBeside, Hearing};
 pub(crate) use outage::{Moves, Outage};

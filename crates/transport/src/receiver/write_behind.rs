@@ -32,12 +32,20 @@ struct State {
     broken: bool,
     /// Nothing more comes.
     closed: bool,
+    /// In a simulated world it is written here, as far as it is taken.
+    #[cfg(feature = "simulation")]
+    here: Option<Box<dyn Write + Send>>,
 }
 
 /// A thread writes to `to` until both ends are dropped.
 pub(super) fn write_behind(mut to: impl Write + Send + 'static) -> (WriteBehind, Waiting) {
     let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() });
     let ours = Arc::clone(&shared);
+    #[cfg(feature = "simulation")]
+    if crate::moment::is_simulated() {
+        ours.lock().here = Some(Box::new(to));
+        return (WriteBehind(ours), Waiting(shared));
+    }
     std::thread::spawn(move || {
         if let Err(error) = ours.write_to(&mut to) {
             let mut state = ours.lock();
@@ -63,6 +71,8 @@ impl Write for WriteBehind {
     /// Waits until everything is written.
     fn flush(&mut self) -> io::Result<()> {
         let mut state = self.0.lock();
+        #[cfg(feature = "simulation")]
+        state.write_all();
         while state.bytes > 0 {
             state = self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -76,6 +86,8 @@ impl Drop for WriteBehind {
         let end = Instant::now() + PATIENCE;
         let mut state = self.0.lock();
         state.closed = true;
+        #[cfg(feature = "simulation")]
+        state.write_all();
         self.0.changed.notify_all();
         while state.bytes > 0 {
             let Some(left) = end.checked_duration_since(Instant::now()) else { return };
@@ -98,6 +110,40 @@ impl State {
             true => Err(self.failed.take().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into())),
             false => Ok(()),
         }
+    }
+}
+
+#[cfg(feature = "simulation")]
+impl State {
+    /// Write what is taken, as the thread would.
+    fn write_on(&mut self) {
+        let Some(mut to) = self.here.take() else { return };
+        while let Some(part) = self.parts.front_mut() {
+            match to.write(part) {
+                Ok(len) => {
+                    self.bytes -= len;
+                    part.drain(..len);
+                    if part.is_empty() {
+                        self.parts.pop_front();
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => {
+                    (self.bytes, self.failed, self.broken) = (0, Some(error), true);
+                    self.parts.clear();
+                    return;
+                }
+            }
+        }
+        self.here = Some(to);
+    }
+
+    /// Who reads there takes everything when it is flushed: nobody can wait in a simulated world.
+    fn write_all(&mut self) {
+        if let Some(to) = &mut self.here {
+            _ = to.flush(); // what fails does so when it is written
+        }
+        self.write_on();
     }
 }
 
@@ -124,7 +170,11 @@ impl Shared {
 
     /// A thread that has panicked leaves whole parts behind.
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        #[cfg_attr(not(feature = "simulation"), expect(unused_mut, reason = "written in a simulated world"))]
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        #[cfg(feature = "simulation")]
+        state.write_on();
+        state
     }
 }
 

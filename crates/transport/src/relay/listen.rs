@@ -11,6 +11,7 @@ use super::RelayHandle;
 use crate::config::{FIND_GROUP, FIND_GROUP_V6};
 use crate::driver::random;
 use crate::error::Error;
+use crate::moment;
 use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_net::{
     Batch, GroupOptions, GroupSocket, Membership, Meta, UnicastSocket, Waiter, Want, Watch, choose,
@@ -65,7 +66,7 @@ impl Default for Tokens {
         for (part, word) in secret.chunks_exact_mut(8).zip(random()) {
             part.copy_from_slice(&word.to_le_bytes());
         }
-        Tokens { secret, since: Instant::now() }
+        Tokens { secret, since: moment::now() }
     }
 }
 
@@ -78,7 +79,7 @@ impl Tokens {
     }
 
     fn period(&self) -> u64 {
-        self.since.elapsed().as_secs() / TOKEN_AGE.as_secs()
+        moment::now().duration_since(self.since).as_secs() / TOKEN_AGE.as_secs()
     }
 
     fn new_for(&self, address: SocketAddr) -> [u8; 16] {
@@ -139,10 +140,9 @@ impl Listener {
                 if to.is_multicast() {
                     continue; // a search, which the group's socket hears as well
                 }
-                // Who attaches hears by the answer that the relay lives, and has room.
-                let has_come = self.handle.tokens().is_good(attach.token, from);
-                if !has_come || self.handle.attach(from, SocketAddr::new(to, port), &attach) {
-                    self.give_token(&attach, from);
+                if let Some(token) = self.handle.answer(&attach, (from, SocketAddr::new(to, port))) {
+                    // What does not leave is asked for again.
+                    let _ = self.socket.send_to(&token, from);
                 }
             }
         }
@@ -150,14 +150,9 @@ impl Listener {
 
     /// Invite those whose time has come.
     fn invite(&self) {
-        let is_v4 = self.socket.local_addr().is_ipv4();
-        for (number, to) in self.handle.to_invite(is_v4) {
-            let invite = Message::Invite(Invite { number, name: self.name });
-            let mut out = Vec::new();
-            if encode(&mut out, NONE, 0, &invite, MOST_INVITATION).is_ok() {
-                // What does not leave is said again.
-                let _ = self.socket.send_to(&out, to);
-            }
+        for (out, to) in self.handle.invitations(self.socket.local_addr().is_ipv4(), self.name) {
+            // What does not leave is said again.
+            let _ = self.socket.send_to(&out, to);
         }
     }
 
@@ -171,6 +166,25 @@ impl Listener {
 }
 
 impl RelayHandle {
+    /// What is answered to who asks from an address at one of this host's, which is served when it has shown to be there. Who attaches
+    /// hears by the answer that the relay lives, and has room.
+    pub(crate) fn answer(&self, attach: &Attach, (from, local): (SocketAddr, SocketAddr)) -> Option<Vec<u8>> {
+        let has_come = self.tokens().is_good(attach.token, from);
+        let mut out = Vec::new();
+        let answers = !has_come || self.attach(from, local, attach);
+        (answers && self.put_token(attach.from, from, &mut out)).then_some(out)
+    }
+
+    /// Invitations that are due, and where they go.
+    pub(crate) fn invitations(&self, is_v4: bool, name: Name) -> Vec<(Vec<u8>, SocketAddr)> {
+        let invite = |(number, to)| {
+            let mut out = Vec::new();
+            let invite = Message::Invite(Invite { number, name });
+            encode(&mut out, NONE, 0, &invite, MOST_INVITATION).is_ok().then_some((out, to))
+        };
+        self.to_invite(is_v4).into_iter().filter_map(invite).collect()
+    }
+
     /// A token for who asks from there goes into `out`; whether it does.
     pub(super) fn put_token(&self, to: ReceiverId, from: SocketAddr, out: &mut Vec<u8>) -> bool {
         let token = Message::Token(Token { to, token: self.tokens().new_for(from), agent: self.is_agent() });

@@ -51,7 +51,7 @@ use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Announce, DataPacket, Hashes, Held, Status, TreeNode};
 use fetches::{Fetches, Queue};
 use numbers::Counts;
-use registry::Child;
+pub(crate) use registry::Child;
 use schedule::{Pick, Schedule};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -290,7 +290,7 @@ impl Shared {
 
     /// Nobody else hears the source: it is held back while so many bytes have come that no branch has sent on yet. What comes sooner
     /// would not be kept.
-    fn hold_above(&self, bytes: u64) {
+    pub(crate) fn hold_above(&self, bytes: u64) {
         self.lock().most_ahead = Some(bytes);
     }
 
@@ -326,7 +326,7 @@ impl Shared {
     }
 
     /// Children that have asked since and are no branch here yet.
-    fn new_children(&self) -> Vec<Child> {
+    pub(crate) fn new_children(&self) -> Vec<Child> {
         let asked = self.process.asked();
         let mut passing = self.lock();
         if passing.asked == asked || passing.announce.is_none() || passing.end != End::No {
@@ -349,7 +349,7 @@ impl Shared {
     }
 
     /// One more branch, to a child; its number. What has passed is sent there when it is asked for.
-    fn add_branch(&self, child: &Child) -> usize {
+    pub(crate) fn add_branch(&self, child: &Child) -> usize {
         let mut passing = self.lock();
         let mut branch = BranchState {
             to: Some(child.address),
@@ -418,11 +418,7 @@ impl Shared {
         attach: &faircast_wire::Attach,
         (from, local): (SocketAddr, SocketAddr),
     ) -> Option<Vec<u8>> {
-        let process = &self.process;
-        let has_come = process.tokens().is_good(attach.token, from);
-        let mut out = Vec::new();
-        let answers = !has_come || process.attach(from, local, attach);
-        (answers && process.put_token(attach.from, from, &mut out)).then_some(out)
+        self.process.answer(attach, (from, local))
     }
 
     /// Children that have come, as endpoints.

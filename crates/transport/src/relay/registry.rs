@@ -4,6 +4,7 @@ use super::hosts::Hosts;
 use super::listen::Tokens;
 use super::{AgentStatus, HopStatus, Shared, Standing};
 use crate::event::RelayBelow;
+use crate::moment;
 use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_wire::Attach;
 use serde::{Deserialize, Serialize};
@@ -175,7 +176,7 @@ impl RelayHandle {
     pub fn status(&self) -> RelayStatus {
         let sessions: Vec<_> = self.lock().sessions.values().cloned().collect();
         let registry = self.lock();
-        let now = Instant::now();
+        let now = moment::now();
         let waiting = registry.children.values().filter(|asked| asked.asks(now));
         let waiting = waiting.map(|asked| asked.child.host.clone()).collect();
         let turned_away = registry.turned_away;
@@ -194,9 +195,15 @@ impl RelayHandle {
         self.lock().most_children = most;
     }
 
+    /// The same, for a simulated world.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn serve(&self, most: usize) {
+        self.take_children(most);
+    }
+
     /// A host that has shown to be where it says wants to be served; whether it will be.
     pub(super) fn attach(&self, address: SocketAddr, local: SocketAddr, attach: &Attach) -> bool {
-        let (mut registry, now) = (self.lock(), Instant::now());
+        let (mut registry, now) = (self.lock(), moment::now());
         registry.forget_children(now);
         let invitation = Some(attach.invitation).filter(|number| registry.hosts.knows(*number)).unwrap_or(0);
         if invitation == 0 && !registry.has_room(address) {
@@ -215,14 +222,14 @@ impl RelayHandle {
     /// A session serves this host now.
     pub(super) fn note_served(&self, address: SocketAddr) {
         if let Some(asked) = self.lock().children.get_mut(&address) {
-            asked.served_at = Some(Instant::now());
+            asked.served_at = Some(moment::now());
         }
     }
 
     /// Whether who looks for a relay is told of this one. A relay that has found its own parent serves hosts while it has it,
     /// and no relays: two could wait for one another.
     pub(super) fn answers_search(&self, address: SocketAddr, attach: &Attach) -> bool {
-        let (mut registry, now) = (self.lock(), Instant::now());
+        let (mut registry, now) = (self.lock(), moment::now());
         registry.forget_children(now);
         let is_fed = match registry.feed {
             Feed::Told => true,
@@ -242,7 +249,7 @@ impl RelayHandle {
     /// Its parent answers.
     pub(super) fn note_fed(&self) {
         if let Feed::Found(heard_at) = &mut self.lock().feed {
-            *heard_at = Some(Instant::now());
+            *heard_at = Some(moment::now());
         }
     }
 
@@ -278,7 +285,7 @@ impl RelayHandle {
 
     /// Those who want to be served.
     pub(super) fn children(&self) -> Vec<Child> {
-        let now = Instant::now();
+        let now = moment::now();
         let registry = self.lock();
         registry.children.values().filter(|asked| asked.asks(now)).map(|asked| asked.child.clone()).collect()
     }

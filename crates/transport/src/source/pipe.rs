@@ -2,6 +2,7 @@
 
 use crate::config::Pacing;
 use crate::ends::Input;
+use crate::moment;
 use crate::object::ObjectError;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -34,6 +35,9 @@ struct State {
     oldest: Option<Instant>,
     ended: bool,
     failed: Option<io::Error>,
+    /// In a simulated world it is read here, as far as it has something.
+    #[cfg(feature = "simulation")]
+    here: Option<Box<dyn Read + Send>>,
 }
 
 impl Pipe {
@@ -60,6 +64,11 @@ impl Pipe {
     fn reading(name: impl AsRef<Path>, mut from: impl Read + Send + 'static) -> (Pipe, PipeReader) {
         let shared = Arc::new(Shared { name: name.as_ref().to_path_buf(), ..Shared::default() });
         let ours = Arc::clone(&shared);
+        #[cfg(feature = "simulation")]
+        if moment::is_simulated() {
+            ours.lock().here = Some(Box::new(from));
+            return (Pipe(ours), PipeReader(shared));
+        }
         std::thread::spawn(move || {
             let mut chunk = vec![0; CHUNK];
             loop {
@@ -69,7 +78,7 @@ impl Pipe {
                     Ok(0) => state.ended = true,
                     Ok(len) => {
                         state.bytes.extend(&chunk[..len]);
-                        state.oldest.get_or_insert_with(Instant::now);
+                        state.oldest.get_or_insert_with(moment::now);
                     }
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                     Err(error) => (state.failed, state.ended) = (Some(error), true),
@@ -99,13 +108,13 @@ impl Pipe {
         if let Some(error) = state.failed.take() {
             return Err(ObjectError::io(&self.0.name, "read the stream", error));
         }
-        let waited = state.oldest.is_some_and(|oldest| oldest.elapsed() >= patience);
+        let waited = state.oldest.is_some_and(|oldest| moment::now().duration_since(oldest) >= patience);
         if state.bytes.is_empty() || (state.bytes.len() < most && !waited && !state.ended) {
             return Ok(None);
         }
         let len = most.min(state.bytes.len());
         let taken = state.bytes.drain(..len).collect();
-        state.oldest = (!state.bytes.is_empty()).then(Instant::now);
+        state.oldest = (!state.bytes.is_empty()).then(moment::now);
         self.0.changed.notify_all();
         Ok(Some(taken))
     }
@@ -170,10 +179,37 @@ impl Read for PipeReader {
     }
 }
 
+#[cfg(feature = "simulation")]
+impl State {
+    /// Read what there is, as the thread would.
+    fn read_on(&mut self) {
+        let Some(mut from) = self.here.take() else { return };
+        let mut chunk = vec![0; CHUNK];
+        while self.bytes.len() < MOST {
+            match from.read(&mut chunk) {
+                Ok(0) => self.ended = true,
+                Ok(len) => {
+                    self.bytes.extend(&chunk[..len]);
+                    self.oldest.get_or_insert_with(moment::now);
+                    continue;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => (self.failed, self.ended) = (Some(error), true),
+            }
+            return;
+        }
+        self.here = Some(from);
+    }
+}
+
 impl Shared {
     /// A reader that has panicked leaves whole bytes behind.
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        #[cfg_attr(not(feature = "simulation"), expect(unused_mut, reason = "read in a simulated world"))]
+        let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        #[cfg(feature = "simulation")]
+        state.read_on();
+        state
     }
 }
 

@@ -1,0 +1,306 @@
+//! Live streams: bytes that come over time at the source, and what readers get of them.
+
+use crate::content;
+use faircast_core::rng::Rng;
+use faircast_core::time::{Span, Time};
+use faircast_transport::{Input, Output};
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What the world's clock shows, for those who read and write in it.
+#[derive(Clone, Default)]
+struct Clock(Arc<AtomicU64>);
+
+/// All streams of a world.
+pub(crate) struct Streams {
+    clock: Clock,
+    /// For each start of the source: the bytes of each layer.
+    versions: Vec<Vec<Arc<Vec<u8>>>>,
+    /// Of each host: what its process has written, and whether any of its processes has had the end of a stream.
+    sinks: Vec<Sink>,
+    /// How many processes of each host there were: each has a directory of its own.
+    runs: Vec<u32>,
+    ended: Vec<bool>,
+    served: Vec<bool>,
+}
+
+/// What came out of a stream, of whose layer 0.
+#[derive(Clone)]
+struct Sink {
+    taken: Arc<Mutex<Vec<u8>>>,
+    /// Bytes that its reader takes in a second; `None`: all.
+    slow: Option<f64>,
+    since: Time,
+    clock: Clock,
+    /// It is to take everything from now on.
+    open: bool,
+}
+
+/// Bytes that come over time.
+struct Comes {
+    bytes: Arc<Vec<u8>>,
+    /// When so many have come, the first first.
+    steps: Vec<(Time, usize)>,
+    read: usize,
+    clock: Clock,
+}
+
+/// What part of a stream something is.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// How many gaps it has.
+    pub(crate) gaps: usize,
+    /// Whether it reaches the end.
+    pub(crate) ends: bool,
+}
+
+/// So many bytes of a stream are nowhere else in it.
+const WINDOW: usize = 24;
+
+/// A stream ends within this after it began, at the latest, once trouble is over.
+const LONGEST: Span = Span::from_secs(6);
+
+impl Clock {
+    fn now(&self) -> Time {
+        Time::from_nanos(self.0.load(Ordering::Relaxed))
+    }
+}
+
+impl Streams {
+    /// None yet, for so many hosts.
+    pub(crate) fn new(hosts: usize) -> Streams {
+        let clock = Clock::default();
+        let sink =
+            Sink { taken: Arc::default(), slow: None, since: Time::ZERO, clock: clock.clone(), open: true };
+        Streams {
+            clock,
+            versions: Vec::new(),
+            sinks: vec![sink; hosts],
+            runs: vec![0; hosts],
+            ended: vec![false; hosts],
+            served: vec![false; hosts],
+        }
+    }
+
+    /// It is so late.
+    pub(crate) fn be_at(&self, now: Time) {
+        self.clock.0.store(now.as_nanos(), Ordering::Relaxed);
+    }
+
+    /// What the source is to send from now on: a stream for each of so many layers. Until `calm` they may last long.
+    pub(crate) fn begin(&mut self, lanes: usize, now: Time, calm: Time, rng: &mut Rng) -> Vec<Input> {
+        let left = Span::from_nanos(calm.since(now).as_nanos() + 2_000_000_000);
+        let mut made = Vec::new();
+        let inputs = (0..lanes).map(|_| {
+            let longest = if rng.chance(0.5) { left.max(LONGEST) } else { LONGEST };
+            let lasts = longest.scaled(rng.unit());
+            let bytes = Arc::new(content::bytes(1 + 2f64.powf(rng.unit() * 16.0) as usize, rng));
+            let mut steps: Vec<(Time, usize)> = (0..rng.below(30))
+                .map(|_| (now + lasts.scaled(rng.unit()), rng.below(bytes.len() as u64 + 1) as usize))
+                .collect();
+            steps.push((now + lasts, bytes.len()));
+            steps.sort_unstable();
+            made.push(bytes.clone());
+            Input::new(Comes { bytes, steps, read: 0, clock: self.clock.clone() })
+        });
+        let inputs = inputs.collect();
+        self.versions.push(made);
+        inputs
+    }
+
+    /// A new process of this host writes to files here, in its output directory.
+    pub(crate) fn directory(&mut self, host: usize, out: &Path) -> PathBuf {
+        self.runs[host] += 1;
+        self.sinks[host].taken = Arc::default();
+        self.directory_now(host, out)
+    }
+
+    fn directory_now(&self, host: usize, out: &Path) -> PathBuf {
+        out.join(format!("run{}", self.runs[host]))
+    }
+
+    /// A new process of this host writes here.
+    pub(crate) fn output(&mut self, host: usize, slow: bool, rng: &mut Rng) -> Output {
+        self.runs[host] += 1;
+        let slow = slow.then(|| 2_000.0 + 60_000.0 * rng.unit());
+        let (since, clock) = (self.clock.now(), self.clock.clone());
+        let sink = Sink { taken: Arc::default(), slow, since, clock, open: false };
+        self.sinks[host] = sink.clone();
+        Output::new(sink)
+    }
+
+    /// Everything that this host has got is a part of some stream, in order. What it has of layer 0; `None` when it has nothing.
+    pub(crate) fn check(&mut self, host: usize, out: &Path) -> Result<Option<Part>, String> {
+        let taken = self.sinks[host].taken.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut newest = self.part_of(0, &taken)?;
+        for (lane, path) in files(&self.directory_now(host, out)) {
+            let bytes = fs::read(&path).map_err(|error| error.to_string())?;
+            let part = self.part_of(lane, &bytes).map_err(|why| format!("{}: {why}", path.display()))?;
+            if lane == 0 && newest.is_none() {
+                newest = part;
+            }
+        }
+        self.ended[host] |= newest.as_ref().is_some_and(|part| part.ends);
+        Ok(newest)
+    }
+
+    /// What part of a stream of this layer that is, of the newest that it may be.
+    fn part_of(&self, lane: usize, bytes: &[u8]) -> Result<Option<Part>, String> {
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let all = self.versions.iter().rev().filter_map(|version| version.get(lane));
+        let found = all.map(|all| part(bytes, all)).find(Option::is_some);
+        found.ok_or_else(|| {
+            format!("{} bytes of layer {lane} are no part of any stream, in order", bytes.len())
+        })
+    }
+
+    /// A process of this host has ended well, with everything from where it joined.
+    pub(crate) fn serve(&mut self, host: usize) {
+        self.served[host] = true;
+    }
+
+    pub(crate) fn has_served(&self, host: usize) -> bool {
+        self.served[host]
+    }
+
+    /// Whether some process of this host has had the end of a stream.
+    pub(crate) fn has_ended(&self, host: usize) -> bool {
+        self.served[host] || self.ended[host]
+    }
+}
+
+/// Files of streams in an output directory, and their layers.
+fn files(out: &Path) -> Vec<(usize, PathBuf)> {
+    let entries = fs::read_dir(out).into_iter().flatten().flatten();
+    let file = |path: PathBuf| {
+        let name = path.file_name()?.to_str()?.strip_prefix("stream-")?;
+        let lane = name.split_once(".layer").map_or(Some(0), |(_, lane)| lane.parse().ok());
+        Some((lane?, path))
+    };
+    let mut all: Vec<(usize, PathBuf)> = entries.filter_map(|entry| file(entry.path())).collect();
+    all.sort();
+    all
+}
+
+/// Where `window` is in `all`, from `from` on.
+fn find(all: &[u8], from: usize, window: &[u8]) -> Option<usize> {
+    let rest = all.get(from..)?;
+    rest.windows(window.len()).position(|here| here == window).map(|at| from + at)
+}
+
+/// Which part of `all` it is, if it is one with some pieces left out and nothing else wrong.
+fn part(bytes: &[u8], all: &[u8]) -> Option<Part> {
+    let (mut done, mut at, mut gaps) = (0, 0, 0);
+    while done < bytes.len() {
+        let alike = bytes[done..].iter().zip(&all[at.min(all.len())..]).take_while(|(a, b)| a == b).count();
+        (done, at) = (done + alike, at + alike);
+        if done == bytes.len() {
+            break;
+        }
+        // What comes next is farther on: some bytes before may have been alike by chance.
+        let farther = (0..=WINDOW.min(done)).rev().find_map(|back| {
+            let from = done - back;
+            let window = &bytes[from..bytes.len().min(from + WINDOW)];
+            find(all, (at - back).saturating_add(1).min(all.len()), window).map(|at| (from, at))
+        });
+        let (from, place) = farther?;
+        gaps += usize::from(from > 0);
+        (done, at) = (from, place);
+    }
+    let end = &bytes[bytes.len().saturating_sub(WINDOW)..];
+    Some(Part { gaps, ends: all.ends_with(end) })
+}
+
+impl Read for Comes {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let now = self.clock.now();
+        let come = self.steps.iter().filter(|(at, _)| *at <= now).map(|(_, to)| *to).max().unwrap_or(0);
+        if self.read == self.bytes.len() {
+            let ends = self.steps.last().is_none_or(|(at, _)| *at <= now);
+            return if ends { Ok(0) } else { Err(io::ErrorKind::WouldBlock.into()) };
+        }
+        let len = into.len().min(come.saturating_sub(self.read));
+        if len == 0 {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        into[..len].copy_from_slice(&self.bytes[self.read..][..len]);
+        self.read += len;
+        Ok(len)
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = match self.slow.filter(|_| !self.open) {
+            Some(rate) => (rate * self.clock.now().since(self.since).as_secs_f64()) as usize,
+            None => usize::MAX,
+        };
+        let len = bytes.len().min(room.saturating_sub(taken.len()));
+        if len == 0 && !bytes.is_empty() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        taken.extend_from_slice(&bytes[..len]);
+        Ok(len)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.open = true;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_stream_is_known_by_its_gaps_and_its_end_and_nothing_else_is_one() {
+        let all = content::bytes(5_000, &mut Rng::new(1, 1));
+        let of = |ranges: &[std::ops::Range<usize>]| {
+            let bytes: Vec<u8> = ranges.iter().flat_map(|range| all[range.clone()].to_vec()).collect();
+            part(&bytes, &all).map(|part| (part.gaps, part.ends))
+        };
+        let one = |range: std::ops::Range<usize>| of(std::slice::from_ref(&range));
+        assert_eq!(one(0..5_000), Some((0, true)));
+        assert_eq!(one(0..300), Some((0, false)));
+        assert_eq!(one(1_000..5_000), Some((0, true)), "who comes late has no gap");
+        assert_eq!(one(640..900), Some((0, false)), "also when it begins as the stream does");
+        assert_eq!(one(4_997..5_000), Some((0, true)), "however little that is");
+        assert_eq!(of(&[7..1_000, 1_200..1_300, 4_000..5_000]), Some((2, true)));
+        assert_eq!(of(&[1_000..2_000, 0..1_000]), None, "not in order");
+        assert_eq!(of(&[0..1_000, 500..1_000]), None, "twice");
+        let mut wrong = all.clone();
+        wrong[2_500] ^= 1;
+        assert_eq!(part(&wrong, &all), None);
+    }
+
+    #[test]
+    fn bytes_come_when_it_is_time_and_a_slow_reader_takes_them_when_it_is() {
+        let mut streams = Streams::new(1);
+        let mut rng = Rng::new(2, 2);
+        let inputs = streams.begin(2, Time::ZERO, Time::ZERO, &mut rng);
+        assert_eq!((inputs.len(), streams.versions[0].len()), (2, 2));
+        let bytes = streams.versions[0][0].clone();
+        let steps = vec![(Time::from_secs_f64(1.0), 10), (Time::from_secs_f64(2.0), bytes.len())];
+        let mut comes = Comes { bytes, steps, read: 0, clock: streams.clock.clone() };
+        let mut into = [0; 64];
+        let waits = |read: io::Result<usize>| read.is_err_and(|why| why.kind() == io::ErrorKind::WouldBlock);
+        assert!(waits(comes.read(&mut into)));
+        streams.be_at(Time::from_secs_f64(1.0));
+        assert_eq!(comes.read(&mut into).expect("some have come"), 10);
+        assert!(waits(comes.read(&mut into)));
+        let _output = streams.output(0, true, &mut rng);
+        let mut sink = streams.sinks[0].clone();
+        assert!(waits(sink.write(&[1; 10])));
+        streams.be_at(Time::from_secs_f64(1.001));
+        assert!((2..=62).contains(&sink.write(&[1; 100]).expect("some are taken")));
+        sink.flush().expect("it takes all");
+        assert_eq!(sink.write(&[1; 100]).expect("all are taken"), 100);
+    }
+}
