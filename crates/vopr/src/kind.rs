@@ -93,8 +93,6 @@ impl Kind {
                     some_scheme(|layers| layers <= 1, &mut rng).name.clone_into(&mut plan.scheme);
                 }
                 plan.invites = rng.chance(0.5);
-                // Behind two relays that keep many wrong symbols, which nobody acknowledges, sessions end, but not within the bound.
-                plan.weather.corruption *= 0.2;
                 plan.sites = by_unicast(plan.invites, &mut rng);
             }
         }

@@ -668,7 +668,7 @@ impl Passing {
         match self.branches[branch].schedule.asked_in_vain(&self.cache, block, symbols, by) {
             // Nothing else can come, so who waits for it is to hear that the session is over.
             GIVEN_UP.. if self.end != End::No => return false,
-            DOUBTED.. => self.doubt(branch, block, symbols),
+            DOUBTED.. => self.doubt(block, symbols),
             _ => {}
         }
         let Asker { seen, held, .. } = *by;
@@ -680,8 +680,10 @@ impl Passing {
 
     /// A symbol of a block that is here may be wrong, which nobody here can tell: other symbols are fetched, and take its place when they
     /// come.
-    fn doubt(&mut self, branch: usize, block: u32, symbols: u16) {
-        let may_come = self.end == End::No && !self.fetches.wants(block) && self.may_fetch(branch);
+    fn doubt(&mut self, block: u32, symbols: u16) {
+        // It takes the place of what is here, so whatever waits to leave, there is room for it.
+        let has_room = self.fetches.has_room(self.cache.room(), 0);
+        let may_come = self.end == End::No && !self.fetches.wants(block) && has_room;
         if may_come && self.doubted.len() < MOST_DOUBTED && self.doubted.insert(block) {
             self.fetches.want(block, symbols);
         }

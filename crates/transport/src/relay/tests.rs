@@ -268,6 +268,28 @@ fn what_somebody_asks_for_again_and_again_and_gets_no_further_with_is_fetched_an
 }
 
 #[test]
+fn what_is_doubted_is_fetched_although_more_waits_to_leave_than_is_fetched_at_a_time() {
+    let shared = Shared::new(RelayHandle::default(), 1, 24 * 8, None);
+    let mut passing = shared.lock();
+    for block in 0..4 {
+        (0..4).for_each(|symbol| _ = passing.on_symbol(&packet(block, symbol, &[0xbd; 8])));
+    }
+    passing.on_status(&Status { complete_to: 4, blocks: Some(4), ..Status::default() });
+    let mut seq = 0;
+    leaves(&mut passing, &mut seq);
+    for round in 0..=u64::from(DOUBTED) {
+        assert!(!passing.fetches.wants(0), "it may have been lost");
+        // Others come, and need all the rest.
+        let newcomer = Asker { from: ReceiverId::new(100 + round).expect("it is not zero"), ..asker(seq) };
+        (1..4).for_each(|block| _ = passing.request(0, block, 4, &newcomer));
+        assert!(!passing.may_fetch(0), "so much waits");
+        passing.request(0, 0, 4, &asker(seq));
+        leaves(&mut passing, &mut seq);
+    }
+    assert!(passing.fetches.wants(0));
+}
+
+#[test]
 fn who_begins_a_block_anew_gets_no_further_however_much_of_it_came_in_between() {
     let shared = Shared::new(RelayHandle::default(), 1, 1 << 20, None);
     let mut passing = shared.lock();
