@@ -161,18 +161,6 @@ fn an_agent_that_is_started_again_serves_its_children_again() {
 }
 
 #[test]
-fn a_child_whose_address_changes_is_answered_there_and_stays_its_agents_child() {
-    let mut grove = two_agents(16, offer(6), 0.0);
-    grove.start();
-    grove.run_until(secs(60), |grove| grove.agents[0].status().reports_sent > 200);
-    grove.receivers[0].address = "10.7.0.1:5778".parse().expect("an address");
-    grove.run_to_end(secs(300));
-    grove.assert_all_verified(0..6);
-    assert_eq!(grove.source.report().verified, 6, "each once");
-    assert_eq!(grove.heard_of(0..6), 0, "it does not take its agent for dead");
-}
-
-#[test]
 fn a_child_that_comes_late_gets_everything() {
     let mut grove = two_agents(7, offer(5), 0.0);
     grove.late.push(Who::Receiver(1));
