@@ -28,6 +28,7 @@ pub mod event;
 mod fuzz_steps;
 #[doc(hidden)]
 pub mod fuzzing;
+mod hush;
 mod members;
 mod moment;
 pub mod object;

@@ -92,6 +92,8 @@ struct Tally {
     unfinished: usize,
     /// Of the unfinished.
     mute: usize,
+    /// Not served together with the others.
+    set_aside: usize,
 }
 
 /// One receiver.
@@ -496,6 +498,14 @@ impl Members {
         self.known.iter().map(|(id, member)| (*id, member))
     }
 
+    /// The receivers that are deferred or dropped, and which of both. A status names them, and there are several of those for a report, so who
+    /// is served with the others is not looked at where nobody else is.
+    pub fn set_aside(&self) -> impl Iterator<Item = (ReceiverId, Pace)> {
+        let among = if self.tally.set_aside > 0 { self.known.len() } else { 0 };
+        let all = self.known.iter().take(among);
+        all.filter(|(_, member)| member.is_set_aside()).map(|(id, member)| (*id, member.pace))
+    }
+
     /// The receivers served in this way.
     pub fn with_pace(&self, pace: Pace) -> impl Iterator<Item = (ReceiverId, &MemberRecord)> {
         self.iter().filter(move |(_, member)| member.pace == pace)
@@ -668,6 +678,7 @@ impl Tally {
         self.done += usize::from(member.state == MemberState::Done);
         let unfinished = member.pace == Pace::Together && !member.is_finished();
         self.unfinished += usize::from(unfinished);
+        self.set_aside += usize::from(member.is_set_aside());
         self.mute += usize::from(unfinished && member.is_mute());
     }
 
@@ -679,6 +690,7 @@ impl Tally {
         self.done -= usize::from(member.state == MemberState::Done);
         let unfinished = member.pace == Pace::Together && !member.is_finished();
         self.unfinished -= usize::from(unfinished);
+        self.set_aside -= usize::from(member.is_set_aside());
         self.mute -= usize::from(unfinished && member.is_mute());
     }
 }
@@ -754,6 +766,10 @@ impl MemberRecord {
 
     fn is_waited_for(&self) -> bool {
         matches!(self.pace, Pace::Together | Pace::Deferred) && !self.is_finished()
+    }
+
+    fn is_set_aside(&self) -> bool {
+        matches!(self.pace, Pace::Deferred | Pace::Dropped)
     }
 
     /// Whether it cannot be counted on now.

@@ -19,6 +19,7 @@ mod clocks;
 mod crowd;
 mod determinism;
 mod failure;
+mod feedback;
 mod findings;
 mod flooding;
 mod forgery;

@@ -1,6 +1,8 @@
 //! What crossed the network, for assertions.
 
 use faircast_core::time::{Span, Time};
+use faircast_wire::peek;
+use std::collections::BTreeMap;
 
 /// Counts over time, in bins of ten milliseconds.
 #[derive(Debug, Default, Clone)]
@@ -54,6 +56,8 @@ pub(super) struct Trace {
     pub(super) record: bool,
     pub(super) down: Vec<(Time, usize, Vec<u8>)>,
     pub(super) up: Vec<(Time, usize, Vec<u8>)>,
+    /// When set, what sources hear is counted by kind.
+    pub(super) kinds: Option<BTreeMap<String, Bins>>,
 }
 
 fn of(bins: &mut Vec<Bins>, index: usize) -> &mut Bins {
@@ -84,6 +88,9 @@ impl Trace {
             return;
         }
         of(&mut self.heard, source).add(now, 1);
+        if let (Some(kinds), Ok(header)) = (&mut self.kinds, peek(bytes)) {
+            kinds.entry(format!("{:?}", header.kind)).or_default().add(now, 1);
+        }
         self.digest(b"up", now, source, bytes);
         if self.record {
             self.up.push((now, source, bytes.to_vec()));

@@ -17,6 +17,7 @@ use crate::config::{FilePolicy, Freshness};
 use crate::endpoint::Backlog;
 use crate::error::{EndReason, Error};
 use crate::event::Event;
+use crate::hush;
 use crate::members::{first_turn, stretched};
 use crate::object::{Admission, Geometry, TransferId};
 use crate::relay::{Above, WithinAbove};
@@ -141,7 +142,7 @@ impl ReceiverSession {
         };
         self.codec.follow(session);
         self.tell_joined(&announce, from);
-        let window = Window::new(announce.packet_size);
+        let window = Window::new(announce.packet_size, place_of(self.setup.id));
         let mut stream = Stream {
             session,
             source: from,
@@ -309,7 +310,7 @@ impl ReceiverSession {
         stream.layers.restart(self.setup.group, &stream.announced);
         stream.newest = NOTHING_YET;
         stream.newest_at = now;
-        stream.window = Window::new(stream.announced.packet_size);
+        stream.window = Window::new(stream.announced.packet_size, place_of(self.setup.id));
         stream.sent = 0;
         stream.deferred = false;
         stream.begun = false;
@@ -328,6 +329,8 @@ impl ReceiverSession {
             let (rtt, spread) = (Span::from_micros(u64::from(status.rtt_max_us)), millis(status.spread_ms));
             set_pace(stream, rtt, spread, self.under.repair_time(), now);
         }
+        let apart = hush::pause(status.hush(), stream.spread);
+        self.asks.follow(apart, now, &mut self.rng);
         let due = self.under.due_status(status, stream.newest, stream.newest_at, now);
         let Some(stream) = &mut self.stream else { return };
         if let Some(due) = &due {
@@ -428,7 +431,7 @@ impl ReceiverSession {
                 (stream.member_at, stream.member_tries) = (now + turn(stream.spread, &mut self.rng), 0);
                 let patience = (stream.spread * 2 + CONFIRM_PATIENCE).max(self.setup.patience);
                 self.phase = Phase::Confirming { until: now + patience };
-                if stream.window.has_told() {
+                if stream.window.may_limit() {
                     self.tell_window(faircast_wire::Window::UNLIMITED, now); // it wants no more
                 }
                 self.sign_receipt(root, now);
@@ -446,7 +449,7 @@ impl ReceiverSession {
                 self.carry_out(Span::ZERO, now);
             }
             let Some(stream) = &mut self.stream else { return };
-            if self.under.may_ask() && stream.delivery.deadline() <= now {
+            if self.under.may_ask() && stream.delivery.deadline().max(self.asks.free_at()) <= now {
                 let mut echo = echo(stream, now);
                 // What left before the last status and is not here is lost, not on its way, even
                 // when nothing came after it that would show the gap.
@@ -454,6 +457,7 @@ impl ReceiverSession {
                 let wanted = stream.delivery.due(now, &mut self.rng).to_vec();
                 if !wanted.is_empty() {
                     self.under.on_asked(now);
+                    self.asks.on_asked(now, &mut self.rng);
                 }
                 let to_relay = stream.announced.parent != stream.announced.source;
                 let held = to_relay.then_some(&*stream.delivery);
@@ -496,6 +500,9 @@ impl ReceiverSession {
         let Some(stream) = &mut self.stream else { return };
         if self.phase != Phase::Receiving || !stream.registered {
             return;
+        }
+        if now.since(stream.member_told_at) < stream.spread {
+            return; // it takes its turns for that, too
         }
         let Some((part, is_news)) = stream.layers.flooded(now) else { return };
         if is_news {
@@ -674,6 +681,12 @@ fn begins_anew(stream: &Stream, announce: &Announce) -> bool {
 pub(super) fn packet_size_fits(announce: &Announce) -> bool {
     let around = announce.packet_size.checked_sub(announce.symbol_size);
     around.is_some_and(|bytes| (Announce::LEAST_PACKET.into()..=MOST_AROUND).contains(&usize::from(bytes)))
+}
+
+/// A part of all turns, by its number: that was drawn at random.
+fn place_of(id: ReceiverId) -> f64 {
+    const GOLDEN: f64 = 0.618_033_988_749_894_9; // so those that are not drawn but counted are apart, too
+    (id.get() as f64 * GOLDEN).fract()
 }
 
 /// A random moment of `spread`: all receivers have to speak, none is hushed by another, so all

@@ -36,6 +36,7 @@ use crate::config::{Destination, Durability, FilePolicy, Freshness};
 use crate::endpoint::Transmit;
 use crate::error::{Error, Seen};
 use crate::event::{Event, Progress, ReceiveReport, Setting};
+use crate::hush::Restraint;
 use attaching::Attaching;
 use delivery::{Delivery, Progressed};
 use faircast_core::node::{Cx, Effects, Receiver as _};
@@ -139,6 +140,8 @@ pub(crate) struct ReceiverSession {
     effects: Effects,
     events: VecDeque<Event>,
     outbox: Outbox,
+    /// When it may ask for something.
+    asks: Restraint,
     clocks: Clocks,
     totals: Totals,
     failure: Option<Error>,
@@ -296,6 +299,7 @@ impl ReceiverSession {
             effects: Effects::new(),
             events: VecDeque::new(),
             outbox: Outbox::default(),
+            asks: Restraint::default(),
             clocks: Clocks { second_at: now + Span::from_secs(1), heard_at: now, silence_told: false },
             totals: Totals::default(),
             failure: None,
@@ -558,7 +562,7 @@ impl ReceiverSession {
                 } else {
                     let asks_at = if self.under.may_ask() { stream.delivery.deadline() } else { Time::NEVER };
                     at.min(stream.receiver.deadline())
-                        .min(asks_at)
+                        .min(asks_at.max(self.asks.free_at()))
                         .min(stream.changes_at())
                         .min(stream.window.deadline())
                 }

@@ -4,6 +4,9 @@
 //! As in TCP (RFC 9293, 3.8.6), the right edge of the window is the newest packet taken out of the socket plus all that the
 //! socket can hold, so it does not depend on how much waits there at the moment. A receiver that cannot keep up advertises less:
 //! what it takes out in [`DELAY`], for packets that wait in its socket delay its reports.
+//!
+//! In a large group, who cannot keep up advertises in turns, a thousand a second of all together, and as much as it takes out in two of its
+//! turns. Where that is too rare to be of use nobody advertises: what buffers drop is what the congestion control sees.
 
 use crate::endpoint::Backlog;
 use faircast_core::packet::Seq;
@@ -61,9 +64,12 @@ const OFTEN_LEAST: Span = Span::from_millis(2);
 /// Whatever happens, advertisements are so far apart.
 const LEAST: Span = Span::from_micros(500);
 
-/// In a large group, those who cannot keep up advertise so often, at least and at most.
+/// In a large group, those who cannot keep up advertise so often at most, and leave so much time to each member's turn.
 const CROWD_LEAST: Span = Span::from_millis(20);
-const CROWD_MOST: Span = Span::from_millis(250);
+const CROWD_TURN: Span = Span::from_millis(1);
+
+/// Where turns are farther apart there are no windows: a source that is held waits no longer for who is silent.
+const CROWD_MOST: Span = Span::from_secs(1);
 
 /// In a large group, who could not keep up goes on advertising for so long. In a small one little news waits for so long.
 const CALM: Span = Span::from_secs(1);
@@ -105,6 +111,9 @@ pub(super) struct Window {
     /// In a large group: whether the source knows of a limit, and how often it was told that there is none any more.
     limits: bool,
     lifted: u32,
+    /// In a large group: since when it has not kept up, and which part of the members' turns comes before its own.
+    slow_from: Time,
+    place: f64,
 }
 
 /// The latest advertisement.
@@ -139,8 +148,8 @@ struct Probe {
 }
 
 impl Window {
-    /// A window for datagrams of `size` bytes on the wire.
-    pub(super) fn new(size: u16) -> Window {
+    /// A window for datagrams of `size` bytes on the wire, whose turn comes after this part of all.
+    pub(super) fn new(size: u16, place: f64) -> Window {
         let size = usize::from(size);
         // A datagram's memory is a power of two and the kernel's own record. With drivers that take a page for each it is not
         // twice that, and still less than the whole buffer.
@@ -162,6 +171,8 @@ impl Window {
             rtt: Span::from_millis(100),
             limits: false,
             lifted: LIFTS,
+            slow_from: Time::ZERO,
+            place,
         }
     }
 
@@ -218,8 +229,12 @@ impl Window {
         let fills = |waited: Span| rate * waited.as_secs_f64() >= self.whole() * FILLS;
         let slow = waited.is_some_and(|waited| self.is_small_group() || fills(waited));
         if slow {
+            if self.slow_at.is_none_or(|at| now.since(at) >= CALM) {
+                self.slow_from = now;
+            }
             self.slow_at = Some(now);
-            self.size = (self.look.rate * DELAY.as_secs_f64()).max(SMALLEST);
+            let delay = if self.is_small_group() { DELAY } else { DELAY.max(self.turns() * 2) };
+            self.size = (self.look.rate * delay.as_secs_f64()).max(SMALLEST);
         } else {
             let looks = (span.as_secs_f64() / LOOK.as_secs_f64()).min(100.0);
             self.size = self.size.min(self.whole()) * GROWTH.powf(looks);
@@ -298,16 +313,31 @@ impl Window {
     }
 
     /// Whether the source may know of a limit.
-    pub(super) fn has_told(&self) -> bool {
-        self.told.is_some()
+    pub(super) fn may_limit(&self) -> bool {
+        self.told.is_some() && (self.is_small_group() || self.limits)
+    }
+
+    /// In a large group, the time that one turn of each member takes.
+    fn turns(&self) -> Span {
+        (CROWD_TURN * u64::from(self.members)).max(CROWD_LEAST)
     }
 
     /// When the next advertisement is due.
     pub(super) fn deadline(&self) -> Time {
         let Some(passed) = self.passed.filter(|_| self.buffer.capacity > 0) else { return Time::NEVER };
         let small = self.is_small_group();
+        let turns = self.turns();
+        if !small && turns > CROWD_MOST {
+            return Time::NEVER;
+        }
+        // Members are slow at the same moment when they are many on one host.
+        let first = self.slow_from + turns.scaled(self.place);
         let Some(told) = self.told else {
-            return if small || self.slow_at.is_some() { Time::ZERO } else { Time::NEVER };
+            return match self.slow_at {
+                _ if small => Time::ZERO,
+                Some(_) => first,
+                None => Time::NEVER,
+            };
         };
         if !small && !self.limits && !self.asked && self.slow_at.is_none_or(|at| at <= told.at) {
             return Time::NEVER;
@@ -318,15 +348,16 @@ impl Window {
                 // Without this one the source might stand still.
                 let matters = told.step >= self.room() / PART || self.is_slow();
                 let waits = told.times < REPEATS && matters;
-                return if waits { told.at + REPEAT * (1 << told.times) } else { Time::NEVER };
+                let pause = (REPEAT * (1 << told.times)).max(if small { Span::ZERO } else { turns });
+                return if waits { told.at + pause } else { Time::NEVER };
             }
+            (false, _) => return (told.at + turns).max(first),
             _ if new >= self.room() / PART => LEAST,
             (true, true) => OFTEN_LEAST.max(OFTEN * u64::from(self.members)),
             (true, false) if new < self.room() / LITTLE => CALM,
             (true, false) => REGULARLY,
-            (false, _) => (Span::from_millis(1) * u64::from(self.members)).max(CROWD_LEAST).min(CROWD_MOST),
         };
-        told.at + if small { pause } else { pause.max(CROWD_LEAST) }
+        told.at + pause
     }
 
     /// Nobody knows how many there are before the first status.
@@ -351,7 +382,7 @@ mod tests {
 
     /// A window of one of `members`, whose buffer is empty.
     fn window(members: u32) -> Window {
-        let mut window = Window::new(1500);
+        let mut window = Window::new(1500, 0.0);
         window.on_status(0, members, Span::from_millis(1), false);
         window.on_backlog(backlog(0), at(0));
         window
@@ -406,7 +437,7 @@ mod tests {
 
     #[test]
     fn on_a_long_path_who_keeps_up_advertises_what_may_be_under_way_until_it_loses_something() {
-        let mut window = Window::new(1500);
+        let mut window = Window::new(1500, 0.0);
         window.on_status(0, 1, Span::from_millis(100), false);
         let small = Backlog { used: 0, capacity: 425_984, dropped: 0 };
         window.on_backlog(small, at(0));

@@ -32,6 +32,7 @@ use crate::config::{ReceiptKeys, RequiredHost, Slow};
 use crate::endpoint::Transmit;
 use crate::error::Error;
 use crate::event::{Event, RelayBelow};
+use crate::hush::Loudness;
 use crate::members::{MemberRecord, Members, Pace, onset};
 use crate::object::ObjectError;
 use crate::relay::Standing;
@@ -122,6 +123,7 @@ pub(crate) struct SourceSession {
     pages: Option<Box<Pages>>,
     members: Members,
     windows: Windows,
+    loudness: Loudness,
     rng: Rng,
     effects: Effects,
     events: VecDeque<Event>,
@@ -252,6 +254,7 @@ impl SourceSession {
             pages,
             members: Members::default(),
             windows: Windows::default(),
+            loudness: Loudness::default(),
             rng: setup.rng,
             effects: Effects::new(),
             events: VecDeque::new(),
@@ -669,7 +672,7 @@ impl SourceSession {
             self.clocks.idle_since = None;
             return;
         }
-        if self.members.with_pace(Pace::Deferred).next().is_some() {
+        if self.members.set_aside().any(|(_, pace)| pace == Pace::Deferred) {
             self.serve_deferred(now);
             return;
         }

@@ -142,8 +142,10 @@ impl SourceSession {
         let is_signed = self.pages.is_some() || blocks.said.signature.is_some();
         let around = if is_signed { AROUND_STATUS + SIGNATURE_LEN } else { AROUND_STATUS };
         let room = self.setup.datagram.saturating_sub(around);
-        let ids =
-            |pace| self.members.with_pace(pace).map(|(id, _)| id).take(room / 4 / 4).collect::<Vec<_>>();
+        let ids = |pace| {
+            let aside = self.members.set_aside().filter(|(_, is)| *is == pace);
+            aside.map(|(id, _)| id).take(room / 4 / 4).collect::<Vec<_>>()
+        };
         let (lagging, dropped) = (ids(Pace::Deferred), ids(Pace::Dropped));
         let (confirmed, welcomed) = self.members.take_confirmations(room / 3);
         if matches!(self.phase, Phase::Gathering { .. }) && !welcomed.is_empty() {
@@ -203,11 +205,11 @@ impl SourceSession {
         true
     }
 
-    fn status_flags(&self, now: Time) -> u8 {
+    fn status_flags(&mut self, now: Time) -> u8 {
         let closing = if matches!(self.phase, Phase::Closing { .. }) { Status::CLOSING } else { 0 };
         let held = if self.windows.ask_at() <= now { Status::HELD } else { 0 };
         let receipts = if self.delivery.takes_receipts() { Status::RECEIPTS } else { 0 };
-        closing | held | receipts | Status::BY_NUMBER
+        closing | held | receipts | Status::BY_NUMBER | Status::hush_flags(self.loudness.level(now))
     }
 
     fn write(&mut self, message: &Message<'_>, out: &mut Vec<u8>, now: Time) {

@@ -1,0 +1,196 @@
+//! How many requests a group makes. Whoever lacks something asks at once and not in its turn, as membership is told
+//! ([`Members::spread`](crate::members::Members::spread)): any request serves all, so others that lack the same need not ask. That is little as
+//! long as many lack the same, and has no bound where each lacks something else. So the source counts, and where more than
+//! [`REQUESTS_PER_SECOND`] come its status asks for less: at the highest level each receiver asks once in the spread, so that all of
+//! them together make [`REQUESTS_PER_SECOND`] however many they are (docs/reliability.md, "The rate of feedback"). A request asks for everything
+//! that is lacked at the moment.
+
+use faircast_core::rng::Rng;
+use faircast_core::time::{Span, Time};
+
+/// Requests that a source takes in a second, of all receivers together.
+pub const REQUESTS_PER_SECOND: u64 = 1_000;
+
+/// At once it takes what comes in half a second.
+const BURST: f64 = REQUESTS_PER_SECOND as f64 / 2.0;
+
+/// Groups of so many members say what they have to: what they ask for is bounded by the data, and windows come as TCP's acknowledgements.
+pub const SMALL: usize = 24;
+
+/// The highest level.
+const MOST: u8 = 3;
+
+/// What was said before receivers had heard of a new level still comes for so long, and two round trips.
+const SETTLES: Span = Span::from_millis(100);
+
+/// After so long a level is looked at, whether a lower one would do.
+const LOOK: Span = Span::from_secs(2);
+
+/// Each level lets receivers ask less than the one below, by this factor: a lower one would do when this times what is asked is not too much.
+const STEP: u64 = 8;
+
+/// What comes at this multiple of what is wanted is hushed to the highest level at once.
+const FAR_TOO_MUCH: f64 = 4.0;
+
+/// The least time between two requests of one receiver.
+pub fn pause(level: u8, spread: Span) -> Span {
+    match level {
+        0 => Span::ZERO,
+        1 => spread.scaled(1.0 / 64.0),
+        2 => spread.scaled(1.0 / 8.0),
+        _ => spread,
+    }
+}
+
+/// The source's part: how much it hears, and what it says about that.
+#[derive(Debug, Default)]
+pub struct Loudness {
+    level: u8,
+    /// How much more has come than is wanted, as a bucket that empties at [`REQUESTS_PER_SECOND`]; when that was,
+    filled: f64,
+    at: Time,
+    /// and since when it has not been empty.
+    since: Time,
+    /// When the level changed last, or was looked at, and what has come since.
+    looked_at: Time,
+    count: u64,
+}
+
+impl Loudness {
+    /// A request has come from one of so many members, whose largest round-trip time is this. Whether the level has risen: they have
+    /// to hear of it soon.
+    pub fn on_request(&mut self, members: usize, rtt: Span, now: Time) -> bool {
+        if members <= SMALL {
+            return false;
+        }
+        self.count += 1;
+        let emptied = now.since(self.at).as_secs_f64() * REQUESTS_PER_SECOND as f64;
+        (self.filled, self.at) = ((self.filled - emptied).max(0.0), now);
+        if self.filled == 0.0 {
+            self.since = now;
+        }
+        self.filled += 1.0;
+        let is_settled = self.level == 0 || now.since(self.looked_at) >= SETTLES + rtt * 2;
+        if self.filled <= BURST || self.level == MOST || !is_settled {
+            return false;
+        }
+        let rate = REQUESTS_PER_SECOND as f64 + self.filled / now.since(self.since).as_secs_f64().max(1e-3);
+        let is_far = rate > REQUESTS_PER_SECOND as f64 * FAR_TOO_MUCH;
+        self.level = if is_far { MOST } else { self.level + 1 };
+        (self.filled, self.looked_at, self.count) = (0.0, now, 0);
+        true
+    }
+
+    /// The level to tell now.
+    pub fn level(&mut self, now: Time) -> u8 {
+        let span = now.since(self.looked_at);
+        if self.level > 0 && span >= LOOK {
+            let bound = span.as_secs_f64() * REQUESTS_PER_SECOND as f64;
+            self.level -= u8::from(self.count as f64 * (STEP as f64) < bound);
+            (self.looked_at, self.count) = (now, 0);
+        }
+        self.level
+    }
+}
+
+/// A receiver's part: when it may ask.
+#[derive(Debug, Default)]
+pub struct Restraint {
+    pause: Span,
+    free_at: Time,
+}
+
+impl Restraint {
+    /// The source wants so much time between two requests ([`pause`]).
+    pub fn follow(&mut self, pause: Span, now: Time, rng: &mut Rng) {
+        if pause > self.pause {
+            // All of them hear of it at once: each draws its turn.
+            self.free_at = self.free_at.max(now + pause.scaled(rng.unit()));
+        } else if pause < self.pause {
+            self.free_at = self.free_at.min(now + pause.scaled(rng.unit()));
+        }
+        self.pause = pause;
+    }
+
+    /// When it may ask again.
+    pub const fn free_at(&self) -> Time {
+        self.free_at
+    }
+
+    /// It has asked.
+    pub fn on_asked(&mut self, now: Time, rng: &mut Rng) {
+        if self.pause > Span::ZERO {
+            self.free_at = now + self.pause.scaled(0.5 + rng.unit());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Span = Span::from_millis(10);
+
+    /// What `count` receivers say in each second, for so long, who all have something to say all the time, at most once in `least`.
+    fn seconds(count: u32, seconds: u64, least: Span) -> (Vec<u64>, Loudness) {
+        let spread = Span::from_millis(u64::from(count)).max(Span::from_millis(10));
+        let mut rng = Rng::new(1, u64::from(count));
+        let mut all: Vec<_> = (0..count).map(|_| (Time::ZERO, Restraint::default())).collect();
+        let (mut loudness, mut told, mut said) = (Loudness::default(), 0, vec![0; seconds as usize]);
+        for millis in 0..seconds * 1_000 {
+            let now = Time::ZERO + Span::from_millis(millis);
+            if millis % 20 == 0 {
+                told = loudness.level(now);
+            }
+            for (next, restraint) in &mut all {
+                if millis % 20 == 5 {
+                    restraint.follow(pause(told, spread), now, &mut rng);
+                }
+                if (*next).max(restraint.free_at()) <= now {
+                    *next = now + least.scaled(0.5 + rng.unit());
+                    restraint.on_asked(now, &mut rng);
+                    said[(millis / 1_000) as usize] += 1;
+                    loudness.on_request(count as usize, RTT, now);
+                }
+            }
+        }
+        (said, loudness)
+    }
+
+    #[test]
+    fn however_many_have_something_to_say_all_the_time_the_source_hears_what_it_wants() {
+        for count in [25, 100, 1_000, 10_000] {
+            let (said, _) = seconds(count, 30, Span::from_millis(20));
+            let later = &said[15..];
+            let (mean, most) = (later.iter().sum::<u64>() / 15, later.iter().max().copied().unwrap_or(0));
+            println!("{count}: {said:?}");
+            assert!(mean <= REQUESTS_PER_SECOND * 5 / 4, "{count}: {mean} a second");
+            assert!(most <= REQUESTS_PER_SECOND * 2, "{count}: {most} in a second");
+        }
+    }
+
+    #[test]
+    fn a_few_of_many_go_on_as_they_like_and_some_of_many_soon_do_again() {
+        let mut loudness = Loudness::default();
+        let rises = |loudness: &mut Loudness, from: u64, seconds: u64, every: u64| {
+            let micros = (0..seconds * 1_000_000).step_by(every as usize);
+            micros
+                .filter(|micros| {
+                    let now = Time::ZERO + Span::from_micros(from * 1_000_000 + micros);
+                    loudness.level(now);
+                    loudness.on_request(10_000, RTT, now)
+                })
+                .count()
+        };
+        assert_eq!(rises(&mut loudness, 0, 20, 1_100), 0, "900 a second");
+        assert_eq!(rises(&mut loudness, 20, 1, 300), 3, "3,300 a second, whatever they are told");
+        assert_eq!(rises(&mut loudness, 21, 20, 10_000), 0, "and 100 a second then");
+        assert_eq!(loudness.level, 0);
+    }
+
+    #[test]
+    fn small_groups_say_what_they_have_to() {
+        let (said, loudness) = seconds(SMALL as u32, 3, Span::from_millis(2));
+        assert!(said[1] > REQUESTS_PER_SECOND * 5 && loudness.level == 0, "{said:?}");
+    }
+}

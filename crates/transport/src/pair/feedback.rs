@@ -1,0 +1,115 @@
+//! What a group of whole receivers says to its source in a second, kind by kind (docs/reliability.md, "The rate of feedback").
+//!
+//! Reports of congestion are the schemes' own: how many there are is in their documents, and printed here.
+
+use super::*;
+use crate::hush::REQUESTS_PER_SECOND;
+use faircast_core::schemes::{CATALOGUE, Feedback, LayerRates};
+use faircast_core::time::Rate;
+
+/// What all receivers together say at most in a second besides reports of congestion: a thousand messages of membership, as many
+/// requests and as many windows.
+const STATED: u64 = 3_000;
+
+/// The schemes whose receivers report.
+fn schemes() -> impl Iterator<Item = (&'static str, bool)> {
+    let reporting = CATALOGUE.iter().filter(|entry| entry.feedback == Feedback::Reports);
+    reporting.map(|entry| (entry.name, entry.layers == LayerRates::One))
+}
+
+/// So many receivers, each with losses of its own.
+fn group(receivers: usize, loss: f64, offer: Offer) -> Net {
+    let mut net = Net::new(5).with_trunk(Link::millis(2).mbps(50.0).fifo(200_000));
+    net.receivers(receivers, Link::millis(2).losing(loss), Link::millis(4));
+    net.trace.kinds = Some(Default::default());
+    net.source(offer.expect(receivers as u32).wait_secs(60));
+    net.run_until(secs(20), |net| net.trace.sent.first().is_some_and(|sent| sent.total() > 40_000));
+    net
+}
+
+/// Over so long: how many messages of each kind came in a second on average, and how many of all kinds but reports of congestion in the
+/// busiest second.
+fn count(net: &mut Net, span: Span) -> (impl Fn(&str) -> f64 + use<>, u64) {
+    let from = net.now;
+    net.run_for(span);
+    let kinds = net.trace.kinds.clone().expect("they are kept");
+    let till = net.now;
+    let steps = (0..).map(|step| from + Span::from_millis(100) * step).take_while(|at| *at + secs(1) <= till);
+    let all = |at| {
+        kinds
+            .iter()
+            .filter(|(kind, _)| **kind != "Report")
+            .map(|(_, bins)| bins.between(at, at + secs(1)))
+            .sum()
+    };
+    let busiest = steps.map(all).max().unwrap_or(0);
+    let mean = move |kind: &str| {
+        let count: u64 =
+            kinds.iter().filter(|(of, _)| **of == kind).map(|(_, bins)| bins.between(from, till)).sum();
+        count as f64 / span.as_secs_f64()
+    };
+    (mean, busiest)
+}
+
+#[test]
+fn what_receivers_with_losses_of_their_own_say_stays_below_the_stated_rate_with_every_scheme_and_nobody_is_forgotten()
+ {
+    const RECEIVERS: usize = 120;
+    for (scheme, _) in schemes() {
+        let offer = Offer::bytes(500_000).in_blocks_of(16).at_most_mbps(1.0);
+        let mut net = group(RECEIVERS, 0.02, offer.by(scheme));
+        let (mean, busiest) = count(&mut net, secs(3));
+        println!(
+            "{scheme}: {:.0} of membership, {:.0} requests, {:.0} windows, {:.0} reports of congestion in a second; at most {busiest}",
+            mean("Member"),
+            mean("Request"),
+            mean("Window"),
+            mean("Report"),
+        );
+        assert!(busiest <= STATED, "{scheme}: {busiest}");
+        net.run_to_end(secs(300));
+        net.assert_all_verified(0, 0..RECEIVERS);
+    }
+}
+
+#[test]
+fn a_group_on_slow_hosts_advertises_windows_in_turns_with_every_scheme() {
+    const RECEIVERS: usize = 120;
+    let mut held = 0;
+    for (scheme, is_of_one_rate) in schemes() {
+        let offer = Offer::zeros(1 << 28).at_most_mbps(4.0);
+        let mut net = group(RECEIVERS, 0.0, offer.by(scheme));
+        (0..RECEIVERS).for_each(|receiver| net.limit_receiver(receiver, Rate::from_mbps(1.0)));
+        net.run_for(secs(2));
+        let sent = net.trace.sent[0].total();
+        let (mean, busiest) = count(&mut net, secs(4));
+        let rate = (net.trace.sent[0].total() - sent) as f64 * 8e-6 / 4.0;
+        println!(
+            "{scheme}: {:.0} windows in a second, {rate:.2} Mbit/s; at most {busiest} of all kinds",
+            mean("Window")
+        );
+        assert!(busiest <= STATED, "{scheme}: {busiest}");
+        if mean("Window") > 100.0 {
+            held += 1;
+            assert!(
+                is_of_one_rate && (0.3..1.4).contains(&rate),
+                "{scheme}: {rate} Mbit/s for hosts that take 1"
+            );
+        }
+    }
+    assert!(held >= 3, "others are held by their own feedback, but not all");
+}
+
+#[test]
+fn many_who_lack_something_else_each_are_hushed_and_get_what_they_lack() {
+    const RECEIVERS: usize = 120;
+    let offer = Offer::bytes(10_000_000).in_blocks_of(8).at_mbps(20.0);
+    let mut net = group(RECEIVERS, 0.05, offer);
+    net.run_for(secs(1));
+    let (mean, busiest) = count(&mut net, secs(2));
+    println!("{:.0} requests in a second; at most {busiest} of all kinds", mean("Request"));
+    assert!(mean("Request") <= REQUESTS_PER_SECOND as f64 * 1.2, "{}", mean("Request"));
+    assert!(busiest <= STATED, "{busiest}");
+    net.run_to_end(secs(60));
+    net.assert_all_verified(0, 0..RECEIVERS);
+}
