@@ -74,6 +74,7 @@ pub struct Members {
     trees: usize,
     /// Those who have gone on to another parent, and the number of the message that said so: what comes late is of before.
     moved: BTreeMap<ReceiverId, u64>,
+    /// Of those who are not known yet, or wait for an answer, since then.
     reports: u64,
     window_from: Time,
     /// Feedback is spread over at least this.
@@ -221,7 +222,8 @@ pub enum Change {
 impl Members {
     /// A receiver reports its state, in its message of this number.
     pub fn on_report(&mut self, report: &Report, seq: u64, address: SocketAddr, now: Time) -> Change {
-        self.reports += 1;
+        // Those who are known to be there have turns already, however many come together from a busy host.
+        self.reports += u64::from(report.state != MemberState::Receiving);
         if report.state == MemberState::Relaying && self.relays.len() < MOST_RELAYS {
             self.relays.insert(report.from);
         }
@@ -661,12 +663,14 @@ pub fn onset(spread: Span) -> Span {
     (spread * 2).max(Span::from_millis(20)).min(Span::from_millis(200))
 }
 
-/// A turn that has not come yet, when `spread` becomes `longer`.
-pub fn stretched(turn: Time, now: Time, spread: Span, longer: Span) -> Time {
-    if longer <= spread || turn <= now {
+/// A turn that has not come yet, when `spread` becomes `other`. Turns are counted in spreads, whether these become longer or shorter: a turn
+/// that was put off each time and never brought forward would never come while the spread goes up and down.
+pub fn stretched(turn: Time, now: Time, spread: Span, other: Span) -> Time {
+    if other == spread || turn <= now {
         return turn;
     }
-    now + turn.since(now).scaled(longer.as_secs_f64() / spread.max(Span::from_millis(1)).as_secs_f64())
+    let least = Span::from_millis(1);
+    now + turn.since(now).scaled(other.max(least).as_secs_f64() / spread.max(least).as_secs_f64())
 }
 
 impl Tally {

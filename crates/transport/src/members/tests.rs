@@ -142,12 +142,37 @@ fn of_an_unknown_crowd_few_speak_early() {
 }
 
 #[test]
-fn a_turn_is_put_off_as_the_spread_grows_and_never_brought_forward() {
+fn a_turn_is_put_off_as_the_spread_grows_and_brought_forward_as_it_shrinks() {
     let (one, ten) = (Span::from_millis(10), Span::from_millis(100));
     let turn = at(1) + one;
     assert_eq!(stretched(turn, at(1), one, ten), at(1) + ten);
-    assert_eq!(stretched(turn, at(1), ten, one), turn);
+    assert_eq!(stretched(at(1) + ten, at(1), ten, one), turn);
     assert_eq!(stretched(at(0), at(1), one, ten), at(0), "it is due already");
+    let (mut turn, mut spread, mut now) = (at(60), Span::from_secs(60), at(0));
+    for other in [20, 60].repeat(30) {
+        turn = stretched(turn, now, spread, Span::from_secs(other));
+        (spread, now) = (Span::from_secs(other), now + Span::from_secs(1));
+    }
+    assert!(turn <= now, "it comes although the spread goes up and down");
+}
+
+#[test]
+fn members_that_say_together_that_they_are_alive_do_not_make_others_wait() {
+    let mut members = Members::default();
+    for number in 1..=2_000 {
+        report(&mut members, number, 'a', MemberState::Joined, at(0));
+    }
+    let spread = |members: &mut Members, millis| members.spread(at(60) + Span::from_millis(millis), SPREAD);
+    spread(&mut members, 0);
+    assert_eq!(spread(&mut members, 30), Span::from_secs(2));
+    for number in 1..=2_000 {
+        report(&mut members, number, 'a', MemberState::Receiving, at(60));
+    }
+    assert_eq!(spread(&mut members, 60), Span::from_secs(2), "their host was away for a moment");
+    for number in 2_001..=2_400 {
+        report(&mut members, number, 'b', MemberState::Joined, at(60));
+    }
+    assert!(spread(&mut members, 90) > Span::from_secs(10), "who is not known yet has no turns");
 }
 
 #[test]

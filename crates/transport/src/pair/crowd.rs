@@ -85,10 +85,10 @@ impl Crowd {
 
     fn set_spread(&mut self, millis: u32, now: Time) {
         let spread = Span::from_millis(u64::from(millis));
-        if self.spread < spread && spread < self.spread.scaled(1.2) {
+        if self.spread.scaled(0.8) < spread && spread < self.spread.scaled(1.2) {
             return; // a little later will do: this saves going through all of them
         }
-        if spread > self.spread {
+        if spread != self.spread {
             for (index, fake) in
                 self.fakes.iter_mut().enumerate().filter(|(_, fake)| fake.confirmed.is_none())
             {

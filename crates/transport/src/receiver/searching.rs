@@ -351,6 +351,21 @@ mod tests {
     }
 
     #[test]
+    fn a_source_whose_spread_goes_up_and_down_is_asked_all_the_same() {
+        for first in 1..20 {
+            let mut candidates = Candidates::default();
+            let asks = |millis: &u64| {
+                let spread_ms = if millis / 500 % 4 == 0 { 9_000 } else { 4_000 };
+                let announce = Announce { spread_ms, ..announced(1) };
+                candidates.hear(SessionId(1), place(1), announce, at(*millis), &mut Rng::new(1, first));
+                !candidates.due(at(*millis)).is_empty()
+            };
+            let asked = (0..60_000).step_by(500).find(asks);
+            assert!(asked.is_some_and(|millis| millis <= 9_500), "{asked:?}");
+        }
+    }
+
+    #[test]
     fn a_crowd_of_forged_sources_does_not_keep_the_real_one_out() {
         let mut candidates = Candidates::default();
         let mut answered = false;
