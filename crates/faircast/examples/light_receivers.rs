@@ -1,0 +1,266 @@
+//! Thousands of receivers in one process that share one socket of the group: `cargo run --example light_receivers -- 1000
+//! 239.255.70.13:47013 lo`. Each is a whole receiver, as [`faircast::Receiver`] runs it: its keys, blocks, hashes, requests and reports are
+//! its own, and so is the socket that it speaks from and is answered at. Only what comes from the group is taken out of the kernel once for
+//! all of them, so that the kernel does not copy each packet thousands of times (`crowd_of_receivers` is the same with a socket of the
+//! group for each). It shows how a
+//! [`faircast::Endpoint`] is driven: the loop below is all that there is between sockets and sessions.
+//!
+//! They take a live stream or one file, verify it and keep its sum. At the end one line of JSON says how many ended how, and what they
+//! got. `light_receivers COUNT GROUP:PORT INTERFACE [KEY-FILE|- [LOSS]]`: a part of what comes from the group is lost to each by chance.
+//! `bench/crowd/run` starts some of these.
+
+use faircast::config::ReceiveConfig;
+use faircast::endpoint::{Datagram, Notice};
+use faircast::{Accept, Destination, KeyRing, Output};
+use faircast_core::rng::Rng;
+use faircast_core::time::{Span, Time};
+use faircast_net::{
+    Batch, Choice, GroupOptions, GroupSocket, Membership, Meta, UnicastOptions, UnicastSocket, choose,
+};
+use faircast_transport::simulation::{Host, Receiver};
+use rustix::event::{Timespec, epoll};
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// What is due within this time is done together.
+const TOGETHER: Span = Span::from_millis(1);
+
+/// The group's socket among what is waited for.
+const GROUP: u64 = u64::MAX;
+
+/// What one receiver got: its length, and FNV-1a of its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Sum {
+    bytes: u64,
+    fnv: u64,
+}
+
+/// Takes the content, and keeps its sum.
+struct Summing(Arc<Mutex<Sum>>);
+
+impl Write for Summing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut sum = self.0.lock().map_err(|_| io::Error::other("another receiver panicked"))?;
+        sum.bytes += bytes.len() as u64;
+        sum.fnv =
+            bytes.iter().fold(sum.fnv, |fnv, byte| (fnv ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// One receiver.
+struct Light {
+    /// Until it has ended.
+    session: Option<Receiver>,
+    socket: UnicastSocket,
+    sum: Arc<Mutex<Sum>>,
+    wake: Time,
+    rng: Rng,
+}
+
+/// All of them, and what they share.
+struct Crowd {
+    lights: Vec<Light>,
+    origin: Instant,
+    /// Of what comes from the group.
+    loss: f64,
+    ended: BTreeMap<String, u64>,
+    complete: u64,
+    bytes: Vec<u8>,
+}
+
+/// Numbers that nobody can guess.
+fn random() -> io::Result<[u64; 4]> {
+    let mut bytes = [0; 32];
+    io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, &mut bytes)?;
+    Ok(std::array::from_fn(|at| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at * 8 + byte]))))
+}
+
+fn light(number: usize, config: &ReceiveConfig, choice: &Choice) -> Result<Light, Box<dyn Error>> {
+    let sum = Arc::new(Mutex::new(Sum { bytes: 0, fnv: 0xcbf2_9ce4_8422_2325 }));
+    let socket = UnicastSocket::open(choice, &UnicastOptions { receive_buffer: 64 << 10, port: 0 })?;
+    let random = random()?;
+    let host = Host {
+        random,
+        local: socket.local_addr(),
+        cut: (0, 0), // a receiver cuts nothing
+        unix_nanos: SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64,
+        now: Time::ZERO,
+    };
+    let config = ReceiveConfig {
+        destination: Destination::Writer(Output::new(Summing(sum.clone()))),
+        host: format!("{}-{number}", std::process::id()),
+        accept: Accept::default(), // a clone would leave each session to one of them
+        ..config.clone()
+    };
+    let session = Some(Receiver::new(config, &host));
+    Ok(Light { session, socket, sum, wake: Time::ZERO, rng: Rng::new(random[3], 1) })
+}
+
+impl Crowd {
+    fn now(&self) -> Time {
+        self.time(Instant::now())
+    }
+
+    fn time(&self, instant: Instant) -> Time {
+        Time::from_nanos(instant.saturating_duration_since(self.origin).as_nanos() as u64)
+    }
+
+    /// A datagram has come for one receiver: what is its own is decrypted in place.
+    fn give(&mut self, number: usize, bytes: &[u8], meta: &Meta, now: Time) {
+        let arrived = self.time(meta.received_at).min(now);
+        self.bytes.clear();
+        self.bytes.extend_from_slice(bytes);
+        let light = &mut self.lights[number];
+        let Some(session) = &mut light.session else { return };
+        let datagram = Datagram { bytes: &mut self.bytes, from: meta.from, ecn: meta.ecn, arrived };
+        session.endpoint().handle_datagram(datagram, now);
+        light.wake = now;
+    }
+
+    /// One datagram of the group, for all.
+    fn give_all(&mut self, bytes: &[u8], meta: &Meta, now: Time) {
+        for number in 0..self.lights.len() {
+            if self.loss == 0.0 || !self.lights[number].rng.chance(self.loss) {
+                self.give(number, bytes, meta, now);
+            }
+        }
+    }
+
+    /// What is due at the present is done, sent and told.
+    fn turn(&mut self, now: Time, out: &mut Vec<u8>) {
+        for light in self.lights.iter_mut().filter(|light| light.wake <= now) {
+            let Some(session) = &mut light.session else { continue };
+            let endpoint = session.endpoint();
+            endpoint.handle_timeout(now);
+            while let Some(transmit) = endpoint.poll_transmit(now, out) {
+                for datagram in out.chunks(transmit.segment) {
+                    let _ = light.socket.send_to(datagram, transmit.to); // lost, as on the way
+                }
+            }
+            while endpoint.poll_event().is_some() {}
+            light.wake = endpoint.poll_timeout(now);
+            if !endpoint.is_over() {
+                continue;
+            }
+            light.wake = Time::NEVER;
+            match light.session.take().map(Receiver::report) {
+                Some(Err(error)) => *self.ended.entry(error.to_string()).or_default() += 1,
+                _ => self.complete += 1,
+            }
+        }
+    }
+
+    fn notice(&mut self, notice: Notice<'_>, now: Time) {
+        for session in self.lights.iter_mut().filter_map(|light| light.session.as_mut()) {
+            session.endpoint().handle_notice(notice, now);
+        }
+    }
+
+    fn run(&mut self, group: &GroupSocket) -> Result<(), Box<dyn Error>> {
+        let ready = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        epoll::add(&ready, group, epoll::EventData::new_u64(GROUP), epoll::EventFlags::IN)?;
+        for (number, light) in self.lights.iter().enumerate() {
+            epoll::add(
+                &ready,
+                &light.socket,
+                epoll::EventData::new_u64(number as u64),
+                epoll::EventFlags::IN,
+            )?;
+        }
+        let (mut batch, mut out) = (Batch::new(16), Vec::with_capacity(1 << 16));
+        let mut events =
+            [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; 64];
+        let mut backlog_at = Time::ZERO;
+        while self.lights.iter().any(|light| light.session.is_some()) {
+            let wake = self.lights.iter().map(|light| light.wake).min().unwrap_or(Time::NEVER);
+            let left = wake.since(self.now()).max(TOGETHER).min(Span::from_secs(1));
+            let left = Timespec {
+                tv_sec: (left.as_nanos() / 1_000_000_000) as i64,
+                tv_nsec: (left.as_nanos() % 1_000_000_000) as i64,
+            };
+            let count = epoll::wait(&ready, &mut events[..], Some(&left))?;
+            for event in &events[..count] {
+                let place = event.data.u64();
+                if place == GROUP {
+                    group.receive(&mut batch)?;
+                } else {
+                    self.lights[place as usize].socket.receive(&mut batch)?;
+                }
+                let now = self.now();
+                while let Some((bytes, meta)) = batch.take() {
+                    match place {
+                        GROUP => self.give_all(bytes, &meta, now),
+                        number => self.give(number as usize, bytes, &meta, now),
+                    }
+                }
+            }
+            let now = self.now();
+            if now >= backlog_at {
+                backlog_at = now + Span::from_millis(10);
+                let full = group.backlog()?;
+                let (used, capacity) = (full.used_bytes as u64, full.capacity_bytes as u64);
+                let backlog = faircast::endpoint::Backlog { used, capacity, dropped: full.drops.into() };
+                self.notice(Notice::Backlog(backlog), now);
+            }
+            self.turn(now, &mut out);
+        }
+        Ok(())
+    }
+
+    /// What came of it, as JSON.
+    fn told(&self) -> Result<String, Box<dyn Error>> {
+        let mut sums = BTreeMap::new();
+        for light in &self.lights {
+            *sums.entry(*light.sum.lock().map_err(|_| "a receiver panicked")?).or_insert(0) += 1;
+        }
+        let sums = sums.iter().map(|(Sum { bytes, fnv }, count)| {
+            format!(r#"{{"bytes":{bytes},"fnv":"{fnv:016x}","receivers":{count}}}"#)
+        });
+        let (count, complete) = (self.lights.len(), self.complete);
+        Ok(format!(
+            r#"{{"receivers":{count},"complete":{complete},"got":[{}]}}"#,
+            sums.collect::<Vec<_>>().join(",")
+        ))
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut args = std::env::args().skip(1);
+    let count: usize = args.next().as_deref().unwrap_or("1000").parse()?;
+    let group: SocketAddr = args.next().as_deref().unwrap_or("239.255.70.13:47013").parse()?;
+    let interface = args.next().unwrap_or_else(|| "lo".to_owned());
+    let key = args.next().filter(|path| path != "-");
+    let key: Option<KeyRing> =
+        key.map(std::fs::read_to_string).transpose()?.map(|text| text.parse()).transpose()?;
+    let loss = args.next().as_deref().unwrap_or("0").parse()?;
+
+    let choice = choose(group.ip(), Some(&interface))?;
+    let socket = GroupSocket::open(group, Membership::AnySource, &choice, &GroupOptions::default())?;
+    let config = ReceiveConfig {
+        group,
+        key,
+        wait: Some(Duration::from_secs(120)),
+        ..ReceiveConfig::new(Destination::Writer(Output::new(io::sink())))
+    };
+    let mut lights = Vec::with_capacity(count);
+    for number in 0..count {
+        lights.push(light(number, &config, &choice)?);
+    }
+    let (origin, ended) = (Instant::now(), BTreeMap::new());
+    let mut crowd = Crowd { lights, origin, loss, ended, complete: 0, bytes: Vec::new() };
+    crowd.run(&socket)?;
+    for (error, count) in &crowd.ended {
+        eprintln!("{count} receivers: {error}");
+    }
+    println!("{}", crowd.told()?);
+    Ok(())
+}
