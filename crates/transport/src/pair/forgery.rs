@@ -2,7 +2,7 @@
 
 use super::*;
 use faircast_core::packet::{Cause, Echo, Layer, Mark, ReceiverId, Report, ReportContent, Seq};
-use faircast_wire::{DataPacket, GroupKey, Message, encode, encode_data};
+use faircast_wire::{DataPacket, GroupKey, Member, MemberState, Message, Name, Words, encode, encode_data};
 use std::net::SocketAddr;
 
 const OUTSIDER: SocketAddr =
@@ -129,4 +129,54 @@ fn an_open_session_survives_repeated_datagrams_with_its_content_intact() {
     let ((seconds, ..), (took, ..)) = (run(None, Attack::None), run(None, Attack::Replay));
     println!("replayed, open: {took:.2} s (else {seconds:.2})");
     assert!(took < 2.0 * seconds);
+}
+
+/// What a member says that has joined and answers the first packet all the time, as if it took ever longer.
+fn far_away(net: &mut Net, source: usize, number: u32) {
+    let state = if number < 3 { MemberState::Joined } else { MemberState::Receiving };
+    let member = Member {
+        from: ReceiverId::new(77).expect("not zero"),
+        nonce: 7,
+        state,
+        reason: 0,
+        receivers: 1,
+        done: 0,
+        verified_bytes: 0,
+        blocks_missing: 1,
+        rate: 0.0,
+        loss: 0.0,
+        dropped_local: 0,
+        echo: Echo { seq: Seq(0), hold: Span::ZERO },
+        host: Name::clipped("far"),
+        why: Words::default(),
+    };
+    let mut bytes = Vec::new();
+    encode(&mut bytes, net.sources[source].id, number, &Message::Member(member), 1_000)
+        .expect("a small message");
+    net.inject_up(source, OUTSIDER, bytes);
+}
+
+#[test]
+fn a_member_that_says_it_is_ten_seconds_away_does_not_keep_repairs_from_the_others() {
+    let run = |lies: bool| {
+        let mut net = Net::new(11).with_trunk(Link::millis(5).mbps(50.0).fifo(100_000));
+        let all = net.receivers(2, Link::millis(5).losing(0.05), Link::millis(5));
+        let source =
+            net.source(Offer::bytes(4_000_000).at_mbps(20.0).expect(2 + u32::from(lies)).wait_secs(12));
+        for number in 0.. {
+            if lies {
+                far_away(&mut net, source, number);
+            }
+            net.run_for(Span::from_millis(20));
+            if all.clone().all(|receiver| net.receivers[receiver].ended.is_some()) {
+                break;
+            }
+            assert!(number < 5_000, "not within 100 s");
+        }
+        all.for_each(|receiver| assert!(net.receivers[receiver].has(&net.sources[source])));
+        net.now.as_secs_f64()
+    };
+    let (else_took, took) = (run(false), run(true));
+    println!("{took:.2} s, else {else_took:.2}");
+    assert!(took < else_took + 5.0, "{took} s instead of {else_took}");
 }

@@ -42,6 +42,10 @@ const ALIVE: Span = Span::from_millis(250);
 /// What the source has to confirm is said again after this at the latest, or the spread where that is longer.
 const LATEST: Span = Span::from_secs(1);
 
+/// Requests are repeated as on a path of this round-trip time at the most, after two of them: whoever says that the source is far away makes
+/// nobody else wait longer for repairs.
+const LONGEST_ROUND: Span = Span::from_millis(500);
+
 /// A source sends a packet when it answers; who has none after this joins without.
 const JOIN_WITHIN: Span = Span::from_millis(10);
 
@@ -738,6 +742,7 @@ fn requests(
 fn set_pace(stream: &mut Stream, rtt: Span, spread: Span, repair_time: Span, now: Time) {
     stream.member_at = stretched(stream.member_at, now, stream.spread, spread);
     (stream.rtt, stream.spread) = (rtt, spread);
+    let rtt = rtt.min(LONGEST_ROUND);
     // Requests need less spreading than membership: any of them serves all.
     stream.delivery.set_pace(rtt + repair_time, spread.min(rtt * 2 + Span::from_millis(2)));
 }

@@ -355,7 +355,7 @@ mod tests {
         for first in 1..20 {
             let mut candidates = Candidates::default();
             let asks = |millis: &u64| {
-                let spread_ms = if millis / 500 % 4 == 0 { 9_000 } else { 4_000 };
+                let spread_ms = if (millis / 500).is_multiple_of(4) { 9_000 } else { 4_000 };
                 let announce = Announce { spread_ms, ..announced(1) };
                 candidates.hear(SessionId(1), place(1), announce, at(*millis), &mut Rng::new(1, first));
                 !candidates.due(at(*millis)).is_empty()
