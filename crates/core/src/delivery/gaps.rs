@@ -55,8 +55,9 @@ impl Gaps {
             return Arrival::default();
         }
         if seq < self.next {
-            self.fill(seq);
-            return Arrival { late: true, ..Arrival::default() };
+            let lost = self.fill(seq);
+            self.lost += u64::from(lost);
+            return Arrival { late: true, lost, ..Arrival::default() };
         }
         let missing = seq.0 - self.next.0;
         let mut lost = 0;
@@ -106,18 +107,28 @@ impl Gaps {
         self.count > 0
     }
 
-    /// A packet came that was missing: it is not lost any more.
-    fn fill(&mut self, seq: Seq) {
-        let Some(at) = self.open[..self.count].iter().position(|gap| (gap.from..gap.to).contains(&seq.0))
+    /// A packet came that was missing: it is not lost any more. How many others are: a gap that falls in two takes the place of the
+    /// oldest when there is no room.
+    fn fill(&mut self, seq: Seq) -> u32 {
+        let Some(mut at) = self.open[..self.count].iter().position(|gap| (gap.from..gap.to).contains(&seq.0))
         else {
-            return;
+            return 0;
         };
         let Gap { from, to, later } = self.open[at];
+        let (mut lost, falls_in_two) = (0, from < seq.0 && seq.0 + 1 < to);
+        if falls_in_two && self.count == OPEN_GAPS {
+            if at == 0 {
+                self.open[0].from = seq.0 + 1;
+                return (seq.0 - from) as u32;
+            }
+            lost = self.close_oldest();
+            at -= 1;
+        }
         if from == seq.0 {
             self.open[at].from += 1;
         } else {
             self.open[at].to = seq.0;
-            if seq.0 + 1 < to && self.count < OPEN_GAPS {
+            if falls_in_two {
                 self.open.copy_within(at + 1..self.count, at + 2);
                 self.open[at + 1] = Gap { from: seq.0 + 1, to, later };
                 self.count += 1;
@@ -126,6 +137,7 @@ impl Gaps {
         if self.open[at].from == self.open[at].to {
             self.remove(at);
         }
+        lost
     }
 
     /// One more packet has passed every gap.
@@ -199,6 +211,42 @@ mod tests {
             assert_eq!(in_order.on_arrival(Seq(seq)), gaps.on_arrival(Seq(seq)));
         }
         assert_eq!(in_order.lost(), gaps.lost());
+    }
+
+    /// Packets that are missing and not told.
+    fn waiting(gaps: &Gaps) -> u64 {
+        gaps.open[..gaps.count].iter().map(|gap| gap.to - gap.from).sum()
+    }
+
+    #[test]
+    fn of_more_gaps_than_are_kept_each_packet_comes_or_is_told_as_lost_or_is_waited_for_once() {
+        let (mut most, mut split) = (0, 0);
+        for seed in 0..40 {
+            let (mut rng, mut gaps) = (crate::rng::Rng::new(seed, 7), Gaps::new(200));
+            let first = 1_000;
+            gaps.on_arrival(Seq(first));
+            // Those that came in time: the first, the newest ones, and what filled a gap.
+            let mut came = 1;
+            for _ in 0..3_000 {
+                let next = gaps.next().0;
+                let seq = match rng.below(3) {
+                    0 => next + rng.below(2) * rng.below(9),
+                    _ => next.saturating_sub(1 + rng.below(300)).max(first),
+                };
+                let in_gap = gaps.open[..gaps.count].iter().any(|gap| (gap.from..gap.to).contains(&seq));
+                let was_full = gaps.count == OPEN_GAPS;
+                let arrival = gaps.on_arrival(Seq(seq));
+                came += u64::from(seq >= next || in_gap);
+                assert_eq!(arrival.late, seq < next);
+                assert_eq!(came + gaps.lost() + waiting(&gaps), gaps.next().0 - first, "packet {seq}");
+                most = most.max(gaps.count);
+                split += u32::from(was_full && in_gap && arrival.lost > 0);
+            }
+        }
+        assert!(
+            most == OPEN_GAPS && split > 100,
+            "{most} gaps, {split} of them fell in two where there was no room"
+        );
     }
 
     fn losses(tolerance: u8, seqs: &[u64]) -> Vec<u32> {
