@@ -242,12 +242,20 @@ impl<'a> Attached<'a> {
         })
     }
 
-    /// It has ended. Sockets that are nobody else's are closed.
+    /// It has ended. Sockets that are nobody else's are closed, and an endpoint that is nobody else's goes.
     fn end(&mut self, outcome: Result<(), Error>) {
         self.state = State::Ended(outcome);
         if matches!(self.sockets, Held::Owned(_)) {
             self.sockets = Held::Owned(Box::new(Closed));
         }
+        if matches!(self.endpoint, Held::Owned(_)) {
+            self.endpoint = Held::Owned(Box::new(Gone));
+        }
+    }
+
+    /// Whether nothing is left of it, and another may have its place.
+    pub(crate) fn is_gone(&self) -> bool {
+        matches!(self.state, State::Ended(Ok(()))) && matches!(self.endpoint, Held::Owned(_))
     }
 
     /// How it ended.
@@ -259,6 +267,33 @@ impl<'a> Attached<'a> {
             State::Ended(outcome) => outcome,
             State::Runs | State::Stopped => Ok(()),
         }
+    }
+}
+
+/// In place of an endpoint that has ended.
+struct Gone;
+
+impl Endpoint for Gone {
+    fn handle_datagram(&mut self, _: Datagram<'_>, _: Time) {}
+
+    fn handle_timeout(&mut self, _: Time) {}
+
+    fn poll_transmit(&mut self, _: Time, _: &mut Vec<u8>) -> Option<Transmit> {
+        None
+    }
+
+    fn poll_timeout(&self, _: Time) -> Time {
+        Time::NEVER
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        None
+    }
+
+    fn stop(&mut self, _: Time) {}
+
+    fn is_over(&self) -> bool {
+        true
     }
 }
 
@@ -382,7 +417,8 @@ fn step(
     Ok(true)
 }
 
-/// The same, while others may come: `grow` is asked before each round, and adds them at the end.
+/// The same, while others may come: `grow` is asked before each round, and adds them at the end, or in the
+/// place of one that is gone.
 ///
 /// # Errors
 /// As [`run`].

@@ -127,7 +127,9 @@ impl AgentNode {
             }
             self.events.extend(std::iter::from_fn(|| above.poll_event()).map(|event| (now, event)));
             let mut again = above.poll_timeout(now) <= now && !above.is_over();
-            self.children.extend(self.shared.grown());
+            for (place, id, address) in self.shared.grown() {
+                self.children.push((address, AgentChild::new(self.shared.clone(), place, id, address)));
+            }
             for (_, child) in self.children.iter_mut().filter(|(_, child)| !child.is_over()) {
                 child.handle_timeout(now);
                 while let Some(transmit) = child.poll_transmit(now, &mut out) {

@@ -202,6 +202,14 @@ fn scheme_below(announce: &Announce) -> Option<Scheme> {
     Some(scheme.with_packet_size(announce.packet_size))
 }
 
+impl Drop for Branch {
+    fn drop(&mut self) {
+        if self.setup.to_host {
+            self.shared.vacate(self.place);
+        }
+    }
+}
+
 impl Endpoint for Branch {
     fn handle_datagram(&mut self, datagram: Datagram<'_>, now: Time) {
         if self.setup.to_host && peek(datagram.bytes).is_ok_and(|header| header.kind == Kind::Attach) {

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::config::FilePolicy;
 use crate::driver::{Attached, Clock, Hearing, Moves, Uplink, random, run_growing};
+use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::event::Event;
 use crate::object::ObjectError;
@@ -347,11 +348,14 @@ fn pass_on(
                 match Uplink::open(to.0, to.1, options, config.patience, Moves::Anywhere) {
                     Ok(uplink) => {
                         let endpoint = AgentChild::new(shared.clone(), place, child.id, address);
-                        places.borrow_mut().push(place);
-                        attached.push(Attached::owned(Box::new(endpoint), Box::new(uplink)));
+                        put(
+                            &mut places.borrow_mut(),
+                            attached,
+                            (place, Box::new(endpoint), Box::new(uplink)),
+                        );
                     }
                     Err(error) => {
-                        shared.not_served(address);
+                        shared.not_served(place, address);
                         events(Event::warning(format!("cannot serve {address}: {error}")));
                     }
                 }
@@ -359,11 +363,10 @@ fn pass_on(
             }
             match open_branch((config, options, None), to, (shared, place), id, &mut events) {
                 Ok((endpoint, uplink)) => {
-                    places.borrow_mut().push(place);
-                    attached.push(Attached::owned(Box::new(endpoint), Box::new(uplink)));
+                    put(&mut places.borrow_mut(), attached, (place, Box::new(endpoint), Box::new(uplink)));
                 }
                 Err(error) => {
-                    shared.not_served(address);
+                    shared.not_served(place, address);
                     events(Event::warning(format!("cannot serve {address}: {error}")));
                 }
             }
@@ -374,6 +377,22 @@ fn pass_on(
     let outcomes: Result<(), Error> = attached.into_iter().try_for_each(Attached::outcome);
     outcomes?;
     upstream.report().map(drop)
+}
+
+/// A child comes to this place, where one that is gone was, or at the end.
+fn put(
+    places: &mut Vec<usize>,
+    attached: &mut Vec<Attached<'_>>,
+    (place, endpoint, uplink): (usize, Box<dyn Endpoint + Send>, Box<Uplink>),
+) {
+    let one = Attached::owned(endpoint, uplink);
+    match attached.iter().position(Attached::is_gone) {
+        Some(at) => (places[at - 1], attached[at]) = (place, one),
+        None => {
+            places.push(place);
+            attached.push(one);
+        }
+    }
 }
 
 /// The kernel's forwarding beside a hop.

@@ -14,6 +14,7 @@ mod agent;
 mod below;
 mod branch;
 mod cache;
+mod children;
 mod drive;
 mod fetches;
 mod hop;
@@ -167,6 +168,8 @@ struct BranchState {
     child: Option<ReceiverId>,
     /// The host has come again, and this branch is over.
     is_replaced: bool,
+    /// Its endpoint is gone and has served nobody: another child may have the place.
+    is_vacant: bool,
     /// The relays below.
     relays: Vec<RelayBelow>,
 }
@@ -325,44 +328,9 @@ impl Shared {
         !goes_round && is_wanted && self.process.is_wanted(session)
     }
 
-    /// Children that have asked since and are no branch here yet.
-    pub(crate) fn new_children(&self) -> Vec<Child> {
-        let asked = self.process.asked();
-        let mut passing = self.lock();
-        if passing.asked == asked || passing.announce.is_none() || passing.end != End::No {
-            return Vec::new();
-        }
-        passing.asked = asked;
-        let mut children = self.process.children();
-        children.retain(|child| passing.is_new(child));
-        children
-    }
-
     /// The parent above answers.
     pub(crate) fn note_fed(&self) {
         self.process.note_fed();
-    }
-
-    /// This child could not be served: it may ask again.
-    fn not_served(&self, child: SocketAddr) {
-        self.lock().served.remove(&child);
-    }
-
-    /// One more branch, to a child; its number. What has passed is sent there when it is asked for.
-    pub(crate) fn add_branch(&self, child: &Child) -> usize {
-        let mut passing = self.lock();
-        let mut branch = BranchState {
-            to: Some(child.address),
-            invitation: child.invitation,
-            child: Some(child.id),
-            ..BranchState::default()
-        };
-        // A host that was started again goes on here.
-        passing.replace(|other| child.invitation != 0 && other.invitation == child.invitation);
-        branch.schedule.forget_before(passing.cache.first());
-        branch.schedule.on_passed(passing.passed);
-        passing.branches.push(branch);
-        passing.branches.len() - 1
     }
 
     /// This process announces from here.
@@ -409,32 +377,6 @@ impl Shared {
             agent: passing.agent_status,
             hop: passing.hop_status,
         })
-    }
-
-    /// What an agent's port does with who asks there, and the children that come of it: for tests without sockets.
-    #[cfg(test)]
-    pub(crate) fn at_port(
-        &self,
-        attach: &faircast_wire::Attach,
-        (from, local): (SocketAddr, SocketAddr),
-    ) -> Option<Vec<u8>> {
-        self.process.answer(attach, (from, local))
-    }
-
-    /// Children that have come, as endpoints.
-    #[cfg(test)]
-    pub(crate) fn grown(&self) -> Vec<(SocketAddr, AgentChild)> {
-        let child = |child: Child| {
-            let place = self.add_branch(&child);
-            (child.address, AgentChild::new(self.clone(), place, child.id, child.address))
-        };
-        self.new_children().into_iter().map(child).collect()
-    }
-
-    /// So many children at most.
-    #[cfg(test)]
-    pub(crate) fn take_children(&self, most: usize) {
-        self.process.take_children(most);
     }
 
     /// Whether something is to be fetched from above that was not before. Nobody fetches once the session there is over.
@@ -504,40 +446,6 @@ impl Passing {
     /// Whether the session above goes on as far as is known, or has ended in good order.
     fn is_fed(&self, now: Time) -> bool {
         self.end != End::No || now.since(self.heard_at) < UNFED
-    }
-
-    /// Whether this child is no branch yet. One that comes from where another process was waits until that one's branch is over:
-    /// its socket has the same addresses.
-    fn is_new(&mut self, child: &Child) -> bool {
-        if self.served.get(&child.address) == Some(&child.id) {
-            return false;
-        }
-        let waits = self.replace(|other| other.to == Some(child.address) && child.address.port() != 0);
-        if waits {
-            self.asked = 0; // look again
-            return false;
-        }
-        self.served.insert(child.address, child.id);
-        true
-    }
-
-    /// The branches that are meant are over; whether there was one that was not yet.
-    fn replace(&mut self, is_meant: impl Fn(&BranchState) -> bool) -> bool {
-        let mut found = false;
-        for place in 0..self.branches.len() {
-            if !self.branches[place].is_replaced && is_meant(&self.branches[place]) {
-                self.end_branch(place);
-                found = true;
-            }
-        }
-        found
-    }
-
-    /// This branch is over, and serves nobody.
-    fn end_branch(&mut self, place: usize) {
-        let branch = &mut self.branches[place];
-        (branch.is_replaced, branch.standing, branch.counts) = (true, Standing::default(), Counts::default());
-        branch.relays.clear();
     }
 
     /// The relays below, as they are told to the source.

@@ -5,6 +5,7 @@ use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, Signal};
 use faircast_wire::{Name, TransferId};
 use fetches::{MOST_QUEUED, MOST_SYMBOLS};
 use proptest::prelude::*;
+use registry::Child;
 
 fn packet(block: u32, symbol: u32, payload: &[u8]) -> DataPacket<'_> {
     let data = Data {
@@ -67,6 +68,56 @@ fn a_relay_does_not_follow_itself_nor_a_chain_without_end_nor_a_session_twice() 
     assert!(one.may_follow(SessionId(7), &announce(2, 3)), "its own session, from another parent");
     one.release();
     assert!(two.claim(SessionId(7)));
+}
+
+/// A host that asks under another number each time is another process each time, for which the one before makes room.
+#[test]
+fn who_comes_again_and_again_as_somebody_else_takes_no_more_places_than_hosts_are_served() {
+    let (shared, relay) =
+        (Shared::new(RelayHandle::default(), 0, 1 << 20, None), SocketAddr::from(([10, 0, 0, 2], 5778)));
+    shared.take_children(2);
+    shared.lock().announce = Some((SessionId(7), announce(1, 0)));
+    let setup = |to| BranchSetup {
+        me: ReceiverId::new(3).expect("it is not zero"),
+        boot: 1,
+        key: None,
+        to,
+        local: relay,
+        overhead: 28,
+        max: None,
+        ttl: 1,
+        patience: std::time::Duration::from_secs(10),
+        spread: Span::from_millis(10),
+        seed: 1,
+        to_host: true,
+    };
+    let mut branches: Vec<Branch> = Vec::new();
+    for number in 0..10_000_u64 {
+        let from = SocketAddr::from(([10, 0, 1, (number % 3) as u8], 5778));
+        let id = ReceiverId::new(10 + number).expect("it is not zero");
+        let mut attach = faircast_wire::Attach {
+            from: id,
+            token: [0; 16],
+            invitation: 0,
+            relay: false,
+            host: Name::EMPTY,
+        };
+        let told = shared.at_port(&attach, (from, relay)).expect("it is told to say it again");
+        let Ok((_, faircast_wire::Message::Token(token))) =
+            faircast_wire::parse(&told, &faircast_wire::Newest::default())
+        else {
+            panic!("no token");
+        };
+        attach.token = token.token;
+        let _ = shared.at_port(&attach, (from, relay));
+        let place = |(place, _, address)| Branch::new(shared.clone(), place, setup(address));
+        branches.extend(shared.grown().into_iter().map(place));
+        branches.retain(|branch| !crate::endpoint::Endpoint::is_over(branch));
+        assert!(branches.len() <= 4, "{} branches", branches.len());
+        assert!(shared.places() <= 6, "{} places after {number}", shared.places());
+        assert!(shared.lock().served.len() <= 4, "{} hosts", shared.lock().served.len());
+    }
+    assert!(!branches.is_empty(), "nobody was ever served");
 }
 
 #[test]

@@ -93,6 +93,12 @@ impl AgentChild {
     }
 }
 
+impl Drop for AgentChild {
+    fn drop(&mut self) {
+        self.shared.vacate(self.place);
+    }
+}
+
 impl Endpoint for AgentChild {
     fn handle_datagram(&mut self, datagram: Datagram<'_>, now: Time) {
         if peek(datagram.bytes).is_ok_and(|header| header.kind == Kind::Attach) {

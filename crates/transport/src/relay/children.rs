@@ -1,0 +1,146 @@
+//! Children of a relay by unicast: who becomes a branch of a session, and in which place among the branches.
+
+use super::numbers::Counts;
+use super::registry::Child;
+use super::{BranchState, End, Passing, Shared, Standing};
+use faircast_core::packet::ReceiverId;
+use faircast_wire::Attach;
+use std::net::SocketAddr;
+
+/// Places for branches of a session: whoever comes when so many children were served and have everything is not served here.
+const MOST_PLACES: usize = 4_096;
+
+impl Shared {
+    /// Children that have asked since and are no branch here yet. A hop keeps no content that it could serve them from.
+    pub(crate) fn new_children(&self) -> Vec<Child> {
+        if self.is_hop() {
+            return Vec::new();
+        }
+        let asked = self.process.asked();
+        let mut passing = self.lock();
+        if passing.asked == asked || passing.announce.is_none() || passing.end != End::No {
+            return Vec::new();
+        }
+        passing.asked = asked;
+        let mut children = self.process.children();
+        passing.forget_served(&children);
+        let mut room =
+            MOST_PLACES.saturating_sub(passing.branches.iter().filter(|one| !one.is_vacant).count());
+        children.retain(|child| {
+            let is_taken = room > 0 && passing.is_new(child);
+            room -= usize::from(is_taken);
+            is_taken
+        });
+        children
+    }
+
+    /// The endpoint in this place, a child's, is gone.
+    pub(super) fn vacate(&self, place: usize) {
+        let mut passing = self.lock();
+        let branch = &mut passing.branches[place];
+        if branch.is_replaced || branch.standing.receivers == 0 && branch.standing.done == 0 {
+            *branch = BranchState { is_vacant: true, is_replaced: true, ..BranchState::default() };
+        }
+    }
+
+    /// This child could not be served: it may ask again.
+    pub(super) fn not_served(&self, place: usize, child: SocketAddr) {
+        let mut passing = self.lock();
+        passing.served.remove(&child);
+        passing.end_branch(place);
+        drop(passing);
+        self.vacate(place);
+    }
+
+    /// One more branch, to a child; its number. What has passed is sent there when it is asked for.
+    pub(crate) fn add_branch(&self, child: &Child) -> usize {
+        let mut passing = self.lock();
+        let mut branch = BranchState {
+            to: Some(child.address),
+            invitation: child.invitation,
+            child: Some(child.id),
+            ..BranchState::default()
+        };
+        // A host that was started again goes on here.
+        passing.replace(|other| child.invitation != 0 && other.invitation == child.invitation);
+        branch.schedule.forget_before(passing.cache.first());
+        branch.schedule.on_passed(passing.passed);
+        let vacant = passing.branches.iter().position(|other| other.is_vacant);
+        let place = vacant.unwrap_or(passing.branches.len());
+        match vacant {
+            Some(place) => passing.branches[place] = branch,
+            None => passing.branches.push(branch),
+        }
+        place
+    }
+
+    /// What a relay's port does with who asks there, and the children that come of it: for tests and fuzzers without sockets.
+    pub(crate) fn at_port(
+        &self,
+        attach: &Attach,
+        (from, local): (SocketAddr, SocketAddr),
+    ) -> Option<Vec<u8>> {
+        self.process.answer(attach, (from, local))
+    }
+
+    /// Children that have come: their places among the branches, who they are, and where.
+    pub(crate) fn grown(&self) -> Vec<(usize, ReceiverId, SocketAddr)> {
+        let children = self.new_children().into_iter();
+        children.map(|child| (self.add_branch(&child), child.id, child.address)).collect()
+    }
+
+    /// How many places for branches there are.
+    pub(crate) fn places(&self) -> usize {
+        self.lock().branches.len()
+    }
+
+    /// So many children at most.
+    pub(crate) fn take_children(&self, most: usize) {
+        self.process.take_children(most);
+    }
+}
+
+impl Passing {
+    /// Whether this child is no branch yet. One that comes from where another process was waits until that one's branch is over:
+    /// its socket has the same addresses.
+    fn is_new(&mut self, child: &Child) -> bool {
+        if self.served.get(&child.address) == Some(&child.id) {
+            return false;
+        }
+        let waits = self.replace(|other| other.to == Some(child.address) && child.address.port() != 0);
+        if waits {
+            self.asked = 0; // look again
+            return false;
+        }
+        self.served.insert(child.address, child.id);
+        true
+    }
+
+    /// Of those that were served, who neither asks any more nor has a branch is nobody's.
+    fn forget_served(&mut self, children: &[Child]) {
+        let Passing { served, branches, .. } = self;
+        served.retain(|address, _| {
+            let has_branch = |one: &BranchState| !one.is_vacant && one.to == Some(*address);
+            children.iter().any(|child| child.address == *address) || branches.iter().any(has_branch)
+        });
+    }
+
+    /// The branches that are meant are over; whether there was one that was not yet.
+    fn replace(&mut self, is_meant: impl Fn(&BranchState) -> bool) -> bool {
+        let mut found = false;
+        for place in 0..self.branches.len() {
+            if !self.branches[place].is_replaced && is_meant(&self.branches[place]) {
+                self.end_branch(place);
+                found = true;
+            }
+        }
+        found
+    }
+
+    /// This branch is over, and serves nobody.
+    pub(super) fn end_branch(&mut self, place: usize) {
+        let branch = &mut self.branches[place];
+        (branch.is_replaced, branch.standing, branch.counts) = (true, Standing::default(), Counts::default());
+        branch.relays.clear();
+    }
+}
