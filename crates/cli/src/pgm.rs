@@ -106,7 +106,6 @@ impl args::Recv {
             ("--key", self.session.key.is_some(), "PGM has no encryption"),
             ("--serve", self.serve, "only sessions of the native format are received one after another"),
             ("--accept", !self.accept.is_empty(), "sources do not say their names"),
-            ("--most", self.most.is_some(), "sessions do not say beforehand how long they are"),
             ("--verify-key", self.verify_key.is_some(), "PGM has no signatures"),
             ("--sign-receipts", self.sign_receipts.is_some(), "PGM has no receipts"),
             ("--unfinished", self.unfinished.is_some(), "what is not whole is no use later"),
@@ -129,6 +128,7 @@ impl args::Recv {
             buffer: RECEIVE_BUFFER,
             faults: self.session.faults,
             destination,
+            most: self.most.map(|most| most as u64),
         };
         Ok(Resolved { config, telling: self.telling, warnings, report: None })
     }

@@ -13,7 +13,8 @@ const REMEMBERED: usize = 256;
 pub struct Accept {
     /// Only those whose sources call themselves like one of these, where `*` stands for anything; empty: all.
     pub names: Vec<String>,
-    /// Only those that say how many bytes they have, and have no more than this.
+    /// Only those that say how many bytes they have, and have no more than this; and streams, which end with an error when they have
+    /// brought so many.
     pub most_bytes: Option<u64>,
     shared: Arc<Mutex<Shared>>,
 }
@@ -55,8 +56,11 @@ impl Accept {
 
     /// Whether what is announced is wanted here.
     pub(crate) fn takes(&self, announce: &Announce) -> bool {
-        let fits =
-            |most: u64| announce.stream_len.is_some_and(|len| len <= most + u64::from(announce.manifest_len));
+        let manifest = u64::from(announce.manifest_len);
+        let fits = |most: u64| match announce.stream_len {
+            Some(len) => len.saturating_sub(manifest) <= most,
+            None => announce.flags & Announce::LIVE != 0,
+        };
         let name = announce.name.as_str();
         self.most_bytes.is_none_or(fits)
             && (self.names.is_empty() || self.names.iter().any(|pattern| is_like(name, pattern)))

@@ -157,6 +157,7 @@ pub(crate) fn open_receiver(
         only: config.source,
         out: config.out,
         names: config.names,
+        most: config.most,
         wait: config.wait.map(span),
         silence: span(config.silence),
         overhead: overhead(config.group),

@@ -14,6 +14,7 @@ pub(crate) fn receiver(input: &[u8], out: &Path) {
         only: None,
         out: out.to_path_buf(),
         names: Names::Escape,
+        most: None,
         wait: Some(Span::from_secs(5)),
         silence: Span::from_secs(5),
         overhead: 28,

@@ -100,6 +100,8 @@ pub struct AlcReceive {
     pub out: PathBuf,
     /// What becomes of names with characters that a terminal obeys.
     pub names: Names,
+    /// Files of the table that together have more bytes than this are left out, beginning with the first that does not fit.
+    pub most: Option<u64>,
     /// Give up when no session is heard for so long; wait for ever when `None`.
     pub wait: Option<Duration>,
     /// End when a session that was heard is silent for so long.
@@ -137,6 +139,7 @@ impl AlcReceive {
             source: None,
             out: out.into(),
             names: Names::Escape,
+            most: None,
             wait: None,
             silence: PATIENCE,
             buffer: RECEIVE_BUFFER,

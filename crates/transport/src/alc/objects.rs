@@ -3,10 +3,11 @@
 use super::names;
 use crate::object::{ALC_PREFIX, DIR, Names, ObjectError, STATE_DIR, Tree, name_by, open_or_create_dir};
 use faircast_fec::{ALIGNMENT, MAX_SYMBOLS, Shape, decode};
-use faircast_wire::alc::{Blocks, File as Entry, Oti, Params, PayloadId};
+use faircast_wire::alc::{self, Blocks, Oti, Params, PayloadId};
 use md5::{Digest, Md5};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -14,6 +15,8 @@ use std::path::{Path, PathBuf};
 
 /// The longest block without a code that a receiver keeps account of: the number of a symbol has 16 bits.
 const MOST_NO_CODE: u32 = 1 << 16;
+/// Bytes of the longest block with a code, which is put together in memory.
+const MOST_CODED: u64 = 128 << 20;
 
 /// The output directory.
 #[derive(Debug)]
@@ -42,6 +45,8 @@ pub(super) enum Unfit {
     SubBlocks(u16),
     #[error("{0} bytes of content travel as {1}, although nothing is compressed")]
     Lengths(u64, u64),
+    #[error("with its {0} bytes the session would bring more than the {1} that it may (`--most`)")]
+    TooMuch(u64, u64),
 }
 
 impl OutputDirectory {
@@ -107,6 +112,8 @@ pub(super) struct Assembly {
     part: Option<File>,
     /// Blocks that have some symbols.
     open: BTreeMap<u32, Block>,
+    /// Bytes that those keep in memory.
+    held: usize,
     whole: HashSet<u32>,
     repaired: u64,
     symbols: u64,
@@ -136,7 +143,7 @@ pub(super) enum Taken {
 
 impl Assembly {
     /// Begin a file of the table.
-    pub fn begin(entry: &Entry, names: Names) -> Result<Assembly, Unfit> {
+    pub fn begin(entry: &alc::File, names: Names) -> Result<Assembly, Unfit> {
         let path = name_by(names, names::path_of(&entry.location)?)?;
         if let Some(encoding) =
             entry.content_encoding.as_ref().filter(|text| !matches!(text.as_str(), "" | "null"))
@@ -153,7 +160,11 @@ impl Assembly {
         let (len, size) = (blocks.len(0), oti.symbol_size);
         match oti.params {
             Params::RaptorQ { sub_blocks, .. } if sub_blocks > 1 => return Err(Unfit::SubBlocks(sub_blocks)),
-            Params::RaptorQ { .. } if len > MAX_SYMBOLS.into() || !size.is_multiple_of(ALIGNMENT) => {
+            Params::RaptorQ { .. }
+                if len > MAX_SYMBOLS.into()
+                    || !size.is_multiple_of(ALIGNMENT)
+                    || u64::from(len) * u64::from(size) > MOST_CODED =>
+            {
                 return Err(Unfit::Blocks(len, size));
             }
             _ if len > MOST_NO_CODE => return Err(Unfit::Blocks(len, size)),
@@ -168,6 +179,7 @@ impl Assembly {
             md5: entry.md5,
             part: None,
             open,
+            held: 0,
             whole,
             repaired: 0,
             symbols: 0,
@@ -181,6 +193,19 @@ impl Assembly {
 
     pub fn len(&self) -> u64 {
         self.oti.transfer_length
+    }
+
+    /// Bytes that the blocks which are not whole keep in memory.
+    pub fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Forget what has come of the last block that is not whole; how many bytes that frees.
+    pub fn let_last_go(&mut self) -> usize {
+        let Some((number, block)) = self.open.pop_last() else { return std::mem::take(&mut self.held) };
+        let freed = block.held(self.blocks.len(number), self.oti.symbol_size);
+        self.held -= freed;
+        freed
     }
 
     /// Whether the table says what its content must be.
@@ -246,7 +271,14 @@ impl Assembly {
             return Ok(Taken::Useless);
         }
         let place_of = (self.blocks.first(id.block) + u64::from(id.symbol)) * u64::from(self.oti.symbol_size);
-        let block = self.open.entry(id.block).or_default();
+        let size = self.oti.symbol_size;
+        let block = match self.open.entry(id.block) {
+            Entry::Occupied(open) => open.into_mut(),
+            Entry::Vacant(free) => {
+                self.held += Block::default().held(len, size);
+                free.insert(Block::default())
+            }
+        };
         if id.symbol < len {
             let left = self.oti.transfer_length - place_of.min(self.oti.transfer_length);
             let wanted = left.min(self.oti.symbol_size.into()) as usize;
@@ -267,11 +299,14 @@ impl Assembly {
                 return Ok(Taken::Useless);
             }
             block.repairs.insert(id.symbol, bytes.into());
+            self.held += Block::repair(size);
         }
         if block.count == len
             || (block.count as usize + block.repairs.len() >= len as usize && self.solve(id.block, place)?)
         {
-            self.open.remove(&id.block);
+            if let Some(block) = self.open.remove(&id.block) {
+                self.held -= block.held(len, size);
+            }
             self.whole.insert(id.block);
             if self.whole.len() == self.blocks.count() as usize {
                 return self.finish(place);
@@ -314,6 +349,7 @@ impl Assembly {
         };
         if !right {
             self.open.clear();
+            self.held = 0;
             self.whole.clear();
             place.discard(self.toi);
             return Ok(Taken::Wrong);
@@ -325,6 +361,7 @@ impl Assembly {
 
     /// Remove what is not whole.
     pub fn abandon(&mut self, place: &OutputDirectory) {
+        self.open.clear();
         if self.part.take().is_some() {
             place.discard(self.toi);
         }
@@ -332,6 +369,17 @@ impl Assembly {
 }
 
 impl Block {
+    /// Bytes of memory that a block of so many symbols of so many bytes keeps, about.
+    fn held(&self, len: u32, size: u16) -> usize {
+        const AROUND: usize = 64;
+        AROUND + len.div_ceil(64) as usize * 8 + self.repairs.len() * Block::repair(size)
+    }
+
+    /// The same of a symbol of the code.
+    const fn repair(size: u16) -> usize {
+        size as usize + 32
+    }
+
     /// Note a source symbol; whether it is new.
     fn note(&mut self, symbol: u32, len: u32) -> bool {
         self.have.resize(len.div_ceil(64) as usize, 0);

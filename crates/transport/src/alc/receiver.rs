@@ -1,7 +1,7 @@
 //! The receiver: which session, which files, which layers.
 
 use super::AlcReceiveReport;
-use super::objects::{Assembly, OutputDirectory, Taken};
+use super::objects::{Assembly, OutputDirectory, Taken, Unfit};
 use crate::endpoint::{Datagram, Endpoint, Notice, Transmit};
 use crate::error::Error;
 use crate::event::{Event, Progress};
@@ -33,6 +33,8 @@ const TABLES: usize = 4;
 const MOST_OBJECTS: usize = 200_000;
 /// Reasons that the report names; the others are counted.
 const MOST_REASONS: usize = 1_000;
+/// Bytes of memory for the blocks that are not whole, of all files together: more than the longest block takes.
+const MOST_HELD: usize = 256 << 20;
 
 /// How a receiver is set up.
 pub(super) struct Setup {
@@ -40,6 +42,8 @@ pub(super) struct Setup {
     pub only: Option<IpAddr>,
     pub out: PathBuf,
     pub names: Names,
+    /// Bytes of all files together.
+    pub most: Option<u64>,
     pub wait: Option<Span>,
     pub silence: Span,
     pub overhead: usize,
@@ -63,6 +67,9 @@ pub(crate) struct AlcReceiver {
     open: usize,
     /// What was warned of.
     told: BTreeSet<String>,
+    /// Bytes of those that are open or whole, and of memory for blocks that are not whole.
+    promised: u64,
+    held: usize,
     early: VecDeque<(u128, Vec<u8>)>,
     control: Option<Control>,
     started: Time,
@@ -154,6 +161,8 @@ impl AlcReceiver {
             objects: BTreeMap::new(),
             open: 0,
             told: BTreeSet::new(),
+            promised: 0,
+            held: 0,
             early: VecDeque::new(),
             control: None,
             started: now,
@@ -369,6 +378,45 @@ impl AlcReceiver {
         }
     }
 
+    /// Begin a file of a table, if it is one that can be received.
+    fn begin(&mut self, file: &alc::File) -> Object {
+        let begun = Assembly::begin(file, self.setup.names).and_then(|assembly| {
+            let most = self.setup.most.unwrap_or(u64::MAX);
+            match self.promised.checked_add(assembly.len()).filter(|all| *all <= most) {
+                Some(all) => Ok((assembly, all)),
+                None => Err(Unfit::TooMuch(assembly.len(), most)),
+            }
+        });
+        match begun {
+            Ok((assembly, promised)) => {
+                self.promised = promised;
+                Object::Open(Box::new(assembly))
+            }
+            Err(why) => {
+                self.warn_once(&format!("{} is not taken: {why}", file.location.escape_debug()));
+                Object::Skipped
+            }
+        }
+    }
+
+    /// Bytes of memory that blocks which are not whole take.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.held
+    }
+
+    /// It takes no more memory than it may: the last blocks of the last files are given up first, and come again.
+    fn make_room(&mut self) {
+        let mut objects = self.objects.values_mut().rev();
+        while self.held > MOST_HELD {
+            let Some(object) = objects.next() else { return };
+            let Object::Open(assembly) = object else { continue };
+            while self.held > MOST_HELD && assembly.held() > 0 {
+                self.held -= assembly.let_last_go();
+            }
+        }
+    }
+
     fn read_table(&mut self, fdt: Fdt, now: Time) -> Result<(), Error> {
         let unix = self.setup.unix_secs + now.as_nanos() / 1_000_000_000;
         if fdt.expires < unix + NTP_UNIX_SECS {
@@ -393,13 +441,7 @@ impl AlcReceiver {
                 ));
                 break;
             }
-            let object = match Assembly::begin(&file, self.setup.names) {
-                Ok(assembly) => Object::Open(Box::new(assembly)),
-                Err(why) => {
-                    self.warn_once(&format!("{} is not taken: {why}", file.location.escape_debug()));
-                    Object::Skipped
-                }
-            };
+            let object = self.begin(&file);
             self.report.known += 1;
             self.open += usize::from(matches!(object, Object::Open(_)));
             self.objects.insert(file.toi, object);
@@ -480,9 +522,14 @@ impl AlcReceiver {
     ) -> Result<(), Error> {
         let (Some(place), Some(object)) = (&self.place, self.objects.get_mut(&toi)) else { return Ok(()) };
         let Object::Open(assembly) = object else { return Ok(()) };
-        let taken = match act(assembly, place) {
+        self.held -= assembly.held();
+        let taken = act(assembly, place);
+        self.held += assembly.held();
+        let taken = match taken {
             Err(error @ ObjectError::InTheWay { .. }) => {
+                self.held -= assembly.held();
                 assembly.abandon(place);
+                self.promised -= assembly.len();
                 self.objects.insert(toi, Object::Skipped);
                 self.open -= 1;
                 self.warn_once(&format!("a file is not taken: {error}"));
@@ -496,6 +543,7 @@ impl AlcReceiver {
                 self.report.files += 1;
                 self.report.verified += u64::from(assembly.is_checked());
                 self.report.bytes += assembly.len();
+                self.held -= assembly.held();
                 self.count(toi);
                 self.objects.insert(toi, Object::Done);
                 self.open -= 1;
@@ -505,6 +553,7 @@ impl AlcReceiver {
                 self.warn_once(&format!("{path} is not what the table says (MD5); it is received again"));
             }
         }
+        self.make_room();
         Ok(())
     }
 

@@ -66,15 +66,21 @@ fn source(directory: &Path, fec: Fec, pacing: Pacing, repeat: Repeat) -> source:
 }
 
 fn receiver(out: &Path) -> receiver::AlcReceiver {
-    receiver_that_names(out, Names::Escape)
+    receiver_of(out, Names::Escape, None)
 }
 
 fn receiver_that_names(out: &Path, names: Names) -> receiver::AlcReceiver {
+    receiver_of(out, names, None)
+}
+
+/// One that takes so many bytes at most.
+fn receiver_of(out: &Path, names: Names, most: Option<u64>) -> receiver::AlcReceiver {
     let setup = receiver::Setup {
         group: groups()[0],
         only: None,
         out: out.to_path_buf(),
         names,
+        most,
         wait: Some(Span::from_secs(5)),
         silence: Span::from_secs(5),
         overhead: 28,
@@ -219,6 +225,10 @@ const TABLE_SYMBOL: u16 = 1_400;
 
 impl Forger {
     fn packet(toi: u128, (symbol, bytes): (u32, &[u8]), table: Option<(FdtHeader, Oti)>) -> Vec<u8> {
+        Forger::packet_of(toi, PayloadId { symbol, ..PayloadId::default() }, bytes, table)
+    }
+
+    fn packet_of(toi: u128, place: PayloadId, bytes: &[u8], table: Option<(FdtHeader, Oti)>) -> Vec<u8> {
         let (fdt, oti) = table.unzip();
         let packet = Packet {
             cci: &[0; 4],
@@ -228,7 +238,7 @@ impl Forger {
             psi: 0,
             closing: Default::default(),
             extensions: Extensions { fdt, oti, ..Extensions::default() },
-            payload_id: Some(PayloadId { symbol, ..PayloadId::default() }),
+            payload_id: Some(place),
             symbols: bytes,
         };
         let mut out = Vec::new();
@@ -379,4 +389,55 @@ fn layers_never_carry_the_same_symbol_twice() {
         now = source.poll_timeout(now);
     }
     assert!(layers[3] > 2 * layers[1] && layers[1] > 100, "{layers:?}");
+}
+
+#[test]
+fn files_that_are_more_than_is_allowed_are_left_out_and_named() {
+    let (sent, out) = (tree(200_000), TempDir::new().expect("a temporary directory"));
+    let mut source = source(sent.path(), Fec::NoCode, fixed(), Repeat::Rounds(1));
+    let mut receiver = receiver_of(out.path(), Names::Escape, Some(100_000));
+    run(&mut source, &mut receiver, |_, _, _| true);
+    let report = receiver.report().expect("it is told in the report");
+    assert_eq!((report.ok, report.files, report.known), (false, 2, 3), "{report:?}");
+    assert!(
+        report.skipped.iter().any(|why| why.contains("tree/large.bin") && why.contains("100000")),
+        "{report:?}"
+    );
+    assert!(!out.path().join("tree/large.bin").exists() && out.path().join("tree/deep er/short").exists());
+}
+
+/// Files of absurd lengths, of each of whose blocks something comes.
+#[test]
+fn blocks_that_are_never_whole_take_no_more_memory_than_they_may() {
+    let out = TempDir::new().expect("a temporary directory");
+    let mut receiver = receiver(out.path());
+    let oti = |transfer_length, symbol_size, max_block| Oti {
+        transfer_length,
+        symbol_size,
+        params: Params::NoCode { max_block },
+    };
+    let absurd = oti((1 << 32) - 1, 1, 1 << 16);
+    let files = (1..=2).map(|toi| File {
+        location: format!("file{toi}"),
+        toi,
+        transfer_length: Some(absurd.transfer_length),
+        oti: Some(absurd),
+        ..File::default()
+    });
+    let expires = UNIX_SECS + faircast_wire::alc::NTP_UNIX_SECS + 60;
+    let table = Fdt { expires, complete: true, files: files.collect(), ..Fdt::default() }.encode();
+    let header = FdtHeader { version: 2, instance: 0 };
+    let said = (header, oti(table.len() as u64, TABLE_SYMBOL, u32::from(u16::MAX)));
+    for part in (0..).zip(table.as_bytes().chunks(TABLE_SYMBOL.into())) {
+        give(&mut receiver, &mut Forger::packet(FDT_TOI, part, Some(said)), FROM, Time::ZERO);
+    }
+    let mut most = 0;
+    for toi in 1..=2 {
+        for block in 0..40_000 {
+            let mut bytes = Forger::packet_of(toi, PayloadId { block, symbol: 7 }, &[1], None);
+            give(&mut receiver, &mut bytes, FROM, Time::ZERO);
+            most = most.max(receiver.held());
+        }
+    }
+    assert!((200 << 20..=256 << 20).contains(&most), "{most} bytes");
 }

@@ -101,6 +101,7 @@ fn over_pgm(content: Content, out: &Path) -> (pgm::PgmSend, pgm::PgmReceive) {
         buffer: 4 << 20,
         faults: None,
         destination: Destination::Directory(out.to_owned()),
+        most: None,
     };
     (send, receive)
 }
@@ -124,6 +125,7 @@ fn over_alc(content: Content, out: &Path) -> (alc::AlcSend, alc::AlcReceive) {
         source: None,
         out: out.to_owned(),
         names: Names::Escape,
+        most: None,
         wait: Some(LONG),
         silence: LONG,
         buffer: 4 << 20,

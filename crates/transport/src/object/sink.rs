@@ -1,6 +1,7 @@
 //! Writing a stream in order, to a pipe or file, while blocks come in any order.
 
 use super::error::ObjectError;
+use crate::quota::Quota;
 use std::collections::BTreeMap;
 use std::io::Write;
 
@@ -27,6 +28,14 @@ pub enum Sunk {
     AlreadyHad,
     /// It does not fit into the memory allowed: bring it again later. Here it is.
     Full(Vec<u8>),
+}
+
+impl StreamSink<Box<dyn Write + Send>> {
+    /// What is written counts from now on.
+    pub(crate) fn limit(&mut self, quota: &Quota) {
+        let to = std::mem::replace(&mut self.to, Box::new(std::io::sink()));
+        self.to = quota.limit(to);
+    }
 }
 
 impl<W: Write> StreamSink<W> {

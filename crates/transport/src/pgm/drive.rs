@@ -12,6 +12,7 @@ use crate::datagram;
 use crate::driver::{Clock, Groups, Moves, Outage, Uplink, random, run_one, tell_opened};
 use crate::error::{Error, Unlayered};
 use crate::event::{Event, Setting};
+use crate::quota::Quota;
 use crate::source::pipe::Pipe;
 use faircast_core::packet::Mark;
 use faircast_core::rate::Bounds;
@@ -151,11 +152,15 @@ pub(crate) fn open_receiver(
         wait: config.wait.map(span),
         silence: span(config.silence),
         patience: Patience::default(),
+        most_held: super::receiver::MOST_HELD,
         rng: Rng::new(random[0], 0),
     };
     let (framing, messages) = (config.options.framing, config.options.messages);
     let destination = config.destination.clone();
-    let open = Box::new(move |tsi| output(&destination, tsi).map(|to| Delivery::new(to, framing, messages)));
+    let quota = Quota::new(config.most);
+    let open = Box::new(move |tsi| {
+        output(&destination, tsi).map(|to| Delivery::new(quota.limit(to), framing, messages))
+    });
     let groups = Groups::new(socket, outage, config.faults.map(|faults| (faults, random[1])));
     Ok((receiver::PgmReceiver::new(setup, open, clock.now()), groups))
 }

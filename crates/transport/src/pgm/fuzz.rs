@@ -21,7 +21,7 @@ const GROUP: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(239, 1, 2, 3), 5555)
 const TSI: Tsi = Tsi { gsi: Gsi([1, 2, 3, 4, 5, 6]), port: 77 };
 
 /// So many bytes of content.
-struct Content(usize);
+pub(super) struct Content(pub(super) usize);
 
 impl Input for Content {
     fn read(&mut self, most: usize, into: &mut Vec<u8>) -> io::Result<Got> {
@@ -44,6 +44,13 @@ fn address(packet: &mut [u8], ports: (u16, u16)) {
     packet[6..8].copy_from_slice(&sum);
 }
 
+/// A receiver keeps so many packets, a hundredth of what it does elsewhere: what looks at all of them is covered by tests of numbers that
+/// leap.
+const HELD: u64 = 600;
+
+/// A source keeps the fewest packets that one can: a window of 64 MiB for each input takes longer than all that happens in it.
+const KEPT: usize = 1;
+
 /// A receiver's session lasts so long at most: longer than anything that it waits for.
 const LONGEST: Span = Span::from_secs(120);
 
@@ -57,7 +64,8 @@ pub(crate) fn receiver(input: &[u8]) {
         only: None,
         wait: Some(Span::from_secs(10)),
         silence: Span::from_secs(30),
-        patience: Patience::default(),
+        patience: Patience { most_unconfirmed: 5, most_unanswered: 5, ..Patience::default() },
+        most_held: HELD,
         rng: Rng::new(2, 1),
     };
     let open = Box::new(|_| Ok(Delivery::new(Box::new(io::sink()), Framing::None, None)));
@@ -93,7 +101,7 @@ pub(crate) fn source(input: &[u8]) {
         rng: Rng::new(1, 0),
         feed: Feed::new(Box::new(Content(20_000)), Framing::None, None, 1_000),
         room: 1_000,
-        window: WindowLimits::default(),
+        window: WindowLimits { bytes: KEPT, ..WindowLimits::default() },
         linger: Span::from_secs(3),
         // Just before the numbers wrap.
         first: if setup & 4 == 0 { 0 } else { u32::MAX - 4 },

@@ -1,14 +1,19 @@
-//! What anybody on the network can send to a receiver of PGM, which knows no keys.
+//! What anybody on the network can send to a receiver or a source of PGM, which knows no keys.
 
 use super::delivery::Delivery;
+use super::feed::Feed;
+use super::fuzz::Content;
 use super::missing::Patience;
 use super::receiver::{PgmReceiver, Setup};
-use super::{Framing, PgmReceiveReport};
+use super::source::{self, PgmSource};
+use super::{Framing, PgmReceiveReport, WindowLimits};
 use crate::endpoint::Endpoint;
 use crate::endpoint::testing::{give, take_all};
+use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
-use faircast_core::time::{Span, Time};
-use faircast_wire::pgm::{self, Body, Data, Gsi, Nak, Options, Packet, Spm};
+use faircast_core::schemes::Scheme;
+use faircast_core::time::{Rate, Span, Time};
+use faircast_wire::pgm::{self, Body, Data, Gsi, Nak, NakList, Options, Packet, SEQUENCES_PER_NAK, Spm, Tsi};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 const SOURCE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -34,6 +39,7 @@ impl Bench {
             wait: Some(Span::from_secs(10)),
             silence: Span::from_secs(30),
             patience: Patience { most_unconfirmed: 1, ..Patience::default() },
+            most_held: super::receiver::MOST_HELD,
             rng: Rng::new(2, 1),
         };
         let open = Box::new(|_| Ok(Delivery::new(Box::new(std::io::sink()), Framing::None, None)));
@@ -128,4 +134,112 @@ fn an_end_that_somebody_else_said_is_outrun_by_the_next_packet() {
     assert!(!bench.receiver.is_over());
     let report = bench.report();
     assert!(report.ok && report.bytes == 70, "{report:?}");
+}
+
+/// A source of so many packets, and somebody who asks for everything that it keeps, again and again.
+struct Asked {
+    source: PgmSource,
+    now: Time,
+    /// Packets that left: new ones, those sent again, confirmations.
+    new: u64,
+    again: u64,
+    confirmed: u64,
+}
+
+impl Asked {
+    fn new(scheme: &str, packets: usize) -> Asked {
+        let scheme: Scheme = scheme.parse().expect("a scheme of the catalogue");
+        let setup = source::Setup {
+            tsi: Tsi { gsi: Gsi([1; 6]), port: 77 },
+            data_port: GROUP.port(),
+            local: SOURCE,
+            group: *GROUP.ip(),
+            to: GROUP.into(),
+            source: scheme.source(),
+            scheme_number: scheme.number(),
+            bounds: Bounds { max: Rate::from_mbps(4.0), ..scheme.bounds() },
+            rng: Rng::new(1, 0),
+            feed: Feed::new(Box::new(Content(packets * 1_000)), Framing::None, None, 1_000),
+            room: 1_000,
+            window: WindowLimits::default(),
+            linger: Span::from_secs(3),
+            first: 0,
+            total: None,
+        };
+        let source = PgmSource::new(setup, Time::ZERO);
+        Asked { source, now: Time::ZERO, new: 0, again: 0, confirmed: 0 }
+    }
+
+    /// So many of the newest packets are asked for, by another host each time.
+    fn ask(&mut self, most: u64) {
+        let numbers: Vec<[u8; 4]> =
+            (0..self.new).rev().take(most as usize).map(|sqn| (sqn as u32).to_be_bytes()).collect();
+        for (part, number) in numbers.chunks(SEQUENCES_PER_NAK).zip(0..) {
+            let nak =
+                Nak { sqn: u32::from_be_bytes(part[0]), source: SOURCE.into(), group: (*GROUP.ip()).into() };
+            let packet = Packet {
+                gsi: Gsi([1; 6]),
+                source_port: GROUP.port(),
+                destination_port: 77,
+                body: Body::Nak(nak),
+                options: Options { nak_list: NakList(&part[1..]), ..Options::default() },
+                payload: &[],
+            };
+            let mut bytes = Vec::new();
+            pgm::encode(&mut bytes, &packet).expect("it can be said");
+            give(
+                &mut self.source,
+                &mut bytes,
+                (Ipv4Addr::new(10, 1, number, 1), GROUP.port()).into(),
+                self.now,
+            );
+        }
+    }
+
+    /// For a millisecond the source does what is due.
+    fn pass(&mut self) {
+        self.now += Span::from_millis(1);
+        self.source.handle_timeout(self.now);
+        for (bytes, _) in take_all(&mut self.source, self.now) {
+            match pgm::parse(&bytes).expect("it is a packet").body {
+                Body::Odata(_) => self.new += 1,
+                Body::Rdata(_) => self.again += 1,
+                Body::Ncf(_) => self.confirmed += 1,
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn who_asks_for_everything_again_and_again_leaves_new_content_a_quarter_of_the_packets() {
+    for scheme in ["ormcc", "pgmcc", "le-sbcc", "tfmcc"] {
+        let mut asked = Asked::new(scheme, 1_000_000);
+        for _ in 0..30_000 {
+            asked.ask(10_000);
+            asked.pass();
+        }
+        let Asked { new, again, confirmed, .. } = asked;
+        println!("{scheme}: {new} new packets, {again} again, {confirmed} confirmations in 30 s");
+        assert!(new > 0 && again <= 3 * (new + 1), "{scheme}: {new} new, {again} again");
+        assert!(confirmed <= 1_000 * 31, "{scheme}: {confirmed} confirmations");
+        assert!((new + again) * 8_000 <= 4_200_000 * 30, "{scheme}: faster than it may be");
+    }
+}
+
+#[test]
+fn who_asks_for_ever_does_not_keep_a_source_from_its_end() {
+    let mut asked = Asked::new("ormcc", 20);
+    for _ in 0..120_000 {
+        asked.ask(20);
+        asked.pass();
+        if asked.source.is_over() {
+            break;
+        }
+    }
+    let Asked { new, again, now, .. } = asked;
+    println!("{new} packets, {again} again, over at {now:?}");
+    // What is a minute old is not kept.
+    assert!(asked.source.is_over() && now < Time::ZERO + Span::from_secs(70), "at {now:?}");
+    asked.source.report().expect("it ends");
 }

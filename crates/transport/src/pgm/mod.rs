@@ -115,6 +115,8 @@ pub struct PgmReceive {
     pub source: Option<IpAddr>,
     /// Where content goes; in a directory, to a file named after the session.
     pub destination: Destination,
+    /// A session that brings more bytes than this ends with an error.
+    pub most: Option<u64>,
     /// Give up when no session is heard for so long; wait for ever when `None`.
     pub wait: Option<Duration>,
     /// Give up when a session that was heard is silent for so long.
@@ -157,6 +159,7 @@ impl PgmReceive {
             interface: None,
             source: None,
             destination,
+            most: None,
             wait: None,
             silence: PATIENCE,
             options: PgmOptions::default(),

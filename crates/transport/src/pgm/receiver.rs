@@ -25,7 +25,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::time::Duration;
 
 /// Packets that may wait for one that is missing, and as far as a number may jump.
-const MOST_HELD: u64 = 1 << 16;
+pub(super) const MOST_HELD: u64 = 1 << 16;
 /// Buffers that are kept for packets to come.
 const MOST_SPARE: usize = 1024;
 /// A source that has said its end answers for a while only.
@@ -51,6 +51,8 @@ pub(super) struct Setup {
     pub(super) wait: Option<Span>,
     pub(super) silence: Span,
     pub(super) patience: Patience,
+    /// Packets that may wait for one that is missing: [`MOST_HELD`], and fewer where that is too slow for a fuzzer.
+    pub(super) most_held: u64,
     pub(super) rng: Rng,
 }
 
@@ -91,6 +93,7 @@ struct Stream {
     path: Option<Ipv4Addr>,
     spm_sqn: Option<u32>,
     delivery: Delivery,
+    most_held: u64,
     /// The next to be delivered.
     next: u64,
     /// After the newest known; `None` before the first.
@@ -188,7 +191,7 @@ impl PgmReceiver {
                 return Ok(());
             }
             let delivery = (self.open)(packet.tsi())?;
-            self.stream = Some(Stream::new(packet.tsi(), from, delivery, now));
+            self.stream = Some(Stream::new(packet.tsi(), from, delivery, self.setup.most_held, now));
             let address = SocketAddr::from((from, self.setup.nak_port));
             let host = packet.tsi().to_string();
             self.events.push_back(Event::Joined { receiver: String::new(), host, address });
@@ -499,13 +502,14 @@ struct Arrived {
 const FOREIGN: u8 = u8::MAX;
 
 impl Stream {
-    fn new(tsi: Tsi, address: Ipv4Addr, delivery: Delivery, now: Time) -> Stream {
+    fn new(tsi: Tsi, address: Ipv4Addr, delivery: Delivery, most_held: u64, now: Time) -> Stream {
         Stream {
             tsi,
             address,
             path: None,
             spm_sqn: None,
             delivery,
+            most_held,
             next: BASE,
             end: None,
             places: VecDeque::new(),
@@ -560,9 +564,9 @@ impl Stream {
     /// All before `end` have been sent: those that are not here are missing.
     fn extend(&mut self, end: u64, patience: &Patience, rng: &mut Rng, now: Time) {
         let Some(mut known) = self.end.filter(|known| *known < end) else { return };
-        if end - self.next > MOST_HELD {
+        if end - self.next > self.most_held {
             // The oldest ones are given up for room, and what nobody can keep is not asked for at all.
-            let first_kept = end - MOST_HELD;
+            let first_kept = end - self.most_held;
             self.missing.expire(first_kept, |_| {});
             if first_kept > known {
                 self.leap(first_kept - known);
@@ -604,7 +608,7 @@ impl Stream {
                 return Ok(()); // somebody else's loss from before this receiver came
             }
             let back = packet.options.join.map_or(0, |least| data.sqn.wrapping_sub(least));
-            self.begin(sqn - if u64::from(back) < MOST_HELD { u64::from(back) } else { 0 });
+            self.begin(sqn - if u64::from(back) < self.most_held { u64::from(back) } else { 0 });
             return self.on_data(data, packet, setup, report, now);
         };
         if sqn < self.next || sqn > end + (1 << 30) {
@@ -645,7 +649,7 @@ impl Stream {
         for wire in std::iter::once(nak.sqn).chain(options.nak_list.iter()) {
             let sqn = self.unwrap(wire);
             let Some(end) = self.end else { return };
-            if sqn >= end && sqn - end < MOST_HELD {
+            if sqn >= end && sqn - end < self.most_held {
                 self.extend(sqn + 1, patience, rng, now);
             }
             self.missing.confirm(sqn, patience, now);

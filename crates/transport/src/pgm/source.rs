@@ -55,6 +55,10 @@ const FIN_EVERY: Span = Span::from_millis(100);
 /// NAKs that were under way meanwhile ask for what is under way too.
 const SUPPRESS_LEAST: Span = Span::from_millis(20);
 const SUPPRESS_MOST: Span = Span::from_millis(200);
+/// While there is new content, of so many packets at most all but one are sent again: who asks for everything stops nobody.
+const REPAIRS_IN_A_ROW: u32 = 3;
+/// Confirmations leave so often in a second at most; what is asked for beyond that is sent without one.
+const MOST_CONFIRMATIONS: u32 = 1_000;
 /// When there is nothing to send, a pipe is looked at this often.
 const POLL: Span = Span::from_millis(5);
 /// NAKs and acknowledgements are remembered by sender; so many senders at most.
@@ -111,6 +115,10 @@ pub(crate) struct PgmSource {
     drained: bool,
     window: TransmitWindow,
     repairs: VecDeque<u64>,
+    /// Sent since the last new packet.
+    repairs_in_a_row: u32,
+    /// In the second that began then.
+    confirmations: (Time, u32),
     /// Whole datagrams that are not paced, with their lengths.
     control: Vec<u8>,
     control_lens: VecDeque<usize>,
@@ -166,6 +174,8 @@ impl PgmSource {
             drained: false,
             window: TransmitWindow::new(setup.window, setup.room, setup.first.into()),
             repairs: VecDeque::new(),
+            repairs_in_a_row: 0,
+            confirmations: (now, 0),
             control: Vec::new(),
             control_lens: VecDeque::new(),
             linger: setup.linger,
@@ -254,6 +264,13 @@ impl PgmSource {
         }
         let Some((first, more)) = known[..count].split_first() else { return };
         self.clocks.busy_at = now;
+        if now.since(self.confirmations.0) >= Span::from_secs(1) {
+            self.confirmations = (now, 0);
+        }
+        if self.confirmations.1 >= MOST_CONFIRMATIONS {
+            return;
+        }
+        self.confirmations.1 += 1;
         let options = Options { nak_list: NakList(more), ..Options::default() };
         let ncf = Body::Ncf(Nak { sqn: u32::from_be_bytes(*first), ..nak });
         self.push_control(ncf, options);
@@ -471,8 +488,14 @@ impl PgmSource {
         (segment > 0).then_some(Transmit { segment, to: self.to, hops: None })
     }
 
-    /// What leaves next: repairs first, since everybody behind them waits.
+    /// What leaves next: repairs first, since everybody behind them waits, but not all the time.
     fn choose(&mut self, now: Time) -> Option<Choice> {
+        if self.repairs_in_a_row >= REPAIRS_IN_A_ROW {
+            self.stage(now);
+            if self.staged.is_some() {
+                return Some(Choice { repair: None, len: self.payload.len() });
+            }
+        }
         while let Some(&sqn) = self.repairs.front() {
             if let Some((_, payload)) = self.window.packet(sqn) {
                 return Some(Choice { repair: Some(sqn), len: payload.len() });
@@ -495,9 +518,11 @@ impl PgmSource {
         let (sqn, fragment) = match choice.repair {
             Some(sqn) => {
                 self.repairs.pop_front();
+                self.repairs_in_a_row = self.repairs_in_a_row.saturating_add(1);
                 (sqn, self.resend(sqn, &stamp, now))
             }
             None => {
+                self.repairs_in_a_row = 0;
                 let fragment = self.staged.take().flatten();
                 self.report.packets += 1;
                 (self.window.push(&self.payload, fragment, stamp.seq, now), fragment)

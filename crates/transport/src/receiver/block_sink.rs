@@ -11,6 +11,7 @@ use crate::object::{
     Admission, Geometry, Hash, ObjectError, OwnersBy, Preserve, Put, RootHasher, Store, StreamSink, Sunk,
     TransferId, replace,
 };
+use crate::quota::Quota;
 use crate::spill::Room;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -152,6 +153,14 @@ impl BlockSink {
             warnings: Vec::new(),
             short_end: None,
         })
+    }
+
+    /// A live stream may bring so much; how much anything else has, it says beforehand.
+    pub(super) fn limited_to(mut self, quota: &Quota) -> BlockSink {
+        if let To::Stream { sink, hashes: None, .. } = &mut self.to {
+            sink.limit(quota);
+        }
+        self
     }
 
     pub(super) fn has(&self, block: u32) -> bool {

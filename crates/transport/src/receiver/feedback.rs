@@ -20,6 +20,7 @@ use crate::event::Event;
 use crate::hush;
 use crate::members::{first_turn, stretched};
 use crate::object::{Admission, Geometry, TransferId};
+use crate::quota::Quota;
 use crate::relay::{Above, WithinAbove};
 use faircast_core::delivery::request_scheduler::RequestScheduler;
 use faircast_core::node::{Cx, Effect, Receiver as _};
@@ -210,7 +211,7 @@ impl ReceiverSession {
         let (to, own, reordering) = (&self.setup.destination, &self.setup.layers_to, self.setup.reordering);
         let (transfer, of) = (TransferId(announce.transfer.0), layers.subscription().of);
         let streams = Streams::new(to, own, transfer, geometry, of, reordering, now)?;
-        Ok(Box::new(streams))
+        Ok(Box::new(streams.limited_to(&Quota::new(self.setup.accept.most_bytes))))
     }
 
     fn place_for_object(
@@ -230,6 +231,7 @@ impl ReceiverSession {
         let tidied = tidied(to, unfinished, transfer);
         let place = BlockSink::open(to, transfer, geometry, live, admission, memory, temporary)?
             .preserving(&self.setup.files.preserve, self.setup.files.owners_by)
+            .limited_to(&Quota::new(self.setup.accept.most_bytes))
             .warning(tidied);
         let repair = if layers.is_layered() { Repair::Fountain } else { Repair::OnRequest };
         let needs = RequestScheduler::new(FIRST_RTT, millis(announce.spread_ms));

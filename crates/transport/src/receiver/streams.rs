@@ -13,6 +13,7 @@ use crate::config::{Destination, Durability};
 use crate::error::Error;
 use crate::event::{Event, Flow, StreamReceived, Subscription};
 use crate::object::{Geometry, ObjectError, TransferId, verify_block};
+use crate::quota::Quota;
 use faircast_core::packet::Layer;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
@@ -60,6 +61,7 @@ struct Lane {
     joined_for: Span,
     got: StreamReceived,
     refused: u64,
+    quota: Quota,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,6 +123,12 @@ impl Streams {
         }
         streams.lanes[0].state = State::Joined { since: now };
         Ok(streams)
+    }
+
+    /// All layers together may bring so much.
+    pub(super) fn limited_to(mut self, quota: &Quota) -> Streams {
+        self.lanes.iter_mut().for_each(|lane| lane.quota = quota.clone());
+        self
     }
 
     /// A packet of a layer that is joined.
@@ -304,6 +312,7 @@ impl Lane {
             joined_for: Span::ZERO,
             got,
             refused: 0,
+            quota: Quota::default(),
         }
     }
 
@@ -358,6 +367,8 @@ impl Lane {
         loop {
             if let Some(data) = self.early.remove(&self.next) {
                 self.next += 1;
+                let name = self.got.to.as_deref().unwrap_or("-");
+                self.quota.spend(data.len()).map_err(|e| ObjectError::io(name, "write the stream", e))?;
                 match self.output.write(&data)? {
                     Written::Yes => {
                         self.got.bytes += data.len() as u64;
