@@ -1,5 +1,6 @@
 //! The network: nodes, paths and the calendar.
 
+use super::liars::Lie;
 use super::link::{Copies, Link, Pipe};
 use super::node::{Offer, ReceiverNode, SourceNode, is_later};
 use super::relay::{Out, RelayCounts, RelayHost};
@@ -10,7 +11,7 @@ use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::GroupKey;
 use faircast_wire::encode::{IPV4_HEADERS, IPV6_HEADERS};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::rc::Rc;
@@ -39,6 +40,8 @@ pub(super) struct Net {
     seed: u64,
     trunk_rng: Rng,
     spurious: Option<Span>,
+    /// Receivers that do not say what is so.
+    pub(super) lies: BTreeMap<usize, Lie>,
     /// Bytes of the IP and UDP headers.
     headers: usize,
     dir: TempDir,
@@ -114,6 +117,7 @@ impl Net {
             seed,
             trunk_rng: Rng::new(seed, 1 << 40),
             spurious: None,
+            lies: BTreeMap::new(),
             headers: OVERHEAD,
             dir: tempfile::tempdir().expect("a temporary directory"),
         }
@@ -352,7 +356,9 @@ impl Net {
         true
     }
 
-    fn arrive_at_source(&mut self, source: usize, from: SocketAddr, mut bytes: Vec<u8>) {
+    fn arrive_at_source(&mut self, source: usize, from: SocketAddr, bytes: Vec<u8>) {
+        let liar = self.lies.iter().find(|(receiver, _)| self.receivers[**receiver].address == from);
+        let Some(mut bytes) = liar.map_or(Some(bytes.clone()), |(_, lie)| lie.told(bytes)) else { return };
         self.trace.on_up(self.now, source, &bytes);
         let now = self.now;
         self.sources[source].on_datagram(&mut bytes, from, now);

@@ -149,6 +149,11 @@ impl Offer {
         Offer { min: Some(Rate::from_mbps(rate)), max: Some(Rate::from_mbps(rate)), ..self }
     }
 
+    /// No slower than this, whatever is said.
+    pub(super) fn at_least_mbps(self, rate: f64) -> Offer {
+        Offer { min: Some(Rate::from_mbps(rate)), ..self }
+    }
+
     pub(super) fn at_most_mbps(self, rate: f64) -> Offer {
         Offer { max: Some(Rate::from_mbps(rate)), ..self }
     }
@@ -448,6 +453,8 @@ pub(super) struct ReceiverNode {
     pub(super) verify: Option<VerifyKeys>,
     /// What it signs receipts with, from its next start on.
     pub(super) sign_receipts: Option<SigningKey>,
+    /// What sessions it accepts, from its next start on.
+    pub(super) accept: crate::accept::Accept,
     /// Hosts that may serve it, from its next start on.
     pub(super) parents: Vec<SocketAddr>,
     /// By what it believes announcements, from its next start on.
@@ -486,6 +493,7 @@ impl ReceiverNode {
             refuses: None,
             verify: None,
             sign_receipts: None,
+            accept: crate::accept::Accept::default(),
             parents: Vec::new(),
             freshness: Freshness::Answer,
             unix_secs: UNIX_SECS,
@@ -536,7 +544,7 @@ impl ReceiverNode {
             memory: self.memory,
             parents: self.parents.clone(),
             invited: false,
-            accept: crate::accept::Accept::default(),
+            accept: self.accept.clone(),
             relay: None,
         };
         self.origin = now;

@@ -1,0 +1,198 @@
+//! Receivers that mean harm: they say what is not so of how the packets come, to slow a session down or to have it go faster than the
+//! network carries. Sessions are open or the liar has the key: to the source it is a receiver like any other.
+
+use super::*;
+use crate::config::Slow;
+use crate::event::Event;
+use faircast_core::packet::{ReportContent, Seq};
+use faircast_core::schemes::CATALOGUE;
+use faircast_core::time::Rate;
+use faircast_wire::{Message, Newest, encode, parse};
+
+/// What a receiver makes of what it has to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lie {
+    /// It is as congested as can be said.
+    Congested,
+    /// Its buffers take nothing.
+    Full,
+    /// Nothing is lost, all comes fast, and the round trip is short.
+    Fine,
+}
+
+impl Lie {
+    /// What is sent in place of this datagram, if anything.
+    pub(super) fn told(self, bytes: Vec<u8>) -> Option<Vec<u8>> {
+        let Ok((header, message)) = parse(&bytes, &Newest::default()) else { return Some(bytes) };
+        let lie = match (self, message) {
+            (Lie::Congested, Message::Report(mut report)) => {
+                congested(&mut report.content);
+                Message::Report(report)
+            }
+            (Lie::Fine, Message::Report(mut report)) => {
+                if !fine(&mut report.content) {
+                    return None;
+                }
+                Message::Report(report)
+            }
+            (Lie::Full, Message::Window(window)) => {
+                Message::Window(faircast_wire::Window { limit: Seq(0), ..window })
+            }
+            (Lie::Full, Message::Report(mut report)) => {
+                let (from, echo) = (report.from, *report.content.echo_mut());
+                Message::Window(faircast_wire::Window { from, echo, limit: Seq(0) })
+            }
+            _ => return Some(bytes),
+        };
+        let mut out = Vec::new();
+        encode(&mut out, header.session, header.seq, &lie, 1_000).expect("a lie is as long as the truth");
+        Some(out)
+    }
+}
+
+/// As bad as it can be said.
+fn congested(content: &mut ReportContent) {
+    match content {
+        ReportContent::Congested { level, mean, .. } => (*level, *mean) = (1.0, 1.0),
+        ReportContent::Received { rate, loss, .. } => (*rate, *loss) = (1.0, 1.0),
+        ReportContent::Selective { bitmap, loss, .. } => (*bitmap, *loss) = (1, 1.0),
+        ReportContent::Lost { loss, .. } => *loss = 1.0,
+        ReportContent::Calculated { rate, .. } => *rate = 1.0,
+        ReportContent::Averaged { mean, deviation, rate, .. } => (*mean, *deviation, *rate) = (1.0, 0.0, 1.0),
+        ReportContent::Summary { window, .. } => *window = 1.0,
+        ReportContent::Newest { echo, past_lost, .. } => *past_lost = Seq(echo.seq.0 + 1),
+        ReportContent::Alive { .. } | ReportContent::Acknowledged { .. } | ReportContent::Answered { .. } => {
+        }
+    }
+}
+
+/// As well as it can be said; whether it is said at all.
+fn fine(content: &mut ReportContent) -> bool {
+    let echo = content.echo_mut();
+    echo.hold = echo.hold + Span::from_millis(40);
+    match content {
+        ReportContent::Congested { .. } | ReportContent::Lost { .. } | ReportContent::Averaged { .. } => {
+            return false;
+        }
+        ReportContent::Received { rate, loss, .. } => (*rate, *loss) = (*rate * 4.0, 0.0),
+        ReportContent::Selective { behind, bitmap, loss, .. } => {
+            (*behind, *bitmap, *loss) = (0, u32::MAX, 0.0)
+        }
+        ReportContent::Calculated { rate, .. } => *rate = 1e9,
+        ReportContent::Acknowledged { behind, holes, newer, .. } => {
+            (*behind, *holes, *newer) = (0, Default::default(), 0);
+        }
+        ReportContent::Summary { behind, window, transit, lag, .. } => {
+            (*behind, *window, *transit, *lag) = (0, f32::INFINITY, 0, 0);
+        }
+        ReportContent::Newest { past_lost, .. } => *past_lost = Seq(0),
+        ReportContent::Alive { .. } | ReportContent::Answered { .. } => {}
+    }
+    true
+}
+
+/// Of a session, in Mbit/s, and the bytes that it has.
+const FLOOR: f64 = 0.5;
+const BYTES: u64 = 1_500_000;
+
+/// Two honest receivers and a liar, all behind 4 Mbit/s.
+fn three(offer: Offer, lie: Option<Lie>) -> Net {
+    let mut net = Net::new(31);
+    net.trace.off = true;
+    net.receivers(3, Link::millis(20).mbps(4.0).fifo(40_000), Link::millis(20));
+    if let Some(lie) = lie {
+        net.lies.insert(2, lie);
+    }
+    net.source(offer);
+    net
+}
+
+fn schemes() -> impl Iterator<Item = &'static str> {
+    CATALOGUE.iter().map(|entry| entry.name)
+}
+
+/// When both honest receivers had everything, in seconds.
+fn honest_at(net: &mut Net, limit: u64) -> f64 {
+    net.run_until(secs(limit), |net| net.receivers[..2].iter().all(|node| node.ended.is_some()));
+    assert!(net.receivers[..2].iter().all(|node| node.has(&net.sources[0])), "something else");
+    net.receivers[..2].iter().map(|node| node.ended_at.as_secs_f64()).fold(0.0, f64::max)
+}
+
+#[test]
+fn whoever_says_that_it_is_congested_slows_no_scheme_below_its_floor() {
+    for scheme in schemes() {
+        let offer = || Offer::bytes(BYTES).by(scheme).at_least_mbps(FLOOR).expect(3);
+        let alone = honest_at(&mut three(offer(), None), 300);
+        let beside = honest_at(&mut three(offer(), Some(Lie::Congested)), 300);
+        println!("{scheme}: {alone:.1} s, and {beside:.1} s beside a liar");
+        let floor = BYTES as f64 * 8.0 / (FLOOR * 1e6);
+        assert!(beside < 1.25 * floor + 3.0, "{scheme}: {beside:.1} s, {floor:.1} s at the floor");
+    }
+}
+
+#[test]
+fn whoever_lies_slows_nobody_down_further_than_slow_ones_are_followed() {
+    for lie in [Lie::Congested, Lie::Full] {
+        for scheme in schemes() {
+            let seconds = |slow: Slow| {
+                let mut net = three(Offer::bytes(BYTES).by(scheme).slow(slow).expect(3), Some(lie));
+                let seconds = honest_at(&mut net, 600);
+                net.run_to_end(secs(300));
+                (seconds, net.sources[0].report().slow.clone())
+            };
+            let rate = Rate::from_mbps(2.0 * FLOOR);
+            let (dropped, deferred) = (seconds(Slow::Drop(rate)), seconds(Slow::Floor(rate)));
+            println!("{scheme}, {lie:?}: dropped {dropped:?}, deferred {deferred:?}");
+            assert!(dropped.0 < 20.0 && deferred.0 < 20.0, "{scheme}, {lie:?}: {dropped:?}, {deferred:?}");
+        }
+    }
+}
+
+/// The rate of data at which a source sends to a liar behind 2 Mbit/s, in Mbit/s: the highest that its progress shows.
+fn reached(scheme: &'static str, honest: usize, most: f64, lie: Option<Lie>) -> f64 {
+    let mut net = Net::new(37);
+    net.trace.off = true;
+    net.receivers(1 + honest, Link::millis(20).mbps(2.0).fifo(20_000), Link::millis(20));
+    if let Some(lie) = lie {
+        net.lies.insert(0, lie);
+    }
+    let offer = Offer::bytes(1_000_000_000).by(scheme).at_most_mbps(most).expect(1 + honest as u32);
+    let source = net.source(offer);
+    net.run_for(secs(12));
+    let rates = net.sources[source].events.iter().filter_map(|(_, event)| match event {
+        Event::Progress(progress) => Some(progress.rate_bps / 1e6),
+        _ => None,
+    });
+    rates.fold(0.0, f64::max)
+}
+
+#[test]
+fn whoever_says_that_all_is_fine_has_a_source_go_no_faster_than_its_highest_rate() {
+    for scheme in schemes() {
+        let honest = reached(scheme, 1, 6.0, None);
+        let (alone, beside) =
+            (reached(scheme, 0, 6.0, Some(Lie::Fine)), reached(scheme, 1, 6.0, Some(Lie::Fine)));
+        println!(
+            "{scheme}: {honest:.1} Mbit/s without a lie, {beside:.1} beside somebody honest, {alone:.1} to a liar alone"
+        );
+        // Layers have rates of their own, all together.
+        assert!(alone <= 6.0 * 1.1 && beside <= 6.0 * 1.1, "{scheme}: {alone:.1}, {beside:.1}");
+    }
+}
+
+/// A source that sends as it likes is told, and goes on; a receiver can only leave. A floor above what the network carries is such a one.
+#[test]
+fn a_source_that_heeds_no_congestion_goes_on_whatever_it_is_told() {
+    let mut net = Net::new(41);
+    net.trace.off = true;
+    net.receivers(1, Link::millis(20).mbps(4.0).fifo(40_000), Link::millis(20));
+    let source = net.source(Offer::bytes(1_000_000_000).at_least_mbps(8.0).expect(1));
+    net.run_for(secs(20));
+    let rates = net.sources[source].events.iter().filter_map(|(_, event)| match event {
+        Event::Progress(progress) => Some(progress.rate_bps / 1e6),
+        _ => None,
+    });
+    let rates: Vec<f64> = rates.skip(5).collect();
+    assert!(rates.len() > 10 && rates.iter().all(|rate| *rate > 7.0), "{rates:?}");
+    assert!(net.receivers[0].ended.is_none(), "it is still there, and may leave");
+}
