@@ -1,6 +1,7 @@
 #![no_main]
 
 #[path = "../sessions.rs"]
+#[allow(dead_code, reason = "every target uses a part")]
 mod sessions;
 
 use std::path::PathBuf;

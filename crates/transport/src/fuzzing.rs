@@ -1,5 +1,9 @@
 //! What fuzzers call, and the tests that replay what they found. No part of the interface.
 
+mod hostile;
+mod nodes;
+mod world;
+
 use crate::config::{Destination, Durability, FilePolicy, Freshness, Slow};
 use crate::endpoint::{Backlog, Endpoint, Notice};
 use crate::fuzz_steps::give;
@@ -11,10 +15,13 @@ use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Form, ReceiverCodec, SourceCodec, Spacing, data_header_len};
+use hostile::Order;
+use nodes::Setting;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
+use world::World;
 
 /// Any bytes: a manifest or an error, and a manifest has one form.
 pub fn manifest(bytes: &[u8]) {
@@ -288,5 +295,98 @@ impl Network {
             self.run(Fate::Change(&[]), false);
         }
         panic!("not done after {}", self.now.since(Time::ZERO));
+    }
+}
+
+/// Relays, agents and hops between a hostile parent and hostile children, one of whom may have the key.
+///
+/// Two bytes say what there is (`Setting::of`). Steps follow: a byte of mode, and what it takes.
+///
+/// | bits of the mode | |
+/// |---|---|
+/// | 0 to 2 | 0: all goes well; 1: everything is lost; 2 to 5: a datagram comes to the relay from above, to the relay from below, to the source, to the receiver; 6: a host asks the relay's port; 7: a process is started again, a notice, an end (by the next byte) |
+/// | 3 to 5 | so much time passes then: 0, 2, 10, 50, 200, 1000, 3000 or 11,000 ms |
+/// | 6 | the datagram comes from a stranger (otherwise in the name of who belongs there); it is sealed as a relay |
+/// | 7 | it is sent as it is: of no member |
+///
+/// A datagram: a byte says which of those heard is changed (`hostile::Order`), one where, one how long the change is, and the change.
+///
+/// Without datagrams that count (in sealed sessions those that were not sealed anew do not), the content has to arrive. `scratch` is as
+/// that of [`sessions`].
+pub fn relays(input: &[u8], scratch: &Path, correct: fn(&mut [u8])) {
+    hostile_world(input, scratch, correct, false);
+}
+
+/// The same of sources in layers (rlc, gmcc, smcc), with nothing between them and the receiver, or a relay.
+pub fn layers(input: &[u8], scratch: &Path, correct: fn(&mut [u8])) {
+    hostile_world(input, scratch, correct, true);
+}
+
+/// How long a step lasts, in milliseconds.
+const WAITS: [u64; 8] = [0, 2, 10, 50, 200, 1_000, 3_000, 11_000];
+
+fn hostile_world(input: &[u8], scratch: &Path, correct: fn(&mut [u8]), layered: bool) {
+    let Some((setup, mut rest)) = input.split_first_chunk() else { return };
+    let mut world = World::new(Setting::of(*setup, layered), scratch, correct);
+    if world.setting.is_joined {
+        world.run(Span::from_secs(1), world::Fate::Arrive);
+    }
+    for _ in 0..MOST_STEPS {
+        let Some((&mode, after)) = rest.split_first() else { break };
+        rest = after;
+        let mut fate = world::Fate::Arrive;
+        match mode & 7 {
+            0 => {}
+            1 => fate = world::Fate::Lose,
+            way @ 2..=5 => rest = come(&mut world, mode, way, rest),
+            other => {
+                let Some((&which, after)) = rest.split_first() else { break };
+                rest = after;
+                act(&mut world, other, which);
+            }
+        }
+        world.run(Span::from_millis(WAITS[usize::from(mode >> 3 & 7)]), fate);
+    }
+    world.finish();
+}
+
+/// A datagram is made and comes; what is left of the input.
+fn come<'a>(world: &mut World, mode: u8, way: u8, input: &'a [u8]) -> &'a [u8] {
+    let Some((&[pick, offset, len], rest)) = input.split_first_chunk() else { return &[] };
+    let (change, rest) = rest.split_at(usize::from(len).min(rest.len()));
+    let (is_stranger, is_raw) = (mode & 0x40 != 0, mode & 0x80 != 0);
+    let order = Order { pick, offset, change, is_raw };
+    let is_down = matches!(way, 2 | 5);
+    if let Some((mut bytes, counts)) = world.hostile.make(order, is_down, is_stranger) {
+        world.faithful &= !counts;
+        let relay_below = if world.setting.kind.has_group() { world::BRANCH } else { world::RELAY };
+        let (from, to) = match way {
+            2 => (world::SOURCE, world::RELAY),
+            3 => (world::RECEIVER, relay_below),
+            4 => (world::RELAY, world::SOURCE),
+            _ if world.setting.kind.is_heard_below() => (world::SOURCE, world::RECEIVER),
+            _ => (relay_below, world::RECEIVER),
+        };
+        world.arrive(if is_stranger { world::STRANGER } else { from }, to, &mut bytes);
+    }
+    rest
+}
+
+/// Something happens to a host.
+fn act(world: &mut World, what: u8, which: u8) {
+    if what == 6 {
+        if let (Some(relay), Some(id)) = (&mut world.relay, ReceiverId::new(u64::from(which & 15) + 2)) {
+            let from = if which & 0x10 == 0 { world::STRANGER } else { world::RECEIVER };
+            let from = SocketAddr::new(from.ip(), from.port() + u16::from(which >> 6));
+            world.faithful &= which & 0x10 == 0;
+            relay.attach(from, id);
+        }
+        return;
+    }
+    match which & 3 {
+        0 => world.restart_relay((which >> 2).into()),
+        1 => world.restart_receiver((which >> 2).into()),
+        2 => world.notice(which >> 2),
+        _ => world.stop_relay(),
     }
 }

@@ -4,6 +4,7 @@
 mod sessions;
 
 use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, ReceiverId, Seq, SessionId, Signal};
+use faircast_core::rng::Rng;
 use faircast_core::time::Time;
 use faircast_transport::fuzzing;
 use faircast_transport::object::{Attributes, Entry, Kind, Manifest, Owner, seal_block};
@@ -45,6 +46,75 @@ fn the_corpus_of_journal_is_harmless() {
 fn the_corpus_of_sessions_is_harmless() {
     let scratch = tempfile::tempdir().expect("a temporary directory");
     replay("sessions", |input| sessions::sessions(input, scratch.path()));
+}
+
+#[test]
+fn the_corpus_of_relays_is_harmless() {
+    let scratch = tempfile::tempdir().expect("a temporary directory");
+    replay("relays", |input| sessions::relays(input, scratch.path()));
+}
+
+#[test]
+fn the_corpus_of_layers_is_harmless() {
+    let scratch = tempfile::tempdir().expect("a temporary directory");
+    replay("layers", |input| sessions::layers(input, scratch.path()));
+}
+
+/// A stored input, changed a few times: what a fuzzer does, without looking at what is reached.
+fn changed(rng: &mut Rng, stored: &[Vec<u8>]) -> Vec<u8> {
+    let mut pick = |most: usize| rng.below(most.max(1) as u64) as usize;
+    let mut input = stored[pick(stored.len())].clone();
+    for _ in 0..1 + pick(8) {
+        let (at, len) = (pick(input.len()), 1 + pick(12));
+        match pick(5) {
+            0 => input.iter_mut().skip(at).take(1).for_each(|byte| *byte = pick(256) as u8),
+            1 => input.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= 1 << pick(8)),
+            2 => drop(input.drain(at..(at + len).min(input.len()))),
+            3 => {
+                let other = &stored[pick(stored.len())];
+                let from = pick(other.len());
+                input.splice(at..at, other[from..].iter().copied().take(len));
+            }
+            _ => drop(input.splice(at..at, (0..len).map(|_| pick(256) as u8).collect::<Vec<_>>())),
+        }
+    }
+    input.truncate(2_000);
+    input
+}
+
+/// Stored inputs of a target, changed at random: a few, or `FAIRCAST_INPUTS` from `FAIRCAST_SEED` on.
+fn assert_harmless_when_changed(target: &str, entry: impl Fn(&[u8])) {
+    let from_env = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let (seed, count) = (from_env("FAIRCAST_SEED").unwrap_or(1), from_env("FAIRCAST_INPUTS").unwrap_or(100));
+    let mut paths: Vec<_> = fs::read_dir(folder(target))
+        .expect("the corpus is part of the repository")
+        .map(|file| file.expect("the folder can be read").path())
+        .collect();
+    paths.sort();
+    let stored: Vec<_> = paths.iter().map(|path| fs::read(path).expect("the file can be read")).collect();
+    for number in seed..seed + count {
+        let input = changed(&mut Rng::new(number, 0), &stored);
+        println!("FAIRCAST_SEED={number} FAIRCAST_INPUTS=1: {input:?}"); // shown when it panics
+        entry(&input);
+    }
+}
+
+#[test]
+fn changed_inputs_of_relays_are_harmless() {
+    let scratch = tempfile::tempdir().expect("a temporary directory");
+    assert_harmless_when_changed("relays", |input| sessions::relays(input, scratch.path()));
+}
+
+#[test]
+fn changed_inputs_of_layers_are_harmless() {
+    let scratch = tempfile::tempdir().expect("a temporary directory");
+    assert_harmless_when_changed("layers", |input| sessions::layers(input, scratch.path()));
+}
+
+#[test]
+fn changed_inputs_of_pgm_are_harmless() {
+    assert_harmless_when_changed("pgm_receiver", fuzzing::pgm_receiver);
+    assert_harmless_when_changed("pgm_source", fuzzing::pgm_source);
 }
 
 #[test]
@@ -116,6 +186,42 @@ fn journeys() -> Vec<(&'static str, Vec<u8>)> {
         ("drop", steps(2, &[[run | 0x80, 0]; 40])),
         ("changed", changed),
         ("leaping-stream", leaping_stream()),
+    ]
+}
+
+/// What lies between a source and a receiver, by the first bits of an input of `relays`.
+const BETWEEN: [&str; 7] = ["nothing", "repeater", "file", "unicast", "agent", "raccoom", "rmanp"];
+
+/// Worlds with relays or layers, as [`fuzzing::relays`] describes them: 50 ms pass after most steps.
+fn worlds(first: u8) -> Vec<(&'static str, Vec<u8>)> {
+    let (run, lose) = (3 << 3, 1 | 3 << 3);
+    let begin = |setup: [u8; 2], steps: &[u8]| [&setup[..], steps].concat();
+    // A datagram of each way that was heard, with a bit changed further and further behind, comes to everybody.
+    let changes = |mode: u8| {
+        let mut steps = vec![run; 6];
+        for at in 0..44u8 {
+            steps.extend([
+                mode | (2 + at % 4) | 1 << 3,
+                at / 4 % 4 * 16 + at % 3,
+                16 + 2 * at,
+                1,
+                1 << (at % 8),
+            ]);
+        }
+        steps
+    };
+    let asks: Vec<u8> = (0..60).flat_map(|at| [6 | 3 << 3, at % 16]).collect();
+    let ends: Vec<u8> =
+        (0..30).flat_map(|at| [run, 7 | 3 << 3, [0, 4, 2, 6, 10, 1, 3][at % 7]]).take(60).collect();
+    vec![
+        ("whole", begin([first, 0], &[run; 40])),
+        ("lossy", begin([first, 1 | 1 << 5], &[run, run, lose, run, lose, lose].repeat(8))),
+        ("small", begin([first, 3 << 3 | 1 << 5], &[run, run, run, lose].repeat(10))),
+        ("member", begin([first, 1 << 5], &changes(0))),
+        ("stranger", begin([first, 0], &changes(0x40))),
+        ("raw", begin([first, 0], &changes(0x80))),
+        ("asks", begin([first, 0], &asks)),
+        ("ends", begin([first, 0], &ends)),
     ]
 }
 
@@ -209,6 +315,20 @@ fn every_sample_is_in_the_corpus() {
     stored("journal", "records", &(0..=255).cycle().take(40 * 9 + 17).collect::<Vec<u8>>());
     for (name, input) in journeys() {
         stored("sessions", name, &input);
+    }
+    for (between, kind) in BETWEEN.iter().zip(0..) {
+        for (form, is_sealed) in [("open", 0), ("sealed", 8)] {
+            for (name, input) in worlds(kind | is_sealed) {
+                stored("relays", &format!("{between}-{form}-{name}"), &input);
+            }
+        }
+    }
+    for (scheme, number) in ["rlc", "gmcc", "smcc"].iter().zip(0..) {
+        for (between, kind) in [("nothing", 0), ("repeater", 1), ("sealed-file", 2 | 8)] {
+            for (name, input) in worlds(kind | number << 4) {
+                stored("layers", &format!("{scheme}-{between}-{name}"), &input);
+            }
+        }
     }
     // Every message of the wire format's own samples, at either side of a session under way.
     for file in fs::read_dir(folder("parse")).expect("the corpus is part of the repository") {

@@ -1,0 +1,400 @@
+//! The hosts of a fuzzed world.
+
+use super::world::{BRANCH, RELAY, SOURCE};
+use crate::config::{Destination, Durability, FilePolicy, Freshness, Slow};
+use crate::endpoint::{Datagram, Endpoint};
+use crate::object::ObjectStream;
+use crate::receiver::{self, ReceiverSession};
+use crate::relay::{
+    Agent, AgentChild, Branch, BranchSetup, ExitSetup, Hop, HopExit, RelayHandle, RouterKind, Shared,
+    Upstream,
+};
+use crate::source::{self, SourceSession, block_source::BlockSource, delivery::of_blocks};
+use crate::spill::Room;
+use faircast_core::packet::{ReceiverId, SessionId};
+use faircast_core::rng::Rng;
+use faircast_core::schemes::Scheme;
+use faircast_core::time::{Rate, Span, Time};
+use faircast_net::Ecn;
+use faircast_wire::{
+    Attach, Form, GroupKey, Kind as Wire, Message, Name, Newest, ReceiverCodec, SourceCodec, Spacing,
+    data_header_len, parse, peek,
+};
+use std::fs::File;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+pub(super) const SESSION: SessionId = SessionId(0xfa1c_a570);
+pub(super) const SALT: [u8; 16] = [7; 16];
+const UNIX_SECS: u64 = 1_790_000_000;
+/// IP and UDP headers.
+const OVERHEAD: usize = 28;
+const PATIENCE: Duration = Duration::from_secs(30);
+/// A relay serves so many by unicast.
+const MOST_CHILDREN: usize = 4;
+
+/// What lies between source and receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Nothing.
+    Direct,
+    /// A relay with a branch to a group.
+    Repeater,
+    /// The same, whose memory is a file as well.
+    Spilling,
+    /// A relay that the receiver asks to serve it by unicast.
+    Unicast,
+    Agent,
+    Hop(RouterKind),
+}
+
+impl Kind {
+    const ALL: [Kind; 8] = [
+        Kind::Direct,
+        Kind::Repeater,
+        Kind::Spilling,
+        Kind::Unicast,
+        Kind::Agent,
+        Kind::Hop(RouterKind::Raccoom),
+        Kind::Hop(RouterKind::Rmanp),
+        Kind::Repeater,
+    ];
+
+    /// Whether the receiver hears the source's own group.
+    pub(super) const fn is_heard_below(self) -> bool {
+        matches!(self, Kind::Direct | Kind::Agent)
+    }
+
+    /// Whether the relay has a group below.
+    pub(super) const fn has_group(self) -> bool {
+        matches!(self, Kind::Repeater | Kind::Spilling | Kind::Hop(_))
+    }
+
+    /// Whether the receiver asks the relay at its port.
+    pub(super) const fn is_by_unicast(self) -> bool {
+        matches!(self, Kind::Unicast | Kind::Agent)
+    }
+}
+
+/// What a world is made of.
+#[derive(Debug, Clone)]
+pub(super) struct Setting {
+    pub(super) kind: Kind,
+    pub(super) key: Option<GroupKey>,
+    pub(super) scheme: Scheme,
+    cut: (u16, u16),
+    /// Bytes that a relay keeps.
+    pub(super) memory: usize,
+    /// All goes well for the first second.
+    pub(super) is_joined: bool,
+}
+
+impl Setting {
+    /// Of two bytes: bits 0 to 2 of the first say what lies between, bit 3 whether it is sealed, bits 4 to 7 the scheme where that is
+    /// free; bits 0 to 2 of the second the geometry, 3 and 4 the relay's memory, and 5 whether all goes well for
+    /// the first second. `layered`: nothing lies between, or a repeater, and
+    /// the scheme is one of layers.
+    pub(super) fn of([first, second]: [u8; 2], layered: bool) -> Setting {
+        let free = [
+            "ormcc",
+            "tfmcc",
+            "pgmcc",
+            "le-sbcc",
+            "mca",
+            "mca-plus",
+            "rlc,base=100000",
+            "gmcc",
+            "smcc",
+            "ormcc,policy=equation",
+            "mtcp",
+            "ormcc",
+            "raccoom",
+            "rmanp",
+            "tfmcc",
+            "rlc",
+        ];
+        let kind = match layered {
+            true => [Kind::Direct, Kind::Repeater, Kind::Spilling, Kind::Direct][usize::from(first & 3)],
+            false => Kind::ALL[usize::from(first & 7)],
+        };
+        let scheme = match kind {
+            Kind::Agent => "mtcp",
+            Kind::Hop(kind) => kind.scheme(),
+            _ if layered => free[6 + usize::from(first >> 4) % 3],
+            _ => free[usize::from(first >> 4)],
+        };
+        let cut = [(360, 8), (360, 1), (400, 2), (320, 20), (448, 3), (360, 32), (440, 1), (328, 5)];
+        Setting {
+            kind,
+            key: (first & 8 != 0).then(|| GroupKey::from_bytes([9; 32])),
+            scheme: scheme.parse().expect("a scheme of the catalogue"),
+            cut: cut[usize::from(second & 7)],
+            memory: [1 << 16, 0, 2_000, 6_000][usize::from(second >> 3 & 3)],
+            is_joined: second & 0x20 != 0,
+        }
+    }
+
+    /// Whether content of so many bytes arrives when nothing goes wrong: what comes in layers comes from all over it, and a relay that
+    /// does not hold it may never have a block.
+    pub(super) fn promises(&self, bytes: usize) -> bool {
+        self.kind != Kind::Repeater || self.scheme.layers() <= 1 || self.memory > 2 * bytes
+    }
+
+    pub(super) fn source(&self, file: &Path) -> SourceSession {
+        let (symbol, symbols) = self.cut;
+        let object =
+            ObjectStream::open(&[file.to_path_buf()], symbol, symbols).expect("a small file can be read");
+        let layers = self.scheme.layers();
+        let form = if self.key.is_some() { Form::Sealed } else { Form::Open };
+        let datagram = usize::from(symbol) + data_header_len(&self.scheme.mark(), form);
+        let setup = source::Setup {
+            codec: SourceCodec::new(SESSION, self.key.as_ref(), SALT),
+            salt: SALT,
+            groups: groups(layers),
+            scheme: self.scheme.with_packet_size((datagram + OVERHEAD) as u16),
+            spacing: Spacing::Address,
+            delivery: of_blocks(BlockSource::files(object), layers),
+            sign: None,
+            receipts: None,
+            rng: Rng::new(1, 0),
+            name: "source".to_owned(),
+            datagram,
+            overhead: OVERHEAD,
+            slow: Slow::Follow,
+            min: None,
+            max: Some(Rate::from_mbps(1.0)),
+            expect: None,
+            required: Vec::new(),
+            wait: PATIENCE,
+            ttl: 1,
+            patience: PATIENCE,
+            spread: Span::from_millis(10),
+            local: SOURCE,
+            started: UNIX_SECS * 1_000_000_000,
+        };
+        SourceSession::new(setup, Time::ZERO)
+    }
+
+    pub(super) fn receiver(&self, number: u64, out: &Path, now: Time) -> ReceiverSession {
+        let id = ReceiverId::new(5 + number).expect("five and more is not zero");
+        let codec = ReceiverCodec::new(self.key.as_slice(), id, 0xb007 + number);
+        let parents = if self.kind.is_by_unicast() { vec![RELAY] } else { Vec::new() };
+        let destination = Destination::Directory(out.to_path_buf());
+        ReceiverSession::new(member(codec, id, (number, parents), destination, None), now)
+    }
+
+    /// The relay's process of this number.
+    pub(super) fn relay(&self, number: u64, now: Time) -> Option<RelayHost> {
+        (self.kind != Kind::Direct).then(|| RelayHost::new(self, number, now))
+    }
+}
+
+/// A receiver's session, or a relay's above.
+fn member(
+    codec: ReceiverCodec,
+    id: ReceiverId,
+    (number, parents): (u64, Vec<SocketAddr>),
+    destination: Destination,
+    relay: Option<Shared>,
+) -> receiver::Setup {
+    receiver::Setup {
+        codec,
+        id,
+        nonce: 7,
+        seed: 2 + number,
+        scheme_rng: Rng::new(2 + number, 0),
+        reordering: receiver::REORDERING,
+        host: "host".to_owned(),
+        destination,
+        layers_to: Vec::new(),
+        temporary: std::env::temp_dir(),
+        durability: Durability::Fast,
+        files: FilePolicy::default(),
+        verify: None,
+        sign_receipts: None,
+        only: None,
+        overhead: OVERHEAD,
+        wait: None,
+        patience: Span::from_nanos(PATIENCE.as_nanos() as u64),
+        group: groups(1)[0],
+        freshness: Freshness::Answer,
+        unix_secs: UNIX_SECS,
+        memory: receiver::INCOMPLETE,
+        parents,
+        invited: false,
+        accept: crate::accept::Accept::default(),
+        relay,
+    }
+}
+
+pub(super) fn groups(layers: u8) -> Vec<SocketAddr> {
+    (0..layers.max(1)).map(|layer| SocketAddr::from(([239, 255, 70, 1 + layer], 5777))).collect()
+}
+
+/// Its sessions are known to its process, which they know: whoever ends lets go of that.
+impl Drop for RelayHost {
+    fn drop(&mut self) {
+        self.shared.release();
+    }
+}
+
+/// A relay's process.
+pub(super) struct RelayHost {
+    kind: Kind,
+    id: ReceiverId,
+    key: Option<GroupKey>,
+    pub(super) shared: Shared,
+    above: Upstream,
+    below: Option<Box<dyn Endpoint>>,
+    children: Vec<(SocketAddr, Box<dyn Endpoint>)>,
+    drawn: u64,
+}
+
+impl RelayHost {
+    fn new(setting: &Setting, number: u64, now: Time) -> RelayHost {
+        let (kind, key) = (setting.kind, setting.key.clone());
+        let id = ReceiverId::new(1_001 + 2 * number).expect("it is not zero");
+        let (hop, handle) = (key.as_ref().map(GroupKey::hop), RelayHandle::default());
+        let codec = ReceiverCodec::of_relay(hop.as_ref(), id, 0xb0 + number);
+        let shared = match kind {
+            Kind::Agent => {
+                handle.be_agent();
+                Shared::of_agent(handle, Agent::new(id, 0xa0 + number, hop, number))
+            }
+            Kind::Hop(router) => Shared::of_hop(handle, Hop::new(id, router, hop, number), 1),
+            _ => {
+                let nameless = || -> std::io::Result<File> {
+                    rustix::fs::memfd_create("cache", rustix::fs::MemfdFlags::CLOEXEC)
+                        .map(File::from)
+                        .map_err(Into::into)
+                };
+                let room = (kind == Kind::Spilling)
+                    .then(|| Room { file: nameless().expect("memory makes a file"), path: "cache".into() });
+                Shared::new(handle, usize::from(kind.has_group()), setting.memory, room)
+            }
+        };
+        shared.take_children(MOST_CHILDREN);
+        let destination = Destination::Writer(crate::Output::new(std::io::sink()));
+        let session = member(codec, id, (100 + number, Vec::new()), destination, Some(shared.clone()));
+        let above = Upstream::new(ReceiverSession::new(session, now), shared.clone());
+        let mut host =
+            RelayHost { kind, id, key, shared, above, below: None, children: Vec::new(), drawn: number << 8 };
+        host.below = match kind {
+            Kind::Repeater | Kind::Spilling => Some(host.branch(0, groups(1)[0], BRANCH)),
+            Kind::Hop(_) => Some(host.exit()),
+            _ => None,
+        };
+        host
+    }
+
+    fn branch(&mut self, place: usize, to: SocketAddr, local: SocketAddr) -> Box<dyn Endpoint> {
+        self.shared.announces_from(local);
+        self.drawn += 1;
+        let setup = BranchSetup {
+            me: self.id,
+            boot: 0xc000 + self.drawn,
+            key: self.key.as_ref().map(GroupKey::hop),
+            to,
+            local,
+            overhead: OVERHEAD,
+            max: Some(Rate::from_mbps(1.0)),
+            ttl: 1,
+            patience: PATIENCE,
+            spread: Span::from_millis(10),
+            seed: self.drawn,
+            to_host: !to.ip().is_multicast(),
+        };
+        Box::new(Branch::new(self.shared.clone(), place, setup))
+    }
+
+    fn exit(&mut self) -> Box<dyn Endpoint> {
+        self.shared.announces_from(BRANCH);
+        let setup = ExitSetup { boot: 0xd000 + self.drawn, local: BRANCH, overhead: OVERHEAD };
+        let exit = self.shared.with_hop(|hop| hop.add_exit(setup)).expect("it is a hop");
+        Box::new(HopExit::new(self.shared.clone(), 0, exit, groups(1)[0]))
+    }
+
+    /// All of them, and where they send from.
+    pub(super) fn endpoints(&mut self) -> Vec<(SocketAddr, &mut dyn Endpoint)> {
+        let mut all: Vec<(SocketAddr, &mut dyn Endpoint)> = vec![(RELAY, &mut self.above)];
+        all.extend(self.below.as_deref_mut().map(|below| (BRANCH, below as &mut dyn Endpoint)));
+        all.extend(self.children.iter_mut().map(|(_, child)| (RELAY, &mut **child as &mut dyn Endpoint)));
+        all
+    }
+
+    /// Whoever has asked is served.
+    pub(super) fn grow(&mut self, now: Time) {
+        // As in the real loop, which gives each endpoint a turn in each round.
+        self.children.iter_mut().for_each(|(_, child)| child.handle_timeout(now));
+        self.children.retain(|(_, child)| !child.is_over());
+        for (place, id, address) in self.shared.grown() {
+            let child = match self.kind {
+                Kind::Agent => Box::new(AgentChild::new(self.shared.clone(), place, id, address)),
+                _ => self.branch(place, address, RELAY),
+            };
+            self.children.push((address, child));
+        }
+    }
+
+    pub(super) fn hears(&self, layer: usize) -> bool {
+        self.above.groups().len() >= layer
+    }
+
+    pub(super) fn give_above(&mut self, from: SocketAddr, bytes: &mut [u8], now: Time) {
+        self.above.handle_datagram(Datagram { bytes, from, ecn: Ecn::NotEct, arrived: now }, now);
+    }
+
+    /// A datagram that was sent to one of its sockets; what its port answers.
+    pub(super) fn give(
+        &mut self,
+        from: SocketAddr,
+        to: SocketAddr,
+        bytes: &mut [u8],
+        now: Time,
+    ) -> Option<(Vec<u8>, SocketAddr)> {
+        let datagram = Datagram { bytes, from, ecn: Ecn::NotEct, arrived: now };
+        if to == BRANCH {
+            if let Some(below) = &mut self.below {
+                below.handle_datagram(datagram, now);
+            }
+            return None;
+        }
+        let child = self.children.iter_mut().find(|(address, child)| *address == from && !child.is_over());
+        if let Some((_, child)) = child {
+            child.handle_datagram(datagram, now);
+        } else if self.kind.is_by_unicast()
+            && peek(datagram.bytes).is_ok_and(|header| header.kind == Wire::Attach)
+        {
+            let Ok((_, Message::Attach(attach))) = parse(datagram.bytes, &Newest::default()) else {
+                return None;
+            };
+            return self.shared.at_port(&attach, (from, to)).map(|token| (token, from));
+        } else {
+            self.above.handle_datagram(datagram, now);
+        }
+        None
+    }
+
+    /// A host comes to the port and shows that it is where it says.
+    pub(super) fn attach(&mut self, from: SocketAddr, id: ReceiverId) {
+        let host = Name::clipped("stranger");
+        let mut attach = Attach { from: id, token: [0; 16], invitation: 0, relay: false, host };
+        let Some(told) = self.shared.at_port(&attach, (from, RELAY)) else { return };
+        if let Ok((_, Message::Token(token))) = parse(&told, &Newest::default()) {
+            attach.token = token.token;
+            let _ = self.shared.at_port(&attach, (from, RELAY));
+        }
+    }
+
+    /// It keeps no more than it may.
+    pub(super) fn assert_bounded(&self, setting: &Setting) {
+        let places = self.shared.places();
+        assert!(places <= 1 + 3 * MOST_CHILDREN, "{places} branches");
+        assert!(self.children.len() <= 2 * MOST_CHILDREN, "{} children", self.children.len());
+        let Some(status) = self.shared.status() else { return };
+        // Blocks that are being sent or read stay until that is done.
+        let most = setting.memory as u64 + (16 << 10);
+        assert!(status.cached_bytes <= most, "{} bytes are kept", status.cached_bytes);
+    }
+}

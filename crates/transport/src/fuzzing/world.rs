@@ -1,0 +1,276 @@
+//! A source, what lies between, and a receiver, in virtual time: what fuzzers of relays and of layers drive.
+//!
+//! ```text
+//!   SOURCE -- group --> RELAY (above | BRANCH, children) -- group --> RECEIVER
+//! ```
+//!
+//! Each datagram takes 3 ms. What endpoints do is counted, and bounded by the time that passes.
+
+use super::hostile::{Hostile, Pool};
+use super::nodes::{RelayHost, Setting};
+use crate::endpoint::{Backlog, Datagram, Endpoint, Notice};
+use crate::receiver::ReceiverSession;
+use crate::source::SourceSession;
+use faircast_core::time::{Span, Time};
+use faircast_net::Ecn;
+use std::collections::VecDeque;
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+const fn host(last: u8, port: u16) -> SocketAddr {
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)), port)
+}
+
+pub(super) const SOURCE: SocketAddr = host(1, 5777);
+pub(super) const RELAY: SocketAddr = host(2, 5778);
+pub(super) const BRANCH: SocketAddr = host(2, 6000);
+pub(super) const RECEIVER: SocketAddr = host(3, 5778);
+pub(super) const STRANGER: SocketAddr = host(9, 5777);
+
+/// How long a datagram is under way.
+const DELAY: Span = Span::from_millis(3);
+
+/// Datagrams that all endpoints together send, and calls that they want, in one span: so many at once, and so many in a millisecond.
+/// Sources and branches have 1 Mbit/s.
+const MOST_SENT: (u64, u64) = (1_500, 16);
+const MOST_TURNS: (u64, u64) = (3_000, 32);
+
+/// Datagrams under way at a time; more are lost.
+const MOST_FLIGHTS: usize = 4_096;
+
+/// After so much loss of everything, or time, nobody has promised anything: patience is 30 s.
+const PATIENT_FOR: Span = Span::from_secs(8);
+
+/// What becomes of datagrams.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    Arrive,
+    Lose,
+}
+
+struct Flight {
+    at: Time,
+    from: SocketAddr,
+    to: SocketAddr,
+    bytes: Vec<u8>,
+}
+
+/// All of them.
+pub(super) struct World {
+    pub(super) now: Time,
+    pub(super) setting: Setting,
+    pub(super) source: SourceSession,
+    pub(super) relay: Option<RelayHost>,
+    pub(super) receiver: ReceiverSession,
+    pub(super) hostile: Hostile,
+    flights: VecDeque<Flight>,
+    content: Vec<u8>,
+    out: PathBuf,
+    /// Nothing was done that anybody could take for the session's own.
+    pub(super) faithful: bool,
+    lost: Span,
+}
+
+impl World {
+    pub(super) fn new(setting: Setting, scratch: &Path, correct: fn(&mut [u8])) -> World {
+        let content: Vec<u8> = (0..12_000u32).map(|at| (at * at / 7) as u8).collect();
+        let (file, out) = (scratch.join("content"), scratch.join("out"));
+        if !file.exists() {
+            fs::write(&file, &content).expect("the scratch directory can be written");
+        }
+        fs::create_dir_all(&out).expect("the scratch directory can be written");
+        World {
+            now: Time::ZERO,
+            source: setting.source(&file),
+            relay: setting.relay(0, Time::ZERO),
+            receiver: setting.receiver(0, &out, Time::ZERO),
+            hostile: Hostile::new(setting.key.clone(), correct),
+            faithful: setting.promises(content.len()),
+            setting,
+            flights: VecDeque::new(),
+            content,
+            out,
+            lost: Span::ZERO,
+        }
+    }
+
+    fn endpoints(&mut self) -> Vec<(SocketAddr, &mut dyn Endpoint)> {
+        let mut all: Vec<(SocketAddr, &mut dyn Endpoint)> = vec![(SOURCE, &mut self.source)];
+        all.extend(self.relay.iter_mut().flat_map(RelayHost::endpoints));
+        all.push((RECEIVER, &mut self.receiver));
+        all.retain(|(_, endpoint)| !endpoint.is_over());
+        all
+    }
+
+    /// Everybody does what is due; how many datagrams left.
+    fn drive(&mut self, fate: Fate) -> u64 {
+        let (now, mut sent, mut out) = (self.now, Vec::new(), Vec::new());
+        for (from, endpoint) in self.endpoints() {
+            if endpoint.poll_timeout(now) <= now {
+                endpoint.handle_timeout(now);
+            }
+            for _ in 0..64 {
+                let Some(transmit) = endpoint.poll_transmit(now, &mut out) else { break };
+                sent.extend(
+                    out.chunks(transmit.segment.max(1)).map(|bytes| (from, transmit.to, bytes.to_vec())),
+                );
+            }
+            while endpoint.poll_event().is_some() {}
+        }
+        if let Some(relay) = &mut self.relay {
+            relay.grow(now);
+        }
+        let count = sent.len() as u64;
+        for (from, to, bytes) in sent {
+            self.hostile.record(Pool::of(from, to), &bytes);
+            if fate == Fate::Arrive && self.flights.len() < MOST_FLIGHTS {
+                self.flights.push_back(Flight { at: now + DELAY, from, to, bytes });
+            }
+        }
+        count
+    }
+
+    fn wake_at(&mut self) -> Time {
+        let now = self.now;
+        let wakes = self.endpoints().into_iter().map(|(_, endpoint)| endpoint.poll_timeout(now));
+        wakes.fold(Time::NEVER, Time::min)
+    }
+
+    /// Time passes.
+    pub(super) fn run(&mut self, span: Span, fate: Fate) {
+        if fate == Fate::Lose {
+            self.lost = self.lost + span;
+            // A relay that nobody is behind for two seconds needs nothing.
+            self.faithful &= self.lost <= PATIENT_FOR && (self.setting.is_joined || self.relay.is_none());
+        }
+        let (until, millis) = (self.now + span, span.as_nanos() / 1_000_000);
+        let (mut sent, mut turns) = (0, 0);
+        loop {
+            sent += self.drive(fate);
+            turns += 1;
+            assert!(
+                sent <= MOST_SENT.0 + MOST_SENT.1 * millis,
+                "{sent} datagrams in {span}: {}",
+                self.describe()
+            );
+            assert!(
+                turns <= MOST_TURNS.0 + MOST_TURNS.1 * millis,
+                "{turns} turns in {span}: {}",
+                self.describe()
+            );
+            let arrival = self.flights.front().map_or(Time::NEVER, |flight| flight.at);
+            let next = self.wake_at().min(arrival).max(self.now + Span::from_micros(10));
+            if next > until {
+                break;
+            }
+            self.now = next;
+            while self.flights.front().is_some_and(|flight| flight.at <= next)
+                && let Some(mut flight) = self.flights.pop_front()
+            {
+                self.arrive(flight.from, flight.to, &mut flight.bytes);
+            }
+        }
+        self.now = until;
+        if let Some(relay) = &self.relay {
+            relay.assert_bounded(&self.setting);
+        }
+    }
+
+    /// A datagram comes to whoever hears it.
+    pub(super) fn arrive(&mut self, from: SocketAddr, to: SocketAddr, bytes: &mut [u8]) {
+        let (now, kind) = (self.now, self.setting.kind);
+        if to.ip().is_multicast() {
+            let IpAddr::V4(address) = to.ip() else { return };
+            let layer = usize::from(address.octets()[3]).saturating_sub(1);
+            let of_source = from.ip() == SOURCE.ip();
+            if of_source && let Some(relay) = self.relay.as_mut().filter(|relay| relay.hears(layer)) {
+                relay.give_above(from, &mut bytes.to_vec(), now);
+            }
+            let hears = if of_source { kind.is_heard_below() } else { kind.has_group() };
+            let is_wanted = kind.is_heard_below() || !kind.is_by_unicast();
+            let has_joined = self.receiver.groups().len() >= layer;
+            let in_group = !kind.is_by_unicast() || self.receiver.hears_group();
+            if hears && is_wanted && has_joined && in_group {
+                give(&mut self.receiver, from, bytes, now);
+            }
+        } else if to == SOURCE {
+            give(&mut self.source, from, bytes, now);
+        } else if to == RECEIVER {
+            give(&mut self.receiver, from, bytes, now);
+        } else if let Some((bytes, to)) =
+            self.relay.as_mut().and_then(|relay| relay.give(from, to, bytes, now))
+        {
+            self.flights.push_back(Flight { at: now + DELAY, from: RELAY, to, bytes });
+        }
+    }
+
+    /// The relay's process dies, and another one is started.
+    pub(super) fn restart_relay(&mut self, number: u64) {
+        // Who had everything left may have been the only one that the receiver could ask.
+        self.faithful &= !self.source.is_over();
+        if self.relay.is_some() {
+            self.relay = self.setting.relay(1 + number, self.now);
+        }
+    }
+
+    /// The receiver's process dies, and another one is started in its directory.
+    pub(super) fn restart_receiver(&mut self, number: u64) {
+        if !self.receiver.is_over() {
+            self.faithful = false;
+            self.receiver = self.setting.receiver(1 + number, &self.out, self.now);
+        }
+    }
+
+    /// The network changes, or the receiver's host is busy.
+    pub(super) fn notice(&mut self, which: u8) {
+        let now = self.now;
+        let backlog = Backlog { used: 1 << 19, capacity: 1 << 20, dropped: u64::from(which) };
+        let notice = match which & 3 {
+            0 => Notice::NetworkChanged { local: None },
+            1 => Notice::Backlog(backlog),
+            2 => Notice::Drained,
+            _ => Notice::JoinFailed { place: 0, why: &"its port is taken" },
+        };
+        self.faithful &= which & 3 != 3;
+        self.endpoints().into_iter().for_each(|(_, endpoint)| endpoint.handle_notice(notice, now));
+    }
+
+    /// A relay's user wants it to end.
+    pub(super) fn stop_relay(&mut self) {
+        let now = self.now;
+        self.faithful = false;
+        if let Some(relay) = &mut self.relay {
+            relay.endpoints().into_iter().for_each(|(_, endpoint)| endpoint.stop(now));
+        }
+    }
+
+    /// How it stands, for people.
+    fn describe(&self) -> String {
+        let World { now, setting, source, relay, receiver, .. } = self;
+        let relay = relay.as_ref().and_then(|relay| relay.shared.status());
+        let (source, receiver) = (source.is_over(), receiver.is_over());
+        format!("at {now:?}, source over: {source}, receiver over: {receiver}, relay {relay:?}, {setting:?}")
+    }
+
+    /// Nothing more is done to them: when nothing was that counts, the content arrives.
+    pub(super) fn finish(mut self) {
+        if self.faithful {
+            for _ in 0..240 {
+                if self.source.is_over() && self.receiver.is_over() {
+                    break;
+                }
+                self.run(Span::from_secs(1), Fate::Arrive);
+            }
+            let got = fs::read(self.out.join("content"));
+            assert!(got.is_ok_and(|got| got == self.content), "it did not arrive: {}", self.describe());
+        }
+        let World { out, relay, receiver, source, .. } = self;
+        drop((relay, receiver, source));
+        let _ = fs::remove_dir_all(out);
+    }
+}
+
+fn give(to: &mut dyn Endpoint, from: SocketAddr, bytes: &mut [u8], now: Time) {
+    to.handle_datagram(Datagram { bytes, from, ecn: Ecn::NotEct, arrived: now }, now);
+}
