@@ -153,7 +153,10 @@ impl Streams {
             return Ok(None);
         }
         let all = self.versions.iter().rev().filter_map(|version| version.get(lane));
-        let found = all.map(|all| part(bytes, all)).find(Option::is_some);
+        let parts: Vec<Part> = all.filter_map(|all| part(bytes, all)).collect();
+        // Some bytes may be a part of several streams, as all of them begin alike.
+        let place = parts.iter().position(|part| part.ends).unwrap_or(0);
+        let found = parts.into_iter().nth(place).map(Some);
         found.ok_or_else(|| {
             format!("{} bytes of layer {lane} are no part of any stream, in order", bytes.len())
         })
