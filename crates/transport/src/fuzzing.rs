@@ -2,6 +2,7 @@
 
 mod hostile;
 mod nodes;
+mod places;
 mod world;
 
 use crate::config::{Destination, Durability, FilePolicy, Freshness, Slow};
@@ -359,15 +360,15 @@ fn come<'a>(world: &mut World, mode: u8, way: u8, input: &'a [u8]) -> &'a [u8] {
     let is_down = matches!(way, 2 | 5);
     if let Some((mut bytes, counts)) = world.hostile.make(order, is_down, is_stranger) {
         world.faithful &= !counts;
-        let relay_below = if world.setting.kind.has_group() { world::BRANCH } else { world::RELAY };
+        let relay_below = if world.setting.kind.has_group() { places::BRANCH } else { places::RELAY };
         let (from, to) = match way {
-            2 => (world::SOURCE, world::RELAY),
-            3 => (world::RECEIVER, relay_below),
-            4 => (world::RELAY, world::SOURCE),
-            _ if world.setting.kind.is_heard_below() => (world::SOURCE, world::RECEIVER),
-            _ => (relay_below, world::RECEIVER),
+            2 => (places::SOURCE, places::RELAY),
+            3 => (places::RECEIVER, relay_below),
+            4 => (places::RELAY, places::SOURCE),
+            _ if world.setting.kind.is_heard_below() => (places::SOURCE, places::RECEIVER),
+            _ => (relay_below, places::RECEIVER),
         };
-        world.arrive(if is_stranger { world::STRANGER } else { from }, to, &mut bytes);
+        world.arrive(if is_stranger { places::STRANGER } else { from }, to, &mut bytes);
     }
     rest
 }
@@ -376,7 +377,7 @@ fn come<'a>(world: &mut World, mode: u8, way: u8, input: &'a [u8]) -> &'a [u8] {
 fn act(world: &mut World, what: u8, which: u8) {
     if what == 6 {
         if let (Some(relay), Some(id)) = (&mut world.relay, ReceiverId::new(u64::from(which & 15) + 2)) {
-            let from = if which & 0x10 == 0 { world::STRANGER } else { world::RECEIVER };
+            let from = if which & 0x10 == 0 { places::STRANGER } else { places::RECEIVER };
             let from = SocketAddr::new(from.ip(), from.port() + u16::from(which >> 6));
             world.faithful &= which & 0x10 == 0;
             relay.attach(from, id);

@@ -16,7 +16,7 @@ struct Left {
 
 /// A session brings more than the user allows.
 #[derive(Debug, thiserror::Error)]
-#[error("the session brings more than the {0} bytes that it may (`--most`); those are here")]
+#[error("the session brings more than the {0} bytes that it may; those are here")]
 struct TooMuch(u64);
 
 impl Quota {

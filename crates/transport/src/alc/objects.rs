@@ -45,7 +45,7 @@ pub(super) enum Unfit {
     SubBlocks(u16),
     #[error("{0} bytes of content travel as {1}, although nothing is compressed")]
     Lengths(u64, u64),
-    #[error("with its {0} bytes the session would bring more than the {1} that it may (`--most`)")]
+    #[error("with its {0} bytes the session would bring more than the {1} that it may")]
     TooMuch(u64, u64),
 }
 

@@ -1,7 +1,7 @@
 //! Who means harm in a fuzzed world: packets that were heard, changed, with the right checksum or under the session's key.
 
 use super::nodes::{SALT, SESSION};
-use super::world::{BRANCH, RELAY, SOURCE, STRANGER};
+use super::places::{BRANCH, RELAY, SOURCE, STRANGER};
 use faircast_core::packet::ReceiverId;
 use faircast_wire::{
     GroupKey, Kind, Message, Newest, ReceiverCodec, SourceCodec, encode, encode_data, parse, peek,

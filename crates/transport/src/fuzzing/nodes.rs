@@ -1,6 +1,6 @@
 //! The hosts of a fuzzed world.
 
-use super::world::{BRANCH, RELAY, SOURCE};
+use super::places::{BRANCH, RELAY, SOURCE};
 use crate::config::{Destination, Durability, FilePolicy, Freshness, Slow};
 use crate::endpoint::{Datagram, Endpoint};
 use crate::object::ObjectStream;
@@ -135,10 +135,10 @@ impl Setting {
         }
     }
 
-    /// Whether content of so many bytes arrives when nothing goes wrong: what comes in layers comes from all over it, and a relay that
-    /// does not hold it may never have a block.
+    /// Whether content of so many bytes arrives when nothing goes wrong: a relay with memory for less than a block may never have one
+    /// whole.
     pub(super) fn promises(&self, bytes: usize) -> bool {
-        self.kind != Kind::Repeater || self.scheme.layers() <= 1 || self.memory > 2 * bytes
+        !matches!(self.kind, Kind::Repeater | Kind::Unicast) || self.memory > 2 * bytes
     }
 
     pub(super) fn source(&self, file: &Path) -> SourceSession {

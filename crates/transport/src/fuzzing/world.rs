@@ -8,6 +8,7 @@
 
 use super::hostile::{Hostile, Pool};
 use super::nodes::{RelayHost, Setting};
+use super::places::{RECEIVER, RELAY, SOURCE};
 use crate::endpoint::{Backlog, Datagram, Endpoint, Notice};
 use crate::receiver::ReceiverSession;
 use crate::source::SourceSession;
@@ -15,18 +16,8 @@ use faircast_core::time::{Span, Time};
 use faircast_net::Ecn;
 use std::collections::VecDeque;
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-
-const fn host(last: u8, port: u16) -> SocketAddr {
-    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)), port)
-}
-
-pub(super) const SOURCE: SocketAddr = host(1, 5777);
-pub(super) const RELAY: SocketAddr = host(2, 5778);
-pub(super) const BRANCH: SocketAddr = host(2, 6000);
-pub(super) const RECEIVER: SocketAddr = host(3, 5778);
-pub(super) const STRANGER: SocketAddr = host(9, 5777);
 
 /// How long a datagram is under way.
 const DELAY: Span = Span::from_millis(3);
