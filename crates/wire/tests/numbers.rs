@@ -7,7 +7,7 @@ use common::{LIMIT, SALT, SESSION, announce, at, data, key, member, receiver, st
 use faircast_core::packet::Mark;
 use faircast_wire::{Hashes, Message, ReceiverCodec, SourceCodec};
 use proptest::prelude::*;
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::slice;
 
 /// Messages of a kind go under another key after so many, and numbers in packets have 32 bits.
@@ -16,7 +16,7 @@ const WRAP: u64 = 1 << 32;
 
 /// One that seals: a source, relays, a hop, receivers; some of them are processes that were started again under the same number.
 enum Sender {
-    Source(SourceCodec),
+    Source(Box<SourceCodec>),
     Receiver(ReceiverCodec),
 }
 
@@ -27,10 +27,10 @@ fn senders(before: u64) -> Vec<Sender> {
     let mut source = SourceCodec::new(SESSION, Some(&key), SALT).after(before);
     let mut announced = Vec::new();
     source.encode(&mut announced, &Message::Announce(announce()), LIMIT).expect("it fits");
-    let mut all = vec![Sender::Source(source)];
+    let mut all = vec![Sender::Source(Box::new(source))];
     for mut codec in [relay(7, 1), relay(7, 2), relay(9, 1), relay(11, 1).with_given_numbers()] {
         codec.encode(&mut Vec::new(), &Message::Announce(announce()), LIMIT).expect("it fits");
-        all.push(Sender::Source(codec));
+        all.push(Sender::Source(Box::new(codec)));
     }
     for boot in 1..3 {
         let mut codec = ReceiverCodec::new(slice::from_ref(&key), member().from, boot).after(before);
@@ -85,7 +85,7 @@ proptest! {
         before in prop_oneof![Just(0), Just(TURN - 20), Just(WRAP - 20), Just(2 * WRAP - 20)],
         words in prop::collection::vec((0..7_usize, word()), 1..300),
     ) {
-        let (mut senders, mut seen, mut out) = (senders(before), HashSet::new(), Vec::new());
+        let (mut senders, mut seen, mut out) = (senders(before), BTreeSet::new(), Vec::new());
         let mut said = 0;
         for (who, word) in words {
             out.clear();
