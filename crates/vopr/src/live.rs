@@ -4,6 +4,7 @@ use crate::content;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_transport::{Input, Output};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -23,7 +24,8 @@ pub(crate) struct Streams {
     sinks: Vec<Sink>,
     /// How many processes of each host there were: each has a directory of its own.
     runs: Vec<u32>,
-    ended: Vec<bool>,
+    /// How many of those have had the end of a stream, and whether the newest has.
+    ended: Vec<(usize, bool)>,
     served: Vec<bool>,
 }
 
@@ -80,7 +82,7 @@ impl Streams {
             versions: Vec::new(),
             sinks: vec![sink; hosts],
             runs: vec![0; hosts],
-            ended: vec![false; hosts],
+            ended: vec![(0, false); hosts],
             served: vec![false; hosts],
         }
     }
@@ -113,7 +115,7 @@ impl Streams {
 
     /// A new process of this host writes to files here, in its output directory.
     pub(crate) fn directory(&mut self, host: usize, out: &Path) -> PathBuf {
-        self.runs[host] += 1;
+        self.begin_run(host);
         self.sinks[host].taken = Arc::default();
         self.directory_now(host, out)
     }
@@ -124,12 +126,17 @@ impl Streams {
 
     /// A new process of this host writes here.
     pub(crate) fn output(&mut self, host: usize, slow: bool, rng: &mut Rng) -> Output {
-        self.runs[host] += 1;
+        self.begin_run(host);
         let slow = slow.then(|| 2_000.0 + 60_000.0 * rng.unit());
         let (since, clock) = (self.clock.now(), self.clock.clone());
         let sink = Sink { taken: Arc::default(), slow, since, clock, open: false };
         self.sinks[host] = sink.clone();
         Output::new(sink)
+    }
+
+    fn begin_run(&mut self, host: usize) {
+        self.runs[host] += 1;
+        self.ended[host].1 = false;
     }
 
     /// Everything that this host has got is a part of some stream, in order. What it has of layer 0; `None` when it has nothing.
@@ -143,7 +150,10 @@ impl Streams {
                 newest = part;
             }
         }
-        self.ended[host] |= newest.as_ref().is_some_and(|part| part.ends);
+        let (ended, newest_has) = &mut self.ended[host];
+        if newest.as_ref().is_some_and(|part| part.ends) && !*newest_has {
+            (*ended, *newest_has) = (*ended + 1, true);
+        }
         Ok(newest)
     }
 
@@ -171,9 +181,9 @@ impl Streams {
         self.served[host]
     }
 
-    /// Whether some process of this host has had the end of a stream.
-    pub(crate) fn has_ended(&self, host: usize) -> bool {
-        self.served[host] || self.ended[host]
+    /// How many processes of this host have had the end of a stream. Who is killed after that and started again may have it once more.
+    pub(crate) fn ended(&self, host: usize) -> usize {
+        self.ended[host].0.max(usize::from(self.served[host]))
     }
 }
 
@@ -198,6 +208,13 @@ fn find(all: &[u8], from: usize, window: &[u8]) -> Option<usize> {
 
 /// Which part of `all` it is, if it is one with some pieces left out and nothing else wrong.
 fn part(bytes: &[u8], all: &[u8]) -> Option<Part> {
+    let gaps = gaps(bytes, all).or_else(|| Pieces { bytes, all, seen: BTreeSet::new() }.gaps(0, 0))?;
+    let end = &bytes[bytes.len().saturating_sub(WINDOW)..];
+    Some(Part { gaps, ends: all.ends_with(end) })
+}
+
+/// How many gaps there are between pieces of `all`, if none is shorter than a window.
+fn gaps(bytes: &[u8], all: &[u8]) -> Option<usize> {
     let (mut done, mut at, mut gaps) = (0, 0, 0);
     while done < bytes.len() {
         let alike = bytes[done..].iter().zip(&all[at.min(all.len())..]).take_while(|(a, b)| a == b).count();
@@ -215,8 +232,53 @@ fn part(bytes: &[u8], all: &[u8]) -> Option<Part> {
         gaps += usize::from(from > 0);
         (done, at) = (from, place);
     }
-    let end = &bytes[bytes.len().saturating_sub(WINDOW)..];
-    Some(Part { gaps, ends: all.ends_with(end) })
+    Some(gaps)
+}
+
+/// The same where pieces may be as short as a byte: a block holds what had come when it was written, and those around it may be lost. All that
+/// a piece may be is tried, the longest first.
+struct Pieces<'a> {
+    bytes: &'a [u8],
+    all: &'a [u8],
+    /// How much was known, and where the next piece would begin: nothing came of it.
+    seen: BTreeSet<(usize, usize)>,
+}
+
+/// So many places are tried.
+const MOST_TRIED: usize = 20_000;
+
+/// Lengths of what is looked for, and in how many places.
+const LENGTHS: [(usize, usize); 5] = [(WINDOW, 4), (12, 4), (6, 4), (3, 8), (1, 8)];
+
+impl Pieces<'_> {
+    /// How many gaps there are in what comes after `done` bytes, of which the next piece begins at `at` or later.
+    fn gaps(&mut self, done: usize, at: usize) -> Option<usize> {
+        let (bytes, all) = (self.bytes, self.all);
+        let alike = bytes[done..].iter().zip(&all[at..]).take_while(|(a, b)| a == b).count();
+        let (done, at) = (done + alike, at + alike);
+        if done == bytes.len() {
+            return Some(0);
+        }
+        if self.seen.len() >= MOST_TRIED || !self.seen.insert((done, at)) {
+            return None;
+        }
+        // Of what is alike a few bytes may be so by chance.
+        for back in 0..=alike.min(2) {
+            let from = done - back;
+            for (length, places) in LENGTHS {
+                let window = &bytes[from..bytes.len().min(from + length)];
+                let mut next = at - back + 1;
+                for _ in 0..places {
+                    let Some(place) = find(all, next.min(all.len()), window) else { break };
+                    if let Some(gaps) = self.gaps(from, place) {
+                        return Some(gaps + usize::from(from > 0));
+                    }
+                    next = place + 1;
+                }
+            }
+        }
+        None
+    }
 }
 
 impl Read for Comes {
@@ -276,6 +338,12 @@ mod tests {
         assert_eq!(one(640..900), Some((0, false)), "also when it begins as the stream does");
         assert_eq!(one(4_997..5_000), Some((0, true)), "however little that is");
         assert_eq!(of(&[7..1_000, 1_200..1_300, 4_000..5_000]), Some((2, true)));
+        assert_eq!(of(&[0..1_000, 1_200..1_210, 4_000..5_000]), Some((2, true)), "a block of few bytes");
+        assert_eq!(
+            of(&[900..1_000, 1_200..1_203, 2_000..2_005, 4_000..5_000]),
+            Some((3, true)),
+            "and more of them"
+        );
         assert_eq!(of(&[1_000..2_000, 0..1_000]), None, "not in order");
         assert_eq!(of(&[0..1_000, 500..1_000]), None, "twice");
         let mut wrong = all.clone();

@@ -270,7 +270,7 @@ impl World {
         Ok(())
     }
 
-    /// How many receivers have everything, or have had the end of a stream, as a source may count them.
+    /// How many receivers have everything, or how many of their processes had the end of a stream, as a source may count them.
     fn have(&mut self) -> Result<usize, Finding> {
         if !self.plan.kind.is_live() {
             let have = self.receivers().filter(|host| self.contents.any_is_in(&self.out(*host))).count();
@@ -283,7 +283,7 @@ impl World {
         }
         let receivers: Vec<usize> = self.receivers().collect();
         receivers.iter().try_for_each(|host| self.check_stream(*host).map(drop))?;
-        Ok(receivers.into_iter().filter(|host| self.streams.has_ended(*host)).count())
+        Ok(receivers.into_iter().map(|host| self.streams.ended(host)).sum())
     }
 
     /// The receiver of a stream has ended by itself. What it lacks it says.

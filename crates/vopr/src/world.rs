@@ -460,7 +460,11 @@ impl World {
             (Some(own), _) => {
                 let up = self.sites[own].up.pass(size, self.now)?;
                 match others.filter(|_| self.plan.kind != Kind::Files) {
-                    Some(others) => self.sites[others].down.pass(size, up).map(|at| (at, to)),
+                    // As if it were there now: a link that was kept free for it until then would drop what comes sooner.
+                    Some(others) => {
+                        let down = self.sites[others].down.pass(size, self.now)?;
+                        Some((up + down.since(self.now), to))
+                    }
                     None => Some((up, from)),
                 }
             }
