@@ -428,6 +428,8 @@ impl Delivery for Reassembly {
         durability: Durability,
         _now: Time,
     ) -> Result<Ending, Error> {
+        // Short content may be complete before anybody has asked for them.
+        self.warnings.extend(self.place.take_warnings());
         let ending = self.place.finish(blocks, root, durability)?;
         if matches!(ending, Ending::Anew) {
             self.look_anew()?;
