@@ -162,8 +162,11 @@ impl Streams {
         if bytes.is_empty() {
             return Ok(None);
         }
-        let all = self.versions.iter().rev().filter_map(|version| version.get(lane));
-        let parts: Vec<Part> = all.filter_map(|all| part(bytes, all)).collect();
+        let all: Vec<_> = self.versions.iter().rev().filter_map(|version| version.get(lane)).collect();
+        let mut parts: Vec<Part> = all.iter().filter_map(|all| part(bytes, all, gaps)).collect();
+        if parts.is_empty() {
+            parts = all.iter().filter_map(|all| part(bytes, all, gaps_of_short_pieces)).collect();
+        }
         // Some bytes may be a part of several streams, as all of them begin alike.
         let place = parts.iter().position(|part| part.ends).unwrap_or(0);
         let found = parts.into_iter().nth(place).map(Some);
@@ -207,8 +210,8 @@ fn find(all: &[u8], from: usize, window: &[u8]) -> Option<usize> {
 }
 
 /// Which part of `all` it is, if it is one with some pieces left out and nothing else wrong.
-fn part(bytes: &[u8], all: &[u8]) -> Option<Part> {
-    let gaps = gaps(bytes, all).or_else(|| Pieces { bytes, all, seen: BTreeSet::new() }.gaps(0, 0))?;
+fn part(bytes: &[u8], all: &[u8], gaps: fn(&[u8], &[u8]) -> Option<usize>) -> Option<Part> {
+    let gaps = gaps(bytes, all)?;
     let end = &bytes[bytes.len().saturating_sub(WINDOW)..];
     Some(Part { gaps, ends: all.ends_with(end) })
 }
@@ -237,15 +240,21 @@ fn gaps(bytes: &[u8], all: &[u8]) -> Option<usize> {
 
 /// The same where pieces may be as short as a byte: a block holds what had come when it was written, and those around it may be lost. All that
 /// a piece may be is tried, the longest first.
+fn gaps_of_short_pieces(bytes: &[u8], all: &[u8]) -> Option<usize> {
+    Pieces { bytes, all, seen: BTreeSet::new(), left: MOST_LOOKED_AT }.gaps(0, 0)
+}
+
 struct Pieces<'a> {
     bytes: &'a [u8],
     all: &'a [u8],
     /// How much was known, and where the next piece would begin: nothing came of it.
     seen: BTreeSet<(usize, usize)>,
+    /// So many bytes may still be looked at.
+    left: usize,
 }
 
-/// So many places are tried.
-const MOST_TRIED: usize = 20_000;
+/// Bytes that are looked at until it is given up.
+const MOST_LOOKED_AT: usize = 50_000_000;
 
 /// Lengths of what is looked for, and in how many places.
 const LENGTHS: [(usize, usize); 5] = [(WINDOW, 4), (12, 4), (6, 4), (3, 8), (1, 8)];
@@ -259,7 +268,7 @@ impl Pieces<'_> {
         if done == bytes.len() {
             return Some(0);
         }
-        if self.seen.len() >= MOST_TRIED || !self.seen.insert((done, at)) {
+        if self.left == 0 || !self.seen.insert((done, at)) {
             return None;
         }
         // Of what is alike a few bytes may be so by chance.
@@ -269,7 +278,9 @@ impl Pieces<'_> {
                 let window = &bytes[from..bytes.len().min(from + length)];
                 let mut next = at - back + 1;
                 for _ in 0..places {
-                    let Some(place) = find(all, next.min(all.len()), window) else { break };
+                    let place = find(all, next.min(all.len()), window);
+                    self.left = self.left.saturating_sub(place.unwrap_or(all.len()) - next.min(all.len()));
+                    let Some(place) = place else { break };
                     if let Some(gaps) = self.gaps(from, place) {
                         return Some(gaps + usize::from(from > 0));
                     }
@@ -329,7 +340,8 @@ mod tests {
         let all = content::bytes(5_000, &mut Rng::new(1, 1));
         let of = |ranges: &[std::ops::Range<usize>]| {
             let bytes: Vec<u8> = ranges.iter().flat_map(|range| all[range.clone()].to_vec()).collect();
-            part(&bytes, &all).map(|part| (part.gaps, part.ends))
+            let found = part(&bytes, &all, gaps).or_else(|| part(&bytes, &all, gaps_of_short_pieces));
+            found.map(|part| (part.gaps, part.ends))
         };
         let one = |range: std::ops::Range<usize>| of(std::slice::from_ref(&range));
         assert_eq!(one(0..5_000), Some((0, true)));
@@ -348,7 +360,7 @@ mod tests {
         assert_eq!(of(&[0..1_000, 500..1_000]), None, "twice");
         let mut wrong = all.clone();
         wrong[2_500] ^= 1;
-        assert_eq!(part(&wrong, &all), None);
+        assert_eq!((part(&wrong, &all, gaps), part(&wrong, &all, gaps_of_short_pieces)), (None, None));
     }
 
     #[test]
