@@ -4,7 +4,7 @@ use faircast_vopr::{Kind, Mistake, Options, Outcome, Plan, Trouble, run};
 use std::collections::BTreeSet;
 
 /// Seeds that continuous integration runs.
-const BUDGET: u64 = 80;
+const BUDGET: u64 = 200;
 
 /// Seeds that have found something which is mended (docs/reliability.md), those among them that run quickly: a source was called again
 /// and again at one moment (70457); relays kept what was wrong (143, 1035, 3348, 39768), had dead sessions joined or held receivers in them

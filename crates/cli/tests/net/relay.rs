@@ -68,8 +68,7 @@ fn a_relay_with_the_hop_key_passes_on_repairs_and_answers_and_cannot_read() {
     must(capture.stop());
     assert!(stage.has("r0", &file) && stage.has("r1", &file));
     let payloads = must(fields(&pcap, "udp", &["udp.payload"]));
-    // A busy host loses some of what it captures.
-    assert!(payloads.len() > 1_000, "{}", payloads.len());
+    assert!(payloads.len() > 2_000, "{}", payloads.len());
     let words: String = WORDS[..20].iter().map(|byte| format!("{byte:02x}")).collect();
     assert!(!payloads.iter().any(|row| row[0].contains(&words)), "a capture shows content");
 }
