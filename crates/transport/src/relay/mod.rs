@@ -52,7 +52,7 @@ use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Announce, DataPacket, Hashes, Held, Status, TreeNode};
 use fetches::{Fetches, Queue};
 use numbers::Counts;
-#[cfg(any(test, feature = "simulation"))]
+#[cfg(feature = "simulation")]
 pub(crate) use registry::Child;
 use schedule::{Pick, Schedule};
 use std::collections::{BTreeMap, BTreeSet};
