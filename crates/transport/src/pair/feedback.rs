@@ -7,8 +7,8 @@ use crate::hush::REQUESTS_PER_SECOND;
 use faircast_core::schemes::{CATALOGUE, Feedback, LayerRates};
 use faircast_core::time::Rate;
 
-/// What all receivers together say at most in a second besides reports of congestion: a thousand messages of membership, as many
-/// requests and as many windows.
+/// What all receivers together say in a second here at most, besides reports of congestion. A thousand messages of membership, as many
+/// requests and two thousand windows are the bound; no group here says all of that at once.
 const STATED: u64 = 3_000;
 
 /// The schemes whose receivers report.

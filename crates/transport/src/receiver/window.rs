@@ -5,7 +5,7 @@
 //! socket can hold, so it does not depend on how much waits there at the moment. A receiver that cannot keep up advertises less:
 //! what it takes out in [`DELAY`], for packets that wait in its socket delay its reports.
 //!
-//! In a large group, who cannot keep up advertises in turns, a thousand a second of all together, and as much as it takes out in two of its
+//! In a large group, who cannot keep up advertises in turns, two thousand a second of all together, and as much as it takes out in two of its
 //! turns. Where that is too rare to be of use nobody advertises: what buffers drop is what the congestion control sees.
 
 use crate::endpoint::Backlog;
@@ -66,7 +66,7 @@ const LEAST: Span = Span::from_micros(500);
 
 /// In a large group, those who cannot keep up advertise so often at most, and leave so much time to each member's turn.
 const CROWD_LEAST: Span = Span::from_millis(20);
-const CROWD_TURN: Span = Span::from_millis(1);
+const CROWD_TURN: Span = Span::from_micros(500);
 
 /// Where turns are farther apart there are no windows: a source that is held waits no longer for who is silent.
 const CROWD_MOST: Span = Span::from_secs(1);
