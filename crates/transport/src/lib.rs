@@ -16,6 +16,7 @@
 mod accept;
 pub mod alc;
 mod assembly;
+mod backoff;
 pub mod config;
 mod datagram;
 mod disk;
@@ -28,7 +29,6 @@ pub mod event;
 mod fuzz_steps;
 #[doc(hidden)]
 pub mod fuzzing;
-mod hush;
 mod members;
 mod moment;
 pub mod object;

@@ -153,8 +153,8 @@ written_as! {
     ]), |flags| *flags, |bits| bits;
     StatusFlags: u8 as u8, Shape::Flags(&[
         (Status::CLOSING, "closing"),
-        (Status::HUSH_LOW, "hush, low bit"),
-        (Status::HUSH_HIGH, "hush, high bit"),
+        (Status::BACKOFF_LOW, "backoff, low bit"),
+        (Status::BACKOFF_HIGH, "backoff, high bit"),
         (Status::HELD, "held"),
         (Status::BY_NUMBER, "by number"),
         (Status::RECEIPTS, "receipts"),

@@ -157,7 +157,7 @@ pub struct Status {
     pub spread_ms: u32,
     /// Receivers that the source knows of.
     pub members: u32,
-    /// See [`Status::CLOSING`], [`Status::hush`], [`Status::HELD`], [`Status::BY_NUMBER`] and
+    /// See [`Status::CLOSING`], [`Status::backoff`], [`Status::HELD`], [`Status::BY_NUMBER`] and
     /// [`Status::RECEIPTS`].
     pub flags: u8,
     /// Largest round-trip time, in microseconds.
@@ -179,10 +179,10 @@ pub struct Status {
 impl Status {
     /// Flag: the session ends.
     pub const CLOSING: u8 = 1;
-    /// Flags: the bits of [`Status::hush`].
-    pub const HUSH_LOW: u8 = 1 << 1;
-    /// See [`Status::HUSH_LOW`].
-    pub const HUSH_HIGH: u8 = 1 << 2;
+    /// Flags: the bits of [`Status::backoff`].
+    pub const BACKOFF_LOW: u8 = 1 << 1;
+    /// See [`Status::BACKOFF_LOW`].
+    pub const BACKOFF_HIGH: u8 = 1 << 2;
     /// Flag: no more data leaves until a receiver's window opens ([`Window`]).
     pub const HELD: u8 = 1 << 3;
     /// Who says this wants relays to tell who has everything ([`Verified`]), and confirms each of them.
@@ -190,16 +190,16 @@ impl Status {
     /// Flag: receipts are taken, and answered as who joins is.
     pub const RECEIPTS: u8 = 1 << 5;
 
-    /// How rarely receivers may ask for something and advertise windows, from 0 (as they like) to 3 (once in the spread).
+    /// How rarely receivers may ask for something, from 0 (as they like) to 3 (once in the spread).
     #[must_use]
-    pub const fn hush(&self) -> u8 {
-        (self.flags & (Status::HUSH_LOW | Status::HUSH_HIGH)) / Status::HUSH_LOW
+    pub const fn backoff(&self) -> u8 {
+        (self.flags & (Status::BACKOFF_LOW | Status::BACKOFF_HIGH)) / Status::BACKOFF_LOW
     }
 
     /// The flags of such a level.
     #[must_use]
-    pub const fn hush_flags(level: u8) -> u8 {
-        (level * Status::HUSH_LOW) & (Status::HUSH_LOW | Status::HUSH_HIGH)
+    pub const fn backoff_flags(level: u8) -> u8 {
+        (level * Status::BACKOFF_LOW) & (Status::BACKOFF_LOW | Status::BACKOFF_HIGH)
     }
 }
 

@@ -3,7 +3,7 @@
 //! Reports of congestion are the schemes' own: how many there are is in their documents, and printed here.
 
 use super::*;
-use crate::hush::REQUESTS_PER_SECOND;
+use crate::backoff::REQUESTS_PER_SECOND;
 use faircast_core::schemes::{CATALOGUE, Feedback, LayerRates};
 use faircast_core::time::Rate;
 
@@ -101,7 +101,7 @@ fn a_group_on_slow_hosts_advertises_windows_in_turns_with_every_scheme() {
 }
 
 #[test]
-fn many_who_lack_something_else_each_are_hushed_and_get_what_they_lack() {
+fn many_who_lack_something_else_each_back_off_and_get_what_they_lack() {
     const RECEIVERS: usize = 120;
     let offer = Offer::bytes(10_000_000).in_blocks_of(8).at_mbps(20.0);
     let mut net = group(RECEIVERS, 0.05, offer);

@@ -13,11 +13,11 @@ use super::{
     trust::Trust,
     under::Half,
 };
+use crate::backoff;
 use crate::config::{FilePolicy, Freshness};
 use crate::endpoint::Backlog;
 use crate::error::{EndReason, Error};
 use crate::event::Event;
-use crate::hush;
 use crate::members::{first_turn, stretched};
 use crate::object::{Admission, Geometry, TransferId};
 use crate::quota::Quota;
@@ -335,7 +335,7 @@ impl ReceiverSession {
             let (rtt, spread) = (Span::from_micros(u64::from(status.rtt_max_us)), millis(status.spread_ms));
             set_pace(stream, rtt, spread, self.under.repair_time(), now);
         }
-        let apart = hush::pause(status.hush(), stream.spread);
+        let apart = backoff::pause(status.backoff(), stream.spread);
         self.asks.follow(apart, now, &mut self.rng);
         let due = self.under.due_status(status, stream.newest, stream.newest_at, now);
         let Some(stream) = &mut self.stream else { return };
@@ -695,7 +695,7 @@ fn place_of(id: ReceiverId) -> f64 {
     (id.get() as f64 * GOLDEN).fract()
 }
 
-/// A random moment of `spread`: all receivers have to speak, none is hushed by another, so all
+/// A random moment of `spread`: all receivers have to speak, none is suppressed by another, so all
 /// moments are alike.
 fn turn(spread: Span, rng: &mut Rng) -> Span {
     spread.scaled(rng.unit())

@@ -32,11 +32,11 @@ mod window;
 mod write_behind;
 
 use crate::accept::Accept;
+use crate::backoff::RequestBackoff;
 use crate::config::{Destination, Durability, FilePolicy, Freshness};
 use crate::endpoint::Transmit;
 use crate::error::{Error, Seen};
 use crate::event::{Event, Progress, ReceiveReport, Setting};
-use crate::hush::Restraint;
 use attaching::Attaching;
 use delivery::{Delivery, Progressed};
 use faircast_core::node::{Cx, Effects, Receiver as _};
@@ -141,7 +141,7 @@ pub(crate) struct ReceiverSession {
     events: VecDeque<Event>,
     outbox: Outbox,
     /// When it may ask for something.
-    asks: Restraint,
+    asks: RequestBackoff,
     clocks: Clocks,
     totals: Totals,
     failure: Option<Error>,
@@ -299,7 +299,7 @@ impl ReceiverSession {
             effects: Effects::new(),
             events: VecDeque::new(),
             outbox: Outbox::default(),
-            asks: Restraint::default(),
+            asks: RequestBackoff::default(),
             clocks: Clocks { second_at: now + Span::from_secs(1), heard_at: now, silence_told: false },
             totals: Totals::default(),
             failure: None,

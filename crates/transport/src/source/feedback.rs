@@ -193,7 +193,7 @@ impl SourceSession {
 
     fn on_request(&mut self, request: &Request, from: SocketAddr, now: Time) {
         self.members.on_sign_of_life(request.from, now);
-        if self.loudness.on_request(self.members.count(), self.rtt_max(), now) {
+        if self.request_rate.on_request(request.from, self.members.count(), self.rtt_max(), now) {
             self.status_soon(now); // there are too many
         }
         if !self.is_served(request.from) || self.asks_in_vain(request.from) {

@@ -27,12 +27,12 @@ mod roll;
 mod status;
 mod window;
 
+use crate::backoff::RequestRate;
 use crate::config::span;
 use crate::config::{ReceiptKeys, RequiredHost, Slow};
 use crate::endpoint::Transmit;
 use crate::error::Error;
 use crate::event::{Event, RelayBelow};
-use crate::hush::Loudness;
 use crate::members::{MemberRecord, Members, Pace, onset};
 use crate::object::ObjectError;
 use crate::relay::Standing;
@@ -123,7 +123,7 @@ pub(crate) struct SourceSession {
     pages: Option<Box<Pages>>,
     members: Members,
     windows: Windows,
-    loudness: Loudness,
+    request_rate: RequestRate,
     rng: Rng,
     effects: Effects,
     events: VecDeque<Event>,
@@ -254,7 +254,7 @@ impl SourceSession {
             pages,
             members: Members::default(),
             windows: Windows::default(),
-            loudness: Loudness::default(),
+            request_rate: RequestRate::default(),
             rng: setup.rng,
             effects: Effects::new(),
             events: VecDeque::new(),

@@ -209,7 +209,7 @@ impl SourceSession {
         let closing = if matches!(self.phase, Phase::Closing { .. }) { Status::CLOSING } else { 0 };
         let held = if self.windows.ask_at() <= now { Status::HELD } else { 0 };
         let receipts = if self.delivery.takes_receipts() { Status::RECEIPTS } else { 0 };
-        closing | held | receipts | Status::BY_NUMBER | Status::hush_flags(self.loudness.level(now))
+        closing | held | receipts | Status::BY_NUMBER | Status::backoff_flags(self.request_rate.level(now))
     }
 
     fn write(&mut self, message: &Message<'_>, out: &mut Vec<u8>, now: Time) {

@@ -128,7 +128,7 @@ pub fn status() -> Status {
         root_signature: None,
         spread_ms: 250,
         members: 3,
-        flags: Status::hush_flags(3),
+        flags: Status::backoff_flags(3),
         rtt_max_us: 80_000,
         upper_seqs: vec![0x1_0000_0002, 3],
         scheduled: vec![Scheduled { block: 7, symbols: 3 }, Scheduled { block: 9, symbols: 1 }],

@@ -3,10 +3,13 @@
 //! long as many lack the same, and has no bound where each lacks something else. So the source counts, and where more than
 //! [`REQUESTS_PER_SECOND`] come its status asks for less: at the highest level each receiver asks once in the spread, so that all of
 //! them together make [`REQUESTS_PER_SECOND`] however many they are (docs/reliability.md, "The rate of feedback"). A request asks for everything
-//! that is lacked at the moment.
+//! that is lacked at the moment. Few who ask often are told to ask no more rarely than they have to: of a large group where two lack
+//! something, both would wait for seconds otherwise.
 
+use faircast_core::packet::ReceiverId;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
+use std::collections::HashSet;
 
 /// Requests that a source takes in a second, of all receivers together.
 pub const REQUESTS_PER_SECOND: u64 = 1_000;
@@ -29,37 +32,40 @@ const LOOK: Span = Span::from_secs(2);
 /// Each level lets receivers ask less than the one below, by this factor: a lower one would do when this times what is asked is not too much.
 const STEP: u64 = 8;
 
-/// What comes at this multiple of what is wanted is hushed to the highest level at once.
+/// What comes at this multiple of what is wanted is taken to the highest level at once.
 const FAR_TOO_MUCH: f64 = 4.0;
+
+/// The part of the spread that receivers wait at each level, as one in so many; at the lowest they do not.
+const PARTS: [usize; 4] = [usize::MAX, 64, 8, 1];
 
 /// The least time between two requests of one receiver.
 pub fn pause(level: u8, spread: Span) -> Span {
     match level {
         0 => Span::ZERO,
-        1 => spread.scaled(1.0 / 64.0),
-        2 => spread.scaled(1.0 / 8.0),
-        _ => spread,
+        level => spread.scaled(1.0 / PARTS[usize::from(level.min(MOST))] as f64),
     }
 }
 
 /// The source's part: how much it hears, and what it says about that.
 #[derive(Debug, Default)]
-pub struct Loudness {
+pub struct RequestRate {
     level: u8,
     /// How much more has come than is wanted, as a bucket that empties at [`REQUESTS_PER_SECOND`]; when that was,
     filled: f64,
     at: Time,
     /// and since when it has not been empty.
     since: Time,
+    /// Who has asked since then: [`BURST`] of them at the most are kept.
+    askers: HashSet<ReceiverId>,
     /// When the level changed last, or was looked at, and what has come since.
     looked_at: Time,
     count: u64,
 }
 
-impl Loudness {
+impl RequestRate {
     /// A request has come from one of so many members, whose largest round-trip time is this. Whether the level has risen: they have
     /// to hear of it soon.
-    pub fn on_request(&mut self, members: usize, rtt: Span, now: Time) -> bool {
+    pub fn on_request(&mut self, from: ReceiverId, members: usize, rtt: Span, now: Time) -> bool {
         if members <= SMALL {
             return false;
         }
@@ -68,17 +74,35 @@ impl Loudness {
         (self.filled, self.at) = ((self.filled - emptied).max(0.0), now);
         if self.filled == 0.0 {
             self.since = now;
+            self.askers.clear();
         }
         self.filled += 1.0;
+        if self.askers.len() < BURST as usize {
+            self.askers.insert(from);
+        }
         let is_settled = self.level == 0 || now.since(self.looked_at) >= SETTLES + rtt * 2;
         if self.filled <= BURST || self.level == MOST || !is_settled {
             return false;
         }
         let rate = REQUESTS_PER_SECOND as f64 + self.filled / now.since(self.since).as_secs_f64().max(1e-3);
         let is_far = rate > REQUESTS_PER_SECOND as f64 * FAR_TOO_MUCH;
-        self.level = if is_far { MOST } else { self.level + 1 };
+        let level = if is_far { MOST } else { self.level + 1 };
+        let level = level.min(self.enough(members)).max(self.level);
+        let has_risen = level > self.level;
+        self.level = level;
         (self.filled, self.looked_at, self.count) = (0.0, now, 0);
-        true
+        self.askers.clear();
+        has_risen
+    }
+
+    /// The level that would do if nobody asked but those who have: that of all where most have asked once.
+    fn enough(&self, members: usize) -> u8 {
+        let askers = self.askers.len();
+        if askers as f64 > BURST / 2.0 {
+            return MOST; // there may be any number of others
+        }
+        // As each of them may ask once in its part of the spread, which has a place for every member.
+        (1..MOST).find(|level| askers * PARTS[usize::from(*level)] <= members).unwrap_or(MOST)
     }
 
     /// The level to tell now.
@@ -95,12 +119,12 @@ impl Loudness {
 
 /// A receiver's part: when it may ask.
 #[derive(Debug, Default)]
-pub struct Restraint {
+pub struct RequestBackoff {
     pause: Span,
     free_at: Time,
 }
 
-impl Restraint {
+impl RequestBackoff {
     /// The source wants so much time between two requests ([`pause`]).
     pub fn follow(&mut self, pause: Span, now: Time, rng: &mut Rng) {
         if pause > self.pause {
@@ -131,30 +155,34 @@ mod tests {
 
     const RTT: Span = Span::from_millis(10);
 
+    fn id(number: u64) -> ReceiverId {
+        ReceiverId::new(number).expect("it is not zero")
+    }
+
     /// What `count` receivers say in each second, for so long, who all have something to say all the time, at most once in `least`.
-    fn seconds(count: u32, seconds: u64, least: Span) -> (Vec<u64>, Loudness) {
+    fn seconds(count: u32, seconds: u64, least: Span) -> (Vec<u64>, RequestRate) {
         let spread = Span::from_millis(u64::from(count)).max(Span::from_millis(10));
         let mut rng = Rng::new(1, u64::from(count));
-        let mut all: Vec<_> = (0..count).map(|_| (Time::ZERO, Restraint::default())).collect();
-        let (mut loudness, mut told, mut said) = (Loudness::default(), 0, vec![0; seconds as usize]);
+        let mut all: Vec<_> = (0..count).map(|_| (Time::ZERO, RequestBackoff::default())).collect();
+        let (mut request_rate, mut told, mut said) = (RequestRate::default(), 0, vec![0; seconds as usize]);
         for millis in 0..seconds * 1_000 {
             let now = Time::ZERO + Span::from_millis(millis);
             if millis % 20 == 0 {
-                told = loudness.level(now);
+                told = request_rate.level(now);
             }
-            for (next, restraint) in &mut all {
+            for (of, (next, backoff)) in (1..).zip(&mut all) {
                 if millis % 20 == 5 {
-                    restraint.follow(pause(told, spread), now, &mut rng);
+                    backoff.follow(pause(told, spread), now, &mut rng);
                 }
-                if (*next).max(restraint.free_at()) <= now {
+                if (*next).max(backoff.free_at()) <= now {
                     *next = now + least.scaled(0.5 + rng.unit());
-                    restraint.on_asked(now, &mut rng);
+                    backoff.on_asked(now, &mut rng);
                     said[(millis / 1_000) as usize] += 1;
-                    loudness.on_request(count as usize, RTT, now);
+                    request_rate.on_request(id(of), count as usize, RTT, now);
                 }
             }
         }
-        (said, loudness)
+        (said, request_rate)
     }
 
     #[test]
@@ -171,26 +199,39 @@ mod tests {
 
     #[test]
     fn a_few_of_many_go_on_as_they_like_and_some_of_many_soon_do_again() {
-        let mut loudness = Loudness::default();
-        let rises = |loudness: &mut Loudness, from: u64, seconds: u64, every: u64| {
+        let mut request_rate = RequestRate::default();
+        let rises = |request_rate: &mut RequestRate, from: u64, seconds: u64, every: u64| {
             let micros = (0..seconds * 1_000_000).step_by(every as usize);
             micros
                 .filter(|micros| {
                     let now = Time::ZERO + Span::from_micros(from * 1_000_000 + micros);
-                    loudness.level(now);
-                    loudness.on_request(10_000, RTT, now)
+                    request_rate.level(now);
+                    request_rate.on_request(id(1 + micros), 10_000, RTT, now)
                 })
                 .count()
         };
-        assert_eq!(rises(&mut loudness, 0, 20, 1_100), 0, "900 a second");
-        assert_eq!(rises(&mut loudness, 20, 1, 300), 3, "3,300 a second, whatever they are told");
-        assert_eq!(rises(&mut loudness, 21, 20, 10_000), 0, "and 100 a second then");
-        assert_eq!(loudness.level, 0);
+        assert_eq!(rises(&mut request_rate, 0, 20, 1_100), 0, "900 a second");
+        assert_eq!(rises(&mut request_rate, 20, 1, 300), 3, "3,300 a second, whatever they are told");
+        assert_eq!(rises(&mut request_rate, 21, 20, 10_000), 0, "and 100 a second then");
+        assert_eq!(request_rate.level, 0);
+    }
+
+    #[test]
+    fn few_of_many_who_ask_often_wait_no_longer_than_they_have_to() {
+        for (askers, level) in [(2, 1), (78, 1), (80, 2), (249, 2), (400, 3)] {
+            let mut request_rate = RequestRate::default();
+            for micros in (0..1_000_000).step_by(100) {
+                let now = Time::ZERO + Span::from_micros(micros);
+                request_rate.level(now);
+                request_rate.on_request(id(1 + micros / 100 % askers), 5_000, RTT, now);
+            }
+            assert_eq!(request_rate.level, level, "{askers} who ask ten thousand times a second");
+        }
     }
 
     #[test]
     fn small_groups_say_what_they_have_to() {
-        let (said, loudness) = seconds(SMALL as u32, 3, Span::from_millis(2));
-        assert!(said[1] > REQUESTS_PER_SECOND * 5 && loudness.level == 0, "{said:?}");
+        let (said, request_rate) = seconds(SMALL as u32, 3, Span::from_millis(2));
+        assert!(said[1] > REQUESTS_PER_SECOND * 5 && request_rate.level == 0, "{said:?}");
     }
 }
