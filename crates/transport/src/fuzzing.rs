@@ -5,7 +5,7 @@ mod nodes;
 mod places;
 mod world;
 
-use crate::config::{Destination, Durability, FilePolicy, Freshness, Slow};
+use crate::config::{Destination, Slow};
 use crate::endpoint::{Backlog, Endpoint, Notice};
 use crate::fuzz_steps::give;
 use crate::object::{self, ObjectStream};
@@ -167,34 +167,8 @@ fn receiver(out: &Path) -> receiver::ReceiverSession {
     let id = ReceiverId::new(5).expect("five is not zero");
     let codec = ReceiverCodec::new(&[], id, 0xb007);
     fs::create_dir_all(out).expect("the scratch directory can be written");
-    let setup = receiver::Setup {
-        codec,
-        id,
-        nonce: 7,
-        seed: 2,
-        scheme_rng: Rng::new(2, 0),
-        reordering: receiver::REORDERING,
-        host: "receiver".to_owned(),
-        destination: Destination::Directory(out.to_path_buf()),
-        layers_to: Vec::new(),
-        temporary: std::env::temp_dir(),
-        durability: Durability::Fast,
-        files: FilePolicy::default(),
-        verify: None,
-        sign_receipts: None,
-        only: None,
-        overhead: OVERHEAD,
-        wait: None,
-        patience: Span::from_secs(60),
-        group: GROUP,
-        freshness: Freshness::Answer,
-        unix_secs: UNIX_SECS,
-        memory: receiver::INCOMPLETE,
-        parents: Vec::new(),
-        invited: false,
-        accept: crate::accept::Accept::default(),
-        relay: None,
-    };
+    let destination = Destination::Directory(out.to_path_buf());
+    let setup = receiver::Setup::plain(codec, id, 2, destination, (GROUP, UNIX_SECS));
     receiver::ReceiverSession::new(setup, Time::ZERO)
 }
 

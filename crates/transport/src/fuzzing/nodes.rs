@@ -1,7 +1,7 @@
 //! The hosts of a fuzzed world.
 
 use super::places::{BRANCH, RELAY, SOURCE};
-use crate::config::{Destination, Durability, FilePolicy, Freshness, Slow};
+use crate::config::{Destination, Slow};
 use crate::endpoint::{Datagram, Endpoint};
 use crate::object::ObjectStream;
 use crate::receiver::{self, ReceiverSession};
@@ -199,32 +199,11 @@ fn member(
     relay: Option<Shared>,
 ) -> receiver::Setup {
     receiver::Setup {
-        codec,
-        id,
-        nonce: 7,
-        seed: 2 + number,
-        scheme_rng: Rng::new(2 + number, 0),
-        reordering: receiver::REORDERING,
         host: "host".to_owned(),
-        destination,
-        layers_to: Vec::new(),
-        temporary: std::env::temp_dir(),
-        durability: Durability::Fast,
-        files: FilePolicy::default(),
-        verify: None,
-        sign_receipts: None,
-        only: None,
-        overhead: OVERHEAD,
-        wait: None,
         patience: Span::from_nanos(PATIENCE.as_nanos() as u64),
-        group: groups(1)[0],
-        freshness: Freshness::Answer,
-        unix_secs: UNIX_SECS,
-        memory: receiver::INCOMPLETE,
         parents,
-        invited: false,
-        accept: crate::accept::Accept::default(),
         relay,
+        ..receiver::Setup::plain(codec, id, 2 + number, destination, (groups(1)[0], UNIX_SECS))
     }
 }
 

@@ -3,8 +3,8 @@
 
 use super::link::{Copies, Link, Pipe};
 use super::net::OVERHEAD;
-use super::node::{Offer, PATIENCE, ReceiverNode, SourceNode, groups, is_later};
-use crate::config::{Destination, Durability, FilePolicy, Freshness};
+use super::node::{Offer, PATIENCE, ReceiverNode, SourceNode, UNIX_SECS, groups, is_later};
+use crate::config::Destination;
 use crate::endpoint::{Datagram, Endpoint};
 use crate::event::Event;
 use crate::receiver::{self, ReceiverSession};
@@ -59,33 +59,13 @@ impl AgentNode {
         self.shared = Shared::of_agent(handle, Agent::new(id, self.rng.bits(), hop, self.rng.bits()));
         self.shared.take_children(self.most);
         let seed = self.rng.bits();
+        let destination = Destination::Directory(std::env::temp_dir());
         let setup = receiver::Setup {
-            codec,
-            id,
-            nonce: 7,
-            seed,
-            scheme_rng: Rng::new(seed, 0),
-            reordering: receiver::REORDERING,
             host: self.name.clone(),
-            destination: Destination::Directory(std::env::temp_dir()),
-            layers_to: Vec::new(),
-            temporary: std::env::temp_dir(),
-            durability: Durability::Fast,
-            files: FilePolicy::default(),
-            verify: None,
-            sign_receipts: None,
-            only: None,
-            overhead: OVERHEAD,
-            wait: None,
             patience: Span::from_nanos(PATIENCE.as_nanos() as u64),
-            group: groups(1)[0],
-            freshness: Freshness::Answer,
-            unix_secs: 1_800_000_000,
-            memory: receiver::INCOMPLETE,
             parents: self.parents.clone(),
-            invited: false,
-            accept: crate::accept::Accept::default(),
             relay: Some(self.shared.clone()),
+            ..receiver::Setup::plain(codec, id, seed, destination, (groups(1)[0], UNIX_SECS))
         };
         self.above = Some(Upstream::new(ReceiverSession::new(setup, now), self.shared.clone()));
         self.children.clear();

@@ -3,7 +3,7 @@
 use super::net::OVERHEAD;
 use super::socket::Socket;
 use super::streams::Made;
-use crate::config::{Destination, Durability, FilePolicy, Freshness, ReceiptKeys, RequiredHost, Slow};
+use crate::config::{Destination, Freshness, ReceiptKeys, RequiredHost, Slow};
 use crate::endpoint::{Datagram, Endpoint, Notice};
 use crate::error::Error;
 use crate::event::{Event, ReceiveReport, SendReport};
@@ -520,32 +520,16 @@ impl ReceiverNode {
         };
         let seed = self.rng.bits();
         let setup = receiver::Setup {
-            codec,
-            id,
-            nonce: 7,
-            seed,
-            scheme_rng: Rng::new(seed, 0),
-            reordering: receiver::REORDERING,
             host: self.host.clone(),
-            destination,
-            layers_to: Vec::new(),
-            temporary: std::env::temp_dir(),
-            durability: Durability::Fast,
-            files: FilePolicy::default(),
             verify: self.verify.clone(),
             sign_receipts: self.sign_receipts.clone(),
-            only: None,
             overhead: self.headers,
-            wait: None,
             patience: Span::from_nanos(PATIENCE.as_nanos() as u64),
-            group: groups(1)[0],
             freshness: self.freshness,
-            unix_secs,
             memory: self.memory,
             parents: self.parents.clone(),
-            invited: false,
             accept: self.accept.clone(),
-            relay: None,
+            ..receiver::Setup::plain(codec, id, seed, destination, (groups(1)[0], unix_secs))
         };
         self.origin = now;
         self.socket.restart();

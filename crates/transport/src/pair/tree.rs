@@ -4,8 +4,8 @@
 
 use super::link::{Copies, Link, Pipe};
 use super::net::OVERHEAD;
-use super::node::{Offer, PATIENCE, ReceiverNode, SourceNode, groups, is_later};
-use crate::config::{Destination, Durability, FilePolicy, Freshness};
+use super::node::{Offer, PATIENCE, ReceiverNode, SourceNode, UNIX_SECS, groups, is_later};
+use crate::config::Destination;
 use crate::endpoint::{Datagram, Endpoint};
 use crate::error::Error;
 use crate::event::{Event, RelayBelow};
@@ -116,33 +116,12 @@ impl RelayNode {
             }
             None => Shared::new(self.handle.clone(), self.count, self.memory, room),
         };
+        let destination = Destination::Directory(std::env::temp_dir());
         let setup = receiver::Setup {
-            codec,
-            id,
-            nonce: 7,
-            seed,
-            scheme_rng: Rng::new(seed, 0),
-            reordering: receiver::REORDERING,
             host: self.name.clone(),
-            destination: Destination::Directory(std::env::temp_dir()),
-            layers_to: Vec::new(),
-            temporary: std::env::temp_dir(),
-            durability: Durability::Fast,
-            files: FilePolicy::default(),
-            verify: None,
-            sign_receipts: None,
-            only: None,
-            overhead: OVERHEAD,
-            wait: None,
             patience: Span::from_nanos(PATIENCE.as_nanos() as u64),
-            group: groups(1)[0],
-            freshness: Freshness::Answer,
-            unix_secs: 1_800_000_000,
-            memory: receiver::INCOMPLETE,
-            parents: Vec::new(),
-            invited: false,
-            accept: crate::accept::Accept::default(),
             relay: Some(self.shared.clone()),
+            ..receiver::Setup::plain(codec, id, seed, destination, (groups(1)[0], UNIX_SECS))
         };
         let session = ReceiverSession::new(setup, now);
         self.above = Some(Upstream::new(session, self.shared.clone()));

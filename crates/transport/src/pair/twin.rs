@@ -18,7 +18,7 @@ mod toy;
 
 use super::hop::{Hop, Out};
 use super::net::OVERHEAD;
-use crate::config::{Destination, Durability, FilePolicy, Freshness, Slow};
+use crate::config::{Destination, Freshness, Slow};
 use crate::endpoint::Endpoint;
 use crate::endpoint::testing::{give, take_all};
 use crate::object::ObjectStream;
@@ -619,33 +619,14 @@ fn receiver(index: usize, setting: Setting, net: &Network, dir: &TempDir) -> rec
     let codec = ReceiverCodec::new(&[], id, 1);
     let out = dir.path().join(format!("out{index}"));
     std::fs::create_dir(&out).expect("a directory is made");
+    let unix_secs = UNIX_SECS - setting.ahead.as_nanos() / 1_000_000_000;
+    let group = SocketAddr::from(([239, 255, 70, 1], 5777));
     let setup = receiver::Setup {
-        codec,
-        id,
-        nonce: 7,
-        seed: 2,
         scheme_rng: net.member_rng(0, index as u32),
         reordering: setting.reordering,
         host: format!("host{index}"),
-        destination: Destination::Directory(out),
-        layers_to: Vec::new(),
-        temporary: std::env::temp_dir(),
-        durability: Durability::Fast,
-        files: FilePolicy::default(),
-        verify: None,
-        sign_receipts: None,
-        only: None,
-        overhead: OVERHEAD,
-        wait: None,
-        patience: Span::from_secs(60),
-        group: SocketAddr::from(([239, 255, 70, 1], 5777)),
         freshness: if setting.heard == Heard::Everything { Freshness::Answer } else { Freshness::Clock },
-        unix_secs: UNIX_SECS - setting.ahead.as_nanos() / 1_000_000_000,
-        memory: receiver::INCOMPLETE,
-        parents: Vec::new(),
-        invited: false,
-        accept: crate::accept::Accept::default(),
-        relay: None,
+        ..receiver::Setup::plain(codec, id, 2, Destination::Directory(out), (group, unix_secs))
     };
     receiver::ReceiverSession::new(setup, Time::ZERO + setting.ahead - EARLIER)
 }

@@ -20,6 +20,7 @@ mod one_file;
 mod outbox;
 mod output;
 mod pages;
+mod plain;
 mod reach;
 mod reasons;
 mod reassembly;

@@ -1,0 +1,52 @@
+//! What tests, simulated worlds and fuzzing begin with, and change in what they are about.
+
+use super::{Freshness, INCOMPLETE, REORDERING, Setup};
+use crate::accept::Accept;
+use crate::config::{self, Destination, Durability};
+use faircast_core::packet::ReceiverId;
+use faircast_core::rng::Rng;
+use faircast_core::time::Span;
+use faircast_wire::ReceiverCodec;
+use faircast_wire::encode::IPV4_HEADERS;
+use std::net::SocketAddr;
+
+impl Setup {
+    /// A receiver as users have it who say nothing but where content comes from and goes to, on a path of IPv4 and at this time in seconds
+    /// since 1970; all that it draws follows from `seed`.
+    pub(crate) fn plain(
+        codec: ReceiverCodec,
+        id: ReceiverId,
+        seed: u64,
+        destination: Destination,
+        (group, unix_secs): (SocketAddr, u64),
+    ) -> Setup {
+        Setup {
+            codec,
+            accept: Accept::default(),
+            id,
+            nonce: 7,
+            seed,
+            scheme_rng: Rng::new(seed, 0),
+            reordering: REORDERING,
+            host: "receiver".to_owned(),
+            destination,
+            layers_to: Vec::new(),
+            durability: Durability::Fast,
+            temporary: std::env::temp_dir(),
+            files: Default::default(),
+            verify: None,
+            sign_receipts: None,
+            only: None,
+            overhead: IPV4_HEADERS,
+            wait: None,
+            patience: Span::from_nanos(config::PATIENCE.as_nanos() as u64),
+            group,
+            freshness: Freshness::Answer,
+            unix_secs,
+            memory: INCOMPLETE,
+            parents: Vec::new(),
+            invited: false,
+            relay: None,
+        }
+    }
+}
