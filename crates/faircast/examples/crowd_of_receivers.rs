@@ -3,42 +3,14 @@
 //! verifies it by itself. At the end one line of JSON says how many ended how, and what they got. A few descriptors are needed for
 //! each receiver: see `ulimit -n`. `bench/crowd/run` starts some of these.
 
+mod common;
+
+use common::{Sum, Summing};
 use faircast::{KeyRing, Receiver};
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-
-/// What one receiver got: its length, and FNV-1a of its bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Sum {
-    bytes: u64,
-    fnv: u64,
-}
-
-impl Default for Sum {
-    fn default() -> Sum {
-        Sum { bytes: 0, fnv: 0xcbf2_9ce4_8422_2325 }
-    }
-}
-
-/// Takes the stream, and keeps its sum.
-struct Summing(Arc<Mutex<Sum>>);
-
-impl Write for Summing {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut sum = self.0.lock().map_err(|_| io::Error::other("another receiver panicked"))?;
-        sum.bytes += bytes.len() as u64;
-        sum.fnv =
-            bytes.iter().fold(sum.fnv, |fnv, byte| (fnv ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

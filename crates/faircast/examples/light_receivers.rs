@@ -9,6 +9,9 @@
 //! got. `light_receivers COUNT GROUP:PORT INTERFACE [KEY-FILE|- [LOSS]]`: a part of what comes from the group is lost to each by chance.
 //! `bench/crowd/run` starts some of these.
 
+mod common;
+
+use common::{Sum, Summing};
 use faircast::config::ReceiveConfig;
 use faircast::endpoint::{Datagram, Notice};
 use faircast::{Accept, Destination, KeyRing, Output};
@@ -21,40 +24,19 @@ use faircast_transport::simulation::{Host, Receiver};
 use rustix::event::{Timespec, epoll};
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::io::{self, Write};
+use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// What a receiver is told of a stream when it lacks a part.
+const TOO_LATE: &str = "came too late";
 
 /// What is due within this time is done together.
 const TOGETHER: Span = Span::from_millis(1);
 
 /// The group's socket among what is waited for.
 const GROUP: u64 = u64::MAX;
-
-/// What one receiver got: its length, and FNV-1a of its bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Sum {
-    bytes: u64,
-    fnv: u64,
-}
-
-/// Takes the content, and keeps its sum.
-struct Summing(Arc<Mutex<Sum>>);
-
-impl Write for Summing {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut sum = self.0.lock().map_err(|_| io::Error::other("another receiver panicked"))?;
-        sum.bytes += bytes.len() as u64;
-        sum.fnv =
-            bytes.iter().fold(sum.fnv, |fnv, byte| (fnv ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 /// One receiver.
 struct Light {
@@ -73,7 +55,9 @@ struct Crowd {
     /// Of what comes from the group.
     loss: f64,
     ended: BTreeMap<String, u64>,
+    /// How many ended well, and of these who were told that some of the stream had come too late.
     complete: u64,
+    incomplete: u64,
     bytes: Vec<u8>,
 }
 
@@ -85,7 +69,7 @@ fn random() -> io::Result<[u64; 4]> {
 }
 
 fn light(number: usize, config: &ReceiveConfig, choice: &Choice) -> Result<Light, Box<dyn Error>> {
-    let sum = Arc::new(Mutex::new(Sum { bytes: 0, fnv: 0xcbf2_9ce4_8422_2325 }));
+    let sum = Arc::new(Mutex::new(Sum::default()));
     let socket = UnicastSocket::open(choice, &UnicastOptions { receive_buffer: 64 << 10, port: 0 })?;
     let random = random()?;
     let host = Host {
@@ -154,7 +138,11 @@ impl Crowd {
             light.wake = Time::NEVER;
             match light.session.take().map(Receiver::report) {
                 Some(Err(error)) => *self.ended.entry(error.to_string()).or_default() += 1,
-                _ => self.complete += 1,
+                Some(Ok(report)) => {
+                    self.complete += 1;
+                    self.incomplete += u64::from(report.warnings.iter().any(|one| one.contains(TOO_LATE)));
+                }
+                None => self.complete += 1,
             }
         }
     }
@@ -225,9 +213,9 @@ impl Crowd {
         let sums = sums.iter().map(|(Sum { bytes, fnv }, count)| {
             format!(r#"{{"bytes":{bytes},"fnv":"{fnv:016x}","receivers":{count}}}"#)
         });
-        let (count, complete) = (self.lights.len(), self.complete);
+        let (count, complete, incomplete) = (self.lights.len(), self.complete, self.incomplete);
         Ok(format!(
-            r#"{{"receivers":{count},"complete":{complete},"got":[{}]}}"#,
+            r#"{{"receivers":{count},"complete":{complete},"incomplete":{incomplete},"got":[{}]}}"#,
             sums.collect::<Vec<_>>().join(",")
         ))
     }
@@ -256,7 +244,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         lights.push(light(number, &config, &choice)?);
     }
     let (origin, ended) = (Instant::now(), BTreeMap::new());
-    let mut crowd = Crowd { lights, origin, loss, ended, complete: 0, bytes: Vec::new() };
+    let mut crowd = Crowd { lights, origin, loss, ended, complete: 0, incomplete: 0, bytes: Vec::new() };
     crowd.run(&socket)?;
     for (error, count) in &crowd.ended {
         eprintln!("{count} receivers: {error}");
