@@ -1,8 +1,9 @@
 //! A member of the group, or anybody where there is no key, who plays thousands of receivers: they join a session and report for as long as
 //! it lasts, and want everybody to wait for them. `bench/crowd/fakes` measures what that costs the others.
 //!
-//! `members_that_are_none COUNT GROUP:PORT OWN-ADDRESS REPORTS-A-SECOND KEY-FILE|- [PORT]`: with a port at the end everything is sent there,
-//! where nobody listens, and nobody joins.
+//! `members_that_are_none COUNT GROUP:PORT OWN-ADDRESS REPORTS-A-SECOND KEY-FILE|- near|far [PORT]`: those that are far say of each packet
+//! that it has just come, also of one that came long ago. With a port at the end everything is sent there, where nobody listens, and nobody
+//! joins.
 
 use faircast_core::packet::{Echo, ReceiverId, Seq, SessionId};
 use faircast_core::time::Span;
@@ -17,7 +18,7 @@ struct Fake {
     has_joined: bool,
 }
 
-fn member(fake: &Fake, newest: Seq) -> Member {
+fn member(fake: &Fake, newest: Seq, hold: Span) -> Member {
     Member {
         from: fake.id,
         nonce: 7,
@@ -30,7 +31,7 @@ fn member(fake: &Fake, newest: Seq) -> Member {
         rate: 1e8,
         loss: 0.0,
         dropped_local: 0,
-        echo: Echo { seq: newest, hold: Span::ZERO },
+        echo: Echo { seq: newest, hold },
         host: Name::clipped(&format!("none-{}", fake.id)),
         why: Words::default(),
     }
@@ -38,7 +39,7 @@ fn member(fake: &Fake, newest: Seq) -> Member {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let [count, group, own, rate, key, elsewhere @ ..] = &args[..] else {
+    let [count, group, own, rate, key, place, elsewhere @ ..] = &args[..] else {
         return Err("see the comment of this file".into());
     };
     let (count, group, own): (u64, SocketAddrV4, Ipv4Addr) = (count.parse()?, group.parse()?, own.parse()?);
@@ -46,6 +47,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let key: Option<GroupKey> = match key.as_str() {
         "-" => None,
         path => Some(std::fs::read_to_string(path)?.parse()?),
+    };
+    let is_near = match place.as_str() {
+        "near" => true,
+        "far" => false,
+        _ => return Err("they are near or far".into()),
     };
     let elsewhere: Option<u16> = elsewhere.first().map(|port| port.parse()).transpose()?;
 
@@ -60,7 +66,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         fakes.push(Fake { id: id(number)?, codec: codec(id(number)?), has_joined: false });
     }
 
-    let (mut bytes, mut out, mut newest) = ([0; 2048], Vec::new(), Seq(0));
+    let (mut bytes, mut out, mut newest, mut came) = ([0; 2048], Vec::new(), Seq(0), Instant::now());
     let mut session: Option<(SessionId, SocketAddr)> = None;
     let (mut next, mut turn, mut sent, mut told) = (Instant::now(), 0, 0_u64, Instant::now());
     loop {
@@ -76,7 +82,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                         fake.codec.follow(of);
                     }
                 }
-                Message::Data(packet) => newest = packet.data.seq,
+                Message::Data(packet) => (newest, came) = (packet.data.seq, Instant::now()),
                 Message::Status(status) => {
                     let heard =
                         status.welcomed.iter().map(|one| one.id).chain(status.confirmed.iter().copied());
@@ -99,7 +105,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             next += pause;
             let fake = &mut fakes[turn % count as usize];
             turn += 1;
-            let said = Message::Member(member(fake, newest));
+            let waited = Span::from_micros(came.elapsed().as_micros() as u64);
+            let said = Message::Member(member(fake, newest, if is_near { waited } else { Span::ZERO }));
             out.clear();
             fake.codec.encode(&mut out, of, &said)?;
             // What a full queue loses is said again in its turn.
