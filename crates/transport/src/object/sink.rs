@@ -15,6 +15,8 @@ pub struct StreamSink<W> {
     kept: usize,
     limit: usize,
     written: u64,
+    /// It begins in the middle of the stream, and nothing of it has been written.
+    may_begin_later: bool,
 }
 
 /// What became of a block.
@@ -42,7 +44,8 @@ impl<W: Write> StreamSink<W> {
     /// Write to `to`, from block `first` on and without its first `skip` bytes (a manifest), and
     /// keep at most `limit` bytes of blocks that come too early.
     pub fn new(to: W, first: u32, skip: u64, limit: usize) -> StreamSink<W> {
-        StreamSink { to, next: first, skip, early: BTreeMap::new(), kept: 0, limit, written: 0 }
+        let early = BTreeMap::new();
+        StreamSink { to, next: first, skip, early, kept: 0, limit, written: 0, may_begin_later: first > 0 }
     }
 
     /// Take block `index`.
@@ -68,7 +71,7 @@ impl<W: Write> StreamSink<W> {
     }
 
     /// Give up what is missing before block `index`: go on there (live streams whose history has
-    /// passed). Returns how many blocks of the stream were given up.
+    /// passed). Returns how many blocks of the stream are missing.
     ///
     /// # Errors
     /// As [`StreamSink::put`].
@@ -117,11 +120,13 @@ impl<W: Write> StreamSink<W> {
     }
 
     /// Go on at block `index`, which is a later one; how many blocks of the stream are missing. What was to be skipped is a block of
-    /// its own in a live stream: without it nothing is missing, and nothing of the next one is skipped.
+    /// its own in a live stream: without it nothing is missing, and nothing of the next one is skipped. Who has come late and has nothing
+    /// yet begins later.
     fn give_up(&mut self, index: u32) -> u32 {
         let given_up = index - self.next;
         self.next = index;
-        given_up - u32::from(std::mem::take(&mut self.skip) > 0)
+        let missing = given_up - u32::from(std::mem::take(&mut self.skip) > 0);
+        if self.may_begin_later { 0 } else { missing }
     }
 
     fn drain(&mut self) -> Result<(), ObjectError> {
@@ -138,6 +143,7 @@ impl<W: Write> StreamSink<W> {
         let data = &data[skipped as usize..];
         self.to.write_all(data).map_err(|e| ObjectError::io("-", "write the stream", e))?;
         self.skip -= skipped;
+        self.may_begin_later = false;
         self.next += 1;
         self.written += data.len() as u64;
         Ok(())
@@ -156,5 +162,21 @@ mod tests {
         assert_eq!(sink.skip_to(1).expect("memory takes it"), 0, "it is no part of the stream");
         assert_eq!(sink.skip_to(3).expect("memory takes it"), 1);
         assert_eq!(sink.finish().expect("memory takes it"), [vec![1; 30], vec![3; 5]].concat());
+    }
+
+    #[test]
+    fn who_comes_late_lacks_nothing_of_what_was_over_before_the_first_block_was_here() {
+        let mut sink = StreamSink::new(Vec::new(), 7, 0, 1_000);
+        sink.put(10, vec![10; 5]).expect("memory takes it");
+        assert_eq!(sink.skip_to(9).expect("memory takes it"), 0, "it begins later");
+        assert_eq!(sink.skip_to(10).expect("memory takes it"), 0);
+        assert_eq!(sink.skip_to(13).expect("memory takes it"), 2, "11 and 12");
+        assert_eq!(sink.finish().expect("memory takes it"), vec![10; 5]);
+        let mut sink = StreamSink::new(Vec::new(), 0, 0, 1_000);
+        assert_eq!(
+            sink.skip_to(3).expect("memory takes it"),
+            3,
+            "who was there from the beginning wants all"
+        );
     }
 }
