@@ -2,8 +2,11 @@
 
 use super::*;
 use crate::error::Seen;
+use faircast_core::packet::{Echo, ReceiverId, Seq, SessionId};
 use faircast_core::schemes::{CATALOGUE, Wire};
-use faircast_wire::GroupKey;
+use faircast_core::time::Span;
+use faircast_wire::encode::encode;
+use faircast_wire::{GroupKey, Message};
 
 fn key() -> GroupKey {
     GroupKey::from_bytes([5; 32])
@@ -58,4 +61,25 @@ fn a_session_whose_packet_size_makes_no_sense_is_not_joined_and_said_to_be() {
         assert_eq!(session.scheme(), None);
         assert_eq!(session.seen(), Some(Seen::PacketSize));
     }
+}
+
+#[test]
+fn what_is_for_a_source_is_not_taken_for_packets_under_another_key() {
+    let mut net = Net::new(26);
+    let all = net.receivers(1, Link::millis(5), Link::millis(5));
+    let seen = |net: &Net| net.receivers[all.start].session.as_ref().and_then(|session| session.seen());
+    let (mut report, from) = (Vec::new(), ([10, 0, 0, 9], 4_000).into());
+    let window = faircast_wire::Window {
+        from: ReceiverId::new(9).expect("nine is not zero"),
+        echo: Echo { seq: Seq(0), hold: Span::ZERO },
+        limit: Seq(1),
+    };
+    encode(&mut report, SessionId(9), 0, &Message::Window(window), 1_000).expect("it has a form");
+    net.run_for(secs(1));
+    net.inject_down(all.start, from, report);
+    net.run_for(secs(1));
+    assert_eq!(seen(&net), None);
+    net.inject_down(all.start, from, vec![0xfc; 100]);
+    net.run_for(secs(1));
+    assert!(seen(&net).is_some(), "what is no packet is told of");
 }

@@ -660,7 +660,8 @@ impl ReceiverSession {
             OpenError::Parse(ParseError::Version(version)) => {
                 return self.object(SessionId(0), from, Seen::Version(*version), now);
             }
-            _ if self.stream.is_none() => Some(Seen::DoesNotOpen),
+            // What is for another end, or comes twice, says nothing about keys.
+            OpenError::Forged | OpenError::Parse(_) if self.stream.is_none() => Some(Seen::DoesNotOpen),
             _ => self.seen,
         };
     }
