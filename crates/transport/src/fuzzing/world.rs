@@ -61,6 +61,8 @@ pub(super) struct World {
     /// Nothing was done that anybody could take for the session's own.
     pub(super) faithful: bool,
     lost: Span,
+    /// Processes that were started again.
+    processes: u64,
 }
 
 impl World {
@@ -83,6 +85,7 @@ impl World {
             content,
             out,
             lost: Span::ZERO,
+            processes: 0,
         }
     }
 
@@ -201,7 +204,9 @@ impl World {
         // Who had everything left may have been the only one that the receiver could ask.
         self.faithful &= !self.source.is_over();
         if self.relay.is_some() {
-            self.relay = self.setting.relay(1 + number, self.now);
+            // Each process has drawn other numbers.
+            self.processes += 1;
+            self.relay = self.setting.relay(self.processes << 6 | number, self.now);
         }
     }
 
