@@ -12,7 +12,7 @@ use crate::seal::{
     BOOT_LEN, Cipher, ContentKeys, KEY_ID_LEN, NONCE_LEN, Of, OpenError, PacketKeys, Secret, TAG_LEN,
     announcer, nonce,
 };
-use crate::shells::{Streams, Symbols, open_data};
+use crate::shells::{Streams, Symbols, is_sealed_by, open_data};
 use faircast_core::packet::{Data, ReceiverId, Seq, SessionId};
 use faircast_core::time::Time;
 use std::net::SocketAddr;
@@ -308,6 +308,27 @@ impl Inbound {
     }
 }
 
+/// The relay at this place that has sealed this data packet. One process is at a place at a time, but announcements of those that were there
+/// before come late, or are sent again by somebody: whose packets open is tried, whoever was heard last first.
+fn relay_at<'r>(
+    relays: &'r mut Vec<Relay>,
+    from: SocketAddr,
+    fixed: &Fixed,
+    bytes: &[u8],
+    now: Time,
+) -> Option<&'r mut Relay> {
+    let last = relays.iter().rposition(|relay| relay.place == from)?;
+    if relays[..last].iter().all(|relay| relay.place != from) {
+        return Some(&mut relays[last]);
+    }
+    let place = (0..=last)
+        .rev()
+        .find(|&at| relays[at].place == from && relays[at].flow.has_sealed(fixed, bytes, now));
+    let relay = relays.remove(place.unwrap_or(last));
+    relays.push(relay);
+    relays.last_mut()
+}
+
 /// The id and boot number of a relay.
 fn read_sender(fixed: &Fixed, reader: &mut Reader<'_>) -> Result<Option<Sender>, ParseError> {
     const _: () = assert!(ID_LEN + BOOT_LEN == 12, "what is read here");
@@ -379,8 +400,7 @@ impl Heard {
         let streams = *streams;
         let flow = match fixed.is_relayed() {
             false => source,
-            // The one that was started last, of those that have been there.
-            true => &mut relays.iter_mut().rfind(|relay| relay.place == from).ok_or(unknown)?.flow,
+            true => &mut relay_at(relays, from, fixed, bytes, now).ok_or(unknown)?.flow,
         };
         let symbols = keys.content.as_mut().map_or(Symbols::Passed, |keys| Symbols::Opened(keys, streams));
         flow.open_data(fixed, HEADER_LEN, bytes, symbols, now)
@@ -434,7 +454,7 @@ impl Heard {
         Ok(message)
     }
 
-    /// A relay of this session; the one that was heard of first is forgotten when there are too many.
+    /// A relay of this session; the first is forgotten when there are too many. Of those at one place who was heard last is behind the others.
     fn remember(&mut self, relay: Relay) {
         if self.relays.len() == RELAYS {
             self.relays.remove(0);
@@ -551,6 +571,12 @@ impl Flow {
         let message = read_body(fixed, None, Reader { bytes, at: clear }, &Newest::default())?;
         self.orders.mark(seq);
         Ok(message)
+    }
+
+    /// Whether its keys open what hops read of this data packet.
+    fn has_sealed(&mut self, fixed: &Fixed, bytes: &[u8], now: Time) -> bool {
+        let seq = Seq::unwrap(self.newest(fixed, now).seq, fixed.header.seq).0;
+        self.keys.as_mut().is_some_and(|keys| is_sealed_by(keys.of(seq), fixed, HEADER_LEN, bytes, seq))
     }
 
     fn open_data<'a>(

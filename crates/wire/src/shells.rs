@@ -73,6 +73,45 @@ pub(crate) fn seal_data(
     Ok(())
 }
 
+/// Where the parts of a data packet lie.
+struct Outline {
+    /// What is sealed for hops begins here; so many bytes of options are in it.
+    at: usize,
+    options: usize,
+    fields_end: usize,
+    symbol_at: usize,
+}
+
+/// The outline of a packet whose options, if it has any, or sealed part begin at `at`.
+fn outline(fixed: &Fixed, at: usize, bytes: &[u8]) -> Result<Outline, OpenError> {
+    let have = bytes.len();
+    let (at, options) = match fixed.has_options() {
+        false => (at, 0),
+        true => match bytes.get(at) {
+            Some(options) => (at + 1, usize::from(*options)),
+            None => {
+                return Err(ParseError::Truncated { field: "options", need: at + 1, have }.into());
+            }
+        },
+    };
+    let rate = if fixed.has_rate() { RATE_LEN } else { 0 };
+    let mark = marks::len_by_number(fixed.mark()).ok_or(ParseError::UnknownMark(fixed.mark()))?;
+    let fields_end = at + options + DATA_FIXED + rate + mark;
+    let symbol_at = fields_end + TAG_LEN;
+    if have < symbol_at {
+        return Err(ParseError::Truncated { field: "tag", need: symbol_at, have }.into());
+    }
+    Ok(Outline { at, options, fields_end, symbol_at })
+}
+
+/// Whether this key has sealed what hops read of a data packet. The packet stays as it is.
+pub(crate) fn is_sealed_by(hop: &Cipher, fixed: &Fixed, at: usize, bytes: &[u8], seq: u64) -> bool {
+    let Ok(Outline { at, symbol_at, .. }) = outline(fixed, at, bytes) else { return false };
+    let bound = Bound::of(bytes, at, symbol_at);
+    let mut fields = bytes[at..symbol_at].to_vec();
+    hop.open_in_place(bound.bytes(), &mut fields, nonce(Kind::Data, fixed.header.layer, seq)).is_ok()
+}
+
 /// Open a data packet with the unwrapped number `seq` in place. `at` is where its sealed part begins.
 pub(crate) fn open_data<'a>(
     fixed: &Fixed,
@@ -82,23 +121,8 @@ pub(crate) fn open_data<'a>(
     newest: &Newest,
     (hop, symbols): (&Cipher, Symbols<'_>),
 ) -> Result<DataPacket<'a>, OpenError> {
-    let (at, options) = if fixed.has_options() { (at + 1, Some(at)) } else { (at, None) };
+    let Outline { at, options, fields_end, symbol_at } = outline(fixed, at, bytes)?;
     let have = bytes.len();
-    let options = match options {
-        None => 0,
-        Some(at) => usize::from(*bytes.get(at).ok_or(ParseError::Truncated {
-            field: "options",
-            need: at + 1,
-            have,
-        })?),
-    };
-    let rate = if fixed.has_rate() { RATE_LEN } else { 0 };
-    let mark = marks::len_by_number(fixed.mark()).ok_or(ParseError::UnknownMark(fixed.mark()))?;
-    let fields_end = at + options + DATA_FIXED + rate + mark;
-    let symbol_at = fields_end + TAG_LEN;
-    if have < symbol_at {
-        return Err(ParseError::Truncated { field: "tag", need: symbol_at, have }.into());
-    }
     let bound = Bound::of(bytes, at, symbol_at);
     hop.open_in_place(bound.bytes(), &mut bytes[at..symbol_at], nonce(Kind::Data, fixed.header.layer, seq))?;
     let (fields, symbol) = bytes.split_at_mut(symbol_at);

@@ -704,6 +704,38 @@ fn what_a_relay_passes_on_is_as_long_opens_below_and_comes_from_where_it_is() {
 }
 
 #[test]
+fn announcements_of_a_relay_that_was_there_before_do_not_close_what_the_present_one_says() {
+    let key = key();
+    let mut source = source(Some(&key));
+    let process =
+        |boot| SourceCodec::of_relay(SESSION, Some(&key.hop()), announce().salt, common::receiver(9), boot);
+    let announced =
+        |relay: &mut SourceCodec| said(relay, &Message::Announce(Announce { parent: via(), ..announce() }));
+    let (mut above, mut present) = relay(&mut source, &key);
+    let mut receiver = below(&mut present, &key);
+    let mut pass_on = |relay: &mut SourceCodec, receiver: &mut ReceiverCodec, seq| {
+        let mut bytes = said(&mut source, &Message::Data(numbered(seq)));
+        let Ok((_, Message::Data(heard))) = above.open(&mut bytes, at()) else {
+            panic!("it opens at the relay")
+        };
+        let data = Data { seq: Seq(seq - 1), ..heard.data };
+        let mut passed = said(relay, &Message::Data(DataPacket { data, ..heard }));
+        receiver.open(&mut passed, via()).map(drop)
+    };
+    assert_eq!(pass_on(&mut present, &mut receiver, 1), Ok(()));
+    // Recordings of processes that were at the same place, of which this receiver has heard nothing.
+    for boot in [100, 101, 102] {
+        receiver.open(&mut announced(&mut process(boot)), via()).expect("it was sealed by a relay");
+        assert_eq!(pass_on(&mut present, &mut receiver, boot), Ok(()), "after that of {boot}");
+    }
+    // And the other way round: the next process is heard at once, however many there were.
+    let mut next = process(200);
+    receiver.open(&mut announced(&mut next), via()).expect("announced");
+    assert_eq!(pass_on(&mut next, &mut receiver, 300), Ok(()));
+    assert_eq!(pass_on(&mut next, &mut receiver, 301), Ok(()));
+}
+
+#[test]
 fn who_passes_packets_on_under_their_numbers_seals_each_once() {
     let key = key();
     let (_, relay) = relay(&mut source(Some(&key)), &key);
