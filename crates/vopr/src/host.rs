@@ -485,7 +485,9 @@ fn endpoints(process: &mut Option<Process>) -> Vec<(usize, &mut dyn Endpoint)> {
                 for (at, one) in session.endpoints.iter_mut().enumerate() {
                     all.push((place * relay.each + at, &mut **one));
                 }
-                for (at, child) in session.children.iter_mut().enumerate() {
+                // As in the real loop, which lets go of what serves nobody any more.
+                let children = session.children.iter_mut().enumerate();
+                for (at, child) in children.filter(|(_, child)| !child.endpoint.is_over()) {
                     all.push((CHILDREN + place * MOST_CHILDREN + at, &mut *child.endpoint));
                 }
             }
