@@ -632,10 +632,14 @@ fn receiver(index: usize, setting: Setting, net: &Network, dir: &TempDir) -> rec
 }
 
 /// The thesis's source. Receivers learn the scheme from an announcement and run it as on real networks, which differs in
-/// how often they may report.
+/// how often they may report, and over how long.
 fn as_the_seed() -> Scheme {
     let transport = Config::transport(1000);
-    Scheme::Ormcc(Config { reports_per_rtt: transport.reports_per_rtt, ..Config::published() })
+    Scheme::Ormcc(Config {
+        reports_per_rtt: transport.reports_per_rtt,
+        spread_packets: transport.spread_packets,
+        ..Config::published()
+    })
 }
 
 /// What `faircast send` runs, but for the start.

@@ -34,6 +34,12 @@ pub struct Config {
     /// The representative sends at most this many reports per largest round-trip time; `None` for one at each loss,
     /// as in the seed.
     pub reports_per_rtt: Option<u16>,
+    // Seed gap: 3.1.4 spreads reports over two largest round-trip times. What suppresses them comes in the headers of later packets: where
+    // packets are farther apart than that, as on a stream of a few a second, nobody is suppressed and all of a large group report.
+    // `Config::transport` spreads them over four packets at least.
+    /// The others' reports are spread over what so many packets take, a second at most, where that is longer than two largest round-trip
+    /// times; `None` for those alone, as in the seed.
+    pub spread_packets: Option<u8>,
 }
 
 /// What the source compares with the representative's mean less its deviation.
@@ -73,6 +79,7 @@ impl Config {
             switch_on: SwitchOn::Sample,
             across_switch: AcrossSwitch::Restart,
             reports_per_rtt: None,
+            spread_packets: None,
         }
     }
 
@@ -86,6 +93,7 @@ impl Config {
             beta: 0.65,
             trac_least: Span::from_millis(100),
             reports_per_rtt: Some(8),
+            spread_packets: Some(4),
             ..Config::published()
         }
     }

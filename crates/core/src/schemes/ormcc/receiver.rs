@@ -44,6 +44,7 @@ pub struct Counts {
 struct Settings {
     alpha: f32,
     reports_per_rtt: Option<u16>,
+    spread_packets: Option<u8>,
     trac_window: Span,
     trac_least: Span,
     law: TruncatedExponential,
@@ -82,6 +83,8 @@ impl Default for NewestHeader {
 struct Pending {
     at: Time,
     event_at: Time,
+    /// Silence for longer than this makes it worth nothing.
+    stale_after: Span,
     seq: Seq,
     level: f32,
     cause: Cause,
@@ -102,6 +105,7 @@ impl Receiver {
         let settings = Settings {
             alpha: config.alpha_receiver as f32,
             reports_per_rtt: config.reports_per_rtt,
+            spread_packets: config.spread_packets,
             trac_window: config.trac_window,
             trac_least: config.trac_least,
             law: config.delay_law,
@@ -194,16 +198,29 @@ impl Receiver {
         let level = level.bps() as f32;
         let mean = self.mean.map_or(level, |mean| mean + self.settings.alpha * (level - mean));
         self.mean = Some(mean);
-        let event = Pending { at: cx.now, event_at: cx.now, seq: data.seq, level, cause };
+        let stale_after = self.rtt_max() * STALE_AFTER;
+        let event = Pending { at: cx.now, event_at: cx.now, stale_after, seq: data.seq, level, cause };
         if !self.may_report() || self.speaks_too_often(cx.now) {
             self.counts.suppressed += 1;
         } else if self.is_representative() {
             self.pending = None;
             self.report(event, cx);
         } else if self.pending.is_none() {
-            let delay = self.settings.law.delay(self.rtt_max() * 2, cx.rng);
-            self.pending = Some(Pending { at: cx.now + delay, ..event });
+            let longest = self.spread(cx.now);
+            let delay = self.settings.law.delay(longest, cx.rng);
+            let stale_after = stale_after.max(longest);
+            self.pending = Some(Pending { at: cx.now + delay, stale_after, ..event });
         }
+    }
+
+    /// Over how long the others' reports are spread: a header that suppresses them comes within this.
+    fn spread(&self, now: Time) -> Span {
+        let rounds = self.rtt_max() * 2;
+        let (Some(packets), Some(four)) = (self.settings.spread_packets, self.arrivals.latest_four(now))
+        else {
+            return rounds;
+        };
+        rounds.max((four * u64::from(packets) / 4).min(self.settings.trac_window))
     }
 
     fn speaks_too_often(&self, now: Time) -> bool {
@@ -272,16 +289,16 @@ impl crate::node::Receiver for Receiver {
     }
 
     fn on_deadline(&mut self, cx: &mut Cx<'_>) {
-        let stale = cx.now.since(self.last_arrival) > self.rtt_max() * STALE_AFTER;
+        let silence = cx.now.since(self.last_arrival);
         if let Some(due) = self.pending.take_if(|pending| pending.at <= cx.now) {
-            if stale || !self.may_report() {
+            if silence > due.stale_after || !self.may_report() {
                 self.counts.suppressed += 1;
             } else {
                 self.report(due, cx);
             }
         }
         if let Some(content) = self.start_up.take_due(cx.now)
-            && !stale
+            && silence <= self.rtt_max() * STALE_AFTER
         {
             self.send(content, cx);
         }

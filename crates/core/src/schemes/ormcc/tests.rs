@@ -627,3 +627,54 @@ fn without_receivers_the_rate_does_not_grow() {
     assert!(star.peak(500).bps() <= first.bps() * 1.1);
     assert!(star.source.observe().rate.bps() < first.bps() / 8.0);
 }
+
+/// How many of so many receivers report that all of them have lost the same packet of a stream that has one every 55 ms, on paths of a
+/// millisecond: later packets say who was heard first.
+fn who_report_the_same_loss(config: &Config, receivers: u64) -> usize {
+    const EVERY: Span = Span::from_millis(55);
+    let mark = |id, mean| Mark::Representative { id, mean, deviation: 0.0, rtt_max: 0.001 };
+    let mut all: Vec<_> = (1..=receivers).map(|id| Receiver::new(receiver_id(id), config)).collect();
+    let (mut rng, mut effects, mut heard) = (Rng::new(3, 3), Effects::new(), Vec::new());
+    for number in 0..60u64 {
+        let now = at(5.0) + EVERY * number;
+        let first = heard.first().map(|(_, report): &(Time, Report)| *report);
+        let mark = match first {
+            Some(Report { from, content: ReportContent::Congested { mean, .. }, .. }) => {
+                mark(Some(from), mean)
+            }
+            _ => mark(None, f32::INFINITY),
+        };
+        // Number 40 is lost.
+        if number == 40 {
+            continue;
+        }
+        let arrival = Arrival { size: 1000, lost: u32::from(number == 41), ..Arrival::default() };
+        for receiver in &mut all {
+            let cx = &mut Cx { now, rng: &mut rng, effects: &mut effects };
+            receiver.on_data(&data(number, mark), Layer(0), arrival, cx);
+            while receiver.deadline() < now + EVERY {
+                let cx = &mut Cx { now: receiver.deadline(), rng: &mut rng, effects: &mut effects };
+                let moment = cx.now;
+                receiver.on_deadline(cx);
+                heard.extend(reports(&mut effects).into_iter().map(|report| (moment, report)));
+            }
+        }
+        heard.sort_by_key(|(moment, _)| *moment);
+    }
+    heard.len()
+}
+
+#[test]
+fn of_a_large_group_that_loses_the_same_packet_of_a_slow_stream_few_report() {
+    let shipped = Config::transport(1000);
+    for receivers in [1, 100, 3_000] {
+        let few = who_report_the_same_loss(&shipped, receivers);
+        assert!((1..=40).contains(&few), "{few} of {receivers}");
+    }
+    let as_the_seed = Config { spread_packets: None, ..shipped };
+    assert_eq!(
+        who_report_the_same_loss(&as_the_seed, 3_000),
+        3_000,
+        "nothing comes in time to suppress them"
+    );
+}
