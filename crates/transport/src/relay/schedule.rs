@@ -16,6 +16,9 @@ const RECENT: usize = 512;
 /// So many of those who ask for symbols of a block are remembered.
 const MOST_ASKERS: usize = 16;
 
+/// A symbol that has left so often for somebody who lacks it is wrong, or nearly all packets are lost.
+const AGAIN_AND_AGAIN: u8 = 3;
+
 /// One branch.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
@@ -148,7 +151,8 @@ impl Schedule {
             return 0;
         }
         let way = self.ways.entry(block).or_default();
-        if way.coming(kept, by.seen, by.held) > 0 {
+        let comes_in_vain = || by.held.is_some_and(|held| way.comes_in_vain(kept, by.seen, held));
+        if way.coming(kept, by.seen, by.held) > 0 && !comes_in_vain() {
             return 0;
         }
         let Some(at) = way.askers.iter().position(|asker| asker.id == by.from) else {
@@ -340,6 +344,19 @@ impl Way {
         self.again.iter().filter(|id| lacking(**id)).count()
             + self.recent.iter().filter(|(id, seq)| *seq > seen && lacking(*id)).count()
             + usize::from(self.waiting)
+    }
+
+    /// Whether a symbol has left again and again, before the packet `seen`, for somebody who has `held` and lacks it still. Where several
+    /// are wrong and few packets may be on their way, one of them always is.
+    fn comes_in_vain(&self, kept: &Kept, seen: Seq, held: &Held) -> bool {
+        let mut times = BTreeMap::new();
+        self.recent.iter().filter(|(id, seq)| *seq <= seen && is_lacking(kept, Some(held), *id)).any(
+            |(id, _)| {
+                let count = times.entry(*id).or_insert(0_u8);
+                *count = count.saturating_add(1);
+                *count >= AGAIN_AND_AGAIN
+            },
+        )
     }
 }
 

@@ -319,6 +319,30 @@ fn what_somebody_asks_for_again_and_again_and_gets_no_further_with_is_fetched_an
 }
 
 #[test]
+fn of_several_wrong_symbols_of_which_one_always_waits_to_leave_others_are_fetched_too() {
+    let shared = Shared::new(RelayHandle::default(), 1, 1 << 20, None);
+    let mut passing = shared.lock();
+    (0..4).for_each(|symbol| _ = passing.on_symbol(&packet(0, symbol, &[0xbd; 8])));
+    passing.on_status(&Status { complete_to: 1, blocks: Some(1), ..Status::default() });
+    let mut seq = 0;
+    leaves(&mut passing, &mut seq);
+    // Symbols 1 and 3 do not open, and one packet leaves between two requests.
+    let mut symbols = [0; Held::BYTES];
+    symbols[0] = 0b101;
+    let held = Held { block: 0, symbols };
+    let mut asked = 0;
+    while !passing.fetches.wants(0) && asked < 100 {
+        let by = Asker { held: Some(&held), ..asker(seq.saturating_sub(1)) };
+        passing.request(0, 0, 2, &by);
+        let pick = passing.pick(0).expect("something leaves each time");
+        assert!([1, 3].contains(&pick.id));
+        passing.sent(0, pick, Seq(seq));
+        (seq, asked) = (seq + 1, asked + 1);
+    }
+    assert!((6..=12).contains(&asked), "{asked}: what was lost is not doubted, and what is wrong soon");
+}
+
+#[test]
 fn what_is_doubted_is_fetched_although_more_waits_to_leave_than_is_fetched_at_a_time() {
     let shared = Shared::new(RelayHandle::default(), 1, 24 * 8, None);
     let mut passing = shared.lock();
