@@ -651,7 +651,9 @@ impl SourceSession {
             false => now,
         };
         self.clocks.idle_since = self.clocks.idle_since.filter(|_| self.delivery.is_idle());
-        if self.members.unfinished() == 0 || now.since(idle_since) >= NOTHING_LEFT {
+        // Nothing has come from there and nothing will: who joins now would wait for it, and not for the next session.
+        let has_nothing = matches!(self.phase, Phase::Gathering { .. }) && !self.delivery.may_start();
+        if has_nothing || self.members.unfinished() == 0 || now.since(idle_since) >= NOTHING_LEFT {
             self.close(now);
         }
     }
