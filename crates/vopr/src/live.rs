@@ -211,9 +211,14 @@ fn find(all: &[u8], from: usize, window: &[u8]) -> Option<usize> {
 
 /// Which part of `all` it is, if it is one with some pieces left out and nothing else wrong.
 fn part(bytes: &[u8], all: &[u8], gaps: fn(&[u8], &[u8]) -> Option<usize>) -> Option<Part> {
-    let gaps = gaps(bytes, all)?;
+    let found = gaps(bytes, all)?;
     let end = &bytes[bytes.len().saturating_sub(WINDOW)..];
-    Some(Part { gaps, ends: all.ends_with(end) })
+    // The last piece may be shorter.
+    let ends_so = |len: usize| {
+        let (before, end) = bytes.split_at(bytes.len() - len);
+        all.ends_with(end) && gaps(before, &all[..all.len() - len]).is_some()
+    };
+    Some(Part { gaps: found, ends: all.ends_with(end) || (1..end.len()).rev().any(ends_so) })
 }
 
 /// How many gaps there are between pieces of `all`, if none is shorter than a window.
@@ -356,6 +361,8 @@ mod tests {
             Some((3, true)),
             "and more of them"
         );
+        assert_eq!(of(&[10..20, 4_993..5_000]), Some((1, true)), "also where the end is one");
+        assert_eq!(of(&[10..20, 4_990..4_997]), Some((1, false)));
         assert_eq!(of(&[1_000..2_000, 0..1_000]), None, "not in order");
         assert_eq!(of(&[0..1_000, 500..1_000]), None, "twice");
         let mut wrong = all.clone();
