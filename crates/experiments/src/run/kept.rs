@@ -7,6 +7,10 @@ use crate::results::measure::Measured;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Numbers of files that are not whole yet: another thread, or process, may do the same run.
+static UNFINISHED: AtomicU64 = AtomicU64::new(0);
 
 /// Which code makes the runs of this build: a hash of the simulator, the congestion control and what measures them.
 pub const CODE: &str = env!("FAIRCAST_CODE");
@@ -65,7 +69,8 @@ impl Kept {
         let sum = blake3::hash(&bytes);
         bytes.extend_from_slice(sum.as_bytes());
         let path = self.path(fingerprint, seed);
-        let unfinished = path.with_extension("part");
+        let number = UNFINISHED.fetch_add(1, Ordering::Relaxed);
+        let unfinished = path.with_extension(format!("{}-{number}.part", std::process::id()));
         fs::File::create(&unfinished)?.write_all(&bytes)?;
         fs::rename(unfinished, path)
     }
