@@ -311,7 +311,7 @@ impl Inbound {
 /// The relay at this place that has sealed this data packet. One process is at a place at a time, but announcements of those that were there
 /// before come late, or are sent again by somebody: whose packets open is tried, whoever was heard last first.
 fn relay_at<'r>(
-    relays: &'r mut Vec<Relay>,
+    relays: &'r mut [Relay],
     from: SocketAddr,
     fixed: &Fixed,
     bytes: &[u8],
@@ -324,9 +324,10 @@ fn relay_at<'r>(
     let place = (0..=last)
         .rev()
         .find(|&at| relays[at].place == from && relays[at].flow.has_sealed(fixed, bytes, now));
-    let relay = relays.remove(place.unwrap_or(last));
-    relays.push(relay);
-    relays.last_mut()
+    // The next one is tried at once.
+    let place = place.unwrap_or(last);
+    relays[place..=last].rotate_left(1);
+    Some(&mut relays[last])
 }
 
 /// The id and boot number of a relay.
@@ -454,7 +455,7 @@ impl Heard {
         Ok(message)
     }
 
-    /// A relay of this session; the first is forgotten when there are too many. Of those at one place who was heard last is behind the others.
+    /// A relay of this session; the first is forgotten when there are too many. Of those at one place whose data came last is behind the others.
     fn remember(&mut self, relay: Relay) {
         if self.relays.len() == RELAYS {
             self.relays.remove(0);

@@ -104,12 +104,17 @@ fn outline(fixed: &Fixed, at: usize, bytes: &[u8]) -> Result<Outline, OpenError>
     Ok(Outline { at, options, fields_end, symbol_at })
 }
 
+/// No packet has more for hops to read: options of 255 bytes, the fields, a mark and a tag.
+const MOST_FIELDS: usize = 512;
+
 /// Whether this key has sealed what hops read of a data packet. The packet stays as it is.
 pub(crate) fn is_sealed_by(hop: &Cipher, fixed: &Fixed, at: usize, bytes: &[u8], seq: u64) -> bool {
     let Ok(Outline { at, symbol_at, .. }) = outline(fixed, at, bytes) else { return false };
     let bound = Bound::of(bytes, at, symbol_at);
-    let mut fields = bytes[at..symbol_at].to_vec();
-    hop.open_in_place(bound.bytes(), &mut fields, nonce(Kind::Data, fixed.header.layer, seq)).is_ok()
+    let mut room = [0; MOST_FIELDS];
+    let Some(fields) = room.get_mut(..symbol_at - at) else { return false };
+    fields.copy_from_slice(&bytes[at..symbol_at]);
+    hop.open_in_place(bound.bytes(), fields, nonce(Kind::Data, fixed.header.layer, seq)).is_ok()
 }
 
 /// Open a data packet with the unwrapped number `seq` in place. `at` is where its sealed part begins.
