@@ -16,10 +16,11 @@ const MENDED: [u64; 13] =
 /// The same of other kinds: a source of streams in layers never ended (139), a relay called itself again and again (300), an agent spoke
 /// to where a child had been (425), what describes a stream was taken from what came after it (727), and one of two wrong symbols
 /// always waited to leave a relay (50,052).
-const MENDED_OTHERS: [(Kind, u64); 5] = [
+const MENDED_OTHERS: [(Kind, u64); 6] = [
     (Kind::Layers, 139),
     (Kind::Agents, 300),
     (Kind::Agents, 425),
+    (Kind::Agents, 94_868),
     (Kind::Live, 727),
     (Kind::Unicast, 50_052),
 ];

@@ -161,6 +161,39 @@ fn an_agent_that_is_started_again_serves_its_children_again() {
 }
 
 #[test]
+fn nobody_waits_for_an_agent_without_receivers_that_has_died_below_another() {
+    let mut grove = Grove::new(16, offer(2));
+    let top = grove.agent(&[], 16, lan());
+    let top = grove.agents[top].address;
+    grove.agent(&[top], 16, lan());
+    grove.receivers(&[], 2, lan());
+    grove.start();
+    let has_child = |grove: &Grove| grove.agents[1].status().reports_sent > 10;
+    grove.run_until(secs(60), has_child);
+    assert!(has_child(&grove) && !grove.heard.contains_key(&grove.agents[1].address));
+    grove.kill(1);
+    grove.run_to_end(secs(60));
+    grove.assert_all_verified(0..2);
+}
+
+#[test]
+fn an_agent_without_receivers_stays_its_parents_child() {
+    let mut grove = Grove::new(17, Offer::bytes(12_000_000).by("mtcp").expect(1));
+    let top = grove.agent(&[], 16, lan());
+    let top = grove.agents[top].address;
+    let below = grove.agent(&[top], 16, lan());
+    grove.receivers(&[], 1, lan());
+    grove.start();
+    grove.run_to_end(secs(60));
+    grove.assert_all_verified(0..1);
+    let (agent, source) = (&grove.agents[below], grove.source.report());
+    assert!(source.seconds > 13.0, "longer than who has asked has time to join: {}", source.seconds);
+    assert!(!grove.heard.contains_key(&agent.address), "it is not the source's");
+    let warned = |event: &Event| matches!(event, Event::Warning { .. });
+    assert!(!agent.events.iter().any(|(_, event)| warned(event)), "{:?}", agent.events);
+}
+
+#[test]
 fn a_child_that_comes_late_gets_everything() {
     let mut grove = two_agents(7, offer(5), 0.0);
     grove.late.push(Who::Receiver(1));

@@ -457,7 +457,10 @@ impl ReceiverSession {
     pub(super) fn speak_for_children(&mut self, now: Time) {
         let Some(relay) = self.setup.relay.clone().filter(Shared::is_within) else { return };
         let is_rooted = self.stream.as_ref().is_some_and(|stream| stream.registered);
-        relay.with_inside(|inside| inside.note_rooted(is_rooted));
+        relay.with_inside(|inside| {
+            inside.note_rooted(is_rooted);
+            inside.tick(now);
+        });
         if relay.with_inside(|inside| inside.limit_due(now)).flatten().is_some() {
             self.tell_window(self.under.own_limit, now);
         }
@@ -480,6 +483,7 @@ impl ReceiverSession {
     pub(super) fn speak_at(&self) -> Time {
         // Who is not receiving any more does not speak for others: it would be called for that again and again.
         let relay = self.setup.relay.as_ref().filter(|_| self.phase == Phase::Receiving);
-        relay.and_then(|relay| relay.with_inside(|inside| inside.limit_at())).unwrap_or(Time::NEVER)
+        let at = |relay: &Shared| relay.with_inside(|inside| inside.limit_at().min(inside.tick_at()));
+        relay.and_then(at).unwrap_or(Time::NEVER)
     }
 }

@@ -21,7 +21,7 @@ use super::Standing;
 use super::within::Within;
 use super::within::needs::Needs;
 use crate::event::RelayBelow;
-use crate::members::{Change, Members};
+use crate::members::{Change, Members, Pace};
 use crate::receiver::scheme_of;
 use faircast_core::node::{Cx, Effect, Effects, Relay, SourceControl, To};
 use faircast_core::packet::{
@@ -220,27 +220,10 @@ impl Agent {
         }
     }
 
-    /// Look after the children, every now and then.
-    fn tick(&mut self, now: Time) {
-        let Some(serving) = self.serving.as_mut().filter(|serving| serving.tick_at <= now) else { return };
-        serving.tick_at = now + TICK;
-        let gone = serving.members.expire(now, PATIENCE, Span::ZERO);
-        let present: Vec<ReceiverId> = serving.children.keys().copied().collect();
-        for id in present {
-            if serving.members.get(id).is_some_and(|member| !member.is_finished()) {
-                serving.say(id, OrderAction::Serves, 0);
-            }
-        }
-        for id in gone {
-            if let Some(child) = serving.children.get_mut(&id) {
-                (child.group, child.limit) = (0, None);
-            }
-        }
-        self.answer();
-    }
-
-    fn tick_at(&self) -> Time {
-        self.serving.as_ref().map_or(Time::NEVER, |serving| serving.tick_at)
+    /// Whether this child has joined and is heard, or was to the end.
+    fn takes_part(&self, child: ReceiverId) -> bool {
+        let member = self.serving.as_ref().and_then(|serving| serving.members.get(child));
+        member.is_some_and(|member| member.pace != Pace::Gone || member.is_finished())
     }
 
     fn next_for(&mut self, child: ReceiverId, at: SocketAddr, out: &mut Vec<u8>) -> bool {
@@ -265,7 +248,7 @@ impl Agent {
     fn standing_of(&self, child: ReceiverId) -> Standing {
         let member = self.serving.as_ref().and_then(|serving| serving.members.get(child));
         member.map_or_else(Standing::default, |member| {
-            let is_there = member.pace != crate::members::Pace::Gone;
+            let is_there = member.pace != Pace::Gone;
             let unfinished = u64::from(is_there && !member.has_all() && !member.is_finished());
             Standing {
                 receivers: if is_there || member.is_finished() { member.counted().into() } else { 0 },
@@ -343,6 +326,28 @@ impl Within for Agent {
             Some(serving) => serving.core.deadline(),
             None => Time::NEVER,
         }
+    }
+
+    fn tick(&mut self, now: Time) {
+        let Some(serving) = self.serving.as_mut().filter(|serving| serving.tick_at <= now) else { return };
+        serving.tick_at = now + TICK;
+        let gone = serving.members.expire(now, PATIENCE, Span::ZERO);
+        let present: Vec<ReceiverId> = serving.children.keys().copied().collect();
+        for id in present {
+            if serving.members.get(id).is_some_and(|member| !member.is_finished()) {
+                serving.say(id, OrderAction::Serves, 0);
+            }
+        }
+        for id in gone {
+            if let Some(child) = serving.children.get_mut(&id) {
+                (child.group, child.limit) = (0, None);
+            }
+        }
+        self.answer();
+    }
+
+    fn tick_at(&self) -> Time {
+        self.serving.as_ref().map_or(Time::NEVER, |serving| serving.tick_at)
     }
 
     fn take_report(&mut self) -> Option<Report> {
@@ -480,12 +485,12 @@ impl Serving {
         self.spare.push(out);
     }
 
-    /// Children in the agent's own group do not hear the source, and do not hold it.
     /// Whether words for this child go there: it may have another address by now, and has asked from both.
     fn is_at(&self, child: ReceiverId, at: SocketAddr) -> bool {
         self.members.get(child).is_none_or(|member| member.address == at)
     }
 
+    /// Children in the agent's own group do not hear the source, and do not hold it.
     fn limit(&self) -> Seq {
         let heard = self.children.values().filter(|child| child.group == 0);
         heard.filter_map(|child| child.limit).min().unwrap_or(Limit::UNLIMITED)

@@ -33,6 +33,13 @@ pub(crate) trait Within {
     /// The next report for its own parent.
     fn take_report(&mut self) -> Option<Report>;
 
+    /// Look after those below, every now and then: also when none of their sockets is open any more.
+    fn tick(&mut self, _now: Time) {}
+    /// When [`Within::tick`] wants to be called.
+    fn tick_at(&self) -> Time {
+        Time::NEVER
+    }
+
     /// The smallest window below, when that is to be told: it has changed.
     fn limit_due(&mut self, now: Time) -> Option<Seq>;
     /// When [`Within::limit_due`] has something.

@@ -126,8 +126,8 @@ impl Endpoint for AgentChild {
             let passing = self.shared.lock();
             (passing.end, passing.branches[self.place].is_replaced)
         };
-        let nobody =
-            self.shared.with_agent(|agent| agent.standing_of(self.id).receivers == 0).unwrap_or(true);
+        // A relay below takes part as long as it is heard, whether it has receivers or not.
+        let nobody = !self.shared.with_agent(|agent| agent.takes_part(self.id)).unwrap_or(false);
         if end != End::No {
             self.ends_at = self.ends_at.min(now + LAST_WORDS);
         }
