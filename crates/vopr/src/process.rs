@@ -273,10 +273,7 @@ impl World {
     /// How many receivers have everything, or how many of their processes had the end of a stream, as a source may count them.
     fn have(&mut self) -> Result<usize, Finding> {
         if !self.plan.kind.is_live() {
-            let have = self.receivers().filter(|host| self.contents.any_is_in(&self.out(*host))).count();
-            // Agents count those below and do not name them: who goes over to another parent may be counted by both.
-            let times = if self.plan.kind == Kind::Agents { 1 + self.plan.relays() } else { 1 };
-            return Ok(have * times);
+            return Ok(self.receivers().filter(|host| self.contents.any_is_in(&self.out(*host))).count());
         }
         if self.plan.kind == Kind::Layers {
             return Ok(usize::MAX); // whoever stays to the end is done, whatever it lacks

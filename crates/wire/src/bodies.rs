@@ -339,7 +339,7 @@ body! {
     fields {
         to: ReceiverId, "which child";
         action: OrderAction, "what it is";
-        number: u32, "of join and poll: its number, which is in the answer";
+        number: u32, "of join and poll: its number, which is in the answer; of serves: 1: who is done is told by number; of heard: which receiver below is known to be done; 0: the child itself";
         group: u8, "of join: 0: it hears the source; 1: it hears the agent alone";
         from: Seq, "of join: the first packet that comes there, unwrapped";
         nonce: u16, "of serves and heard: the nonce of what is answered";

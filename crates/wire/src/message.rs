@@ -441,7 +441,8 @@ pub struct Order {
     pub to: ReceiverId,
     /// What it is.
     pub action: OrderAction,
-    /// Of [`OrderAction::Join`] and [`OrderAction::Poll`]: its number, which is in the answer. 0 otherwise.
+    /// Of [`OrderAction::Join`] and [`OrderAction::Poll`]: its number, which is in the answer. Of [`OrderAction::Serves`]:
+    /// [`Order::BY_NUMBER`], or 0. Of [`OrderAction::Heard`] to an agent: the receiver below it that is known to be done; 0: the child itself.
     pub number: u32,
     /// Of [`OrderAction::Join`]: which of the agent's groups. 0 is the session's, and the child hears the source; in 1 it hears the
     /// agent alone.
@@ -450,6 +451,11 @@ pub struct Order {
     pub from: Seq,
     /// Of the answers: [`Member::nonce`] of what is answered.
     pub nonce: u16,
+}
+
+impl Order {
+    /// [`Order::number`] of [`OrderAction::Serves`]: an agent below is to tell who is done by number ([`Verified`]), and hears who is known.
+    pub const BY_NUMBER: u32 = 1;
 }
 
 /// What an agent wants of a child, or answers.

@@ -32,6 +32,13 @@ struct Teller {
 }
 
 impl Members {
+    /// None yet, at a relay.
+    pub fn of_relay() -> Members {
+        let mut members = Members::default();
+        members.tell_numbers();
+        members
+    }
+
     /// These are a relay's: what is done is told to the source by number, and known when it is confirmed there.
     pub fn tell_numbers(&mut self) {
         self.numbers.of_relay = true;
@@ -54,6 +61,11 @@ impl Members {
             done: self.tally.verified.saturating_sub(self.tally.known),
             unnamed: self.tally.unnamed,
         }
+    }
+
+    /// The relay that has told of this receiver last, unless it has said itself that it is done.
+    pub fn told_by(&self, id: ReceiverId) -> Option<ReceiverId> {
+        self.numbers.by.get(&id).map(|teller| teller.relay)
     }
 
     /// A relay tells who is done behind it.

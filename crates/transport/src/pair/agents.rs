@@ -160,6 +160,42 @@ fn an_agent_that_is_started_again_serves_its_children_again() {
     assert_eq!(grove.agents[0].below(), (3, 3));
 }
 
+/// As soon as anybody below an agent is done the agent dies, in one network of each seed.
+fn dies_when_somebody_is_done(place: usize, network: impl Fn(u64) -> Grove) {
+    for seed in 0..20 {
+        let mut grove = network(seed);
+        let receivers = grove.receivers.len();
+        grove.start();
+        let is_done = |grove: &Grove| grove.agents[place].below().1 > 0;
+        grove.run_until(secs(120), is_done);
+        assert!(is_done(&grove));
+        grove.run_for(Span::from_millis(2 * (seed % 10)));
+        grove.kill(place);
+        grove.run_to_end(secs(300));
+        grove.assert_all_verified(0..receivers);
+        assert_eq!(grove.source.report().verified, receivers as u64, "of network {seed}");
+    }
+}
+
+#[test]
+fn who_is_done_below_an_agent_that_dies_then_is_counted_once_and_not_forgotten() {
+    dies_when_somebody_is_done(0, |seed| two_agents(100 + seed, offer(6), 0.0));
+}
+
+#[test]
+fn who_is_done_below_an_agent_whose_parent_dies_then_is_counted_once_and_not_forgotten() {
+    dies_when_somebody_is_done(0, |seed| {
+        let mut grove = Grove::new(200 + seed, offer(4));
+        let top = grove.agent(&[], 16, lan());
+        let top = grove.agents[top].address;
+        let below = grove.agent(&[top], 16, lan());
+        let below = grove.agents[below].address;
+        grove.receivers(&[top], 1, lan());
+        grove.receivers(&[below], 3, lan());
+        grove
+    });
+}
+
 #[test]
 fn nobody_waits_for_an_agent_without_receivers_that_has_died_below_another() {
     let mut grove = Grove::new(16, offer(2));

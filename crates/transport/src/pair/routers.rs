@@ -119,6 +119,25 @@ fn a_hop_that_dies_is_replaced_by_plain_forwarding() {
 }
 
 #[test]
+fn who_is_done_behind_a_hop_that_is_started_again_then_is_counted_once_and_not_forgotten() {
+    for kind in RouterKind::ALL {
+        for (seed, hop) in (0..10).flat_map(|seed| [(seed, 0), (seed, 1)]) {
+            let mut tree = two_hops(kind, 2, Offer::bytes(400_000).by(kind.scheme()).expect(6), 0.0);
+            tree.start();
+            let done = |tree: &Tree| tree.relays[hop].shared.with_inside(|hop| hop.standing().done);
+            tree.run_until(secs(60), |tree| done(tree) > Some(0));
+            let at = tree.now + Span::from_millis(2 * seed);
+            tree.run_until(secs(60), |tree| tree.now >= at);
+            tree.kill_relay(hop);
+            tree.start_relay(hop);
+            tree.run_to_end(secs(300));
+            tree.assert_all_verified();
+            assert_eq!(tree.source.report().verified, 6, "{kind}, {seed}, {hop}");
+        }
+    }
+}
+
+#[test]
 fn a_hop_that_comes_late_takes_over() {
     for kind in RouterKind::ALL {
         let mut tree = Tree::new(45, offer(kind, 2));

@@ -348,9 +348,12 @@ impl ReceiverSession {
         stream.layers.on_status(&status.upper_seqs);
         let joined = Welcome { id: me, nonce: self.setup.nonce.wrapping_add(JOINED) };
         stream.registered |= status.welcomed.contains(&joined);
-        // An agent counts receivers; and who says that it is over waits for nothing more.
-        let confirms = status.flags & (Status::BY_NUMBER | Status::CLOSING) == Status::BY_NUMBER;
-        stream.delivery.on_confirmed(confirms && self.under.is_of_the_source(), &status.confirmed);
+        // An agent confirms by itself; and who says that it is over waits for nothing more.
+        let (by_number, is_over) =
+            (status.flags & Status::BY_NUMBER != 0, status.flags & Status::CLOSING != 0);
+        if is_over || self.under.is_of_the_source() {
+            stream.delivery.on_confirmed(by_number && !is_over, &status.confirmed);
+        }
         if status.confirmed.contains(&me) {
             stream.registered = true;
             if matches!(self.phase, Phase::Confirming { .. }) {

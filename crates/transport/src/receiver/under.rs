@@ -11,7 +11,7 @@
 //! for long. Agents and relays seek no other agent: one that they found could be behind themselves.
 
 use super::reach::MOVED_AFTER;
-use super::{JOINED, Phase, ReceiverSession};
+use super::{JOINED, MOVED, Phase, ReceiverSession};
 use crate::event::Event;
 use crate::relay::Shared;
 use faircast_core::node::{Cx, Effect, Receiver};
@@ -65,6 +65,8 @@ pub(super) struct Under {
     group: u8,
     /// No agent serves it in this session, so none is asked any more.
     is_alone: bool,
+    /// The agent that it was under: it is to wait no more.
+    left: Option<SocketAddr>,
     /// When an agent was asked first while sessions are searched.
     asked_since: Option<Time>,
     /// What was told last of this host's own window.
@@ -84,6 +86,7 @@ impl Default for Under {
             parent: Parent::Source,
             group: 0,
             is_alone: false,
+            left: None,
             asked_since: None,
             own_limit: Window::UNLIMITED,
             held_status: None,
@@ -331,9 +334,14 @@ impl ReceiverSession {
         let content = match word.action {
             OrderAction::Serves => {
                 stream.registered |= word.nonce == self.setup.nonce.wrapping_add(JOINED);
+                stream.delivery.on_confirmed(word.number == Word::BY_NUMBER, &[]);
                 return self.on_receipt_answer(word.nonce, now);
             }
             OrderAction::Heard => {
+                if let Some(below) = ReceiverId::new(word.number.into()) {
+                    stream.delivery.on_confirmed(true, &[below]);
+                    return;
+                }
                 if matches!(phase, Phase::Confirming { .. }) {
                     self.phase = Phase::Over;
                 }
@@ -355,9 +363,16 @@ impl ReceiverSession {
         (self.under.group, self.under.may_ask) = (group, false);
     }
 
-    /// Another parent: it has to count this receiver.
+    /// Another parent: it has to count this receiver, and the one before no more. That one may not hear it, so it is said twice.
     fn begin_under_another(&mut self, now: Time) {
         self.under.group = 0;
+        let before = self.under.left.take().filter(|before| self.says_to() != Some(*before));
+        if let (Some(before), Some(stream)) = (before, &self.stream) {
+            let (session, member) = (stream.session, self.stranger(MemberState::Leaving, MOVED));
+            for _ in 0..2 {
+                self.outbox.add_to(session, Message::Member(member.clone()), before, now);
+            }
+        }
         let Some(stream) = &mut self.stream else { return };
         if let Some(scheme) = super::scheme_of(&stream.announced)
             && matches!(stream.receiver, Half::Receiver(_))
@@ -381,7 +396,7 @@ impl ReceiverSession {
         match self.under.parent {
             Parent::Source => {}
             Parent::Agent { at, heard_at } if now.since(heard_at) >= MOVED_AFTER => {
-                self.under.group = 0;
+                (self.under.group, self.under.left) = (0, Some(at));
                 let is_relay = self.setup.relay.is_some();
                 match self.attaching.as_mut().filter(|_| !is_relay && self.phase == Phase::Receiving) {
                     Some(attaching) => {

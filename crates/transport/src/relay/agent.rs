@@ -18,6 +18,7 @@ mod child;
 pub(crate) use child::AgentChild;
 
 use super::Standing;
+use super::numbers::Counts;
 use super::within::Within;
 use super::within::needs::Needs;
 use crate::event::RelayBelow;
@@ -176,6 +177,10 @@ impl Agent {
                 }
             }
             Message::Tree(tree) => serving.members.on_tree(&tree),
+            Message::Verified(told) => {
+                serving.members.on_verified(&told);
+                self.answer();
+            }
             Message::Receipt(receipt) => return serving.members.may_sign(&receipt).then_some(receipt),
             _ => {}
         }
@@ -213,10 +218,10 @@ impl Agent {
         let Some(serving) = &mut self.serving else { return };
         let (confirmed, welcomed) = serving.members.take_confirmations(usize::MAX);
         for welcome in welcomed {
-            serving.say(welcome.id, OrderAction::Serves, welcome.nonce);
+            serving.serves(welcome.id, welcome.nonce);
         }
         for id in confirmed {
-            serving.say(id, OrderAction::Heard, 0);
+            serving.heard(id);
         }
     }
 
@@ -285,7 +290,7 @@ impl Within for Agent {
         self.serving = Some(Serving {
             core: spec.relay(self.me),
             codec,
-            members: Members::default(),
+            members: Members::of_relay(),
             children: BTreeMap::new(),
             kept: vec![(u64::MAX, Vec::new()); KEPT],
             spare: Vec::new(),
@@ -335,7 +340,7 @@ impl Within for Agent {
         let present: Vec<ReceiverId> = serving.children.keys().copied().collect();
         for id in present {
             if serving.members.get(id).is_some_and(|member| !member.is_finished()) {
-                serving.say(id, OrderAction::Serves, 0);
+                serving.serves(id, 0);
             }
         }
         for id in gone {
@@ -383,6 +388,28 @@ impl Within for Agent {
             unfinished: serving.members.unfinished() as u64,
             answering: serving.members.answering() as u64,
         })
+    }
+
+    fn counts(&self) -> Counts {
+        self.serving.as_ref().map_or_else(Counts::default, |serving| serving.members.counts())
+    }
+
+    fn take_numbers(&mut self) -> Vec<ReceiverId> {
+        self.serving.as_mut().map(|serving| serving.members.take_numbers()).unwrap_or_default()
+    }
+
+    fn answer_at_once(&mut self, at_once: bool) {
+        if let Some(serving) = &mut self.serving {
+            serving.members.answer_at_once(at_once);
+        }
+    }
+
+    fn on_known(&mut self, ids: &[ReceiverId], _now: Time) {
+        if let Some(serving) = &mut self.serving
+            && serving.members.on_known(ids)
+        {
+            self.answer();
+        }
     }
 
     fn relays(&self) -> Vec<RelayBelow> {
@@ -470,8 +497,21 @@ impl Serving {
         self.write(faircast_wire::Order { to: order.to, action, number, group, from, nonce: 0 });
     }
 
-    fn say(&mut self, to: ReceiverId, action: OrderAction, nonce: u16) {
-        self.write(faircast_wire::Order { to, action, number: 0, group: 0, from: Seq(0), nonce });
+    /// This child is served; who is done below it is told by number.
+    fn serves(&mut self, to: ReceiverId, nonce: u16) {
+        self.say(to, OrderAction::Serves, faircast_wire::Order::BY_NUMBER, nonce);
+    }
+
+    /// It is known that this receiver is done: a child hears so, or who has told of it.
+    fn heard(&mut self, id: ReceiverId) {
+        match self.members.told_by(id) {
+            Some(agent) => self.say(agent, OrderAction::Heard, id.get() as u32, 0),
+            None => self.say(id, OrderAction::Heard, 0, 0),
+        }
+    }
+
+    fn say(&mut self, to: ReceiverId, action: OrderAction, number: u32, nonce: u16) {
+        self.write(faircast_wire::Order { to, action, number, group: 0, from: Seq(0), nonce });
     }
 
     fn write(&mut self, order: faircast_wire::Order) {

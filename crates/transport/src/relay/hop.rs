@@ -20,6 +20,7 @@ pub(crate) use endpoint::HopExit;
 pub(crate) use exit::ExitSetup;
 
 use super::Standing;
+use super::numbers::Counts;
 use super::within::Within;
 use super::within::needs::Needs;
 use crate::event::RelayBelow;
@@ -39,6 +40,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::net::SocketAddr;
+use std::ops::Add;
 
 /// Packets whose content is kept, for a router that holds them or sends them later.
 const KEPT: usize = 1024;
@@ -268,6 +270,10 @@ impl Hop {
             }
             Message::Window(window) => _ = serving.limits.insert(child, window.limit),
             Message::Tree(tree) => exit.members.on_tree(&tree),
+            Message::Verified(told) => {
+                exit.members.on_verified(&told);
+                exit.answer_news(now);
+            }
             Message::Receipt(receipt) => return exit.members.may_sign(&receipt).then_some(receipt),
             _ => {}
         }
@@ -293,10 +299,7 @@ impl Hop {
         {
             self.forget(place, member.from, now);
         }
-        let exit = &mut self.exits[place];
-        if exit.members.has_confirmations() {
-            exit.answer(now);
-        }
+        self.exits[place].answer_news(now);
     }
 
     /// This receiver needs nothing any more, or is gone.
@@ -488,6 +491,25 @@ impl Within for Hop {
             unfinished: sum.unfinished + one.unfinished,
             answering: sum.answering + one.answering,
         })
+    }
+
+    fn counts(&self) -> Counts {
+        self.exits.iter().map(|exit| exit.members.counts()).fold(Counts::default(), Add::add)
+    }
+
+    fn take_numbers(&mut self) -> Vec<ReceiverId> {
+        self.exits.iter_mut().flat_map(|exit| exit.members.take_numbers()).collect()
+    }
+
+    fn answer_at_once(&mut self, at_once: bool) {
+        self.exits.iter_mut().for_each(|exit| exit.members.answer_at_once(at_once));
+    }
+
+    fn on_known(&mut self, ids: &[ReceiverId], now: Time) {
+        for exit in &mut self.exits {
+            exit.members.on_known(ids);
+            exit.answer_news(now);
+        }
     }
 
     fn relays(&self) -> Vec<RelayBelow> {

@@ -405,23 +405,15 @@ impl Passing {
         })
     }
 
-    /// The same as it is told above: receivers that the source does not know by number to be done, and those among them that have
-    /// everything. Who confirms numbers is told of the others alone how many they are.
+    /// The same as it is told above.
     fn counts(&self) -> (u64, u64) {
-        let confirms = self.numbers.confirms != Some(false);
-        self.branches.iter().fold((0, 0), |(outstanding, done), branch| {
-            let told = if confirms { branch.counts.unnamed } else { branch.counts.done };
-            (outstanding + branch.counts.outstanding, done + told)
-        })
+        let branches = self.branches.iter().map(|branch| self.numbers.outstanding(branch.counts));
+        branches.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 
     /// Who is above confirms numbers or does not, and these are confirmed.
     fn on_confirmed(&mut self, confirms: bool, ids: &[ReceiverId]) {
-        self.numbers.confirms = Some(confirms);
-        if !confirms {
-            return;
-        }
-        let known = self.numbers.confirm(ids);
+        let known = self.numbers.on_confirmed(confirms, ids);
         if !known.is_empty() {
             self.branches.iter_mut().for_each(|branch| branch.known.extend(&known));
         }
@@ -432,7 +424,12 @@ impl Passing {
     fn on_done(&mut self, branch: usize, fresh: &[ReceiverId], now: Time) -> (Vec<ReceiverId>, bool) {
         let known = fresh.iter().filter(|id| self.numbers.add(**id)).copied();
         let known: Vec<ReceiverId> = self.branches[branch].known.drain(..).chain(known).collect();
-        (known, self.numbers.confirms == Some(false) || self.end != End::No || !self.is_fed(now))
+        (known, self.answers_at_once(now))
+    }
+
+    /// Whether nobody is heard above who would confirm who is done.
+    fn answers_at_once(&self, now: Time) -> bool {
+        self.numbers.confirms == Some(false) || self.end != End::No || !self.is_fed(now)
     }
 
     /// Whether enough has come for the fastest of the branches that are heard.

@@ -2,7 +2,7 @@
 
 use faircast_core::packet::ReceiverId;
 use std::collections::BTreeSet;
-use std::ops::Bound;
+use std::ops::{Add, Bound};
 
 /// More receivers than this are not told by number; they count nowhere then.
 const MOST: usize = 200_000;
@@ -16,6 +16,18 @@ pub(crate) struct Counts {
     pub(crate) done: u64,
     /// Those among these whose numbers nobody has told.
     pub(crate) unnamed: u64,
+}
+
+impl Add for Counts {
+    type Output = Counts;
+
+    fn add(self, other: Counts) -> Counts {
+        Counts {
+            outstanding: self.outstanding + other.outstanding,
+            done: self.done + other.done,
+            unnamed: self.unnamed + other.unnamed,
+        }
+    }
 }
 
 /// What is told above.
@@ -46,8 +58,26 @@ impl Numbers {
         false
     }
 
+    /// Who is above confirms numbers or does not, and these are confirmed; those among them that were waited for.
+    pub(super) fn on_confirmed(&mut self, confirms: bool, ids: &[ReceiverId]) -> Vec<ReceiverId> {
+        self.confirms = Some(confirms);
+        if confirms { self.confirm(ids) } else { Vec::new() }
+    }
+
+    /// Of receivers below: how many are told of that are not known above by number, and how many of them are done. Who confirms numbers is
+    /// told of those alone whose numbers nobody has told.
+    pub(super) fn outstanding(&self, counts: Counts) -> (u64, u64) {
+        let confirms = self.confirms != Some(false);
+        (counts.outstanding, if confirms { counts.unnamed } else { counts.done })
+    }
+
+    /// So many to tell now, where who is above confirms them.
+    pub(super) fn due(&mut self, most: usize) -> Vec<ReceiverId> {
+        if self.confirms == Some(true) { self.next(most) } else { Vec::new() }
+    }
+
     /// These are confirmed; those among them that were waited for.
-    pub(super) fn confirm(&mut self, ids: &[ReceiverId]) -> Vec<ReceiverId> {
+    fn confirm(&mut self, ids: &[ReceiverId]) -> Vec<ReceiverId> {
         let was_open = |id: &&ReceiverId| self.told.remove(id) || self.untold.remove(id);
         let confirmed: Vec<ReceiverId> = ids.iter().filter(was_open).copied().collect();
         self.known.extend(&confirmed);
@@ -55,7 +85,7 @@ impl Numbers {
     }
 
     /// So many to tell now: those that were not told first, then the others in turn.
-    pub(super) fn next(&mut self, most: usize) -> Vec<ReceiverId> {
+    fn next(&mut self, most: usize) -> Vec<ReceiverId> {
         let mut next: Vec<ReceiverId> = self.untold.iter().take(most).copied().collect();
         let from = self.again.map_or(Bound::Unbounded, Bound::Excluded);
         let later = self.told.range((from, Bound::Unbounded));

@@ -7,9 +7,10 @@ pub(super) mod needs;
 
 pub(crate) use above::WithinAbove;
 
-use super::{Agent, Hop, Standing};
+use super::numbers::Counts;
+use super::{Agent, Hop, Shared, Standing};
 use crate::event::RelayBelow;
-use faircast_core::packet::{Arrival, Data, Layer, Order, Report, Seq, SessionId};
+use faircast_core::packet::{Arrival, Data, Layer, Order, ReceiverId, Report, Seq, SessionId};
 use faircast_core::time::Time;
 use faircast_wire::{Announce, DataPacket, Hashes, Status};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,6 +50,14 @@ pub(crate) trait Within {
 
     /// All receivers below.
     fn standing(&self) -> Standing;
+    /// The same as it is told above.
+    fn counts(&self) -> Counts;
+    /// Who is done and was not when this was asked last.
+    fn take_numbers(&mut self) -> Vec<ReceiverId>;
+    /// Whether who is done hears so before the source knows it.
+    fn answer_at_once(&mut self, at_once: bool);
+    /// The source knows that these are done.
+    fn on_known(&mut self, ids: &[ReceiverId], now: Time);
     /// The relays below.
     fn relays(&self) -> Vec<RelayBelow>;
     /// When [`Within::take_needs`] has something.
@@ -90,5 +99,26 @@ impl Inside {
             Inside::Agent(agent) => act(&mut *agent.lock().unwrap_or_else(PoisonError::into_inner)),
             Inside::Hop(hop) => act(&mut *hop.lock().unwrap_or_else(PoisonError::into_inner)),
         }
+    }
+}
+
+impl Shared {
+    /// Something has come from below: whoever says that it is done is told that the source knows it, or waits.
+    pub(super) fn before_those_below(&self, now: Time) {
+        let at_once = self.lock().answers_at_once(now);
+        self.with_inside(|inside| inside.answer_at_once(at_once));
+    }
+
+    /// It was heard: who has become done is told above, by number; who is known there already hears so.
+    pub(super) fn after_those_below(&self, now: Time) {
+        let fresh = self.with_inside(|inside| inside.take_numbers()).unwrap_or_default();
+        if fresh.is_empty() {
+            return;
+        }
+        let known: Vec<ReceiverId> = {
+            let mut passing = self.lock();
+            fresh.into_iter().filter(|id| passing.numbers.add(*id)).collect()
+        };
+        self.with_inside(|inside| inside.on_known(&known, now));
     }
 }

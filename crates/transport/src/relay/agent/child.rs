@@ -108,12 +108,14 @@ impl Endpoint for AgentChild {
             return;
         }
         let waited = now.since(datagram.arrived);
+        self.shared.before_those_below(now);
         let receipt = self
             .shared
             .with_agent(|agent| agent.on_child(self.id, datagram.bytes, datagram.from, waited, now));
         if let Some(receipt) = receipt.flatten().filter(|receipt| self.shared.keep_receipt(receipt)) {
             self.shared.with_agent(|agent| agent.acknowledge(&receipt));
         }
+        self.shared.after_those_below(now);
     }
 
     fn handle_timeout(&mut self, now: Time) {

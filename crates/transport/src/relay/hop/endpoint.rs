@@ -62,11 +62,13 @@ impl HopExit {
 impl Endpoint for HopExit {
     fn handle_datagram(&mut self, datagram: Datagram<'_>, now: Time) {
         let waited = now.since(datagram.arrived);
+        self.shared.before_those_below(now);
         let (bytes, from) = (datagram.bytes, datagram.from);
         let receipt = self.shared.with_hop(|hop| hop.on_child(self.exit, bytes, from, waited, now));
         if let Some(receipt) = receipt.flatten().filter(|receipt| self.shared.keep_receipt(receipt)) {
             self.shared.with_hop(|hop| hop.acknowledge(self.exit, &receipt, now));
         }
+        self.shared.after_those_below(now);
     }
 
     fn handle_timeout(&mut self, now: Time) {

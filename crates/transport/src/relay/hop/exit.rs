@@ -67,7 +67,7 @@ impl Exit {
         Exit {
             setup,
             codec: None,
-            members: Members::default(),
+            members: Members::of_relay(),
             sent: Vec::new(),
             out: VecDeque::new(),
             spare: Vec::new(),
@@ -211,13 +211,20 @@ impl Exit {
             spread_ms: (spread.as_secs_f64() * 1e3).ceil() as u32,
             confirmed,
             welcomed,
-            flags: status.flags & !Status::BY_NUMBER, // who is behind this exit is told on as how many
+            flags: status.flags | Status::BY_NUMBER,
             lagging: Vec::new(),
             dropped: Vec::new(),
             ..*status.clone()
         };
         self.word(&Message::Status(said));
         self.status = Some(status);
+    }
+
+    /// The same when somebody waits for an answer.
+    pub(super) fn answer_news(&mut self, now: Time) {
+        if self.members.has_confirmations() {
+            self.answer(now);
+        }
     }
 
     /// Answers that are to be said more than once.

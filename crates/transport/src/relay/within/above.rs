@@ -7,7 +7,7 @@ use crate::object::Geometry;
 use crate::receiver::block_sink::{Done, Ending};
 use crate::receiver::delivery::{Delivery, Progressed, SymbolCounts};
 use crate::receiver::trust::Trust;
-use faircast_core::packet::SessionId;
+use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_wire::{Announce, DataPacket, Hashes, Status, TreeNode};
@@ -143,9 +143,35 @@ impl Delivery for WithinAbove {
     }
 
     fn receivers(&self) -> Option<(u32, u32)> {
-        let (standing, told) = (self.receivers_below(), |count: u64| count.min(u64::from(u32::MAX)) as u32);
-        let without = self.shared.lock().receipts_waiting();
-        Some((told(standing.receivers), told(standing.done.saturating_sub(without))))
+        let counts = self.shared.with_inside(|inside| inside.counts()).unwrap_or_default();
+        let passing = self.shared.lock();
+        let ((outstanding, done), without) =
+            (passing.numbers.outstanding(counts), passing.receipts_waiting());
+        let told = |count: u64| count.min(u64::from(u32::MAX)) as u32;
+        Some((told(outstanding), told(done.saturating_sub(without))))
+    }
+
+    fn on_confirmed(&mut self, confirms: bool, ids: &[ReceiverId]) {
+        let known = self.shared.lock().numbers.on_confirmed(confirms, ids);
+        if !known.is_empty() {
+            self.shared.with_inside(|inside| inside.on_known(&known, self.now));
+        }
+    }
+
+    fn on_other_parent(&mut self) {
+        self.shared.lock().numbers.confirms = None;
+    }
+
+    fn verified(&mut self, most: usize) -> Vec<ReceiverId> {
+        self.shared.lock().numbers.due(most)
+    }
+
+    fn has_untold(&self) -> bool {
+        self.shared.lock().numbers.has_untold()
+    }
+
+    fn waits_for_confirmations(&self) -> bool {
+        self.shared.lock().numbers.waits()
     }
 
     fn tree(&self) -> Vec<TreeNode> {
@@ -158,7 +184,8 @@ impl Delivery for WithinAbove {
         let nobody = standing.receivers == 0 && self.now.since(self.since.unwrap_or(self.now)) < LINGER;
         let passing = self.shared.lock();
         let all_passed = passing.blocks.is_some_and(|blocks| passing.passed >= blocks);
-        all_passed && standing.unfinished == 0 && passing.receipts_waiting() == 0 && !nobody
+        let waits = passing.numbers.waits() || passing.receipts_waiting() > 0;
+        all_passed && standing.unfinished == 0 && !waits && !nobody
     }
 
     fn missing(&self) -> u32 {
