@@ -138,6 +138,26 @@ fn who_is_done_behind_a_hop_that_is_started_again_then_is_counted_once_and_not_f
 }
 
 #[test]
+fn who_is_done_behind_a_hop_that_is_no_more_says_so_to_the_source() {
+    for kind in RouterKind::ALL {
+        for delay in 0..10 {
+            let mut tree = two_hops(kind, 2, Offer::bytes(400_000).by(kind.scheme()).expect(6), 0.0);
+            tree.start();
+            let done = |tree: &Tree| tree.relays[0].shared.with_inside(|hop| hop.standing().done);
+            tree.run_until(secs(60), |tree| done(tree) > Some(0));
+            let at = tree.now + Span::from_millis(2 * delay);
+            tree.run_until(secs(60), |tree| tree.now >= at);
+            tree.kill_relay(0);
+            (0..4).for_each(|receiver| tree.also(receiver, Head::Source, lan()));
+            tree.also_relay(1, Head::Source, lan());
+            tree.run_to_end(secs(300));
+            let report = tree.source.report();
+            assert_eq!((report.verified, report.ok), (6, true), "{kind}, {delay}: {report:?}");
+        }
+    }
+}
+
+#[test]
 fn a_hop_that_comes_late_takes_over() {
     for kind in RouterKind::ALL {
         let mut tree = Tree::new(45, offer(kind, 2));

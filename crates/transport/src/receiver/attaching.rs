@@ -257,8 +257,8 @@ impl ReceiverSession {
     fn attaches(&self, now: Time) -> bool {
         match self.phase {
             Phase::Searching => true,
-            Phase::Receiving => now.since(self.clocks.heard_at) >= MOVED_AFTER || self.seeks_an_agent(),
-            Phase::Confirming { .. } | Phase::Over => false,
+            Phase::Receiving if self.seeks_an_agent() => true,
+            _ => self.may_move() && now.since(self.clocks.heard_at) >= MOVED_AFTER,
         }
     }
 
@@ -311,7 +311,7 @@ impl ReceiverSession {
         let Some(attaching) = &self.attaching else { return Time::NEVER };
         match self.phase {
             _ if self.attaches(now) => attaching.deadline(),
-            Phase::Receiving => (self.clocks.heard_at + MOVED_AFTER).max(attaching.deadline()),
+            _ if self.may_move() => (self.clocks.heard_at + MOVED_AFTER).max(attaching.deadline()),
             _ => Time::NEVER,
         }
     }

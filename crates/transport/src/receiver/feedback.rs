@@ -87,8 +87,10 @@ impl ReceiverSession {
                 true => continues(stream, &announce, now),
                 false => begins_anew(stream, &announce),
             };
-            if self.phase != Phase::Receiving || !quiet || !is_wanted {
-                let is_other = stream.session != session;
+            let is_other = stream.session != session;
+            // Who is done has nothing to begin anew.
+            let may_move = self.may_move() && !(is_other && self.phase != Phase::Receiving);
+            if !may_move || !quiet || !is_wanted {
                 self.totals.refused += u64::from(!is_other);
                 if is_other && !is_wanted && self.phase == Phase::Receiving {
                     self.object_to_another(session, from, now);

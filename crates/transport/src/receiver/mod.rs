@@ -503,7 +503,7 @@ impl ReceiverSession {
         let silent = now.since(self.clocks.heard_at);
         self.tell_silence(silent);
         self.watch_agent(now);
-        if matches!(self.phase, Phase::Searching | Phase::Receiving) {
+        if self.phase == Phase::Searching || self.may_move() {
             self.ask(now);
             self.attach(now);
         }
@@ -551,7 +551,8 @@ impl ReceiverSession {
         let tree_at = self.watch_at().min(self.speak_at());
         let at = self.clocks.second_at.min(self.attach_at(now)).min(tree_at).min(match self.phase {
             Phase::Searching | Phase::Receiving => self.candidates.deadline().min(self.objections.deadline()),
-            Phase::Confirming { .. } | Phase::Over => Time::NEVER,
+            Phase::Confirming { .. } => self.candidates.deadline(),
+            Phase::Over => Time::NEVER,
         });
         let Some(stream) = &self.stream else { return at };
         match self.phase {
@@ -570,6 +571,15 @@ impl ReceiverSession {
             }
             Phase::Confirming { until } => at.min(until).min(stream.member_at).min(self.receipts_at()),
             Phase::Searching | Phase::Over => at,
+        }
+    }
+
+    /// Whether it goes on under another parent when its own is silent: it lacks something, or it has everything and that is not known.
+    fn may_move(&self) -> bool {
+        match self.phase {
+            Phase::Receiving => true,
+            Phase::Confirming { .. } => self.failure.is_none(),
+            Phase::Searching | Phase::Over => false,
         }
     }
 
