@@ -7,10 +7,27 @@ use serde_json::Value;
 
 /// An agent on this host of the lab.
 fn agent(stage: &Stage, at: usize) -> Running {
+    agent_below(stage, at, &[])
+}
+
+/// The same below others.
+fn agent_below(stage: &Stage, at: usize, agents: &[usize]) -> Running {
     let control = stage.text(&format!("a{at}.sock"));
     let host = format!("agent{at}");
-    let args =
-        ["relay", "--json", "--as", "agent", "--from", &stage.group, "--host", &host, "--control", &control];
+    let parents: Vec<String> = agents.iter().map(|at| stage.lab.receiver(*at).ipv4().to_string()).collect();
+    let mut args = vec![
+        "relay",
+        "--json",
+        "--as",
+        "agent",
+        "--from",
+        &stage.group,
+        "--host",
+        &host,
+        "--control",
+        &control,
+    ];
+    parents.iter().for_each(|parent| args.extend(["--parent", parent]));
     let mut agent = Running::start(stage.lab.receiver(at), &args);
     agent.said("\"opened\"", 20);
     agent
@@ -138,5 +155,24 @@ fn children_of_an_agent_that_is_killed_go_on_and_lack_nothing() {
     let stage = Stage::shared(&root, Lab::plan().receivers(8));
     let (ended, _) = session(&stage, "image", 16_000_000, true);
     tell(&format!("an agent killed at a third: {:?}", ended.done()));
-    assert!(ended.number("verified") >= 6.0, "{ended:?}");
+    assert_eq!(ended.number("verified"), 6.0, "each once: {ended:?}");
+}
+
+#[test]
+fn an_agent_below_another_one_may_have_no_receivers() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::shared(&root, Lab::plan().receivers(4));
+    let file = stage.file("image", 7_500_000);
+    let top = agent(&stage, 0);
+    let mut below = agent_below(&stage, 1, &[0]);
+    let children = [child(&stage, 2, &[0], &[]), child(&stage, 3, &[], &[])];
+    let source = stage.send(&[&file], &["--expect", "2", "--cc", "mtcp", "--max", "5M"]);
+    // The upper one looks after it longer than who has asked has time to join.
+    let ended = source.succeeds(60);
+    assert!(ended.number("seconds") > 11.0, "{ended:?}");
+    assert_eq!((ended.number("receivers"), ended.number("verified")), (2.0, 2.0), "{ended:?}");
+    children.into_iter().for_each(|child| drop(child.succeeds(20)));
+    assert!(!below.task.stdout().contains("no agent answers"), "{}", below.task.stdout());
+    below.said("joined", 5);
+    [below, top].into_iter().for_each(Running::crashes);
 }
