@@ -2,7 +2,7 @@
 
 use super::link::Link;
 use super::node::Offer;
-use super::tree::{Head, Tree};
+use super::tree::{Head, Tree, schemes};
 use crate::event::Event;
 use faircast_core::time::{Span, Time};
 use faircast_wire::{GroupKey, SigningKey};
@@ -150,5 +150,28 @@ fn who_is_done_below_a_relay_that_dies_before_it_says_so_is_counted_once_and_not
         tree.run_until(Span::from_secs(20), |tree| tree.source.session.is_none());
         let report = tree.source.report();
         assert_eq!((report.receivers, report.verified), (1, 1), "{source_knows}: {report:?}");
+    }
+}
+
+#[test]
+fn who_is_done_below_a_relay_that_is_no_more_tells_another_relay_with_every_scheme() {
+    for name in schemes() {
+        let mut tree = Tree::new(48, Offer::bytes(300_000).by(name).expect(3).wait_secs(5));
+        let first = tree.relay(Head::Source, 1, MEMORY, link());
+        let second = tree.relay(Head::Source, 1, MEMORY, link());
+        tree.receivers(Head::Branch { relay: first, branch: 0 }, 2, link());
+        // It is served long after the others, so the session goes on.
+        let slow = Link::millis(2).mbps(0.2).fifo(60_000);
+        tree.receivers(Head::Branch { relay: second, branch: 0 }, 1, slow);
+        (0..2).for_each(|at| tree.also(at, Head::Branch { relay: second, branch: 0 }, link()));
+        tree.start();
+        let has_all = |tree: &Tree| (0..2).all(|at| tree.receivers[at].has(&tree.source));
+        tree.run_until(Span::from_secs(60), has_all);
+        let waits = tree.receivers[..2].iter().filter(|node| node.session.is_some()).count();
+        assert!(waits > 0, "{name}: they have not heard that they are known to be done");
+        tree.kill_relay(first);
+        tree.run_to_end(Span::from_secs(120));
+        let report = tree.source.report();
+        assert_eq!(report.verified, 3, "{name}: {report:?}");
     }
 }

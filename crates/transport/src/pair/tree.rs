@@ -523,7 +523,7 @@ pub(super) fn branch(relay: usize, branch: usize) -> Head {
 }
 
 /// Every scheme that runs at one rate.
-fn schemes() -> impl Iterator<Item = &'static str> {
+pub(super) fn schemes() -> impl Iterator<Item = &'static str> {
     let all = faircast_core::schemes::CATALOGUE.iter();
     let at_one_rate =
         |name: &str| name.parse::<faircast_core::schemes::Scheme>().expect("a scheme").layers() <= 1;
