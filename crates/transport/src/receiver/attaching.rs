@@ -319,6 +319,7 @@ impl ReceiverSession {
     pub(super) fn on_token(&mut self, token: &Token, from: SocketAddr, now: Time) {
         let Some(attaching) = self.attaching.as_mut().filter(|_| token.to == self.setup.id) else { return };
         if attaching.on_token(token.token, token.agent, from, now) {
+            self.candidates.on_sign_of_life(from, now);
             self.seen = self.seen.filter(|seen| !matches!(seen, Seen::NoParent(_)));
             if let Some(relay) = &self.setup.relay {
                 relay.note_fed();

@@ -28,6 +28,12 @@ const TRIES: u32 = 6;
 /// and then once in this time, as long as it is announced.
 const SELDOM: Span = Span::from_secs(15);
 
+/// Who was not announced for so long and is again may have been started again, and answer now: it is asked
+const AWAY: Span = Span::from_secs(1);
+
+/// so often before it is asked seldom once more.
+const TRIES_AGAIN: u32 = 2;
+
 /// The first pause between two questions, beside the spread; each is twice the one before.
 const FIRST_PAUSE: Span = Span::from_millis(10);
 const LONGEST_PAUSE: Span = Span::from_secs(1);
@@ -60,6 +66,15 @@ pub(super) struct Candidates {
     claim: Option<Claim>,
 }
 
+impl Candidate {
+    /// It was asked often enough to be asked seldom, and may answer now: at this time at the latest.
+    fn ask_anew(&mut self, at: Time) {
+        if self.tries >= TRIES {
+            (self.tries, self.ask_at) = (TRIES - TRIES_AGAIN, self.ask_at.min(at));
+        }
+    }
+}
+
 impl Candidates {
     /// A source is announced.
     fn hear(&mut self, session: SessionId, source: SocketAddr, announce: Announce, now: Time, rng: &mut Rng) {
@@ -67,6 +82,9 @@ impl Candidates {
         if let Some(known) = self.find(session, source) {
             let (before, spread) = (millis(known.announce.spread_ms), millis(announce.spread_ms));
             known.ask_at = stretched(known.ask_at, now, before, spread);
+            if now.since(known.heard_at) >= AWAY {
+                known.ask_anew(now + first_turn(spread, rng));
+            }
             (known.announce, known.heard_at) = (announce, now);
             return;
         }
@@ -77,6 +95,12 @@ impl Candidates {
         }
         let ask_at = now + first_turn(millis(announce.spread_ms), rng);
         self.all.push(Candidate { session, source, announce, heard_at: now, ask_at, tries: 0 });
+    }
+
+    /// Whoever is at this address answers: what it announces is asked for soon.
+    pub(super) fn on_sign_of_life(&mut self, source: SocketAddr, now: Time) {
+        let there = self.all.iter_mut().filter(|candidate| candidate.source == source);
+        there.for_each(|candidate| candidate.ask_anew(now));
     }
 
     fn find(&mut self, session: SessionId, source: SocketAddr) -> Option<&mut Candidate> {
@@ -327,6 +351,28 @@ mod tests {
         }
         assert!(asked.len() <= 6 + 4, "{asked:?}");
         assert!(asked.iter().filter(|millis| **millis < 2_000).count() == 6, "{asked:?}");
+    }
+
+    #[test]
+    fn who_was_away_or_has_shown_that_it_is_there_is_asked_soon() {
+        for shows in [false, true] {
+            let mut candidates = Candidates::default();
+            let mut asked = Vec::new();
+            for millis in (0..10_000).step_by(5) {
+                let is_away = (2_000..3_500).contains(&millis);
+                if shows || !is_away {
+                    hear(&mut candidates, 1, at(millis));
+                }
+                if shows && millis == 3_500 {
+                    candidates.on_sign_of_life(place(2), at(millis));
+                    assert!(candidates.due(at(millis)).is_empty(), "that is somebody else");
+                    candidates.on_sign_of_life(place(1), at(millis));
+                }
+                asked.extend(candidates.due(at(millis)).iter().map(|_| millis));
+            }
+            let since: Vec<_> = asked.iter().filter(|millis| **millis > 2_000).collect();
+            assert!(since.len() == 2 && *since[0] < 3_800 && *since[1] < 5_000, "{shows}: {asked:?}");
+        }
     }
 
     #[test]
