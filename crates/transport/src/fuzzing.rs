@@ -265,7 +265,10 @@ impl Network {
             if self.source.is_over() && self.receiver.is_over() {
                 return;
             }
-            let wake = self.source.poll_timeout(self.now).min(self.receiver.poll_timeout(self.now));
+            // Who is over is not called any more.
+            let wake_of =
+                |one: &dyn Endpoint| if one.is_over() { Time::NEVER } else { one.poll_timeout(self.now) };
+            let wake = wake_of(&self.source).min(wake_of(&self.receiver));
             self.now = wake.max(self.now + Span::from_micros(100));
             self.run(Fate::Change(&[]), false);
         }
