@@ -9,6 +9,7 @@ use faircast_wire::{
     Announce, Member, MemberState, Message, Name, Need, Newest, ReceiverCodec, Request, Words, encode, parse,
     peek,
 };
+use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
@@ -35,11 +36,25 @@ fn group_of(stage: &Stage) -> SocketAddr {
 fn listener(stage: &Stage, node: &Node) -> UdpSocket {
     let SocketAddr::V4(group) = group_of(stage) else { panic!("these labs speak IPv4") };
     must(node.inside(|| {
-        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, group.port())).expect("the port is free there");
+        let socket = bind_soon((Ipv4Addr::UNSPECIFIED, group.port()).into());
         socket.join_multicast_v4(group.ip(), &node.ipv4()).expect("it has the address");
         socket.set_read_timeout(Some(Duration::from_millis(200))).expect("not zero");
         socket
     }))
+}
+
+/// A socket at this port, which may have been another one's just before: what another test starts at that moment has that one open until
+/// it runs its program.
+fn bind_soon(place: SocketAddr) -> UdpSocket {
+    let end = Instant::now() + Duration::from_secs(5);
+    loop {
+        match UdpSocket::bind(place) {
+            Err(error) if error.kind() == ErrorKind::AddrInUse && Instant::now() < end => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            bound => return bound.expect("the port is free there"),
+        }
+    }
 }
 
 /// A socket on a host with an address and a port of choice.
