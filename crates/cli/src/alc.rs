@@ -6,7 +6,7 @@ use crate::failure::{Failure, Usage};
 use crate::session::{self, Output, Resolved, Verdict};
 use crate::tell::{self, Role};
 use crate::units;
-use faircast::alc::{self, AlcReceive, AlcReceiveReport, AlcSend, AlcSendReport, Pacing, Repeat};
+use faircast::alc::{AlcReceive, AlcReceiveReport, AlcSend, AlcSendReport, Pacing, Repeat};
 use faircast::config::{Destination, RECEIVE_BUFFER, Slow};
 use faircast_core::schemes::Wire;
 use faircast_wire::alc::Fec;
@@ -159,18 +159,20 @@ pub fn send<'a>(
     output: Output<'a>,
     stop: &'a AtomicBool,
 ) -> Result<(), Failure> {
-    session::tell(Role::Unanswered, resolved, output, stop, alc::send, |report: &AlcSendReport| Verdict {
-        summary: vec![format!(
-            "sent {} in {}, {} in {}: {} on {}; ALC does not say who has everything",
-            units::count(report.files, "file"),
-            units::count(report.rounds, "round"),
-            units::count(report.packets, "packet"),
-            units::seconds(report.seconds),
-            units::rate(report.rate_bps),
-            units::count(report.layers, "layer"),
-        )],
-        failure: Failure::Incomplete,
-        shortfall: (!report.ok).then(|| "stopped before everything had been sent once".to_owned()),
+    session::tell(Role::Unanswered, resolved, output, stop, session::drive, |report: &AlcSendReport| {
+        Verdict {
+            summary: vec![format!(
+                "sent {} in {}, {} in {}: {} on {}; ALC does not say who has everything",
+                units::count(report.files, "file"),
+                units::count(report.rounds, "round"),
+                units::count(report.packets, "packet"),
+                units::seconds(report.seconds),
+                units::rate(report.rate_bps),
+                units::count(report.layers, "layer"),
+            )],
+            failure: Failure::Incomplete,
+            shortfall: (!report.ok).then(|| "stopped before everything had been sent once".to_owned()),
+        }
     })
 }
 
@@ -183,13 +185,15 @@ pub fn receive<'a>(
     output: Output<'a>,
     stop: &'a AtomicBool,
 ) -> Result<(), Failure> {
-    session::tell(Role::Receiver, resolved, output, stop, alc::receive, |report: &AlcReceiveReport| Verdict {
-        summary: received_summary(report),
-        failure: Failure::Incomplete,
-        shortfall: (!report.ok).then(|| {
-            let known = units::count(report.known, "file");
-            format!("{} of {known} arrived; the others are named above", report.files)
-        }),
+    session::tell(Role::Receiver, resolved, output, stop, session::drive, |report: &AlcReceiveReport| {
+        Verdict {
+            summary: received_summary(report),
+            failure: Failure::Incomplete,
+            shortfall: (!report.ok).then(|| {
+                let known = units::count(report.known, "file");
+                format!("{} of {known} arrived; the others are named above", report.files)
+            }),
+        }
     })
 }
 

@@ -1,6 +1,8 @@
 //! Why a command did not succeed, and how that is said.
 
+use crate::outlet::Outlet;
 use crate::safe;
+use crate::tell;
 use crate::wording;
 use faircast::Class;
 use faircast_net::{ExitClass, NetError};
@@ -493,11 +495,13 @@ pub fn conclude(outcome: Result<(), Failure>) -> ExitCode {
         return if stopped_early { ExitCode::from(number_of(Class::Transfer)) } else { ExitCode::SUCCESS };
     }
     let (what, hint) = failure.what_and_hint();
+    let mut people = Outlet::stderr(tell::dropped);
     // Nothing is left to do when standard error cannot be written.
-    let _ = writeln!(io::stderr(), "{} {}", painted("error:", "1;31"), safe::text(&what));
+    let _ = writeln!(people, "{} {}", painted("error:", "1;31"), safe::text(&what));
     if let Some(hint) = hint {
-        let _ = writeln!(io::stderr(), "\n{} {}", painted("hint:", "1"), safe::text(&hint));
+        let _ = writeln!(people, "\n{} {}", painted("hint:", "1"), safe::text(&hint));
     }
+    let _ = people.finish();
     ExitCode::from(number(&failure))
 }
 

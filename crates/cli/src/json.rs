@@ -3,6 +3,7 @@
 
 use crate::failure::{Failure, class_name};
 use crate::safe;
+use faircast::Event;
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -59,9 +60,19 @@ pub struct Of<'a, L: Serialize> {
 
 /// Write `line` as one line, and flush it, so that a reader sees it at once.
 pub fn write(out: &mut (impl Write + ?Sized), line: &impl Serialize) -> io::Result<()> {
-    let text = serde_json::to_string(line)?;
-    writeln!(out, "{}", safe::json(&text))?;
+    out.write_all(self::line(line).as_bytes())?;
     out.flush()
+}
+
+/// A line in place of this number of dropped ones.
+pub fn dropped(count: u64) -> String {
+    line(&Event::Dropped { count })
+}
+
+/// `line` and its end.
+pub fn line(line: &impl Serialize) -> String {
+    let text = serde_json::to_string(line).expect("numbers and texts are JSON");
+    format!("{}\n", safe::json(&text))
 }
 
 #[cfg(test)]
@@ -74,7 +85,7 @@ mod tests {
         RelayBelow, SlowAction, StreamReceived, Subscription,
     };
     use faircast::pgm::{PgmReceiveReport, PgmSendReport};
-    use faircast::{Event, LeftOut, ReceiptReport, ReceiveReport, SendReport};
+    use faircast::{LeftOut, ReceiptReport, ReceiveReport, SendReport};
 
     fn text(line: &impl Serialize) -> String {
         let mut out = Vec::new();
@@ -92,6 +103,7 @@ mod tests {
                 alternatives: vec!["wlan0".into()],
             },
             Event::warning("a small buffer"),
+            Event::Dropped { count: 12 },
             Event::Content { transfer: "ab12".into(), files: 3, bytes: Some(1000), resumed_bytes: 10 },
             Event::Joined {
                 receiver: "1f".into(),

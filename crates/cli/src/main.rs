@@ -9,6 +9,7 @@
 //! | [`pgm`] [`alc`] | the same over PGM, and over ALC with FLUTE |
 //! | [`relay`] [`hosts`] | sessions are passed on; lists of hosts |
 //! | [`tell`] [`json`] [`units`] [`safe`] | how a session is told to people and to programs, and what others said as it may be shown |
+//! | [`outlet`] | standard output and standard error, for which no session waits |
 //! | [`sim`] | `sim`, `repro`, `compare`: simulations |
 //! | [`key`] [`receipt`] [`clean`] [`doctor`] [`demo`] [`schemes`] [`manual`] | the other commands |
 //! | [`failure`] [`wording`] [`system`] | errors, what sessions say in the words of flags, exit codes, signals |
@@ -24,6 +25,7 @@ mod hosts;
 mod json;
 mod key;
 mod manual;
+mod outlet;
 mod pgm;
 mod receipt;
 mod relay;
@@ -47,9 +49,12 @@ use crate::args::pgm::Wire;
 use crate::args::{Cli, Command};
 use crate::failure::{Failure, unwritten};
 use crate::json::Line;
+use crate::outlet::Outlet;
 use crate::session::{Output, Resolved, Screen};
 use clap::Parser;
-use std::io::{self, Write};
+use faircast::Class;
+use indicatif::ProgressDrawTarget;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
@@ -74,7 +79,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Send(send) => {
             let json = send.telling.json;
             let resolved = resolved(send.resolve(), json)?;
-            in_session(Channel::Stdout, |output, stop| session::send(resolved, output, stop, send_session))
+            in_session(Channel::Stdout, |output, stop| session::send(resolved, output, stop, session::drive))
         }
         Command::Stream(stream) if stream.sending.format.wire == Wire::Pgm => {
             let json = stream.telling.json;
@@ -88,7 +93,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Stream(stream) => {
             let json = stream.telling.json;
             let resolved = resolved(stream.resolve(), json)?;
-            in_session(Channel::Stdout, |output, stop| session::send(resolved, output, stop, send_session))
+            in_session(Channel::Stdout, |output, stop| session::send(resolved, output, stop, session::drive))
         }
         Command::Recv(recv) => {
             let json = recv.telling.json;
@@ -106,16 +111,12 @@ fn dispatch(command: Command) -> Result<(), Failure> {
             if stays {
                 return in_session(channel, |output, stop| serve::run(resolved, most, output, stop));
             }
-            in_session(channel, |output, stop| {
-                session::receive(resolved, output, stop, |config, events, stop| {
-                    faircast::Receiver::from(config).run_until(stop, events)
-                })
-            })
+            in_session(channel, |output, stop| session::receive(resolved, output, stop, session::drive))
         }
         Command::Relay(relay) if relay.status => relay::status(relay.control, relay.telling.json, &mut out),
         Command::Relay(relay) => {
             let resolved = relay.resolve()?;
-            in_session(Channel::Stdout, |output, stop| relay::run(resolved, output, stop))
+            in_session(Channel::Relay, |output, stop| relay::run(resolved, output, stop))
         }
         Command::Clean(clean) => clean::run(&clean, &mut out),
         Command::Keygen(keygen) => key::run(keygen.resolve()?, &mut out, &mut people),
@@ -142,6 +143,8 @@ fn dispatch(command: Command) -> Result<(), Failure> {
 enum Channel {
     Stdout,
     Stderr,
+    /// Standard output, in the lines of a relay.
+    Relay,
 }
 
 /// Tell a program too that its request makes no sense.
@@ -149,10 +152,11 @@ fn resolved<C>(outcome: Result<Resolved<C>, failure::Usage>, json: bool) -> Resu
     outcome.map_err(|usage| {
         let failure = Failure::from(usage);
         if json {
-            let mut out = io::stdout();
+            let mut out = Outlet::stdout(json::dropped);
             // The exit code and standard error say it as well.
             let _ = json::write(&mut out, &Line::failure(&failure));
             let _ = json::write(&mut out, &Line::failed());
+            let _ = out.finish();
         }
         failure
     })
@@ -163,20 +167,23 @@ fn in_session(
     run: impl for<'a> FnOnce(Output<'a>, &'a AtomicBool) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let stop = system_stop()?;
-    let (mut out, mut err, mut people) = (io::stdout(), io::stderr(), io::stderr());
-    let program: &mut dyn Write = match channel {
-        Channel::Stdout => &mut out,
-        Channel::Stderr => &mut err,
+    let mut program = match channel {
+        Channel::Stdout => Outlet::stdout(json::dropped),
+        Channel::Relay => Outlet::stdout(relay::dropped),
+        Channel::Stderr => Outlet::stderr(json::dropped),
     };
-    run(Output { program, people: &mut people, screen: Screen::of_stderr() }, &stop)
-}
-
-fn send_session(
-    config: faircast::SendConfig,
-    events: &mut dyn FnMut(faircast::Event),
-    stop: &AtomicBool,
-) -> Result<faircast::SendReport, faircast::Error> {
-    faircast::Sender::from(config).run_until(stop, events)
+    let mut people = Outlet::stderr(tell::dropped);
+    let is_terminal = Screen::of_stderr() == Screen::Terminal;
+    let block = is_terminal.then(|| tell::block(ProgressDrawTarget::term_like(Box::new(people.terminal()))));
+    let outcome = run(Output { program: &mut program, people: &mut people, block }, &stop);
+    // Standard error that is not read changes nothing.
+    let _ = people.finish();
+    match program.finish() {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe && outcome.is_ok() => {
+            Err(Failure::NobodyReads(Class::Transfer))
+        }
+        _ => outcome,
+    }
 }
 
 fn system_stop() -> Result<std::sync::Arc<AtomicBool>, Failure> {

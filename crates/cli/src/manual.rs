@@ -64,6 +64,7 @@ fn markdown() -> String {
          ends a session in order, the second one at once.\n\n\
          With `--json` a session tells one JSON object a line: `opened`, `warning`, `content`, `joined`, `left`,\n\
          `slow`, `layers`, `output`, once a second `progress`, on failure `error`, and always `done` as the last line.\n\
+         A session waits for no reader of its output: lines that are not read in time are dropped, and `dropped` has their number.\n\
          Rates are in bit/s (`_bps`), times in seconds or milliseconds (`_ms`). [json.md](json.md) has every field, and what\n\
          `send --report` writes.\n",
     );

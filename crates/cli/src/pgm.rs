@@ -6,7 +6,7 @@ use crate::session::{self, Output, Resolved, Verdict};
 use crate::tell::{self, Role};
 use crate::units;
 use faircast::config::{RECEIVE_BUFFER, Slow};
-use faircast::pgm::{self, PgmReceive, PgmReceiveReport, PgmSend, PgmSendReport, WindowLimits};
+use faircast::pgm::{PgmReceive, PgmReceiveReport, PgmSend, PgmSendReport, WindowLimits};
 use faircast::{Content, Input, Scheme};
 use std::io;
 use std::sync::atomic::AtomicBool;
@@ -143,20 +143,22 @@ pub fn send<'a>(
     output: Output<'a>,
     stop: &'a AtomicBool,
 ) -> Result<(), Failure> {
-    session::tell(Role::Unanswered, resolved, output, stop, pgm::send, |report: &PgmSendReport| Verdict {
-        summary: vec![format!(
-            "sent {} in {}: {}, {} again for {}; PGM does not say who has everything",
-            units::bytes(report.bytes),
-            units::seconds(report.seconds),
-            units::rate(report.goodput_bps),
-            units::count(report.repairs, "packet"),
-            units::count(report.receivers, "host"),
-        )],
-        failure: Failure::Incomplete,
-        shortfall: (!report.ok).then(|| {
-            let packets = units::count(report.too_late, "packet");
-            format!("{packets} asked for again had left the window; somebody has not everything")
-        }),
+    session::tell(Role::Unanswered, resolved, output, stop, session::drive, |report: &PgmSendReport| {
+        Verdict {
+            summary: vec![format!(
+                "sent {} in {}: {}, {} again for {}; PGM does not say who has everything",
+                units::bytes(report.bytes),
+                units::seconds(report.seconds),
+                units::rate(report.goodput_bps),
+                units::count(report.repairs, "packet"),
+                units::count(report.receivers, "host"),
+            )],
+            failure: Failure::Incomplete,
+            shortfall: (!report.ok).then(|| {
+                let packets = units::count(report.too_late, "packet");
+                format!("{packets} asked for again had left the window; somebody has not everything")
+            }),
+        }
     })
 }
 
@@ -169,7 +171,8 @@ pub fn receive<'a>(
     output: Output<'a>,
     stop: &'a AtomicBool,
 ) -> Result<(), Failure> {
-    session::tell(Role::Receiver, resolved, output, stop, pgm::receive, |report: &PgmReceiveReport| Verdict {
+    session::tell(Role::Receiver, resolved, output, stop, session::drive, |report: &PgmReceiveReport| {
+        Verdict {
         summary: received_summary(report),
         failure: Failure::Incomplete,
         shortfall: (!report.ok).then(|| {
@@ -179,6 +182,7 @@ pub fn receive<'a>(
                 "{packets} could not be repaired, {messages} lack a part; ask the source for a longer window"
             )
         }),
+    }
     })
 }
 

@@ -161,6 +161,11 @@ pub fn run(resolved: Resolved, output: Output<'_>, stop: &AtomicBool) -> Result<
     ended.map_err(Failure::from)
 }
 
+/// A line in place of this number of dropped ones.
+pub fn dropped(count: u64) -> String {
+    json::line(&Told { relayed: 0, branch: None, event: &Event::Dropped { count } })
+}
+
 /// An event in words, as far as people want to know.
 fn words(event: &Event, told: &RelayEvent, level: Level) -> Option<String> {
     let branch = told.branch;

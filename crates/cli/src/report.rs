@@ -10,8 +10,12 @@ use faircast::{Error, RequiredHost, SendReport};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 /// How a report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,12 +24,54 @@ enum Format {
     JUnit,
 }
 
+/// A reader of a pipe takes the report within this.
+const READ_WITHIN: Duration = Duration::from_secs(5);
+
 /// A report that will be written. Until then the file is empty, so that nobody takes an older one for it.
 #[derive(Debug)]
 pub struct ReportFile {
     path: PathBuf,
-    file: File,
+    place: Place,
     format: Format,
+}
+
+/// Where it is written.
+#[derive(Debug)]
+enum Place {
+    File(File),
+    /// A named pipe: opened when the report is written, as that waits for its reader.
+    Pipe,
+}
+
+impl Place {
+    fn create(path: &Path) -> io::Result<Place> {
+        match path.metadata() {
+            Ok(at) if at.file_type().is_fifo() => {
+                rustix::fs::access(path, rustix::fs::Access::WRITE_OK)?;
+                Ok(Place::Pipe)
+            }
+            _ => File::create(path).map(Place::File),
+        }
+    }
+
+    fn write(self, path: &Path, text: String) -> io::Result<()> {
+        let Place::File(mut file) = self else { return write_to_pipe(path.to_owned(), text) };
+        file.write_all(text.as_bytes()).and_then(|()| file.flush())
+    }
+}
+
+/// Write in a thread that a pipe without a reader may hold.
+fn write_to_pipe(path: PathBuf, text: String) -> io::Result<()> {
+    let (done, outcome) = mpsc::channel();
+    thread::Builder::new().name("report".to_owned()).spawn(move || {
+        let pipe = File::options().write(true).open(path);
+        // The receiver is gone when this took too long.
+        let _ = done.send(pipe.and_then(|mut pipe| pipe.write_all(text.as_bytes())));
+    })?;
+    outcome.recv_timeout(READ_WITHIN).unwrap_or_else(|_| {
+        let why = format!("no program has read this pipe within {} s", READ_WITHIN.as_secs());
+        Err(io::Error::new(io::ErrorKind::TimedOut, why))
+    })
 }
 
 /// What the JSON report holds.
@@ -64,8 +110,8 @@ impl ReportFile {
     pub fn create(path: &Path) -> Result<ReportFile, Usage> {
         let is_xml = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("xml"));
         let format = if is_xml { Format::JUnit } else { Format::Json };
-        match File::create(path) {
-            Ok(file) => Ok(ReportFile { path: path.to_owned(), file, format }),
+        match Place::create(path) {
+            Ok(place) => Ok(ReportFile { path: path.to_owned(), place, format }),
             Err(source) => Err(Usage::Report { path: path.to_owned(), source }),
         }
     }
@@ -75,13 +121,13 @@ impl ReportFile {
     /// # Errors
     /// When the system refuses.
     pub fn write(
-        mut self,
+        self,
         outcome: &Result<SendReport, Error>,
         required: &[RequiredHost],
     ) -> Result<(), Failure> {
         let text = text(self.format, outcome, required);
         let what = format!("write the report {}", self.path.display());
-        self.file.write_all(text.as_bytes()).and_then(|()| self.file.flush()).map_err(Failure::system(what))
+        self.place.write(&self.path, text).map_err(Failure::system(what))
     }
 }
 
@@ -280,6 +326,27 @@ mod tests {
         assert!(xml.contains("name=\"&lt;b&gt;&amp;&quot;\\u{1b}\""), "{xml}");
         assert!(xml.contains("message=\"a&#10;b\""), "{xml}");
         assert_eq!(xml.matches("<testcase").count(), xml.matches("</testcase>").count());
+    }
+
+    #[test]
+    fn a_report_to_a_pipe_without_a_reader_waits_within_a_bound() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let pipe = |name: &str| {
+            let path = directory.path().join(name);
+            mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).expect("the directory is ours");
+            path
+        };
+        let report = ReportFile::create(&pipe("unread.json")).expect("it waits for no reader");
+        let error = report.write(&Ok(dropped()), &[]).expect_err("no reader");
+        let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+        assert!(cause.contains("no program has read"), "{error}: {cause}");
+        let path = pipe("read.json");
+        let report = ReportFile::create(&path).expect("it waits for no reader");
+        let reader = thread::spawn(move || std::fs::read_to_string(path));
+        report.write(&Ok(dropped()), &[]).expect("it is read");
+        let said = reader.join().expect("it reads").expect("it is a pipe");
+        assert!(said.contains("\"exit_code\": 4"), "{said}");
     }
 
     #[test]

@@ -11,12 +11,13 @@ use faircast::config::{BadLimits, Multicast, RECEIVE_BUFFER, Unicast, check_limi
 use faircast::event::{HostOutcome, LayersReport};
 use faircast::object::KeepUnfinished;
 use faircast::{
-    self as transport, Accept, Class, Content, Destination, Durability, Error, Event, Freshness, Input,
-    LayerInput, Older, OwnersBy, Pacing, Preserve, ReceiveConfig, ReceiveReport, SendConfig, SendReport,
-    Slow, Unreadable,
+    self as transport, Accept, Class, Configuration, Content, Destination, Durability, Error, Event,
+    Freshness, Input, LayerInput, Older, OwnersBy, Pacing, Preserve, ReceiveConfig, ReceiveReport,
+    SendConfig, SendReport, Slow, Unreadable,
 };
 use faircast_core::time::Rate;
 use faircast_wire::{KeyRing, SigningKey};
+use indicatif::ProgressBar;
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 use std::net::IpAddr;
@@ -49,8 +50,8 @@ pub struct Output<'a> {
     pub program: &'a mut dyn Write,
     /// For people.
     pub people: &'a mut dyn Write,
-    /// Whether people see a block that is repainted.
-    pub screen: Screen,
+    /// A block that is repainted, on a terminal.
+    pub block: Option<ProgressBar>,
 }
 
 /// What standard error is.
@@ -403,6 +404,15 @@ pub(crate) fn received(report: &ReceiveReport) -> Verdict {
     }
 }
 
+/// The transport of any format.
+pub(crate) fn drive<C: Configuration>(
+    config: C,
+    events: &mut dyn FnMut(Event),
+    stop: &AtomicBool,
+) -> Result<C::Report, Error> {
+    faircast::run(config, stop, events)
+}
+
 /// Run a session and tell it; `drive` is the transport, `verdict` says how it ended.
 ///
 /// # Errors
@@ -428,10 +438,10 @@ pub(crate) fn teller<'a>(
     output: Output<'a>,
     stop: &'a AtomicBool,
 ) -> EventPrinter<'a> {
-    let (program, human) = match (telling.json, output.screen) {
+    let (program, human) = match (telling.json, output.block) {
         (true, _) => (Some(output.program), Human::Nobody),
-        (false, Screen::Terminal) => (None, Human::Block(tell::block())),
-        (false, Screen::Plain) => (None, Human::Lines(output.people)),
+        (false, Some(block)) => (None, Human::Block(block)),
+        (false, None) => (None, Human::Lines(output.people)),
     };
     EventPrinter::new(role, Level::of(telling), program, human, stop)
 }

@@ -234,9 +234,9 @@ impl<'a> EventPrinter<'a> {
     }
 }
 
-/// An empty block at the bottom of the terminal.
-pub fn block() -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+/// An empty block at the bottom of this terminal.
+pub fn block(terminal: ProgressDrawTarget) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, terminal);
     bar.set_style(ProgressStyle::with_template("{msg}").expect("the template is valid"));
     bar
 }
@@ -244,6 +244,15 @@ pub fn block() -> ProgressBar {
 /// A warning as people see it.
 pub fn warning(text: &str) -> String {
     format!("{} {}", painted("warning:", "1;33"), safe::text(text))
+}
+
+/// A line in place of this number of dropped ones.
+pub fn dropped(count: u64) -> String {
+    format!("{}\n", warning(&not_read(count)))
+}
+
+fn not_read(count: u64) -> String {
+    format!("{} dropped here: the output was not read in time", units::count(count, "line"))
 }
 
 /// What is told, before it is painted.
@@ -271,6 +280,7 @@ pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
             (Level::Normal, Words::Plain(format!("{verb} {group} through {interface}, {local}{others}")))
         }
         Event::Warning { message, .. } => (Level::Normal, Words::Warning(message.clone())),
+        Event::Dropped { count } => (Level::Normal, Words::Warning(not_read(*count))),
         Event::Content { files, bytes, resumed_bytes, .. } => {
             let what = match bytes {
                 Some(bytes) => format!("{}, {}", units::count(*files, "file"), units::bytes(*bytes)),

@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             other => println!("{other:?}"),
         }
     }
-    // A session never waits for whoever reads its events.
+    // A session never waits for the reader of its events.
     println!("{} events were dropped", events.dropped());
     let report = session.join()?;
     println!("verified {} bytes", report.bytes);

@@ -1,60 +1,95 @@
-//! Events on their way from a session to a reader that may be slow, or not there.
+//! Events on their way from a session to a reader that may be slow, or absent.
 
-use crate::Event;
+use crate::{Event, RelayEvent};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// So many events wait at most.
-pub(crate) const MOST: usize = 256;
+/// Bound of the queue, in events: a crowd of 10,000 receivers joins within a second.
+pub(crate) const MOST: usize = 16_384;
 
-/// What a session tells, the oldest first: an iterator that waits for the next event and ends with the session.
+/// Events of a session, the oldest first: an iterator that waits for the next event and ends with the session.
 ///
-/// A session never waits for whoever reads this. Of the progress that it tells once a second only the newest waits; when
-/// 256 events wait, the oldest is dropped for each that comes, and [`Events::dropped`] counts it.
-#[derive(Debug, Clone)]
-pub struct Events(Arc<Shared>);
-
-/// The session's end. Dropping it ends the events.
+/// A session never waits for the reader of its events. Only the newest [`Event::Progress`] is queued. When the queue is full,
+/// the oldest event is dropped for each new one, and the reader gets [`Event::Dropped`] in place of the dropped events.
 #[derive(Debug)]
-pub(crate) struct EventSink(Arc<Shared>);
+pub struct Events<T = Event>(Arc<Shared<T>>);
 
-#[derive(Debug, Default)]
-struct Shared {
-    state: Mutex<State>,
+/// The session's end of the queue. Dropping it ends the events.
+#[derive(Debug)]
+pub(crate) struct EventSink<T>(Arc<Shared<T>>);
+
+#[derive(Debug)]
+struct Shared<T> {
+    state: Mutex<State<T>>,
     changed: Condvar,
 }
 
-#[derive(Debug, Default)]
-struct State {
-    waiting: VecDeque<Event>,
+#[derive(Debug)]
+struct State<T> {
+    waiting: VecDeque<T>,
+    /// Events dropped in all, and those that the reader has not been notified of.
     dropped: u64,
+    unreported: u64,
     ended: bool,
 }
 
-/// A queue without events.
-pub(crate) fn queue() -> (EventSink, Events) {
-    let shared = Arc::new(Shared::default());
+pub(crate) mod sealed {
+    /// An event that can be queued.
+    pub trait Queued {
+        /// Whether it makes an earlier event in the queue worthless.
+        fn supersedes(&self, earlier: &Self) -> bool;
+
+        /// The event in place of this number of dropped ones.
+        fn dropped(count: u64) -> Self;
+    }
+}
+
+use sealed::Queued;
+
+impl Queued for Event {
+    fn supersedes(&self, earlier: &Event) -> bool {
+        matches!((self, earlier), (Event::Progress(_), Event::Progress(_)))
+    }
+
+    fn dropped(count: u64) -> Event {
+        Event::Dropped { count }
+    }
+}
+
+impl Queued for RelayEvent {
+    fn supersedes(&self, earlier: &RelayEvent) -> bool {
+        let is_same = (self.session, self.branch) == (earlier.session, earlier.branch);
+        is_same && self.event.supersedes(&earlier.event)
+    }
+
+    fn dropped(count: u64) -> RelayEvent {
+        RelayEvent { session: 0, branch: None, event: Event::Dropped { count } }
+    }
+}
+
+/// An empty queue.
+pub(crate) fn queue<T: Queued>() -> (EventSink<T>, Events<T>) {
+    let state = State { waiting: VecDeque::new(), dropped: 0, unreported: 0, ended: false };
+    let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
     (EventSink(Arc::clone(&shared)), Events(shared))
 }
 
-impl EventSink {
-    pub(crate) fn tell(&mut self, event: Event) {
+impl<T: Queued> EventSink<T> {
+    pub(crate) fn push(&mut self, event: T) {
         let mut state = self.0.lock();
-        let is_progress = |event: &Event| matches!(event, Event::Progress(_));
-        if is_progress(&event) {
-            state.waiting.retain(|waiting| !is_progress(waiting));
-        }
+        state.waiting.retain(|waiting| !event.supersedes(waiting));
         if state.waiting.len() == MOST {
             state.waiting.pop_front();
             state.dropped += 1;
+            state.unreported += 1;
         }
         state.waiting.push_back(event);
         self.0.wake(state);
     }
 }
 
-impl Drop for EventSink {
+impl<T> Drop for EventSink<T> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.ended = true;
@@ -62,20 +97,36 @@ impl Drop for EventSink {
     }
 }
 
-impl Events {
-    /// The next event if one waits.
+impl<T> Clone for Events<T> {
+    fn clone(&self) -> Events<T> {
+        Events(Arc::clone(&self.0))
+    }
+}
+
+impl<T: Queued> State<T> {
+    /// The next event; the dropped ones were the oldest.
+    fn next(&mut self) -> Option<T> {
+        match std::mem::take(&mut self.unreported) {
+            0 => self.waiting.pop_front(),
+            count => Some(T::dropped(count)),
+        }
+    }
+}
+
+impl<T: Queued> Events<T> {
+    /// The next event if one is queued.
     #[must_use]
-    pub fn try_next(&self) -> Option<Event> {
-        self.0.lock().waiting.pop_front()
+    pub fn try_next(&self) -> Option<T> {
+        self.0.lock().next()
     }
 
     /// The next event if one comes within this time.
     #[must_use]
-    pub fn next_within(&self, most: Duration) -> Option<Event> {
+    pub fn next_within(&self, most: Duration) -> Option<T> {
         let until = Instant::now() + most;
         let mut state = self.0.lock();
         loop {
-            if let Some(event) = state.waiting.pop_front() {
+            if let Some(event) = state.next() {
                 return Some(event);
             }
             let left = until.checked_duration_since(Instant::now()).filter(|_| !state.ended)?;
@@ -83,20 +134,20 @@ impl Events {
         }
     }
 
-    /// How many events were dropped because nobody read them in time.
+    /// Number of events that were dropped because they were not read in time.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.0.lock().dropped
     }
 }
 
-impl Iterator for Events {
-    type Item = Event;
+impl<T: Queued> Iterator for Events<T> {
+    type Item = T;
 
-    fn next(&mut self) -> Option<Event> {
+    fn next(&mut self) -> Option<T> {
         let mut state = self.0.lock();
         loop {
-            if let Some(event) = state.waiting.pop_front() {
+            if let Some(event) = state.next() {
                 return Some(event);
             }
             if state.ended {
@@ -107,13 +158,13 @@ impl Iterator for Events {
     }
 }
 
-impl Shared {
+impl<T> Shared<T> {
     /// A thread that has panicked leaves whole events behind.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wake(&self, state: MutexGuard<'_, State>) {
+    fn wake(&self, state: MutexGuard<'_, State<T>>) {
         drop(state);
         self.changed.notify_all();
     }
@@ -130,19 +181,20 @@ mod tests {
 
     #[test]
     fn a_slow_reader_loses_the_oldest_events_and_learns_how_many() {
-        let (mut sink, mut events) = queue();
-        (0..MOST + 3).for_each(|number| sink.tell(warning(number)));
-        assert_eq!((events.dropped(), events.next()), (3, Some(warning(3))));
+        let (mut sink, mut events) = queue::<Event>();
+        (0..MOST + 3).for_each(|number| sink.push(warning(number)));
+        assert_eq!((events.dropped(), events.next()), (3, Some(Event::Dropped { count: 3 })));
+        assert_eq!(events.next(), Some(warning(3)));
         drop(sink);
         assert_eq!(events.count(), MOST - 1);
     }
 
     #[test]
     fn only_the_newest_progress_waits() {
-        let (mut sink, mut events) = queue();
+        let (mut sink, mut events) = queue::<Event>();
         let progress = |seconds| Event::Progress(Progress { seconds, ..Progress::default() });
         for event in [progress(1.0), warning(0), progress(2.0)] {
-            sink.tell(event);
+            sink.push(event);
         }
         assert_eq!((events.next(), events.next()), (Some(warning(0)), Some(progress(2.0))));
         assert_eq!((events.try_next(), events.dropped()), (None, 0));
@@ -152,9 +204,9 @@ mod tests {
 
     #[test]
     fn a_reader_waits_for_the_next_event_and_no_longer_than_it_wants() {
-        let (mut sink, mut events) = queue();
+        let (mut sink, mut events) = queue::<Event>();
         assert_eq!(events.next_within(Duration::from_millis(1)), None);
-        let teller = std::thread::spawn(move || sink.tell(warning(1)));
+        let teller = std::thread::spawn(move || sink.push(warning(1)));
         assert_eq!(events.next(), Some(warning(1)));
         teller.join().expect("it tells");
         assert_eq!(events.next_within(Duration::from_secs(60)), None, "it has ended");

@@ -34,7 +34,10 @@
 //! (`run_async`). It prints nothing, reads no environment
 //! variable, handles no signal and keeps nothing global, so that a program can have as many as it likes.
 //!
-//! **Other formats** are started from their configurations ([`start`]):
+//! **A session waits for no reader of its events**: they are queued, and when the queue is full the oldest are dropped and counted
+//! ([`Event::Dropped`]). A callback that blocks delays nothing but itself; of a future it delays the task, as everything does.
+//!
+//! **Other formats** are started from their configurations ([`start`], [`run`]):
 //!
 //! ```no_run
 //! use faircast::pgm::PgmSend;
@@ -48,13 +51,13 @@
 //! cable, a switch, a receiver that falls silent) is a warning among the events and ends nothing before the patience does.
 //!
 //! **Examples** to copy from, in the folder `examples` of this crate: `send_a_file`, `receive_into_memory`, `watch_events`,
-//! `two_receivers` in one process, and without any network `own_congestion_control` and `simulate_ten_receivers`.
+//! `two_receivers` in one process, and without any network `own_congestion_control`.
 //!
 //! | for | see |
 //! |---|---|
 //! | options of sessions | [`SendConfig`], [`ReceiveConfig`]; [`Sender`] and [`Receiver`] are built from them |
 //! | the congestion controls | [`Scheme`], and [`core`] for state machines of your own |
-//! | receivers that know nothing of faircast | [`pgm`] (OpenPGM, ZeroMQ) and [`alc`] (FLUTE), started by [`start`] |
+//! | receivers that know nothing of faircast | [`pgm`] (OpenPGM, ZeroMQ) and [`alc`] (FLUTE), started by [`start`] or [`run`] |
 //! | sessions in a loop of your own | [`Endpoint`]: datagrams in, datagrams out, without sockets and clock |
 //! | networks that you do not have | the features `sim` and `experiments` |
 //!
@@ -71,7 +74,7 @@ mod session;
 pub use events::Events;
 pub use receiver::Receiver;
 pub use sender::Sender;
-pub use session::{Configuration, Session, Stop, start};
+pub use session::{Configuration, Session, Stop, relay, run, start};
 
 #[cfg(feature = "sim")]
 pub use faircast_aqm as aqm;
@@ -95,6 +98,16 @@ pub use faircast_transport::object::{
     Aspect, LeftOut, MemoryFile, NameError, Names, ObjectError, OwnersBy, Preserve, UnknownAspect,
     UnknownNames, Unreadable,
 };
+/// Sessions over PGM (RFC 3208), for programs that speak OpenPGM or ZeroMQ's epgm.
+pub mod pgm {
+    pub use faircast_transport::pgm::{
+        Framing, Messages, PgmOptions, PgmReceive, PgmReceiveReport, PgmSend, PgmSendReport, WindowLimits,
+    };
+}
+/// Sessions over ALC with FLUTE (RFC 5775, 6726).
+pub mod alc {
+    pub use faircast_transport::alc::{AlcReceive, AlcReceiveReport, AlcSend, AlcSendReport, Pacing, Repeat};
+}
 /// What receivers have left unfinished in an output directory, and what of names a terminal obeys.
 pub mod object {
     pub use faircast_transport::config::KeepUnfinished;
@@ -102,10 +115,10 @@ pub mod object {
     pub use faircast_transport::object::names::is_command;
 }
 pub use faircast_transport::receipts::{self, ReceiptReport, ReceiptsReport};
-pub use faircast_transport::{Accept, Class, Endpoint, Error, alc, endpoint, error, pgm};
+pub use faircast_transport::{Accept, Class, Endpoint, Error, endpoint, error};
 pub use faircast_transport::{
     AgentStatus, BranchStatus, HopStatus, RelayBranch, RelayConfig, RelayEvent, RelayHandle, RelayRole,
-    RelaySource, RelayStatus, RelayedSession, RouterKind, relay,
+    RelaySource, RelayStatus, RelayedSession, RouterKind,
 };
 pub use faircast_wire::{GroupKey, HopKey, KeyError, KeyRing, SigningKey, Spacing, VerifyKey, VerifyKeys};
 

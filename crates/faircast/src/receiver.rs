@@ -201,12 +201,8 @@ impl Receiver {
     ///
     /// # Errors
     /// As [`Receiver::run`].
-    pub fn run_until(
-        self,
-        stop: &AtomicBool,
-        mut on_event: impl FnMut(Event),
-    ) -> Result<ReceiveReport, Error> {
-        faircast_transport::receive(self.complete(), &mut on_event, stop)
+    pub fn run_until(self, stop: &AtomicBool, on_event: impl FnMut(Event)) -> Result<ReceiveReport, Error> {
+        session::run(self.complete(), stop, on_event)
     }
 
     /// Receive in the calling task of tokio's runtime, until the session has ended. The future does what a thread would: it

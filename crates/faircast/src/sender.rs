@@ -223,8 +223,8 @@ impl Sender {
     ///
     /// # Errors
     /// As [`Sender::run`].
-    pub fn run_until(self, stop: &AtomicBool, mut on_event: impl FnMut(Event)) -> Result<SendReport, Error> {
-        faircast_transport::send(self.complete(), &mut on_event, stop)
+    pub fn run_until(self, stop: &AtomicBool, on_event: impl FnMut(Event)) -> Result<SendReport, Error> {
+        session::run(self.complete(), stop, on_event)
     }
 
     /// Send in the calling task of tokio's runtime, until the session has ended. The future does what a thread would: it

@@ -1,7 +1,10 @@
 //! Sessions that run in a thread of their own.
 
+use crate::events::sealed::Queued;
 use crate::events::{self, EventSink, Events};
-use crate::{Error, Event, ReceiveConfig, ReceiveReport, SendConfig, SendReport};
+use crate::{
+    Error, Event, ReceiveConfig, ReceiveReport, RelayConfig, RelayEvent, RelayHandle, SendConfig, SendReport,
+};
 use faircast_transport::alc::{AlcReceive, AlcReceiveReport, AlcSend, AlcSendReport};
 use faircast_transport::pgm::{PgmReceive, PgmReceiveReport, PgmSend, PgmSendReport};
 use std::sync::Arc;
@@ -137,7 +140,7 @@ pub fn start<C: Configuration>(config: C) -> Result<Session<C::Report>, Error> {
     let (begun, begins) = sync_channel(1);
     let thread = std::thread::Builder::new()
         .name("faircast".to_owned())
-        .spawn(move || run(config, sink, &ours, begun))
+        .spawn(move || run_beside(config, sink, &ours, begun))
         .map_err(Error::Thread)?;
     let session = Session { events, stop, thread: Some(thread) };
     // A session that ends without having begun has a configuration that cannot be.
@@ -147,9 +150,9 @@ pub fn start<C: Configuration>(config: C) -> Result<Session<C::Report>, Error> {
     }
 }
 
-fn run<C: Configuration>(
+fn run_beside<C: Configuration>(
     config: C,
-    mut sink: EventSink,
+    mut sink: EventSink<Event>,
     stop: &Stop,
     begun: SyncSender<()>,
 ) -> Result<C::Report, Error> {
@@ -158,7 +161,64 @@ fn run<C: Configuration>(
         if C::is_begun(&event) {
             let _ = begun.take().map(|begun| begun.send(()));
         }
-        sink.tell(event);
+        sink.push(event);
     };
     config.run(&mut on_event, &stop.0)
+}
+
+/// Run a session of any format until it has ended, or until `stop` is set; `on_event` is called in this thread, and the session
+/// runs in another, so that it does not wait for `on_event`.
+///
+/// # Errors
+/// When the session cannot begin, or fails.
+pub fn run<C: Configuration>(
+    config: C,
+    stop: &AtomicBool,
+    on_event: impl FnMut(Event),
+) -> Result<C::Report, Error> {
+    beside(stop, on_event, |sink| config.run(&mut |event| sink.push(event), stop))
+}
+
+/// Pass on sessions until `stop` is set; `on_event` is called in this thread, and no session waits for it.
+///
+/// # Errors
+/// When sockets cannot be opened before anything was passed on. Later that is tried again.
+pub fn relay(
+    config: &RelayConfig,
+    handle: &RelayHandle,
+    on_event: impl FnMut(RelayEvent),
+    stop: &AtomicBool,
+) -> Result<(), Error> {
+    beside(stop, on_event, |sink| {
+        faircast_transport::relay(config, handle, &mut |event| sink.push(event), stop)
+    })
+}
+
+/// Run `work` in a thread of its own, and give its events to `on_event` in this one.
+fn beside<T: Queued + Send, Report: Send>(
+    stop: &AtomicBool,
+    on_event: impl FnMut(T),
+    work: impl FnOnce(&mut EventSink<T>) -> Result<Report, Error> + Send,
+) -> Result<Report, Error> {
+    let (mut sink, events) = events::queue();
+    std::thread::scope(|scope| {
+        let worker = std::thread::Builder::new()
+            .name("faircast".to_owned())
+            .spawn_scoped(scope, move || work(&mut sink))
+            .map_err(Error::Thread)?;
+        let _guard = StopOnPanic(stop);
+        events.for_each(on_event);
+        worker.join().unwrap_or(Err(Error::Panicked))
+    })
+}
+
+/// Stops the session when the reader of its events panics.
+struct StopOnPanic<'a>(&'a AtomicBool);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
 }

@@ -81,12 +81,18 @@ fn a_congestion_control_of_ones_own_fills_a_link_and_backs_off() {
 }
 
 #[test]
-fn ten_receivers_are_simulated_beside_a_tcp_flow() {
-    let said = ends_well(start("simulate_ten_receivers", &[]));
-    let value = |name: &str| -> f64 {
-        let line = said.lines().find_map(|line| line.strip_prefix(&format!("{name}: ")));
-        line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name}: {said}"))
-    };
-    let (multicast, tcp) = (value("multicast.rate"), value("tcp.rate"));
-    assert!(multicast > 0.5e6 && tcp > 0.5e6 && multicast + tcp <= 4e6, "{said}");
+fn examples_are_built_without_the_simulator() {
+    let mut tree = Command::new(env!("CARGO"));
+    tree.args(["tree", "--offline", "--edges", "normal,build,dev", "--prefix", "none"]);
+    let said = ends_well(
+        tree.args(["--package", "faircast"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("cargo runs"),
+    );
+    assert!(said.contains("faircast-transport"), "{said}");
+    for package in ["faircast-sim", "faircast-experiments"] {
+        assert!(!said.lines().any(|line| line.starts_with(package)), "{said}");
+    }
 }

@@ -191,6 +191,22 @@ fn a_session_waits_for_nobody_who_reads_its_events() {
 }
 
 #[test]
+fn a_callback_that_blocks_stalls_no_session() {
+    let receiver = listener(Receiver::into_memory(Memory::new(1 << 20)), 11);
+    let mut events = 0;
+    let report = source(Sender::bytes("x", content(1 << 20)), 11).run(|_| {
+        events += 1;
+        let until = Instant::now() + LONG;
+        while !receiver.is_over() {
+            assert!(Instant::now() < until, "the session waits for its callback");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    });
+    assert!(report.expect("it has sent").ok && receiver.join().expect("it has received").ok);
+    assert!(events > 2, "{events} events");
+}
+
+#[test]
 fn pgm_and_alc_start_in_the_same_way_and_end_with_what_was_sent() {
     let (from, to) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
     let path = from.path().join("file");

@@ -31,6 +31,11 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         concerns: Option<Setting>,
     },
+    /// In place of events that were dropped, because the reader of the events did not read them in time.
+    Dropped {
+        /// Number of dropped events, since the last time.
+        count: u64,
+    },
     /// The content is known: a source has opened it, a receiver has its manifest.
     Content {
         /// Identity of the transfer, in hexadecimal.

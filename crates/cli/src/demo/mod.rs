@@ -18,6 +18,7 @@ use crate::{json, key, system, tell, units};
 use children::{Process, Said, Word};
 use content::Hashes;
 use faircast::event::Progress;
+use indicatif::ProgressDrawTarget;
 use listener::{Listener, Seen};
 use serde::Serialize;
 use serde_json::Value;
@@ -249,7 +250,7 @@ fn transfer(resolved: &Resolved, stage: &Stage<'_>, stop: &AtomicBool) -> Result
     }
     drop(sender);
     let patience = PATIENCE + Duration::from_secs(resolved.bytes.saturating_sub(64_000_000) / SLOWEST);
-    let block = tell::block();
+    let block = tell::block(ProgressDrawTarget::stderr());
     let mut show = |progress: &Progress| match Screen::of_stderr() {
         Screen::Terminal => block.set_message(tell::progress_block(Role::Source, progress)),
         Screen::Plain => eprintln!("{}", tell::progress_line(Role::Source, progress)),

@@ -65,6 +65,20 @@ fn hosts_are_served_by_unicast_alone_unless_a_group_or_an_interface_is_named() {
 }
 
 #[test]
+fn the_packaged_service_takes_an_output_directory() {
+    let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/systemd/faircast-recv.service");
+    let unit = std::fs::read_to_string(unit).expect("the unit is there");
+    let line = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/faircast ")).expect("it runs");
+    let options = ["", "--out /srv/images", "--preserve owner,setid --most 40G"];
+    for typed in options.map(|options| line.replace("$RECV_OPTIONS", options)) {
+        let words: Vec<&str> = typed.split_whitespace().collect();
+        let config = receiving(&words).expect("it makes sense").config;
+        let out = if typed.contains("--out") { "/srv/images" } else { "." };
+        assert_eq!(config.destination, Destination::Directory(out.into()), "{typed}");
+    }
+}
+
+#[test]
 fn who_says_open_is_not_reminded() {
     assert!(sending(&["send", "Cargo.toml", "--open"]).expect("fine").warnings.is_empty());
 }
@@ -145,7 +159,7 @@ fn told(
     report: Result<SendReport, Error>,
 ) -> (String, String, Result<(), Failure>) {
     let (mut program, mut people) = (Vec::new(), Vec::new());
-    let output = Output { program: &mut program, people: &mut people, screen: Screen::Plain };
+    let output = Output { program: &mut program, people: &mut people, block: None };
     let resolved = sending(line).expect("the line makes sense");
     let result = send(resolved, output, &AtomicBool::new(false), |_, events, _| {
         events(event);

@@ -34,6 +34,7 @@ mod serve;
 mod sessions;
 mod signed;
 mod slow;
+mod stalled;
 mod streams;
 mod tree;
 mod unicast;

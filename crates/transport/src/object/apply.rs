@@ -158,7 +158,7 @@ impl<'a> Apply<'a> {
 
     /// What could not be done, in words.
     pub(super) fn told(&self) -> Vec<String> {
-        let owner = "owner and group are not those at the source; giving files away takes root, or a group that this user is in";
+        let owner = "owner and group are not those at the source; giving files away takes root with CAP_CHOWN (a service may lack it), or a group that this user is in";
         let lines = [
             self.owners.words(owner),
             self.special.words("set-user-ID or set-group-ID left out, as the file is not whose it was; preserve the owner too, as root"),

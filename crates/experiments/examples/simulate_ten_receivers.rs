@@ -1,8 +1,8 @@
 //! Ten receivers and a TCP flow behind one bottleneck, simulated packet by packet with the congestion control that runs in
-//! real sessions: `cargo run --example simulate_ten_receivers --features experiments`.
+//! real sessions: `cargo run -p faircast-experiments --example simulate_ten_receivers`.
 
-use faircast::experiments::run::{RunOptions, Silent, run};
-use faircast::experiments::scenario::Scenario;
+use faircast_experiments::run::{RunOptions, Silent, run};
+use faircast_experiments::scenario::Scenario;
 
 const SCENARIO: &str = r#"
 title = "Multicast beside TCP behind one bottleneck"

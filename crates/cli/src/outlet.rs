@@ -1,0 +1,403 @@
+//! Standard output and standard error behind bounded queues: a session never waits for the reader of its output.
+//!
+//! ```text
+//!   session -- write, flush --> queue, the oldest dropped when full --> thread --> pipe, terminal, file
+//! ```
+//!
+//! A thread per output writes what is queued. It leaves half of a pipe free until the end, so that the last lines reach a program
+//! that reads its pipe only after the command has ended.
+
+use indicatif::TermLike;
+use rustix::fd::BorrowedFd;
+use rustix::{pipe, stdio, termios};
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Bound of a queue, in bytes.
+const MOST: usize = 4 << 20;
+
+/// A reader that takes nothing for this long at the end gets the last lines alone,
+const STALL: Duration = Duration::from_secs(2);
+
+/// within this, and a reader that takes something is waited for no longer than [`LONGEST`].
+const LAST_WORDS: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(20);
+
+/// The last lines of a session: `error` and `done`, or the summary.
+const LAST: usize = 2;
+
+/// Interval of looks at a pipe that has no room.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// The text in place of dropped lines.
+pub type Notice = fn(u64) -> String;
+
+/// One output of the process. A clone writes to the same queue.
+#[derive(Debug, Clone)]
+pub struct Outlet {
+    shared: Arc<Shared>,
+    /// The beginning of a line.
+    begun: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+    notice: Notice,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    lines: VecDeque<Vec<u8>>,
+    bytes: usize,
+    /// Lines that were dropped and not reported yet.
+    dropped: u64,
+    /// Lines that were written, to see whether the reader reads.
+    written: u64,
+    is_writing: bool,
+    end: End,
+    failed: Option<io::ErrorKind>,
+}
+
+/// How far the end is.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// The session goes on.
+    #[default]
+    No,
+    /// The last lines may fill the pipe.
+    Last,
+}
+
+impl Outlet {
+    /// Standard output.
+    pub fn stdout(notice: Notice) -> Outlet {
+        Outlet::new(stdio::stdout(), notice)
+    }
+
+    /// Standard error.
+    pub fn stderr(notice: Notice) -> Outlet {
+        Outlet::new(stdio::stderr(), notice)
+    }
+
+    fn new(fd: BorrowedFd<'static>, notice: Notice) -> Outlet {
+        let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), notice });
+        let theirs = Arc::clone(&shared);
+        // It ends with the process: a reader that does not read holds it in the system call.
+        let started = thread::Builder::new().name("output".to_owned()).spawn(move || theirs.write_to(fd));
+        if let Err(error) = started {
+            shared.lock().failed = Some(error.kind());
+        }
+        Outlet { shared, begun: Vec::new() }
+    }
+
+    /// A terminal to paint on.
+    pub fn terminal(&self) -> Terminal {
+        Terminal { outlet: Mutex::new(self.clone()) }
+    }
+
+    /// Wait until everything is written, as long as the reader reads. A reader that does not read gets the last lines, if its pipe
+    /// has room for them.
+    ///
+    /// # Errors
+    /// Why the output could not be written; [`io::ErrorKind::TimedOut`] when the reader does not read.
+    pub fn finish(&mut self) -> io::Result<()> {
+        self.flush()?;
+        let began = Instant::now();
+        let mut state = self.shared.lock();
+        let (mut seen, mut since) = (state.written, Instant::now());
+        while !(state.lines.is_empty() && state.dropped == 0 && !state.is_writing) {
+            if let Some(kind) = state.failed {
+                return Err(kind.into());
+            }
+            if state.written != seen {
+                (seen, since) = (state.written, Instant::now());
+            }
+            match state.end {
+                End::No if since.elapsed() >= STALL || began.elapsed() >= LONGEST => {
+                    state.keep(LAST);
+                    state.end = End::Last;
+                    since = Instant::now();
+                    self.shared.changed.notify_all();
+                }
+                End::Last if since.elapsed() >= LAST_WORDS => return Err(io::ErrorKind::TimedOut.into()),
+                _ => {}
+            }
+            state = self.shared.wait(state, LOOK_EVERY);
+        }
+        state.failed.map_or(Ok(()), |kind| Err(kind.into()))
+    }
+}
+
+impl Write for Outlet {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.begun.extend_from_slice(bytes);
+        if bytes.ends_with(b"\n") {
+            self.flush()?;
+        }
+        Ok(bytes.len())
+    }
+
+    /// Queue what was written; an error is that of an earlier line.
+    fn flush(&mut self) -> io::Result<()> {
+        let mut state = self.shared.lock();
+        if let Some(kind) = state.failed {
+            self.begun.clear();
+            return Err(kind.into());
+        }
+        if !self.begun.is_empty() {
+            state.push(std::mem::take(&mut self.begun));
+            self.shared.changed.notify_all();
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    fn push(&mut self, line: Vec<u8>) {
+        self.bytes += line.len();
+        self.lines.push_back(line);
+        while self.bytes > MOST && self.lines.len() > 1 {
+            self.drop_first();
+        }
+    }
+
+    /// Drop all lines but this number of the newest.
+    fn keep(&mut self, newest: usize) {
+        while self.lines.len() > newest {
+            self.drop_first();
+        }
+    }
+
+    fn drop_first(&mut self) {
+        let Some(line) = self.lines.pop_front() else { return };
+        self.bytes -= line.len();
+        self.dropped += 1;
+    }
+}
+
+impl Shared {
+    /// Write lines as they come.
+    fn write_to(&self, fd: BorrowedFd<'static>) {
+        loop {
+            let line = self.next(fd);
+            let outcome = write_all(fd, &line);
+            let mut state = self.lock();
+            state.is_writing = false;
+            state.written += 1;
+            if let Err(error) = outcome {
+                state.failed = Some(error.kind());
+                state.lines.clear();
+                state.dropped = 0;
+            }
+            self.changed.notify_all();
+            if state.failed.is_some() {
+                return;
+            }
+        }
+    }
+
+    /// Wait for the next line, and for room for it.
+    fn next(&self, fd: BorrowedFd<'static>) -> Vec<u8> {
+        let mut state = self.lock();
+        loop {
+            let next = match state.dropped {
+                0 => state.lines.front().map(Vec::len),
+                count => Some((self.notice)(count).len()),
+            };
+            let Some(len) = next else {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            if state.end == End::No && !has_room(fd, len) {
+                state = self.wait(state, LOOK_EVERY);
+                continue;
+            }
+            state.is_writing = true;
+            let count = std::mem::take(&mut state.dropped);
+            if count > 0 {
+                return (self.notice)(count).into_bytes();
+            }
+            let line = state.lines.pop_front().expect("there is one");
+            state.bytes -= line.len();
+            return line;
+        }
+    }
+
+    /// A thread that has panicked leaves whole lines behind.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>, most: Duration) -> MutexGuard<'a, State> {
+        self.changed.wait_timeout(state, most).unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+/// Whether a line fits into the first half of a pipe; other outputs have no bound to look at.
+fn has_room(fd: BorrowedFd<'_>, len: usize) -> bool {
+    let (Ok(size), Ok(used)) = (pipe::fcntl_getpipe_size(fd), rustix::io::ioctl_fionread(fd)) else {
+        return true;
+    };
+    used == 0 || used as usize + len <= size / 2
+}
+
+fn write_all(fd: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
+    use rustix::event::{PollFd, PollFlags, poll};
+    while !bytes.is_empty() {
+        match rustix::io::write(fd, bytes) {
+            Ok(written) => bytes = &bytes[written..],
+            Err(rustix::io::Errno::INTR) => {}
+            Err(rustix::io::Errno::AGAIN) => {
+                poll(&mut [PollFd::new(&fd, PollFlags::OUT)], None)?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// A terminal behind an outlet.
+#[derive(Debug)]
+pub struct Terminal {
+    outlet: Mutex<Outlet>,
+}
+
+impl Terminal {
+    /// Add to what the next flush shows.
+    fn add(&self, text: &str) -> io::Result<()> {
+        self.lock().begun.extend_from_slice(text.as_bytes());
+        Ok(())
+    }
+
+    fn escape(&self, n: usize, code: char) -> io::Result<()> {
+        if n > 0 { self.add(&format!("\x1b[{n}{code}")) } else { Ok(()) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Outlet> {
+        self.outlet.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl TermLike for Terminal {
+    fn width(&self) -> u16 {
+        termios::tcgetwinsize(stdio::stderr()).map_or(80, |size| size.ws_col)
+    }
+
+    fn height(&self) -> u16 {
+        termios::tcgetwinsize(stdio::stderr()).map_or(24, |size| size.ws_row)
+    }
+
+    fn move_cursor_up(&self, n: usize) -> io::Result<()> {
+        self.escape(n, 'A')
+    }
+
+    fn move_cursor_down(&self, n: usize) -> io::Result<()> {
+        self.escape(n, 'B')
+    }
+
+    fn move_cursor_right(&self, n: usize) -> io::Result<()> {
+        self.escape(n, 'C')
+    }
+
+    fn move_cursor_left(&self, n: usize) -> io::Result<()> {
+        self.escape(n, 'D')
+    }
+
+    fn write_line(&self, s: &str) -> io::Result<()> {
+        self.add(&format!("{s}\n"))
+    }
+
+    fn write_str(&self, s: &str) -> io::Result<()> {
+        self.add(s)
+    }
+
+    fn clear_line(&self) -> io::Result<()> {
+        self.add("\r\x1b[2K")
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.lock().flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fd::AsFd;
+    use std::fs::File;
+    use std::io::Read;
+
+    fn notice(count: u64) -> String {
+        format!("{count} dropped\n")
+    }
+
+    /// An outlet into a pipe, and its other end.
+    fn piped() -> (Outlet, File) {
+        let (reader, writer) = pipe::pipe().expect("a pipe");
+        let writer: &'static File = Box::leak(Box::new(File::from(writer)));
+        (Outlet::new(writer.as_fd(), notice), reader.into())
+    }
+
+    fn fill(outlet: &mut Outlet, lines: usize) {
+        for number in 0..lines {
+            writeln!(outlet, "{number} {}", "x".repeat(200)).expect("it is queued");
+        }
+    }
+
+    /// What is in the pipe now.
+    fn read(reader: &mut File) -> String {
+        let mut bytes = vec![0; 1 << 20];
+        let len = reader.read(&mut bytes).expect("it is a pipe");
+        String::from_utf8_lossy(&bytes[..len]).into_owned()
+    }
+
+    #[test]
+    fn a_full_queue_drops_the_oldest_lines_and_counts_them() {
+        let mut state = State::default();
+        (0..3).for_each(|_| state.push(vec![0; MOST / 2]));
+        assert_eq!((state.lines.len(), state.dropped, state.bytes), (2, 1, MOST));
+        state.keep(1);
+        assert_eq!((state.lines.len(), state.dropped, state.bytes), (1, 2, MOST / 2));
+    }
+
+    #[test]
+    fn the_last_lines_reach_a_reader_that_reads_after_the_end() {
+        let (mut outlet, mut reader) = piped();
+        fill(&mut outlet, 10_000);
+        writeln!(outlet, "error").expect("it is queued");
+        writeln!(outlet, "done").expect("it is queued");
+        outlet.finish().expect("the pipe has room for the last lines");
+        let said = read(&mut reader);
+        assert!(said.starts_with("0 x") && said.ends_with("dropped\nerror\ndone\n"), "{said}");
+    }
+
+    #[test]
+    fn a_reader_that_reads_again_learns_how_many_lines_are_missing() {
+        let (mut outlet, mut reader) = piped();
+        fill(&mut outlet, 2 * MOST / 200);
+        let lines = thread::spawn(move || {
+            let mut said = String::new();
+            reader.read_to_string(&mut said).map(|_| said)
+        });
+        outlet.finish().expect("it is read");
+        let shared = Arc::clone(&outlet.shared);
+        assert_eq!(shared.lock().failed, None);
+        // The writer is leaked, so that the reader ends with the process: count what was written instead.
+        assert!(shared.lock().written < 2 * MOST as u64 / 200, "some lines were dropped");
+        drop(lines);
+    }
+
+    #[test]
+    fn a_reader_that_goes_away_is_an_error_of_the_next_line() {
+        let (mut outlet, reader) = piped();
+        drop(reader);
+        writeln!(outlet, "one").expect("it is queued");
+        assert_eq!(outlet.finish().expect_err("nobody reads").kind(), io::ErrorKind::BrokenPipe);
+        assert_eq!(writeln!(outlet, "two").expect_err("still").kind(), io::ErrorKind::BrokenPipe);
+    }
+}

@@ -1,0 +1,83 @@
+//! An output that nobody reads stalls no session: neither a full pipe nor a reader that reads after the end.
+
+use crate::kit::{Ended, FAIRCAST, Running, Stage};
+use faircast_testkit::{Lab, Node, require_root};
+
+/// Bytes that a pipe holds.
+const FULL: usize = 65_536;
+
+/// Run a command whose standard output and error are one pipe that nobody reads and that holds this number of bytes already. What is
+/// in the pipe after the end is printed, and the exit code.
+fn unread(stage: &Stage, node: &Node, filled: usize, command: &str) -> Running {
+    let pipe = stage.text(&format!("{}.pipe", command.split(' ').next().unwrap_or_default()));
+    let line = format!(
+        "mkfifo {pipe}; exec 8<>{pipe}; head -c {filled} /dev/zero >&8; {FAIRCAST} {command} >{pipe} 2>&1 & \
+         trap \"kill -INT $!\" INT; wait $!; code=$?; [ $code -lt 128 ] || {{ wait $!; code=$?; }}; \
+         timeout 1 cat <&8 | tr -d '\\0'; echo ended with $code"
+    );
+    Running::shell(node, &line)
+}
+
+fn code(ended: &Ended) -> i32 {
+    let code = ended.stdout.lines().rev().find_map(|line| line.strip_prefix("ended with "));
+    code.and_then(|code| code.parse().ok()).unwrap_or_else(|| panic!("{ended:?}"))
+}
+
+#[test]
+fn unread_json_stalls_neither_sender_nor_receiver() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::shared(&root, Lab::plan().receivers(2));
+    let (file, group) = (stage.file("image", 3_000_000), stage.group.clone());
+    let reading = stage.recv(0, "r0", &[]);
+    let receiver = format!("recv --json --group {group} --host r1 --out {}", stage.text("r1"));
+    // Half of the pipe is left free for the last lines.
+    let receiver = unread(&stage, stage.lab.receiver(1), FULL / 2, &receiver);
+    let source = format!("send {file} --json --open --group {group} --expect 2 --wait 60");
+    let source = unread(&stage, stage.lab.sender(), FULL, &source);
+    reading.succeeds(30);
+    let (source, receiver) = (source.ends(30), receiver.ends(30));
+    assert_eq!((code(&source), code(&receiver)), (0, 0), "{source:?}{receiver:?}");
+    assert!(stage.has("r0", &file) && stage.has("r1", &file));
+    let events: Vec<&str> = receiver.events.iter().filter_map(|line| line["event"].as_str()).collect();
+    assert_eq!(events.last(), Some(&"done"), "{receiver:?}");
+    assert!(events.contains(&"dropped"), "{receiver:?}");
+}
+
+#[test]
+fn unread_lines_stall_neither_a_stream_nor_a_daemon() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::shared(&root, Lab::plan());
+    let group = stage.group.clone();
+    let serve = format!("recv --serve --group {group} --host r0 --out {}", stage.text("r0"));
+    let mut serve = unread(&stage, stage.lab.receiver(0), FULL, &serve);
+    let live = stage.file("live", 400_000);
+    let stream = format!("stream --open --group {group} --expect 1 --wait 60 < {live}");
+    let stream = unread(&stage, stage.lab.sender(), FULL, &stream).ends(30);
+    assert_eq!(code(&stream), 0, "{stream:?}");
+    let file = stage.file("image", 1_000_000);
+    stage.send(&[&file], &["--expect", "1", "--wait", "60"]).succeeds(30);
+    assert!(stage.has("r0", &file));
+    serve.task.interrupt();
+    let serve = serve.ends(30);
+    assert_eq!(code(&serve), 0, "{serve:?}");
+}
+
+#[test]
+fn unread_json_stalls_no_relay() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::shared(&root, Lab::plan().receivers(2));
+    let (file, group) = (stage.file("image", 1_000_000), stage.group.clone());
+    let below = format!("239.255.71.9:{}", group.rsplit(':').next().unwrap_or_default());
+    let control = stage.text("relay.sock");
+    let relay = format!("relay --json --verbose --from {group} --to {below} --control {control}");
+    let mut relay = unread(&stage, stage.lab.receiver(1), FULL, &relay);
+    let child = stage.with_group(&below);
+    let receiver = child.recv(0, "r0", &[]);
+    let args = ["send", "--json", "--open", "--group", &group, "--expect", "1", "--wait", "60", &file];
+    Running::start(child.lab.sender(), &args).succeeds(30);
+    receiver.succeeds(10);
+    assert!(child.has("r0", &file));
+    relay.task.interrupt();
+    let relay = relay.ends(30);
+    assert_eq!(code(&relay), 0, "{relay:?}");
+}

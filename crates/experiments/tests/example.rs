@@ -1,0 +1,23 @@
+//! The example runs to its end and does what it says.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Examples are built with the tests, beside them.
+fn example(name: &str) -> PathBuf {
+    let test = std::env::current_exe().expect("a test has a path");
+    test.ancestors().nth(2).expect("tests lie in `deps`").join("examples").join(name)
+}
+
+#[test]
+fn ten_receivers_are_simulated_beside_a_tcp_flow() {
+    let output = Command::new(example("simulate_ten_receivers")).output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{}: {said}", output.status);
+    let value = |name: &str| -> f64 {
+        let line = said.lines().find_map(|line| line.strip_prefix(&format!("{name}: ")));
+        line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name}: {said}"))
+    };
+    let (multicast, tcp) = (value("multicast.rate"), value("tcp.rate"));
+    assert!(multicast > 0.5e6 && tcp > 0.5e6 && multicast + tcp <= 4e6, "{said}");
+}
