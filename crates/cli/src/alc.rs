@@ -5,7 +5,7 @@ use crate::args::{self, Sending};
 use crate::failure::{Failure, Usage};
 use crate::session::{self, Output, Resolved, Verdict};
 use crate::tell::{self, Role};
-use crate::units;
+use crate::{buffers, units};
 use faircast::alc::{AlcReceive, AlcReceiveReport, AlcSend, AlcSendReport, Pacing, Repeat};
 use faircast::config::{Destination, RECEIVE_BUFFER, Slow};
 use faircast_core::schemes::Wire;
@@ -75,6 +75,7 @@ fn pacing(sending: &Sending, options: &AlcOptions) -> Result<(Pacing, Fec, Repea
         ("--expect", sending.expect.is_some(), silent),
         ("--receivers", sending.receivers.is_some(), silent),
         ("--report", sending.report.is_some(), silent),
+        ("--port", sending.port.is_some(), silent),
         ("--listen", sending.listen.is_some(), silent),
         ("--to", sending.to.is_some(), silent),
         ("--min", sending.min.is_some(), "the rate does not change; say --rate, or --cc rlc,base=RATE"),
@@ -217,10 +218,7 @@ fn received_summary(report: &AlcReceiveReport) -> Vec<String> {
         ));
     }
     if report.dropped_local > 0 {
-        lines.push(tell::warning(&format!(
-            "this host's own socket buffer dropped {}; raise it with `sysctl -w net.core.rmem_max={RECEIVE_BUFFER}`",
-            units::count(report.dropped_local, "packet"),
-        )));
+        lines.push(tell::warning(&buffers::dropped(report.dropped_local)));
     }
     lines
 }

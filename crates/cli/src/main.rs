@@ -12,11 +12,12 @@
 //! | [`outlet`] | standard output and standard error, for which no session waits |
 //! | [`sim`] | `sim`, `repro`, `compare`: simulations |
 //! | [`key`] [`receipt`] [`clean`] [`doctor`] [`demo`] [`schemes`] [`manual`] | the other commands |
-//! | [`failure`] [`wording`] [`system`] | errors, what sessions say in the words of flags, exit codes, signals |
+//! | [`failure`] [`wording`] [`system`] [`buffers`] | errors, what sessions say in the words of flags, exit codes, signals, what a full buffer needs |
 
 mod alc;
 mod aqm;
 mod args;
+mod buffers;
 mod clean;
 mod demo;
 mod doctor;

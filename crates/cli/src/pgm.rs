@@ -4,7 +4,7 @@ use crate::args::{self, Sending, Telling};
 use crate::failure::{Failure, Usage};
 use crate::session::{self, Output, Resolved, Verdict};
 use crate::tell::{self, Role};
-use crate::units;
+use crate::{buffers, units};
 use faircast::config::{RECEIVE_BUFFER, Slow};
 use faircast::pgm::{PgmReceive, PgmReceiveReport, PgmSend, PgmSendReport, WindowLimits};
 use faircast::{Content, Input, Scheme};
@@ -67,6 +67,7 @@ fn resolve_sending(
         ("--expect", sending.expect.is_some(), "PGM's receivers do not say that they are there"),
         ("--receivers", sending.receivers.is_some(), "PGM's receivers do not say that they are there"),
         ("--report", sending.report.is_some(), "PGM's receivers do not say what they have"),
+        ("--port", sending.port.is_some(), "receivers answer to --nak-port, which both ends name"),
         ("--listen", sending.listen.is_some(), "PGM is multicast"),
         ("--to", sending.to.is_some(), "PGM is multicast"),
     ])?;
@@ -197,10 +198,7 @@ fn received_summary(report: &PgmReceiveReport) -> Vec<String> {
         report.missed,
     )];
     if report.dropped_local > 0 {
-        lines.push(tell::warning(&format!(
-            "this host's own socket buffer dropped {}; raise it with `sysctl -w net.core.rmem_max={RECEIVE_BUFFER}`",
-            units::count(report.dropped_local, "packet"),
-        )));
+        lines.push(tell::warning(&buffers::dropped(report.dropped_local)));
     }
     lines
 }

@@ -9,7 +9,7 @@ use crate::session::Output;
 use crate::tell::{Level, sentence};
 use crate::{json, key, units, wording};
 use control::{Control, default_path};
-use faircast::config::RECEIVE_BUFFER;
+use faircast::config::{RECEIVE_BUFFER, default_group_here};
 use faircast::{
     Event, HopKey, HopStatus, RelayBranch, RelayConfig, RelayEvent, RelayHandle, RelayRole, RelaySource,
     RelayStatus, RelayedSession, RouterKind, relay,
@@ -50,10 +50,8 @@ impl args::Relay {
     pub fn resolve(self) -> Result<Resolved, Usage> {
         let mut warnings = Vec::new();
         let key = self.key.as_deref().map(|path| read_key(path, &mut warnings)).transpose()?;
-        let default: std::net::SocketAddr =
-            faircast::config::DEFAULT_GROUP.parse().expect("the default is a group");
         let source = |at: &crate::values::GroupAt| RelaySource {
-            group: at.group.unwrap_or(default),
+            group: at.group.unwrap_or_else(|| default_group_here(at.interface.as_deref())),
             interface: at.interface.clone(),
             only: self.source,
             parents: Vec::new(),
@@ -61,7 +59,7 @@ impl args::Relay {
         let mut sources: Vec<_> = self.from.iter().map(source).collect();
         if !self.parent.is_empty() {
             sources.push(RelaySource {
-                group: default,
+                group: default_group_here(None),
                 interface: None,
                 only: None,
                 parents: self.parent.clone(),

@@ -305,7 +305,9 @@ mod tests {
     #[test]
     fn a_session_without_receivers_reports_those_that_were_required_as_absent() {
         let group = "239.255.70.1:5777".parse().expect("a group");
-        let error = || Err(Error::NoReceiver { group, waited: std::time::Duration::from_secs(1), ttl: 1 });
+        let error = || {
+            Err(Error::NoReceiver { group, waited: std::time::Duration::from_secs(1), ttl: 1, port: 5777 })
+        };
         let required = [RequiredHost::new("lab-01")];
         let read: Value = serde_json::from_str(&text(Format::Json, &error(), &required)).expect("JSON");
         assert_eq!((&read["exit_code"], &read["absent"]), (&Value::from(1), &Value::from(1)), "{read}");

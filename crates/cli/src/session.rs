@@ -6,7 +6,7 @@ use crate::json::Line;
 use crate::report::ReportFile;
 use crate::shortfall::{failure_kind, sent_shortfall};
 use crate::tell::{self, EventPrinter, Human, Level, Reader, Role};
-use crate::{hosts, key, receipt, system, units, wording};
+use crate::{buffers, hosts, key, receipt, system, units, wording};
 use faircast::config::{BadLimits, Multicast, RECEIVE_BUFFER, Unicast, check_limits};
 use faircast::event::{HostOutcome, LayersReport};
 use faircast::object::KeepUnfinished;
@@ -179,13 +179,13 @@ impl args::Recv {
         Ok(Destination::Directory(self.out.clone()))
     }
 
-    /// What should be known of the group: networks bring nothing of a source-specific one to who does not name the source.
+    /// What should be known of the group: routers forward a source-specific one only to receivers that name the source.
     pub(crate) fn group_warning(&self) -> Option<String> {
         let group = self.session.group().ip();
         let is_multicast = self.listen.is_none() && self.parent.is_empty();
         (is_multicast && self.source.is_none() && is_source_specific(group)).then(|| {
             format!(
-                "{group} is a source-specific group, of which routers bring nothing to who does not name the source: add --source with \
+                "{group} is a source-specific group, and routers forward it only to receivers that name the source: add --source with \
                  the sender's address"
             )
         })
@@ -278,6 +278,7 @@ fn resolve_sending(
         group: session.group(),
         unicast,
         interface: session.iface,
+        port: sending.port,
         ttl: sending.ttl,
         scheme: sending.scheme(),
         spacing: sending.layers_by.into(),
@@ -487,6 +488,9 @@ pub(crate) fn conclude<Report: Serialize>(
     }
 }
 
+/// Some packets are refused in any session that receivers of an earlier one still answer: fewer are not worth a line.
+const MANY_REFUSED: u64 = 100;
+
 fn sent_summary(report: &SendReport) -> Vec<String> {
     // Layers send until the slowest is done, which says nothing about repairs.
     let spent = match report.layers {
@@ -513,7 +517,7 @@ fn sent_summary(report: &SendReport) -> Vec<String> {
     if !report.slow.is_empty() {
         lines.push(format!("slow: {}", report.slow.join(", ")));
     }
-    if report.refused > 0 {
+    if report.refused >= MANY_REFUSED {
         lines.push(format!(
             "refused {} (forged, replayed or damaged)",
             units::count(report.refused, "packet")
@@ -574,10 +578,7 @@ fn received_summary(report: &ReceiveReport) -> Vec<String> {
         )));
     }
     if report.dropped_local > 0 {
-        lines.push(tell::warning(&format!(
-            "this host's own socket buffer dropped {}; raise it with `sysctl -w net.core.rmem_max={RECEIVE_BUFFER}`",
-            units::count(report.dropped_local, "packet"),
-        )));
+        lines.push(tell::warning(&buffers::dropped(report.dropped_local)));
     }
     lines.extend(report.warnings.iter().map(|text| tell::warning(text)));
     lines

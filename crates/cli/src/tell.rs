@@ -315,6 +315,9 @@ pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
         Event::SlowReceiver { host, rate_bps, action, .. } => {
             let rate = units::rate(*rate_bps);
             let text = match action {
+                SlowAction::Follow if *rate_bps == 0.0 => {
+                    format!("{host} takes nothing any more, and nobody waits for it")
+                }
                 SlowAction::Follow => {
                     format!("{host} takes only {rate}, and everybody waits for it; see --slow")
                 }
@@ -384,11 +387,14 @@ pub fn progress_line(role: Role, progress: &Progress) -> String {
     parts.push(amount(progress));
     parts.push(units::rate(progress.rate_bps));
     parts.extend(progress.rtt_ms.map(|ms| format!("rtt {ms:.1} ms")));
-    parts.push(format!("loss {}", units::percent(progress.loss)));
+    parts.extend(loss(role, progress));
     parts.extend(progress.layers.map(|layers| format!("{} of {} layers", layers.joined, layers.of)));
     parts.extend(limiting(progress));
     if role.counts() {
-        parts.push(format!("{} of {} done", progress.verified, progress.receivers));
+        parts.push(match progress.receivers {
+            0 => "nobody has joined".to_owned(),
+            receivers => format!("{} of {receivers} done", progress.verified),
+        });
         if !progress.relays.is_empty() {
             parts.push(units::count(progress.relays.len() as u64, "relay"));
         }
@@ -411,7 +417,8 @@ pub fn progress_block(role: Role, progress: &Progress) -> String {
     let layers = progress.layers.map(|layers| format!("{} of {} layers", layers.joined, layers.of));
     let at_receiver = layers.as_ref().filter(|_| role == Role::Receiver);
     let at_receiver = at_receiver.map(|layers| format!(", {layers}")).unwrap_or_default();
-    lines.push(format!("{indent} {rate}{allowed}{rtt}, loss {}{at_receiver}", units::percent(progress.loss)));
+    let loss = loss(role, progress).map(|loss| format!(", {loss}")).unwrap_or_default();
+    lines.push(format!("{indent} {rate}{allowed}{rtt}{loss}{at_receiver}"));
     if role.counts() {
         let limiting = limiting(progress).map(|words| format!("{words}; ")).unwrap_or_default();
         let layers = layers.map(|layers| format!("{layers}; ")).unwrap_or_default();
@@ -420,6 +427,12 @@ pub fn progress_block(role: Role, progress: &Progress) -> String {
         lines.extend(relays(progress, &indent));
     }
     lines.join("\n")
+}
+
+/// The loss, while it is known: a source knows it from receivers that it hears.
+fn loss(role: Role, progress: &Progress) -> Option<String> {
+    let is_known = !role.counts() || progress.rtt_ms.is_some();
+    is_known.then(|| format!("loss {}", units::percent(progress.loss)))
 }
 
 /// So many that have not joined are named, if there are no more.

@@ -265,15 +265,29 @@ pub fn parent_or_find(text: &str) -> Result<SocketAddr, BadValue> {
 /// # Errors
 /// [`BadValue::NotAHost`], or [`BadValue::PortZero`].
 pub fn parent(text: &str) -> Result<SocketAddr, BadValue> {
+    match host(text, RELAY_PORT)? {
+        address if address.port() == 0 => Err(BadValue::PortZero),
+        address => Ok(address),
+    }
+}
+
+/// A host that runs another doctor: as a parent, with port 0 for the group's.
+///
+/// # Errors
+/// [`BadValue::NotAHost`].
+pub fn doctor(text: &str) -> Result<SocketAddr, BadValue> {
+    host(text, 0)
+}
+
+fn host(text: &str, port: u16) -> Result<SocketAddr, BadValue> {
     let text = text.trim();
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
     let address = match (text.parse::<SocketAddr>(), bare.parse::<IpAddr>()) {
         (Ok(address), _) => address,
-        (_, Ok(address)) => SocketAddr::new(address, RELAY_PORT),
-        _ => named(text)?,
+        (_, Ok(address)) => SocketAddr::new(address, port),
+        _ => named(text, port)?,
     };
     match address {
-        _ if address.port() == 0 => Err(BadValue::PortZero),
         _ if address.ip().is_multicast() || address.ip().is_unspecified() => {
             Err(BadValue::NotAHost(text.to_owned()))
         }
@@ -282,11 +296,11 @@ pub fn parent(text: &str) -> Result<SocketAddr, BadValue> {
 }
 
 /// The first address of a host's name.
-fn named(text: &str) -> Result<SocketAddr, BadValue> {
+fn named(text: &str, default: u16) -> Result<SocketAddr, BadValue> {
     let not_a_host = || BadValue::NotAHost(text.to_owned());
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) => (host, port.parse().map_err(|_| not_a_host())?),
-        None => (text, RELAY_PORT),
+        None => (text, default),
     };
     (host, port).to_socket_addrs().ok().and_then(|mut found| found.next()).ok_or_else(not_a_host)
 }
@@ -311,15 +325,28 @@ pub fn listen_at(text: &str) -> Result<Listen, BadValue> {
 /// # Errors
 /// [`BadValue::NotAHost`], or [`BadValue::PortZero`].
 pub fn listen(text: &str) -> Result<SocketAddr, BadValue> {
+    let address = place(text, RELAY_PORT)?;
+    if address.port() == 0 { Err(BadValue::PortZero) } else { Ok(address) }
+}
+
+/// Where a doctor answers: likewise, with port 0 for the group's.
+///
+/// # Errors
+/// [`BadValue::NotAHost`].
+pub fn doctor_at(text: &str) -> Result<SocketAddr, BadValue> {
+    place(text, 0)
+}
+
+fn place(text: &str, default: u16) -> Result<SocketAddr, BadValue> {
     let text = text.trim();
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
     let address = match (text.parse::<u16>(), text.parse::<SocketAddr>(), bare.parse::<IpAddr>()) {
         (Ok(port), ..) => SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port),
         (_, Ok(address), _) => address,
-        (.., Ok(address)) => SocketAddr::new(address, RELAY_PORT),
+        (.., Ok(address)) => SocketAddr::new(address, default),
         _ => return Err(BadValue::NotAHost(text.to_owned())),
     };
-    if address.port() == 0 { Err(BadValue::PortZero) } else { Ok(address) }
+    Ok(address)
 }
 
 /// A group, an interface, or one on the other.

@@ -1,9 +1,11 @@
 //! What sessions say, in the command's words: the library knows no flags.
 
+use faircast::config::other_default;
 use faircast::error::{EndReason, LineTooLong, Seen, Unlayered};
 use faircast::event::{Advice, Setting};
 use faircast::{Error, Event};
 use std::borrow::Cow;
+use std::net::SocketAddr;
 
 /// Try this where large datagrams do not arrive.
 const SMALLER: &str = "`--datagram 1200` at the source sends smaller packets";
@@ -29,6 +31,8 @@ pub fn event(event: Event) -> Event {
                 Setting::Scheme => "--cc",
                 Setting::Role => "--as repeater",
                 Setting::Interface => INTERFACE,
+                Setting::Port => "--port",
+                Setting::Group => "--group",
                 _ => return Event::Warning { message, concerns: Some(setting) },
             };
             Event::Warning { message: format!("{message} ({flag})"), concerns: Some(setting) }
@@ -48,9 +52,12 @@ pub fn advice(advice: Advice) -> Cow<'static, str> {
 /// Why a session failed: what the library says, and where that is about something that can be typed, what to type.
 pub fn error(error: &Error) -> String {
     match error {
-        Error::NoReceiver { group, waited, ttl } => format!(
+        Error::NoReceiver { group, waited, ttl, port } => format!(
             "no receiver answered on {group} within {waited:?}; is `faircast recv` running there, on the same group, with the \
-             same key, within --ttl {ttl} hops?"
+             same key, within --ttl {ttl} hops? This host must accept UDP from receivers on port {port}, and they on port {}: \
+             `faircast doctor` checks both{}",
+            group.port(),
+            other_group(*group)
         ),
         Error::NoHost { invited: 0, waited } => format!(
             "no host asked to be served within {waited:?} (--wait); does `faircast recv --parent` with this host's address run, with \
@@ -100,6 +107,12 @@ pub fn error(error: &Error) -> String {
         Error::Pipe(cause) => pipe(cause),
         error => setting(error),
     }
+}
+
+/// Hosts of the other family that are left to themselves are in another group.
+fn other_group(group: SocketAddr) -> String {
+    other_default(group)
+        .map_or_else(String::new, |other| format!(". Also, {other}: name one with --group at both ends"))
 }
 
 /// Errors of what was typed.
@@ -195,7 +208,11 @@ mod tests {
         let group = "239.255.70.1:5777".parse().expect("a group");
         let waited = Duration::from_secs(3);
         let cases = [
-            (Error::NoReceiver { group, waited, ttl: 4 }, "--ttl 4"),
+            (Error::NoReceiver { group, waited, ttl: 4, port: 7 }, "--ttl 4"),
+            (
+                Error::NoReceiver { group, waited, ttl: 4, port: 7 },
+                "from receivers on port 7, and they on port 5777",
+            ),
             (Error::NoSession { group, waited, seen: Some(Seen::Sealed) }, "give its --key"),
             (
                 Error::NotInLayers { what: Unlayered::SlowPolicy, scheme: "rlc" },

@@ -98,6 +98,13 @@ impl Sender {
         self
     }
 
+    /// The UDP port of this host that receivers answer to, and no other. Otherwise the group's, or one that the system chooses while
+    /// another program has that.
+    pub fn port(mut self, port: u16) -> Sender {
+        self.config.port = Some(port);
+        self
+    }
+
     /// How many routers packets may cross, and one more: 1 stays on the local network, 0 on this host.
     pub fn ttl(mut self, ttl: u8) -> Sender {
         self.config.ttl = ttl;

@@ -72,6 +72,25 @@ pub fn interfaces() -> Result<Vec<Interface>, NetError> {
     sys::interfaces().map_err(NetError::system("listing the network interfaces"))
 }
 
+/// Whether sessions of this host can use IPv6 alone, as far as its addresses say: no interface that carries multicast has an IPv4
+/// address, and one has an IPv6 address of more than its link. With an interface named, by name or address, that one alone counts.
+pub fn is_ipv6_only(wanted: Option<&str>) -> bool {
+    interfaces().is_ok_and(|all| without_ipv4(&all, wanted))
+}
+
+fn without_ipv4(all: &[Interface], wanted: Option<&str>) -> bool {
+    if let Some(address) = wanted.and_then(|wanted| wanted.parse::<IpAddr>().ok()) {
+        return address.is_ipv6();
+    }
+    let counts = |interface: &&Interface| match wanted {
+        Some(name) => interface.name == name,
+        None => interface.up && interface.multicast && !interface.loopback,
+    };
+    let addresses = || all.iter().filter(counts).flat_map(|interface| &interface.addrs);
+    let is_wide = |address: &IpAddr| matches!(address, IpAddr::V6(v6) if !v6.is_unicast_link_local());
+    !addresses().any(IpAddr::is_ipv4) && addresses().any(is_wide)
+}
+
 /// Choose the interface for `group`: the one that is `wanted` (a name or an address); else the one
 /// that the kernel would route the group through; else the only one that can carry it; else
 /// loopback.
@@ -391,6 +410,19 @@ mod tests {
             again(&others[..1], GROUP, None, &before, || Some(ip("127.0.0.1"))).is_err(),
             "loopback is no network"
         );
+    }
+
+    #[test]
+    fn a_host_without_ipv4_is_known_by_its_addresses() {
+        let mut all = host();
+        assert!(!without_ipv4(&all, None) && without_ipv4(&all, Some("2001:db8::5")));
+        all[1].addrs.retain(IpAddr::is_ipv6);
+        assert!(without_ipv4(&all, None) && without_ipv4(&all, Some("eth0")));
+        assert!(!without_ipv4(&all, Some("lo")) && !without_ipv4(&all, Some("192.0.2.5")));
+        all.push(interface("eth1", 3, &["198.51.100.5"]));
+        assert!(!without_ipv4(&all, None) && without_ipv4(&all, Some("eth0")));
+        // One that has an address of its link alone may still wait for IPv4.
+        assert!(!without_ipv4(&[interface("eth0", 2, &["fe80::5"])], None));
     }
 
     #[test]

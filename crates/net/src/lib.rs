@@ -3,6 +3,7 @@
 //! | item | what it is |
 //! |---|---|
 //! | [`interfaces`], [`choose`] | which network interface carries a group, and why |
+//! | [`duplicate`] | another host that has this one's address |
 //! | [`Changes`], [`choose_again`] | news about interfaces and addresses, and what carries the group since |
 //! | [`SourceSocket`] | sends to the group, up to 64 datagrams a call (GSO); receives the unicast feedback |
 //! | [`GroupSocket`] | joins a group (any source, or one), receives it, sends feedback by unicast |
@@ -26,6 +27,7 @@
 mod batch;
 mod buffers;
 mod changes;
+mod duplicate;
 mod ecn;
 mod error;
 mod faults;
@@ -41,12 +43,13 @@ mod wait;
 pub use batch::{Batch, Meta, SLOT};
 pub use buffers::{Backlog, Granted, MIN_RECEIVE_BUFFER};
 pub use changes::{Changes, News};
+pub use duplicate::{Duplicate, duplicate};
 pub use ecn::Ecn;
 pub use error::{ExitClass, NetError};
 pub use faults::{Faults, Injector, Tally};
 pub use group::{GroupOptions, GroupSocket, Membership};
-pub use interface::{Choice, Interface, Why, choose, choose_again, choose_towards, interfaces};
-pub use source::{SourceOptions, SourceSocket};
+pub use interface::{Choice, Interface, Why, choose, choose_again, choose_towards, interfaces, is_ipv6_only};
+pub use source::{Port, SourceOptions, SourceSocket};
 pub use udp::{MAX_SEGMENTS, SendOutcome};
 pub use unicast::{UnicastOptions, UnicastSocket};
 pub use wait::{Waiter, Want, Watch};

@@ -10,6 +10,18 @@ use crate::udp::{SendOutcome, Udp};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
+/// The UDP port that a [`SourceSocket`] is bound to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Port {
+    /// One that the system chooses.
+    #[default]
+    Any,
+    /// This one; while another program has it, one that the system chooses.
+    Preferred(u16),
+    /// This one and no other.
+    Fixed(u16),
+}
+
 /// How a [`SourceSocket`] is set up.
 #[derive(Debug, Clone)]
 pub struct SourceOptions {
@@ -24,8 +36,8 @@ pub struct SourceOptions {
     /// What packets say about congestion marks: [`Ecn::Ect0`] invites routers to mark instead of
     /// dropping.
     pub ect: Ecn,
-    /// UDP port to send from and to receive feedback on; 0 lets the system choose.
-    pub port: u16,
+    /// UDP port to send from and to receive feedback on.
+    pub port: Port,
     /// Of a socket towards one host: hear that host alone, and share address and port with a listener.
     pub connected: bool,
 }
@@ -38,7 +50,7 @@ impl Default for SourceOptions {
             receive_buffer: 2 << 20,
             dscp: None,
             ect: Ecn::NotEct,
-            port: 0,
+            port: Port::Any,
             connected: false,
         }
     }
@@ -79,7 +91,7 @@ impl SourceSocket {
         if options.connected {
             udp.share_port()?;
         }
-        udp.bind(choice.here(choice.local, options.port))?;
+        bind(&udp, choice, options.port)?;
         if options.connected {
             udp.connect(choice.here(like, group.port()))?;
         }
@@ -203,6 +215,19 @@ impl SourceSocket {
 impl AsFd for SourceSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.udp.as_fd()
+    }
+}
+
+/// Bind to the address of the interface alone: sockets of other groups and addresses may have the same port.
+fn bind(udp: &Udp, choice: &Choice, port: Port) -> Result<(), NetError> {
+    let at = |port| choice.here(choice.local, port);
+    match port {
+        Port::Any => udp.bind(at(0)),
+        Port::Fixed(port) => udp.bind(at(port)),
+        Port::Preferred(port) => match udp.bind(at(port)) {
+            Err(NetError::PortTaken { .. }) => udp.bind(at(0)),
+            bound => bound,
+        },
     }
 }
 

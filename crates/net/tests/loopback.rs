@@ -320,3 +320,33 @@ fn a_socket_beside_another_has_a_group_of_its_own_and_the_same_feedback_address(
         assert_eq!(collect(&beside, 0).len(), 0);
     }
 }
+
+#[test]
+fn sources_and_receivers_of_one_host_share_the_groups_port() {
+    for group in both(60, 17_060) {
+        let port = group.port();
+        let with = |port| SourceOptions { port, ..SourceOptions::default() };
+        let near = receiver(group);
+        let first = source_with(group, &with(Port::Preferred(port)));
+        assert_eq!(first.local_addr().port(), port, "a receiver of the group leaves the port free");
+        let far = receiver(group);
+        let second = source_with(group, &with(Port::Preferred(port)));
+        assert_ne!(second.local_addr().port(), port);
+        let options = SourceOptions { ttl: 0, ..with(Port::Fixed(port)) };
+        let third = SourceSocket::open(group, &place(group), &options);
+        assert!(matches!(third, Err(NetError::PortTaken { .. })), "{third:?}");
+        // Each gets its own answers, and receivers get what is sent to the group.
+        for (number, source) in [&first, &second].into_iter().enumerate() {
+            let answer = [number as u8; SEGMENT];
+            let _sent = near.send_to(&answer, source.local_addr()).expect("sends");
+            let mut batch = Batch::new(8);
+            let until = Instant::now() + Duration::from_secs(5);
+            Waiter::new().wait(&[Watch::new(source, Want::Readable)], Some(until)).expect("waits");
+            assert_eq!(source.receive(&mut batch).expect("receives"), 1);
+            let answers: Vec<_> = batch.segments().map(|(bytes, _)| bytes.to_vec()).collect();
+            assert_eq!(answers, [answer.to_vec()]);
+            let _sent = source.send_batch(&answer, SEGMENT).expect("sends");
+        }
+        assert_eq!((collect(&near, 2).len(), collect(&far, 2).len()), (2, 2));
+    }
+}

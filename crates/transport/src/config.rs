@@ -16,6 +16,9 @@ use std::time::Duration;
 /// The group used when none is named: administratively scoped (RFC 2365), faircast's own port.
 pub const DEFAULT_GROUP: &str = "239.255.70.1:5777";
 
+/// The same on hosts without IPv4 (RFC 4291, 2.7: of the site, not assigned for good).
+pub const DEFAULT_GROUP_V6: &str = "[ff15::4643:1]:5777";
+
 /// The group in which relays answer hosts that look for one, and the same for IPv6 (RFC 4291, 2.7: of the site, not assigned
 /// for good).
 pub const FIND_GROUP: &str = "239.255.70.2:5778";
@@ -169,6 +172,9 @@ pub struct SendConfig {
     pub unicast: Option<Unicast>,
     /// Interface by name or address; chosen by route when `None`.
     pub interface: Option<String>,
+    /// UDP port of this host that receivers answer to, and no other; when `None` the group's, or one that the system chooses while
+    /// another program has that.
+    pub port: Option<u16>,
     /// Time to live (hop limit) of the packets: 1 stays on the local network.
     pub ttl: u8,
     /// Congestion control.
@@ -404,6 +410,7 @@ impl SendConfig {
             group: default_group(),
             unicast: None,
             interface: None,
+            port: None,
             ttl: 1,
             scheme: default_scheme(),
             spacing: Spacing::Address,
@@ -468,6 +475,27 @@ pub fn default_scheme() -> Scheme {
 /// [`DEFAULT_GROUP`].
 pub fn default_group() -> SocketAddr {
     DEFAULT_GROUP.parse().expect("it is an address and a port")
+}
+
+/// [`DEFAULT_GROUP_V6`].
+pub fn default_group_v6() -> SocketAddr {
+    DEFAULT_GROUP_V6.parse().expect("it is an address and a port")
+}
+
+/// The group of sessions that name none, on this host or one interface of it: [`DEFAULT_GROUP_V6`] where only IPv6 can be used
+/// ([`faircast_net::is_ipv6_only`]), otherwise [`DEFAULT_GROUP`].
+pub fn default_group_here(interface: Option<&str>) -> SocketAddr {
+    if faircast_net::is_ipv6_only(interface) { default_group_v6() } else { default_group() }
+}
+
+/// Hosts of the other family that name no group are in another one than this.
+pub fn other_default(group: SocketAddr) -> Option<String> {
+    let (four, six) = (default_group(), default_group_v6());
+    match group {
+        group if group == four => Some(format!("hosts without IPv4 use the group {six} when none is named")),
+        group if group == six => Some(format!("hosts with IPv4 use the group {four} when none is named")),
+        _ => None,
+    }
 }
 
 /// Limits of the rate that contradict each other.

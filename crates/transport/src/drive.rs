@@ -18,7 +18,7 @@ use faircast_core::packet::{Layer, ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
-use faircast_net::{Faults, GroupOptions, GroupSocket, Membership, SourceOptions, choose};
+use faircast_net::{Faults, GroupOptions, GroupSocket, Membership, Port, SourceOptions, choose};
 use faircast_wire::{
     Form, GroupKey, KeyRing, Name, ReceiverCodec, SourceCodec, Spacing, data_header_len, group_of,
 };
@@ -79,7 +79,7 @@ fn with_hosts<'a>(
 ) -> impl FnMut(Event) + 'a {
     move |event| {
         serving.into_iter().flat_map(Serving::events).for_each(&mut *events);
-        events(event);
+        events(if serving.is_some() { serve::without_own_relay(event) } else { event });
     }
 }
 
@@ -118,7 +118,7 @@ pub async fn send_async(
         // Events of hosts come between the source's own.
         let mut events = |event| {
             serving.iter().flat_map(Serving::events).for_each(&mut *events);
-            events(event);
+            events(if serving.is_some() { serve::without_own_relay(event) } else { event });
         };
         crate::driver::tokio::run_one(&mut session, &mut uplink, &clock, &mut events, stop).await?;
     }
@@ -138,7 +138,9 @@ pub(crate) fn open_source(
     events: &mut dyn FnMut(Event),
 ) -> Result<(source::SourceSession, Uplink), Error> {
     let groups = check(&mut config)?;
-    let options = SourceOptions { ttl: config.ttl, ..SourceOptions::default() };
+    // One rule of a packet filter then serves sources and receivers.
+    let port = config.port.map_or(Port::Preferred(config.group.port()), Port::Fixed);
+    let options = SourceOptions { ttl: config.ttl, port, ..SourceOptions::default() };
     let mut uplink =
         Uplink::open(config.group, config.interface.take(), options, config.patience, Moves::Anywhere)?;
     tell_opened(config.group, uplink.choice(), events);

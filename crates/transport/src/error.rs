@@ -112,6 +112,11 @@ pub enum Seen {
     NotPgm(u64),
 }
 
+/// The rule that a source's packet filter needs.
+pub(crate) fn must_accept(port: u16) -> String {
+    format!("This host must accept UDP from receivers on port {port}")
+}
+
 fn nobody_came(invited: usize, waited: Duration) -> String {
     match invited {
         0 => format!(
@@ -217,7 +222,8 @@ pub enum Error {
     },
     /// Nobody answered the announcement.
     #[error(
-        "no receiver answered on {group} within {waited:?}; is one running there, on the same group, with the same key, within {ttl} hops?"
+        "no receiver answered on {group} within {waited:?}; is one running there, on the same group, with the same key, within {ttl} hops? {}",
+        must_accept(*.port)
     )]
     NoReceiver {
         /// The group.
@@ -226,6 +232,8 @@ pub enum Error {
         waited: Duration,
         /// The time to live.
         ttl: u8,
+        /// The port of this host that receivers answer to.
+        port: u16,
     },
     /// No host came to be served by unicast.
     #[error("{}", nobody_came(*.invited, *.waited))]

@@ -125,6 +125,10 @@ pub enum Setting {
     Role,
     /// The network interface.
     Interface,
+    /// The port that receivers answer to.
+    Port,
+    /// The group.
+    Group,
 }
 
 /// What is done about a slow receiver.
@@ -185,7 +189,7 @@ pub struct Progress {
     pub rate_bps: f64,
     /// What the congestion control allows, in bit/s (source).
     pub allowed_bps: Option<f64>,
-    /// Round-trip time to the followed receiver, in milliseconds (source).
+    /// Round-trip time to the followed receiver, in milliseconds (source); `None` while no receiver is heard.
     pub rtt_ms: Option<f64>,
     /// Fraction of packets lost over the last second (receiver), or reported (source).
     pub loss: f64,

@@ -12,7 +12,8 @@ use crate::config::{Multicast, SendConfig, Unicast};
 use crate::driver::random;
 use crate::error::Error;
 use crate::event::{
-    Event, HostOutcome, HostReport, IncompleteReceiver, ReceiverOutcome, ReceiverReport, SendReport,
+    Event, HostOutcome, HostReport, IncompleteReceiver, ReceiverOutcome, ReceiverReport, RelayBelow,
+    SendReport,
 };
 use crate::relay::{RelayConfig, RelayEvent, RelayHandle, RelaySource, relay};
 use faircast_core::packet::SessionId;
@@ -181,6 +182,7 @@ impl Serving {
             report => report?,
         };
         report.hosts = self.handle.hosts();
+        leave_out_own(&mut report.relays);
         report.incomplete.retain(|one| one.host != NAME || self.invited == 0);
         let incomplete = report.hosts.iter().filter(|host| host.outcome == HostOutcome::Incomplete);
         let named = incomplete.map(|host| IncompleteReceiver {
@@ -206,6 +208,27 @@ impl Drop for Serving {
         // What is dropped has no use for how it ended.
         let _ = self.join();
     }
+}
+
+/// An event of a source that serves hosts: the relay in its process is none that people have started.
+pub(crate) fn without_own_relay(mut event: Event) -> Event {
+    if let Event::Progress(progress) = &mut event {
+        leave_out_own(&mut progress.relays);
+    }
+    event
+}
+
+/// Those behind it are one step nearer then.
+fn leave_out_own(relays: &mut Vec<RelayBelow>) {
+    let mut behind = false;
+    relays.retain_mut(|relay| {
+        if relay.depth == 1 {
+            behind = relay.host == NAME;
+            return !behind;
+        }
+        relay.depth -= u8::from(behind);
+        true
+    });
 }
 
 /// An invited host in the list of all receivers.
@@ -243,6 +266,23 @@ mod tests {
 
     fn host(address: &str) -> InvitedHost {
         InvitedHost { name: address.to_owned(), address: address.parse().expect("an address") }
+    }
+
+    #[test]
+    fn the_relay_in_the_process_of_a_source_is_not_listed() {
+        let relay = |depth, host: &str| RelayBelow {
+            depth,
+            host: host.to_owned(),
+            address: ([192, 0, 2, 7], 5778).into(),
+            receivers: 1,
+            done: 0,
+            rate_bps: 1e6,
+        };
+        let mut relays =
+            vec![relay(1, NAME), relay(2, "site"), relay(3, "room"), relay(1, "lan"), relay(2, "wing")];
+        leave_out_own(&mut relays);
+        let left: Vec<_> = relays.iter().map(|relay| (relay.depth, relay.host.as_str())).collect();
+        assert_eq!(left, [(1, "site"), (2, "room"), (1, "lan"), (2, "wing")]);
     }
 
     #[test]

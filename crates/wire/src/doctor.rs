@@ -87,11 +87,13 @@ pub enum Kind {
     PullGroup = 13,
     /// The test is over.
     Bye = 14,
+    /// One to the group has come: what a receiver answers, from the port that it answers from. The step is that of what has come.
+    Heard = 15,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 14] = [
+    pub const ALL: [Kind; 15] = [
         Kind::Hello,
         Kind::Token,
         Kind::Ready,
@@ -106,6 +108,7 @@ impl Kind {
         Kind::Group,
         Kind::PullGroup,
         Kind::Bye,
+        Kind::Heard,
     ];
 }
 

@@ -10,7 +10,7 @@ use crate::values;
 use alc::AlcOptions;
 use clap::{Args, Parser, Subcommand, ValueHint};
 pub use clean::Clean;
-use faircast::config::default_scheme;
+use faircast::config::{default_group_here, default_scheme};
 use faircast::object::KeepUnfinished;
 use faircast::{Names, Preserve, Slow};
 use faircast_core::packet::Layer;
@@ -99,7 +99,7 @@ pub enum Command {
 /// What a source and a receiver must agree on.
 #[derive(Debug, Args)]
 pub struct SessionArgs {
-    /// Multicast group; the port may be left out [default: 239.255.70.1:5777]
+    /// Multicast group; the port may be left out [default: 239.255.70.1:5777, on hosts without IPv4 [ff15::4643:1]:5777]
     #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = values::group)]
     pub group: Option<SocketAddr>,
     /// Interface, by name or address; chosen by route when not given
@@ -119,6 +119,9 @@ pub struct SessionArgs {
 /// How a source sends.
 #[derive(Debug, Args)]
 pub struct Sending {
+    /// UDP port of this host that receivers answer to [default: the group's, or a free one while another program has that]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: Option<u16>,
     /// Time to live: 1 stays on the local network
     #[arg(long, value_name = "HOPS", value_parser = values::ttl, default_value = "1")]
     pub ttl: u8,
@@ -445,9 +448,9 @@ pub struct KeyShow {
                   faircast doctor --serve                  on one host, and on the other:\n  faircast doctor --with 192.0.2.7"
 )]
 pub struct Doctor {
-    /// Multicast group that will be used
-    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = values::group, default_value = faircast::config::DEFAULT_GROUP)]
-    pub group: SocketAddr,
+    /// Multicast group that will be used [default: 239.255.70.1:5777, on hosts without IPv4 [ff15::4643:1]:5777]
+    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = values::group)]
+    pub group: Option<SocketAddr>,
     /// Interface that will be used, by name or address
     #[arg(long, value_name = "NAME|ADDRESS")]
     pub iface: Option<String>,
@@ -456,10 +459,10 @@ pub struct Doctor {
     pub source: Option<IpAddr>,
     /// Measure the network to a host that runs `doctor --serve`, and back: rate, loss, order, MTU, the group, and the clocks. It
     /// takes some seconds, and loads the network for moments
-    #[arg(long, value_name = "HOST[:PORT]", value_parser = values::parent)]
+    #[arg(long, value_name = "HOST[:PORT]", value_parser = values::doctor)]
     pub with: Option<SocketAddr>,
-    /// Answer hosts that run `doctor --with`, one at a time, until stopped: at a port, an address, or both
-    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = values::listen, num_args = 0..=1, default_missing_value = "5778", conflicts_with_all = ["with", "source"])]
+    /// Answer hosts that run `doctor --with`, one at a time, until stopped: at the group's port, or a port, an address, or both
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = values::doctor_at, num_args = 0..=1, default_missing_value = "0.0.0.0", conflicts_with_all = ["with", "source"])]
     pub serve: Option<SocketAddr>,
     /// Answer, or be answered by, those only that have a key in this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -510,7 +513,17 @@ pub struct Schemes {
 impl SessionArgs {
     /// The group and its port.
     pub fn group(&self) -> SocketAddr {
-        self.group.unwrap_or_else(faircast::config::default_group)
+        self.group.unwrap_or_else(|| default_group_here(self.iface.as_deref()))
+    }
+}
+
+impl Doctor {
+    /// The group and its port.
+    pub fn group(&self) -> SocketAddr {
+        let of_host =
+            self.with.or(self.serve).map(|host| host.ip()).filter(|address| !address.is_unspecified());
+        let address = of_host.map(|address| address.to_string());
+        self.group.unwrap_or_else(|| default_group_here(self.iface.as_deref().or(address.as_deref())))
     }
 }
 

@@ -1,8 +1,10 @@
 //! Checks that read what the system says about itself.
 
 use super::{Check, Verdict};
+use faircast_net::Interface;
 use rustix::process::{Resource, getrlimit};
 use std::fs;
+use std::net::IpAddr;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,19 +13,38 @@ const FILES_WANTED: u64 = 256;
 /// 2025-01-01: a clock before this was never set.
 const EARLIEST: u64 = 1_735_689_600;
 
-/// What membership reports the interface sends, and what switches do with them.
-pub fn membership(interface: Option<&str>) -> Option<Check> {
-    let version = igmp_version(&fs::read_to_string("/proc/net/igmp").ok()?, interface?)?;
-    let advice = "if receivers get the start and then nothing, a switch snoops IGMP without a querier:\n\
-                  enable the querier on the switch or router, or switch snooping off (IPv6: the same with MLD)";
-    let check = match version.as_str() {
-        "V3" => Check::new("membership", Verdict::Note, "IGMP V3, source filters work"),
-        version => {
-            let found = format!("IGMP {version}: an old querier, recv --source will not filter");
+/// What membership reports the interface sends for groups of this family, and what switches do with them.
+pub fn membership(group: IpAddr, interface: Option<&str>) -> Option<Check> {
+    let interface = interface?;
+    let (name, version) = match group {
+        IpAddr::V4(_) => ("IGMP", igmp_version(&fs::read_to_string("/proc/net/igmp").ok()?, interface)?),
+        IpAddr::V6(_) => ("MLD", mld_version(interface)),
+    };
+    let advice = format!(
+        "if receivers get the start and then nothing, a switch snoops {name} without a querier:\n\
+         enable the querier on the switch or router, or switch snooping off"
+    );
+    let check = match (name, version.as_str()) {
+        ("IGMP", "V3") => Check::new("membership", Verdict::Note, "IGMP V3, source filters work"),
+        ("MLD", "V2") => {
+            let found = "MLD V2, source filters work unless an older querier is there";
+            Check::new("membership", Verdict::Note, found)
+        }
+        (name, version) => {
+            let found = format!("{name} {version}: recv --source will not filter");
             Check::new("membership", Verdict::Warn, found)
         }
     };
     Some(check.advise(advice))
+}
+
+/// The version of MLD that the interface is set to; the kernel does not say what queriers it has heard.
+fn mld_version(interface: &str) -> String {
+    let forced = fs::read_to_string(format!("/proc/sys/net/ipv6/conf/{interface}/force_mld_version"));
+    match forced.as_deref().map(str::trim) {
+        Ok("1") => "V1".to_owned(),
+        _ => "V2".to_owned(),
+    }
 }
 
 /// The querier's version of an interface in `/proc/net/igmp`.
@@ -56,12 +77,32 @@ pub fn is_strict(interface: &str) -> bool {
     mode("all").max(mode(interface)) == Some(1)
 }
 
-/// A strict reverse path filter drops packets of sources that the routing table places elsewhere.
+/// A strict reverse path filter drops packets of sources that the routing table places elsewhere: on a host with several networks that may
+/// be any source.
 pub fn reverse_path(interface: &str) -> Option<Check> {
-    is_strict(interface).then(|| {
-        Check::new("filter", Verdict::Note, format!("{interface} has a strict reverse path filter"))
-            .advise("whether that drops what a source sends is seen with --source ADDRESS")
+    if !is_strict(interface) {
+        return None;
+    }
+    let all = faircast_net::interfaces().unwrap_or_default();
+    let is_other = |other: &&Interface| {
+        other.up && !other.loopback && other.name != interface && other.addrs.iter().any(IpAddr::is_ipv4)
+    };
+    let others: Vec<&str> = all.iter().filter(is_other).map(|other| other.name.as_str()).collect();
+    let found = format!("{interface} has a strict reverse path filter");
+    Some(match others.is_empty() {
+        true => Check::new("filter", Verdict::Note, format!("{found}, and this host has no other network"))
+            .advise("whether that drops what a source behind a router sends is seen with --source ADDRESS"),
+        false => {
+            let found =
+                format!("{found}: it drops what comes from sources that are routed by {}", others.join(", "));
+            Check::new("filter", Verdict::Warn, found).advise(loosen(interface))
+        }
     })
+}
+
+/// The command that makes the reverse path filter of an interface a loose one.
+pub fn loosen(interface: &str) -> String {
+    format!("sysctl -w net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.{interface}.rp_filter=2")
 }
 
 /// Whether the clock was ever set: only a receiver that its source cannot hear goes by it.

@@ -18,7 +18,7 @@ use peer::serve::{Served, serve};
 use peer::with::{self, Asked};
 use serde::Serialize;
 use std::io::{self, Write};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 
 /// What a check came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -100,36 +100,42 @@ pub fn run(args: &Doctor, out: &mut impl Write) -> Result<(), Failure> {
     if let Some(at) = args.serve {
         return serve_others(args, at, keys.as_ref(), out);
     }
-    let choice = faircast_net::choose(args.group.ip(), args.iface.as_deref());
+    let group = args.group();
+    let choice = faircast_net::choose(group.ip(), args.iface.as_deref());
     let interface = choice.as_ref().ok().map(|choice| choice.chosen.name.as_str());
     let mut checks = network::interfaces();
-    checks.push(network::chosen(&choice));
-    checks.push(network::route(args.group));
-    let mut loopback = network::on_loopback(args.group.ip());
+    checks.push(network::chosen(&choice, group.ip()));
+    checks.push(network::route(group));
+    let mut loopback = network::on_loopback(group.ip());
     // Where there is a network, programs of one host need not hear each other.
     if loopback.verdict == Verdict::Fail && choice.as_ref().is_ok_and(|choice| !choice.chosen.loopback) {
         loopback.verdict = Verdict::Warn;
     }
     checks.push(loopback);
     if let Ok(choice) = &choice {
-        let heard = network::on_chosen(args.group, choice);
+        let heard = network::on_chosen(group, choice);
+        checks.extend(routes::leads_nowhere(group.ip(), choice));
+        checks.extend(network::address(choice));
         let is_silent = heard.iter().any(|check| check.verdict == Verdict::Fail);
         checks.extend(heard);
-        checks.push(filter::check(args.group, is_silent));
-        if let Some(source) = args.source {
+        checks.extend(filter::checks(group, choice, is_silent));
+        if let Some(source) = args.source.or(args.with.map(|host| host.ip())) {
             checks.push(routes::back_to(source, choice, host::is_strict(&choice.chosen.name)));
         }
-        checks.extend(network::buffers(args.group.ip(), choice));
+        checks.extend(network::buffers(group.ip(), choice));
     }
-    checks.extend(host::membership(interface));
+    checks.extend(host::membership(group.ip(), interface));
     checks.extend(interface.and_then(host::wireless));
     checks.extend(interface.and_then(host::reverse_path));
     checks.extend(interface.and_then(bridge::snooping));
     checks.push(host::clock());
     checks.push(host::open_files());
-    if let (Some(host), Ok(choice)) = (args.with, &choice) {
+    if let (Some(mut host), Ok(choice)) = (args.with, &choice) {
+        if host.port() == 0 {
+            host.set_port(group.port());
+        }
         let key = Key::of(keys.as_ref().map(KeyRing::first));
-        let (group, ttl, keyed) = (args.group, args.ttl, keys.is_some());
+        let (ttl, keyed) = (args.ttl, keys.is_some());
         let (one_way, clock_ahead) = (args.one_way, args.clock_ahead);
         checks.extend(with::test(&Asked { host, group, choice, ttl, key, keyed, one_way, clock_ahead }));
     }
@@ -147,18 +153,18 @@ fn serve_others(
     keys: Option<&KeyRing>,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
-    let choice = faircast_net::choose(args.group.ip(), args.iface.as_deref()).map_err(Failure::from)?;
+    let group = args.group();
+    let address = (!at.ip().is_unspecified()).then(|| at.ip().to_string());
+    let interface = address.as_deref().or(args.iface.as_deref());
+    let choice = faircast_net::choose(group.ip(), interface).map_err(Failure::from)?;
     let stop = system::stop_flag().map_err(Failure::system("watch for signals"))?;
-    let any = match (at.ip().is_unspecified(), args.group.ip()) {
-        (true, IpAddr::V6(_)) => SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), at.port()),
-        _ => at,
-    };
+    let port = if at.port() == 0 { group.port() } else { at.port() };
     let keys = keys.map_or_else(
         || vec![Key::of(None)],
         |ring| ring.keys().iter().map(|key| Key::of(Some(key))).collect(),
     );
-    let (group, ttl, clock_ahead) = (args.group, args.ttl, args.clock_ahead);
-    let served = Served { at: any, group, choice: &choice, ttl, keys, clock_ahead };
+    let (ttl, clock_ahead) = (args.ttl, args.clock_ahead);
+    let served = Served { port, group, choice: &choice, ttl, keys, clock_ahead };
     let mut written = Ok(());
     let outcome = serve(&served, &stop, &mut |text| {
         let check = Check::new("serve", Verdict::Note, text);

@@ -2,10 +2,10 @@
 
 use super::{Check, Verdict};
 use crate::system;
-use faircast::config::RECEIVE_BUFFER;
+use faircast::config::{DEFAULT_GROUP, DEFAULT_GROUP_V6, RECEIVE_BUFFER, default_group_v6};
 use faircast_net::{
     Batch, Choice, Ecn, GroupOptions, GroupSocket, Interface, Membership, NetError, SourceOptions,
-    SourceSocket, Waiter, Want, Watch, Why, choose,
+    SourceSocket, Waiter, Want, Watch, Why, choose, duplicate,
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ fn interface(interface: &Interface) -> Check {
 }
 
 /// The interface that a session would use.
-pub fn chosen(choice: &Result<Choice, NetError>) -> Check {
+pub fn chosen(choice: &Result<Choice, NetError>, group: IpAddr) -> Check {
     let choice = match choice {
         Ok(choice) => choice,
         Err(error) => return failed("choice", error),
@@ -50,8 +50,14 @@ pub fn chosen(choice: &Result<Choice, NetError>) -> Check {
     let Choice { chosen, local, alternatives, why } = choice;
     let found = format!("{} from {local}, {why}", chosen.name);
     if *why == Why::Loopback {
-        return Check::new("choice", Verdict::Fail, found).advise(what_would_serve());
+        return Check::new("choice", Verdict::Fail, found).advise(what_would_serve(group));
     }
+    let found = match group == default_group_v6().ip() {
+        true => format!(
+            "{found}; the group is {DEFAULT_GROUP_V6}, and hosts with IPv4 have to name it with --group"
+        ),
+        false => found,
+    };
     if !chosen.connected && !chosen.loopback {
         return Check::new(
             "choice",
@@ -70,7 +76,7 @@ pub fn chosen(choice: &Result<Choice, NetError>) -> Check {
 }
 
 /// What keeps the first other interface than loopback from carrying multicast, as commands.
-fn what_would_serve() -> String {
+fn what_would_serve(group: IpAddr) -> String {
     let all = faircast_net::interfaces().unwrap_or_default();
     let Some(other) = all.iter().find(|interface| !interface.loopback) else {
         return "this host has no other interface: connect it to a network".to_owned();
@@ -80,7 +86,16 @@ fn what_would_serve() -> String {
         (false, ..) => format!("ip link set {name} up"),
         (true, false, _) => format!("ip link set {name} multicast on"),
         (true, true, true) => format!("{name} has no address: ip address add ADDRESS/BITS dev {name}"),
-        (true, true, false) => format!("{name} has no address of the group's family"),
+        (true, true, false) if group.is_ipv4() => {
+            format!(
+                "{name} has no IPv4 address: give it one, or name a group of IPv6, --group {DEFAULT_GROUP_V6}"
+            )
+        }
+        (true, true, false) => {
+            format!(
+                "{name} has no IPv6 address: give it one, or name a group of IPv4, --group {DEFAULT_GROUP}"
+            )
+        }
     }
 }
 
@@ -201,6 +216,27 @@ fn came_back(heard: &SelfTest, interface: &str) -> String {
     format!("{} of {PROBES} datagrams came back over {interface}", heard.datagrams)
 }
 
+/// Whether another host has the address that this one sends from.
+pub fn address(choice: &Choice) -> Option<Check> {
+    let local = choice.local;
+    let name = &choice.chosen.name;
+    match duplicate(choice) {
+        Ok(Some((address, other))) => Some(
+            Check::new(
+                "address",
+                Verdict::Fail,
+                format!("another host has {address} of {name}, too: {other}"),
+            )
+            .advise("give one of the two another address; until then each loses packets of the other"),
+        ),
+        Ok(None) if local.is_ipv4() => {
+            Some(Check::new("address", Verdict::Ok, format!("no other host has {local}")))
+        }
+        // Where this host may not probe, or there is no ARP, nothing is known.
+        Ok(None) | Err(_) => None,
+    }
+}
+
 /// Whether the socket buffers are as large as faircast wants them.
 pub fn buffers(like: IpAddr, choice: &Choice) -> Vec<Check> {
     let asked = GroupOptions { receive_buffer: RECEIVE_BUFFER };
@@ -279,7 +315,7 @@ mod tests {
     #[test]
     fn an_interface_that_does_not_exist_fails_and_says_which_do() {
         let choice = choose(IpAddr::from([239, 255, 1, 1]), Some("nosuch0"));
-        let check = chosen(&choice);
+        let check = chosen(&choice, IpAddr::from([239, 255, 1, 1]));
         assert_eq!(check.verdict, Verdict::Fail);
         assert!(check.advice.expect("it lists the others").contains("lo"), "{}", check.found);
     }

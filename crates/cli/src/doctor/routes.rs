@@ -36,6 +36,30 @@ fn refused_by(line: &str, kind: &str, group: IpAddr) -> Option<String> {
     covers.then(|| format!("{kind} {prefix}"))
 }
 
+/// A route of the group that leads to an interface without multicast or carrier: programs that name no interface send there.
+pub fn leads_nowhere(group: IpAddr, choice: &Choice) -> Option<Check> {
+    let out = Command::new("ip").args(["route", "get", &group.to_string()]).output().ok()?;
+    let text = String::from_utf8(out.stdout).ok().filter(|_| out.status.success())?;
+    let name = device(&text)?;
+    let all = faircast_net::interfaces().ok()?;
+    let leads_to = all.iter().find(|interface| interface.name == name)?;
+    let why = match (leads_to.multicast || leads_to.loopback, leads_to.connected) {
+        (false, _) => "carries no multicast",
+        (true, false) => "is not connected",
+        (true, true) => return None,
+    };
+    let chosen = &choice.chosen.name;
+    let found = format!(
+        "the route of {group} leads to {name}, which {why}; sessions that name no interface use {chosen}"
+    );
+    Some(Check::new("route", Verdict::Warn, found).advise(format!("ip route replace {group} dev {chosen}")))
+}
+
+/// The interface in what `ip route get` prints.
+fn device(text: &str) -> Option<&str> {
+    text.split_whitespace().skip_while(|word| *word != "dev").nth(1)
+}
+
 /// Whether what comes from this source passes the reverse path filter of the interface that hears the group.
 pub fn back_to(source: IpAddr, choice: &Choice, is_strict: bool) -> Check {
     let name = &choice.chosen.name;
@@ -45,7 +69,7 @@ pub fn back_to(source: IpAddr, choice: &Choice, is_strict: bool) -> Check {
         socket.local_addr()
     });
     let by_this = local.as_ref().is_ok_and(|local| choice.chosen.addrs.contains(&local.ip()));
-    let mend = format!("sysctl -w net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.{name}.rp_filter=2");
+    let mend = super::host::loosen(name);
     match (by_this, is_strict && source.is_ipv4(), local) {
         (true, ..) => Check::new("way back", Verdict::Ok, format!("{source} is behind {name}")),
         (false, true, Ok(_)) => Check::new(

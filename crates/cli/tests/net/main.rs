@@ -1,5 +1,6 @@
 //! The real program between the hosts of a lab: what it promises, from end to end.
 
+mod advice;
 mod agents;
 mod alc;
 mod attacks;
@@ -10,6 +11,7 @@ mod damage;
 mod doctor;
 mod emulated;
 mod failures;
+mod filters;
 mod flooding;
 mod kit;
 mod late;

@@ -373,6 +373,22 @@ pub(crate) fn sharpen_timers() -> io::Result<()> {
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// IPv6 addresses that the kernel does not use because another host has them, and their interfaces.
+pub(crate) fn refused_addresses() -> Vec<(Ipv6Addr, String)> {
+    let table = std::fs::read_to_string("/proc/thread-self/net/if_inet6").unwrap_or_default();
+    table.lines().filter_map(refused_address).collect()
+}
+
+/// A line of the table: address, index, length of the prefix, scope, flags, name; in hexadecimal.
+fn refused_address(line: &str) -> Option<(Ipv6Addr, String)> {
+    const DAD_FAILED: u32 = 0x08;
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [address, _, _, _, flags, name] = words.as_slice() else { return None };
+    let address = u128::from_str_radix(address, 16).ok()?;
+    let is_refused = u32::from_str_radix(flags, 16).ok()? & DAD_FAILED != 0;
+    is_refused.then(|| (Ipv6Addr::from(address), (*name).to_owned()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -147,3 +147,17 @@ pub(crate) fn sharpen_timers() -> io::Result<()> {
 pub(crate) fn listen_for_changes() -> io::Result<Socket> {
     Err(io::ErrorKind::Unsupported.into())
 }
+
+/// No packet sockets.
+pub(crate) fn open_arp(_index: u32) -> io::Result<(Socket, [u8; 6])> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+pub(crate) fn send_arp(_socket: &Socket, _index: u32, _packet: &[u8]) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Not known.
+pub(crate) fn refused_addresses() -> Vec<(Ipv6Addr, String)> {
+    Vec::new()
+}

@@ -7,6 +7,7 @@ use super::outage::{Look, Outage, received};
 use super::{Events, Sockets, Watcher};
 use crate::endpoint::{Backlog, Endpoint, Notice, Transmit};
 use crate::error::Error;
+use crate::event::Event;
 use faircast_core::time::{Span, Time};
 use faircast_net::{Batch, Faults, GroupSocket, Injector, Meta, NetError, Want};
 use std::net::SocketAddr;
@@ -18,6 +19,9 @@ const SLOTS: usize = 8;
 
 /// When the network changes, silence of this length says that memberships may have been lost with it.
 const SOON_SILENT: Span = Span::from_millis(500);
+
+/// What comes back within this after groups were joined again comes back for that.
+const BACK_WITHIN: Duration = Duration::from_millis(500);
 
 /// In a silent session groups are joined again so often.
 const REJOIN_EVERY: Span = Span::from_secs(5);
@@ -32,6 +36,10 @@ pub(crate) struct Groups {
     /// Datagrams that sockets dropped which are closed now.
     dropped: u64,
     rejoined_at: Instant,
+    /// When it was joined again because nothing came any more, and for how long nothing had.
+    after_silence: Option<(Instant, Span)>,
+    /// Whether a switch that forgets members has been reported.
+    told_snooping: bool,
 }
 
 struct JoinedGroup {
@@ -46,7 +54,8 @@ impl Groups {
     pub(crate) fn new(base: GroupSocket, outage: Outage, faults: Option<(Faults, u64)>) -> Groups {
         let base = JoinedGroup::new(base.group(), base, faults, 0);
         let (layers, left, rejoined_at) = (Vec::new(), Vec::new(), Instant::now());
-        Groups { outage, base, layers, left, faults, dropped: 0, rejoined_at }
+        let (after_silence, told_snooping) = (None, false);
+        Groups { outage, base, layers, left, faults, dropped: 0, rejoined_at, after_silence, told_snooping }
     }
 
     /// What came of a session: when nothing was heard because the network is gone, that is what is wrong.
@@ -86,6 +95,25 @@ impl Groups {
         for member in std::iter::once(&self.base).chain(&self.layers) {
             let _ = member.socket.rejoin();
         }
+    }
+
+    /// What came back at once when the groups were joined again was lost because a switch had forgotten who is a member.
+    fn tell_snooping(&mut self, silent: Option<Span>, events: Events<'_>) {
+        let Some((at, lasted)) = self.after_silence else { return };
+        if silent.is_some_and(|silent| silent >= REJOIN_EVERY) {
+            return;
+        }
+        self.after_silence = None;
+        if self.told_snooping || silent.is_none() || at.elapsed() > BACK_WITHIN {
+            return;
+        }
+        self.told_snooping = true;
+        let group = self.base.group.ip();
+        let protocol = if group.is_ipv4() { "IGMP" } else { "MLD" };
+        events(Event::warning(format!(
+            "{group} stopped for {lasted} and came back when this host joined it again: a switch on the way snoops {protocol} without a \
+             querier, or this host does not hear its queries; enable the querier on the switch or router, or switch snooping off"
+        )));
     }
 
     /// Join and leave layers until just these groups are joined, bottom up.
@@ -176,6 +204,7 @@ impl Sockets for Groups {
     fn look(&mut self, endpoint: &mut dyn Endpoint, now: Time, events: Events<'_>) -> Result<(), Error> {
         let silent = endpoint.silence(now);
         self.outage.ends_by_patience(silent.is_some());
+        self.tell_snooping(silent, events);
         match self.outage.look(self.base.socket.choice(), true, events)? {
             Look::Other(choice) => {
                 let before = self.base.socket.choice().clone();
@@ -186,9 +215,11 @@ impl Sockets for Groups {
                     }
                     Err(error) => self.outage.failed(error, events)?,
                 }
+                self.after_silence = None;
                 endpoint.handle_notice(Notice::NetworkChanged { local: None }, now);
             }
             Look::Changed => {
+                self.after_silence = None;
                 if silent.is_none_or(|silent| silent >= SOON_SILENT) {
                     self.rejoin();
                 }
@@ -199,6 +230,7 @@ impl Sockets for Groups {
         let long = Duration::from_nanos(REJOIN_EVERY.as_nanos());
         if silent.is_some_and(|silent| silent >= REJOIN_EVERY) && self.rejoined_at.elapsed() >= long {
             self.rejoin();
+            self.after_silence = silent.map(|silent| (self.rejoined_at, silent));
         }
         Ok(())
     }

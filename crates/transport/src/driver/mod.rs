@@ -17,6 +17,7 @@ pub(crate) use hearing::{GroupBeside, Hearing};
 pub(crate) use outage::{Moves, Outage};
 pub(crate) use uplink::Uplink;
 
+use crate::config::{DEFAULT_GROUP, DEFAULT_GROUP_V6};
 use crate::endpoint::{Backlog, Datagram, Endpoint, Notice, Transmit};
 use crate::error::Error;
 use crate::event::{Event, Setting};
@@ -464,7 +465,33 @@ pub(crate) fn tell_opened(group: SocketAddr, choice: &Choice, events: &mut dyn F
         alternatives: choice.alternatives.iter().map(|other| other.name.clone()).collect(),
     });
     if choice.why == Why::Loopback {
-        let message = "no interface of this host leads to a network: only programs on this host take part";
-        events(Event::warning_of(Setting::Interface, message));
+        events(no_network(group));
+    }
+}
+
+/// Why nobody but this host hears a group.
+fn no_network(group: SocketAddr) -> Event {
+    let all = faircast_net::interfaces().unwrap_or_default();
+    let of_other_family = all.iter().find(|interface| {
+        let can_carry = interface.up && interface.multicast && !interface.loopback;
+        can_carry && interface.addrs.iter().any(|address| address.is_ipv4() != group.is_ipv4())
+    });
+    let alone = "only programs on this host take part";
+    match of_other_family {
+        Some(interface) => {
+            let (family, other) = match group.is_ipv4() {
+                true => ("IPv4", DEFAULT_GROUP_V6),
+                false => ("IPv6", DEFAULT_GROUP),
+            };
+            let name = &interface.name;
+            let message = format!(
+                "{name} has no {family} address, which {group} needs: {alone}; a group that {name} carries is {other}"
+            );
+            Event::warning_of(Setting::Group, message)
+        }
+        None => {
+            let message = format!("no interface of this host leads to a network: {alone}");
+            Event::warning_of(Setting::Interface, message)
+        }
     }
 }

@@ -27,6 +27,7 @@ fn native(content: Content, out: &Path) -> (SendConfig, ReceiveConfig) {
         unicast: None,
         group: group(1),
         interface: lo(),
+        port: None,
         ttl: 0,
         scheme: "ormcc".parse().expect("a scheme"),
         spacing: Spacing::Address,

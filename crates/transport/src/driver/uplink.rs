@@ -4,10 +4,11 @@ use super::outage::{Look, Moves, Outage, received};
 use super::{Events, Sockets, Watcher};
 use crate::endpoint::{Backlog, Endpoint, Notice, Transmit};
 use crate::error::Error;
+use crate::event::{Event, Setting};
 use faircast_core::time::Time;
 use faircast_net::{
-    Batch, Choice, Faults, Injector, Meta, NetError, SendOutcome, SourceOptions, SourceSocket, Want, choose,
-    choose_towards,
+    Batch, Choice, Faults, Injector, Meta, NetError, Port, SendOutcome, SourceOptions, SourceSocket, Want,
+    choose, choose_towards,
 };
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
@@ -18,6 +19,9 @@ const STUCK_AFTER: Duration = Duration::from_secs(1);
 
 /// The same while that is known.
 const STUCK_STILL: Duration = Duration::from_millis(20);
+
+/// Until the first packet leaves, a preferred port that another program has is tried again after this.
+const PORT_CHECK: Duration = Duration::from_millis(100);
 
 /// A full queue of an interface does not say when it has room, so it is tried again after this.
 const ROOM_CHECK: Duration = Duration::from_millis(1);
@@ -31,6 +35,8 @@ pub(crate) struct Uplink {
     choice: Choice,
     group: SocketAddr,
     options: SourceOptions,
+    /// When the preferred port is tried next; `None` once a packet has left, as receivers answer to the port that it came from.
+    port_at: Option<Instant>,
     outage: Outage,
     batch: Batch,
     injector: Option<Injector>,
@@ -66,7 +72,7 @@ impl Uplink {
     pub(crate) fn open(
         group: SocketAddr,
         interface: Option<String>,
-        mut options: SourceOptions,
+        options: SourceOptions,
         patience: Duration,
         moves: Moves,
     ) -> Result<Uplink, Error> {
@@ -75,14 +81,13 @@ impl Uplink {
             false => choose_towards(group.ip(), interface.as_deref())?,
         };
         let socket = SourceSocket::open(group, &choice, &options)?;
-        // A socket that is opened again has the same port, so that receivers notice nothing.
-        options.port = socket.local_addr().port();
         let outage = Outage::new(group.ip(), interface, patience, moves);
         Ok(Uplink {
             socket: Some(socket),
             choice,
             group,
             options,
+            port_at: Some(Instant::now() + PORT_CHECK),
             outage,
             batch: Batch::new(SLOTS),
             injector: None,
@@ -108,6 +113,7 @@ impl Uplink {
             socket: Some(socket),
             group: at,
             options,
+            port_at: None,
             outage: Outage::of_listener(at.ip(), None, patience),
             batch: Batch::new(SLOTS),
             injector: None,
@@ -149,13 +155,42 @@ impl Uplink {
         self.outage.take_error()
     }
 
-    fn open_again(&self, choice: &Choice) -> Result<SourceSocket, NetError> {
-        match SourceSocket::open(self.group, choice, &self.options) {
-            Err(NetError::PortTaken { .. }) if self.outage.moves() == Moves::Anywhere => {
-                SourceSocket::open(self.group, choice, &SourceOptions { port: 0, ..self.options.clone() })
-            }
-            opened => opened,
+    /// The preferred port, where the socket has another.
+    fn missed_port(&self) -> Option<u16> {
+        let has = self.local()?.port();
+        match self.options.port {
+            Port::Preferred(port) if port != has => Some(port),
+            _ => None,
         }
+    }
+
+    /// Open the socket at the preferred port when it has become free; whether it has.
+    fn claim_port(&mut self) -> bool {
+        let now = Instant::now();
+        let (Some(port), Some(_)) = (self.missed_port(), self.port_at.filter(|at| now >= *at)) else {
+            return false;
+        };
+        self.port_at = Some(now + PORT_CHECK);
+        let fixed = SourceOptions { port: Port::Fixed(port), ..self.options.clone() };
+        let Ok(socket) = SourceSocket::open(self.group, &self.choice, &fixed) else { return false };
+        self.socket = Some(socket);
+        true
+    }
+
+    /// The first packet leaves: the port stays, also of a socket that is opened again, and one that was not asked for is reported.
+    fn settle_port(&mut self, events: Events<'_>) {
+        let (Some(_), Some(local)) = (self.port_at.take(), self.local()) else { return };
+        if let Some(port) = self.missed_port() {
+            events(Event::warning_of(Setting::Port, port_taken(port, local)));
+        }
+        self.options.port = match self.outage.moves() {
+            Moves::Anywhere if !matches!(self.options.port, Port::Fixed(_)) => Port::Preferred(local.port()),
+            _ => Port::Fixed(local.port()),
+        };
+    }
+
+    fn open_again(&self, choice: &Choice) -> Result<SourceSocket, NetError> {
+        SourceSocket::open(self.group, choice, &self.options)
     }
 
     /// Hand over as much of these datagrams as the socket takes.
@@ -198,11 +233,21 @@ impl Uplink {
     }
 }
 
+/// Receivers answer to another port than the one that firewalls are open for.
+fn port_taken(port: u16, local: SocketAddr) -> String {
+    format!(
+        "port {port} of {} is taken by another program on this host, so receivers answer to port {}: this host must accept UDP to it",
+        local.ip(),
+        local.port()
+    )
+}
+
 impl Sockets for Uplink {
     fn look(&mut self, endpoint: &mut dyn Endpoint, now: Time, events: Events<'_>) -> Result<(), Error> {
         if self.listens {
             return Ok(());
         }
+        let has_moved = self.claim_port();
         let is_news = match self.outage.look(&self.choice, self.socket.is_some(), events)? {
             Look::Same => false,
             Look::Changed => true,
@@ -221,7 +266,7 @@ impl Sockets for Uplink {
                 }
             }
         };
-        if is_news {
+        if is_news || has_moved {
             endpoint.handle_notice(Notice::NetworkChanged { local: self.local() }, now);
         }
         Ok(())
@@ -255,6 +300,7 @@ impl Sockets for Uplink {
     fn follow(&mut self, _endpoint: &mut dyn Endpoint, _now: Time) {}
 
     fn send(&mut self, bytes: &mut Vec<u8>, transmit: Transmit, events: Events<'_>) -> Result<(), Error> {
+        self.settle_port(events);
         let mut pending = Pending { from: 0, transmit, taken_at: Instant::now() };
         let handed_over = self.hand_over(bytes, &mut pending);
         if let Ok(Rest::Some) = handed_over {
@@ -275,6 +321,10 @@ impl Sockets for Uplink {
 
     fn until(&self, moment: Instant) -> Instant {
         let moment = self.outage.until(moment);
+        let moment = match self.port_at {
+            Some(at) if self.missed_port().is_some() => moment.min(at),
+            _ => moment,
+        };
         if self.pending.is_some() { moment.min(Instant::now() + ROOM_CHECK) } else { moment }
     }
 

@@ -38,6 +38,11 @@ fn named(net: &Net, source: usize, wanted: SlowAction) -> f64 {
         matches!(event, Event::SlowReceiver { host, action, .. } if host != "host3" && *action != SlowAction::Follow)
     });
     assert_eq!(others, None, "nobody else is too slow");
+    let followed = net.told(
+        source,
+        |event| matches!(event, Event::SlowReceiver { action, .. } if *action == SlowAction::Follow),
+    );
+    assert!(wanted == SlowAction::Follow || followed.is_none(), "under a bound nobody is waited for");
     at.expect("the slow receiver is named").as_secs_f64()
 }
 

@@ -745,6 +745,26 @@ fn a_relay_that_dies_costs_nothing_when_there_is_another() {
 }
 
 #[test]
+fn a_relay_restarted_at_its_address_serves_on() {
+    for name in schemes() {
+        let mut tree = Tree::new(28, Offer::bytes(6_000_000).by(name).expect(2).at_most_mbps(8.0));
+        let link = || Link::millis(4).mbps(30.0).fifo(80_000).losing(0.001);
+        let relay = tree.relay(Head::Source, 1, MEMORY, link());
+        tree.receivers(branch(relay, 0), 2, link());
+        tree.start();
+        tree.run_until(Span::from_secs(60), |tree| tree.now > Time::ZERO + Span::from_secs(3));
+        tree.kill_relay(relay);
+        tree.run_until(Span::from_secs(60), |tree| tree.now > Time::ZERO + Span::from_millis(3_500));
+        tree.start_relay(relay);
+        tree.run_to_end(Span::from_secs(300));
+        for node in &tree.receivers {
+            assert!(node.report().ok && node.has(&tree.source), "{name}: {} has something else", node.host);
+        }
+        println!("{name}: over after {:.1} s", tree.now.as_secs_f64());
+    }
+}
+
+#[test]
 fn an_orphan_goes_on_from_the_root() {
     let mut tree = Tree::new(27, Offer::bytes(6_000_000).expect(2).at_most_mbps(8.0));
     let link = || Link::millis(4).mbps(30.0).fifo(80_000);

@@ -18,7 +18,7 @@ use faircast_core::packet::Mark;
 use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Wire;
-use faircast_net::{GroupOptions, GroupSocket, Membership, SourceOptions, choose};
+use faircast_net::{GroupOptions, GroupSocket, Membership, Port, SourceOptions, choose};
 use faircast_wire::pgm::{DATA_HEADER_LEN, Gsi, Options, PgmccData, Said, Stamp, Tsi, data_len};
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -58,7 +58,7 @@ pub(crate) fn open_source(
     let group = ipv4(config.group.ip())?;
     let (input, total) = input(&config.content)?;
     // NAKs come to this port of this host: receivers do not look where data came from.
-    let port = config.options.nak_port.unwrap_or(config.group.port());
+    let port = Port::Fixed(config.options.nak_port.unwrap_or(config.group.port()));
     let options = SourceOptions { ttl: config.ttl, port, ..SourceOptions::default() };
     // The source's address is in its packets, and receivers send NAKs there.
     let mut uplink = Uplink::open(config.group, config.interface, options, config.patience, Moves::Nowhere)?;

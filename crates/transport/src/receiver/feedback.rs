@@ -6,7 +6,7 @@ use super::{
     block_sink::{BlockSink, Ending, tidied},
     delivery::Delivery,
     echo,
-    reach::{MOVED_AFTER, Reach, continues},
+    reach::{MOVED_AFTER, Reach, continues, has_begun_anew},
     reason,
     reassembly::{Reassembly, Repair},
     streams::Streams,
@@ -68,6 +68,13 @@ impl ReceiverSession {
         }
         if let Some(stream) = &mut self.stream {
             if stream.session == session && stream.source == from {
+                if has_begun_anew(&stream.announced, &announce) {
+                    // Once the clock shows that it is no announcement from before.
+                    if announce.unix_secs > stream.announced.unix_secs && self.may_move() {
+                        self.attach_elsewhere(announce, from, now);
+                    }
+                    return;
+                }
                 self.clocks.heard_at = now;
                 (stream.announced, stream.announced_at) = (announce, now);
                 set_pace(stream, stream.rtt, millis(announce.spread_ms), self.under.repair_time(), now);
@@ -291,15 +298,20 @@ impl ReceiverSession {
         if !self.begin_with(session, announce, from, now) {
             return;
         }
-        // Whoever it was is not to wait for this one. It may not hear it, so it is said twice.
-        let member = self.stranger(MemberState::Leaving, MOVED);
-        for _ in 0..2 {
-            self.outbox.add_to(session, Message::Member(member.clone()), before, now);
+        if before != from {
+            // Whoever it was is not to wait for this one. It may not hear it, so it is said twice.
+            let member = self.stranger(MemberState::Leaving, MOVED);
+            for _ in 0..2 {
+                self.outbox.add_to(session, Message::Member(member.clone()), before, now);
+            }
         }
         let Some(stream) = &mut self.stream else { return };
         stream.delivery.on_announce(&announce);
         stream.delivery.arm(now, &mut self.rng);
-        self.events.push_back(Event::warning(format!("{before} is silent; going on with {from}")));
+        self.events.push_back(Event::warning(match before == from {
+            true => format!("{from} has been restarted; going on with it"),
+            false => format!("{before} is silent; going on with {from}"),
+        }));
     }
 
     /// Another stream of packets begins for what is here; whether it can be followed.

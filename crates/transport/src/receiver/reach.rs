@@ -171,6 +171,11 @@ pub(super) fn is_relayed(announce: &Announce) -> bool {
     announce.parent != announce.source
 }
 
+/// Whether the relay at this address has been restarted: each process has numbers of its own. A source has another session then.
+pub(super) fn has_begun_anew(known: &Announce, announce: &Announce) -> bool {
+    is_relayed(known) && is_relayed(announce) && announce.next_seq < known.next_seq
+}
+
 /// What a receiver tells the source when it ends for that.
 pub(super) const fn reason(error: &Error) -> Option<u8> {
     match error {

@@ -19,7 +19,7 @@ use crate::{Destination, Durability, Freshness, Older, receiver};
 use faircast_core::packet::ReceiverId;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Time};
-use faircast_net::{NetError, SourceOptions, choose};
+use faircast_net::{NetError, Port, SourceOptions, choose};
 use faircast_wire::{HopKey, ReceiverCodec};
 use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
@@ -309,7 +309,8 @@ fn pass_on(
         }
         let mut events = |event| tell(Some(place), event);
         let to = (group, branch.interface.clone());
-        let options = SourceOptions { ttl: branch.ttl, ..SourceOptions::default() };
+        let port = Port::Preferred(group.port());
+        let options = SourceOptions { ttl: branch.ttl, port, ..SourceOptions::default() };
         let place_of = (shared, place);
         if shared.is_hop() {
             exits.push(open_exit((config, options), to, place_of, &mut events)?);
@@ -342,7 +343,8 @@ fn pass_on(
             let Child { address, local, .. } = child;
             let place = shared.add_branch(&child);
             let mut events = |event| tell.borrow_mut()(Some(place), event);
-            let options = SourceOptions { port: local.port(), connected: true, ..SourceOptions::default() };
+            let port = Port::Fixed(local.port());
+            let options = SourceOptions { port, connected: true, ..SourceOptions::default() };
             let to = (address, Some(local.ip().to_string()));
             if shared.is_agent() {
                 match Uplink::open(to.0, to.1, options, config.patience, Moves::Anywhere) {

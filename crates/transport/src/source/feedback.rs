@@ -251,8 +251,9 @@ impl SourceSession {
             }
         }
         self.pass_on(&report, now);
-        if self.layers() == 1 {
-            self.name_the_limiting(now); // on layers nobody limits the others
+        // On layers nobody limits the others, and a bound has been given otherwise.
+        if self.layers() == 1 && self.setup.slow == Slow::Follow {
+            self.name_the_limiting(now);
         }
     }
 
@@ -304,12 +305,17 @@ impl SourceSession {
                     self.set_aside(id, level, now);
                 }
             }
-            _ => {
-                let alone = self.members.count() < 2;
-                if span >= NAMED_AFTER && !alone && !self.followed_named.contains(&id) {
-                    self.name(id, level, SlowAction::Follow);
-                }
-            }
+            (Slow::Follow, _) => self.name_followed(id, span, level),
+            // Those who were set aside wait for nobody else.
+            (Slow::Floor(_) | Slow::Drop(_), Serving::Deferred) => {}
+        }
+    }
+
+    /// A receiver has limited the group for so long.
+    fn name_followed(&mut self, id: ReceiverId, span: Span, level: Rate) {
+        let alone = self.members.count() < 2;
+        if span >= NAMED_AFTER && !alone && !self.followed_named.contains(&id) {
+            self.name(id, level, SlowAction::Follow);
         }
     }
 
@@ -356,10 +362,7 @@ impl SourceSession {
         };
         match self.followed {
             Some((followed, since)) if followed == id => {
-                let alone = self.members.count() < 2;
-                if now.since(since) >= NAMED_AFTER && !alone && !self.followed_named.contains(&id) {
-                    self.name(id, seen.level.unwrap_or(seen.rate), SlowAction::Follow);
-                }
+                self.name_followed(id, now.since(since), seen.level.unwrap_or(seen.rate));
             }
             _ => self.followed = Some((id, now)),
         }

@@ -606,6 +606,7 @@ impl SourceSession {
                 group: self.setup.groups[0],
                 waited: Duration::from_nanos(self.setup.wait.as_nanos()),
                 ttl: self.setup.ttl,
+                port: self.setup.local.port(),
             };
             // Relays with nobody below, and receivers whose answers have not come here, wait for what this source will not send.
             self.fail(error, now);

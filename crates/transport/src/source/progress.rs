@@ -1,12 +1,13 @@
 //! How a source session goes, once a second, and how it ended.
 
 use super::{Phase, SourceSession, feedback};
-use crate::error::Error;
+use crate::config::other_default;
+use crate::error::{Error, must_accept};
 use crate::event::{
     Event, IncompleteReceiver, Joining, Limit, MOST_UNSENT, Progress, ReceiverOutcome, ReceiverReport,
     SendReport, Subscription,
 };
-use crate::members::{MemberRecord, Pace};
+use crate::members::{MemberRecord, Mute, Pace};
 use faircast_core::node::Source as _;
 use faircast_core::packet::{Layer, ReceiverId};
 use faircast_core::time::{Span, Time};
@@ -177,9 +178,11 @@ impl SourceSession {
         }
         self.told_nobody = true;
         let group = self.setup.groups[0];
+        let other = other_default(group).map(|other| format!("; {other}")).unwrap_or_default();
         self.events.push_back(Event::warning(format!(
-            "nobody has joined within {NOBODY_FOR}: does a receiver run, on the same group ({group}) and with the same key? Otherwise \
-             look at the interface, at firewalls on UDP port {}, and at IGMP snooping without a querier",
+            "nobody has joined within {NOBODY_FOR}: does a receiver run, on the same group ({group}) and with the same key? {}, and \
+             receivers on port {}. Otherwise look at the interface, and at IGMP snooping without a querier{other}",
+            must_accept(self.setup.local.port()),
             group.port()
         )));
     }
@@ -191,6 +194,8 @@ impl SourceSession {
         let representative =
             seen.limiting.and_then(|id| self.members.get(id)).map(|member| member.host.clone());
         let limit = self.limit(bytes, now);
+        let is_heard = |member: &&MemberRecord| member.mute != Mute::Silent && member.pace != Pace::Gone;
+        let heard = || self.members.iter().map(|(_, member)| member).filter(is_heard);
         let amounts = self.delivery.amounts();
         let total = amounts.content_bytes;
         self.events.push_back(Event::Progress(Progress {
@@ -204,8 +209,9 @@ impl SourceSession {
             total_bytes: self.delivery.status().blocks.map(|_| total),
             rate_bps: bytes as f64 * 8.0,
             allowed_bps: Some(seen.rate.bps()),
-            rtt_ms: Some(seen.rtt.as_secs_f64() * 1e3),
-            loss: f64::from(self.members.iter().map(|(_, member)| member.loss).fold(0.0, f32::max)),
+            // While nobody is heard, what was measured before is no longer known.
+            rtt_ms: heard().next().map(|_| seen.rtt.as_secs_f64() * 1e3),
+            loss: f64::from(heard().map(|member| member.loss).fold(0.0, f32::max)),
             representative,
             receivers: self.members.receivers(),
             verified: self.members.verified(),

@@ -59,12 +59,14 @@ struct Test {
     id: u64,
     token: u64,
     begun: Duration,
-    heard: Duration,
+    heard_at: Duration,
     left: u64,
     groups: u32,
     tally: Tally,
     /// What came to the group.
     to_group: u64,
+    /// What the other host answered to what was sent to the group from here.
+    heard: u64,
 }
 
 /// Who answers.
@@ -95,10 +97,19 @@ impl Answering {
         if message.kind == Kind::Hello {
             return self.hello(message, len, from, now, unix_nanos);
         }
+        if message.kind == Kind::Heard {
+            // It comes from the port of a receiver.
+            let port = self.test.as_ref().map_or(0, |test| test.from.port());
+            let at = SocketAddr::new(from.ip(), port);
+            if let Some(test) = self.test.as_mut().filter(|test| test.is(message, at, now)) {
+                test.heard += 1;
+            }
+            return Answer::Silence;
+        }
         let Some(test) = self.test.as_mut().filter(|test| test.is(message, from, now)) else {
             return Answer::Silence;
         };
-        test.heard = now;
+        test.heard_at = now;
         if message.kind == Kind::Bye {
             self.test = None;
             return Answer::Silence;
@@ -106,16 +117,19 @@ impl Answering {
         test.answer(message, len, now)
     }
 
-    /// This came to the group.
-    pub fn heard_in_group(&mut self, message: &Message, from: SocketAddr, now: Duration) {
-        if let Some(test) = self.test.as_mut()
-            && message.kind == Kind::Group
+    /// This came to the group; what a receiver answers to it, a few times.
+    pub fn heard_in_group(&mut self, message: &Message, from: SocketAddr, now: Duration) -> Option<Message> {
+        let test = self.test.as_mut()?;
+        let is_of_test = message.kind == Kind::Group
             && (message.step, message.test) == (TO_PEER, test.id)
             && from.ip() == test.from.ip()
-            && now < test.begun + TEST
-        {
-            test.to_group += 1;
+            && now < test.begun + TEST;
+        if !is_of_test {
+            return None;
         }
+        test.to_group += 1;
+        let is_answered = test.to_group <= u64::from(MOST_GROUP * GROUP_PROBES);
+        is_answered.then_some(Message { kind: Kind::Heard, ..*message })
     }
 
     fn hello(
@@ -141,7 +155,7 @@ impl Answering {
             return Answer::Say(Message { kind: Kind::Token, token: tokens[0], ..*message }, LEN);
         }
         match &mut self.test {
-            Some(test) if test.id == message.test && test.from == from => test.heard = now,
+            Some(test) if test.id == message.test && test.from == from => test.heard_at = now,
             Some(test) if !test.is_over(now) => {
                 return Answer::Say(Message { kind: Kind::Busy, ..*message }, LEN);
             }
@@ -152,18 +166,20 @@ impl Answering {
     }
 }
 
-/// The step of datagrams to the group that go to who serves; the others come from there.
+/// The step of datagrams to the group that go to who serves, and of those that come from there.
 pub const TO_PEER: u16 = 1;
+/// See [`TO_PEER`].
+pub const FROM_PEER: u16 = 0;
 
 impl Test {
     fn new(from: SocketAddr, hello: &Message, now: Duration) -> Test {
-        let (id, token, begun, heard) = (hello.test, hello.token, now, now);
-        let (left, groups, to_group) = (MOST_BYTES, 0, 0);
-        Test { from, id, token, begun, heard, left, groups, tally: Tally::default(), to_group }
+        let (id, token, begun, heard_at) = (hello.test, hello.token, now, now);
+        let (left, groups, to_group, heard) = (MOST_BYTES, 0, 0, 0);
+        Test { from, id, token, begun, heard_at, left, groups, tally: Tally::default(), to_group, heard }
     }
 
     fn is_over(&self, now: Duration) -> bool {
-        now >= self.begun + TEST || now >= self.heard + SILENT
+        now >= self.begun + TEST || now >= self.heard_at + SILENT
     }
 
     fn is(&self, message: &Message, from: SocketAddr, now: Duration) -> bool {
@@ -175,6 +191,11 @@ impl Test {
             Kind::Data => {
                 self.tally.take(message.step, message.number, now.as_nanos() as u64);
                 Answer::Silence
+            }
+            // To the group from here.
+            Kind::Count if message.step == FROM_PEER => {
+                let values = [self.heard, 0, 0, self.to_group];
+                self.say(Message { kind: Kind::Counted, values, ..*message }, LEN)
             }
             Kind::Count => {
                 let tally = if self.tally.step == message.step { self.tally } else { Tally::default() };
@@ -192,7 +213,7 @@ impl Test {
             Kind::Pull => self.train(message),
             Kind::PullGroup if self.groups < MOST_GROUP => {
                 self.groups += 1;
-                Answer::ToGroup(Message { kind: Kind::Group, step: 0, ..*message }, GROUP_PROBES)
+                Answer::ToGroup(Message { kind: Kind::Group, step: FROM_PEER, ..*message }, GROUP_PROBES)
             }
             _ => Answer::Silence,
         }
@@ -362,10 +383,19 @@ mod tests {
         }
         let group = Message { step: TO_PEER, ..asks(Kind::Group, 0, [0; 4]) };
         let now = stage.1;
-        stage.0.heard_in_group(&group, SocketAddr::from((A.0, 9)), now);
-        stage.0.heard_in_group(&group, SocketAddr::from(B), now);
-        stage.0.heard_in_group(&Message { step: 0, ..group }, SocketAddr::from(A), now);
+        let heard = [
+            stage.0.heard_in_group(&group, SocketAddr::from((A.0, 9)), now),
+            stage.0.heard_in_group(&group, SocketAddr::from(B), now),
+            stage.0.heard_in_group(&Message { step: 0, ..group }, SocketAddr::from(A), now),
+        ];
+        assert_eq!(heard, [Some(Message { kind: Kind::Heard, ..group }), None, None]);
         let counted = stage.says(Message { step: 4, ..asks(Kind::Count, token, [0; 4]) }, LEN, A);
         assert!(matches!(counted, Answer::Say(Message { values: [3, 100, 0, 1], .. }, LEN)), "{counted:?}");
+        // What the other host answers as a receiver comes from another port of it.
+        let heard = Message { step: FROM_PEER, ..asks(Kind::Heard, token, [0; 4]) };
+        stage.says(heard, LEN, (A.0, 9));
+        stage.says(heard, LEN, B);
+        let counted = stage.says(Message { step: FROM_PEER, ..asks(Kind::Count, token, [0; 4]) }, LEN, A);
+        assert!(matches!(counted, Answer::Say(Message { values: [1, 0, 0, 1], .. }, LEN)), "{counted:?}");
     }
 }

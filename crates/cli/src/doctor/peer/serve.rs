@@ -1,9 +1,9 @@
 //! `doctor --serve`: answers other hosts that test the network to this one.
 
 use super::answering::{Answer, Answering, GROUP_PROBES, MOST_SIZE, Own, opened};
-use super::sockets::{Group, is_of_one_datagram, paced, talk};
+use super::sockets::{Ear, Mouth, other, paced};
 use crate::failure::Failure;
-use faircast_net::Choice;
+use faircast_net::{Choice, Port};
 use faircast_wire::doctor::{Key, Kind, Message};
 use std::io;
 use std::net::SocketAddr;
@@ -17,8 +17,8 @@ pub const GROUP_INTERVAL: Duration = Duration::from_millis(20);
 
 /// What a doctor that serves needs.
 pub struct Served<'a> {
-    /// Where it is asked.
-    pub at: SocketAddr,
+    /// The port at which it is asked.
+    pub port: u16,
     /// The group that is tested, and the interface that hears it.
     pub group: SocketAddr,
     pub choice: &'a Choice,
@@ -33,54 +33,42 @@ pub struct Served<'a> {
 /// # Errors
 /// When the sockets cannot be had.
 pub fn serve(served: &Served<'_>, stop: &AtomicBool, told: &mut dyn FnMut(String)) -> Result<(), Failure> {
-    let socket = talk(served.at)
-        .map_err(Failure::system("listen for other doctors (is a relay at this port? --serve PORT)"))?;
-    socket.set_read_timeout(Some(LOOK)).map_err(Failure::system("listen for other doctors"))?;
-    let mut group = Group::open(served.group, served.choice, served.ttl).map_err(Failure::from)?;
-    let own = Own { mtu: served.choice.chosen.mtu.into(), buffer: group.buffer() as u64 };
+    let mut mouth = Mouth::open(served.group, served.choice, served.ttl, Port::Fixed(served.port))
+        .map_err(Failure::from)?;
+    let mut ear = Ear::open(served.group, served.choice).map_err(Failure::from)?;
+    let own = Own { mtu: served.choice.chosen.mtu.into(), buffer: ear.buffer() as u64 };
     let (mut answering, begun) = (Answering::new(secret()?, own), Instant::now());
-    told(format!("answers at {} and in {}; stop it with Ctrl-C", served.at, served.group));
+    told(format!("answers at {} and in {}; stop it with Ctrl-C", mouth.local(), served.group));
     let (mut bytes, mut out) = (vec![0; MOST_SIZE as usize], Vec::new());
     while !stop.load(Ordering::Relaxed) {
-        let (len, from) = match socket.recv_from(&mut bytes) {
-            Ok(came) => came,
-            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => continue,
-            Err(e) if e.kind() == io::ErrorKind::Interrupted || is_of_one_datagram(&e) => continue,
-            Err(e) => return Err(Failure::system("hear other doctors")(e)),
-        };
+        let came = mouth.next(Instant::now() + LOOK, &mut bytes).map_err(Failure::from)?;
+        let Some((len, from, at)) = came else { continue };
         let Some((key, message)) = opened(&bytes[..len], &served.keys) else { continue };
-        let (key, now) = (&served.keys[key], begun.elapsed());
+        let (key, now) = (&served.keys[key], at.saturating_duration_since(begun));
         if message.kind == Kind::Count {
-            group
-                .hear(&served.keys, |heard, from| answering.heard_in_group(&heard, from, now))
+            ear.hear(&served.keys, |heard, from| answering.heard_in_group(&heard, from, now))
                 .map_err(Failure::from)?;
         }
         let answer = answering.answer(&message, len, from, now, unix_nanos(served.clock_ahead));
         if let Answer::Say(Message { kind: Kind::Ready, step: 0, .. }, _) = answer {
             told(format!("{from} tests the network to this host"));
         }
-        let mut send = |message: &Message, len| {
+        let mut send = |message: &Message, len, to| {
             message.encode(key, len, &mut out);
-            match socket.send_to(&out, from) {
-                Err(e) if !is_of_one_datagram(&e) => Err(e),
-                _ => Ok(()),
-            }
+            mouth.send(&out, to)
         };
         let sent = match answer {
             Answer::Silence => Ok(()),
-            Answer::Say(message, len) => send(&message, len),
+            Answer::Say(message, len) => send(&message, len, from),
             Answer::Train { first, count, len, interval } => {
-                paced(count, interval, |number| send(&Message { number, ..first }, len))
+                paced(count, interval, |number| send(&Message { number, ..first }, len, from))
             }
             Answer::ToGroup(message, count) => {
                 debug_assert!(count <= GROUP_PROBES);
-                message.encode(key, 0, &mut out);
-                paced(count, GROUP_INTERVAL.as_nanos() as u64, |_| {
-                    group.send(&out).map_err(|error| io::Error::other(error.to_string()))
-                })
+                paced(count, GROUP_INTERVAL.as_nanos() as u64, |_| send(&message, 0, served.group))
             }
         };
-        sent.map_err(Failure::system("answer another doctor"))?;
+        sent.map_err(|error| Failure::system("answer another doctor")(other(error)))?;
     }
     Ok(())
 }

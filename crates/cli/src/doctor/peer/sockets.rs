@@ -1,75 +1,114 @@
-//! The sockets of a doctor: one to talk by, one that hears the group, one that speaks to it.
+//! The sockets of a doctor: those of a session. One is a source's, with the group's port, and one is a receiver's.
 
 use faircast_net::{
-    Batch, Choice, Ecn, GroupOptions, GroupSocket, Membership, NetError, SourceOptions, SourceSocket,
+    Batch, Choice, Ecn, GroupOptions, GroupSocket, Membership, NetError, Port, SourceOptions, SourceSocket,
+    Waiter, Want, Watch,
 };
 use faircast_wire::doctor::{Key, Message};
-use rustix::net::sockopt::{
-    Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, set_ip_mtu_discover, set_ipv6_mtu_discover,
-    set_socket_recv_buffer_size,
-};
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Datagrams that are taken from the group's socket at a time.
+/// Datagrams that are taken from a socket at a time.
 const AT_A_TIME: usize = 16;
 /// Receive buffer of the socket for trains, as far as the system grants it.
 const BUFFER: usize = 8 << 20;
 
-/// A socket that sends nothing in fragments: what is too long for the way does not arrive.
-///
-/// # Errors
-/// What the system says.
-pub fn talk(at: SocketAddr) -> io::Result<UdpSocket> {
-    let socket = UdpSocket::bind(at)?;
-    if at.is_ipv4() {
-        set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::PROBE)?;
-    } else {
-        set_ipv6_mtu_discover(&socket, Ipv6PathMtuDiscovery::PROBE)?;
-    }
-    // With less, a fast train loses some here, and is told so.
-    set_socket_recv_buffer_size(&socket, BUFFER).ok();
-    Ok(socket)
+/// A source's socket: it talks to the other doctor, sends to the group, and receives what receivers answer.
+pub struct Mouth {
+    socket: SourceSocket,
+    batch: Batch,
+    waiter: Waiter,
 }
 
-/// The group, to hear and to speak to.
-pub struct Group {
-    ear: GroupSocket,
-    mouth: SourceSocket,
+impl Mouth {
+    /// # Errors
+    /// As [`SourceSocket::open`].
+    pub fn open(group: SocketAddr, choice: &Choice, ttl: u8, port: Port) -> Result<Mouth, NetError> {
+        let ect = Ecn::NotEct;
+        let options = SourceOptions { ttl, ect, port, receive_buffer: BUFFER, ..SourceOptions::default() };
+        let socket = SourceSocket::open(group, choice, &options)?;
+        Ok(Mouth { socket, batch: Batch::new(AT_A_TIME), waiter: Waiter::new() })
+    }
+
+    /// Where it is.
+    pub fn local(&self) -> SocketAddr {
+        self.socket.local_addr()
+    }
+
+    /// Send a datagram, to a host or to the group. One that is too long for the interface does not leave, as on the way.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn send(&self, bytes: &[u8], to: SocketAddr) -> Result<(), NetError> {
+        match self.socket.send_batch_to(bytes, bytes.len(), to) {
+            Err(NetError::TooLarge { .. } | NetError::Denied { .. }) => Ok(()),
+            sent => sent.map(drop),
+        }
+    }
+
+    /// The next datagram that comes before then, its length and where it came from.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn next(
+        &mut self,
+        until: Instant,
+        bytes: &mut [u8],
+    ) -> Result<Option<(usize, SocketAddr, Instant)>, NetError> {
+        loop {
+            if let Some((came, meta)) = self.batch.take() {
+                let len = came.len().min(bytes.len());
+                bytes[..len].copy_from_slice(&came[..len]);
+                return Ok(Some((len, meta.from, meta.received_at)));
+            }
+            if self.socket.receive(&mut self.batch)? > 0 {
+                continue;
+            }
+            if Instant::now() >= until {
+                return Ok(None);
+            }
+            self.waiter.wait(&[Watch::new(&self.socket, Want::Readable)], Some(until))?;
+        }
+    }
+}
+
+/// A receiver's sockets: the group, and where its answers leave from.
+pub struct Ear {
+    socket: GroupSocket,
     batch: Batch,
 }
 
-impl Group {
+impl Ear {
     /// # Errors
     /// As [`GroupSocket::open`].
-    pub fn open(group: SocketAddr, choice: &Choice, ttl: u8) -> Result<Group, NetError> {
-        let ear = GroupSocket::open(group, Membership::AnySource, choice, &GroupOptions::default())?;
-        let options = SourceOptions { ttl, ect: Ecn::NotEct, ..SourceOptions::default() };
-        let mouth = SourceSocket::open(group, choice, &options)?;
-        Ok(Group { ear, mouth, batch: Batch::new(AT_A_TIME) })
+    pub fn open(group: SocketAddr, choice: &Choice) -> Result<Ear, NetError> {
+        let socket = GroupSocket::open(group, Membership::AnySource, choice, &GroupOptions::default())?;
+        Ok(Ear { socket, batch: Batch::new(AT_A_TIME) })
     }
 
     /// Bytes of its receive buffer.
     pub fn buffer(&self) -> usize {
-        self.ear.receive_buffer().granted
+        self.socket.receive_buffer().granted
     }
 
-    /// # Errors
-    /// What the system says.
-    pub fn send(&self, bytes: &[u8]) -> Result<(), NetError> {
-        self.mouth.send_batch(bytes, bytes.len()).map(drop)
-    }
-
-    /// What has come, without waiting.
+    /// What has come, without waiting; what `each` gives is answered to where it came from, as a receiver answers a source.
     ///
     /// # Errors
     /// What the system says.
-    pub fn hear(&mut self, keys: &[Key], mut each: impl FnMut(Message, SocketAddr)) -> Result<(), NetError> {
-        while self.ear.receive(&mut self.batch)? > 0 {
+    pub fn hear(
+        &mut self,
+        keys: &[Key],
+        mut each: impl FnMut(Message, SocketAddr) -> Option<Message>,
+    ) -> Result<(), NetError> {
+        let mut out = Vec::new();
+        while self.socket.receive(&mut self.batch)? > 0 {
             for (bytes, meta) in self.batch.segments() {
-                if let Some((_, message)) = super::answering::opened(bytes, keys) {
-                    each(message, meta.from);
+                let Some((key, message)) = super::answering::opened(bytes, keys) else { continue };
+                if let Some(answer) = each(message, meta.from) {
+                    answer.encode(&keys[key], 0, &mut out);
+                    // One that does not leave is missed at the other end.
+                    let _ = self.socket.send_to(&out, meta.from);
                 }
             }
         }
@@ -81,7 +120,11 @@ impl Group {
 ///
 /// # Errors
 /// Those of `send`.
-pub fn paced(count: u32, interval: u64, mut send: impl FnMut(u32) -> io::Result<()>) -> io::Result<()> {
+pub fn paced(
+    count: u32,
+    interval: u64,
+    mut send: impl FnMut(u32) -> Result<(), NetError>,
+) -> Result<(), NetError> {
     let begun = Instant::now();
     for number in 0..count {
         let due = Duration::from_nanos(interval.saturating_mul(number.into()));
@@ -96,9 +139,7 @@ pub fn paced(count: u32, interval: u64, mut send: impl FnMut(u32) -> io::Result<
 /// A shorter sleep lasts longer than it should.
 const SHORTEST: Duration = Duration::from_micros(200);
 
-/// Whether sending failed by what concerns this datagram alone: it is too long, or the queue is full, or nobody listens there.
-pub fn is_of_one_datagram(error: &io::Error) -> bool {
-    use rustix::io::Errno;
-    let passing = [Errno::MSGSIZE, Errno::NOBUFS, Errno::AGAIN, Errno::CONNREFUSED, Errno::PERM];
-    Errno::from_io_error(error).is_some_and(|errno| passing.contains(&errno))
+/// An error of the network as one of the system.
+pub fn other(error: NetError) -> io::Error {
+    io::Error::other(error.to_string())
 }

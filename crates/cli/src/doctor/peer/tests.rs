@@ -16,8 +16,14 @@ fn between(serving: &Key, asking: &Key, ahead: i64, one_way: bool) -> Vec<Check>
     let (stop, choice) = (AtomicBool::new(false), lo());
     let free = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port");
     let group = system::random_group(free.ip());
-    let served =
-        Served { at: free, group, choice: &choice, ttl: 0, keys: vec![serving.clone()], clock_ahead: 0 };
+    let served = Served {
+        port: free.port(),
+        group,
+        choice: &choice,
+        ttl: 0,
+        keys: vec![serving.clone()],
+        clock_ahead: 0,
+    };
     let asked = Asked {
         host: free,
         group,
@@ -53,6 +59,7 @@ fn two_doctors_on_one_host_hear_each_other_both_ways() {
     let checks = between(&key, &key, 0, false);
     assert_eq!(verdict(&checks, "mtu"), [Verdict::Ok; 2], "{checks:?}");
     assert_eq!(verdict(&checks, "group"), [Verdict::Ok; 2], "{checks:?}");
+    assert_eq!(verdict(&checks, "answers"), [Verdict::Ok; 2], "{checks:?}");
     assert_eq!(verdict(&checks, "clocks"), [Verdict::Ok], "{checks:?}");
     let measured: Vec<_> = checks.iter().filter_map(|check| check.measured).collect();
     assert!(measured.len() == 2 && measured.iter().all(|path| path.rate_bps > 1e5), "{checks:?}");

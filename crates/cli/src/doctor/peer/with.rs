@@ -1,14 +1,14 @@
 //! `doctor --with HOST`: the network between two hosts, measured both ways.
 
-use super::answering::{GROUP_PROBES, HELLO, MOST_TRAIN, TO_PEER};
+use super::answering::{FROM_PEER, GROUP_PROBES, HELLO, MOST_TRAIN, TO_PEER};
 use super::serve::{GROUP_INTERVAL, unix_nanos};
-use super::sockets::{Group, is_of_one_datagram, paced, talk};
+use super::sockets::{Ear, Mouth, other, paced};
 use crate::doctor::{Check, Measured, Verdict};
 use crate::{system, units};
-use faircast_net::Choice;
+use faircast_net::{Choice, Port};
 use faircast_wire::doctor::{Key, Kind, LEN, Message, Tally};
 use std::io;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 /// What a doctor that asks needs.
@@ -50,10 +50,12 @@ const RECOVERS: Duration = Duration::from_millis(300);
 /// One who asks, and has a token.
 struct With<'a> {
     asked: &'a Asked<'a>,
-    socket: UdpSocket,
+    mouth: Mouth,
     test: u64,
     token: u64,
     step: u16,
+    /// What the other host has answered, as a receiver, to what was sent to the group from here.
+    heard: u64,
     begun: Instant,
     out: Vec<u8>,
     bytes: Vec<u8>,
@@ -102,20 +104,20 @@ fn broken(asked: &Asked<'_>, error: &io::Error) -> String {
 fn unanswered(asked: &Asked<'_>) -> String {
     let key = if asked.keyed { " --key FILE, with the same key," } else { "" };
     format!(
-        "run `faircast doctor --serve`{key} there; if it runs, a packet filter drops UDP to port {} there, or what it answers here",
-        asked.host.port()
+        "run `faircast doctor --serve`{key} there; if it runs, a packet filter drops UDP to port {} there, or to port {} here",
+        asked.host.port(),
+        asked.group.port()
     )
 }
 
 impl<'a> With<'a> {
     /// A token, and what the other host says of itself.
     fn begin(asked: &'a Asked<'a>) -> io::Result<(With<'a>, Vec<Check>)> {
-        let any: IpAddr = if asked.host.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
-        let socket = talk(SocketAddr::new(any, 0))?;
-        socket.connect(asked.host)?;
+        let port = Port::Preferred(asked.group.port());
+        let mouth = Mouth::open(asked.group, asked.choice, asked.ttl, port).map_err(other)?;
         let (out, bytes) = (Vec::new(), vec![0; 9_000]);
         let (test, begun) = (system::random(), Instant::now());
-        let mut with = With { asked, socket, test, token: 0, step: 0, begun, out, bytes };
+        let mut with = With { asked, mouth, test, token: 0, step: 0, heard: 0, begun, out, bytes };
         let hello = with.message(Kind::Hello, [0; 4]);
         let (answer, _) = with.ask(hello, HELLO, &[Kind::Token])?;
         with.token = answer.token;
@@ -173,31 +175,19 @@ impl<'a> With<'a> {
 
     fn send(&mut self, message: &Message, len: usize) -> io::Result<()> {
         message.encode(&self.asked.key, len, &mut self.out);
-        match self.socket.send(&self.out) {
-            Err(e) if !is_of_one_datagram(&e) => Err(e),
-            _ => Ok(()),
-        }
+        self.mouth.send(&self.out, self.asked.host).map_err(other)
     }
 
-    /// The next message of this test that comes before then, and its length.
-    fn next(&mut self, until: Instant) -> io::Result<Option<(Message, usize)>> {
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(None);
-            }
-            self.socket.set_read_timeout(Some(left))?;
-            let len = match self.socket.recv(&mut self.bytes) {
-                Ok(len) => len,
-                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => continue,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted || is_of_one_datagram(&e) => continue,
-                Err(e) => return Err(e),
-            };
+    /// The next message of this test that comes before then, its length, and when it came.
+    fn next(&mut self, until: Instant) -> io::Result<Option<(Message, usize, Instant)>> {
+        while let Some((len, from, at)) = self.mouth.next(until, &mut self.bytes).map_err(other)? {
             let message = Message::parse(&self.bytes[..len], &self.asked.key);
-            if let Some(message) = message.filter(|message| message.test == self.test) {
-                return Ok(Some((message, len)));
+            let is_of_host = from.ip() == self.asked.host.ip();
+            if let Some(message) = message.filter(|message| is_of_host && message.test == self.test) {
+                return Ok(Some((message, len, at)));
             }
         }
+        Ok(None)
     }
 
     /// Ask until one of these answers comes to this step.
@@ -215,7 +205,8 @@ impl<'a> With<'a> {
         for _ in 0..tries {
             self.send(&question, len)?;
             let until = Instant::now() + wait;
-            while let Some((answer, len)) = self.next(until)? {
+            while let Some((answer, len, _)) = self.next(until)? {
+                self.heard += u64::from(answer.kind == Kind::Heard && answer.step == TO_PEER);
                 if kinds.contains(&answer.kind) && answer.step == question.step {
                     return Ok(Some((answer, len)));
                 }
@@ -299,7 +290,11 @@ impl<'a> With<'a> {
         match direction {
             Direction::To => {
                 let data = self.message(Kind::Data, [0; 4]);
-                paced(count as u32, interval, |number| self.send(&Message { number, ..data }, len))?;
+                paced(count as u32, interval, |number| {
+                    Message { number, ..data }.encode(&self.asked.key, len, &mut self.out);
+                    self.mouth.send(&self.out, self.asked.host)
+                })
+                .map_err(other)?;
                 std::thread::sleep(TRAIN / 2);
                 let question = self.message(Kind::Count, [0; 4]);
                 let (Message { values, .. }, _) = self.ask(question, LEN, &[Kind::Counted])?;
@@ -314,10 +309,11 @@ impl<'a> With<'a> {
                     let whole = Duration::from_nanos(interval * count);
                     let mut until = Instant::now() + whole + ANSWER;
                     while tally.received < count
-                        && let Some((message, _)) = self.next(until)?
+                        && let Some((message, _, at)) = self.next(until)?
                     {
                         if message.kind == Kind::Data && message.step == self.step {
-                            tally.take(message.step, message.number, self.begun.elapsed().as_nanos() as u64);
+                            let at = at.saturating_duration_since(self.begun).as_nanos() as u64;
+                            tally.take(message.step, message.number, at);
                             until = until.min(Instant::now() + ANSWER.max(whole / 4));
                         }
                     }
@@ -330,38 +326,75 @@ impl<'a> With<'a> {
         }
     }
 
-    /// Whether what is sent to the group arrives, both ways.
+    /// Whether what is sent to the group arrives, and what receivers answer, both ways: by the sockets and ports of sessions.
     fn groups(&mut self) -> io::Result<Vec<Check>> {
-        let (group, asked) = (self.asked.group, self.asked);
-        let mut ours = match Group::open(group, asked.choice, asked.ttl) {
-            Ok(ours) => ours,
+        let asked = self.asked;
+        let mut ear = match Ear::open(asked.group, asked.choice) {
+            Ok(ear) => ear,
             Err(error) => return Ok(vec![Check::new("group", Verdict::Fail, error.to_string())]),
         };
         self.step = TO_PEER;
         let probe = self.message(Kind::Group, [0; 4]);
         probe.encode(&asked.key, 0, &mut self.out);
-        paced(GROUP_PROBES, GROUP_INTERVAL.as_nanos() as u64, |_| {
-            ours.send(&self.out).map_err(|error| io::Error::other(error.to_string()))
-        })?;
+        let interval = GROUP_INTERVAL.as_nanos() as u64;
+        paced(GROUP_PROBES, interval, |_| self.mouth.send(&self.out, asked.group)).map_err(other)?;
         std::thread::sleep(ANSWER);
         let question = self.message(Kind::Count, [0; 4]);
         let to = self.ask(question, LEN, &[Kind::Counted])?.0.values[3];
+        self.step = FROM_PEER;
         let pull = self.message(Kind::PullGroup, [0; 4]);
-        let mut from = 0;
+        let (mut from, test) = (0, self.test);
         for _ in 0..2 {
             self.send(&pull, LEN)?;
             std::thread::sleep(GROUP_INTERVAL * GROUP_PROBES + ANSWER);
-            let test = self.test;
-            let ours = ours.hear(std::slice::from_ref(&asked.key), |message, _| {
-                from += u64::from(message.kind == Kind::Group && message.step == 0 && message.test == test);
+            let heard = ear.hear(std::slice::from_ref(&asked.key), |message, _| {
+                let is_of_test =
+                    message.kind == Kind::Group && message.step == FROM_PEER && message.test == test;
+                from += u64::from(is_of_test);
+                is_of_test.then_some(Message { kind: Kind::Heard, ..message })
             });
-            ours.map_err(|error| io::Error::other(error.to_string()))?;
+            heard.map_err(other)?;
             if from > 0 {
                 break;
             }
         }
-        Ok(vec![grouped(Direction::To, to, asked), grouped(Direction::From, from, asked)])
+        // What it has heard of this host's answers; and what it has answered before has come meanwhile.
+        let question = self.message(Kind::Count, [0; 4]);
+        let answered = self.ask(question, LEN, &[Kind::Counted])?.0.values[0];
+        let ports = (self.mouth.local().port(), asked.host.port());
+        let mut checks = vec![grouped(Direction::To, to, asked), grouped(Direction::From, from, asked)];
+        checks.extend((to > 0).then(|| answers(Direction::From, self.heard, ports.0, asked)));
+        checks.extend((from > 0).then(|| answers(Direction::To, answered, ports.1, asked)));
+        Ok(checks)
     }
+}
+
+/// Whether what a receiver answers arrives at the source.
+fn answers(direction: Direction, heard: u64, port: u16, asked: &Asked<'_>) -> Check {
+    let arrow = arrow(direction, asked);
+    if heard > 0 {
+        return Check::new(
+            "answers",
+            Verdict::Ok,
+            format!("what a receiver answers arrives {arrow} at port {port}"),
+        );
+    }
+    let (here, mend) = match direction {
+        Direction::To => (
+            format!("{} as a source", asked.host.ip()),
+            format!("`faircast doctor` on {} names the rule that drops it", asked.host.ip()),
+        ),
+        Direction::From => (
+            "this host as a source".to_owned(),
+            "the line `firewall` above names the rule that drops it, if it is on this host".to_owned(),
+        ),
+    };
+    let found =
+        format!("what a receiver answers does not arrive {arrow}: {here} must accept UDP on port {port}");
+    Check::new("answers", Verdict::Fail, found).advise(format!(
+        "{mend}; where there is none yet:\nnft add rule inet filter input udp dport {port} accept\n\
+         firewall-cmd --add-port={port}/udp\nufw allow {port}/udp"
+    ))
 }
 
 /// Whether the longest datagrams of a session pass, and which do if not; `least` pass in both directions.

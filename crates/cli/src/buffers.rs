@@ -1,0 +1,51 @@
+//! What to do about a receive buffer, as it is on this host now.
+
+use crate::units;
+use faircast::config::RECEIVE_BUFFER;
+use faircast_net::{Granted, UnicastOptions, UnicastSocket, choose};
+use std::net::{IpAddr, Ipv4Addr};
+
+/// A group that nobody joins: only the interface of this host itself is looked for.
+const ANY_GROUP: IpAddr = IpAddr::V4(Ipv4Addr::new(239, 255, 0, 1));
+
+/// What the system grants a receiver of this process.
+fn granted() -> Option<Granted> {
+    let lo = choose(ANY_GROUP, Some("lo")).ok()?;
+    let options = UnicastOptions { receive_buffer: RECEIVE_BUFFER, port: 0 };
+    UnicastSocket::open(&lo, &options).ok().map(|socket| socket.receive_buffer())
+}
+
+/// So many packets were dropped by this host's own socket buffer, and what helps.
+pub fn dropped(packets: u64) -> String {
+    dropped_by(packets, granted())
+}
+
+fn dropped_by(packets: u64, granted: Option<Granted>) -> String {
+    let packets = units::count(packets, "packet");
+    match granted {
+        Some(Granted { asked, granted }) if granted < asked => format!(
+            "this host's own socket buffer, {} of {} KiB, dropped {packets}; raise it with `sysctl -w net.core.rmem_max={asked}`",
+            granted / 1024,
+            asked / 1024
+        ),
+        _ => format!(
+            "this host's own socket buffer dropped {packets}, and is as large as faircast wants it: the host takes data more slowly than \
+             it comes; look at its processor, its disk, and the program that reads the output"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_that_is_full_size_is_not_to_be_raised() {
+        let asked = RECEIVE_BUFFER;
+        let small = dropped_by(3, Some(Granted { asked, granted: 212_992 }));
+        assert!(small.contains("208 of 16384 KiB") && small.contains("rmem_max=16777216"), "{small}");
+        let whole = dropped_by(3, Some(Granted { asked, granted: asked }));
+        assert!(whole.contains("dropped 3 packets") && !whole.contains("rmem_max"), "{whole}");
+        assert!(granted().is_some(), "it is measured");
+    }
+}

@@ -1,0 +1,210 @@
+//! Packet filters: whether they let in what a source and a receiver need, and the command that makes them.
+
+mod iptables;
+mod nft;
+mod rules;
+
+use super::{Check, Verdict};
+use faircast::config::RELAY_PORT;
+use faircast_net::Choice;
+use rules::{Chain, Dropper, Fate, Hook, Message, Packet, Protocol, fate};
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+use std::process::Command;
+
+/// The rules of this host, as programs print them.
+enum Rules {
+    /// They cannot be read: no right.
+    Unread,
+    /// No program that shows them is here.
+    NoProgram,
+    /// What `nft` and `iptables` print.
+    Read { nft: Option<String>, iptables: Option<String>, program: &'static str },
+}
+
+/// What packet filters do with the packets of a session; `silent`: the self-test has shown that nothing comes from the group.
+pub fn checks(group: SocketAddr, choice: &Choice, silent: bool) -> Vec<Check> {
+    judged(&Rules::read(group.ip()), group, choice, silent)
+}
+
+fn judged(rules: &Rules, group: SocketAddr, choice: &Choice, silent: bool) -> Vec<Check> {
+    let why = match rules {
+        Rules::NoProgram => {
+            "there is no nft or iptables here that would show rules; most likely there are none"
+        }
+        Rules::Unread => "its rules can be read by root only",
+        Rules::Read { .. } => {
+            let port = group.port();
+            let mut checks = data(rules, group, choice, silent);
+            if checks.is_empty() {
+                let found = format!("no rule drops UDP to port {port}, from the group or from receivers");
+                checks.push(Check::new("firewall", Verdict::Ok, found));
+            }
+            checks.extend(membership(rules, group.ip(), choice));
+            return checks;
+        }
+    };
+    vec![Check::new("firewall", Verdict::Note, why).advise(rules_to_add(group.port()))]
+}
+
+/// The rules for each role, as `nft`, firewalld and ufw take them.
+fn rules_to_add(port: u16) -> String {
+    format!(
+        "sources and receivers of a group, one rule:\n\
+         nft add rule inet filter input udp dport {port} accept\n\
+         firewall-cmd --add-port={port}/udp\n\
+         ufw allow {port}/udp\n\
+         hosts that serve by unicast or wait for it (--listen): the same with {RELAY_PORT}"
+    )
+}
+
+/// Data to a receiver, and answers to a source.
+fn data(rules: &Rules, group: SocketAddr, choice: &Choice, silent: bool) -> Vec<Check> {
+    let port = group.port();
+    let packet = |to| Packet { protocol: Protocol::Udp(port), to, interface: &choice.chosen.name };
+    let mut checks = Vec::new();
+    match (rules.fate(&packet(group.ip()), Hook::In), silent) {
+        (Fate::Dropped { by, .. }, true) => checks.push(
+            Check::new("firewall", Verdict::Fail, format!("a packet filter drops it: {}", by.what))
+                .advise(rules.mend(&by, &packet(group.ip()), Hook::In)),
+        ),
+        // What is heard on this host may still be dropped when it comes from another.
+        (Fate::Dropped { by, .. }, false) => checks.push(
+            Check::new(
+                "firewall",
+                Verdict::Warn,
+                format!("a packet filter may drop what others send: {}", by.what),
+            )
+            .advise(rules.mend(&by, &packet(group.ip()), Hook::In)),
+        ),
+        (Fate::Passes, true) => checks.push(Check::new(
+            "firewall",
+            Verdict::Note,
+            "no rule was found that drops it; look for ones that depend on more than group and port",
+        )),
+        (Fate::Passes, false) => {}
+    }
+    if let Fate::Dropped { by, unless } = rules.fate(&packet(choice.local), Hook::In) {
+        let (verdict, may) = if unless { (Verdict::Warn, "may drop") } else { (Verdict::Fail, "drops") };
+        let found =
+            format!("as a source: a packet filter {may} what receivers answer to port {port}: {}", by.what);
+        checks.push(Check::new("firewall", verdict, found).advise(rules.mend(
+            &by,
+            &packet(choice.local),
+            Hook::In,
+        )));
+    }
+    checks
+}
+
+/// Messages by which switches and routers learn who is a member.
+fn membership(rules: &Rules, group: IpAddr, choice: &Choice) -> Vec<Check> {
+    let (name, all, routers): (_, IpAddr, IpAddr) = match group {
+        IpAddr::V4(_) => ("IGMP", Ipv4Addr::new(224, 0, 0, 1).into(), Ipv4Addr::new(224, 0, 0, 22).into()),
+        IpAddr::V6(_) => (
+            "MLD",
+            Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1).into(),
+            Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x16).into(),
+        ),
+    };
+    let interface = choice.chosen.name.as_str();
+    let packet = |message, to| Packet { protocol: Protocol::Membership(message), to, interface };
+    let cases = [
+        (
+            Hook::In,
+            packet(Message::Query, all),
+            "queries, so that switches and routers forget this host after minutes",
+        ),
+        (
+            Hook::Out,
+            packet(Message::Report, routers),
+            "reports, so that switches and routers send this host no group",
+        ),
+        (
+            Hook::Bridge,
+            packet(Message::Report, routers),
+            "reports on a bridge of this host, so that hosts behind it get no group",
+        ),
+    ];
+    let dropped = cases.into_iter().filter_map(|(hook, packet, what)| match rules.fate(&packet, hook) {
+        Fate::Dropped { by, unless: false } => {
+            let found = format!("a packet filter drops {name} {what}: {}", by.what);
+            Some(Check::new("membership", Verdict::Warn, found).advise(rules.mend(&by, &packet, hook)))
+        }
+        _ => None,
+    });
+    dropped.collect()
+}
+
+impl Rules {
+    fn read(like: IpAddr) -> Rules {
+        let program = if like.is_ipv4() { "iptables" } else { "ip6tables" };
+        let nft = printed("nft", &["-a", "list", "ruleset"]);
+        match (nft, printed(program, &["-S"])) {
+            (Err(Unsaid::Absent), Err(Unsaid::Absent)) => Rules::NoProgram,
+            (Err(_), Err(_)) => Rules::Unread,
+            (nft, iptables) => Rules::Read { nft: nft.ok(), iptables: iptables.ok(), program },
+        }
+    }
+
+    fn fate(&self, packet: &Packet<'_>, hook: Hook) -> Fate {
+        let Rules::Read { nft, iptables, program } = self else { return Fate::Passes };
+        let of_nft = nft.as_deref().map(|text| nft::chains(text, packet));
+        let of_iptables = iptables.as_deref().map(|text| iptables::chains(text, program, packet));
+        let all: [Vec<Chain>; 2] = [of_nft.unwrap_or_default(), of_iptables.unwrap_or_default()];
+        all.iter().map(|chains| fate(chains, hook)).find(|fate| *fate != Fate::Passes).unwrap_or(Fate::Passes)
+    }
+    /// The command that lets the packet pass.
+    fn mend(&self, by: &Dropper, packet: &Packet<'_>, hook: Hook) -> String {
+        let protocol = if packet.to.is_ipv4() { "igmp" } else { "ipv6-icmp" };
+        let Dropper { base, table, removal, .. } = by;
+        let chain = if hook == Hook::Out { "OUTPUT" } else { "INPUT" };
+        let (is_firewalld, is_iptables) = (table.contains("firewalld"), table.ends_with("tables"));
+        match (packet.protocol, removal) {
+            (Protocol::Udp(port), _) if is_firewalld => format!("firewall-cmd --add-port={port}/udp"),
+            (Protocol::Membership(_), _) if is_firewalld => format!("firewall-cmd --add-protocol={protocol}"),
+            (Protocol::Udp(port), _) if is_iptables && self.is_of_ufw() => format!("ufw allow {port}/udp"),
+            (_, Some(removal)) => removal.clone(),
+            (Protocol::Udp(port), None) if is_iptables => {
+                format!("{table} -I {chain} -p udp --dport {port} -j ACCEPT")
+            }
+            (Protocol::Membership(_), None) if is_iptables => {
+                format!("{table} -I {chain} -p {protocol} -j ACCEPT")
+            }
+            (Protocol::Udp(port), None) => format!("nft insert rule {table} {base} udp dport {port} accept"),
+            (Protocol::Membership(_), None) => {
+                format!("nft insert rule {table} {base} meta l4proto {protocol} accept")
+            }
+        }
+    }
+
+    /// Whether the rules are those of ufw, which would put its own back.
+    fn is_of_ufw(&self) -> bool {
+        matches!(self, Rules::Read { iptables: Some(text), .. } if text.contains("-N ufw"))
+    }
+}
+
+/// Why a program prints nothing.
+#[derive(Debug, PartialEq, Eq)]
+enum Unsaid {
+    /// It is not here.
+    Absent,
+    /// It failed: there is no right to ask it, say.
+    Refused,
+}
+
+/// What a program prints.
+fn printed(program: &str, args: &[&str]) -> Result<String, Unsaid> {
+    // Users have no `sbin` in their path; they may not read rules either.
+    let elsewhere = || ["/usr/sbin", "/sbin"].iter().any(|dir| Path::new(dir).join(program).exists());
+    let out = match Command::new(program).args(args).output() {
+        Err(error) if error.kind() == ErrorKind::NotFound && !elsewhere() => return Err(Unsaid::Absent),
+        Ok(out) if out.status.success() => out,
+        _ => return Err(Unsaid::Refused),
+    };
+    String::from_utf8(out.stdout).map_err(|_| Unsaid::Refused)
+}
+
+#[cfg(test)]
+mod tests;
