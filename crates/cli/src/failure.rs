@@ -1,8 +1,7 @@
 //! Why a command did not succeed, and how that is said.
 
-use crate::outlet::Outlet;
+use crate::outlet::{self, Outlet};
 use crate::safe;
-use crate::tell;
 use crate::wording;
 use faircast::Class;
 use faircast_net::{ExitClass, NetError};
@@ -495,7 +494,7 @@ pub fn conclude(outcome: Result<(), Failure>) -> ExitCode {
         return if stopped_early { ExitCode::from(number_of(Class::Transfer)) } else { ExitCode::SUCCESS };
     }
     let (what, hint) = failure.what_and_hint();
-    let mut people = Outlet::stderr(tell::dropped);
+    let mut people = Outlet::stderr(outlet::dropped);
     // Nothing is left to do when standard error cannot be written.
     let _ = writeln!(people, "{} {}", painted("error:", "1;31"), safe::text(&what));
     if let Some(hint) = hint {

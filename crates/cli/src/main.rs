@@ -173,7 +173,7 @@ fn in_session(
         Channel::Relay => Outlet::stdout(relay::dropped),
         Channel::Stderr => Outlet::stderr(json::dropped),
     };
-    let mut people = Outlet::stderr(tell::dropped);
+    let mut people = Outlet::stderr(outlet::dropped);
     let is_terminal = Screen::of_stderr() == Screen::Terminal;
     let block = is_terminal.then(|| tell::block(ProgressDrawTarget::term_like(Box::new(people.terminal()))));
     let outcome = run(Output { program: &mut program, people: &mut people, block }, &stop);

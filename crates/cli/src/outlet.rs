@@ -7,6 +7,7 @@
 //! A thread per output writes what is queued. It leaves half of a pipe free until the end, so that the last lines reach a program
 //! that reads its pipe only after the command has ended.
 
+use crate::units;
 use indicatif::TermLike;
 use rustix::fd::BorrowedFd;
 use rustix::{pipe, stdio, termios};
@@ -31,6 +32,16 @@ const LAST: usize = 2;
 
 /// Interval of looks at a pipe that has no room.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// The line for people in place of this number of dropped ones.
+pub fn dropped(count: u64) -> String {
+    format!("warning: {}\n", not_read(count))
+}
+
+/// What became of lines, or events, that were not read.
+pub fn not_read(count: u64) -> String {
+    format!("{} dropped here: the output was not read in time", units::count(count, "line"))
+}
 
 /// The text in place of dropped lines.
 pub type Notice = fn(u64) -> String;

@@ -3,6 +3,7 @@
 use crate::args::Telling;
 use crate::failure::painted;
 use crate::json;
+use crate::outlet;
 use crate::safe;
 use crate::units;
 use faircast::Event;
@@ -246,15 +247,6 @@ pub fn warning(text: &str) -> String {
     format!("{} {}", painted("warning:", "1;33"), safe::text(text))
 }
 
-/// A line in place of this number of dropped ones.
-pub fn dropped(count: u64) -> String {
-    format!("{}\n", warning(&not_read(count)))
-}
-
-fn not_read(count: u64) -> String {
-    format!("{} dropped here: the output was not read in time", units::count(count, "line"))
-}
-
 /// What is told, before it is painted.
 enum Words {
     Plain(String),
@@ -280,7 +272,7 @@ pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
             (Level::Normal, Words::Plain(format!("{verb} {group} through {interface}, {local}{others}")))
         }
         Event::Warning { message, .. } => (Level::Normal, Words::Warning(message.clone())),
-        Event::Dropped { count } => (Level::Normal, Words::Warning(not_read(*count))),
+        Event::Dropped { count } => (Level::Normal, Words::Warning(outlet::not_read(*count))),
         Event::Content { files, bytes, resumed_bytes, .. } => {
             let what = match bytes {
                 Some(bytes) => format!("{}, {}", units::count(*files, "file"), units::bytes(*bytes)),

@@ -68,7 +68,8 @@ fn hosts_are_served_by_unicast_alone_unless_a_group_or_an_interface_is_named() {
 fn the_packaged_service_takes_an_output_directory() {
     let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/systemd/faircast-recv.service");
     let unit = std::fs::read_to_string(unit).expect("the unit is there");
-    let line = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/faircast ")).expect("it runs");
+    let line =
+        unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/faircast ")).expect("it runs");
     let options = ["", "--out /srv/images", "--preserve owner,setid --most 40G"];
     for typed in options.map(|options| line.replace("$RECV_OPTIONS", options)) {
         let words: Vec<&str> = typed.split_whitespace().collect();
