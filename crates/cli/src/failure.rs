@@ -20,6 +20,19 @@ pub enum Usage {
     /// A relay has nobody to pass sessions on to.
     #[error("nobody to pass sessions on to: give --to or --listen, or be an agent (--as agent)")]
     RelayToNobody,
+    /// No session waits.
+    #[error(
+        "no `faircast send` or `stream` on this host waits for receivers; start one, or name its process"
+    )]
+    NoSession,
+    /// This process is none.
+    #[error(
+        "process {0} is no `faircast send` or `stream` that can be started; `faircast start` alone finds the one that runs"
+    )]
+    NotASession(u32),
+    /// Several sessions wait.
+    #[error("several sessions run: {0}; name the process of one, as in `faircast start 1234`")]
+    SeveralSessions(String),
     /// An agent sends nothing of its own.
     #[error(
         "an agent has no branches, no cache and no rate of its own: its children hear the source; leave out --to, --cache and --max, or use --as repeater"

@@ -140,7 +140,15 @@ mod tests {
                 representative: Some("lab-07".into()),
                 receivers: 3,
                 verified: 1,
-                joining: Some(Joining { joined: 2, expected: Some(3), absent: vec!["lab-08".into()] }),
+                joining: Some(Joining {
+                    joined: 1,
+                    expected: Some(3),
+                    absent: vec!["lab-08".into()],
+                    failed: vec![IncompleteReceiver {
+                        host: "lab-09".into(),
+                        reason: "its disk is full".into(),
+                    }],
+                }),
                 layers: Some(Subscription { joined: 3, of: 8 }),
                 limited_by: Some(Limit::Window),
                 window_of: Some("lab-07".into()),

@@ -8,6 +8,7 @@
 //! | [`report`] [`shortfall`] | what has become of every receiver, in a file |
 //! | [`pgm`] [`alc`] | the same over PGM, and over ALC with FLUTE |
 //! | [`relay`] [`hosts`] | sessions are passed on; lists of hosts |
+//! | [`start`] | a session that waits begins |
 //! | [`tell`] [`json`] [`units`] [`safe`] | how a session is told to people and to programs, and what others said as it may be shown |
 //! | [`outlet`] | standard output and standard error, for which no session waits |
 //! | [`sim`] | `sim`, `repro`, `compare`: simulations |
@@ -40,6 +41,7 @@ mod serve;
 mod session;
 mod shortfall;
 mod sim;
+mod start;
 mod system;
 mod tell;
 mod units;
@@ -52,8 +54,9 @@ use crate::failure::{Failure, unwritten};
 use crate::json::Line;
 use crate::outlet::Outlet;
 use crate::session::{Output, Resolved, Screen};
+use crate::tell::Keyboard;
 use clap::Parser;
-use faircast::Class;
+use faircast::{Class, SendConfig};
 use indicatif::ProgressDrawTarget;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -80,7 +83,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Send(send) => {
             let json = send.telling.json;
             let resolved = resolved(send.resolve(), json)?;
-            in_session(Channel::Stdout, |output, stop| session::send(resolved, output, stop, session::drive))
+            send_or_stream(resolved)
         }
         Command::Stream(stream) if stream.sending.format.wire == Wire::Pgm => {
             let json = stream.telling.json;
@@ -94,7 +97,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Stream(stream) => {
             let json = stream.telling.json;
             let resolved = resolved(stream.resolve(), json)?;
-            in_session(Channel::Stdout, |output, stop| session::send(resolved, output, stop, session::drive))
+            send_or_stream(resolved)
         }
         Command::Recv(recv) => {
             let json = recv.telling.json;
@@ -114,6 +117,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
             }
             in_session(channel, |output, stop| session::receive(resolved, output, stop, session::drive))
         }
+        Command::Start { pid } => start::run(pid, &mut out),
         Command::Relay(relay) if relay.status => relay::status(relay.control, relay.telling.json, &mut out),
         Command::Relay(relay) => {
             let resolved = relay.resolve()?;
@@ -163,6 +167,15 @@ fn resolved<C>(outcome: Result<Resolved<C>, failure::Usage>, json: bool) -> Resu
     })
 }
 
+/// A session that can be asked to start.
+fn send_or_stream(resolved: Resolved<SendConfig>) -> Result<(), Failure> {
+    let has_keyboard = start::on_request(&resolved.config.start)?;
+    in_session(Channel::Stdout, |output, stop| {
+        let keyboard = if has_keyboard { Keyboard::Starts } else { Keyboard::None };
+        session::send(resolved, Output { keyboard, ..output }, stop, session::drive)
+    })
+}
+
 fn in_session(
     channel: Channel,
     run: impl for<'a> FnOnce(Output<'a>, &'a AtomicBool) -> Result<(), Failure>,
@@ -176,7 +189,8 @@ fn in_session(
     let mut people = Outlet::stderr(outlet::dropped);
     let is_terminal = Screen::of_stderr() == Screen::Terminal;
     let block = is_terminal.then(|| tell::block(ProgressDrawTarget::term_like(Box::new(people.terminal()))));
-    let outcome = run(Output { program: &mut program, people: &mut people, block }, &stop);
+    let outcome =
+        run(Output { program: &mut program, people: &mut people, block, keyboard: Keyboard::None }, &stop);
     // Standard error that is not read changes nothing.
     let _ = people.finish();
     match program.finish() {

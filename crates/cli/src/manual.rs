@@ -61,7 +61,8 @@ fn markdown() -> String {
          This page is the output of `--help`; `FAIRCAST_BLESS=1 cargo test -p faircast-cli` writes it anew.\n\n\
          Data goes to standard output, everything else to standard error. Exit codes: 0 done, 1 a check or\n\
          transfer failed, 2 usage, 3 network or system, 4 all have everything but those that `--slow drop` has left out. `NO_COLOR` is honoured. The first SIGINT or SIGTERM\n\
-         ends a session in order, the second one at once.\n\n\
+         ends a session in order: its report and its last line say how far it was, and the exit code is 1 (0 for `recv --serve` between two sessions).\n\
+         The second one ends the process at once. SIGUSR1 starts a `send` that waits for receivers.\n\n\
          With `--json` a session tells one JSON object a line: `opened`, `warning`, `content`, `joined`, `left`,\n\
          `slow`, `layers`, `output`, once a second `progress`, on failure `error`, and always `done` as the last line.\n\
          A session waits for no reader of its output: lines that are not read in time are dropped, and `dropped` has their number.\n\

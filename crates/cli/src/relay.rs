@@ -4,10 +4,11 @@ mod control;
 
 use crate::args;
 use crate::failure::{Failure, Usage, unwritten};
+use crate::json::Line;
 use crate::safe;
 use crate::session::Output;
 use crate::tell::{Level, sentence};
-use crate::{json, key, units, wording};
+use crate::{json, key, system, units, wording};
 use control::{Control, default_path};
 use faircast::config::{RECEIVE_BUFFER, default_group_here};
 use faircast::{
@@ -31,6 +32,15 @@ struct Told<'a> {
     branch: Option<usize>,
     #[serde(flatten)]
     event: &'a Event,
+}
+
+/// The end of a relay.
+#[derive(Serialize)]
+struct Passed {
+    /// Whether it ended because it was stopped.
+    ok: bool,
+    /// Sessions that it has passed on.
+    sessions: u64,
 }
 
 /// What will be done.
@@ -145,7 +155,9 @@ pub fn run(resolved: Resolved, output: Output<'_>, stop: &AtomicBool) -> Result<
         }
     };
     warnings.iter().for_each(|text| say(&format!("warning: {text}")));
+    let mut sessions = 0;
     let mut tell = |told: RelayEvent| {
+        sessions += u64::from(told.branch.is_none() && matches!(told.event, Event::Joined { .. }));
         let event = wording::event(told.event.clone());
         if json {
             // Nobody reads: the relay goes on.
@@ -154,9 +166,17 @@ pub fn run(resolved: Resolved, output: Output<'_>, stop: &AtomicBool) -> Result<
             say(&text);
         }
     };
-    let ended = relay(&config, &handle, &mut tell, stop);
+    let ended = relay(&config, &handle, &mut tell, stop).map_err(Failure::from);
     drop(control);
-    ended.map_err(Failure::from)
+    if json {
+        // The exit code says it as well.
+        let _ = ended.as_ref().map_err(|failure| json::write(program, &Line::failure(failure)));
+        let done = Passed { ok: ended.is_ok(), sessions };
+        let _ = json::write(program, &Line::done(&done, system::cpu_seconds()));
+    } else if ended.is_ok() && level > Level::Quiet {
+        say(&format!("stopped; passed on {}", units::count(sessions, "session")));
+    }
+    ended
 }
 
 /// A line in place of this number of dropped ones.

@@ -95,6 +95,7 @@ struct Report<'a> {
     verified: usize,
     incomplete: usize,
     dropped: usize,
+    refused: usize,
     absent: usize,
     /// What receivers have signed.
     receipts: Option<&'a ReceiptsReport>,
@@ -140,7 +141,10 @@ fn text(format: Format, outcome: &Result<SendReport, Error>, required: &[Require
             (report.clone(), &report.each, error, failure.as_ref().map_or(0, number))
         }
         Err(error) => {
-            nobody = required.iter().map(|required| ReceiverReport::absent(required.to_string())).collect();
+            nobody = match error {
+                Error::NoReceiver { each, .. } => each.clone(),
+                _ => required.iter().map(|one| ReceiverReport::unknown(one.to_string())).collect(),
+            };
             (SendReport::default(), &nobody, Some(wording::error(error)), number_of_session(error))
         }
     };
@@ -156,6 +160,7 @@ fn text(format: Format, outcome: &Result<SendReport, Error>, required: &[Require
         verified: count(ReceiverOutcome::Verified),
         incomplete: count(ReceiverOutcome::Incomplete),
         dropped: count(ReceiverOutcome::Dropped),
+        refused: count(ReceiverOutcome::Refused),
         absent: count(ReceiverOutcome::Absent),
         receipts: sent.receipts.as_ref(),
         receivers,
@@ -216,6 +221,7 @@ const fn outcome(outcome: ReceiverOutcome) -> &'static str {
         ReceiverOutcome::Verified => "verified",
         ReceiverOutcome::Incomplete => "incomplete",
         ReceiverOutcome::Dropped => "dropped",
+        ReceiverOutcome::Refused => "refused",
         ReceiverOutcome::Absent => "absent",
     }
 }
@@ -305,13 +311,14 @@ mod tests {
     #[test]
     fn a_session_without_receivers_reports_those_that_were_required_as_absent() {
         let group = "239.255.70.1:5777".parse().expect("a group");
+        let each = || vec![ReceiverReport::absent("lab-01".to_owned())];
         let error = || {
-            Err(Error::NoReceiver { group, waited: std::time::Duration::from_secs(1), ttl: 1, port: 5777 })
+            Err(Error::NoReceiver { group, waited: Duration::from_secs(1), ttl: 1, port: 5777, each: each() })
         };
         let required = [RequiredHost::new("lab-01")];
         let read: Value = serde_json::from_str(&text(Format::Json, &error(), &required)).expect("JSON");
         assert_eq!((&read["exit_code"], &read["absent"]), (&Value::from(1), &Value::from(1)), "{read}");
-        let xml = text(Format::JUnit, &error(), &[]);
+        let xml = text(Format::JUnit, &Err(Error::Panicked), &[]);
         assert!(
             xml.contains("tests=\"1\" failures=\"0\" errors=\"1\"") && xml.contains("<error message="),
             "{xml}"

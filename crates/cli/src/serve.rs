@@ -81,10 +81,10 @@ impl Receivers {
     }
 }
 
-/// Receive sessions, so many at once at most, until `stop` is set, which is a good end.
+/// Receive sessions, so many at once at most, until `stop` is set, which is a good end between sessions.
 ///
 /// # Errors
-/// When what was typed makes no sense, or nobody reads the JSON any more.
+/// When it was stopped in a session, when what was typed makes no sense, or nobody reads the JSON any more.
 pub fn run<'a>(
     resolved: Resolved<ReceiveConfig>,
     most: usize,
@@ -120,10 +120,12 @@ pub fn run<'a>(
             match one {
                 News::Event(event) => teller.event(&wording::event(event)),
                 News::Ended(outcome, lasted) => {
-                    let is_good = outcome.is_ok();
+                    let is_good = outcome.as_ref().is_ok_and(|report| report.ok);
+                    let took_part = receivers.running.get(&number).copied().unwrap_or_default();
                     receivers.ended(number, is_good, lasted);
                     teller.forget(number);
-                    let ended = session_ended(&mut teller, outcome, stop);
+                    let is_idle = !took_part && outcome.as_ref().is_ok_and(|report| report.stopped);
+                    let ended = if is_idle { Ok(()) } else { session_ended(&mut teller, outcome) };
                     if ended.is_err() && end.is_ok() {
                         end = ended;
                         stop.store(true, Ordering::Relaxed);
@@ -150,12 +152,10 @@ fn receive(number: u32, config: ReceiveConfig, told: &mpsc::Sender<(u32, News)>,
 fn session_ended(
     teller: &mut EventPrinter<'_>,
     outcome: Result<ReceiveReport, Error>,
-    stop: &AtomicBool,
 ) -> Result<(), Failure> {
-    if stop.load(Ordering::Relaxed) && matches!(outcome, Err(Error::Stopped)) {
-        return Ok(());
-    }
+    let is_stopped = outcome.as_ref().is_ok_and(|report| report.stopped);
     match session::conclude(teller, outcome, session::received) {
+        Err(failure) if is_stopped => Err(failure),
         Err(failure) if matches!(failure, Failure::NobodyReads(_)) || failure.class() == Class::Usage => {
             Err(failure)
         }

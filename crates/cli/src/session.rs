@@ -5,9 +5,9 @@ use crate::failure::{Failure, Usage};
 use crate::json::Line;
 use crate::report::ReportFile;
 use crate::shortfall::{failure_kind, sent_shortfall};
-use crate::tell::{self, EventPrinter, Human, Level, Reader, Role};
+use crate::tell::{self, EventPrinter, Human, Keyboard, Level, Reader, Role};
 use crate::{buffers, hosts, key, receipt, system, units, wording};
-use faircast::config::{BadLimits, Multicast, RECEIVE_BUFFER, Unicast, check_limits};
+use faircast::config::{BadLimits, Multicast, RECEIVE_BUFFER, StartNow, Unicast, check_limits};
 use faircast::event::{HostOutcome, LayersReport};
 use faircast::object::KeepUnfinished;
 use faircast::{
@@ -52,6 +52,8 @@ pub struct Output<'a> {
     pub people: &'a mut dyn Write,
     /// A block that is repainted, on a terminal.
     pub block: Option<ProgressBar>,
+    /// Whether a key does something.
+    pub keyboard: Keyboard,
 }
 
 /// What standard error is.
@@ -293,6 +295,7 @@ fn resolve_sending(
         required: sending.receivers.as_deref().map(hosts::read_receivers).transpose()?.unwrap_or_default(),
         receipts: sending.receipts.as_deref().map(receipt::read_receipt_keys).transpose()?,
         wait: sending.wait,
+        start: StartNow::default(),
         patience: sending.patience,
         datagram: sending.datagram,
         content,
@@ -398,9 +401,9 @@ pub(crate) fn received(report: &ReceiveReport) -> Verdict {
     Verdict {
         summary: received_summary(report),
         failure: Failure::Incomplete,
-        shortfall: (!report.ok).then(|| {
-            let bytes = units::bytes(report.bytes);
-            format!("not everything has arrived ({bytes} have); run the same command again to resume")
+        shortfall: (!report.ok).then(|| match report.packets {
+            0 => "stopped".to_owned(),
+            _ => format!("stopped; {}", wording::kept(report.bytes, report.resumes)),
         }),
     }
 }
@@ -444,7 +447,7 @@ pub(crate) fn teller<'a>(
         (false, Some(block)) => (None, Human::Block(block)),
         (false, None) => (None, Human::Lines(output.people)),
     };
-    EventPrinter::new(role, Level::of(telling), program, human, stop)
+    EventPrinter::new(role, Level::of(telling), program, human, stop).with_keyboard(output.keyboard)
 }
 
 /// How a report is told.
@@ -497,15 +500,29 @@ fn sent_summary(report: &SendReport) -> Vec<String> {
         0 | 1 => format!("{} repair", units::percent((report.repair_ratio - 1.0).max(0.0))),
         layers => format!("{:.1} times that on {layers} layers", report.repair_ratio),
     };
-    let mut lines = vec![format!(
-        "sent {} to {} in {}: {}, {spent}, {} of {} verified",
-        units::bytes(report.bytes),
-        units::count(report.receivers, "receiver"),
-        units::seconds(report.seconds),
-        units::rate(report.goodput_bps),
-        report.verified,
-        report.receivers,
-    )];
+    let headline = match report.verified {
+        // What nobody has was not sent at any rate.
+        0 => format!(
+            "0 of {} verified after {}; of {} the furthest has {}",
+            units::count(report.receivers, "receiver"),
+            units::seconds(report.seconds),
+            units::bytes(report.bytes),
+            units::bytes(report.moved_bytes),
+        ),
+        verified => format!(
+            "sent {} to {} in {}: {}, {spent}, {verified} of {} verified",
+            units::bytes(report.bytes),
+            units::count(report.receivers, "receiver"),
+            units::seconds(report.seconds),
+            units::rate(report.goodput_bps),
+            report.receivers,
+        ),
+    };
+    // Before anybody has joined there is nothing to sum up.
+    let mut lines = match report.receivers {
+        0 => Vec::new(),
+        _ => vec![format!("{headline}{}", waited(report))],
+    };
     lines.extend((0..).zip(&report.streams).map(|(layer, sent): (u8, _)| {
         let (bytes, blocks) = (units::bytes(sent.bytes), units::count(sent.blocks, "block"));
         format!("layer {layer}: {bytes} in {blocks}, {} dropped", sent.blocks_dropped)
@@ -524,6 +541,19 @@ fn sent_summary(report: &SendReport) -> Vec<String> {
         ));
     }
     lines
+}
+
+/// A wait of less than this is not worth a word.
+const LEAST_WAIT: f64 = 1.0;
+
+/// The time that went into waiting, which the rate does not count.
+fn waited(report: &SendReport) -> String {
+    let wait = |seconds: f64, what: &str| {
+        (seconds >= LEAST_WAIT).then(|| format!("; waited {} {what}", units::seconds(seconds)))
+    };
+    let before = wait(report.start_seconds, "before the start");
+    let after = wait(report.waited_seconds, "for receivers at the end");
+    before.into_iter().chain(after).collect()
 }
 
 /// Which hosts of the list have it, and which do not.
@@ -545,6 +575,9 @@ fn listed_hosts(report: &SendReport) -> Vec<String> {
 fn received_summary(report: &ReceiveReport) -> Vec<String> {
     let packets = report.packets + report.lost;
     let loss = if packets == 0 { 0.0 } else { report.lost as f64 / packets as f64 };
+    if report.stopped {
+        return Vec::new();
+    }
     let mut lines = vec![format!(
         "received {}, {} in {}: {}, loss {}, {} repaired{}",
         units::count(report.files, "file"),

@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::{units, wording};
 use faircast::SendReport;
+use faircast::event::reasons;
 
 /// How a `send` that came to a report failed, if it did.
 pub fn sent_failure(report: &SendReport) -> Option<Failure> {
@@ -21,6 +22,8 @@ fn only_left_out(report: &SendReport) -> bool {
     let others = unsigned
         || !report.incomplete.is_empty()
         || !report.absent.is_empty()
+        || !report.refused_hosts.is_empty()
+        || report.stopped
         || report.missing > 0
         || unsent;
     !report.dropped.is_empty() && !others && report.verified > 0
@@ -29,6 +32,12 @@ fn only_left_out(report: &SendReport) -> bool {
 /// What a `send` fell short of, and what to do.
 pub fn sent_shortfall(report: &SendReport) -> String {
     let mut parts = Vec::new();
+    if report.stopped && report.receivers == 0 {
+        return "stopped; nobody had joined".to_owned();
+    }
+    if report.stopped {
+        parts.push("stopped".to_owned());
+    }
     if report.missing > 0 {
         parts.push(format!(
             "{} of the {} that were expected have come",
@@ -37,7 +46,11 @@ pub fn sent_shortfall(report: &SendReport) -> String {
         ));
     }
     if !report.absent.is_empty() {
-        parts.push(format!("not come: {}", report.absent.join(", ")));
+        parts.push(format!("not there: {}", report.absent.join(", ")));
+    }
+    if !report.refused_hosts.is_empty() {
+        let hosts = named(report.refused_hosts.iter().map(|one| (&*one.host, &*one.reason)));
+        parts.push(hosts);
     }
     if !report.dropped.is_empty() {
         parts.push(format!("left out as too slow: {}", report.dropped.join(", ")));
@@ -81,8 +94,33 @@ pub fn sent_shortfall(report: &SendReport) -> String {
             format!("{what}; all have everything: look at --sign-receipts there and at --receipts here")
         }
         true => format!("{what}; all others have everything, send to these again by themselves"),
-        false => format!("{what}{advice}; run both commands again, receivers resume where they were"),
+        false => format!("{what}{advice}; {}", remedy(report)),
     }
+}
+
+/// The one thing to do.
+fn remedy(report: &SendReport) -> String {
+    if let Some(refused) = report.refused_hosts.first().filter(|one| one.reason.contains("key")) {
+        return format!("give {} this session's key, and run both commands again", refused.host);
+    }
+    let first = report.incomplete.first();
+    let is = |reason: &str| first.filter(|one| one.reason.starts_with(reason)).map(|one| &one.host);
+    if let Some(host) = is(reasons::DISK_FULL) {
+        return format!(
+            "free space on {host}, and run both commands again: receivers resume where they were"
+        );
+    }
+    if let Some(host) = is(reasons::PERMISSION) {
+        return format!(
+            "let `recv` write on {host}, or choose another --out there, and run both commands again"
+        );
+    }
+    if let Some(host) = is(reasons::OLDER) {
+        return format!(
+            "to put this content over the newer on {host}, run `recv --older` there and send again"
+        );
+    }
+    "run both commands again, receivers resume where they were".to_owned()
 }
 
 /// Receivers with what is wrong with each. A semicolon is where the hint begins.

@@ -47,6 +47,15 @@ pub enum Level {
     Verbose,
 }
 
+/// What Enter does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keyboard {
+    /// Nothing.
+    None,
+    /// It starts a session that waits for receivers.
+    Starts,
+}
+
 /// Where people read.
 pub enum Human<'a> {
     /// Nowhere: a program reads JSON.
@@ -65,6 +74,7 @@ pub struct EventPrinter<'a> {
     human: Human<'a>,
     stop: &'a AtomicBool,
     reader: Reader,
+    keyboard: Keyboard,
     /// Of several: whose turn it is.
     of: Option<Turn>,
     /// What the block shows of each.
@@ -125,9 +135,15 @@ impl<'a> EventPrinter<'a> {
             human,
             stop,
             reader: Reader::Reads,
+            keyboard: Keyboard::None,
             of: None,
             blocks: BTreeMap::new(),
         }
+    }
+
+    /// With a key that starts the session.
+    pub fn with_keyboard(self, keyboard: Keyboard) -> EventPrinter<'a> {
+        EventPrinter { keyboard, ..self }
     }
 
     /// What comes now is of this one of several sessions.
@@ -214,13 +230,17 @@ impl<'a> EventPrinter<'a> {
 
     fn progress(&mut self, progress: &Progress) {
         let mark = self.mark();
+        let hint = match (&progress.joining, self.keyboard) {
+            (Some(_), Keyboard::Starts) => "; Enter starts now",
+            _ => "",
+        };
         match &mut self.human {
             Human::Nobody => {}
             Human::Lines(out) => {
-                let _ = writeln!(out, "{mark}{}", progress_line(self.role, progress));
+                let _ = writeln!(out, "{mark}{}{hint}", progress_line(self.role, progress));
             }
             Human::Block(_) => {
-                let block = format!("{mark}{}", progress_block(self.role, progress));
+                let block = format!("{mark}{}{hint}", progress_block(self.role, progress));
                 self.blocks.insert(self.of.map_or(0, |turn| turn.session), block);
                 self.paint();
             }
@@ -427,20 +447,32 @@ fn loss(role: Role, progress: &Progress) -> Option<String> {
     is_known.then(|| format!("loss {}", units::percent(progress.loss)))
 }
 
-/// So many that have not joined are named, if there are no more.
-const ABSENT_NAMED: usize = 4;
+/// Most hosts that a line names.
+const NAMED: usize = 4;
 
-/// Who has joined, before the start.
+/// The receivers before the start.
 fn waiting(joining: &Joining) -> String {
-    let of = match joining.expected {
-        Some(expected) => format!("{} of {expected} joined", joining.joined),
-        None => format!("{} joined", joining.joined),
-    };
-    let absent = match joining.absent.len() {
-        1..=ABSENT_NAMED => format!(", without {}", safe::text(&joining.absent.join(", "))),
-        _ => String::new(),
-    };
-    format!("waiting: {of}{absent}")
+    let Joining { joined, expected, absent, failed } = joining;
+    let Some(expected) = expected else { return format!("waiting: {}", units::count(*joined, "receiver")) };
+    let missing = expected.saturating_sub(*joined).max(absent.len() as u64);
+    if failed.is_empty() {
+        let names = named(absent.iter().cloned());
+        let names = names.map_or_else(String::new, |names| format!(": {names}"));
+        return format!("waiting for {missing} of {}{names}", units::count(*expected, "receiver"));
+    }
+    let failed = failed.iter().map(|one| format!("{} failed ({})", one.host, one.reason));
+    let absent = absent.iter().map(|host| format!("{host} not there"));
+    let names = named(failed.chain(absent)).unwrap_or_default();
+    format!("waiting: {joined} of {expected} ready; {names}")
+}
+
+/// A few names, as they may be shown; `None` when there are none.
+fn named(names: impl Iterator<Item = String>) -> Option<String> {
+    let names: Vec<String> = names.collect();
+    let more = names.len().saturating_sub(NAMED);
+    let more = if more > 0 { " and more".to_owned() } else { String::new() };
+    let shown = names.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    (!names.is_empty()).then(|| safe::text(&format!("{shown}{more}")).into_owned())
 }
 
 /// Who limits the rate: by the network on the way there, or by what the host itself can take.
@@ -489,6 +521,7 @@ fn fraction(part: u64, whole: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use faircast::event::IncompleteReceiver;
 
     fn halfway() -> Progress {
         Progress {
@@ -520,22 +553,32 @@ mod tests {
     }
 
     #[test]
-    fn before_the_start_it_is_told_who_has_joined_and_who_has_not() {
-        let joining = |joined, absent: &[&str]| Progress {
-            joining: Some(Joining {
+    fn the_line_before_the_start_names_the_missing_hosts() {
+        let joining = |joined, absent: &[&str], failed: &[(&str, &str)]| {
+            let incomplete = |(host, reason): &(&str, &str)| IncompleteReceiver {
+                host: (*host).to_owned(),
+                reason: (*reason).to_owned(),
+            };
+            let joining = Joining {
                 joined,
                 expected: Some(30),
                 absent: absent.iter().map(|name| (*name).to_owned()).collect(),
-            }),
-            ..halfway()
+                failed: failed.iter().map(incomplete).collect(),
+            };
+            Progress { joining: Some(joining), ..halfway() }
         };
-        assert_eq!(progress_line(Role::Source, &joining(16, &[])), "12 s  waiting: 16 of 30 joined");
+        let line = |progress| progress_line(Role::Source, &progress);
+        assert_eq!(line(joining(16, &[], &[])), "12 s  waiting for 14 of 30 receivers");
         assert_eq!(
-            progress_line(Role::Source, &joining(28, &["lab-07", "lab-12"])),
-            "12 s  waiting: 28 of 30 joined, without lab-07, lab-12"
+            line(joining(28, &["lab-07", "lab-12"], &[])),
+            "12 s  waiting for 2 of 30 receivers: lab-07, lab-12"
         );
-        let many = joining(20, &["a", "b", "c", "d", "e"]);
-        assert!(progress_block(Role::Source, &many).starts_with("waiting: 20 of 30 joined for "));
+        assert_eq!(
+            line(joining(28, &["pc3"], &[("pc2", "its disk is full")])),
+            "12 s  waiting: 28 of 30 ready; pc2 failed (its disk is full), pc3 not there"
+        );
+        let many = progress_block(Role::Source, &joining(20, &["a", "b", "c", "d", "e"], &[]));
+        assert!(many.starts_with("waiting for 10 of 30 receivers: a, b, c, d and more for "), "{many}");
     }
 
     #[test]

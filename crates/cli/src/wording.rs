@@ -1,11 +1,13 @@
 //! What sessions say, in the command's words: the library knows no flags.
 
+use crate::units;
 use faircast::config::other_default;
-use faircast::error::{EndReason, LineTooLong, Seen, Unlayered};
+use faircast::error::{EndReason, LineTooLong, Seen, Unlayered, named_refusals, seconds};
 use faircast::event::{Advice, Setting};
 use faircast::{Error, Event};
 use std::borrow::Cow;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 /// Try this where large datagrams do not arrive.
 const SMALLER: &str = "`--datagram 1200` at the source sends smaller packets";
@@ -41,6 +43,20 @@ pub fn event(event: Event) -> Event {
     }
 }
 
+/// A time, as in `7 s`.
+fn secs(time: Duration) -> String {
+    seconds(time.as_secs_f64())
+}
+
+/// What a receiver that has failed has, and what to do.
+pub fn kept(verified_bytes: u64, resumes: bool) -> String {
+    match (units::bytes(verified_bytes), resumes) {
+        (bytes, true) => format!("{bytes} are verified and kept, {RESUME}"),
+        _ if verified_bytes == 0 => "nothing was verified, run the same command again".to_owned(),
+        (bytes, false) => format!("{bytes} were verified and are not kept, run the same command again"),
+    }
+}
+
 /// What to look at when receivers are incomplete.
 pub fn advice(advice: Advice) -> Cow<'static, str> {
     match advice {
@@ -52,53 +68,63 @@ pub fn advice(advice: Advice) -> Cow<'static, str> {
 /// Why a session failed: what the library says, and where that is about something that can be typed, what to type.
 pub fn error(error: &Error) -> String {
     match error {
-        Error::NoReceiver { group, waited, ttl, port } => format!(
-            "no receiver answered on {group} within {waited:?}; is `faircast recv` running there, on the same group, with the \
-             same key, within --ttl {ttl} hops? This host must accept UDP from receivers on port {port}, and they on port {}: \
-             `faircast doctor` checks both{}",
-            group.port(),
-            other_group(*group)
-        ),
+        Error::NoReceiver { group, waited, ttl, port, each } => match named_refusals(each) {
+            Some(refusals) => format!("nobody joined; {refusals}"),
+            None => format!(
+                "no receiver answered on {group} within {}; is `faircast recv` running there, on the same group, with the \
+                 same key, within --ttl {ttl} hops? This host must accept UDP from receivers on port {port}, and they on port {}: \
+                 `faircast doctor` checks both{}",
+                secs(*waited),
+                group.port(),
+                other_group(*group)
+            ),
+        },
         Error::NoHost { invited: 0, waited } => format!(
-            "no host asked to be served within {waited:?} (--wait); does `faircast recv --parent` with this host's address run, with \
-             the same key, and does UDP reach this host?"
+            "no host asked to be served within {} (--wait); does `faircast recv --parent` with this host's address run, with \
+             the same key, and does UDP reach this host?",
+            secs(*waited)
         ),
         Error::NoHost { invited, waited } => format!(
-            "none of the {invited} hosts came within {waited:?} (--wait); does `faircast recv --listen` run there, with the same key, \
-             and does UDP reach them?"
+            "none of the {invited} hosts came within {} (--wait); does `faircast recv --listen` run there, with the same key, \
+             and does UDP reach them?",
+            secs(*waited)
         ),
         Error::NoSession { group, waited, seen: Some(Seen::Sealed) } => format!(
-            "no session was announced on {group} within {waited:?}; a sealed session is there: give its --key"
+            "no session was announced on {group} within {}; a sealed session is there: give its --key",
+            secs(*waited)
         ),
         Error::NoSession { group, waited, seen: Some(Seen::Unsealed) } => format!(
-            "no session was announced on {group} within {waited:?}; an unsealed session is there: leave out --key to accept it"
+            "no session was announced on {group} within {}; an unsealed session is there: leave out --key to accept it",
+            secs(*waited)
         ),
         Error::NoSession { seen: Some(Seen::Unsigned | Seen::UnsignedStreams), .. } => {
             error.to_string().replace("leave out the public key", "leave out --verify-key")
         }
         Error::AlcNoSession { group, waited } => format!(
-            "no ALC session was heard on {group} within {waited:?}; is the source sending there, within its --ttl?"
+            "no ALC session was heard on {group} within {}; is the source sending there, within its --ttl?",
+            secs(*waited)
         ),
         Error::Outage { lasted, why } => format!(
             "{why}; waited {} s for it (--patience). Run the command again when it is back: receivers resume",
             lasted.as_secs()
         ),
-        Error::NothingArrives { packets, bytes, lasted, verified_bytes } => format!(
-            "announcements arrive but no data: none of {packets} packets of up to {bytes} bytes within {} s; {PATH}; \
-             {verified_bytes} bytes are verified and kept",
-            lasted.as_secs()
+        Error::NothingArrives { packets, bytes, lasted, verified_bytes, resumes } => format!(
+            "announcements arrive but no data: none of {packets} packets of up to {bytes} bytes within {} s; {PATH}; {}",
+            lasted.as_secs(),
+            kept(*verified_bytes, *resumes)
         ),
-        Error::SourceSilent { silent, verified_bytes } => format!(
-            "the source has been silent for {silent:?}; {verified_bytes} bytes are verified and kept, {RESUME}"
+        Error::SourceSilent { silent, verified_bytes, resumes } => format!(
+            "the source has been silent for {}; {}",
+            secs(*silent),
+            kept(*verified_bytes, *resumes)
         ),
-        Error::Ended { reason, verified_bytes } => {
-            let reason = match reason {
-                EndReason::TooSlow => Cow::from("this host was too slow for --slow drop"),
-                reason => reason.to_string().into(),
-            };
+        Error::Ended { reason: EndReason::TooSlow, .. } => {
+            "left out: slower than the sender demands (--slow drop); ask for the rest to be sent to this host by itself".to_owned()
+        }
+        Error::Ended { reason, verified_bytes, resumes } => {
             format!(
-                "the source ended the session before everything had arrived ({reason}); {verified_bytes} bytes are verified and \
-                 kept, {RESUME}"
+                "the source ended the session before everything had arrived ({reason}); {}",
+                kept(*verified_bytes, *resumes)
             )
         }
         Error::AlcEnded { why, files, known } => format!(
@@ -190,7 +216,7 @@ fn pipe(cause: &std::io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
+    use faircast::event::ReceiverReport;
 
     #[test]
     fn a_warning_names_the_flag_that_it_is_about_to_people_and_programs() {
@@ -204,13 +230,39 @@ mod tests {
     }
 
     #[test]
+    fn bytes_are_kept_only_where_a_receiver_resumes() {
+        let error = |resumes| {
+            error(&Error::SourceSilent {
+                silent: Duration::from_secs(20),
+                verified_bytes: 92_220_524,
+                resumes,
+            })
+        };
+        assert_eq!(
+            error(true),
+            "the source has been silent for 20 s; 92.2 MB are verified and kept, run the same command again to resume"
+        );
+        assert!(!error(false).contains("resume") && error(false).contains("not kept"), "{}", error(false));
+    }
+
+    #[test]
+    fn hosts_that_refuse_are_named_when_nobody_joined() {
+        let refused = |host: &str, reason: &str| ReceiverReport::refused(host.to_owned(), reason.to_owned());
+        let each = vec![refused("pc1", "it has another key (1f2e3d4c)"), refused("pc2", "it has no key")];
+        let (group, waited) = ("239.255.70.1:5777".parse().expect("a group"), Duration::from_secs(3));
+        let said = error(&Error::NoReceiver { group, waited, ttl: 1, port: 7, each });
+        assert_eq!(said, "nobody joined; pc1 has another key (1f2e3d4c), pc2 has no key");
+    }
+
+    #[test]
     fn an_error_is_said_with_what_to_type() {
         let group = "239.255.70.1:5777".parse().expect("a group");
         let waited = Duration::from_secs(3);
         let cases = [
-            (Error::NoReceiver { group, waited, ttl: 4, port: 7 }, "--ttl 4"),
+            (Error::NoReceiver { group, waited, ttl: 4, port: 7, each: Vec::new() }, "within 3 s; "),
+            (Error::NoReceiver { group, waited, ttl: 4, port: 7, each: Vec::new() }, "--ttl 4"),
             (
-                Error::NoReceiver { group, waited, ttl: 4, port: 7 },
+                Error::NoReceiver { group, waited, ttl: 4, port: 7, each: Vec::new() },
                 "from receivers on port 7, and they on port 5777",
             ),
             (Error::NoSession { group, waited, seen: Some(Seen::Sealed) }, "give its --key"),

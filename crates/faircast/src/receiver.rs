@@ -197,7 +197,7 @@ impl Receiver {
         self.run_until(&AtomicBool::new(false), on_event)
     }
 
-    /// As [`Receiver::run`], until `stop` is set, which ends the session with [`Error::Stopped`].
+    /// As [`Receiver::run`], until `stop` is set: the report then has the state at that moment (`stopped`).
     ///
     /// # Errors
     /// As [`Receiver::run`].
@@ -219,7 +219,7 @@ impl Receiver {
         self.run_async_until(&crate::Stop::default(), on_event).await
     }
 
-    /// As [`Receiver::run_async`], until `stop` is told to, which ends the session with [`Error::Stopped`].
+    /// As [`Receiver::run_async`], until `stop` is told to: the report then has the state at that moment (`stopped`).
     ///
     /// # Errors
     /// As [`Receiver::run`].

@@ -226,7 +226,7 @@ impl Sender {
         self.run_until(&AtomicBool::new(false), on_event)
     }
 
-    /// As [`Sender::run`], until `stop` is set, which ends the session with [`Error::Stopped`].
+    /// As [`Sender::run`], until `stop` is set: the report then has the state at that moment (`stopped`).
     ///
     /// # Errors
     /// As [`Sender::run`].
@@ -248,7 +248,7 @@ impl Sender {
         self.run_async_until(&crate::Stop::default(), on_event).await
     }
 
-    /// As [`Sender::run_async`], until `stop` is told to, which ends the session with [`Error::Stopped`].
+    /// As [`Sender::run_async`], until `stop` is told to: the report then has the state at that moment (`stopped`).
     ///
     /// # Errors
     /// As [`Sender::run`].

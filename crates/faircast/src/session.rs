@@ -6,6 +6,7 @@ use crate::{
     Error, Event, ReceiveConfig, ReceiveReport, RelayConfig, RelayEvent, RelayHandle, SendConfig, SendReport,
 };
 use faircast_transport::alc::{AlcReceive, AlcReceiveReport, AlcSend, AlcSendReport};
+use faircast_transport::config::StartNow;
 use faircast_transport::pgm::{PgmReceive, PgmReceiveReport, PgmSend, PgmSendReport};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,6 +19,7 @@ use std::thread::JoinHandle;
 pub struct Session<Report> {
     events: Events,
     stop: Stop,
+    start: StartNow,
     thread: Option<JoinHandle<Result<Report, Error>>>,
 }
 
@@ -27,7 +29,12 @@ impl<Report> Session<Report> {
         self.events.clone()
     }
 
-    /// End early, and tell the others. [`Session::join`] then gives [`Error::Stopped`].
+    /// Start a source that waits for receivers with those that are there.
+    pub fn start_now(&self) {
+        self.start.start();
+    }
+
+    /// End early, and notify the others. The report of [`Session::join`] has the state at that moment, and says so (`stopped`).
     pub fn stop(&self) {
         self.stop.stop();
     }
@@ -88,11 +95,16 @@ pub trait Configuration: sealed::Runs + Send + 'static {
 }
 
 mod sealed {
-    use super::{AtomicBool, Configuration, Error, Event};
+    use super::{AtomicBool, Configuration, Error, Event, StartNow};
 
     pub trait Runs: Sized {
         /// Whether this event says that the session has begun: what can be wrong with its configuration would be known.
         fn is_begun(event: &Event) -> bool;
+
+        /// What starts it while it waits for receivers.
+        fn start_now(&self) -> StartNow {
+            StartNow::default()
+        }
 
         fn run(self, on_event: &mut dyn FnMut(Event), stop: &AtomicBool) -> Result<Self::Report, Error>
         where
@@ -102,7 +114,7 @@ mod sealed {
 
 /// One session for each of these configurations, run by this function, which gives this report. It has begun with this event.
 macro_rules! sessions {
-    ($($config:ty, $report:ty, $run:path, $begun:ident;)*) => {$(
+    ($($config:ty, $report:ty, $run:path, $begun:ident $(, $start:ident)?;)*) => {$(
         impl Configuration for $config {
             type Report = $report;
         }
@@ -112,6 +124,10 @@ macro_rules! sessions {
                 matches!(event, Event::$begun { .. })
             }
 
+            $(fn start_now(&self) -> StartNow {
+                self.$start.clone()
+            })?
+
             fn run(self, on_event: &mut dyn FnMut(Event), stop: &AtomicBool) -> Result<$report, Error> {
                 $run(self, on_event, stop)
             }
@@ -120,7 +136,7 @@ macro_rules! sessions {
 }
 
 sessions! {
-    SendConfig, SendReport, faircast_transport::send, Content;
+    SendConfig, SendReport, faircast_transport::send, Content, start;
     ReceiveConfig, ReceiveReport, faircast_transport::receive, Opened;
     PgmSend, PgmSendReport, faircast_transport::pgm::send, Content;
     PgmReceive, PgmReceiveReport, faircast_transport::pgm::receive, Opened;
@@ -136,13 +152,14 @@ sessions! {
 pub fn start<C: Configuration>(config: C) -> Result<Session<C::Report>, Error> {
     let (sink, events) = events::queue();
     let stop = Stop::default();
+    let start = config.start_now();
     let ours = stop.clone();
     let (begun, begins) = sync_channel(1);
     let thread = std::thread::Builder::new()
         .name("faircast".to_owned())
         .spawn(move || run_beside(config, sink, &ours, begun))
         .map_err(Error::Thread)?;
-    let session = Session { events, stop, thread: Some(thread) };
+    let session = Session { events, stop, start, thread: Some(thread) };
     // A session that ends without having begun has a configuration that cannot be.
     match begins.recv() {
         Ok(()) => Ok(session),

@@ -166,7 +166,8 @@ fn a_session_is_stopped_from_another_thread_and_when_it_is_dropped() {
     let session = waits();
     let stop = session.stopper();
     std::thread::spawn(move || stop.stop());
-    assert!(matches!(session.join(), Err(Error::Stopped)));
+    let report = session.join().expect("a report of the state so far");
+    assert!(report.stopped && !report.ok, "{report:?}");
 
     let dropped = waits();
     let events = dropped.events();
@@ -188,6 +189,36 @@ fn a_session_waits_for_nobody_who_reads_its_events() {
     assert!(told.iter().any(|event| matches!(event, Event::Left { verified: true, .. })), "{told:?}");
     assert!(told.iter().filter(|event| matches!(event, Event::Progress(_))).count() <= 1);
     assert!(sender.join().expect("it has sent").ok && receiver.join().expect("it has received").ok);
+}
+
+#[test]
+fn a_waiting_session_starts_on_request() {
+    let receiver = listener(Receiver::into_memory(Memory::new(1 << 20)), 15);
+    let sender =
+        source(Sender::bytes("x", content(1_000)), 15).expect_receivers(2).start().expect("it starts");
+    let joined = sender.events().find(|event| matches!(event, Event::Joined { .. }));
+    assert!(joined.is_some(), "the session ended");
+    sender.start_now();
+    let report = sender.join().expect("it has sent");
+    assert!((report.verified, report.missing, report.ok) == (1, 1, false), "{report:?}");
+    assert!(report.start_seconds < LONG.as_secs_f64(), "{report:?}");
+    assert!(receiver.join().expect("it has received").ok);
+}
+
+#[test]
+fn a_stopped_session_reports_its_state() {
+    let receiver = listener(Receiver::into_memory(Memory::new(64 << 20)), 16);
+    let sender = source(Sender::bytes("x", content(16 << 20)), 16).max(Rate::from_mbps(8.0)).start();
+    let sender = sender.expect("it starts");
+    let sending =
+        |event: &Event| matches!(event, Event::Progress(now) if now.joining.is_none() && now.bytes > 0);
+    assert!(sender.events().any(|event| sending(&event)), "the session ended");
+    sender.stop();
+    let report = sender.join().expect("a report of the state so far");
+    assert!(report.stopped && !report.ok && report.each.len() == 1, "{report:?}");
+    let error = receiver.join().expect_err("not everything has come");
+    let said = error.to_string();
+    assert!(said.contains("it was stopped") && said.contains("begins anew"), "memory keeps nothing: {said}");
 }
 
 #[test]

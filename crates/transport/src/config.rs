@@ -11,6 +11,8 @@ use faircast_wire::{GroupKey, KeyRing, SigningKey, Spacing, VerifyKey, VerifyKey
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The group used when none is named: administratively scoped (RFC 2365), faircast's own port.
@@ -163,6 +165,40 @@ impl Unicast {
     }
 }
 
+/// Starts a session that waits for receivers with those that are there. A clone is the same one.
+#[derive(Debug, Clone, Default)]
+pub struct StartNow {
+    asked: Arc<AtomicBool>,
+    over: Arc<AtomicBool>,
+}
+
+impl StartNow {
+    /// Start now; with the first receiver when none is there. A session that has started goes on as before.
+    pub fn start(&self) {
+        self.asked.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the session waits no more.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// The flag that [`StartNow::start`] sets, for signal handlers.
+    #[must_use]
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.asked)
+    }
+
+    pub(crate) fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn end(&self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+}
+
 /// How `send` and `stream` run.
 #[derive(Debug, Clone)]
 pub struct SendConfig {
@@ -197,9 +233,11 @@ pub struct SendConfig {
     pub required: Vec<RequiredHost>,
     /// Each receiver has to sign a receipt with one of these keys. Receipts are recorded without as well.
     pub receipts: Option<ReceiptKeys>,
-    /// How long to wait for receivers: before the start for the first (or all of `expect`), and
-    /// at the end for those of `expect` that have never come.
+    /// How long to wait for receivers, in all: before the start for the first, or all of `expect` and `required`; the rest of it
+    /// at the end, when all have left.
     pub wait: Duration,
+    /// Ends the wait before the start.
+    pub start: StartNow,
     /// How long receivers may be silent, or get nothing, and the network be gone, before they are given up.
     pub patience: Duration,
     /// Largest UDP datagram, in bytes, without IP and UDP headers; from the interface's MTU (at
@@ -423,6 +461,7 @@ impl SendConfig {
             required: Vec::new(),
             receipts: None,
             wait: Duration::from_secs(10),
+            start: StartNow::default(),
             patience: PATIENCE,
             datagram: None,
             content,

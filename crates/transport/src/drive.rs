@@ -96,7 +96,7 @@ fn sent(session: source::SourceSession, mut uplink: Uplink) -> Result<SendReport
     let report = session.report();
     // Receivers that were not heard because the network was gone are not what is wrong.
     match (uplink.take_error(), &report) {
-        (Some(gone), Ok(report)) if !report.ok => Err(gone),
+        (Some(gone), Ok(report)) if !report.ok && !report.stopped => Err(gone),
         (Some(gone), Err(error)) if error.may_be_the_network() => Err(gone),
         _ => report,
     }
@@ -244,6 +244,7 @@ pub(crate) fn source_at(
         expect,
         required: config.required,
         wait: config.wait,
+        start: config.start,
         ttl: config.ttl,
         patience: config.patience,
         spread: if config.ttl <= 1 { SPREAD_LOCAL } else { SPREAD_FAR },

@@ -1,6 +1,7 @@
 //! Why a session could not run, or failed.
 
 use crate::config::BadLimits;
+use crate::event::{LOOK_AT_PATH, ReceiverOutcome, ReceiverReport};
 use crate::object::ObjectError;
 use faircast_core::node::Effect;
 use faircast_net::NetError;
@@ -17,10 +18,6 @@ pub enum Class {
     /// Network or system.
     System,
 }
-
-/// What keeps data from arriving where announcements do.
-pub(crate) const LOOK_AT_PATH: &str =
-    "look at the MTU of the path (smaller datagrams at the source may pass) and at firewalls";
 
 /// What a receiver saw of sessions that it could not take part in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -117,14 +114,79 @@ pub(crate) fn must_accept(port: u16) -> String {
     format!("This host must accept UDP from receivers on port {port}")
 }
 
+/// A time in seconds, as in `7 s` and `0.5 s`.
+#[must_use]
+pub fn seconds(secs: f64) -> String {
+    if secs.fract() == 0.0 { format!("{secs:.0} s") } else { format!("{secs:.1} s") }
+}
+
+/// An amount of bytes, as in `92.2 MB`.
+#[must_use]
+pub fn amount(bytes: u64) -> String {
+    let scaled = |unit: f64| bytes as f64 / unit;
+    match bytes {
+        0..1_000 => format!("{bytes} B"),
+        1_000..1_000_000 => format!("{:.1} kB", scaled(1e3)),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", scaled(1e6)),
+        _ => format!("{:.2} GB", scaled(1e9)),
+    }
+}
+
+/// What a receiver that has failed has, and whether the next one goes on there.
+fn kept(verified_bytes: u64, resumes: bool) -> String {
+    match (verified_bytes, resumes) {
+        (0, _) => "nothing was verified, start the receiver again".to_owned(),
+        (bytes, true) => {
+            format!("{} are verified and kept, a receiver that is started again resumes", amount(bytes))
+        }
+        (bytes, false) => {
+            format!("{} were verified, a receiver that is started again begins anew", amount(bytes))
+        }
+    }
+}
+
+/// Nobody joined, and why, as far as hosts say it.
+fn nobody_joined(
+    group: SocketAddr,
+    waited: Duration,
+    (ttl, port): (u8, u16),
+    each: &[ReceiverReport],
+) -> String {
+    match named_refusals(each) {
+        Some(refusals) => format!("nobody joined; {refusals}"),
+        None => format!(
+            "no receiver answered on {group} within {}; is one running there, on the same group, with the same key, within {ttl} hops? {}",
+            seconds(waited.as_secs_f64()),
+            must_accept(port)
+        ),
+    }
+}
+
+/// Hosts that refuse, with their reasons, as in `pc1 has another key (1f2e3d4c), pc2 has no key`.
+#[must_use]
+pub fn named_refusals(each: &[ReceiverReport]) -> Option<String> {
+    let refused = each.iter().filter(|one| one.outcome == ReceiverOutcome::Refused);
+    let words = refused.map(|one| {
+        let reason = one.reason.as_deref().unwrap_or_default();
+        let reason = reason.strip_prefix("refused: ").unwrap_or(reason);
+        match reason.strip_prefix("it ") {
+            Some(verb) => format!("{} {verb}", one.host),
+            None => format!("{}: {reason}", one.host),
+        }
+    });
+    let words: Vec<String> = words.collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
 fn nobody_came(invited: usize, waited: Duration) -> String {
+    let waited = seconds(waited.as_secs_f64());
     match invited {
         0 => format!(
-            "no host asked to be served within {waited:?}; does a receiver run that has this host as its parent, with the same \
+            "no host asked to be served within {waited}; does a receiver run that has this host as its parent, with the same \
              key, and does UDP reach this host?"
         ),
         invited => format!(
-            "none of {invited} hosts came within {waited:?} of being invited; do receivers wait there, with the same key, and does \
+            "none of {invited} hosts came within {waited} of being invited; do receivers wait there, with the same key, and does \
              UDP reach them?"
         ),
     }
@@ -132,10 +194,11 @@ fn nobody_came(invited: usize, waited: Duration) -> String {
 
 /// Nobody answers at a host, or in a group in which relays are looked for.
 fn nothing_found(group: SocketAddr, waited: Duration, seen: Option<Seen>) -> String {
+    let waited = seconds(waited.as_secs_f64());
     match seen {
-        Some(seen @ Seen::NoParent(_)) => format!("no session within {waited:?}: {seen}"),
-        Some(seen) => format!("no session was announced on {group} within {waited:?}; {seen}"),
-        None => format!("no session was announced on {group} within {waited:?}"),
+        Some(seen @ Seen::NoParent(_)) => format!("no session within {waited}: {seen}"),
+        Some(seen) => format!("no session was announced on {group} within {waited}; {seen}"),
+        None => format!("no session was announced on {group} within {waited}"),
     }
 }
 
@@ -156,8 +219,11 @@ pub enum EndReason {
     #[error("this host was too slow, and its source drops slow receivers")]
     TooSlow,
     /// It waited no longer.
-    #[error("it had waited long enough, or was stopped")]
+    #[error("it had waited long enough")]
     WaitedEnough,
+    /// It was stopped.
+    #[error("it was stopped")]
+    Stopped,
 }
 
 /// What does not go with layers.
@@ -221,10 +287,7 @@ pub enum Error {
         effect: String,
     },
     /// Nobody answered the announcement.
-    #[error(
-        "no receiver answered on {group} within {waited:?}; is one running there, on the same group, with the same key, within {ttl} hops? {}",
-        must_accept(*.port)
-    )]
+    #[error("{}", nobody_joined(*.group, *.waited, (*.ttl, *.port), .each))]
     NoReceiver {
         /// The group.
         group: std::net::SocketAddr,
@@ -234,6 +297,8 @@ pub enum Error {
         ttl: u8,
         /// The port of this host that receivers answer to.
         port: u16,
+        /// Those that were expected: refused or absent.
+        each: Vec<ReceiverReport>,
     },
     /// No host came to be served by unicast.
     #[error("{}", nobody_came(*.invited, *.waited))]
@@ -320,8 +385,8 @@ pub enum Error {
     },
     /// The source is heard, but nothing that it sends arrives.
     #[error(
-        "announcements arrive but no data: none of {packets} packets of up to {bytes} bytes within {} s; {LOOK_AT_PATH}; {verified_bytes} bytes are verified and kept",
-        .lasted.as_secs()
+        "announcements arrive but no data: none of {packets} packets of up to {bytes} bytes within {} s; {LOOK_AT_PATH}; {}",
+        .lasted.as_secs(), kept(*.verified_bytes, *.resumes)
     )]
     NothingArrives {
         /// Packets that the source has sent and that are not here.
@@ -332,16 +397,20 @@ pub enum Error {
         lasted: Duration,
         /// Bytes verified.
         verified_bytes: u64,
+        /// Whether a receiver that is started again goes on there.
+        resumes: bool,
     },
     /// The source went silent in the middle.
     #[error(
-        "the source has been silent for {silent:?}; {verified_bytes} bytes are verified and kept, a receiver that is started again resumes"
+        "the source has been silent for {}; {}", seconds(.silent.as_secs_f64()), kept(*.verified_bytes, *.resumes)
     )]
     SourceSilent {
         /// How long.
         silent: Duration,
         /// Bytes verified.
         verified_bytes: u64,
+        /// Whether a receiver that is started again goes on there.
+        resumes: bool,
     },
     /// A relay has nowhere to pass on to.
     #[error(
@@ -358,13 +427,15 @@ pub enum Error {
     SourceRestarted,
     /// The source ended the session before this receiver had everything.
     #[error(
-        "the source ended the session before everything had arrived ({reason}); {verified_bytes} bytes are verified and kept, a receiver that is started again resumes"
+        "the source ended the session before everything had arrived ({reason}); {}", kept(*.verified_bytes, *.resumes)
     )]
     Ended {
         /// Why.
         reason: EndReason,
         /// Bytes verified.
         verified_bytes: u64,
+        /// Whether a receiver that is started again goes on there.
+        resumes: bool,
     },
     /// The verified blocks do not make up the content that the source has.
     #[error(

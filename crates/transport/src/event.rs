@@ -1,6 +1,5 @@
 //! What a session tells while it runs, and at its end.
 
-use crate::error::LOOK_AT_PATH;
 use crate::object::LeftOut;
 use crate::receipts::{ReceiptReport, ReceiptsReport};
 use serde::{Deserialize, Serialize};
@@ -211,19 +210,21 @@ pub struct Progress {
     pub relays: Vec<RelayBelow>,
 }
 
-/// Who has joined before the start.
+/// The receivers before the start.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Joining {
-    /// Receivers that have joined.
+    /// Receivers that have joined and have not failed.
     pub joined: u64,
     /// Receivers that are expected, when that was said.
     pub expected: Option<u64>,
     /// Some of those that must have everything and have not joined, 8 at most.
     pub absent: Vec<String>,
+    /// Some of those that have joined and failed, 8 at most.
+    pub failed: Vec<IncompleteReceiver>,
 }
 
 impl Joining {
-    /// So many absent ones are named.
+    /// So many are named of each kind.
     pub(crate) const NAMED: usize = 8;
 }
 
@@ -320,6 +321,26 @@ pub struct ReceiverReport {
 }
 
 impl ReceiverReport {
+    /// Its host and the reason.
+    pub(crate) fn incomplete(&self) -> IncompleteReceiver {
+        let reason = self.reason.clone().unwrap_or_default();
+        IncompleteReceiver { host: self.host.clone(), reason }
+    }
+
+    /// Of one that may have come: the session has failed.
+    #[must_use]
+    pub fn unknown(host: String) -> ReceiverReport {
+        let reason = Some("the session failed".to_owned());
+        ReceiverReport { outcome: ReceiverOutcome::Incomplete, reason, ..ReceiverReport::absent(host) }
+    }
+
+    /// Of one that cannot take part.
+    #[must_use]
+    pub fn refused(host: String, reason: String) -> ReceiverReport {
+        let reason = Some(format!("refused: {reason}"));
+        ReceiverReport { outcome: ReceiverOutcome::Refused, reason, ..ReceiverReport::absent(host) }
+    }
+
     /// Of one that has never come.
     #[must_use]
     pub fn absent(host: String) -> ReceiverReport {
@@ -340,6 +361,16 @@ impl ReceiverReport {
     }
 }
 
+/// How reasons of receivers that do not have everything begin.
+pub mod reasons {
+    /// No space is left.
+    pub const DISK_FULL: &str = "its disk is full";
+    /// The directory or a file refuses.
+    pub const PERMISSION: &str = "it may not write there";
+    /// It has newer content.
+    pub const OLDER: &str = "it has content of a newer session";
+}
+
 /// See [`ReceiverReport`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -350,6 +381,8 @@ pub enum ReceiverOutcome {
     Incomplete,
     /// It was left out as too slow.
     Dropped,
+    /// It was expected and cannot take part: it has another key, say. Nothing proves who says that.
+    Refused,
     /// It must have everything and has not come.
     Absent,
 }
@@ -363,6 +396,8 @@ pub struct SendReport {
     /// Whether all have everything: as many as were expected, those that must, and all that have joined. One that was left out
     /// as too slow does not; and what could not be read at the source nobody has.
     pub ok: bool,
+    /// Whether the session was stopped at its source. The report has its state at that moment.
+    pub stopped: bool,
     /// Receivers seen; one that was started again counts once.
     pub receivers: u64,
     /// Receivers that were expected and have never come.
@@ -371,10 +406,13 @@ pub struct SendReport {
     pub verified: u64,
     /// Bytes of content.
     pub bytes: u64,
-    /// Those that this session has moved: without those that all receivers had from an earlier run.
+    /// Those that this session has moved: without those that all receivers had from an earlier run; when no receiver has
+    /// everything, those that the receiver with the most of them has verified.
     pub moved_bytes: u64,
-    /// From the first data packet to the end, in seconds.
+    /// From the first data packet until no receiver lacked anything, or to the end, in seconds.
     pub seconds: f64,
+    /// From then to the end, in seconds: all had left, and the rest of the wait was for them.
+    pub waited_seconds: f64,
     /// From the command's start to the first data packet, in seconds.
     pub start_seconds: f64,
     /// `moved_bytes` over `seconds`, in bit/s.
@@ -395,6 +433,8 @@ pub struct SendReport {
     pub dropped: Vec<String>,
     /// Those that must have everything and have not come, as they were named.
     pub absent: Vec<String>,
+    /// Receivers that were expected and cannot take part, with the reason.
+    pub refused_hosts: Vec<IncompleteReceiver>,
     /// What should have been sent and could not be read, up to [`MOST_UNSENT`].
     pub unsent: Vec<LeftOut>,
     /// How many there are of those.
@@ -418,6 +458,10 @@ pub struct SendReport {
     #[serde(skip)]
     pub each: Vec<ReceiverReport>,
 }
+
+/// What keeps data from arriving where announcements do.
+pub(crate) const LOOK_AT_PATH: &str =
+    "look at the MTU of the path (smaller datagrams at the source may pass) and at firewalls";
 
 /// What to look at when receivers are incomplete. As JSON it is a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -472,9 +516,14 @@ pub struct StreamSent {
 pub struct ReceiveReport {
     /// Whether everything has arrived and is verified.
     pub ok: bool,
+    /// Whether it was stopped at this host. The report has its state at that moment.
+    pub stopped: bool,
+    /// Whether a receiver that is started again goes on where this one was: not when everything has arrived, and not when it
+    /// was written to no directory.
+    pub resumes: bool,
     /// Files received.
     pub files: u64,
-    /// Bytes of content.
+    /// Bytes of content; when not everything has arrived, those that are verified.
     pub bytes: u64,
     /// From the first packet of the session to the end, in seconds.
     pub seconds: f64,

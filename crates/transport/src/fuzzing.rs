@@ -154,6 +154,7 @@ fn source(file: &Path, slow: Slow, setup: u8) -> source::SourceSession {
         expect: None,
         required: Vec::new(),
         wait: Duration::from_secs(30),
+        start: crate::config::StartNow::default(),
         ttl: 1,
         patience: Duration::from_secs(30),
         spread: Span::from_millis(10),

@@ -172,7 +172,8 @@ impl Serving {
     /// Those of the report.
     pub(crate) fn finish(mut self, report: Result<SendReport, Error>) -> Result<SendReport, Error> {
         let until = Instant::now() + LAST_WORDS;
-        while report.is_ok() && !self.handle.is_idle() && Instant::now() < until {
+        let is_whole = report.as_ref().is_ok_and(|report| !report.stopped);
+        while is_whole && !self.handle.is_idle() && Instant::now() < until {
             std::thread::sleep(LOOK_EVERY);
         }
         let mut report = match report {

@@ -261,7 +261,9 @@ impl World {
                     return self.end_of_stream(host, &name, report);
                 }
                 self.check_names(host)?;
-                if report.is_ok() && !self.contents.any_is_in(&self.out(host)) {
+                if report.as_ref().as_ref().is_ok_and(|report| report.ok)
+                    && !self.contents.any_is_in(&self.out(host))
+                {
                     return Err(self.finding("a receiver that is done has everything", name));
                 }
                 self.start_after(host, 200);
@@ -291,7 +293,7 @@ impl World {
         report: &Result<ReceiveReport, Error>,
     ) -> Result<(), Finding> {
         let part = self.check_stream(host)?;
-        if let Ok(report) = report {
+        if let Some(report) = report.as_ref().ok().filter(|report| !report.stopped) {
             let gaps = part.as_ref().map_or(0, |part| part.gaps) as u64;
             let told = match report.streams.first() {
                 Some(base) => base.blocks_lost,

@@ -158,6 +158,7 @@ written_as! {
         (Status::HELD, "held"),
         (Status::BY_NUMBER, "by number"),
         (Status::RECEIPTS, "receipts"),
+        (Status::STOPPED, "stopped"),
     ]), |flags| *flags, |bits| bits;
 }
 

@@ -189,6 +189,8 @@ impl Status {
     pub const BY_NUMBER: u8 = 1 << 4;
     /// Flag: receipts are taken, and answered as who joins is.
     pub const RECEIPTS: u8 = 1 << 5;
+    /// Flag of a session that ends: its source was stopped.
+    pub const STOPPED: u8 = 1 << 6;
 
     /// How rarely receivers may ask for something, from 0 (as they like) to 3 (once in the spread).
     #[must_use]

@@ -50,6 +50,15 @@ pub enum Command {
     Recv(Recv),
     /// Send standard input live, or a stream on each layer: who joins late starts at the present
     Stream(Stream),
+    /// Start a session that waits for receivers, with those that are there
+    #[command(
+        after_help = "Enter does the same where `send` runs, and the signal USR1.\n\nExamples:\n  faircast start\n  faircast start 1234"
+    )]
+    Start {
+        /// The process of the `send` or `stream` [default: the only one on this host]
+        #[arg(value_name = "PID")]
+        pid: Option<u32>,
+    },
     /// Pass sessions on to other networks, and repair what is lost there
     Relay(Relay),
     /// Make a key that seals sessions, or one for a relay
@@ -162,7 +171,7 @@ pub struct Sending {
     /// otherwise as JSON
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub report: Option<PathBuf>,
-    /// How long to wait for receivers to join, in seconds
+    /// How long to wait for receivers to join, in seconds, in all; Enter, or `faircast start`, starts with those that are there
     #[arg(long, value_name = "SECONDS", value_parser = values::span, default_value = "10")]
     pub wait: Duration,
     /// How long receivers may be silent, or not be reached by data, and the network be gone, in seconds
@@ -364,7 +373,7 @@ pub struct Recv {
     /// With --preserve owner: users and groups by number, whatever their names are here
     #[arg(long)]
     pub numeric_owner: bool,
-    /// When a session begins, let go of what earlier ones have left unfinished in DIR: what is so old (`7d`), the oldest beyond so
+    /// When a session begins, delete unfinished data of earlier sessions in DIR: what is so old (`7d`), the oldest beyond so
     /// much (`40G`), both (`7d,40G`), or nothing (`all` is kept) [default: 7d with --serve, otherwise all]
     #[arg(long, value_name = "AGE,BYTES", value_parser = values::unfinished)]
     pub unfinished: Option<KeepUnfinished>,

@@ -160,7 +160,7 @@ fn told(
     report: Result<SendReport, Error>,
 ) -> (String, String, Result<(), Failure>) {
     let (mut program, mut people) = (Vec::new(), Vec::new());
-    let output = Output { program: &mut program, people: &mut people, block: None };
+    let output = Output { program: &mut program, people: &mut people, block: None, keyboard: Keyboard::None };
     let resolved = sending(line).expect("the line makes sense");
     let result = send(resolved, output, &AtomicBool::new(false), |_, events, _| {
         events(event);
@@ -178,7 +178,7 @@ fn json_ends_with_a_done_line_whatever_happens() {
     let (program, people, result) = told(&line, event(), Ok(good));
     assert!(result.is_ok() && people.is_empty());
     let last = program.lines().last().expect("lines were written");
-    assert!(last.starts_with("{\"event\":\"done\",\"ok\":true,\"receivers\":1"), "{last}");
+    assert!(last.starts_with("{\"event\":\"done\",\"ok\":true,\"stopped\":false,\"receivers\":1"), "{last}");
 
     let (program, _, result) = told(&line, event(), Err(Error::Stopped));
     assert!(matches!(result, Err(Failure::Session(Error::Stopped))));
@@ -206,6 +206,82 @@ fn a_receiver_without_everything_makes_the_send_fail_by_name() {
 }
 
 #[test]
+fn a_headline_has_no_rate_for_content_that_nobody_has() {
+    let report = SendReport {
+        receivers: 1,
+        bytes: 314_572_800,
+        moved_bytes: 70_000,
+        seconds: 0.063,
+        goodput_bps: 39.71e9,
+        incomplete: vec![IncompleteReceiver { host: "lab-07".into(), reason: "stopped at that host".into() }],
+        ..SendReport::default()
+    };
+    let (_, people, result) = told(&["send", "Cargo.toml", "--open"], Event::warning("w"), Ok(report));
+    assert!(
+        people.contains("0 of 1 receiver verified after 0.06 s; of 314.6 MB the furthest has 70.0 kB"),
+        "{people}"
+    );
+    assert!(!people.contains("bit/s") && result.is_err(), "{people}");
+}
+
+#[test]
+fn the_wait_is_named_apart_from_the_time_of_the_transfer() {
+    let report = |start_seconds, waited_seconds| SendReport {
+        ok: true,
+        receivers: 2,
+        verified: 2,
+        seconds: 0.27,
+        start_seconds,
+        waited_seconds,
+        ..SendReport::default()
+    };
+    let line = ["send", "Cargo.toml", "--open"];
+    let (_, people, _) = told(&line, Event::warning("w"), Ok(report(7.8, 0.0)));
+    assert!(
+        people.contains(" in 0.27 s: ") && people.contains("; waited 7.80 s before the start"),
+        "{people}"
+    );
+    let (_, people, _) = told(&line, Event::warning("w"), Ok(report(0.1, 0.1)));
+    assert!(!people.contains("waited"), "{people}");
+}
+
+#[test]
+fn a_failed_send_names_the_one_thing_to_do() {
+    let incomplete = |reason: &str| SendReport {
+        receivers: 2,
+        verified: 1,
+        incomplete: vec![IncompleteReceiver { host: "pc2".into(), reason: reason.into() }],
+        ..SendReport::default()
+    };
+    let refused = IncompleteReceiver { host: "pc1".into(), reason: "refused: it has no key".into() };
+    let refused =
+        SendReport { verified: 1, receivers: 1, refused_hosts: vec![refused], ..SendReport::default() };
+    for (report, remedy) in [
+        (incomplete("its disk is full: 8 GB are needed"), "free space on pc2"),
+        (incomplete("it may not write there: /srv"), "let `recv` write on pc2"),
+        (incomplete("it has content of a newer session"), "run `recv --older` there"),
+        (incomplete("silent"), "run both commands again, receivers resume"),
+        (refused, "give pc1 this session's key"),
+    ] {
+        let (_, _, result) = told(&["send", "Cargo.toml", "--open"], Event::warning("w"), Ok(report));
+        let failure = result.expect_err("not everybody has everything");
+        assert!(failure.to_string().contains(remedy), "{failure}");
+    }
+}
+
+#[test]
+fn a_stopped_send_says_so_and_has_the_state_in_its_last_line() {
+    let report = SendReport { stopped: true, receivers: 1, bytes: 5, ..SendReport::default() };
+    let line = ["send", "Cargo.toml", "--open", "--json"];
+    let (program, _, result) = told(&line, Event::warning("w"), Ok(report));
+    let failure = result.expect_err("it was stopped");
+    assert!(failure.to_string().starts_with("stopped; "), "{failure}");
+    assert_eq!(crate::failure::number(&failure), 1);
+    let last = program.lines().last().expect("lines were written");
+    assert!(last.contains("\"stopped\":true") && last.contains("\"bytes\":5"), "{last}");
+}
+
+#[test]
 fn who_was_left_out_as_too_slow_is_no_success_and_has_a_code_of_its_own() {
     let report =
         SendReport { receivers: 3, verified: 2, dropped: vec!["lab-07".into()], ..SendReport::default() };
@@ -217,7 +293,10 @@ fn who_was_left_out_as_too_slow_is_no_success_and_has_a_code_of_its_own() {
     let more = SendReport { absent: vec!["lab-08".into()], ..report };
     let (_, _, result) = told(&line, Event::warning("w"), Ok(more));
     let failure = result.expect_err("one has not come");
-    assert!(failure.to_string().starts_with("not come: lab-08, left out as too slow: lab-07; "), "{failure}");
+    assert!(
+        failure.to_string().starts_with("not there: lab-08, left out as too slow: lab-07; "),
+        "{failure}"
+    );
     assert_eq!(crate::failure::number(&failure), 1);
 }
 

@@ -1,5 +1,6 @@
 //! The real program between the hosts of a lab: what it promises, from end to end.
 
+mod accounts;
 mod advice;
 mod agents;
 mod alc;

@@ -144,7 +144,7 @@ fn a_receiver_that_is_told_to_stop_does_not_keep_the_others_waiting() {
     let source = source.ends(20);
     assert_eq!(source.code, 1, "a known receiver has not got everything: {source:?}");
     assert_eq!(source.done()["incomplete"][0]["host"], "r1", "{source:?}");
-    assert_eq!(source.done()["incomplete"][0]["reason"], "it left", "{source:?}");
+    assert_eq!(source.done()["incomplete"][0]["reason"], "stopped at that host", "{source:?}");
     assert!(source.number("seconds") < FILE as f64 * 8.0 / 20e6 * 1.3 + 1.0, "it waited: {source:?}");
     receivers.into_iter().for_each(|other| drop(other.succeeds(5)));
 }

@@ -95,7 +95,7 @@ fn a_slow_receiver_is_left_out_when_told_so_and_says_why() {
     let more = ["--slow", "drop:50M", "--receivers", &list, "--report", &report];
     let source = stage.send(&[&file], &more);
     let slow = receivers.pop().expect("there are four").ends(20);
-    slow.failed(1, "too slow for --slow drop");
+    slow.failed(1, "slower than the sender demands (--slow drop)");
     receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(20)));
     let source = source.ends(20);
     source.failed(4, "left out as too slow: r3");

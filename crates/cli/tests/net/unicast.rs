@@ -282,7 +282,7 @@ fn what_a_list_of_hosts_cannot_be_is_said_with_its_line() {
         "{uninvited:?}"
     );
     let nobody = source(&stage, &[&file, "--listen", "--wait", "1"]).ends(10);
-    nobody.failed(1, "no host asked to be served within 1s");
+    nobody.failed(1, "no host asked to be served within 1 s");
     let alone = source(&stage, &[&file, "--listen", "--cc", "rlc"]).ends(10);
     alone.failed(2, "--listen or --to does not go with rlc");
 }

@@ -167,6 +167,7 @@ impl Setting {
             expect: None,
             required: Vec::new(),
             wait: PATIENCE,
+            start: crate::config::StartNow::default(),
             ttl: 1,
             patience: PATIENCE,
             spread: Span::from_millis(10),

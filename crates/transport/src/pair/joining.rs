@@ -117,7 +117,7 @@ fn a_receiver_that_is_stopped_leaves_all_layers_at_once() {
     assert!(net.receivers[1].has(&net.sources[source]));
     assert_eq!(
         net.sources[source].report().incomplete,
-        [IncompleteReceiver { host: "host0".to_owned(), reason: "it left".to_owned() }]
+        [IncompleteReceiver { host: "host0".to_owned(), reason: "stopped at that host".to_owned() }]
     );
 }
 

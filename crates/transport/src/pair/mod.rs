@@ -12,6 +12,7 @@
 //! net.assert_all_verified(source, all);
 //! ```
 
+mod accounts;
 mod agents;
 mod agreement;
 mod blackhole;

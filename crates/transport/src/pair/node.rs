@@ -3,7 +3,7 @@
 use super::net::OVERHEAD;
 use super::socket::Socket;
 use super::streams::Made;
-use crate::config::{Destination, Freshness, ReceiptKeys, RequiredHost, Slow};
+use crate::config::{Destination, Freshness, ReceiptKeys, RequiredHost, Slow, StartNow};
 use crate::endpoint::{Datagram, Endpoint, Notice};
 use crate::error::Error;
 use crate::event::{Event, ReceiveReport, SendReport};
@@ -55,6 +55,7 @@ pub(super) struct Offer {
     expect: Option<u32>,
     required: Vec<RequiredHost>,
     wait: Duration,
+    pub(super) start: StartNow,
     patience: Duration,
     spread: Span,
     pub(super) key: Option<GroupKey>,
@@ -82,6 +83,7 @@ impl Offer {
             expect: None,
             required: Vec::new(),
             wait: Duration::from_secs(10),
+            start: StartNow::default(),
             patience: PATIENCE,
             spread: Span::from_millis(10),
             key: None,
@@ -353,6 +355,7 @@ impl SourceNode {
             expect: offer.expect,
             required: offer.required.clone(),
             wait: offer.wait,
+            start: offer.start.clone(),
             ttl: 1,
             patience: offer.patience,
             spread: offer.spread,

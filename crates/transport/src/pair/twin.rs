@@ -606,6 +606,7 @@ fn source(star: &Star, net: &Network, dir: &TempDir) -> source::SourceSession {
         // Nobody is missed who does not say that it is there.
         ttl: 1,
         wait: Duration::from_secs(3600),
+        start: crate::config::StartNow::default(),
         patience: Duration::from_secs(3600),
         spread: Span::from_millis(10),
         local: source_address(),

@@ -398,7 +398,8 @@ impl ReceiverSession {
         }
         self.after_block(now);
         if self.phase == Phase::Receiving && status.flags & Status::CLOSING != 0 {
-            self.end(EndReason::WaitedEnough, now);
+            let stopped = status.flags & Status::STOPPED != 0;
+            self.end(if stopped { EndReason::Stopped } else { EndReason::WaitedEnough }, now);
         }
     }
 
@@ -410,7 +411,8 @@ impl ReceiverSession {
             self.phase = Phase::Over;
             return;
         }
-        self.failure = Some(Error::Ended { reason, verified_bytes: self.verified_bytes() });
+        let (verified_bytes, resumes) = (self.verified_bytes(), self.resumes());
+        self.failure = Some(Error::Ended { reason, verified_bytes, resumes });
         self.totals.finished = now;
         self.phase = Phase::Over;
     }

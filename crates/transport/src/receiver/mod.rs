@@ -524,8 +524,11 @@ impl ReceiverSession {
                 let outdated = self.stream.as_ref().is_some_and(|stream| stream.delivery.is_outdated(now));
                 if silent >= self.setup.patience || outdated {
                     let silent = std::time::Duration::from_nanos(silent.as_nanos());
-                    self.failure =
-                        Some(Error::SourceSilent { silent, verified_bytes: self.verified_bytes() });
+                    self.failure = Some(Error::SourceSilent {
+                        silent,
+                        verified_bytes: self.verified_bytes(),
+                        resumes: self.resumes(),
+                    });
                     self.phase = Phase::Over;
                     return;
                 }
@@ -600,6 +603,7 @@ impl ReceiverSession {
     /// Stop early: tell the source.
     fn leave(&mut self, now: Time) {
         self.failure = Some(Error::Stopped);
+        self.totals.finished = now;
         self.leave_layers(now);
         self.tell_membership(MemberState::Leaving, 0, now);
         self.phase = Phase::Over;
@@ -619,20 +623,26 @@ impl ReceiverSession {
 
     /// How it ended.
     pub(crate) fn report(mut self) -> Result<ReceiveReport, Error> {
+        let resumes = self.resumes();
         if let Some(stream) = self.stream.as_ref().filter(|_| !self.is_lost()) {
             self.setup.accept.end(stream.session);
         }
-        if let Some(error) = self.failure.take() {
-            return Err(error);
-        }
-        let finished = self.finished.take().unwrap_or_default();
+        let stopped = match self.failure.take() {
+            None => false,
+            Some(Error::Stopped) => true,
+            Some(error) => return Err(error),
+        };
+        let so_far = Finished { bytes: self.verified_bytes(), ..Finished::default() };
+        let finished = if stopped { so_far } else { self.finished.take().unwrap_or_default() };
         let from = self.totals.first_packet.unwrap_or(self.totals.finished);
         let seconds = self.totals.finished.since(from).as_secs_f64();
         let (resumed_bytes, refetched_bytes) =
             self.stream.as_ref().map_or((0, 0), |stream| stream.delivery.resumed_bytes());
         let moved_bytes = finished.bytes.saturating_sub(resumed_bytes);
         Ok(ReceiveReport {
-            ok: true,
+            ok: !stopped,
+            stopped,
+            resumes: stopped && resumes,
             files: finished.files,
             bytes: finished.bytes,
             seconds,
@@ -690,6 +700,12 @@ impl ReceiverSession {
                 seen => Event::warning(seen.to_string()),
             });
         }
+    }
+
+    /// Whether a receiver that is started again goes on where this one is.
+    fn resumes(&self) -> bool {
+        let is_live = self.stream.as_ref().is_some_and(|stream| stream.announced.flags & Announce::LIVE != 0);
+        matches!(self.setup.destination, Destination::Directory(_)) && !is_live && self.verified_bytes() > 0
     }
 
     fn verified_bytes(&self) -> u64 {

@@ -4,8 +4,7 @@
 //! data does not. The status says how many packets have left, so a receiver knows that it should have some.
 
 use super::{Error, Event, Phase, REASON_NO_DATA, ReceiverSession, Stream};
-use crate::error::LOOK_AT_PATH;
-use crate::event::Setting;
+use crate::event::{LOOK_AT_PATH, Setting};
 use faircast_core::time::{Span, Time};
 use faircast_wire::Announce;
 use std::net::SocketAddr;
@@ -121,6 +120,7 @@ impl ReceiverSession {
 
     /// Say that nothing comes, and end with that in time.
     pub(super) fn look_for_data(&mut self, now: Time) {
+        let resumes = self.resumes();
         let Some(stream) = &mut self.stream else { return };
         let Some((lasted, packets)) = stream.reach.loss(now) else { return };
         let bytes = usize::from(stream.announced.packet_size);
@@ -129,6 +129,7 @@ impl ReceiverSession {
             bytes,
             lasted: Duration::from_nanos(lasted.as_nanos()),
             verified_bytes: stream.delivery.verified_bytes(),
+            resumes,
         };
         if stream.reach.tell() {
             let message = format!(

@@ -2,7 +2,7 @@
 
 use super::below::Below;
 use super::{End, Shared};
-use crate::config::Slow;
+use crate::config::{Slow, StartNow};
 use crate::endpoint::{Datagram, Endpoint, Notice, Transmit};
 use crate::event::Event;
 use crate::receiver::{geometry_of, scheme_of};
@@ -121,6 +121,7 @@ impl Branch {
             expect: None,
             required: Vec::new(),
             wait: FOR_EVER,
+            start: StartNow::default(),
             ttl,
             patience,
             spread,

@@ -5,7 +5,7 @@ use super::flood::Step;
 use super::window::GivenUp;
 use super::{BASE, Phase, Serving, SourceSession};
 use crate::config::Slow;
-use crate::event::{Event, SlowAction};
+use crate::event::{Event, SlowAction, reasons};
 use crate::members::{Change, MemberRecord, Pace};
 use crate::receiver::{FLOODED, RELAYS};
 use faircast_core::node::{Cx, Departure, Source as _, SourceControl};
@@ -103,6 +103,9 @@ impl SourceSession {
         }
         let receiver = report.from.to_string();
         let host = report.host.as_str().to_owned();
+        if change != Change::None {
+            self.roll.on_joined(&host, from.ip());
+        }
         match change {
             Change::None => {}
             Change::Joined => {
@@ -112,7 +115,6 @@ impl SourceSession {
                 if matches!(self.phase, Phase::Sending) {
                     self.delivery.welcome();
                 }
-                self.roll.on_joined(&host, from.ip());
                 self.events.push_back(Event::Joined { receiver, host, address: from });
             }
             Change::Done => {
@@ -391,11 +393,11 @@ pub(super) fn reason(member: &MemberRecord) -> String {
         _ if super::reach::is_unreached(member) => "it answers but no data arrives there",
         (Pace::Dropped, ..) => "dropped: too slow",
         (Pace::Gone, ..) => "silent",
-        (_, _, crate::receiver::REASON_DISK_FULL) => "its disk is full",
-        (_, _, crate::receiver::REASON_PERMISSION) => "it may not write there",
-        (_, _, crate::receiver::REASON_OLDER) => "it has content of a newer session",
+        (_, _, crate::receiver::REASON_DISK_FULL) => reasons::DISK_FULL,
+        (_, _, crate::receiver::REASON_PERMISSION) => reasons::PERMISSION,
+        (_, _, crate::receiver::REASON_OLDER) => reasons::OLDER,
         (_, _, crate::receiver::REASON_CONTENT) => "its content does not match",
-        (_, MemberState::Leaving, _) => "it left",
+        (_, MemberState::Leaving, _) => "stopped at that host",
         (_, MemberState::Failed, _) => "it failed",
         _ => "incomplete when the session ended",
     };

@@ -29,9 +29,9 @@ mod window;
 
 use crate::backoff::RequestRate;
 use crate::config::span;
-use crate::config::{ReceiptKeys, RequiredHost, Slow};
+use crate::config::{ReceiptKeys, RequiredHost, Slow, StartNow};
 use crate::endpoint::Transmit;
-use crate::error::Error;
+use crate::error::{Error, seconds};
 use crate::event::{Event, RelayBelow};
 use crate::members::{MemberRecord, Members, Pace, onset};
 use crate::object::ObjectError;
@@ -101,6 +101,7 @@ pub(crate) struct Setup {
     /// Who must have everything.
     pub(crate) required: Vec<RequiredHost>,
     pub(crate) wait: Duration,
+    pub(crate) start: StartNow,
     /// How many routers packets may pass, plus one: for what is told.
     pub(crate) ttl: u8,
     /// How long receivers may be silent, or not be reached.
@@ -168,6 +169,7 @@ struct Fixed {
     max: Option<Rate>,
     expect: Option<u32>,
     wait: Span,
+    start: StartNow,
     ttl: u8,
     patience: Span,
     spread: Span,
@@ -203,6 +205,8 @@ struct Clocks {
     heartbeat_at: Time,
     second_at: Time,
     status_sent: Time,
+    /// What is left of the wait for receivers.
+    wait_left: Span,
     started: Option<Time>,
     finished: Time,
     idle_since: Option<Time>,
@@ -242,6 +246,7 @@ impl SourceSession {
                 max: setup.max,
                 expect: setup.expect,
                 wait: span(setup.wait),
+                start: setup.start,
                 ttl: setup.ttl,
                 patience: span(setup.patience),
                 spread: setup.spread.max(Members::turns(setup.expect.unwrap_or(0) as usize)),
@@ -266,6 +271,7 @@ impl SourceSession {
                 heartbeat_at: now,
                 second_at: now + Span::from_secs(1),
                 status_sent: Time::ZERO,
+                wait_left: span(setup.wait),
                 started: None,
                 finished: now,
                 idle_since: None,
@@ -368,8 +374,10 @@ impl SourceSession {
         }
         if self.clocks.second_at <= now {
             self.clocks.second_at += Span::from_secs(1);
-            self.tell_progress(now);
-            self.tell_nobody(now);
+            if matches!(self.phase, Phase::Gathering { .. } | Phase::Sending) {
+                self.tell_progress(now);
+                self.tell_nobody(now);
+            }
             self.tell_delivery_the_rate();
             self.tell_delivery_the_loss();
             self.look_for_reach(now);
@@ -594,31 +602,40 @@ impl SourceSession {
         let joined = self.members.receivers();
         let settled = joined > 0 && now >= self.settled_at(heard);
         let waited = now.since(Time::ZERO) >= self.setup.wait;
+        let asked = self.setup.start.is_asked() && joined > 0;
         let enough = match self.setup.expect {
             Some(expected) => joined >= u64::from(expected),
             None => settled,
         } && self.roll.absent().is_empty();
-        if !enough && !waited {
+        if !enough && !waited && !asked {
             return;
         }
+        // The wait is spent once: before the start or at the end.
+        self.clocks.wait_left =
+            if asked { Span::ZERO } else { self.setup.wait.saturating_sub(now.since(Time::ZERO)) };
         if joined == 0 {
             let error = Error::NoReceiver {
                 group: self.setup.groups[0],
                 waited: Duration::from_nanos(self.setup.wait.as_nanos()),
                 ttl: self.setup.ttl,
                 port: self.setup.local.port(),
+                each: self.not_here(),
             };
             // Relays with nobody below, and receivers whose answers have not come here, wait for what this source will not send.
             self.fail(error, now);
             return;
         }
         if let Some(expected) = self.setup.expect.filter(|expected| joined < u64::from(*expected)) {
+            let when = if asked {
+                String::new()
+            } else {
+                format!(" within {}", seconds(self.setup.wait.as_secs_f64()))
+            };
             self.events.push_back(Event::warning(format!(
-                "{joined} of {expected} receivers have joined within {}; starting with them",
-                self.setup.wait
+                "{joined} of {expected} receivers have joined{when}; starting with them"
             )));
         }
-        if let Some(names) = self.roll.named() {
+        if let Some(names) = self.roll.named(&self.refusals) {
             self.events.push_back(Event::warning(format!("not joined: {names}")));
         }
         let all_resume = self.delivery.status().blocks.is_some_and(|total| {
@@ -634,6 +651,7 @@ impl SourceSession {
         self.tell_delivery_the_rate();
         self.delivery.start(now);
         self.phase = Phase::Sending;
+        self.setup.start.end();
         self.source.control(SourceControl::Members(self.members.answering()), now);
         self.source.start(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
         self.refuse_effects(now);
@@ -683,8 +701,15 @@ impl SourceSession {
         if somebody_is_done && status.root.is_none() && self.delivery.is_idle() {
             return; // still hashing what is not sent in this session
         }
+        let linger = self.linger();
+        if self.clocks.idle_since.is_none() && linger > Span::ZERO {
+            self.events.push_back(Event::warning(format!(
+                "no receiver lacks anything; waiting up to {} for those that are missing",
+                seconds(linger.as_secs_f64())
+            )));
+        }
         let idle_since = *self.clocks.idle_since.get_or_insert(now);
-        if now.since(idle_since) >= self.linger() {
+        if now.since(idle_since) >= linger {
             self.close(now);
         }
     }
@@ -700,11 +725,12 @@ impl SourceSession {
             member.pace == Pace::Gone || member.state == MemberState::Failed || reach::is_unreached(member)
         };
         let left = self.members.done() == 0 && !self.members.iter().any(|(_, member)| given_up(member));
-        if missing || left { self.setup.wait } else { Span::ZERO }
+        if missing || left { self.clocks.wait_left } else { Span::ZERO }
     }
 
     fn close(&mut self, now: Time) {
         self.clocks.finished = now;
+        self.setup.start.end();
         self.phase = Phase::Closing { left: 3 };
         self.clocks.status_at = now;
         self.clocks.announce_at = Time::NEVER;

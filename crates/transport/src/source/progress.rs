@@ -2,7 +2,7 @@
 
 use super::{Phase, SourceSession, feedback};
 use crate::config::other_default;
-use crate::error::{Error, must_accept};
+use crate::error::{Error, must_accept, seconds};
 use crate::event::{
     Event, IncompleteReceiver, Joining, Limit, MOST_UNSENT, Progress, ReceiverOutcome, ReceiverReport,
     SendReport, Subscription,
@@ -32,58 +32,58 @@ fn below(member: &MemberRecord) -> Option<IncompleteReceiver> {
     })
 }
 
+/// A member that has failed.
+fn incomplete(member: &MemberRecord) -> IncompleteReceiver {
+    IncompleteReceiver { host: member.host.clone(), reason: feedback::reason(member) }
+}
+
 impl SourceSession {
     /// How it ended.
     pub(crate) fn report(mut self) -> Result<SendReport, Error> {
-        if let Some(error) = self.failure.take() {
-            return Err(error);
-        }
-        let started = self.clocks.started.unwrap_or(self.clocks.finished);
-        let seconds = self.clocks.finished.since(started).as_secs_f64();
+        let stopped = match self.failure.take() {
+            None => false,
+            Some(Error::Stopped) => true,
+            Some(error) => return Err(error),
+        };
+        let finished = self.clocks.finished;
+        let started = self.clocks.started.unwrap_or(finished);
+        let idle_since = self.clocks.idle_since.unwrap_or(finished).min(finished);
+        let seconds = idle_since.since(started).as_secs_f64();
         let amounts = self.delivery.amounts();
         let bytes = amounts.content_bytes;
-        let host = |member: &MemberRecord| member.host.clone();
         let expected = u64::from(self.setup.expect.unwrap_or(0));
-        // A relay that has vanished is nobody's loss when as many are done as were expected.
-        let is_missed =
-            |member: &MemberRecord| !member.is_relay || expected == 0 || self.members.verified() < expected;
         let replaced = self.members.replaced();
         let twice = replaced.iter().filter_map(|id| self.members.get(*id));
         let receivers = self.members.receivers()
             - twice.map(|member| u64::from(member.counted() - member.verified())).sum::<u64>();
-        let mut incomplete: Vec<_> = self
-            .members
-            .iter()
-            .filter(|(_, member)| {
-                member.state != faircast_wire::MemberState::Done && member.pace != Pace::Dropped
-            })
-            .filter(|(id, member)| !replaced.contains(id) && is_missed(member))
-            .map(|(_, member)| IncompleteReceiver { host: host(member), reason: feedback::reason(member) })
-            .collect();
-        let speaking = self.members.iter().filter(|(id, _)| !replaced.contains(id));
-        incomplete.extend(speaking.filter_map(|(_, member)| below(member)));
         let verified = self.members.verified();
-        let dropped: Vec<_> = self
-            .members
-            .with_pace(Pace::Dropped)
-            .filter(|(id, member)| !member.has_all() && !replaced.contains(id))
-            .map(|(_, member)| host(member))
-            .collect();
-        let absent: Vec<_> = self.roll.absent().iter().map(ToString::to_string).collect();
-        let moved_bytes = self.moved_bytes(bytes);
+        let missing = expected.saturating_sub(receivers);
+        let (each, unsigned) = self.each(&replaced, missing);
+        let with = |outcome| each.iter().filter(move |one: &&ReceiverReport| one.outcome == outcome);
+        let names = |outcome| with(outcome).map(|one| one.host.clone()).collect::<Vec<_>>();
+        let named = |outcome| with(outcome).map(ReceiverReport::incomplete);
+        let incomplete: Vec<_> =
+            named(ReceiverOutcome::Incomplete).filter(|one| !unsigned.contains(&one.host)).collect();
+        let moved_bytes = if verified > 0 { self.moved_bytes(bytes) } else { self.most_moved() };
         let receipts = self.receipts_report(&replaced);
         let signed = receipts.as_ref().is_none_or(|receipts| receipts.lacking.is_empty());
-        let everybody = incomplete.is_empty() && dropped.is_empty() && absent.is_empty() && signed;
+        let (dropped, absent) = (names(ReceiverOutcome::Dropped), names(ReceiverOutcome::Absent));
+        let refused_hosts: Vec<_> = named(ReceiverOutcome::Refused).collect();
+        let host = |member: &MemberRecord| member.host.clone();
+        let lacking = [incomplete.len(), dropped.len(), absent.len(), refused_hosts.len()];
+        let everybody = lacking == [0; 4] && signed && !stopped;
         Ok(SendReport {
+            stopped,
+            waited_seconds: finished.since(idle_since).as_secs_f64(),
             ok: everybody && verified > 0 && verified >= expected && self.delivery.unsent().is_empty(),
             unsent: self.delivery.unsent().iter().take(MOST_UNSENT).cloned().collect(),
             unsent_count: self.delivery.unsent().len() as u64,
-            each: self.each(&replaced),
             dropped,
             absent,
+            refused_hosts,
             moved_bytes,
             receivers,
-            missing: expected.saturating_sub(receivers),
+            missing,
             verified,
             bytes,
             seconds,
@@ -102,18 +102,58 @@ impl SourceSession {
             hosts: Vec::new(),
             signed: receipts.as_ref().map_or(0, |receipts| receipts.good),
             receipts,
+            each,
         })
     }
 
+    /// Those that were expected and are no members: the absent ones that must have everything, and the refusing ones that may be
+    /// among the `missing`.
+    fn strangers(&self, missing: u64) -> Vec<ReceiverReport> {
+        let refused =
+            |one: &IncompleteReceiver| ReceiverReport::refused(one.host.clone(), one.reason.clone());
+        let absent = self.roll.absent();
+        let named = absent.iter().map(|required| match self.refusals.of(required) {
+            Some(one) => ReceiverReport { host: required.to_string(), ..refused(one) },
+            None => ReceiverReport::absent(required.to_string()),
+        });
+        let mut each: Vec<ReceiverReport> = named.collect();
+        if missing > each.len() as u64 {
+            let is_member =
+                |one: &IncompleteReceiver| self.members.iter().any(|(_, member)| member.host == one.host);
+            let others = self.refusals.besides(absent).into_iter().filter(|one| !is_member(one));
+            let others: Vec<_> = others.map(refused).collect();
+            each.extend(others);
+        }
+        each
+    }
+
+    /// Those that were expected, when nobody has joined.
+    pub(super) fn not_here(&self) -> Vec<ReceiverReport> {
+        let mut each = self.strangers(u64::MAX);
+        each.sort_by(|one, other| one.host.cmp(&other.host));
+        each
+    }
+
     /// What has become of each receiver and relay that has come, but for those that were started again, and of each that must
-    /// have everything and has not come, in the order of their names.
-    fn each(&self, replaced: &BTreeSet<ReceiverId>) -> Vec<ReceiverReport> {
+    /// have everything and has not come, in the order of their names; and the hosts that lack a receipt alone.
+    fn each(&self, replaced: &BTreeSet<ReceiverId>, missing: u64) -> (Vec<ReceiverReport>, BTreeSet<String>) {
+        let mut unsigned = BTreeSet::new();
+        // A relay that has vanished is no loss when as many are done as were expected.
+        let expected = u64::from(self.setup.expect.unwrap_or(0));
+        let all_are_done = expected > 0 && self.members.verified() >= expected;
+        let is_missed = |member: &MemberRecord| {
+            !member.is_relay || !all_are_done || member.state == faircast_wire::MemberState::Done
+        };
         let finished = self.clocks.finished;
         let started = self.clocks.started.unwrap_or(finished);
-        let present = self.members.iter().filter(|(id, _)| !replaced.contains(id)).map(|(id, member)| {
+        let speaking = self.members.iter().filter(|(id, member)| !replaced.contains(id) && is_missed(member));
+        let present = speaking.map(|(id, member)| {
             let lacks = self.lacks_receipt(id, member).filter(|_| member.has_all());
             let outcome = match member.pace {
-                _ if lacks.is_some() => ReceiverOutcome::Incomplete,
+                _ if lacks.is_some() => {
+                    unsigned.insert(member.host.clone());
+                    ReceiverOutcome::Incomplete
+                }
                 _ if member.has_all() && below(member).is_none() => ReceiverOutcome::Verified,
                 Pace::Dropped => ReceiverOutcome::Dropped,
                 _ => ReceiverOutcome::Incomplete,
@@ -138,10 +178,10 @@ impl SourceSession {
                 receipt: self.receipts.of(id),
             }
         });
-        let absent = self.roll.absent().iter().map(|required| ReceiverReport::absent(required.to_string()));
-        let mut each: Vec<ReceiverReport> = present.chain(absent).collect();
+        let mut each: Vec<ReceiverReport> = present.collect();
+        each.extend(self.strangers(missing));
         each.sort_by(|one, other| (&one.host, one.address).cmp(&(&other.host, other.address)));
-        each
+        (each, unsigned)
     }
 
     /// Content that this session has moved, of `sent` bytes: when all receivers go on where they were, what the one that
@@ -150,6 +190,11 @@ impl SourceSession {
         if !self.resumes {
             return sent;
         }
+        self.most_moved()
+    }
+
+    /// What the receiver that got most in this session has verified of it.
+    fn most_moved(&self) -> u64 {
         let got =
             |(_, member): (_, &MemberRecord)| member.verified_bytes.saturating_sub(member.resumed_bytes);
         self.members.iter().map(got).max().unwrap_or(0)
@@ -160,12 +205,20 @@ impl SourceSession {
         self.members.with_pace(Pace::Together).map(|(_, member)| member.verified_bytes).min().unwrap_or(0)
     }
 
-    /// Who has joined, before the start.
+    /// The receivers before the start.
     fn joining(&self) -> Option<Joining> {
-        matches!(self.phase, Phase::Gathering { .. }).then(|| Joining {
-            joined: self.members.receivers(),
+        if !matches!(self.phase, Phase::Gathering { .. }) {
+            return None;
+        }
+        let has_failed = |member: &MemberRecord| member.is_finished() && !member.has_all();
+        let failed: Vec<_> = self.members.iter().filter(|(_, member)| has_failed(member)).collect();
+        let lost = failed.iter().map(|(_, member)| u64::from(member.receivers)).sum::<u64>();
+        let named = failed.iter().take(Joining::NAMED);
+        Some(Joining {
+            joined: self.members.receivers().saturating_sub(lost),
             expected: self.setup.expect.map(u64::from),
             absent: self.roll.absent().iter().take(Joining::NAMED).map(ToString::to_string).collect(),
+            failed: named.map(|(_, member)| incomplete(member)).collect(),
         })
     }
 
@@ -180,8 +233,9 @@ impl SourceSession {
         let group = self.setup.groups[0];
         let other = other_default(group).map(|other| format!("; {other}")).unwrap_or_default();
         self.events.push_back(Event::warning(format!(
-            "nobody has joined within {NOBODY_FOR}: does a receiver run, on the same group ({group}) and with the same key? {}, and \
+            "nobody has joined within {}: does a receiver run, on the same group ({group}) and with the same key? {}, and \
              receivers on port {}. Otherwise look at the interface, and at IGMP snooping without a querier{other}",
+            seconds(NOBODY_FOR.as_secs_f64()),
             must_accept(self.setup.local.port()),
             group.port()
         )));

@@ -5,8 +5,7 @@
 //! count among those whose answers the congestion control waits for. In the end patience is over.
 
 use super::{Phase, SourceSession};
-use crate::error::LOOK_AT_PATH;
-use crate::event::{Advice, Event, Setting};
+use crate::event::{Advice, Event, LOOK_AT_PATH, Setting};
 use crate::members::{MemberRecord, Mute};
 use faircast_core::node::{Source as _, SourceControl};
 use faircast_core::packet::{ReceiverId, Seq};

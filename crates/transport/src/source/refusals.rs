@@ -1,6 +1,8 @@
 //! Receivers that hear the session and cannot follow it. What they say is not sealed, so anybody may have said it: it is told to
 //! people, and changes nothing.
 
+use crate::config::RequiredHost;
+use crate::event::IncompleteReceiver;
 use faircast_wire::parse::VERSION;
 use faircast_wire::{KeyId, OpenError, ParseError, Refusal, RefusalReason};
 use std::net::{IpAddr, SocketAddr};
@@ -18,6 +20,8 @@ const COUNTED: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     named: Vec<(IpAddr, Told)>,
+    /// Those that say why they do not follow.
+    refused: Vec<(IpAddr, IncompleteReceiver)>,
     more_told: bool,
     unopened: Vec<(IpAddr, u32)>,
 }
@@ -48,6 +52,8 @@ impl Refusals {
             return instead;
         }
         let host = refusal.host.as_str();
+        let reason = short(refusal);
+        self.refused.push((ip, IncompleteReceiver { host: host.to_owned(), reason }));
         let ours = key.map_or_else(String::new, |key| format!(" ({key})"));
         let why = match refusal.reason {
             RefusalReason::NoKey => format!("it has no key; give it this session's{ours}"),
@@ -77,6 +83,26 @@ impl Refusals {
             RefusalReason::OtherVersion => "it takes this session for one of another version".to_owned(),
         };
         Some(format!("{host} ({ip}) hears this session and does not follow it: {why}"))
+    }
+
+    /// The newest refusal of each host that is not among these.
+    pub(super) fn besides(&self, listed: &[RequiredHost]) -> Vec<&IncompleteReceiver> {
+        let mut newest: Vec<&IncompleteReceiver> = Vec::new();
+        for (ip, refused) in self.refused.iter().rev() {
+            let is_known = newest.iter().any(|one| one.host == refused.host)
+                || listed.iter().any(|required| required.is(&refused.host, *ip));
+            if !is_known {
+                newest.push(refused);
+            }
+        }
+        newest.reverse();
+        newest
+    }
+
+    /// The newest refusal of a host.
+    pub(super) fn of(&self, required: &RequiredHost) -> Option<&IncompleteReceiver> {
+        let newest = self.refused.iter().rev().find(|(ip, refused)| required.is(&refused.host, *ip));
+        newest.map(|(_, refused)| refused)
     }
 
     /// What is to be told of a packet that cannot be read, if anything.
@@ -129,6 +155,22 @@ impl Refusals {
         }
         self.named.push((ip, told));
         None
+    }
+}
+
+/// Why a host does not follow, in a few words.
+fn short(refusal: &Refusal) -> String {
+    match refusal.reason {
+        RefusalReason::NoKey => "it has no key".to_owned(),
+        RefusalReason::OtherKey => format!("it has another key ({})", refusal.key),
+        RefusalReason::Unsealed => format!("it has a key ({}), and this session is not sealed", refusal.key),
+        RefusalReason::Unsigned => "it wants signed content".to_owned(),
+        RefusalReason::OtherSigner => "it does not know the public key of this source".to_owned(),
+        RefusalReason::WrongSignature => "the signature is wrong".to_owned(),
+        RefusalReason::UnknownScheme => "it does not know this congestion control".to_owned(),
+        RefusalReason::Senseless | RefusalReason::OtherVersion => "it has another version".to_owned(),
+        RefusalReason::NotAccepted => "it does not accept this session".to_owned(),
+        RefusalReason::Busy => "it takes part in another session".to_owned(),
     }
 }
 

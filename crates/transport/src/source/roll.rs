@@ -1,5 +1,6 @@
 //! Who must have everything, by name or address, and has not come yet.
 
+use super::refusals::Refusals;
 use crate::config::RequiredHost;
 use std::net::IpAddr;
 
@@ -27,9 +28,13 @@ impl Roll {
         &self.absent
     }
 
-    /// Their names, a few at most; `None` when all have come.
-    pub(super) fn named(&self) -> Option<String> {
-        let names: Vec<String> = self.absent.iter().take(NAMED).map(ToString::to_string).collect();
+    /// Their names, a few at most, with the reason of those that refuse; `None` when all have come.
+    pub(super) fn named(&self, refusals: &Refusals) -> Option<String> {
+        let name = |required: &RequiredHost| match refusals.of(required) {
+            Some(refused) => format!("{required} ({})", refused.reason),
+            None => required.to_string(),
+        };
+        let names: Vec<String> = self.absent.iter().take(NAMED).map(name).collect();
         let more = self.absent.len().saturating_sub(NAMED);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         (!names.is_empty()).then(|| format!("{}{more}", names.join(", ")))
@@ -49,9 +54,9 @@ mod tests {
             roll.on_joined(&format!("LAB-{number:02}.example.org"), address);
         }
         assert_eq!(roll.absent().len(), 9);
-        let named = roll.named().expect("nine are absent");
+        let named = roll.named(&Refusals::default()).expect("nine are absent");
         assert!(named.starts_with("lab-11, lab-12") && named.ends_with("lab-18 and 1 more"), "{named}");
         (0..20).for_each(|number| roll.on_joined(&format!("lab-{number:02}"), address));
-        assert_eq!(roll.named(), None);
+        assert_eq!(roll.named(&Refusals::default()), None);
     }
 }

@@ -206,7 +206,9 @@ impl SourceSession {
     }
 
     fn status_flags(&mut self, now: Time) -> u8 {
-        let closing = if matches!(self.phase, Phase::Closing { .. }) { Status::CLOSING } else { 0 };
+        let stopped = if matches!(self.failure, Some(Error::Stopped)) { Status::STOPPED } else { 0 };
+        let is_closing = matches!(self.phase, Phase::Closing { .. });
+        let closing = if is_closing { Status::CLOSING | stopped } else { 0 };
         let held = if self.windows.ask_at() <= now { Status::HELD } else { 0 };
         let receipts = if self.delivery.takes_receipts() { Status::RECEIPTS } else { 0 };
         closing | held | receipts | Status::BY_NUMBER | Status::backoff_flags(self.request_rate.level(now))

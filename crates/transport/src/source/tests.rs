@@ -146,6 +146,7 @@ impl Run {
             expect: Some(1),
             required: Vec::new(),
             wait: Duration::from_secs(10),
+            start: StartNow::default(),
             ttl: 1,
             patience: Duration::from_secs(60),
             spread: Span::from_millis(10),

@@ -1,0 +1,101 @@
+//! `start`: a session that waits for receivers begins with those that are there; and how such a session is asked.
+
+use crate::failure::{Failure, Usage, unwritten};
+use faircast::config::StartNow;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, getpgrp, kill_process};
+use signal_hook::consts::SIGUSR1;
+use std::fs;
+use std::io::{self, IsTerminal, Read, Write};
+use std::thread;
+
+/// Interval of looks at the keyboard.
+const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+
+/// A `send` or `stream` on this host that can be asked to start.
+#[derive(Debug)]
+struct Waiting {
+    pid: i32,
+    /// Its command line.
+    line: String,
+}
+
+/// Let SIGUSR1, and Enter at a terminal, start a session; whether there is a keyboard.
+///
+/// # Errors
+/// When the system does not let this process watch for the signal.
+pub fn on_request(start: &StartNow) -> Result<bool, Failure> {
+    signal_hook::flag::register(SIGUSR1, start.flag()).map_err(Failure::system("watch for signals"))?;
+    let is_terminal = io::stdin().is_terminal();
+    if is_terminal {
+        let start = start.clone();
+        // Without the thread the signal still works.
+        let _ = thread::Builder::new().name("keyboard".to_owned()).spawn(move || watch_keyboard(&start));
+    }
+    Ok(is_terminal)
+}
+
+/// Start when Enter is pressed. A process in the background leaves the keyboard alone: reading would stop it.
+fn watch_keyboard(start: &StartNow) {
+    let mut stdin = io::stdin();
+    let mut byte = [0];
+    while !start.is_over() {
+        let ready = poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&LOOK_EVERY)).unwrap_or(0);
+        let in_foreground = rustix::termios::tcgetpgrp(&stdin).is_ok_and(|group| group == getpgrp());
+        if ready == 0 || !in_foreground || start.is_over() {
+            if ready > 0 {
+                thread::sleep(std::time::Duration::from_millis(200));
+            }
+            continue;
+        }
+        match stdin.read(&mut byte) {
+            Ok(1) if byte[0] == b'\n' => return start.start(),
+            Ok(1) => {}
+            _ => return,
+        }
+    }
+}
+
+/// Ask the session of this process, or the only one on this host, to start.
+///
+/// # Errors
+/// When there is none, or several, or it belongs to another user.
+pub fn run(pid: Option<u32>, out: &mut impl Write) -> Result<(), Failure> {
+    let mut all = waiting();
+    let one = match pid {
+        Some(pid) => {
+            let found = all.into_iter().find(|one| u32::try_from(one.pid) == Ok(pid));
+            found.ok_or(Usage::NotASession(pid))?
+        }
+        None if all.len() > 1 => {
+            let lines = all.iter().map(|one| format!("{} ({})", one.pid, one.line));
+            return Err(Usage::SeveralSessions(lines.collect::<Vec<_>>().join(", ")).into());
+        }
+        None => all.pop().ok_or(Usage::NoSession)?,
+    };
+    let pid = Pid::from_raw(one.pid).ok_or(Usage::NoSession)?;
+    let what = format!("ask process {} to start", one.pid);
+    kill_process(pid, Signal::USR1).map_err(|error| Failure::system(what)(error.into()))?;
+    writeln!(out, "asked process {} to start: {}", one.pid, one.line).map_err(unwritten)
+}
+
+/// The processes of this host that `start` may signal: they are a `send` or `stream` and catch SIGUSR1, which ends others.
+fn waiting() -> Vec<Waiting> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let mut all: Vec<Waiting> = pids.filter_map(session).collect();
+    all.sort_by_key(|one| one.pid);
+    all
+}
+
+fn session(pid: i32) -> Option<Waiting> {
+    let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).ok();
+    let (line, status) = (read("cmdline")?, read("status")?);
+    let words: Vec<&str> = line.trim_end_matches('\0').split('\0').collect();
+    let program = words.first()?.rsplit('/').next()?;
+    let is_session =
+        program == "faircast" && words.get(1).is_some_and(|verb| matches!(*verb, "send" | "stream"));
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"))?;
+    let catches = u64::from_str_radix(caught.trim(), 16).ok()? & (1 << (SIGUSR1 - 1)) != 0;
+    (is_session && catches).then(|| Waiting { pid, line: format!("faircast {}", words[1..].join(" ")) })
+}

@@ -1,0 +1,163 @@
+//! The wait for receivers, and the account of hosts that do not take part or of a session that is stopped, with every scheme.
+
+use super::*;
+use crate::endpoint::Endpoint as _;
+use crate::error::{EndReason, Error};
+use crate::event::{ReceiverOutcome, ReceiverReport, SendReport};
+use faircast_core::schemes::CATALOGUE;
+use faircast_wire::GroupKey;
+use std::fs;
+
+fn net(seed: u64) -> Net {
+    Net::new(seed).with_trunk(Link::millis(5).mbps(20.0).fifo(50_000))
+}
+
+fn path() -> Link {
+    Link::millis(2)
+}
+
+fn outcomes(each: &[ReceiverReport]) -> Vec<(&str, ReceiverOutcome)> {
+    each.iter().map(|one| (one.host.as_str(), one.outcome)).collect()
+}
+
+/// Run until the source has ended; its report, and when that was.
+fn ended(net: &mut Net, source: usize) -> (SendReport, f64) {
+    net.run_until(secs(300), |net| net.sources[source].session.is_none());
+    (net.sources[source].report().clone(), net.now.as_secs_f64())
+}
+
+#[test]
+fn the_wait_is_spent_before_the_start_or_at_the_end_not_twice() {
+    for entry in CATALOGUE {
+        let mut net = net(1);
+        net.receivers(2, path(), path());
+        let offer = Offer::bytes(300_000).by(entry.name).require(&["host0", "host1", "host7"]).wait_secs(6);
+        let source = net.source(offer);
+        let (report, at) = ended(&mut net, source);
+        let name = entry.name;
+        assert!((5.9..7.0).contains(&report.start_seconds), "{name}: {report:?}");
+        assert!(at < report.start_seconds + report.seconds + 1.0, "{name}: ended after {at} s: {report:?}");
+        assert_eq!((report.verified, &report.absent), (2, &vec!["host7".to_owned()]), "{name}");
+    }
+}
+
+#[test]
+fn a_waiting_session_starts_on_request_with_those_that_are_there() {
+    for entry in CATALOGUE {
+        let mut net = net(2);
+        net.receivers(2, path(), path());
+        let offer = Offer::bytes(300_000).by(entry.name).require(&["host0", "host1", "host7"]).wait_secs(600);
+        let start = offer.start.clone();
+        let source = net.source(offer);
+        net.run_for(secs(3));
+        assert!(!start.is_over() && net.sources[source].session.is_some(), "{}", entry.name);
+        start.start();
+        let (report, at) = ended(&mut net, source);
+        assert!(report.start_seconds < 5.0 && start.is_over(), "{}: {report:?}", entry.name);
+        assert!(at < report.start_seconds + report.seconds + 1.0, "{}: {at} s: {report:?}", entry.name);
+        assert_eq!((report.verified, report.absent.len()), (2, 1), "{}", entry.name);
+    }
+}
+
+#[test]
+fn a_request_to_start_before_anybody_joins_waits_for_the_first() {
+    let mut net = net(3);
+    let offer = Offer::bytes(300_000).expect(2).wait_secs(600);
+    offer.start.start();
+    let source = net.source(offer);
+    net.run_for(secs(3));
+    assert!(net.sources[source].session.is_some());
+    net.receivers(1, path(), path());
+    let (report, at) = ended(&mut net, source);
+    assert!(report.verified == 1 && report.missing == 1 && at < 10.0, "{at}: {report:?}");
+}
+
+#[test]
+fn a_receiver_that_fails_during_the_wait_is_counted_once() {
+    for entry in CATALOGUE {
+        let mut net = net(4);
+        net.receivers(2, path(), path());
+        let offer = Offer::bytes(300_000).by(entry.name).require(&["host0", "host1", "host7"]).wait_secs(6);
+        let source = net.source(offer);
+        // Where the file would be is a directory that is not empty.
+        let name = net.sources[source].content.file_name().expect("it has a name").to_owned();
+        fs::create_dir_all(net.receivers[0].dir.join(name).join("kept")).expect("a directory is made");
+        let (report, _) = ended(&mut net, source);
+        let expected = [
+            ("host0", ReceiverOutcome::Incomplete),
+            ("host1", ReceiverOutcome::Verified),
+            ("host7", ReceiverOutcome::Absent),
+        ];
+        assert_eq!(outcomes(&report.each), expected, "{}", entry.name);
+        let named: Vec<&str> = report.incomplete.iter().map(|one| one.host.as_str()).collect();
+        assert_eq!((named, report.absent), (vec!["host0"], vec!["host7".to_owned()]), "{}", entry.name);
+    }
+}
+
+#[test]
+fn a_host_with_another_key_is_refused_and_not_absent() {
+    let keys = [7, 8].map(|byte| GroupKey::from_bytes([byte; 32]));
+    let mut net = net(5);
+    for key in &keys {
+        net.receivers_with(1, path(), path(), None, Some(key.clone()));
+    }
+    let offer =
+        Offer::bytes(300_000).sealed(keys[0].clone()).require(&["host0", "host1", "host7"]).wait_secs(6);
+    let source = net.source(offer);
+    let (report, _) = ended(&mut net, source);
+    let expected = [
+        ("host0", ReceiverOutcome::Verified),
+        ("host1", ReceiverOutcome::Refused),
+        ("host7", ReceiverOutcome::Absent),
+    ];
+    assert_eq!(outcomes(&report.each), expected);
+    let reason = report.each[1].reason.as_deref().unwrap_or_default();
+    assert!(reason.starts_with("refused: it has another key ("), "{reason}");
+    assert_eq!((report.refused_hosts.len(), report.absent), (1, vec!["host7".to_owned()]));
+}
+
+#[test]
+fn nobody_joined_is_explained_by_the_hosts_that_refuse() {
+    let keys = [7, 8].map(|byte| GroupKey::from_bytes([byte; 32]));
+    let mut net = net(6);
+    net.receivers_with(1, path(), path(), None, Some(keys[1].clone()));
+    net.receivers(1, path(), path());
+    let source = net.source(Offer::bytes(1_000).sealed(keys[0].clone()).expect(2).wait_secs(6));
+    net.run_until(secs(60), |net| net.sources[source].session.is_none());
+    let Some(Err(error @ Error::NoReceiver { each, .. })) = &net.sources[source].ended else {
+        panic!("{:?}", net.sources[source].ended)
+    };
+    assert_eq!(each.len(), 2, "{each:?}");
+    let said = error.to_string();
+    assert!(said.starts_with("nobody joined; host0 has another key ("), "{said}");
+    assert!(said.ends_with("host1 has no key"), "{said}");
+    let last = net.sources[source].events.iter().rev().find_map(|(_, event)| match event {
+        Event::Progress(progress) => Some(progress.joining.is_some()),
+        _ => None,
+    });
+    assert_eq!(last, Some(true), "no progress of a transfer that never began");
+}
+
+#[test]
+fn a_stopped_source_reports_its_receivers_and_they_learn_it() {
+    for entry in CATALOGUE {
+        let mut net = net(7);
+        let all = net.receivers(2, path(), path());
+        let source = net.source(Offer::bytes(20_000_000).by(entry.name).at_most_mbps(8.0).expect(2));
+        net.run_for(secs(3));
+        let now = net.now;
+        net.sources[source].session.as_mut().expect("it sends").stop(now);
+        net.run_to_end(secs(60));
+        let report = net.sources[source].report();
+        assert!(report.stopped && !report.ok && report.verified == 0, "{}: {report:?}", entry.name);
+        let expected = [("host0", ReceiverOutcome::Incomplete), ("host1", ReceiverOutcome::Incomplete)];
+        assert_eq!(outcomes(&report.each), expected, "{}", entry.name);
+        let most = report.each.iter().map(|one| one.verified_bytes).max().unwrap_or_default();
+        assert_eq!(report.moved_bytes, most, "{}: content that no receiver has is not counted", entry.name);
+        for receiver in all {
+            let ended = &net.receivers[receiver].ended;
+            let is_told = matches!(ended, Some(Err(Error::Ended { reason: EndReason::Stopped, .. })));
+            assert!(is_told, "{}: {ended:?}", entry.name);
+        }
+    }
+}
