@@ -260,18 +260,21 @@ pub(crate) fn one(keys: Vec<Secret32>, tag: &'static str) -> Result<Secret32, Ke
     keys.into_iter().next().ok_or(KeyError::NoKey { tag })
 }
 
-/// The keys in lines that start with this word, `most` of them; at least one.
+/// The keys in lines that start with this word, in lower or upper case, `most` of them; at least one. Editors on Windows begin
+/// a file with a byte order mark.
 pub(crate) fn read(text: &str, tag: &'static str, most: usize) -> Result<Vec<Secret32>, KeyError> {
     let mut keys = Vec::new();
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     for (line, content) in (1..).zip(text.lines().map(str::trim)) {
         if content.is_empty() || content.starts_with('#') {
             continue;
         }
         let mut words = content.split_whitespace();
-        let kind = |word: &str| KINDS.iter().find(|(tag, _)| *tag == word).map(|(_, kind)| *kind);
+        let kind =
+            |word: &str| KINDS.iter().find(|(tag, _)| tag.eq_ignore_ascii_case(word)).map(|(_, kind)| *kind);
         match words.next() {
-            Some(found) if found == tag => {}
-            Some(VERSION_1) => return Err(KeyError::Version1 { line }),
+            Some(found) if found.eq_ignore_ascii_case(tag) => {}
+            Some(found) if found.eq_ignore_ascii_case(VERSION_1) => return Err(KeyError::Version1 { line }),
             found => {
                 return Err(match (found.and_then(kind), kind(tag)) {
                     (Some(found), Some(expected)) => KeyError::OtherKind { line, found, expected },
@@ -350,6 +353,14 @@ mod tests {
         assert_eq!(read(&fresh.to_line()).as_deref(), Ok(fresh.to_line().as_str()));
         let relay = fresh.hop();
         assert_eq!(relay.to_line().parse::<HopKey>().as_ref(), Ok(&relay));
+    }
+
+    #[test]
+    fn a_byte_order_mark_and_upper_case_are_accepted() {
+        assert_eq!(read(&format!("\u{feff}{LINE}\r\n")).as_deref(), Ok(LINE));
+        assert_eq!(read(&LINE.to_uppercase()).as_deref(), Ok(LINE));
+        let relay = LINE.parse::<GroupKey>().expect("a key").hop().to_line().to_uppercase();
+        assert!(matches!(read(&relay), Err(KeyError::OtherKind { .. })), "the message names its kind");
     }
 
     #[test]

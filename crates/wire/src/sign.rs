@@ -26,6 +26,7 @@ use crate::key::{KeyError, SIGN, VERIFY, line, one, read};
 use crate::message::{Announce, Name, TransferId};
 use crate::receipt::Receipt;
 use crate::signature::Signature;
+use curve25519_dalek::edwards::CompressedEdwardsY;
 use faircast_core::packet::{ReceiverId, SessionId};
 use ring::rand::{SecureRandom, SystemRandom};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
@@ -151,8 +152,13 @@ impl VerifyKey {
         self.verifies(&about.root(blocks, root), signature)
     }
 
+    /// Whether everybody can sign for it: a point of small order, of which no private key is needed.
+    pub fn is_weak(&self) -> bool {
+        CompressedEdwardsY(self.0).decompress().is_some_and(|point| point.is_small_order())
+    }
+
     pub(crate) fn verifies(&self, statement: &[u8], signature: &Signature) -> bool {
-        UnparsedPublicKey::new(&ED25519, &self.0).verify(statement, signature).is_ok()
+        !self.is_weak() && UnparsedPublicKey::new(&ED25519, &self.0).verify(statement, signature).is_ok()
     }
 }
 
@@ -326,6 +332,27 @@ mod tests {
         assert_eq!(key.verify_key().to_line(), public);
         let keys: VerifyKeys = format!("# the lab's\n\n{public}  # ours\r\n").parse().expect("a key");
         assert_eq!(keys, VerifyKeys::from(key.verify_key()));
+    }
+
+    /// The signature R = key, S = 0 verifies for any statement under the point of order one, and for every second one under that
+    /// of order two.
+    #[test]
+    fn a_key_of_small_order_verifies_nothing() {
+        let of_order_one = std::array::from_fn(|at| u8::from(at == 0));
+        let of_order_two = std::array::from_fn(|at| match at {
+            0 => 0xec,
+            31 => 0x7f,
+            _ => 0xff,
+        });
+        for bytes in [of_order_one, [0; 32], of_order_two] {
+            let weak = VerifyKey::from_bytes(bytes);
+            let mut signature = [0; 64];
+            signature[..32].copy_from_slice(&bytes);
+            assert!(weak.is_weak());
+            let forged = (0..16).filter(|block| weak.verifies_root(&about(), *block, &[5; 32], &signature));
+            assert_eq!(forged.count(), 0, "{bytes:02x?}");
+        }
+        assert!(!key(1).verify_key().is_weak());
     }
 
     #[test]

@@ -74,12 +74,13 @@ impl fmt::Display for Names {
     }
 }
 
-/// Whether a terminal does something else with this character than show it: control characters, and those that turn the direction of
-/// what follows (Unicode's bidirectional controls).
+/// Whether a terminal or a log viewer does something else with this character than show it: control characters, Unicode's line and
+/// paragraph separators, and its bidirectional controls.
 pub fn is_command(c: char) -> bool {
+    let breaks_line = matches!(c, '\u{2028}' | '\u{2029}');
     let turns =
         matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{061c}');
-    c.is_control() || turns
+    c.is_control() || breaks_line || turns
 }
 
 /// A name or path whose commands are written as `\x1b`, byte by byte. What is no UTF-8 stays as it is, but for ASCII's control
