@@ -119,6 +119,33 @@ fn numbers_that_leap_take_no_more_room_than_what_is_kept_and_all_that_lies_betwe
     }
 }
 
+/// Numbers that a receiver asks for in the ten seconds after an SPM, and how often it wakes up.
+fn work_after(lead: u32) -> (usize, usize) {
+    let mut bench = Bench::new();
+    (0..10).for_each(|sqn| bench.data(sqn));
+    bench.spm(lead, false);
+    let (until, mut asked, mut wakes) = (bench.now + Span::from_secs(10), 0, 0);
+    while bench.now < until {
+        for (bytes, _) in take_all(&mut bench.receiver, bench.now) {
+            if let Ok(Packet { body: Body::Nak(_), options, .. }) = pgm::parse(&bytes) {
+                asked += 1 + options.nak_list.iter().count();
+            }
+        }
+        bench.now = bench.receiver.poll_timeout(bench.now).max(bench.now + Span::from_micros(10));
+        bench.receiver.handle_timeout(bench.now);
+        wakes += 1;
+    }
+    (asked, wakes)
+}
+
+#[test]
+fn one_spm_makes_little_work_whatever_it_says() {
+    for lead in [10_000, FAR] {
+        let (asked, wakes) = work_after(lead);
+        assert!(asked <= 3 * 512 && wakes <= 2_600, "SPM of {lead}: {asked} numbers, {wakes} wakes in 10 s");
+    }
+}
+
 #[test]
 fn an_end_that_somebody_else_said_is_outrun_by_the_next_packet() {
     let mut bench = Bench::new();

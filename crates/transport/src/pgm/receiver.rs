@@ -577,11 +577,10 @@ impl Stream {
                 .filter(|place| matches!(place, PacketState::Missing))
                 .for_each(|place| *place = PacketState::Lost);
         }
-        for sqn in known..end {
-            self.recent <<= 1;
-            self.places.push_back(PacketState::Missing);
-            self.missing.add(sqn, patience, rng, now);
-        }
+        let missing = (end - known) as usize; // no more than are kept
+        self.recent = self.recent.checked_shl(missing as u32).unwrap_or(0);
+        self.places.extend(std::iter::repeat_with(|| PacketState::Missing).take(missing));
+        self.missing.add(known..end, patience, rng, now);
         self.end = Some(end);
     }
 
@@ -661,7 +660,10 @@ impl Stream {
         let Some(end) = self.end else { return };
         let trail = self.unwrap(wire).min(end);
         let (next, places) = (self.next, &mut self.places);
-        self.missing.expire(trail, |sqn| places[(sqn - next) as usize] = PacketState::Lost);
+        self.missing.expire(trail, |sqns| {
+            let places = places.iter_mut().skip((sqns.start - next) as usize);
+            places.take((sqns.end - sqns.start) as usize).for_each(|place| *place = PacketState::Lost);
+        });
     }
 
     fn give_up(&mut self, sqn: u64) {
