@@ -1,21 +1,21 @@
-//! What to do about a receive buffer, as it is on this host now.
+//! Advice about the receive buffer, from its present size on this host.
 
 use crate::units;
 use faircast::config::RECEIVE_BUFFER;
 use faircast_net::{Granted, UnicastOptions, UnicastSocket, choose};
 use std::net::{IpAddr, Ipv4Addr};
 
-/// A group that nobody joins: only the interface of this host itself is looked for.
+/// Any group: only the loopback interface of this host is looked for.
 const ANY_GROUP: IpAddr = IpAddr::V4(Ipv4Addr::new(239, 255, 0, 1));
 
-/// What the system grants a receiver of this process.
+/// The buffer that the system grants a receiver of this process.
 fn granted() -> Option<Granted> {
     let lo = choose(ANY_GROUP, Some("lo")).ok()?;
     let options = UnicastOptions { receive_buffer: RECEIVE_BUFFER, port: 0 };
     UnicastSocket::open(&lo, &options).ok().map(|socket| socket.receive_buffer())
 }
 
-/// So many packets were dropped by this host's own socket buffer, and what helps.
+/// A warning about packets that this host's own socket buffer has dropped, with advice.
 pub fn dropped(packets: u64) -> String {
     dropped_by(packets, granted())
 }

@@ -13,7 +13,7 @@
 //! | [`outlet`] | standard output and standard error, for which no session waits |
 //! | [`sim`] | `sim`, `repro`, `compare`: simulations |
 //! | [`key`] [`receipt`] [`clean`] [`doctor`] [`demo`] [`schemes`] [`manual`] | the other commands |
-//! | [`failure`] [`wording`] [`system`] [`buffers`] | errors, what sessions say in the words of flags, exit codes, signals, what a full buffer needs |
+//! | [`failure`] [`wording`] [`system`] [`buffers`] | errors, what sessions say in the words of flags, exit codes, signals, advice about full buffers |
 
 mod alc;
 mod aqm;

@@ -181,7 +181,7 @@ impl args::Recv {
         Ok(Destination::Directory(self.out.clone()))
     }
 
-    /// What should be known of the group: routers forward a source-specific one only to receivers that name the source.
+    /// A warning about the group: routers forward a source-specific one only to receivers that name the source.
     pub(crate) fn group_warning(&self) -> Option<String> {
         let group = self.session.group().ip();
         let is_multicast = self.listen.is_none() && self.parent.is_empty();

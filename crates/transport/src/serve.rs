@@ -211,7 +211,7 @@ impl Drop for Serving {
     }
 }
 
-/// An event of a source that serves hosts: the relay in its process is none that people have started.
+/// An event of a source that serves hosts, without the relay in its own process.
 pub(crate) fn without_own_relay(mut event: Event) -> Event {
     if let Event::Progress(progress) = &mut event {
         leave_out_own(&mut progress.relays);

@@ -87,7 +87,7 @@ pub enum Kind {
     PullGroup = 13,
     /// The test is over.
     Bye = 14,
-    /// One to the group has come: what a receiver answers, from the port that it answers from. The step is that of what has come.
+    /// The answer of a receiver to a datagram to the group, from the port of a receiver, with the step of that datagram.
     Heard = 15,
 }
 

@@ -13,7 +13,7 @@ const FILES_WANTED: u64 = 256;
 /// 2025-01-01: a clock before this was never set.
 const EARLIEST: u64 = 1_735_689_600;
 
-/// What membership reports the interface sends for groups of this family, and what switches do with them.
+/// The version of membership reports on the interface for groups of this family, with advice about switches.
 pub fn membership(group: IpAddr, interface: Option<&str>) -> Option<Check> {
     let interface = interface?;
     let (name, version) = match group {
@@ -91,10 +91,10 @@ pub fn reverse_path(interface: &str) -> Option<Check> {
     let found = format!("{interface} has a strict reverse path filter");
     Some(match others.is_empty() {
         true => Check::new("filter", Verdict::Note, format!("{found}, and this host has no other network"))
-            .advise("whether that drops what a source behind a router sends is seen with --source ADDRESS"),
+            .advise("--source ADDRESS checks a source behind a router"),
         false => {
             let found =
-                format!("{found}: it drops what comes from sources that are routed by {}", others.join(", "));
+                format!("{found}: it drops packets of sources that are routed by {}", others.join(", "));
             Check::new("filter", Verdict::Warn, found).advise(loosen(interface))
         }
     })

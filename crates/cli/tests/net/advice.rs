@@ -16,7 +16,7 @@ fn text<'a>(check: &'a Value, field: &str) -> &'a str {
     check[field].as_str().unwrap_or("")
 }
 
-/// What doctor says on this host: its exit code, and each check.
+/// Runs doctor on this host: its exit code, and each check.
 fn doctor(node: &Node, more: &[&str]) -> (i32, Vec<Value>) {
     let ended = must(must(node.start(FAIRCAST, &[&["doctor", "--json"], more].concat())).finish(WITHIN));
     let lines = ended.stdout.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -142,7 +142,7 @@ fn hosts_without_ipv4_meet_with_no_option() {
         receiver.said("\"opened\"", 10);
         receiver
     };
-    // One with both has to be told.
+    // A host with both families names the group.
     let receivers =
         [recv(hosts[1], "a", &[]), recv(stage.lab.receiver(1), "b", &["--group", "ff15::4643:1"])];
     Running::start(hosts[0], &["send", &file, "--json", "--open", "--expect", "2"]).succeeds(30);
@@ -173,7 +173,7 @@ fn doctors_of_two_hosts_use_the_ports_of_sessions() {
         checks.iter().filter(|check| check["check"] == "answers" && check["verdict"] == "ok").count(),
         2
     );
-    // What this host asks is answered, and what receivers say of themselves does not come in.
+    // Answers to own packets come in, and answers of receivers do not.
     shell(here, "nft delete table inet closed");
     let for_receivers = CLOSED.replace("EXCEPTION", "ip daddr 239.255.70.1 udp dport 5777 accept");
     shell(here, &for_receivers);

@@ -20,7 +20,7 @@ const SLOTS: usize = 8;
 /// When the network changes, silence of this length says that memberships may have been lost with it.
 const SOON_SILENT: Span = Span::from_millis(500);
 
-/// What comes back within this after groups were joined again comes back for that.
+/// A session that resumes within this time after groups were joined again resumes because of it.
 const BACK_WITHIN: Duration = Duration::from_millis(500);
 
 /// In a silent session groups are joined again so often.
@@ -97,7 +97,7 @@ impl Groups {
         }
     }
 
-    /// What came back at once when the groups were joined again was lost because a switch had forgotten who is a member.
+    /// Reports a switch that forgets members: a silent session resumes at once when the groups are joined again.
     fn tell_snooping(&mut self, silent: Option<Span>, events: Events<'_>) {
         let Some((at, lasted)) = self.after_silence else { return };
         if silent.is_some_and(|silent| silent >= REJOIN_EVERY) {

@@ -172,7 +172,8 @@ pub(super) fn is_relayed(announce: &Announce) -> bool {
     announce.parent != announce.source
 }
 
-/// Whether the relay at this address has been restarted: each process has numbers of its own. A source has another session then.
+/// Whether the relay at this address has been restarted: each process has sequence numbers of its own. A restarted source has another
+/// session.
 pub(super) fn has_begun_anew(known: &Announce, announce: &Announce) -> bool {
     is_relayed(known) && is_relayed(announce) && announce.next_seq < known.next_seq
 }

@@ -1,4 +1,4 @@
-//! What `iptables -S` prints, as rules.
+//! The output of `iptables -S` as rules.
 
 use super::rules::{Chain, Fits, Hook, Packet, Rule, Target, has_address};
 

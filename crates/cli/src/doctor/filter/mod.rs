@@ -19,11 +19,11 @@ enum Rules {
     Unread,
     /// No program that shows them is here.
     NoProgram,
-    /// What `nft` and `iptables` print.
+    /// The output of `nft` and `iptables`.
     Read { nft: Option<String>, iptables: Option<String>, program: &'static str },
 }
 
-/// What packet filters do with the packets of a session; `silent`: the self-test has shown that nothing comes from the group.
+/// Checks the packet filters for the packets of a session; `silent`: the self-test has received nothing from the group.
 pub fn checks(group: SocketAddr, choice: &Choice, silent: bool) -> Vec<Check> {
     judged(&Rules::read(group.ip()), group, choice, silent)
 }
@@ -69,12 +69,12 @@ fn data(rules: &Rules, group: SocketAddr, choice: &Choice, silent: bool) -> Vec<
             Check::new("firewall", Verdict::Fail, format!("a packet filter drops it: {}", by.what))
                 .advise(rules.mend(&by, &packet(group.ip()), Hook::In)),
         ),
-        // What is heard on this host may still be dropped when it comes from another.
+        // Rules may drop packets of other hosts and let those of this host pass.
         (Fate::Dropped { by, .. }, false) => checks.push(
             Check::new(
                 "firewall",
                 Verdict::Warn,
-                format!("a packet filter may drop what others send: {}", by.what),
+                format!("a packet filter may drop data from other hosts: {}", by.what),
             )
             .advise(rules.mend(&by, &packet(group.ip()), Hook::In)),
         ),
@@ -87,8 +87,10 @@ fn data(rules: &Rules, group: SocketAddr, choice: &Choice, silent: bool) -> Vec<
     }
     if let Fate::Dropped { by, unless } = rules.fate(&packet(choice.local), Hook::In) {
         let (verdict, may) = if unless { (Verdict::Warn, "may drop") } else { (Verdict::Fail, "drops") };
-        let found =
-            format!("as a source: a packet filter {may} what receivers answer to port {port}: {}", by.what);
+        let found = format!(
+            "as a source: a packet filter {may} the answers of receivers to port {port}: {}",
+            by.what
+        );
         checks.push(Check::new("firewall", verdict, found).advise(rules.mend(
             &by,
             &packet(choice.local),
@@ -194,7 +196,7 @@ enum Unsaid {
     Refused,
 }
 
-/// What a program prints.
+/// The output of a program.
 fn printed(program: &str, args: &[&str]) -> Result<String, Unsaid> {
     // Users have no `sbin` in their path; they may not read rules either.
     let elsewhere = || ["/usr/sbin", "/sbin"].iter().any(|dir| Path::new(dir).join(program).exists());

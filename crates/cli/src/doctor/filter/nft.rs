@@ -1,4 +1,4 @@
-//! What `nft -a list ruleset` prints, as rules.
+//! The output of `nft -a list ruleset` as rules.
 
 use super::rules::{Chain, Fits, Hook, Packet, Rule, Target, has_address, listed};
 use std::iter::Peekable;
@@ -121,7 +121,7 @@ fn target(word: &str, name: Option<&str>) -> Option<Target> {
     })
 }
 
-/// What a word and those behind it say.
+/// The meaning of a word and its value.
 enum Condition {
     Fits(Fits),
     /// A map has the packet's key.

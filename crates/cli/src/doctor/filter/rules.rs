@@ -11,7 +11,7 @@ pub struct Packet<'a> {
     pub interface: &'a str,
 }
 
-/// What is above IP.
+/// The protocol above IP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     /// UDP to this port.
@@ -61,7 +61,7 @@ impl Fits {
     }
 }
 
-/// What a rule does with packets that it fits.
+/// The action of a rule on packets that it fits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     Accept,
@@ -91,12 +91,12 @@ pub struct Chain {
     /// Its table, as commands name it.
     pub table: String,
     pub hook: Option<Hook>,
-    /// What its end means, where it has a hook.
+    /// Whether its end drops packets, where it has a hook.
     pub policy_drops: bool,
     pub rules: Vec<Rule>,
 }
 
-/// What becomes of the packet.
+/// The fate of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
     Passes,
@@ -107,7 +107,7 @@ pub enum Fate {
     },
 }
 
-/// What drops a packet.
+/// The rule or policy that drops a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dropper {
     /// In words.
@@ -119,7 +119,7 @@ pub struct Dropper {
     pub removal: Option<String>,
 }
 
-/// What a chain says.
+/// The decision of a chain.
 enum Said {
     Accepts,
     Drops(usize, usize),

@@ -35,7 +35,7 @@ fn found(nft: &str, iptables: &str) -> Vec<Check> {
     checks.into_iter().filter(|check| check.verdict != Verdict::Ok).collect()
 }
 
-/// What each finding is mended by.
+/// The command of each finding.
 fn mends(nft: &str, iptables: &str) -> Vec<String> {
     found(nft, iptables).into_iter().map(|check| check.advice.unwrap_or_default()).collect()
 }
@@ -169,7 +169,7 @@ fn rules_of_iptables_and_ufw_are_read_likewise() {
 }
 
 #[test]
-fn a_host_whose_rules_are_unknown_gets_the_rule_for_each_filter() {
+fn unknown_rules_are_answered_with_the_rule_for_each_filter() {
     let group = "239.255.70.1:5777".parse().expect("a group");
     let checks = judged(&Rules::Unread, group, &choice(), false);
     let advice = checks[0].advice.clone().expect("it says what to do");

@@ -65,7 +65,7 @@ struct Test {
     tally: Tally,
     /// What came to the group.
     to_group: u64,
-    /// What the other host answered to what was sent to the group from here.
+    /// Answers of the other host to datagrams that were sent to the group from here.
     heard: u64,
 }
 
@@ -117,7 +117,7 @@ impl Answering {
         test.answer(message, len, now)
     }
 
-    /// This came to the group; what a receiver answers to it, a few times.
+    /// This came to the group; returns the answer of a receiver, a few times.
     pub fn heard_in_group(&mut self, message: &Message, from: SocketAddr, now: Duration) -> Option<Message> {
         let test = self.test.as_mut()?;
         let is_of_test = message.kind == Kind::Group
@@ -391,7 +391,7 @@ mod tests {
         assert_eq!(heard, [Some(Message { kind: Kind::Heard, ..group }), None, None]);
         let counted = stage.says(Message { step: 4, ..asks(Kind::Count, token, [0; 4]) }, LEN, A);
         assert!(matches!(counted, Answer::Say(Message { values: [3, 100, 0, 1], .. }, LEN)), "{counted:?}");
-        // What the other host answers as a receiver comes from another port of it.
+        // The other host answers as a receiver from another port.
         let heard = Message { step: FROM_PEER, ..asks(Kind::Heard, token, [0; 4]) };
         stage.says(heard, LEN, (A.0, 9));
         stage.says(heard, LEN, B);

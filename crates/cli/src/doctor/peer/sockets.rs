@@ -14,7 +14,7 @@ const AT_A_TIME: usize = 16;
 /// Receive buffer of the socket for trains, as far as the system grants it.
 const BUFFER: usize = 8 << 20;
 
-/// A source's socket: it talks to the other doctor, sends to the group, and receives what receivers answer.
+/// A source's socket: it talks to the other doctor, sends to the group, and receives the answers of receivers.
 pub struct Mouth {
     socket: SourceSocket,
     batch: Batch,
@@ -92,7 +92,7 @@ impl Ear {
         self.socket.receive_buffer().granted
     }
 
-    /// What has come, without waiting; what `each` gives is answered to where it came from, as a receiver answers a source.
+    /// Handles all that has arrived, without waiting. The message that `each` returns is sent back, as a receiver answers a source.
     ///
     /// # Errors
     /// What the system says.

@@ -54,7 +54,7 @@ struct With<'a> {
     test: u64,
     token: u64,
     step: u16,
-    /// What the other host has answered, as a receiver, to what was sent to the group from here.
+    /// Answers of the other host, as a receiver, to datagrams that were sent to the group from here.
     heard: u64,
     begun: Instant,
     out: Vec<u8>,
@@ -326,7 +326,7 @@ impl<'a> With<'a> {
         }
     }
 
-    /// Whether what is sent to the group arrives, and what receivers answer, both ways: by the sockets and ports of sessions.
+    /// Tests multicast and the answers of receivers in both directions, by the sockets and ports of sessions.
     fn groups(&mut self) -> io::Result<Vec<Check>> {
         let asked = self.asked;
         let mut ear = match Ear::open(asked.group, asked.choice) {
@@ -358,7 +358,7 @@ impl<'a> With<'a> {
                 break;
             }
         }
-        // What it has heard of this host's answers; and what it has answered before has come meanwhile.
+        // The number of this host's answers that have arrived there; its own answers have come meanwhile.
         let question = self.message(Kind::Count, [0; 4]);
         let answered = self.ask(question, LEN, &[Kind::Counted])?.0.values[0];
         let ports = (self.mouth.local().port(), asked.host.port());
@@ -369,14 +369,14 @@ impl<'a> With<'a> {
     }
 }
 
-/// Whether what a receiver answers arrives at the source.
+/// Whether answers of receivers arrive at the source.
 fn answers(direction: Direction, heard: u64, port: u16, asked: &Asked<'_>) -> Check {
     let arrow = arrow(direction, asked);
     if heard > 0 {
         return Check::new(
             "answers",
             Verdict::Ok,
-            format!("what a receiver answers arrives {arrow} at port {port}"),
+            format!("answers of receivers arrive {arrow} at port {port}"),
         );
     }
     let (here, mend) = match direction {
@@ -389,8 +389,7 @@ fn answers(direction: Direction, heard: u64, port: u16, asked: &Asked<'_>) -> Ch
             "the line `firewall` above names the rule that drops it, if it is on this host".to_owned(),
         ),
     };
-    let found =
-        format!("what a receiver answers does not arrive {arrow}: {here} must accept UDP on port {port}");
+    let found = format!("answers of receivers do not arrive {arrow}: {here} must accept UDP on port {port}");
     Check::new("answers", Verdict::Fail, found).advise(format!(
         "{mend}; where there is none yet:\nnft add rule inet filter input udp dport {port} accept\n\
          firewall-cmd --add-port={port}/udp\nufw allow {port}/udp"
