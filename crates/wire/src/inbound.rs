@@ -13,7 +13,7 @@ use crate::seal::{
     announcer, nonce,
 };
 use crate::shells::{Streams, Symbols, is_sealed_by, open_data};
-use faircast_core::packet::{Data, ReceiverId, Seq, SessionId};
+use faircast_core::packet::{Data, Layer, ReceiverId, Seq, SessionId};
 use faircast_core::time::Time;
 use std::net::SocketAddr;
 
@@ -150,6 +150,19 @@ impl Inbound {
     pub(crate) fn follow(&mut self, session: SessionId) {
         self.followed = Some(session);
         self.know(session);
+    }
+
+    /// Of the session that is followed: see [`Flow::go_back`].
+    pub(crate) fn go_back(&mut self, from: SocketAddr, layer: Layer, next: u64) {
+        let Some(heard) = self.followed.and_then(|session| self.session_mut(session)) else { return };
+        let mut is_relay = false;
+        for relay in heard.relays.iter_mut().filter(|relay| relay.place == from) {
+            relay.flow.go_back(layer, next);
+            is_relay = true;
+        }
+        if !is_relay {
+            heard.source.go_back(layer, next);
+        }
     }
 
     /// What is known of a session.
@@ -618,6 +631,15 @@ impl Flow {
     fn on_status(&mut self, status: &Status) {
         for (newest, next) in self.newest[1..].iter_mut().zip(&status.upper_seqs) {
             *newest = Seq(next.saturating_sub(1)).max(*newest);
+        }
+    }
+
+    /// Packets of this layer from `next` on were forged.
+    fn go_back(&mut self, layer: Layer, next: u64) {
+        let layer = usize::from(layer.0);
+        self.newest[layer] = Seq(next.saturating_sub(1));
+        if let Some(Some(window)) = self.layers.get_mut(layer) {
+            window.go_back(next);
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::key::{GroupKey, HopKey, KeyId};
 use crate::message::{Kind, Message};
 use crate::parse::SEALED;
 use crate::seal::{OpenError, TAG_LEN, nonce};
-use faircast_core::packet::{ReceiverId, SessionId};
+use faircast_core::packet::{Layer, ReceiverId, SessionId};
 use faircast_core::time::Time;
 use std::net::SocketAddr;
 
@@ -96,6 +96,12 @@ impl ReceiverCodec {
     /// Follow a session from now on, and no other. Following the same one again changes nothing.
     pub fn follow(&mut self, session: SessionId) {
         self.inbound.follow(session);
+    }
+
+    /// The sender at this address has not sent packets of this layer from `next` on yet: those that were let in were not its own. Their
+    /// numbers are new again, and older ones than `next` are not let in any more.
+    pub fn go_back(&mut self, from: SocketAddr, layer: Layer, next: u64) {
+        self.inbound.go_back(from, layer, next);
     }
 
     /// The key of a sealed session that was announced.

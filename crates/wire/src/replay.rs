@@ -52,6 +52,14 @@ impl<const WORDS: usize> ReplayWindow<WORDS> {
         self.seen[Self::word(seq)] |= Self::bit(seq);
     }
 
+    /// Numbers from `next` on are new again, and all older ones count as seen.
+    pub(crate) fn go_back(&mut self, next: u64) {
+        let Some(last) = next.checked_sub(1) else { return *self = Self::new() };
+        self.newest = Some(last);
+        self.seen = [u64::MAX; WORDS];
+        self.seen[Self::word(last)] = u64::MAX >> (63 - last % 64);
+    }
+
     fn word(seq: u64) -> usize {
         (seq / 64 % WORDS as u64) as usize
     }
@@ -74,6 +82,21 @@ mod tests {
         assert!(!window.is_new(1 << 40));
         assert!(window.is_new((1 << 40) - 127));
         assert!(!window.is_new((1 << 40) - 128));
+    }
+
+    #[test]
+    fn after_going_back_newer_numbers_are_new_once_and_older_ones_are_not() {
+        for next in [0, 1, 63, 64, 65, 1_000, 1 << 40] {
+            let mut window = ReplayWindow::<3>::new();
+            (next.saturating_sub(5)..next + 300).for_each(|seq| window.mark(seq));
+            window.go_back(next);
+            assert!((next.saturating_sub(300)..next).all(|seq| !window.is_new(seq)), "{next}");
+            for seq in next..next + 400 {
+                assert!(window.is_new(seq), "{next} {seq}");
+                window.mark(seq);
+                assert!(!window.is_new(seq), "{next} {seq}");
+            }
+        }
     }
 
     proptest! {

@@ -23,6 +23,7 @@ mod failure;
 mod feedback;
 mod findings;
 mod flooding;
+mod forged;
 mod forgery;
 mod grove;
 mod hop;

@@ -113,6 +113,9 @@ impl ReceiverSession {
         if !self.setup.accept.takes(&announce) {
             return self.object(session, from, crate::error::Seen::NotAccepted, now);
         }
+        if self.stream.is_none() && !self.setup.accept.has_place_for(from.ip()) {
+            return self.object_to_another(session, from, now);
+        }
         if let Some(why) = self.why_not(&announce) {
             return self.object(session, from, why, now);
         }
@@ -175,8 +178,10 @@ impl ReceiverSession {
             since: now,
             deferred: false,
             begun: false,
+            place_kept: false,
             registered: false,
             content_told: false,
+            forgery_told: false,
             blocks: geometry.blocks(),
             root: None,
             member_at: now,
@@ -354,7 +359,7 @@ impl ReceiverSession {
         let due = self.under.due_status(status, stream.newest, stream.newest_at, now);
         let Some(stream) = &mut self.stream else { return };
         if let Some(due) = &due {
-            stream.sent = stream.sent.max(due.next_seq);
+            stream.sent = due.next_seq;
         }
         let held = status.flags & Status::HELD != 0;
         stream.window.on_status(status.next_seq, status.members, stream.rtt, held);
@@ -415,6 +420,13 @@ impl ReceiverSession {
         self.failure = Some(Error::Ended { reason, verified_bytes, resumes });
         self.totals.finished = now;
         self.phase = Phase::Over;
+    }
+
+    /// Another session has the place of this one: its source shall not wait.
+    pub(super) fn give_way(&mut self, now: Time) {
+        let Some(source_address) = self.stream.as_ref().map(|stream| stream.source) else { return };
+        self.leave(now);
+        self.failure = Some(Error::GaveWay { source_address, verified_bytes: self.verified_bytes() });
     }
 
     /// A block is in its place: perhaps it was the last.

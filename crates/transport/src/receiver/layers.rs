@@ -1,6 +1,7 @@
 //! The layers of a session at a receiver: which are wanted, where they are, and the stream of each.
 
 use super::flood::{Base, FloodWatch};
+use super::numbers::Numbers;
 use crate::event::{LayersReport, Subscription};
 use faircast_core::delivery::gaps::Gaps;
 use faircast_core::packet::{Arrival, Layer, Seq, Signal};
@@ -21,6 +22,8 @@ pub(super) struct Layers {
     refused: Option<u8>,
     /// By layer; those above the top are of earlier times.
     streams: Vec<Joined>,
+    /// By layer, joined or not.
+    numbers: Vec<Numbers>,
     reordering: u8,
     highest: u8,
     joins: u64,
@@ -52,6 +55,7 @@ impl Layers {
             top: 0,
             refused: None,
             streams: Vec::new(),
+            numbers: Vec::new(),
             reordering,
             highest: 0,
             joins: 0,
@@ -72,6 +76,7 @@ impl Layers {
         self.flood = FloodWatch::new(if follows { Base::Followed } else { Base::Fixed }, Time::ZERO);
         (self.top, self.refused) = (0, None);
         self.streams = vec![Joined { gaps: Gaps::new(self.reordering), since: Time::ZERO }];
+        self.numbers = vec![Numbers::default(); self.groups.len() + 1];
     }
 
     /// The session begins with packet `seq` of the base layer: what was lost of the probes before it is no loss.
@@ -137,6 +142,7 @@ impl Layers {
         if usize::from(layer.0) > self.groups.len() {
             return None;
         }
+        self.numbers[usize::from(layer.0)].on_packet(seq, arrived);
         match self.streams.get_mut(usize::from(layer.0)) {
             Some(stream) if layer.0 <= self.top && arrived >= stream.since => {
                 let arrival = stream.gaps.on_arrival(seq);
@@ -147,6 +153,31 @@ impl Layers {
             }
             _ => Some(ForScheme::Beside),
         }
+    }
+
+    /// Whether a packet of this layer with this number on the wire can have left the source.
+    pub(super) fn allows(&self, layer: Layer, wire: u32, arrived: Time) -> bool {
+        self.numbers.get(usize::from(layer.0)).is_none_or(|numbers| numbers.allows(wire, arrived))
+    }
+
+    /// The source states the next number of each layer: the layers of which forged numbers had come, with their next number.
+    pub(super) fn on_told(&mut self, base: u64, upper: &[u64], arrived: Time) -> Vec<(Layer, u64)> {
+        let told = std::iter::once(base).chain(upper.iter().copied());
+        let mut forged = Vec::new();
+        for (layer, (numbers, next)) in self.numbers.iter_mut().zip(told).enumerate() {
+            if numbers.on_told(next, arrived) {
+                forged.push((Layer(layer as u8), next));
+                if let Some(stream) = self.streams.get_mut(layer) {
+                    stream.gaps = Gaps::new(self.reordering);
+                }
+            }
+        }
+        forged
+    }
+
+    /// The newest packet of the base layer, and when it came.
+    pub(super) fn newest(&self) -> Option<(Seq, Time)> {
+        self.numbers[0].newest()
     }
 
     /// The source has told the numbers of the upper layers' next packets.

@@ -15,6 +15,7 @@ mod endpoint;
 mod feedback;
 mod flood;
 mod layers;
+mod numbers;
 mod objections;
 mod one_file;
 mod outbox;
@@ -213,8 +214,12 @@ struct Stream {
     deferred: bool,
     /// Whether content has come: until then, what comes are probes.
     begun: bool,
+    /// Content has come, so another session takes the place of this one less easily.
+    place_kept: bool,
     registered: bool,
     content_told: bool,
+    /// It was told that somebody forges numbers.
+    forgery_told: bool,
     blocks: Option<u32>,
     root: Option<[u8; 32]>,
     member_at: Time,
@@ -341,7 +346,10 @@ impl ReceiverSession {
             return;
         }
         let (from, is_handed_on) = self.author(bytes, from, now);
-        if self.is_from_elsewhere(bytes, from) || self.is_uninvited(bytes, from) {
+        if self.is_from_elsewhere(bytes, from)
+            || self.is_uninvited(bytes, from)
+            || self.is_implausible(bytes, arrived)
+        {
             self.totals.refused += 1;
             return;
         }
@@ -387,6 +395,7 @@ impl ReceiverSession {
             }
             Message::Status(mut status) => {
                 self.hand_on(raw, None);
+                self.check_numbers(&status, arrived, now);
                 let Some(stream) = &mut self.stream else { return };
                 if let Some(trust) = &mut stream.trust {
                     trust.filter(&mut status);
@@ -452,6 +461,10 @@ impl ReceiverSession {
         self.data_comes((packet.layer == BASE).then_some(packet.data.seq.0));
         if self.phase == Phase::Receiving && packet.symbols > 0 {
             let Some(stream) = &mut self.stream else { return };
+            if !std::mem::replace(&mut stream.place_kept, true) {
+                self.keep_place();
+            }
+            let Some(stream) = &mut self.stream else { return };
             match stream.delivery.on_symbol(packet, now, &mut self.rng) {
                 Ok(Progressed::No) => {}
                 Ok(Progressed::Block) => self.after_block(now),
@@ -499,6 +512,9 @@ impl ReceiverSession {
             self.tell_progress(now);
             self.tell_tree(now);
             self.look_for_flooding(now);
+            if self.phase == Phase::Receiving && self.has_lost_place() {
+                self.give_way(now);
+            }
         }
         let silent = now.since(self.clocks.heard_at);
         self.tell_silence(silent);
@@ -618,7 +634,10 @@ impl ReceiverSession {
 
     /// Whether it has ended because its source was lost, and may be found again.
     pub(crate) const fn is_lost(&self) -> bool {
-        matches!(self.failure, Some(Error::SourceRestarted | Error::SourceSilent { .. }))
+        matches!(
+            self.failure,
+            Some(Error::SourceRestarted | Error::SourceSilent { .. } | Error::GaveWay { .. })
+        )
     }
 
     /// How it ended.
@@ -768,4 +787,4 @@ fn echo(stream: &Stream, now: Time) -> Echo {
 const BASE: Layer = Layer(0);
 
 /// No packet has this number: it is the largest that can be told.
-const NOTHING_YET: Echo = Echo { seq: Seq((1 << 62) - 1), hold: Span::ZERO };
+pub(crate) const NOTHING_YET: Echo = Echo { seq: Seq((1 << 62) - 1), hold: Span::ZERO };

@@ -69,6 +69,11 @@ impl Reach {
         missing.now = missing.now.max(next);
     }
 
+    /// The packets that seemed to come were not the source's: its next one has this number.
+    pub(super) fn go_back(&mut self, next: u64) {
+        self.expected = self.expected.min(next);
+    }
+
     /// For how long nothing has come although packets left all the time, and how many, when that is worth telling.
     fn loss(&self, now: Time) -> Option<(Span, u64)> {
         let missing = self.missing.as_ref()?;

@@ -12,11 +12,12 @@ use crate::accept::Claim;
 use crate::config::Freshness;
 use crate::error::Seen;
 use crate::members::{first_turn, stretched};
+use crate::places::Standing;
 use crate::relay::MOST_HOPS;
 use faircast_core::packet::SessionId;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
-use faircast_wire::{Announce, Member, MemberState, Message, Name, Status, Welcome, Words};
+use faircast_wire::{Announce, Form, Member, MemberState, Message, Name, Status, Welcome, Words};
 use std::net::SocketAddr;
 
 /// So many sources are asked at a time.
@@ -223,7 +224,7 @@ impl ReceiverSession {
     pub(super) fn accept(&mut self, session: SessionId, announce: Announce, from: SocketAddr, now: Time) {
         self.candidates.clear();
         let is_new = self.stream.as_ref().is_none_or(|stream| stream.session != session);
-        if is_new && !self.claim(session) {
+        if is_new && !self.claim(session, from) {
             return;
         }
         match &self.stream {
@@ -243,14 +244,28 @@ impl ReceiverSession {
         }
     }
 
-    /// Whether no other receiver of this host takes part in it.
-    fn claim(&mut self, session: SessionId) -> bool {
-        let claim = self.setup.accept.claim(session, self.setup.id);
+    /// Whether no other receiver of this host takes part in it, and there is a place for it.
+    fn claim(&mut self, session: SessionId, from: SocketAddr) -> bool {
+        let standing = match self.codec.form() {
+            Form::Sealed => Standing::HasKey,
+            Form::Open => Standing::Unproved,
+        };
+        let claim = self.setup.accept.claim(session, self.setup.id, (from.ip(), standing));
         let is_ours = claim.is_some();
         if is_ours {
             self.candidates.claim = claim;
         }
         is_ours
+    }
+
+    /// Content has come.
+    pub(super) fn keep_place(&self) {
+        self.candidates.claim.iter().for_each(Claim::brings_content);
+    }
+
+    /// Whether another session has the place of the one that is followed.
+    pub(super) fn has_lost_place(&self) -> bool {
+        self.candidates.claim.as_ref().is_some_and(Claim::is_lost)
     }
 
     /// Of content that has to be signed: who has signed this announcement.

@@ -201,6 +201,12 @@ impl Window {
         self.asked |= held && (self.is_small_group() || self.limits || self.lifted < LIFTS);
     }
 
+    /// Numbers from this one on were forged.
+    pub(super) fn go_back(&mut self, next: u64) {
+        self.passed = self.passed.min(next.checked_sub(1).map(Seq));
+        self.look.from = None;
+    }
+
     /// So full is the socket's buffer now.
     pub(super) fn on_backlog(&mut self, backlog: Backlog, now: Time) {
         if backlog.dropped > self.buffer.dropped {

@@ -7,7 +7,7 @@ use super::{BASE, Phase, Serving, SourceSession};
 use crate::config::Slow;
 use crate::event::{Event, SlowAction, reasons};
 use crate::members::{Change, MemberRecord, Pace};
-use crate::receiver::{FLOODED, RELAYS};
+use crate::receiver::{FLOODED, NOTHING_YET, RELAYS};
 use faircast_core::node::{Cx, Departure, Source as _, SourceControl};
 use faircast_core::packet::{Cause, Layer, ReceiverId, Report, ReportContent};
 use faircast_core::time::{Rate, Span, Time};
@@ -138,7 +138,10 @@ impl SourceSession {
             }
         }
         let echo = (report.echo.seq < self.next_seqs[0]).then_some(report.echo.seq);
-        self.on_echo(report.from, echo, now);
+        // The number of a packet that has not left says nothing about the path: somebody forged that packet.
+        if echo.is_some() || report.echo.seq == NOTHING_YET.seq {
+            self.on_echo(report.from, echo, now);
+        }
         if echo.is_some() {
             let alive = Report {
                 from: report.from,
@@ -236,7 +239,9 @@ impl SourceSession {
         if !self.is_served(report.from) {
             return;
         }
-        if report.layer.0 >= self.layers() {
+        // Number 0 stands for no packet where a layer has sent none.
+        let sent = self.next_seqs.get(usize::from(report.layer.0)).map(|next| next.0.max(1));
+        if sent.is_none_or(|next| report.content.echo().seq.0 >= next) {
             self.counts.refused += 1;
             return;
         }

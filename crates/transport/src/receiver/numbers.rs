@@ -1,0 +1,219 @@
+//! Which packet numbers of the source are plausible: a bound from its statuses, and the way back when a forged number got in.
+//!
+//! Everybody who holds the key of a group, and in an open session everybody who spoofs the source's address, can forge a data packet.
+//! Its number alone would make a receiver answer packets that have not left, and take the real ones for late duplicates.
+//! A status states the number of the next packet, so numbers are bounded by it, and a number that a later status contradicts is
+//! forgotten, with everything that was derived from it.
+
+use super::under::Half;
+use super::{BASE, NOTHING_YET, Phase, ReceiverSession, scheme_of};
+use crate::event::Event;
+use faircast_core::node::Effect;
+use faircast_core::packet::{Echo, Layer, Seq};
+use faircast_core::time::{Span, Time};
+use faircast_wire::{Kind, Status, peek};
+
+/// Packets that may be ahead of a status whatever the pace: a burst that overtakes its status.
+const SLACK: u64 = 64;
+
+/// A source that starts doubles its rate once in a round trip, and statuses are two round trips apart.
+const FASTER: f64 = 4.0;
+
+/// Each packet that has come since a status explains this number of packets that have left: half of them may be lost.
+const EXPLAINED: u64 = 2;
+
+/// The measured pace counts half after this.
+const HALF_LIFE: Span = Span::from_secs(1);
+
+/// Statuses that arrive closer together than this were delayed on the way; the source keeps them apart.
+const SHORTEST: Span = Span::from_millis(2);
+
+/// A status may overtake data, or data a status, by this much.
+const REORDERED: Span = Span::from_millis(10);
+
+/// A source that goes on states its numbers more often than this, so a lower number after this time is no late status.
+const LATE: Span = Span::from_millis(400);
+
+/// The numbers of one layer's packets.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Numbers {
+    /// The next packet's number as the source stated it last, and when that came.
+    told: Option<(u64, Time)>,
+    /// Packets per second between statuses.
+    pace: f64,
+    /// Packets at or above that number that have come since.
+    since: u64,
+    newest: Option<(Seq, Time)>,
+    /// The newest packet when a status last agreed with it.
+    confirmed: Option<(Seq, Time)>,
+}
+
+impl Numbers {
+    /// Whether a packet with this number on the wire, which arrived at this time, can have left the source.
+    pub(super) fn allows(&self, wire: u32, arrived: Time) -> bool {
+        let Some((next, at)) = self.told else { return true };
+        let paced = self.pace * FASTER * arrived.since(at).as_secs_f64();
+        let ahead = SLACK + self.since * EXPLAINED + paced as u64;
+        Seq::unwrap(Seq(next), wire).0 < next.saturating_add(ahead)
+    }
+
+    /// An authentic packet has come.
+    pub(super) fn on_packet(&mut self, seq: Seq, arrived: Time) {
+        self.since += u64::from(self.told.is_some_and(|(next, _)| seq.0 >= next));
+        if self.newest.is_none_or(|(newest, _)| seq > newest) {
+            self.newest = Some((seq, arrived));
+        }
+    }
+
+    /// The source states the number of its next packet. Whether a packet had come that it has not sent: it is forgotten.
+    pub(super) fn on_told(&mut self, next: u64, arrived: Time) -> bool {
+        let known = self.told;
+        if known.is_some_and(|(known, at)| next < known && arrived.since(at) < LATE) {
+            return false;
+        }
+        let is_ahead = |&(seq, at): &(Seq, Time)| seq.0 >= next && arrived.since(at) >= REORDERED;
+        let is_forged = self.newest.as_ref().is_some_and(is_ahead);
+        if is_forged {
+            self.newest = self.confirmed.filter(|(seq, _)| seq.0 < next);
+        } else if self.newest.is_some_and(|(seq, _)| seq.0 < next) {
+            self.confirmed = self.newest;
+        }
+        if let Some((before, at)) = known {
+            let passed = arrived.since(at);
+            let pace = next.saturating_sub(before) as f64 / passed.max(SHORTEST).as_secs_f64();
+            let halves = passed.as_secs_f64() / HALF_LIFE.as_secs_f64();
+            self.pace = pace.max(self.pace * 0.5_f64.powf(halves));
+        }
+        (self.told, self.since) = (Some((next, arrived)), 0);
+        is_forged
+    }
+
+    /// The newest packet that has come, and when.
+    pub(super) const fn newest(&self) -> Option<(Seq, Time)> {
+        self.newest
+    }
+}
+
+impl ReceiverSession {
+    /// Whether this is a data packet of the session that is followed with a number that its source cannot have reached yet.
+    pub(super) fn is_implausible(&self, bytes: &[u8], arrived: Time) -> bool {
+        let Some(stream) = &self.stream else { return false };
+        peek(bytes).is_ok_and(|header| {
+            let is_data = header.kind == Kind::Data && header.session == stream.session;
+            is_data && !stream.layers.allows(header.layer, header.seq, arrived)
+        })
+    }
+
+    /// The source states its numbers: those beyond them that have come are forgotten, layer by layer.
+    pub(super) fn check_numbers(&mut self, status: &Status, arrived: Time, now: Time) {
+        let Some(stream) = &mut self.stream else { return };
+        let forged = stream.layers.on_told(status.next_seq, &status.upper_seqs, arrived);
+        for &(layer, next) in &forged {
+            self.go_back(layer, next);
+        }
+        if !forged.is_empty() {
+            self.restart_scheme(now);
+        }
+    }
+
+    /// The newest packet of a layer is the one before this.
+    fn go_back(&mut self, layer: Layer, next: u64) {
+        let Some(stream) = &mut self.stream else { return };
+        self.codec.go_back(stream.source, layer, next);
+        if layer == BASE {
+            let newest = stream.layers.newest();
+            stream.newest = Echo { seq: newest.map_or(NOTHING_YET.seq, |(seq, _)| seq), hold: Span::ZERO };
+            stream.newest_at = newest.map_or(stream.newest_at, |(_, at)| at);
+            stream.window.go_back(next);
+            stream.reach.go_back(next);
+        }
+        if !std::mem::replace(&mut stream.forgery_told, true) {
+            self.events.push_back(Event::warning(
+                "packets came with numbers that the source has not reached: somebody sends in its name; these numbers are \
+                 ignored",
+            ));
+        }
+    }
+
+    /// The congestion control has seen numbers that are none: it begins again, as one that has just joined.
+    fn restart_scheme(&mut self, now: Time) {
+        if self.phase != Phase::Receiving {
+            return;
+        }
+        let Some(scheme) = self.stream.as_ref().and_then(|stream| scheme_of(&stream.announced)) else {
+            return;
+        };
+        self.leave_layers(now);
+        let Some(stream) = &mut self.stream else { return };
+        stream.receiver = Half::new(&scheme, self.setup.id, self.setup.relay.as_ref());
+        self.effects.push(Effect::Subscribe(BASE));
+        self.carry_out(Span::ZERO, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    /// A thousand packets a second, and a status each 20 ms, until this time.
+    fn steady(until: u64) -> Numbers {
+        let mut numbers = Numbers::default();
+        for millis in 0..until {
+            assert!(numbers.allows(millis as u32, at(millis)), "{millis}");
+            numbers.on_packet(Seq(millis), at(millis));
+            if millis % 20 == 0 {
+                assert!(!numbers.on_told(millis + 1, at(millis)), "{millis}");
+            }
+        }
+        numbers
+    }
+
+    #[test]
+    fn numbers_far_beyond_the_last_status_are_refused() {
+        let numbers = steady(1_000);
+        for jump in [5_000, 1 << 20, (1 << 31) - 1, 1 << 31] {
+            assert!(!numbers.allows(1_000_u32.wrapping_add(jump), at(1_000)), "{jump}");
+        }
+        assert!(numbers.allows(0, at(1_000)), "late packets");
+    }
+
+    #[test]
+    fn numbers_after_an_outage_are_allowed_as_far_as_the_pace_explains() {
+        let numbers = steady(1_000);
+        assert!(numbers.allows(11_000, at(11_000)), "ten seconds later");
+        assert!(!numbers.allows(45_000, at(11_000)));
+    }
+
+    #[test]
+    fn every_second_packet_of_a_source_that_starts_suddenly_is_allowed() {
+        let mut numbers = Numbers::default();
+        numbers.on_told(100, at(0));
+        for seq in (100..10_000).step_by(2) {
+            assert!(numbers.allows(seq, at(0)), "{seq}");
+            numbers.on_packet(Seq(seq.into()), at(0));
+        }
+    }
+
+    #[test]
+    fn a_later_status_corrects_the_newest_number() {
+        let mut numbers = steady(1_000);
+        assert!(numbers.allows(1_050, at(1_000)));
+        numbers.on_packet(Seq(1_050), at(1_000));
+        assert!(!numbers.on_told(1_001, at(1_001)), "it may have been overtaken");
+        assert!(numbers.on_told(1_010, at(1_020)));
+        assert_eq!(numbers.newest(), Some((Seq(980), at(980))), "that is known to be true");
+        assert!(!numbers.on_told(1_030, at(1_040)), "once");
+    }
+
+    #[test]
+    fn late_and_doubled_statuses_change_nothing() {
+        let mut numbers = steady(1_000);
+        assert!(!numbers.on_told(900, at(1_060)));
+        assert_eq!(numbers.newest(), Some((Seq(999), at(999))));
+        assert!(numbers.on_told(900, at(1_600)), "nothing else for so long: the status before was forged");
+    }
+}
