@@ -36,6 +36,8 @@ struct Receivers {
     /// By number; whether it takes part in a session.
     running: BTreeMap<u32, bool>,
     most: usize,
+    /// How many more may wait when all places are taken, for a session that another one gives way to.
+    spare: usize,
     /// Number of the last one that was started.
     last: u32,
     pause: Duration,
@@ -43,15 +45,15 @@ struct Receivers {
 }
 
 impl Receivers {
-    fn new(most: usize) -> Receivers {
+    fn new(most: usize, spare: usize) -> Receivers {
         let (running, not_before) = (BTreeMap::new(), Instant::now());
-        Receivers { running, most, last: 0, pause: FIRST_PAUSE, not_before }
+        Receivers { running, most, spare, last: 0, pause: FIRST_PAUSE, not_before }
     }
 
     /// The number of one that is to be started now, if one is.
     fn start(&mut self, now: Instant) -> Option<u32> {
         let one_waits = self.running.values().any(|takes_part| !takes_part);
-        if one_waits || self.running.len() >= self.most || now < self.not_before {
+        if one_waits || self.running.len() >= self.most + self.spare || now < self.not_before {
             return None;
         }
         self.last += 1;
@@ -61,7 +63,7 @@ impl Receivers {
 
     /// Whether another session can be taken part in, now or in a moment.
     fn has_room(&self) -> bool {
-        self.running.len() < self.most || self.running.values().any(|takes_part| !takes_part)
+        self.running.values().filter(|takes_part| **takes_part).count() < self.most
     }
 
     /// Which one speaks.
@@ -91,12 +93,14 @@ pub fn run<'a>(
     output: Output<'a>,
     stop: &'a AtomicBool,
 ) -> Result<(), Failure> {
-    let Resolved { config, telling, warnings, report: _ } = resolved;
+    let Resolved { mut config, telling, warnings, report: _ } = resolved;
     let mut teller = session::teller(Role::Receiver, telling, output, stop);
     warnings.into_iter().for_each(|text| teller.event(&Event::warning(text)));
     // A port of this host's own is one receiver's.
-    let most = if config.listen.is_some() || !config.parents.is_empty() { 1 } else { most };
-    let mut receivers = Receivers::new(most);
+    let has_port = config.listen.is_some() || !config.parents.is_empty();
+    let (most, spare) = if has_port { (1, 0) } else { (most, 1) };
+    config.accept.places = Some(most);
+    let mut receivers = Receivers::new(most, spare);
     let (told, news) = mpsc::channel();
     let mut end = Ok(());
     std::thread::scope(|scope| {
@@ -120,7 +124,11 @@ pub fn run<'a>(
             match one {
                 News::Event(event) => teller.event(&wording::event(event)),
                 News::Ended(outcome, lasted) => {
-                    let is_good = outcome.as_ref().is_ok_and(|report| report.ok);
+                    let is_good = match &outcome {
+                        Ok(report) => report.ok,
+                        Err(Error::GaveWay { .. }) => true,
+                        Err(_) => false,
+                    };
                     let took_part = receivers.running.get(&number).copied().unwrap_or_default();
                     receivers.ended(number, is_good, lasted);
                     teller.forget(number);
@@ -175,22 +183,26 @@ mod tests {
 
     #[test]
     fn one_receiver_waits_as_long_as_there_is_room_and_no_more_run_than_may() {
-        let (mut receivers, now) = (Receivers::new(2), Instant::now());
+        let (mut receivers, now) = (Receivers::new(2, 1), Instant::now());
         assert_eq!((receivers.start(now), receivers.start(now)), (Some(1), None));
         receivers.running.insert(1, true);
         assert!(receivers.has_room());
         assert_eq!(receivers.start(now), Some(2));
         receivers.running.insert(2, true);
-        assert_eq!((receivers.start(now), receivers.has_room()), (None, false));
+        assert_eq!((receivers.start(now), receivers.has_room()), (Some(3), false), "one more waits");
+        assert_eq!(receivers.start(now), None);
+        receivers.running.insert(3, true);
+        assert_eq!(receivers.start(now), None, "one gives way in a moment");
+        receivers.ended(3, false, Duration::ZERO);
         assert_eq!(receivers.turn(2).beside, Beside::Others);
         receivers.ended(1, true, Duration::ZERO);
         assert_eq!(receivers.turn(2).beside, Beside::Alone);
-        assert_eq!(receivers.start(Instant::now()), Some(3));
+        assert_eq!(receivers.start(Instant::now()), Some(4));
     }
 
     #[test]
     fn what_fails_at_once_is_tried_ever_more_seldom() {
-        let mut receivers = Receivers::new(1);
+        let mut receivers = Receivers::new(1, 0);
         let mut pauses = Vec::new();
         for _ in 0..10 {
             let later = receivers.not_before;

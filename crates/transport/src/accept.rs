@@ -1,8 +1,11 @@
 //! Which sessions a receiver follows that stays: it takes part in one after another, or in several at once, and in none twice.
 
+use crate::moment;
+use crate::places::{Held, Room, Standing, room_for};
 use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_wire::Announce;
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// So many sessions are remembered.
@@ -16,6 +19,8 @@ pub struct Accept {
     /// Only those that say how many bytes they have, and have no more than this; and streams, which end with an error when they have
     /// brought so many.
     pub most_bytes: Option<u64>,
+    /// Sessions at a time of all clones together; `None`: as many as there are receivers.
+    pub places: Option<usize>,
     shared: Arc<Mutex<Shared>>,
 }
 
@@ -23,10 +28,19 @@ pub struct Accept {
 #[derive(Debug, Default)]
 struct Shared {
     ended: VecDeque<SessionId>,
-    /// Sessions that one of them takes part in at the moment, and who.
-    taken: Vec<(SessionId, ReceiverId)>,
+    /// Sessions that one of them takes part in at the moment.
+    taken: Vec<Taken>,
     /// Whether one of them waits for a session.
     one_waits: bool,
+}
+
+/// A session in which a receiver takes part.
+#[derive(Debug)]
+struct Taken {
+    session: SessionId,
+    by: ReceiverId,
+    /// Its source, and what that has shown.
+    source: Held,
 }
 
 /// That a receiver takes part in a session, until this is dropped.
@@ -37,9 +51,42 @@ pub(crate) struct Claim {
     by: ReceiverId,
 }
 
+impl Claim {
+    fn is_of(&self, taken: &Taken) -> bool {
+        (taken.session, taken.by) == (self.session, self.by)
+    }
+
+    /// Whether another session has taken the place of this one.
+    pub(crate) fn is_lost(&self) -> bool {
+        !lock(&self.shared).taken.iter().any(|taken| self.is_of(taken))
+    }
+
+    /// Content has come from the source.
+    pub(crate) fn brings_content(&self) {
+        let mut shared = lock(&self.shared);
+        if let Some(taken) = shared.taken.iter_mut().find(|taken| self.is_of(taken)) {
+            taken.source.standing = taken.source.standing.max(Standing::TakesPart);
+        }
+    }
+}
+
 impl Drop for Claim {
     fn drop(&mut self) {
-        lock(&self.shared).taken.retain(|taken| *taken != (self.session, self.by));
+        lock(&self.shared).taken.retain(|taken| !self.is_of(taken));
+    }
+}
+
+impl Shared {
+    /// Where a session of a source at this address finds a place, for this receiver if it has one.
+    fn room_for(&self, host: IpAddr, by: Option<ReceiverId>, places: Option<usize>) -> Room {
+        let Some(most) = places else { return Room::Free };
+        let held: Vec<Held> = self.others(by).map(|taken| taken.source).collect();
+        room_for(host, &held, most, moment::now())
+    }
+
+    /// Sessions of other receivers.
+    fn others(&self, by: Option<ReceiverId>) -> impl Iterator<Item = &Taken> {
+        self.taken.iter().filter(move |taken| Some(taken.by) != by)
     }
 }
 
@@ -82,17 +129,35 @@ impl Accept {
 
     /// Whether another receiver of this host takes part in it.
     pub(crate) fn is_anothers(&self, session: SessionId, me: ReceiverId) -> bool {
-        lock(&self.shared).taken.iter().any(|(taken, by)| *taken == session && *by != me)
+        lock(&self.shared).taken.iter().any(|taken| taken.session == session && taken.by != me)
     }
 
-    /// This receiver takes part in it from now on; `None`: another does, or it has ended here.
-    pub(crate) fn claim(&self, session: SessionId, by: ReceiverId) -> Option<Claim> {
+    /// Whether a session of a source at this address finds a place.
+    pub(crate) fn has_place_for(&self, host: IpAddr) -> bool {
+        lock(&self.shared).room_for(host, None, self.places) != Room::None
+    }
+
+    /// This receiver takes part in it from now on; `None`: another does, it has ended here, or there is no place for it. Its source has
+    /// shown this by its answer.
+    pub(crate) fn claim(
+        &self,
+        session: SessionId,
+        by: ReceiverId,
+        (host, standing): (IpAddr, Standing),
+    ) -> Option<Claim> {
         let mut shared = lock(&self.shared);
-        let is_free = shared.taken.iter().all(|(taken, other)| *taken != session || *other == by);
+        let is_free = shared.taken.iter().all(|taken| taken.session != session || taken.by == by);
         if !is_free || shared.ended.contains(&session) {
             return None;
         }
-        shared.taken.push((session, by));
+        let other = match shared.room_for(host, Some(by), self.places) {
+            Room::Free => None,
+            Room::Of(place) => shared.others(Some(by)).nth(place).map(|taken| taken.by),
+            Room::None => return None,
+        };
+        shared.taken.retain(|taken| taken.by != by && Some(taken.by) != other);
+        let source = Held { host, since: moment::now(), standing };
+        shared.taken.push(Taken { session, by, source });
         Some(Claim { shared: Arc::clone(&self.shared), session, by })
     }
 
@@ -149,15 +214,38 @@ mod tests {
     fn a_session_is_one_receivers_as_long_as_it_takes_part() {
         let accept = Accept::default();
         let me = |number| ReceiverId::new(number).expect("it is not zero");
-        let first = accept.claim(SessionId(7), me(1)).expect("it is free");
-        assert!(accept.clone().claim(SessionId(7), me(3)).is_none());
+        let first = accept.claim(SessionId(7), me(1), FROM).expect("it is free");
+        assert!(accept.clone().claim(SessionId(7), me(3), FROM).is_none());
         assert!(accept.is_anothers(SessionId(7), me(3)) && !accept.is_anothers(SessionId(7), me(1)));
-        let other = accept.claim(SessionId(8), me(3)).expect("another session");
+        let other = accept.claim(SessionId(8), me(3), FROM).expect("another session");
         drop(first);
-        assert!(accept.claim(SessionId(7), me(5)).is_some(), "it is free again");
+        assert!(accept.claim(SessionId(7), me(5), FROM).is_some(), "it is free again");
         drop(other);
         accept.end(SessionId(8));
-        assert!(accept.claim(SessionId(8), me(5)).is_none(), "it has ended here");
+        assert!(accept.claim(SessionId(8), me(5), FROM).is_none(), "it has ended here");
+    }
+
+    const FROM: (IpAddr, Standing) = (IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1)), Standing::Unproved);
+
+    #[test]
+    fn sources_of_one_host_do_not_keep_all_places() {
+        let accept = Accept { places: Some(4), ..Accept::default() };
+        let me = |number| ReceiverId::new(number).expect("it is not zero");
+        let from = |last| (IpAddr::from([10, 0, 0, last]), Standing::Unproved);
+        let claim = |number: u32, from| accept.claim(SessionId(number), me(number.into()), from);
+        let crowd: Vec<Claim> = (1..=3).map(|number| claim(number, from(1)).expect("a place")).collect();
+        assert!(claim(4, from(1)).is_none() && !accept.has_place_for(from(1).0), "the same host once more");
+        let second = claim(5, from(2)).expect("a place is left");
+        assert!(accept.has_place_for(from(3).0));
+        let third = claim(6, from(3)).expect("one gives way");
+        assert_eq!(crowd.iter().filter(|one| one.is_lost()).count(), 1);
+        assert!(!second.is_lost() && !third.is_lost());
+        for held in crowd.iter().chain([&second, &third]) {
+            held.brings_content();
+        }
+        assert!(claim(7, from(4)).is_none(), "content comes from all");
+        drop(third);
+        assert!(claim(8, from(4)).is_some());
     }
 
     #[test]

@@ -437,6 +437,16 @@ pub enum Error {
         /// Whether a receiver that is started again goes on there.
         resumes: bool,
     },
+    /// All places for sessions of this host were taken, and another source needed one.
+    #[error(
+        "the session of {source_address} gave its place to one of another host; {verified_bytes} bytes are verified and kept"
+    )]
+    GaveWay {
+        /// Its source.
+        source_address: std::net::SocketAddr,
+        /// Bytes verified.
+        verified_bytes: u64,
+    },
     /// The verified blocks do not make up the content that the source has.
     #[error(
         "the content does not match the source's root hash, although every block did; did files change while they were sent?"
@@ -628,6 +638,7 @@ impl Error {
                 | Error::SourceRestarted
                 | Error::NothingArrives { .. }
                 | Error::Ended { .. }
+                | Error::GaveWay { .. }
                 | Error::PgmSilent { .. }
                 | Error::AlcNoSession { .. }
                 | Error::AlcEnded { .. }
@@ -644,6 +655,7 @@ impl Error {
             | Error::SourceRestarted
             | Error::NothingArrives { .. }
             | Error::Ended { .. }
+            | Error::GaveWay { .. }
             | Error::RootMismatch
             | Error::PgmReset
             | Error::PgmSilent { .. }

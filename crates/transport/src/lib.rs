@@ -35,6 +35,7 @@ pub mod object;
 #[cfg(test)]
 mod pair;
 pub mod pgm;
+mod places;
 mod quota;
 pub mod receipts;
 mod receiver;

@@ -254,7 +254,7 @@ impl RelayHost {
                 Shared::new(handle, usize::from(kind.has_group()), setting.memory, room)
             }
         };
-        shared.take_children(MOST_CHILDREN);
+        shared.take_children(MOST_CHILDREN, Default::default());
         let destination = Destination::Writer(crate::Output::new(std::io::sink()));
         let session = member(codec, id, (100 + number, Vec::new()), destination, Some(shared.clone()));
         let above = Upstream::new(ReceiverSession::new(session, now), shared.clone());

@@ -57,7 +57,7 @@ impl AgentNode {
         let handle = RelayHandle::default();
         handle.be_agent();
         self.shared = Shared::of_agent(handle, Agent::new(id, self.rng.bits(), hop, self.rng.bits()));
-        self.shared.take_children(self.most);
+        self.shared.take_children(self.most, Default::default());
         let seed = self.rng.bits();
         let destination = Destination::Directory(std::env::temp_dir());
         let setup = receiver::Setup {
@@ -255,10 +255,10 @@ impl Grove {
 
     pub(super) fn start(&mut self) {
         for at in 0..self.agents.len() {
-            self.start_one(Who::Agent(at), false);
+            self.start_one(Who::Agent(at), Default::default());
         }
         for at in 0..self.receivers.len() {
-            self.start_one(Who::Receiver(at), false);
+            self.start_one(Who::Receiver(at), Default::default());
         }
         self.source.start(self.now);
         self.book(self.now, What::Wake(Who::Source));

@@ -7,7 +7,6 @@ use super::{
     delivery::Delivery,
     echo,
     reach::{MOVED_AFTER, Reach, continues, has_begun_anew},
-    reason,
     reassembly::{Reassembly, Repair},
     streams::Streams,
     trust::Trust,
@@ -123,19 +122,6 @@ impl ReceiverSession {
             Freshness::Answer => self.consider(session, announce, from, now),
             Freshness::Clock => self.accept(session, announce, from, now),
         }
-    }
-
-    /// There is no place for this session's content here: tell its source why, for the user there.
-    pub(super) fn refuse(&mut self, session: SessionId, error: Error, source: SocketAddr, now: Time) {
-        let why = Words::clipped(&error.in_full());
-        let member = Member { why, ..self.stranger(MemberState::Failed, reason(&error)) };
-        // Twice, for nobody waits for an answer.
-        for _ in 0..2 {
-            self.outbox.add_to(session, Message::Member(member.clone()), source, now);
-        }
-        self.setup.accept.end(session);
-        self.failure = Some(error);
-        self.phase = Phase::Over;
     }
 
     /// Follow a session, the first one.
@@ -420,13 +406,6 @@ impl ReceiverSession {
         self.failure = Some(Error::Ended { reason, verified_bytes, resumes });
         self.totals.finished = now;
         self.phase = Phase::Over;
-    }
-
-    /// Another session has the place of this one: its source shall not wait.
-    pub(super) fn give_way(&mut self, now: Time) {
-        let Some(source_address) = self.stream.as_ref().map(|stream| stream.source) else { return };
-        self.leave(now);
-        self.failure = Some(Error::GaveWay { source_address, verified_bytes: self.verified_bytes() });
     }
 
     /// A block is in its place: perhaps it was the last.

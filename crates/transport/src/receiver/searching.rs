@@ -7,10 +7,10 @@
 use super::feedback::{millis, scheme_of};
 use super::reach::is_relayed;
 use super::trust::Trust;
-use super::{Event, NOTHING_YET, Phase, ReceiverSession, Stream};
+use super::{Event, NOTHING_YET, Phase, ReceiverSession, Stream, reason};
 use crate::accept::Claim;
 use crate::config::Freshness;
-use crate::error::Seen;
+use crate::error::{Error, Seen};
 use crate::members::{first_turn, stretched};
 use crate::places::Standing;
 use crate::relay::MOST_HOPS;
@@ -266,6 +266,26 @@ impl ReceiverSession {
     /// Whether another session has the place of the one that is followed.
     pub(super) fn has_lost_place(&self) -> bool {
         self.candidates.claim.as_ref().is_some_and(Claim::is_lost)
+    }
+
+    /// Another session has the place of this one: its source shall not wait.
+    pub(super) fn give_way(&mut self, now: Time) {
+        let Some(source_address) = self.stream.as_ref().map(|stream| stream.source) else { return };
+        self.leave(now);
+        self.failure = Some(Error::GaveWay { source_address, verified_bytes: self.verified_bytes() });
+    }
+
+    /// There is no place for this session's content here: tell its source why, for the user there.
+    pub(super) fn refuse(&mut self, session: SessionId, error: Error, source: SocketAddr, now: Time) {
+        let why = Words::clipped(&error.in_full());
+        let member = Member { why, ..self.stranger(MemberState::Failed, reason(&error)) };
+        // Twice, for nobody waits for an answer.
+        for _ in 0..2 {
+            self.outbox.add_to(session, Message::Member(member.clone()), source, now);
+        }
+        self.setup.accept.end(session);
+        self.failure = Some(error);
+        self.phase = Phase::Over;
     }
 
     /// Of content that has to be signed: who has signed this announcement.

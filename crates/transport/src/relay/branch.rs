@@ -87,6 +87,12 @@ impl Branch {
         }
     }
 
+    /// Whether it goes to this host.
+    #[cfg(test)]
+    pub(super) fn serves(&self, host: SocketAddr) -> bool {
+        self.setup.to == host
+    }
+
     /// The session below, once there is something to announce.
     fn begin(&mut self, now: Time) {
         if self.session.is_some() {

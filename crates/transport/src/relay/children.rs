@@ -43,6 +43,14 @@ impl Shared {
         }
     }
 
+    /// This child has given its place to another one.
+    pub(super) fn displace(&self, child: SocketAddr) {
+        let mut passing = self.lock();
+        passing.served.remove(&child);
+        passing
+            .replace(|branch| branch.to == Some(child) && branch.child.is_some() && branch.invitation == 0);
+    }
+
     /// This child could not be served: it may ask again.
     pub(super) fn not_served(&self, place: usize, child: SocketAddr) {
         let mut passing = self.lock();
@@ -95,8 +103,8 @@ impl Shared {
     }
 
     /// So many children at most.
-    pub(crate) fn take_children(&self, most: usize) {
-        self.process.take_children(most);
+    pub(crate) fn take_children(&self, most: usize, shown: crate::places::Standing) {
+        self.process.take_children(most, shown);
     }
 }
 

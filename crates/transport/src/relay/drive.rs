@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::object::ObjectError;
 use crate::object::spool::nameless;
+use crate::places::Standing as Shown;
 use crate::spill::Room;
 use crate::{Destination, Durability, Freshness, Older, receiver};
 use faircast_core::packet::ReceiverId;
@@ -209,7 +210,8 @@ pub fn relay(
 
 /// Where hosts ask to be served.
 fn open_listeners(config: &RelayConfig, handle: &RelayHandle) -> Result<Vec<Listener>, Error> {
-    handle.take_children(config.children);
+    let shown = if config.key.is_some() { Shown::HasKey } else { Shown::TakesPart };
+    handle.take_children(config.children, shown);
     let (mut listeners, mut refused) = (Vec::new(), None);
     for &at in &config.listen {
         match Listener::open(at, handle.clone(), &config.host, config.found) {

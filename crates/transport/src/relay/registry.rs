@@ -5,6 +5,7 @@ use super::listen::Tokens;
 use super::{AgentStatus, HopStatus, Shared, Standing};
 use crate::event::RelayBelow;
 use crate::moment;
+use crate::places::{Held, Room, Standing as Shown, room_for};
 use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_wire::Attach;
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,8 @@ pub(super) struct Registry {
     /// Those who want to be served by unicast, by address, and so many at most.
     children: BTreeMap<SocketAddr, Asked>,
     most_children: usize,
+    /// What a child that takes part in a session has shown by that.
+    shown: Shown,
     /// Those who were turned away.
     turned_away: u64,
     pub(super) hosts: Hosts,
@@ -52,7 +55,8 @@ pub(super) struct Registry {
 #[derive(Debug)]
 struct Asked {
     child: Child,
-    /// When it last did.
+    /// When it did first, and last.
+    since: Instant,
     heard_at: Instant,
     /// When a session was last seen to serve it: then it need not ask again.
     served_at: Option<Instant>,
@@ -190,15 +194,16 @@ impl RelayHandle {
         sessions.iter().map(Shared::standing).collect()
     }
 
-    /// So many children are served at most.
-    pub(super) fn take_children(&self, most: usize) {
-        self.lock().most_children = most;
+    /// So many children are served at most. One that takes part in a session has shown this.
+    pub(super) fn take_children(&self, most: usize, shown: Shown) {
+        let mut registry = self.lock();
+        (registry.most_children, registry.shown) = (most, shown);
     }
 
     /// The same, for a simulated world.
     #[cfg(feature = "simulation")]
     pub(crate) fn serve(&self, most: usize) {
-        self.take_children(most);
+        self.take_children(most, Shown::default());
     }
 
     /// A host that has shown to be where it says wants to be served; whether it will be.
@@ -206,16 +211,29 @@ impl RelayHandle {
         let (mut registry, now) = (self.lock(), moment::now());
         registry.forget_children(now);
         let invitation = Some(attach.invitation).filter(|number| registry.hosts.knows(*number)).unwrap_or(0);
-        if invitation == 0 && !registry.has_room(address) {
-            registry.turned_away += 1;
-            return false;
-        }
+        let room = if invitation == 0 { registry.room_for(address, now) } else { Room::Free };
+        let other = match room {
+            Room::Free => None,
+            Room::Of(place) => registry.uninvited().nth(place).map(|asked| asked.child.address),
+            Room::None => {
+                registry.turned_away += 1;
+                return false;
+            }
+        };
+        other.into_iter().for_each(|other| drop(registry.children.remove(&other)));
         registry.hosts.asks(invitation, now);
         let host = attach.host.as_str().to_owned();
         let child = Child { address, local, host, id: attach.from, invitation };
-        let served_at = registry.children.get(&address).and_then(|asked| asked.served_at);
-        registry.children.insert(address, Asked { child, heard_at: now, served_at });
+        let known = registry.children.get(&address);
+        let (since, served_at) = known.map_or((now, None), |asked| (asked.since, asked.served_at));
+        registry.children.insert(address, Asked { child, since, heard_at: now, served_at });
         self.0.asked.fetch_add(1, Ordering::Release);
+        if let Some(other) = other {
+            // A session locks itself before it asks here for children.
+            let sessions: Vec<_> = registry.sessions.values().cloned().collect();
+            drop(registry);
+            sessions.iter().for_each(|session| session.displace(other));
+        }
         true
     }
 
@@ -238,7 +256,7 @@ impl RelayHandle {
                 !attach.relay && (answers || !registry.sessions.is_empty())
             }
         };
-        is_fed && !registry.own_ids.contains(&attach.from) && registry.has_room(address)
+        is_fed && !registry.own_ids.contains(&attach.from) && registry.room_for(address, now) != Room::None
     }
 
     /// It hears sessions from relays that it finds, and from nobody else.
@@ -337,9 +355,22 @@ impl Registry {
         self.children.retain(|_, asked| asked.asks(now) || asked.is_served(now));
     }
 
-    /// Whether this host can be served besides those that are.
-    fn has_room(&self, address: SocketAddr) -> bool {
-        let uninvited = self.children.values().filter(|asked| asked.child.invitation == 0).count();
-        uninvited < self.most_children || self.children.contains_key(&address)
+    /// Those that were not invited.
+    fn uninvited(&self) -> impl Iterator<Item = &Asked> {
+        self.children.values().filter(|asked| asked.child.invitation == 0)
+    }
+
+    /// Where a child at this address finds a place among those that were not invited.
+    fn room_for(&self, address: SocketAddr, now: Instant) -> Room {
+        if self.children.contains_key(&address) {
+            return Room::Free;
+        }
+        let of = |asked: &Asked| Held {
+            host: asked.child.address.ip(),
+            since: asked.since,
+            standing: asked.served_at.map_or(Shown::Unproved, |_| self.shown),
+        };
+        let held: Vec<Held> = self.uninvited().map(of).collect();
+        room_for(address.ip(), &held, self.most_children, now)
     }
 }

@@ -70,19 +70,15 @@ fn a_relay_does_not_follow_itself_nor_a_chain_without_end_nor_a_session_twice() 
     assert!(two.claim(SessionId(7)));
 }
 
-/// A host that asks under another number each time is another process each time, for which the one before makes room.
-#[test]
-fn who_comes_again_and_again_as_somebody_else_takes_no_more_places_than_hosts_are_served() {
-    let (shared, relay) =
-        (Shared::new(RelayHandle::default(), 0, 1 << 20, None), SocketAddr::from(([10, 0, 0, 2], 5778)));
-    shared.take_children(2);
-    shared.lock().announce = Some((SessionId(7), announce(1, 0)));
-    let setup = |to| BranchSetup {
+const RELAY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2)), 5778);
+
+fn branch_to(shared: &Shared, place: usize, to: SocketAddr) -> Branch {
+    let setup = BranchSetup {
         me: ReceiverId::new(3).expect("it is not zero"),
         boot: 1,
         key: None,
         to,
-        local: relay,
+        local: RELAY,
         overhead: 28,
         max: None,
         ttl: 1,
@@ -91,26 +87,34 @@ fn who_comes_again_and_again_as_somebody_else_takes_no_more_places_than_hosts_ar
         seed: 1,
         to_host: true,
     };
+    Branch::new(shared.clone(), place, setup)
+}
+
+/// A process with this number asks from there, and says the token that it gets; whether it is told that it is served.
+fn asks(shared: &Shared, number: u64, from: SocketAddr) -> bool {
+    let id = ReceiverId::new(10 + number).expect("it is not zero");
+    let mut attach =
+        faircast_wire::Attach { from: id, token: [0; 16], invitation: 0, relay: false, host: Name::EMPTY };
+    let told = shared.at_port(&attach, (from, RELAY)).expect("it is told to say it again");
+    let Ok((_, faircast_wire::Message::Token(token))) =
+        faircast_wire::parse(&told, &faircast_wire::Newest::default())
+    else {
+        panic!("no token");
+    };
+    attach.token = token.token;
+    shared.at_port(&attach, (from, RELAY)).is_some()
+}
+
+/// A host that asks under another number each time is another process each time, for which the one before makes room.
+#[test]
+fn who_comes_again_and_again_as_somebody_else_takes_no_more_places_than_hosts_are_served() {
+    let shared = Shared::new(RelayHandle::default(), 0, 1 << 20, None);
+    shared.take_children(2, Default::default());
+    shared.lock().announce = Some((SessionId(7), announce(1, 0)));
     let mut branches: Vec<Branch> = Vec::new();
     for number in 0..10_000_u64 {
-        let from = SocketAddr::from(([10, 0, 1, (number % 3) as u8], 5778));
-        let id = ReceiverId::new(10 + number).expect("it is not zero");
-        let mut attach = faircast_wire::Attach {
-            from: id,
-            token: [0; 16],
-            invitation: 0,
-            relay: false,
-            host: Name::EMPTY,
-        };
-        let told = shared.at_port(&attach, (from, relay)).expect("it is told to say it again");
-        let Ok((_, faircast_wire::Message::Token(token))) =
-            faircast_wire::parse(&told, &faircast_wire::Newest::default())
-        else {
-            panic!("no token");
-        };
-        attach.token = token.token;
-        let _ = shared.at_port(&attach, (from, relay));
-        let place = |(place, _, address)| Branch::new(shared.clone(), place, setup(address));
+        asks(&shared, number, SocketAddr::from(([10, 0, 1, (number % 3) as u8], 5778)));
+        let place = |(place, _, address)| branch_to(&shared, place, address);
         branches.extend(shared.grown().into_iter().map(place));
         branches.retain(|branch| !crate::endpoint::Endpoint::is_over(branch));
         assert!(branches.len() <= 4, "{} branches", branches.len());
@@ -118,6 +122,51 @@ fn who_comes_again_and_again_as_somebody_else_takes_no_more_places_than_hosts_ar
         assert!(shared.lock().served.len() <= 4, "{} hosts", shared.lock().served.len());
     }
     assert!(!branches.is_empty(), "nobody was ever served");
+}
+
+/// A host asks for a place from 32 ports, again each second, where there are 16; whether two other hosts get places.
+fn crowded(shown: crate::places::Standing, take_part: bool) -> Vec<bool> {
+    let shared = Shared::new(RelayHandle::default(), 0, 1 << 20, None);
+    shared.take_children(16, shown);
+    shared.lock().announce = Some((SessionId(7), announce(1, 0)));
+    assert!(shared.claim(SessionId(7)));
+    let crowd = |number: u64| SocketAddr::from(([10, 0, 1, 1], 5_000 + number as u16));
+    let mut branches: Vec<Branch> = Vec::new();
+    let take_in = |branches: &mut Vec<Branch>| {
+        let place = |(place, _, address)| branch_to(&shared, place, address);
+        branches.extend(shared.grown().into_iter().map(place));
+        branches.retain(|branch| !crate::endpoint::Endpoint::is_over(branch));
+    };
+    let press = |branches: &mut Vec<Branch>| {
+        for number in 0..32 {
+            asks(&shared, number, crowd(number));
+            take_in(branches);
+            if take_part {
+                shared.process.note_served(crowd(number));
+            }
+        }
+    };
+    press(&mut branches);
+    let others = [2, 3, 4, 5, 6].map(|last| SocketAddr::from(([10, 0, 1, last], 5778)));
+    let served = others.iter().zip(100..).map(|(other, number)| {
+        let is_served = asks(&shared, number, *other);
+        take_in(&mut branches);
+        press(&mut branches);
+        assert!(branches.len() <= 16, "{}", branches.len());
+        assert_eq!(is_served, branches.iter().any(|branch| branch.serves(*other)));
+        shared.process.note_served(*other);
+        is_served
+    });
+    served.collect()
+}
+
+#[test]
+fn one_host_with_many_ports_leaves_places_to_others() {
+    use crate::places::Standing::{HasKey, TakesPart};
+    assert_eq!(crowded(HasKey, false), [true; 5], "no key was shown");
+    assert_eq!(crowded(TakesPart, false), [true; 5]);
+    assert_eq!(crowded(TakesPart, true), [true, true, true, true, false], "a quarter is for others");
+    assert_eq!(crowded(HasKey, true), [false; 5], "children with the key stay");
 }
 
 #[test]

@@ -1,0 +1,130 @@
+//! Places of which there are few, such as children of a relay or sessions of a receiver that stays: who gets one.
+//!
+//! Everybody who reaches a port can ask for a place. So a holder that has shown nothing gives way to a newcomer of a host with fewer
+//! places, and no host without the key takes all places.
+
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+/// A holder has this time to prove something before a host that holds no more places than its own can take its place.
+const TIME_TO_PROVE: Duration = Duration::from_secs(1);
+
+/// This part of the places is for other hosts than the one that holds the most.
+const FOR_OTHERS: usize = 4;
+
+/// A place that somebody holds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Held {
+    pub(crate) host: IpAddr,
+    pub(crate) since: Instant,
+    pub(crate) standing: Standing,
+}
+
+/// What the holder of a place has shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) enum Standing {
+    /// Nothing but its address.
+    Unproved,
+    /// That it takes part, which is possible without a key.
+    #[default]
+    TakesPart,
+    /// That it holds the key.
+    HasKey,
+}
+
+/// Where a newcomer finds a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// One is free.
+    Free,
+    /// This holder, by its position, gives way.
+    Of(usize),
+    /// Nowhere.
+    None,
+}
+
+/// Where a newcomer from this host finds a place when `held` of `most` places are held.
+pub(crate) fn room_for(newcomer: IpAddr, held: &[Held], most: usize, now: Instant) -> Room {
+    let of = |host: IpAddr| {
+        let same = held.iter().filter(|one| one.host.to_canonical() == host.to_canonical());
+        same.filter(|one| one.standing != Standing::HasKey).count()
+    };
+    let own = of(newcomer);
+    if own >= most - most / FOR_OTHERS {
+        return Room::None;
+    }
+    if held.len() < most {
+        return Room::Free;
+    }
+    let unproved = held.iter().enumerate().filter(|(_, one)| one.standing == Standing::Unproved);
+    let counted = unproved.map(|(place, one)| (place, one, of(one.host)));
+    let gives_way = counted.filter(|(_, one, others)| {
+        *others > own + 1 || *others > own && now.duration_since(one.since) >= TIME_TO_PROVE
+    });
+    let first = gives_way.min_by_key(|(_, one, others)| (usize::MAX - others, one.since));
+    first.map_or(Room::None, |(place, ..)| Room::Of(place))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(last: u8) -> IpAddr {
+        IpAddr::from([10, 0, 0, last])
+    }
+
+    fn held(now: Instant, hosts: &[u8], standing: Standing) -> Vec<Held> {
+        hosts.iter().map(|last| Held { host: host(*last), since: now, standing }).collect()
+    }
+
+    #[test]
+    fn a_host_with_many_unproved_places_gives_one_to_a_host_with_fewer() {
+        let now = Instant::now();
+        let all = held(now, &[1, 2, 2, 2], Standing::Unproved);
+        assert_eq!(room_for(host(3), &all, 4, now), Room::Of(1));
+        assert_eq!(room_for(host(2), &all, 4, now), Room::None, "no more for itself");
+        assert_eq!(room_for(host(1), &all, 4, now), Room::Of(1));
+    }
+
+    #[test]
+    fn no_host_without_the_key_takes_the_last_quarter() {
+        let now = Instant::now();
+        for (most, own) in [(16, 12), (4, 3), (2, 2), (1, 1)] {
+            for standing in [Standing::Unproved, Standing::TakesPart] {
+                let all = held(now, &vec![1; own], standing);
+                assert_eq!(room_for(host(1), &all, most, now), Room::None, "{most} {standing:?}");
+                assert_eq!(room_for(host(1), &all[1..], most, now), Room::Free, "{most} {standing:?}");
+            }
+            let all = held(now, &vec![1; own], Standing::HasKey);
+            assert_eq!(room_for(host(1), &all, most + 1, now), Room::Free, "{most}");
+        }
+    }
+
+    #[test]
+    fn a_holder_that_has_shown_something_keeps_its_place() {
+        let now = Instant::now();
+        let later = now + TIME_TO_PROVE * 100;
+        for standing in [Standing::TakesPart, Standing::HasKey] {
+            let mut all = held(now, &[1; 16], standing);
+            assert_eq!(room_for(host(2), &all, 16, later), Room::None);
+            all[7].standing = Standing::Unproved;
+            assert_eq!(room_for(host(2), &all, 16, later), Room::Of(7));
+        }
+    }
+
+    #[test]
+    fn a_holder_that_proves_nothing_in_time_gives_way_to_any_other_host() {
+        let now = Instant::now();
+        let all = held(now, &[1, 2, 3], Standing::Unproved);
+        assert_eq!(room_for(host(4), &all, 3, now), Room::None);
+        assert_eq!(room_for(host(4), &all, 3, now + TIME_TO_PROVE), Room::Of(0));
+    }
+
+    #[test]
+    fn an_address_of_ipv4_within_ipv6_is_the_same_host() {
+        let now = Instant::now();
+        let mapped = IpAddr::V6(std::net::Ipv4Addr::new(10, 0, 0, 1).to_ipv6_mapped());
+        let all = held(now, &[1, 1], Standing::Unproved);
+        assert_eq!(room_for(mapped, &all, 2, now), Room::None);
+    }
+}
