@@ -35,6 +35,8 @@ impl args::Send {
             ),
             ("--name", self.name.is_some(), "files keep their names"),
             ("--preserve", !self.preserve.is_nothing(), "FLUTE's tables have names and sizes only"),
+            ("--copy-links", self.copy_links, "FLUTE carries no links"),
+            ("--copy-unsafe-links", self.copy_unsafe_links, "FLUTE carries no links"),
             ("--key", self.session.key.is_some(), "ALC has no encryption here"),
             ("--sign-key", self.sending.sign_key.is_some(), "ALC has no signatures here"),
             ("--receipts", self.sending.receipts.is_some(), "ALC has no receipts"),

@@ -104,7 +104,14 @@ mod tests {
             },
             Event::warning("a small buffer"),
             Event::Dropped { count: 12 },
-            Event::Content { transfer: "ab12".into(), files: 3, bytes: Some(1000), resumed_bytes: 10 },
+            Event::Content {
+                transfer: "ab12".into(),
+                files: 3,
+                links: 1,
+                directories: 2,
+                bytes: Some(1000),
+                resumed_bytes: 10,
+            },
             Event::Joined {
                 receiver: "1f".into(),
                 host: "lab-07".into(),

@@ -33,7 +33,9 @@ impl args::Send {
         self.alc.check_absent()?;
         let named = ("--name", self.name.is_some(), "PGM carries no names");
         let preserve = ("--preserve", !self.preserve.is_nothing(), "PGM carries no files");
-        refuse(&[named, preserve])?;
+        let links = ("--copy-links", self.copy_links, "PGM carries no links");
+        let unsafe_links = ("--copy-unsafe-links", self.copy_unsafe_links, "PGM carries no links");
+        refuse(&[named, preserve, links, unsafe_links])?;
         let content = session::send_content(self.paths, None)?;
         resolve_sending(content, self.session, self.sending, self.telling)
     }

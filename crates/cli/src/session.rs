@@ -12,8 +12,8 @@ use faircast::event::{HostOutcome, LayersReport};
 use faircast::object::KeepUnfinished;
 use faircast::{
     self as transport, Accept, Class, Configuration, Content, Destination, Durability, Error, Event,
-    Freshness, Input, LayerInput, Older, OwnersBy, Pacing, Preserve, ReceiveConfig, ReceiveReport,
-    SendConfig, SendReport, Slow, Unreadable,
+    FollowLinks, Freshness, Input, LayerInput, Older, OwnersBy, Pacing, Preserve, ReceiveConfig,
+    ReceiveReport, SendConfig, SendReport, Slow, Unreadable,
 };
 use faircast_core::time::Rate;
 use faircast_wire::{KeyRing, SigningKey};
@@ -83,6 +83,11 @@ impl args::Send {
         let content = send_content(self.paths, self.name)?;
         let mut resolved = resolve_sending(content, self.session, self.sending, self.telling)?;
         resolved.config.preserve = self.preserve;
+        resolved.config.follow = match (self.copy_links, self.copy_unsafe_links) {
+            (true, _) => FollowLinks::Always,
+            (false, true) => FollowLinks::Unsafe,
+            (false, false) => FollowLinks::Never,
+        };
         resolved.config.unreadable = if self.strict { Unreadable::Refuse } else { Unreadable::LeaveOut };
         Ok(resolved)
     }
@@ -291,6 +296,7 @@ fn resolve_sending(
         sign,
         preserve: Preserve::nothing(),
         unreadable: Unreadable::LeaveOut,
+        follow: FollowLinks::Never,
         expect: sending.expect,
         required: sending.receivers.as_deref().map(hosts::read_receivers).transpose()?.unwrap_or_default(),
         receipts: sending.receipts.as_deref().map(receipt::read_receipt_keys).transpose()?,
@@ -580,7 +586,7 @@ fn received_summary(report: &ReceiveReport) -> Vec<String> {
     }
     let mut lines = vec![format!(
         "received {}, {} in {}: {}, loss {}, {} repaired{}",
-        units::count(report.files, "file"),
+        units::entries(report.files, report.links, report.directories),
         units::bytes(report.bytes),
         units::seconds(report.seconds),
         units::rate(report.goodput_bps),

@@ -293,9 +293,11 @@ pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
         }
         Event::Warning { message, .. } => (Level::Normal, Words::Warning(message.clone())),
         Event::Dropped { count } => (Level::Normal, Words::Warning(outlet::not_read(*count))),
-        Event::Content { files, bytes, resumed_bytes, .. } => {
+        Event::Content { files, links, directories, bytes, resumed_bytes, .. } => {
             let what = match bytes {
-                Some(bytes) => format!("{}, {}", units::count(*files, "file"), units::bytes(*bytes)),
+                Some(bytes) => {
+                    format!("{}, {}", units::entries(*files, *links, *directories), units::bytes(*bytes))
+                }
                 None => "a stream".into(),
             };
             let resumed = match resumed_bytes {

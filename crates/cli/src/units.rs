@@ -65,6 +65,19 @@ pub fn count(number: u64, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
+/// Files, and the links and directories beside them, as in "3 files, 1 link, 2 directories".
+pub fn entries(files: u64, links: u64, directories: u64) -> String {
+    let mut words = count(files, "file");
+    if links > 0 {
+        words = format!("{words}, {}", count(links, "link"));
+    }
+    match directories {
+        0 => words,
+        1 => format!("{words}, 1 directory"),
+        several => format!("{words}, {several} directories"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

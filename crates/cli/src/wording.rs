@@ -16,6 +16,9 @@ const SMALLER: &str = "`--datagram 1200` at the source sends smaller packets";
 const INTERFACE: &str =
     "bring one up or choose one with --iface, and start again; `faircast doctor` says what each lacks";
 
+/// How links that lead out are sent as what they lead to.
+const LINKS: &str = "--copy-unsafe-links sends what such links lead to, --copy-links what all do";
+
 /// Where data does not arrive and announcements do.
 const PATH: &str =
     "look at the MTU of the path (`--datagram 1200` at the source sends smaller packets) and at firewalls";
@@ -35,6 +38,7 @@ pub fn event(event: Event) -> Event {
                 Setting::Interface => INTERFACE,
                 Setting::Port => "--port",
                 Setting::Group => "--group",
+                Setting::Links => LINKS,
                 _ => return Event::Warning { message, concerns: Some(setting) },
             };
             Event::Warning { message: format!("{message} ({flag})"), concerns: Some(setting) }

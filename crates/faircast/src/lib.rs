@@ -95,8 +95,8 @@ pub use faircast_transport::config::{
 pub use faircast_transport::ends::{Input, Memory, Output};
 pub use faircast_transport::event::{self, Event, ReceiveReport, SendReport};
 pub use faircast_transport::object::{
-    Aspect, LeftOut, MemoryFile, NameError, Names, ObjectError, OwnersBy, Preserve, UnknownAspect,
-    UnknownNames, Unreadable,
+    Aspect, FollowLinks, LeftOut, MemoryFile, NameError, Names, ObjectError, OwnersBy, Preserve,
+    UnknownAspect, UnknownNames, Unreadable,
 };
 /// Sessions over PGM (RFC 3208), for programs that speak OpenPGM or ZeroMQ's epgm.
 pub mod pgm {

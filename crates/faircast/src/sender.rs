@@ -2,7 +2,7 @@
 
 use crate::session::{self, Session};
 use crate::{
-    Content, Error, Event, GroupKey, Input, LayerInput, MemoryFile, Preserve, Rate, ReceiptKeys,
+    Content, Error, Event, FollowLinks, GroupKey, Input, LayerInput, MemoryFile, Preserve, Rate, ReceiptKeys,
     RequiredHost, SendConfig, SendReport, SigningKey, Slow, Spacing, Unicast, Unreadable,
 };
 use faircast_core::schemes::Scheme;
@@ -76,6 +76,12 @@ impl Sender {
     /// What is done about files that cannot be read; without this the others are sent, and [`SendReport::unsent`] names them.
     pub fn unreadable(mut self, unreadable: Unreadable) -> Sender {
         self.config.unreadable = unreadable;
+        self
+    }
+
+    /// Which symbolic links are sent as the files that they lead to; without this none.
+    pub fn follow_links(mut self, follow: FollowLinks) -> Sender {
+        self.config.follow = follow;
         self
     }
 

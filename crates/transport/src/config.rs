@@ -2,7 +2,7 @@
 
 use crate::accept::Accept;
 use crate::ends::{Input, Memory, Output};
-use crate::object::{MemoryFile, Names, OwnersBy, Preserve, Unreadable};
+use crate::object::{FollowLinks, MemoryFile, Names, OwnersBy, Preserve, Unreadable};
 use faircast_core::packet::Layer;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span};
@@ -249,6 +249,8 @@ pub struct SendConfig {
     pub preserve: Preserve,
     /// What is done about files that cannot be read.
     pub unreadable: Unreadable,
+    /// Which symbolic links are sent as the files that they lead to.
+    pub follow: FollowLinks,
     /// This host's name in messages.
     pub host: String,
     /// Where nameless temporary files are made.
@@ -467,6 +469,7 @@ impl SendConfig {
             content,
             preserve: Preserve::nothing(),
             unreadable: Unreadable::LeaveOut,
+            follow: FollowLinks::Never,
             host: String::new(),
             temporary: TEMPORARY.into(),
             faults: None,

@@ -6,8 +6,8 @@ use crate::driver::{
     Clock, GroupBeside, Groups, Hearing, Moves, Outage, Uplink, random, run_one, tell_opened,
 };
 use crate::error::{Error, Unlayered};
-use crate::event::{Event, ReceiveReport, SendReport};
-use crate::object::{HardLinks, ObjectStream, Reading};
+use crate::event::{Event, ReceiveReport, SendReport, Setting};
+use crate::object::{Aspect, HardLinks, ObjectStream, Reading};
 use crate::receiver;
 use crate::serve::{self, Serving};
 use crate::source;
@@ -205,13 +205,16 @@ pub(crate) fn source_at(
     let (random, datagram) = (at.random, at.datagram);
     let form = if config.key.is_some() { Form::Sealed } else { Form::Open };
     let symbol_size = ((datagram - data_header_len(&config.scheme.mark(), form)) / 8 * 8) as u16;
-    let mut delivery = delivery(&config, symbol_size, at)?;
+    let mut delivery = delivery(&config, symbol_size, at, events)?;
     for warning in delivery.take_warnings() {
         events(Event::warning(warning));
     }
+    let entries = delivery.entries();
     events(Event::Content {
         transfer: delivery.transfer().to_string(),
-        files: delivery.files(),
+        files: entries.files,
+        links: entries.links,
+        directories: entries.directories,
         bytes: delivery.geometry().stream_len.map(|_| delivery.amounts().content_bytes),
         resumed_bytes: 0,
     });
@@ -261,13 +264,25 @@ fn expected(config: &SendConfig) -> Option<u32> {
 }
 
 /// How the content is brought to the receivers.
-fn delivery(config: &SendConfig, symbol_size: u16, at: &AtHost) -> Result<Box<dyn Delivery>, Error> {
+fn delivery(
+    config: &SendConfig,
+    symbol_size: u16,
+    at: &AtHost,
+    events: &mut dyn FnMut(Event),
+) -> Result<Box<dyn Delivery>, Error> {
     let (symbols, unix_nanos) = (at.symbols, at.unix_nanos);
     let source = match &config.content {
         Content::Paths(paths) => {
             let (preserve, unreadable) = (config.preserve.clone(), config.unreadable);
-            let reading = Reading { preserve, unreadable, hard_links: HardLinks::Keep };
-            BlockSource::files(ObjectStream::open_with(paths, &reading, symbol_size, symbols)?)
+            let (hard_links, follow) = (HardLinks::Keep, config.follow);
+            let reading = Reading { preserve, unreadable, hard_links, follow };
+            let object = ObjectStream::open_with(paths, &reading, symbol_size, symbols)?;
+            let stray = object.stray_links();
+            // Who preserves links wants them as they are.
+            let outside = stray.outside.filter(|_| !config.preserve.has(Aspect::Links));
+            let outside = outside.map(|text| Event::warning_of(Setting::Links, text));
+            outside.into_iter().chain(stray.nowhere.map(Event::warning)).for_each(&mut *events);
+            BlockSource::files(object)
         }
         Content::Memory(files) => {
             BlockSource::files(ObjectStream::in_memory(files, unix_nanos as i64, symbol_size, symbols)?)

@@ -41,6 +41,10 @@ pub enum Event {
         transfer: String,
         /// Files in it.
         files: u64,
+        /// Symbolic links in it.
+        links: u64,
+        /// Directories in it.
+        directories: u64,
         /// Bytes of file content; `None` for a stream.
         bytes: Option<u64>,
         /// Bytes that a receiver had verified before (resume).
@@ -128,6 +132,8 @@ pub enum Setting {
     Port,
     /// The group.
     Group,
+    /// The symbolic links that are followed.
+    Links,
 }
 
 /// What is done about a slow receiver.
@@ -523,6 +529,10 @@ pub struct ReceiveReport {
     pub resumes: bool,
     /// Files received.
     pub files: u64,
+    /// Symbolic links among what was sent.
+    pub links: u64,
+    /// Directories received.
+    pub directories: u64,
     /// Bytes of content; when not everything has arrived, those that are verified.
     pub bytes: u64,
     /// From the first packet of the session to the end, in seconds.

@@ -106,7 +106,7 @@ impl ReceiptsReport {
     /// When something cannot be read, or changes meanwhile.
     pub fn root_of(&self, paths: &[PathBuf], preserve: &Preserve) -> Result<[u8; 32], ObjectError> {
         let (unreadable, hard_links) = (Unreadable::LeaveOut, HardLinks::Keep);
-        let reading = Reading { preserve: preserve.clone(), unreadable, hard_links };
+        let reading = Reading { preserve: preserve.clone(), unreadable, hard_links, ..Reading::default() };
         let mut object = ObjectStream::open_with(paths, &reading, self.symbol_size, self.symbols_per_block)?;
         let geometry = object.geometry();
         let (mut hashes, mut block) = (RootHasher::new(geometry), Vec::new());

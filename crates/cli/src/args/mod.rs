@@ -264,6 +264,12 @@ pub struct Send {
     /// Send nothing when something cannot be read; otherwise the rest is sent, it is named, and the exit code is 1
     #[arg(long)]
     pub strict: bool,
+    /// Send what every symbolic link leads to, in place of the link
+    #[arg(long)]
+    pub copy_links: bool,
+    /// The same of those links alone that lead out of the paths that are sent
+    #[arg(long)]
+    pub copy_unsafe_links: bool,
     /// Name of the file that standard input becomes [default: stdin]
     #[arg(long, value_name = "NAME", value_parser = values::file_name)]
     pub name: Option<String>,

@@ -68,6 +68,8 @@ pub(crate) fn open_source(
     events(Event::Content {
         transfer: format!("{}/{tsi}", choice.local),
         files: found.objects.len() as u64,
+        links: 0,
+        directories: 0,
         bytes: Some(found.objects.iter().map(|object| object.oti.transfer_length).sum()),
         resumed_bytes: 0,
     });

@@ -455,6 +455,8 @@ impl AlcReceiver {
             self.events.push_back(Event::Content {
                 transfer: self.followed.map_or(String::new(), |(from, tsi)| format!("{from}/{tsi}")),
                 files: self.report.known,
+                links: 0,
+                directories: 0,
                 bytes: Some(lens.sum()),
                 resumed_bytes: 0,
             });

@@ -24,6 +24,7 @@ fn native(content: Content, out: &Path) -> (SendConfig, ReceiveConfig) {
     let send = SendConfig {
         preserve: Preserve::nothing(),
         unreadable: Unreadable::LeaveOut,
+        follow: crate::object::FollowLinks::Never,
         unicast: None,
         group: group(1),
         interface: lo(),

@@ -95,6 +95,12 @@ pub enum ObjectError {
         /// The name, with what could not be read replaced.
         path: PathBuf,
     },
+    /// A symbolic link that is followed leads to a directory that it lies in.
+    #[error("{path}: this symbolic link leads to a directory above it, and following it would not end; remove it, or do not follow links", path = path.display())]
+    LinkToOwnDirectory {
+        /// The link.
+        path: PathBuf,
+    },
     /// A path that has no name of its own, such as `/`.
     #[error("{path}: has no name of its own; name a directory below it", path = path.display())]
     NoName {

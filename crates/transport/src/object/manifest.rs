@@ -96,6 +96,24 @@ pub enum Kind {
     Stream,
 }
 
+/// Numbers of entries by kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Files; each name of one that has several counts.
+    pub files: u64,
+    /// Symbolic links.
+    pub links: u64,
+    /// Directories.
+    pub directories: u64,
+}
+
+impl Counts {
+    /// Files alone.
+    pub(crate) fn of_files(files: u64) -> Counts {
+        Counts { files, ..Counts::default() }
+    }
+}
+
 /// What is wrong with a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
@@ -303,6 +321,19 @@ impl Manifest {
     /// The entries, sorted by path.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
+    }
+
+    /// How many entries there are of each kind.
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        for entry in &self.entries {
+            match entry.kind {
+                Kind::Dir => counts.directories += 1,
+                Kind::Symlink { .. } => counts.links += 1,
+                Kind::File { .. } | Kind::HardLink { .. } | Kind::Stream => counts.files += 1,
+            }
+        }
+        counts
     }
 
     /// Bytes of all files together.

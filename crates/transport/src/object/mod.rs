@@ -15,6 +15,7 @@
 //! | [`manifest`] | names, sizes, modes and times; a total decoder |
 //! | [`metadata`] | what else can be said of files: owners, attributes, and which of them are wanted |
 //! | [`names`] | what becomes of names that a terminal obeys |
+//! | `links` | which symbolic links are followed, and which lead nowhere at the receivers |
 //! | `walk` | what lies at paths that are to be sent |
 //! | `apply` | owners, attributes and special bits at the receiver, as far as they are wanted |
 //! | [`object_stream`] [`spool`] | reading files and streams at the source |
@@ -30,6 +31,7 @@ pub mod error;
 pub mod geometry;
 mod journal;
 mod layout;
+mod links;
 pub mod manifest;
 mod memory_file;
 pub mod metadata;
@@ -51,7 +53,8 @@ pub use block::{BlockError, RootHasher, hash_of, seal_block, verify_block};
 pub use error::{Change, ObjectError, Obstacle};
 pub use geometry::{Geometry, GeometryError, Hash, TRAILER, TransferId};
 pub(crate) use journal::fuzz as fuzz_journal;
-pub use manifest::{Entry, Kind, Manifest, ManifestError, PathError};
+pub use links::FollowLinks;
+pub use manifest::{Counts, Entry, Kind, Manifest, ManifestError, PathError};
 pub(crate) use manifest::{STATE_DIR, check_path};
 pub use memory_file::MemoryFile;
 pub use metadata::{Aspect, Attributes, MetadataError, Owner, OwnersBy, Preserve, UnknownAspect};

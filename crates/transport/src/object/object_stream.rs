@@ -3,6 +3,7 @@
 use super::error::{Change, ObjectError};
 use super::geometry::{Geometry, TransferId};
 use super::layout::Layout;
+use super::links::{StrayLinks, stray_links};
 use super::manifest::{Entry, Kind, Manifest, check_path};
 use super::memory_file::MemoryFile;
 use super::spool::Spool;
@@ -81,7 +82,8 @@ impl ObjectStream {
         if paths.is_empty() {
             return Err(ObjectError::Nothing);
         }
-        let mut walk = Walk::new(reading);
+        let names = paths.iter().filter_map(|path| top_name(path).ok()).collect();
+        let mut walk = Walk::new(reading, names);
         let mut tops: BTreeMap<OsString, PathBuf> = BTreeMap::new();
         for path in paths {
             let name = match top_name(path) {
@@ -214,6 +216,11 @@ impl ObjectStream {
     /// What is sent without something that was wanted of it, in words.
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// The symbolic links that receivers get without what they lead to.
+    pub(crate) fn stray_links(&self) -> StrayLinks {
+        stray_links(self.manifest.entries())
     }
 
     /// Read the data of block `index` into `buf`, whose former content is gone and whose memory is

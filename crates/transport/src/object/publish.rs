@@ -230,7 +230,7 @@ pub(crate) fn publish(mut store: Store, durability: Durability) -> Result<Finish
         name_files(place, manifest, &mut apply, durability)?;
         place.mark_published()?;
     }
-    finished.files = manifest.entries().iter().filter(|entry| entry.is_file()).count() as u64;
+    finished.entries = manifest.counts();
     finished.bytes = files_of(manifest).map(|(_, entry)| store.content_len(entry)).sum();
     finished.skipped = make_links(place, manifest, &mut apply)?;
     set_dirs(place, manifest, &mut apply, durability)?;

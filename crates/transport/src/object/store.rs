@@ -12,7 +12,7 @@ use super::error::ObjectError;
 use super::geometry::{Geometry, Hash, TransferId};
 use super::journal::{Journal, Told, WITHDRAWN};
 use super::layout::Layout;
-use super::manifest::{Entry, Kind, Manifest, STATE_DIR};
+use super::manifest::{Counts, Entry, Kind, Manifest, STATE_DIR};
 use super::metadata::{OwnersBy, Preserve};
 use super::names::{self, Names};
 use super::publish::{self, Tree};
@@ -115,8 +115,8 @@ pub enum Put {
 /// What [`Store::finish`] made.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Finished {
-    /// Files published.
-    pub files: u64,
+    /// Entries published.
+    pub entries: Counts,
     /// Bytes in them.
     pub bytes: u64,
     /// Links that were not made, because they would lead out of the output directory.

@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 
 mod hostile;
 mod journey;
+mod links;
 mod metadata;
 mod older;
 mod resume;

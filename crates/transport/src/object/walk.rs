@@ -1,6 +1,7 @@
 //! What lies at paths that are to be sent: names, sizes, modes, times, and what else is wanted of them.
 
 use super::error::ObjectError;
+use super::links::FollowLinks;
 use super::manifest::{Entry, Kind, MODE_BITS, PERMISSIONS, check_path};
 use super::metadata::{Aspect, Attributes, MAX_NAMES, MAX_VALUE, Owner, Preserve};
 use nix::unistd::{Gid, Group, Uid, User};
@@ -12,6 +13,7 @@ use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// How files and trees are read at the source.
@@ -23,6 +25,8 @@ pub struct Reading {
     pub unreadable: Unreadable,
     /// How several names of one file are sent.
     pub hard_links: HardLinks,
+    /// Which symbolic links are sent as the files that they lead to.
+    pub follow: FollowLinks,
 }
 
 /// What is done about files that cannot be read, or whose names cannot be sent.
@@ -65,6 +69,8 @@ pub struct LeftOut {
 #[derive(Default)]
 pub(super) struct Walk {
     reading: Reading,
+    /// Names at the top of what is sent.
+    tops: BTreeSet<OsString>,
     /// With the number of the file, where it has several names.
     entries: Vec<(Entry, Option<Inode>)>,
     skipped: Vec<Skipped>,
@@ -79,6 +85,21 @@ pub(super) struct Walk {
 /// Device and number of a file.
 type Inode = (u64, u64);
 
+/// Something that is not yet looked at.
+struct Pending {
+    path: PathBuf,
+    /// Its path at the receivers.
+    name: OsString,
+    meta: Metadata,
+    within: Option<Rc<Within>>,
+}
+
+/// The directories that something lies in, the innermost first.
+struct Within {
+    directory: Inode,
+    above: Option<Rc<Within>>,
+}
+
 /// Everything of a walk.
 pub(super) struct Found {
     pub(super) entries: Vec<Entry>,
@@ -88,8 +109,8 @@ pub(super) struct Found {
 }
 
 impl Walk {
-    pub(super) fn new(reading: &Reading) -> Walk {
-        Walk { reading: reading.clone(), ..Walk::default() }
+    pub(super) fn new(reading: &Reading, tops: BTreeSet<OsString>) -> Walk {
+        Walk { reading: reading.clone(), tops, ..Walk::default() }
     }
 
     /// This cannot be sent.
@@ -109,13 +130,20 @@ impl Walk {
 
     /// Note `path`, which is to arrive as `name`, and all below it.
     pub(super) fn visit(&mut self, path: &Path, name: OsString, meta: &Metadata) -> Result<(), ObjectError> {
-        let mut pending = vec![(path.to_path_buf(), name, meta.clone())];
-        while let Some((path, name, meta)) = pending.pop() {
+        let mut pending = vec![Pending { path: path.to_path_buf(), name, meta: meta.clone(), within: None }];
+        while let Some(mut next) = pending.pop() {
+            if next.meta.is_symlink()
+                && let Err(error) = self.follow(&mut next)
+            {
+                self.leave_out(&next.path, error)?;
+                continue;
+            }
+            let Pending { path, name, meta, within } = next;
             if !meta.is_file() && !meta.is_dir() && !meta.is_symlink() {
                 self.skipped.push(Skipped { path });
                 continue;
             }
-            match self.entry(&path, name, &meta, &mut pending) {
+            match self.entry(&path, name, &meta, (within, &mut pending)) {
                 Ok(entry) => {
                     let has_others = meta.is_file() && meta.nlink() > 1;
                     self.entries.push((entry, has_others.then(|| (meta.dev(), meta.ino()))));
@@ -131,14 +159,15 @@ impl Walk {
         path: &Path,
         name: OsString,
         meta: &Metadata,
-        pending: &mut Vec<(PathBuf, OsString, Metadata)>,
+        (within, pending): (Option<Rc<Within>>, &mut Vec<Pending>),
     ) -> Result<Entry, ObjectError> {
         check_path(&name).map_err(|why| ObjectError::Name { path: path.to_path_buf(), why })?;
         let kind = if meta.is_file() {
             rustix::fs::access(path, Access::READ_OK).map_err(|e| ObjectError::io(path, "read", e))?;
             Kind::File { size: meta.len() }
         } else if meta.is_dir() {
-            self.list(path, &name, pending)?;
+            let within = Rc::new(Within { directory: (meta.dev(), meta.ino()), above: within });
+            self.list(path, &name, &within, pending)?;
             Kind::Dir
         } else {
             let target = path.read_link().map_err(|e| ObjectError::io(path, "read", e))?;
@@ -156,11 +185,28 @@ impl Walk {
         Ok(entry)
     }
 
+    /// Put what a link leads to in its place, where it is followed.
+    fn follow(&self, link: &mut Pending) -> Result<(), ObjectError> {
+        let failed = |e| ObjectError::io(&link.path, "read", e);
+        let target = link.path.read_link().map_err(failed)?;
+        if !self.reading.follow.follows(&link.name, target.as_os_str(), &self.tops) {
+            return Ok(());
+        }
+        link.meta = link.path.metadata().map_err(|e| ObjectError::io(&link.path, "follow this link", e))?;
+        let led_to = (link.meta.dev(), link.meta.ino());
+        let mut above = std::iter::successors(link.within.as_deref(), |within| within.above.as_deref());
+        if link.meta.is_dir() && above.any(|within| within.directory == led_to) {
+            return Err(ObjectError::LinkToOwnDirectory { path: link.path.clone() });
+        }
+        Ok(())
+    }
+
     fn list(
         &mut self,
         path: &Path,
         name: &OsStr,
-        pending: &mut Vec<(PathBuf, OsString, Metadata)>,
+        within: &Rc<Within>,
+        pending: &mut Vec<Pending>,
     ) -> Result<(), ObjectError> {
         for child in path.read_dir().map_err(|e| ObjectError::io(path, "list", e))? {
             let child = child.map_err(|e| ObjectError::io(path, "list", e))?;
@@ -170,7 +216,7 @@ impl Walk {
                     let mut whole = name.to_os_string();
                     whole.push("/");
                     whole.push(child.file_name());
-                    pending.push((below, whole, meta));
+                    pending.push(Pending { path: below, name: whole, meta, within: Some(Rc::clone(within)) });
                 }
                 Err(e) => self.leave_out(&below, ObjectError::io(&below, "read", e))?,
             }

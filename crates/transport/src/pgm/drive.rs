@@ -74,7 +74,14 @@ pub(crate) fn open_source(
     let random = random();
     let gsi = random[0].to_le_bytes();
     let tsi = Tsi { gsi: Gsi(std::array::from_fn(|at| gsi[at])), port: random[1] as u16 };
-    events(Event::Content { transfer: tsi.to_string(), files: 1, bytes: total, resumed_bytes: 0 });
+    events(Event::Content {
+        transfer: tsi.to_string(),
+        files: 1,
+        links: 0,
+        directories: 0,
+        bytes: total,
+        resumed_bytes: 0,
+    });
     if !config.scheme.works_over(Wire::Pgm) {
         let message = format!(
             "{} hears nothing from receivers that are not faircast's: use le-sbcc for OpenPGM and ZeroMQ",

@@ -1,6 +1,6 @@
 //! The block sink: where verified blocks go, files in a directory, or a stream in order.
 
-use super::one_file::{OneFile, count_files, explained};
+use super::one_file::{OneFile, explained};
 use super::write_behind::{Waiting, write_behind};
 use crate::config::{Destination, Durability, KeepUnfinished};
 use crate::ends::{Gathering, Memory};
@@ -8,8 +8,8 @@ use crate::error::Error;
 use crate::object::abandoned::{LetGo, let_go_beyond};
 use crate::object::spool::nameless;
 use crate::object::{
-    Admission, Geometry, Hash, ObjectError, OwnersBy, Preserve, Put, RootHasher, Store, StreamSink, Sunk,
-    TransferId, replace,
+    Admission, Counts, Geometry, Hash, Manifest, ObjectError, OwnersBy, Preserve, Put, RootHasher, Store,
+    StreamSink, Sunk, TransferId, replace,
 };
 use crate::quota::Quota;
 use crate::spill::Room;
@@ -95,7 +95,7 @@ pub(crate) enum Ending {
 /// What was placed when everything is.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
-    pub(super) files: u64,
+    pub(super) entries: Counts,
     pub(super) bytes: u64,
     pub(super) warnings: Vec<String>,
 }
@@ -353,17 +353,17 @@ impl BlockSink {
                     0 => Vec::new(),
                     lost => vec![format!("{lost} blocks of the stream came too late and are missing")],
                 };
-                Done { files, bytes, warnings }
+                Done { entries: Counts::of_files(files), bytes, warnings }
             }
             To::Files(store) => published(*store, &Hash(root), durability)?,
         };
         Ok(Ending::Done(done))
     }
 
-    /// Files known to come, once the manifest is here.
-    pub(super) fn files(&self) -> Option<u64> {
+    /// Entries known to come, once the manifest is here.
+    pub(super) fn entries(&self) -> Option<Counts> {
         match &self.to {
-            To::Files(store) => store.manifest().map(count_files),
+            To::Files(store) => store.manifest().map(Manifest::counts),
             _ => None,
         }
     }
@@ -442,7 +442,7 @@ fn published(store: Store, root: &Hash, durability: Durability) -> Result<Done, 
             format!("{} -> {} leads out of the output directory; not made", link.path, link.target)
         }),
     );
-    Ok(Done { files: finished.files, bytes: finished.bytes, warnings })
+    Ok(Done { entries: finished.entries, bytes: finished.bytes, warnings })
 }
 
 /// A live stream has no root: nobody need have all of it.

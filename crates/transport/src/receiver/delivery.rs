@@ -5,6 +5,7 @@ use super::trust::Trust;
 use crate::config::Durability;
 use crate::error::Error;
 use crate::event::{Event, StreamReceived, Subscription};
+use crate::object::Counts;
 use faircast_core::packet::ReceiverId;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
@@ -85,8 +86,8 @@ pub(crate) trait Delivery: Send {
         Vec::new()
     }
 
-    /// How many files there are, once that is known.
-    fn files(&self) -> Option<u64> {
+    /// How many entries there are, once that is known.
+    fn entries(&self) -> Option<Counts> {
         None
     }
 

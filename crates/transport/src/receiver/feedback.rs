@@ -412,12 +412,14 @@ impl ReceiverSession {
     pub(super) fn after_block(&mut self, now: Time) {
         let Some(stream) = &mut self.stream else { return };
         if !stream.content_told
-            && let Some(files) = stream.delivery.files()
+            && let Some(entries) = stream.delivery.entries()
         {
             stream.content_told = true;
             self.events.push_back(Event::Content {
                 transfer: stream.announced.transfer.to_string(),
-                files,
+                files: entries.files,
+                links: entries.links,
+                directories: entries.directories,
                 bytes: stream.delivery.content_bytes(),
                 resumed_bytes: stream.delivery.resumed_bytes().0,
             });
@@ -440,7 +442,7 @@ impl ReceiverSession {
             Ok(Ending::Done(done)) => {
                 self.totals.finished = now;
                 self.finished =
-                    Some(Finished { files: done.files, bytes: done.bytes, warnings: done.warnings });
+                    Some(Finished { entries: done.entries, bytes: done.bytes, warnings: done.warnings });
                 self.leave_layers(now);
                 let Some(stream) = &mut self.stream else { return };
                 // Receivers are often done at the same moment: each waits for its turn.

@@ -39,6 +39,7 @@ use crate::config::{Destination, Durability, FilePolicy, Freshness};
 use crate::endpoint::Transmit;
 use crate::error::{Error, Seen};
 use crate::event::{Event, Progress, ReceiveReport, Setting};
+use crate::object::Counts;
 use attaching::Attaching;
 use delivery::{Delivery, Progressed};
 use faircast_core::node::{Cx, Effects, Receiver as _};
@@ -261,7 +262,7 @@ struct Totals {
 
 #[derive(Debug, Default)]
 struct Finished {
-    files: u64,
+    entries: Counts,
     bytes: u64,
     warnings: Vec<String>,
 }
@@ -662,7 +663,9 @@ impl ReceiverSession {
             ok: !stopped,
             stopped,
             resumes: stopped && resumes,
-            files: finished.files,
+            files: finished.entries.files,
+            links: finished.entries.links,
+            directories: finished.entries.directories,
             bytes: finished.bytes,
             seconds,
             goodput_bps: if seconds > 0.0 { moved_bytes as f64 * 8.0 / seconds } else { 0.0 },

@@ -35,7 +35,7 @@ impl<W: Write> Write for OneFile<W> {
             let manifest = std::mem::take(&mut self.manifest);
             let manifest = Manifest::decode(&manifest).map_err(io::Error::other)?;
             let is_tree = manifest.entries().iter().any(|entry| entry.kind == Kind::Dir);
-            match count_files(&manifest) {
+            match manifest.counts().files {
                 1 if !is_tree => {}
                 files => return Err(io::Error::other(NotOne(files))),
             }
@@ -46,11 +46,6 @@ impl<W: Write> Write for OneFile<W> {
     fn flush(&mut self) -> io::Result<()> {
         self.to.flush()
     }
-}
-
-/// Files of a manifest.
-pub(super) fn count_files(manifest: &Manifest) -> u64 {
-    manifest.entries().iter().filter(|entry| entry.is_file()).count() as u64
 }
 
 /// An error of writing, and whether it is that there is more or less than one file.

@@ -8,7 +8,7 @@ use crate::assembly::{Added, Assembly};
 use crate::config::Durability;
 use crate::error::Error;
 use crate::event::Event;
-use crate::object::{Geometry, Hash, data_of, verify_block};
+use crate::object::{Counts, Geometry, Hash, data_of, verify_block};
 use crate::spill::Gathering;
 use faircast_core::delivery::request_scheduler::RequestScheduler;
 use faircast_core::rng::Rng;
@@ -413,8 +413,8 @@ impl Delivery for Reassembly {
         Ok(())
     }
 
-    fn files(&self) -> Option<u64> {
-        self.place.files()
+    fn entries(&self) -> Option<Counts> {
+        self.place.entries()
     }
 
     fn is_complete(&self) -> bool {

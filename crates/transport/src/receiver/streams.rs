@@ -12,7 +12,7 @@ use crate::assembly::{Added, Assembly};
 use crate::config::{Destination, Durability};
 use crate::error::Error;
 use crate::event::{Event, Flow, StreamReceived, Subscription};
-use crate::object::{Geometry, ObjectError, TransferId, verify_block};
+use crate::object::{Counts, Geometry, ObjectError, TransferId, verify_block};
 use crate::quota::Quota;
 use faircast_core::packet::Layer;
 use faircast_core::rng::Rng;
@@ -270,7 +270,8 @@ impl Delivery for Streams {
         (0..self.lanes.len()).try_for_each(|layer| self.stop(layer, now))?;
         let brought = |lane: &&Lane| lane.got.blocks > 0 && lane.got.to.is_some();
         let files = self.lanes.iter().filter(brought).count() as u64;
-        let done = Done { files, bytes: self.verified_bytes(), warnings: self.warnings() };
+        let entries = Counts::of_files(files);
+        let done = Done { entries, bytes: self.verified_bytes(), warnings: self.warnings() };
         Ok(Ending::Done(done))
     }
 

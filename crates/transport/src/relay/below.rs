@@ -2,7 +2,7 @@
 
 use super::schedule::Pick;
 use super::{End, Shared};
-use crate::object::{Geometry, Hash, ObjectError, TransferId};
+use crate::object::{Counts, Geometry, Hash, ObjectError, TransferId};
 use crate::source::block_source::Leisure;
 use crate::source::delivery::{Amounts, Asker, BlockStatus, Chosen, Delivery, Looked};
 use faircast_core::packet::{Flags, Layer, Payload, Seq};
@@ -47,8 +47,8 @@ impl Delivery for Below {
         self.live
     }
 
-    fn files(&self) -> u64 {
-        0
+    fn entries(&self) -> Counts {
+        Counts::default()
     }
 
     fn take_warnings(&mut self) -> Vec<String> {

@@ -5,8 +5,8 @@ use super::reader::Reader;
 use crate::ends::Input;
 use crate::error::Error;
 use crate::object::{
-    Entry, Geometry, Hash, Kind, LeftOut, Manifest, ObjectError, ObjectStream, RootHasher, SealedBlocks,
-    TransferId, seal_block,
+    Counts, Entry, Geometry, Hash, Kind, LeftOut, Manifest, ObjectError, ObjectStream, RootHasher,
+    SealedBlocks, TransferId, seal_block,
 };
 use crate::receiver::block_sink::LIVE_ROOT;
 use faircast_core::time::{Span, Time};
@@ -45,7 +45,7 @@ pub(crate) struct ObjectBlocks {
     /// As far as it is known: a pipe's length only at its end.
     geometry: Geometry,
     transfer: TransferId,
-    files: u64,
+    entries: Counts,
     /// What people should know of what is not sent, or not wholly.
     warnings: Vec<String>,
     unsent: Vec<LeftOut>,
@@ -168,7 +168,7 @@ impl BlockSource {
         BlockSource::ObjectStream(Box::new(ObjectBlocks {
             geometry,
             transfer: object.transfer(),
-            files: object.manifest().entries().iter().filter(|entry| entry.is_file()).count() as u64,
+            entries: object.manifest().counts(),
             warnings: warnings(&object),
             unsent: object.left_out().to_vec(),
             ready,
@@ -217,10 +217,10 @@ impl BlockSource {
         }
     }
 
-    pub(crate) fn files_count(&self) -> u64 {
+    pub(crate) fn entries(&self) -> Counts {
         match self {
-            BlockSource::ObjectStream(object) => object.files,
-            BlockSource::Live(_) => 1,
+            BlockSource::ObjectStream(object) => object.entries,
+            BlockSource::Live(_) => Counts::of_files(1),
         }
     }
 

@@ -7,7 +7,7 @@ fn a_file_arrives_whatever_its_size_is_to_the_blocks() {
         let at = Scratch::new();
         let source = at.file("source/name.bin", &content(len, 1));
         let finished = transfer(&source, &at.path("out")).expect("it arrives");
-        assert_eq!((finished.files, finished.bytes), (1, len as u64));
+        assert_eq!((finished.entries.files, finished.bytes), (1, len as u64));
         assert_eq!(picture(&at.path("source")).get("name.bin"), picture(&at.path("out")).get("name.bin"));
         assert_eq!(fs::read_dir(at.path("out")).expect("listed").count(), 1, "nothing else is left");
     }

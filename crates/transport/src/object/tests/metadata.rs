@@ -202,7 +202,11 @@ fn names_of_one_file_stay_names_of_one_file_and_its_content_travels_once() {
     fs::hard_link(&victim, at.path("out/tree/c")).expect("linked");
     for again in 0..2 {
         let finished = transfer(&at.path("tree"), &at.path("out")).expect("it arrives");
-        assert_eq!((finished.files, finished.bytes, finished.warnings), (3, 3000, vec![]), "time {again}");
+        assert_eq!(
+            (finished.entries.files, finished.bytes, finished.warnings),
+            (3, 3000, vec![]),
+            "time {again}"
+        );
         let number = |name: &str| at.path(name).metadata().expect("it is there").ino();
         let all = ["out/tree/a/d", "out/tree/b", "out/tree/c"].map(number);
         assert!(all[0] == all[1] && all[1] == all[2], "{all:?}");

@@ -1,7 +1,7 @@
 //! A digital fountain: ever new symbols of all blocks on every layer. Sessions in layers, where nobody asks.
 
 use super::{Amounts, BlockStatus, Chosen, Delivery, Looked, Said};
-use crate::object::{Geometry, Hash, LeftOut, ObjectError, TransferId};
+use crate::object::{Counts, Geometry, Hash, LeftOut, ObjectError, TransferId};
 use crate::source::block_source::{BlockSource, Leisure};
 use crate::source::blocks::Blocks;
 use faircast_core::delivery::carousel::Carousel;
@@ -61,8 +61,8 @@ impl Delivery for Fountain {
         self.source.is_live()
     }
 
-    fn files(&self) -> u64 {
-        self.source.files_count()
+    fn entries(&self) -> Counts {
+        self.source.entries()
     }
 
     fn take_warnings(&mut self) -> Vec<String> {

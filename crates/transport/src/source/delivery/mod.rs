@@ -15,7 +15,7 @@ use on_request::OnRequest;
 
 use super::block_source::{BlockSource, Leisure};
 use crate::event::StreamSent;
-use crate::object::{Geometry, Hash, LeftOut, ObjectError, TransferId};
+use crate::object::{Counts, Geometry, Hash, LeftOut, ObjectError, TransferId};
 use faircast_core::packet::{Flags, Layer, Payload, ReceiverId, Seq};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Announce, Hashes, Held, Receipt, Scheduled, Signature};
@@ -103,7 +103,7 @@ pub(crate) trait Delivery: Send {
     /// Whether who joins late begins with the present.
     fn is_live(&self) -> bool;
 
-    fn files(&self) -> u64;
+    fn entries(&self) -> Counts;
 
     /// What people should know since this was asked last.
     fn take_warnings(&mut self) -> Vec<String>;

@@ -1,7 +1,7 @@
 //! Everything once, then what receivers ask for: sessions at one rate.
 
 use super::{Amounts, Asker, BlockStatus, Chosen, Delivery, Looked, Said};
-use crate::object::{Geometry, Hash, LeftOut, ObjectError, TransferId};
+use crate::object::{Counts, Geometry, Hash, LeftOut, ObjectError, TransferId};
 use crate::source::block_source::{BlockSource, Leisure};
 use crate::source::blocks::Blocks;
 use faircast_core::delivery::repair_scheduler::{Pick, PickKind, RepairScheduler};
@@ -50,8 +50,8 @@ impl Delivery for OnRequest {
         self.source.is_live()
     }
 
-    fn files(&self) -> u64 {
-        self.source.files_count()
+    fn entries(&self) -> Counts {
+        self.source.entries()
     }
 
     fn take_warnings(&mut self) -> Vec<String> {

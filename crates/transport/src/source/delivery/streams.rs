@@ -13,7 +13,7 @@ use super::{Amounts, BlockStatus, Chosen, Delivery, Looked, Said};
 use crate::config::{LayerInput, Pacing};
 use crate::error::Error;
 use crate::event::StreamSent;
-use crate::object::{Entry, Geometry, Hash, Kind, Manifest, ObjectError, TransferId, seal_block};
+use crate::object::{Counts, Entry, Geometry, Hash, Kind, Manifest, ObjectError, TransferId, seal_block};
 use crate::receiver::block_sink::LIVE_ROOT;
 use crate::source::block_source::{Leisure, MOST_BLOCKS};
 use crate::source::pipe::Pipe;
@@ -272,8 +272,8 @@ impl Delivery for Streams {
         true
     }
 
-    fn files(&self) -> u64 {
-        self.lanes.len() as u64
+    fn entries(&self) -> Counts {
+        Counts::of_files(self.lanes.len() as u64)
     }
 
     fn take_warnings(&mut self) -> Vec<String> {
