@@ -81,7 +81,7 @@ mod tests {
     use crate::schema::{Schema, docs};
     use faircast::alc::{AlcReceiveReport, AlcSendReport};
     use faircast::event::{
-        Flow, HostOutcome, HostReport, IncompleteReceiver, Joining, LayersReport, Limit, Progress,
+        Busy, Flow, HostOutcome, HostReport, IncompleteReceiver, Joining, LayersReport, Limit, Progress,
         RelayBelow, SlowAction, StreamReceived, Subscription,
     };
     use faircast::pgm::{PgmReceiveReport, PgmSendReport};
@@ -167,6 +167,7 @@ mod tests {
                     done: 1,
                     rate_bps: 4e3,
                 }],
+                busy: vec![Busy { host: "lab-09".into(), activity: "renaming files", percent: 62 }],
             }),
         ];
         let lines: String = events.iter().map(text).collect();

@@ -404,11 +404,15 @@ pub fn progress_line(role: Role, progress: &Progress) -> String {
     parts.extend(loss(role, progress));
     parts.extend(progress.layers.map(|layers| format!("{} of {} layers", layers.joined, layers.of)));
     parts.extend(limiting(progress));
+    if role == Role::Receiver {
+        parts.extend(working(role, progress));
+    }
     if role.counts() {
         parts.push(match progress.receivers {
             0 => "nobody has joined".to_owned(),
             receivers => format!("{} of {receivers} done", progress.verified),
         });
+        parts.extend(working(role, progress));
         if !progress.relays.is_empty() {
             parts.push(units::count(progress.relays.len() as u64, "relay"));
         }
@@ -440,6 +444,7 @@ pub fn progress_block(role: Role, progress: &Progress) -> String {
         lines.push(format!("{indent} {limiting}{layers}{} of {receivers} done", progress.verified));
         lines.extend(relays(progress, &indent));
     }
+    lines.extend(working(role, progress).map(|words| format!("{indent} {words}")));
     lines.join("\n")
 }
 
@@ -475,6 +480,20 @@ fn named(names: impl Iterator<Item = String>) -> Option<String> {
     let more = if more > 0 { " and more".to_owned() } else { String::new() };
     let shown = names.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
     (!names.is_empty()).then(|| safe::text(&format!("{shown}{more}")).into_owned())
+}
+
+/// Who works on files now, and how far that is.
+fn working(role: Role, progress: &Progress) -> Option<String> {
+    let first = progress.busy.first()?;
+    let work = format!("{}, {} %", first.activity, first.percent);
+    if role == Role::Receiver {
+        return Some(work);
+    }
+    let others = match progress.busy.len() {
+        1 => String::new(),
+        several => format!(" (and {} more)", several - 1),
+    };
+    Some(format!("{}: {work}{others}", safe::text(&first.host)))
 }
 
 /// Who limits the rate: by the network on the way there, or by what the host itself can take.
@@ -523,7 +542,7 @@ fn fraction(part: u64, whole: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use faircast::event::IncompleteReceiver;
+    use faircast::event::{Busy, IncompleteReceiver};
 
     fn halfway() -> Progress {
         Progress {
@@ -543,6 +562,7 @@ mod tests {
             limited_by: None,
             window_of: None,
             relays: Vec::new(),
+            busy: Vec::new(),
         }
     }
 
@@ -633,6 +653,17 @@ mod tests {
         let block = progress_block(Role::Source, &progress);
         assert!(block.contains("2 of 8 layers; 3 of 8 receivers done"), "{block}");
         assert!(block.lines().all(|line| line.chars().count() <= 80), "{block}");
+    }
+
+    #[test]
+    fn progress_names_receivers_that_work_on_files() {
+        let busy = |host: &str| Busy { host: host.into(), activity: "renaming files", percent: 62 };
+        let one = Progress { busy: vec![busy("lab-07")], ..halfway() };
+        assert!(progress_line(Role::Source, &one).ends_with("3 of 8 done  lab-07: renaming files, 62 %"));
+        assert!(progress_line(Role::Receiver, &one).contains("  renaming files, 62 %"));
+        let two = Progress { busy: vec![busy("lab-07"), busy("lab-08")], ..halfway() };
+        let block = progress_block(Role::Source, &two);
+        assert!(block.ends_with("lab-07: renaming files, 62 % (and 1 more)"), "{block}");
     }
 
     #[test]

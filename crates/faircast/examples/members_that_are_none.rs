@@ -7,7 +7,7 @@
 
 use faircast_core::packet::{Echo, ReceiverId, Seq, SessionId};
 use faircast_core::time::Span;
-use faircast_wire::{GroupKey, Member, MemberState, Message, Name, ReceiverCodec, Words};
+use faircast_wire::{Activity, GroupKey, Member, MemberState, Message, Name, ReceiverCodec, Words};
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::time::{Duration, Instant};
@@ -31,6 +31,8 @@ fn member(fake: &Fake, newest: Seq, hold: Span) -> Member {
         rate: 1e8,
         loss: 0.0,
         dropped_local: 0,
+        activity: Activity::Network,
+        percent: 0,
         echo: Echo { seq: newest, hold },
         host: Name::clipped(&format!("none-{}", fake.id)),
         why: Words::default(),

@@ -8,6 +8,9 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// A manifest of this length is always accepted; what its entries take is checked when they are known.
+const LITTLE_MANIFEST: u64 = 64 << 10;
+
 /// So many sessions are remembered.
 const REMEMBERED: usize = 256;
 
@@ -105,7 +108,7 @@ impl Accept {
     pub(crate) fn takes(&self, announce: &Announce) -> bool {
         let manifest = u64::from(announce.manifest_len);
         let fits = |most: u64| match announce.stream_len {
-            Some(len) => len.saturating_sub(manifest) <= most,
+            Some(len) => len.saturating_sub(manifest) <= most && manifest <= most.max(LITTLE_MANIFEST),
             None => announce.flags & Announce::LIVE != 0,
         };
         let name = announce.name.as_str();

@@ -14,6 +14,7 @@ use crate::source;
 use crate::source::block_source::BlockSource;
 use crate::source::delivery::streams::{Cut, Fill, Streams};
 use crate::source::delivery::{Delivery, of_blocks};
+use crate::worker::Worker;
 use faircast_core::packet::{Layer, ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
@@ -356,13 +357,14 @@ pub(crate) fn open_receiver(
         invited: config.listen,
     };
     let groups = listening.open(random[3], events)?;
-    let session = receiver_at(config, random, clock.unix_secs(), clock.now());
+    let session = receiver_at(config, Worker::threads(), random, clock.unix_secs(), clock.now());
     Ok((session, groups))
 }
 
 /// A receiver at a host that has drawn these numbers.
 pub(crate) fn receiver_at(
     config: ReceiveConfig,
+    worker: Worker,
     random: [u64; 4],
     unix_secs: u64,
     now: Time,
@@ -378,6 +380,7 @@ pub(crate) fn receiver_at(
         reordering: receiver::REORDERING,
         host: config.host,
         temporary: config.temporary,
+        worker,
         destination: config.destination,
         layers_to: config.layers_to,
         durability: config.durability,

@@ -2,6 +2,7 @@
 
 use crate::object::LeftOut;
 use crate::receipts::{ReceiptReport, ReceiptsReport};
+use faircast_wire::Activity;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -214,6 +215,35 @@ pub struct Progress {
     pub window_of: Option<String>,
     /// The relays that take part, each before those behind it (source).
     pub relays: Vec<RelayBelow>,
+    /// Receivers whose hosts work on files, [`Busy::NAMED`] at most (at a receiver itself).
+    pub busy: Vec<Busy>,
+}
+
+/// A receiver whose host works on files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Busy {
+    /// Host name.
+    pub host: String,
+    /// Its work, in words: "renaming files".
+    pub activity: &'static str,
+    /// How much of that is done, in percent.
+    pub percent: u8,
+}
+
+impl Busy {
+    /// This many are named.
+    pub const NAMED: usize = 8;
+
+    pub(crate) fn new(host: &str, (activity, percent): (Activity, u8)) -> Busy {
+        let activity = match activity {
+            Activity::Network => "receiving",
+            Activity::Verifying => "verifying files",
+            Activity::Completing => "completing files",
+            Activity::Renaming => "renaming files",
+            Activity::Linking => "making directories",
+        };
+        Busy { host: host.to_owned(), activity, percent: percent.min(100) }
+    }
 }
 
 /// The receivers before the start.

@@ -46,6 +46,7 @@ mod serve;
 pub mod simulation;
 mod source;
 mod spill;
+mod worker;
 
 pub use accept::Accept;
 pub use config::{

@@ -1,13 +1,14 @@
 //! Who takes part, as the source knows it.
 
 mod below;
+mod busy;
 mod numbers;
 
 use crate::receiver::{MOVED, RELAYS};
 use faircast_core::packet::{ReceiverId, Seq};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
-use faircast_wire::{Member as Report, MemberState, Receipt, Welcome};
+use faircast_wire::{Activity, Member as Report, MemberState, Receipt, Welcome};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
@@ -129,6 +130,8 @@ pub struct MemberRecord {
     pub verified_bytes: u64,
     /// Fraction of packets lost.
     pub loss: f32,
+    /// What its host is busy with, and how much of that is done, in percent.
+    pub activity: (Activity, u8),
     /// What it receives, in bit/s.
     pub rate: f32,
     /// What a relay says of those behind it.
@@ -273,6 +276,7 @@ impl Members {
         member.blocks_missing = report.blocks_missing;
         member.verified_bytes = report.verified_bytes;
         member.rate = sensible(report.rate);
+        member.activity = (report.activity, report.percent);
         member.loss = if report.loss.is_finite() { report.loss.clamp(0.0, 1.0) } else { 0.0 };
         if member.mute == Mute::Silent {
             member.mute = Mute::No;
@@ -746,6 +750,7 @@ impl MemberRecord {
             verified_bytes: report.verified_bytes,
             loss: 0.0,
             rate: sensible(report.rate),
+            activity: (report.activity, report.percent),
             below: None,
             pace: Pace::Together,
             echo: None,

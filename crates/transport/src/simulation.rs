@@ -17,6 +17,7 @@ use crate::relay::{
     Shared, Upstream, above_at, branch_at,
 };
 use crate::source::SourceSession;
+use crate::worker::Worker;
 use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_core::time::Time;
 use faircast_wire::{Message, Name, Newest, parse};
@@ -83,7 +84,13 @@ pub struct Receiver(ReceiverSession);
 impl Receiver {
     /// What [`receive`](crate::receive) would drive on this host.
     pub fn new(config: ReceiveConfig, host: &Host) -> Receiver {
-        Receiver(receiver_at(config, host.random, host.unix_nanos / 1_000_000_000, host.now))
+        Receiver(receiver_at(
+            config,
+            Worker::at_once(),
+            host.random,
+            host.unix_nanos / 1_000_000_000,
+            host.now,
+        ))
     }
 
     /// To drive it.

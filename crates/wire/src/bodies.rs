@@ -8,9 +8,9 @@ use crate::error::{EncodeError, ParseError};
 use crate::field::{Layout, Shape, fields_of, len_of};
 use crate::key::KeyId;
 use crate::message::{
-    Announce, Attach, Hashes, Held, Invite, Member, MemberState, Name, Need, Order, OrderAction, Refusal,
-    RefusalReason, Request, Scheduled, Status, Token, TransferId, Tree, TreeNode, Verified, Welcome, Window,
-    Words,
+    Activity, Announce, Attach, Hashes, Held, Invite, Member, MemberState, Name, Need, Order, OrderAction,
+    Refusal, RefusalReason, Request, Scheduled, Status, Token, TransferId, Tree, TreeNode, Verified, Welcome,
+    Window, Words,
 };
 use crate::reader::Reader;
 use crate::receipt::Receipt;
@@ -279,6 +279,8 @@ body! {
         rate: BitRate, "received rate, in bit/s; not negative";
         loss: Fraction, "smoothed loss fraction, 0 to 1";
         dropped_local: u32, "datagrams that the receiver's own host dropped";
+        activity: Activity, "what its host is busy with";
+        percent: u8, "how much of that is done, in percent";
         echo: Echo, "the packet that is answered";
         host: Name, "the receiver's host; at most 63 bytes";
         why: Words, "why it has failed, in words; at most 250 bytes";

@@ -6,7 +6,7 @@
 use crate::error::{EncodeError, ParseError};
 use crate::field::{Field, Shape};
 use crate::key::KeyId;
-use crate::message::{Announce, MemberState, Name, OrderAction, RefusalReason, TransferId, Words};
+use crate::message::{Activity, Announce, MemberState, Name, OrderAction, RefusalReason, TransferId, Words};
 use crate::reader::Reader;
 use faircast_core::half::{self, Half};
 use faircast_core::packet::{Cause, Echo, Hole, Holes, Knows, LayerStates, ReceiverId, Seq, ShortId};
@@ -224,6 +224,13 @@ numbered! {
         4 => Leaving "leaving",
         5 => Asking "asking",
         6 => Relaying "relaying",
+    }
+    Activity {
+        0 => Network "what comes from the network",
+        1 => Verifying "verifies what an earlier run has left",
+        2 => Completing "gives files their times, owners and modes, and flushes them",
+        3 => Renaming "renames files",
+        4 => Linking "makes links and directories",
     }
     OrderAction {
         0 => Join "join",

@@ -291,6 +291,10 @@ pub struct Member {
     pub loss: f32,
     /// Datagrams that its own host dropped (socket buffer overflows).
     pub dropped_local: u32,
+    /// What its host is busy with.
+    pub activity: Activity,
+    /// How much of that is done, in percent.
+    pub percent: u8,
     /// The newest packet it has.
     pub echo: Echo,
     /// Its host's name.
@@ -517,6 +521,22 @@ pub enum MemberState {
     Asking,
     /// It is a relay, which speaks for others and is not waited for.
     Relaying,
+}
+
+/// What a receiver's host is busy with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Activity {
+    /// What comes from the network.
+    #[default]
+    Network,
+    /// It verifies what an earlier run has left.
+    Verifying,
+    /// It gives files their times, owners and modes, and flushes them.
+    Completing,
+    /// It renames files.
+    Renaming,
+    /// It makes links and directories.
+    Linking,
 }
 
 /// What a packet's fixed header says. Of a sealed packet nothing of it is proven before the packet

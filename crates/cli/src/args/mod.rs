@@ -344,7 +344,7 @@ pub struct Recv {
     /// Accept only sessions of sources that call themselves so, where `*` stands for anything; can be given several times
     #[arg(long, value_name = "NAME")]
     pub accept: Vec<String>,
-    /// Take so many bytes from a session at most, like 8G: what announces more is not begun, and a stream that brings more ends with an error
+    /// Take so many bytes of content from a session at most, like 8G, and as many again of directories, names and attributes: what announces more is not begun, and a stream that brings more ends with an error
     #[arg(long, value_name = "BYTES", value_parser = values::size)]
     pub most: Option<usize>,
     /// Directory for what is received; made when it is not there

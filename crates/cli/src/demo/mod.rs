@@ -320,6 +320,7 @@ fn progress(line: &Value) -> Progress {
         limited_by: None,
         window_of: None,
         relays: Vec::new(),
+        busy: Vec::new(),
     }
 }
 

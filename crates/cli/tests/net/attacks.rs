@@ -259,6 +259,8 @@ fn member_of(from: ReceiverId, state: MemberState) -> Message<'static> {
         rate: 0.0,
         loss: 0.0,
         dropped_local: 0,
+        activity: faircast_wire::Activity::Network,
+        percent: 0,
         echo: Echo { seq: Seq(1), hold: Span::ZERO },
         host: Name::clipped("somebody"),
         why: Words::default(),

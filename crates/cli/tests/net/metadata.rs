@@ -1,6 +1,6 @@
 //! What files are beside their content, from one host to the next.
 
-use crate::kit::{Stage, must};
+use crate::kit::{Ended, Stage, must};
 use faircast_testkit::{Lab, require_root};
 use rustix::fs::{AtFlags, CWD, Gid, Timespec, Timestamps, Uid, XattrFlags};
 use std::ffi::OsStr;
@@ -111,4 +111,29 @@ fn names_that_a_terminal_obeys_are_escaped_kept_or_refused_and_told() {
     assert_eq!(names("keep"), ["red\u{1b}[31m\nerror: all is lost"]);
     refuse.ends(10).failed(3, "red\\x1b[31m\\x0aerror: all is lost\" has characters that a terminal obeys receive it with --names escape or keep");
     assert!(!stage.path("refuse/tree").exists());
+}
+
+#[test]
+fn links_out_of_a_tree_are_named_and_followed_on_request() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::shared(&root, Lab::plan().receivers(1));
+    must(fs::create_dir_all(stage.path("hub/blobs")));
+    must(fs::create_dir_all(stage.path("hub/model/snapshot")));
+    must(fs::write(stage.path("hub/blobs/weights"), vec![5; 300_000]));
+    must(symlink("../../blobs/weights", stage.path("hub/model/snapshot/model")));
+    let model = stage.text("hub/model");
+    let warned = |sent: &Ended, words: &str| sent.all("warning").any(|one| format!("{one}").contains(words));
+
+    let got = stage.recv(0, "links", &[]);
+    let sent = stage.send(&[&model], &["--expect", "1"]).succeeds(20);
+    assert!(warned(&sent, "--copy-unsafe-links") && warned(&sent, "leads out of what is sent"), "{sent:?}");
+    let got = got.succeeds(10);
+    let counts = ["files", "links", "directories"].map(|name| got.number(name));
+    assert_eq!(counts, [0.0, 1.0, 2.0], "{got:?}");
+
+    let got = stage.recv(0, "content", &[]);
+    let sent = stage.send(&[&model], &["--expect", "1", "--copy-unsafe-links"]).succeeds(20);
+    assert!(!warned(&sent, "symbolic link"), "{sent:?}");
+    got.succeeds(10);
+    assert_eq!(must(fs::read(stage.path("content/model/snapshot/model"))), vec![5; 300_000]);
 }

@@ -192,6 +192,8 @@ mod tests {
             rate: 8e6,
             loss: 0.0,
             dropped_local: 0,
+            activity: faircast_wire::Activity::Network,
+            percent: 0,
             echo: Echo { seq: Seq(1), hold: Span::ZERO },
             host: Name::clipped("relay"),
             why: Words::default(),

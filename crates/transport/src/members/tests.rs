@@ -29,6 +29,8 @@ fn because(reason: u8, number: u64, state: MemberState) -> Report {
         rate: 0.0,
         loss: 0.0,
         dropped_local: 0,
+        activity: faircast_wire::Activity::Network,
+        percent: 0,
         echo: Echo { seq: Seq(0), hold: Span::ZERO },
         host: Name::clipped("a"),
         why: Words::default(),

@@ -215,6 +215,24 @@ pub enum ObjectError {
         /// When this one was started, likewise.
         offered: u64,
     },
+    /// Nobody wants the rest of the work on files any more.
+    #[error("{path}: stopped while files got their names; run again to finish", path = path.display())]
+    Cancelled {
+        /// The output directory.
+        path: PathBuf,
+    },
+    /// Directories, names and attributes take more than is allowed.
+    #[error(
+        "{entries} files, links and directories take {bytes} bytes beside their content, more than the {most} that are allowed; allow more, or send an archive of them"
+    )]
+    TooManyEntries {
+        /// How many there are.
+        entries: usize,
+        /// Bytes that they take, about.
+        bytes: u64,
+        /// Bytes that are allowed.
+        most: u64,
+    },
     /// Not everything is there yet.
     #[error("{missing} of {blocks} blocks are missing")]
     Incomplete {
@@ -275,6 +293,9 @@ pub enum Obstacle {
     /// A symbolic link where a directory must go; following it could lead anywhere.
     #[error("a symbolic link is where a directory has to go, and links are not followed")]
     Symlink,
+    /// Something that is no file, or a file with other names, where a receiver keeps its state.
+    #[error("this is no file, or a file with other names, and another program has put it there")]
+    NotOwn,
 }
 
 impl ObjectError {

@@ -46,6 +46,10 @@ pub const PERMISSIONS: u32 = 0o777;
 /// Most bytes of the attributes of all entries together: one set may belong to many of them.
 const MAX_ATTRIBUTES: usize = 256 << 20;
 
+/// What files and directories take at least, for [`Manifest::footprint`].
+const DISK_BLOCK: u64 = 4096;
+const INODE: u64 = 256;
+
 const VERSION: u8 = 2;
 const SMALLEST_ENTRY: usize = 6;
 
@@ -340,6 +344,34 @@ impl Manifest {
     pub fn content_len(&self) -> u64 {
         // Checked not to overflow.
         self.entries.iter().map(Entry::size).sum()
+    }
+
+    /// Bytes that entries take on a disk beside their content, about: a block for each directory and link, a file's inode, name,
+    /// attributes and what its last block has left.
+    pub fn footprint(&self) -> u64 {
+        let (mut bytes, mut before) = (0, &b""[..]);
+        for entry in &self.entries {
+            let path = entry.path.as_bytes();
+            let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
+            let attributes = entry.attributes.as_ref().map_or(0, |set| set.bytes());
+            let own = match entry.kind {
+                // Where something lies in it, it counts as entered.
+                Kind::Dir => 0,
+                Kind::File { size } => INODE + size.next_multiple_of(DISK_BLOCK) - size,
+                Kind::Symlink { .. } => DISK_BLOCK,
+                Kind::HardLink { .. } | Kind::Stream => INODE,
+            };
+            bytes += own + (name.len() + attributes) as u64 + entered(before, path) as u64 * DISK_BLOCK;
+            before = path;
+        }
+        let is_parent = |dir: &Entry, next: Option<&Entry>| {
+            let rest = next.and_then(|next| next.path.as_bytes().strip_prefix(dir.path.as_bytes()));
+            rest.is_some_and(|rest| rest.first() == Some(&b'/'))
+        };
+        let nexts = self.entries.iter().skip(1).map(Some).chain([None]);
+        let empty = self.entries.iter().zip(nexts);
+        let empty = empty.filter(|(entry, next)| entry.kind == Kind::Dir && !is_parent(entry, *next)).count();
+        bytes + empty as u64 * DISK_BLOCK
     }
 
     /// Whether it is that of a stream.

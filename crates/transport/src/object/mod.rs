@@ -20,6 +20,7 @@
 //! | `apply` | owners, attributes and special bits at the receiver, as far as they are wanted |
 //! | [`object_stream`] [`spool`] | reading files and streams at the source |
 //! | [`SealedBlocks`] | their blocks, each always the same |
+//! | `file_work` | how far work on many files is |
 //! | `remembered` | what an output directory has received, and when that was sent |
 //! | [`abandoned`] | what was not finished, and how it is let go |
 //! | [`store`] [`sink`] | writing at the receiver: resume, verification, publishing |
@@ -28,6 +29,7 @@ pub mod abandoned;
 mod apply;
 pub mod block;
 pub mod error;
+mod file_work;
 pub mod geometry;
 mod journal;
 mod layout;
@@ -51,6 +53,7 @@ pub(crate) use abandoned::ALC_PREFIX;
 pub(crate) use block::data_of;
 pub use block::{BlockError, RootHasher, hash_of, seal_block, verify_block};
 pub use error::{Change, ObjectError, Obstacle};
+pub use file_work::FileWork;
 pub use geometry::{Geometry, GeometryError, Hash, TRAILER, TransferId};
 pub(crate) use journal::fuzz as fuzz_journal;
 pub use links::FollowLinks;

@@ -9,6 +9,7 @@
 
 use super::apply::Apply;
 use super::error::{ObjectError, Obstacle};
+use super::file_work::FileWork;
 use super::manifest::{Entry, Kind, Manifest, STATE_DIR};
 use super::names::shown;
 use super::remembered::remember;
@@ -16,6 +17,7 @@ use super::store::{
     Durability, Finished, JOURNAL, LOCK, OutputDirectory, PARTS, SkippedLink, Stage, Store, part_name,
 };
 use crate::disk;
+use faircast_wire::Activity;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps};
 use rustix::io::Errno;
@@ -64,15 +66,18 @@ impl<'a> Tree<'a> {
         self.way.truncate(same);
         for name in names.skip(same) {
             let above = self.way.last().map_or(self.out, |(_, fd)| fd.as_fd());
-            let full = || self.way.iter().fold(self.out_path.to_path_buf(), |p, (n, _)| p.join(n)).join(name);
-            let fd = match absent {
-                Absent::Create => open_or_create_dir(above, name, Mode::from_raw_mode(0o777), &full())?,
+            let opened = match absent {
+                Absent::Create => open_or_create(above, name, Mode::from_raw_mode(0o777)),
                 Absent::Leave => match open_dir(above, name) {
-                    Ok(fd) => fd,
                     Err(Errno::NOENT) => return Ok(None),
-                    Err(e) => return Err(not_a_dir(above, name, &full(), e)),
+                    opened => opened.map_err(Refused::Open),
                 },
             };
+            let fd = opened.map_err(|refused| {
+                let path =
+                    self.way.iter().fold(self.out_path.to_path_buf(), |path, (name, _)| path.join(name));
+                refused.explained(above, name, &path.join(name))
+            })?;
             self.way.push((name.to_os_string(), fd));
         }
         Ok(Some(self.way.last().map_or(self.out, |(_, fd)| fd.as_fd())))
@@ -90,6 +95,13 @@ impl<'a> Tree<'a> {
         let (above, name) = split(OsStr::new(path));
         let dir = self.dir(above, Absent::Create)?;
         Ok((dir.expect("directories that are not there are created"), name))
+    }
+
+    /// The part of `path`, which was just found not to be there, that ends with the first name that is not.
+    fn first_absent<'p>(&self, path: &'p OsStr) -> &'p [u8] {
+        let bytes = path.as_bytes();
+        let end = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/').nth(self.way.len());
+        &bytes[..end.map_or(bytes.len(), |(at, _)| at)]
     }
 
     fn path_of(&self, entry: &Entry) -> PathBuf {
@@ -110,6 +122,31 @@ fn open_dir(above: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
     disk::openat(above, name, DIR | OFlags::NOFOLLOW, Mode::empty())
 }
 
+/// What the system does not do.
+enum Refused {
+    Open(Errno),
+    Create(Errno),
+}
+
+impl Refused {
+    fn explained(self, above: BorrowedFd<'_>, name: &OsStr, path: &Path) -> ObjectError {
+        match self {
+            Refused::Open(e) => not_a_dir(above, name, path, e),
+            Refused::Create(e) => ObjectError::io(path, "create this directory", e),
+        }
+    }
+}
+
+fn open_or_create(above: BorrowedFd<'_>, name: &OsStr, mode: Mode) -> Result<OwnedFd, Refused> {
+    match open_dir(above, name) {
+        Err(Errno::NOENT) => match disk::mkdirat(above, name, mode) {
+            Ok(()) | Err(Errno::EXIST) => open_dir(above, name).map_err(Refused::Open),
+            Err(e) => Err(Refused::Create(e)),
+        },
+        opened => opened.map_err(Refused::Open),
+    }
+}
+
 /// Open the directory `name` in `above`, never through a link; create it with `mode` if need be.
 pub(crate) fn open_or_create_dir(
     above: impl AsFd,
@@ -118,17 +155,7 @@ pub(crate) fn open_or_create_dir(
     path: &Path,
 ) -> Result<OwnedFd, ObjectError> {
     let (above, name) = (above.as_fd(), name.as_ref());
-    let fd = match open_dir(above, name) {
-        Err(Errno::NOENT) => {
-            match disk::mkdirat(above, name, mode) {
-                Ok(()) | Err(Errno::EXIST) => {}
-                Err(e) => return Err(ObjectError::io(path, "create this directory", e)),
-            }
-            open_dir(above, name)
-        }
-        fd => fd,
-    };
-    fd.map_err(|e| not_a_dir(above, name, path, e))
+    open_or_create(above, name, mode).map_err(|refused| refused.explained(above, name, path))
 }
 
 fn not_a_dir(above: BorrowedFd<'_>, name: &OsStr, path: &Path, error: Errno) -> ObjectError {
@@ -148,14 +175,24 @@ fn file_type(above: impl AsFd, name: impl Arg) -> Result<FileType, Errno> {
 /// Find, before anything is received, what could not be published.
 pub(crate) fn check_for_obstacles(place: &OutputDirectory, manifest: &Manifest) -> Result<(), ObjectError> {
     let mut tree = place.tree();
+    // Nothing is in the way below a directory that is not there.
+    let mut absent: Option<&[u8]> = None;
     for entry in manifest.entries() {
-        let path = tree.path_of(entry);
+        if absent.is_some_and(|above| is_below(entry.path.as_bytes(), above)) {
+            continue;
+        }
         let (above, name) = split(&entry.path);
-        let Some(above) = tree.dir(above, Absent::Leave)? else { continue };
-        let found = match file_type(above, name) {
+        let Some(at) = tree.dir(above, Absent::Leave)? else {
+            absent = Some(tree.first_absent(above));
+            continue;
+        };
+        let found = match file_type(at, name) {
             Ok(found) => found,
-            Err(Errno::NOENT) => continue,
-            Err(e) => return Err(ObjectError::io(path, "look at it", e)),
+            Err(Errno::NOENT) => {
+                absent = Some(entry.path.as_bytes());
+                continue;
+            }
+            Err(e) => return Err(ObjectError::io(tree.path_of(entry), "look at it", e)),
         };
         let obstacle = match (&entry.kind, found) {
             (Kind::Dir, FileType::Directory) => continue,
@@ -164,9 +201,14 @@ pub(crate) fn check_for_obstacles(place: &OutputDirectory, manifest: &Manifest) 
             (_, FileType::Directory) => Obstacle::Directory,
             _ => continue,
         };
-        return Err(ObjectError::InTheWay { path, obstacle });
+        return Err(ObjectError::InTheWay { path: tree.path_of(entry), obstacle });
     }
     Ok(())
+}
+
+/// Whether a path lies below a directory.
+fn is_below(path: &[u8], directory: &[u8]) -> bool {
+    path.strip_prefix(directory).is_some_and(|rest| rest.first() == Some(&b'/'))
 }
 
 /// Undo a publication that was cut short while it was renaming files, so that all of them can be
@@ -177,6 +219,7 @@ pub(crate) fn take_back(place: &OutputDirectory, manifest: &Manifest) -> Result<
         return Ok(());
     }
     let mut tree = place.tree();
+    remove_hard_links(place, manifest, &mut tree)?;
     for (n, entry) in files_of(manifest) {
         let (path, part) = (tree.path_of(entry), part_name(n));
         if file_type(&place.parts, part.as_str()).is_err() {
@@ -199,6 +242,39 @@ pub(crate) fn take_back(place: &OutputDirectory, manifest: &Manifest) -> Result<
     place.unmark(FINISHING)
 }
 
+/// Remove names that a publication has given to a file beside its first one: they are made again, and until then each file has one name.
+fn remove_hard_links(
+    place: &OutputDirectory,
+    manifest: &Manifest,
+    tree: &mut Tree<'_>,
+) -> Result<(), ObjectError> {
+    for (n, entry, to) in hard_links_of(manifest) {
+        disk::unlinkat(&place.parts, part_name(n).as_str(), AtFlags::empty()).ok(); // where it was not renamed yet
+        let file = &manifest.entries()[to as usize];
+        let first = match same_file(&place.parts, part_name(to)) {
+            Some(first) => Some(first),
+            None => {
+                let (above, name) = split(&file.path);
+                tree.dir(above, Absent::Leave)?.and_then(|above| same_file(above, name))
+            }
+        };
+        let (above, name) = split(&entry.path);
+        let Some(above) = tree.dir(above, Absent::Leave)? else { continue };
+        if first.is_some() && same_file(above, name) == first {
+            disk::unlinkat(above, name, AtFlags::empty()).map_err(|e| {
+                ObjectError::io(place.out_path.join(&entry.path), "remove this name of it", e)
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Device and number of a file, by which its names are known to be of one.
+fn same_file(above: impl AsFd, name: impl Arg) -> Option<(u64, u64)> {
+    let stat = rustix::fs::statat(above, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    (FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile).then_some((stat.st_dev, stat.st_ino))
+}
+
 fn files_of(manifest: &Manifest) -> impl Iterator<Item = (u32, &Entry)> {
     let files = (0..).zip(manifest.entries());
     files.filter(|(_, entry)| matches!(entry.kind, Kind::File { .. } | Kind::Stream))
@@ -213,27 +289,36 @@ fn hard_links_of(manifest: &Manifest) -> impl Iterator<Item = (u32, &Entry, u32)
 }
 
 /// Publish a store whose blocks are all there and right.
-pub(crate) fn publish(mut store: Store, durability: Durability) -> Result<Finished, ObjectError> {
+pub(crate) fn publish(
+    mut store: Store,
+    durability: Durability,
+    work: &FileWork,
+) -> Result<Finished, ObjectError> {
     store.open.clear();
     let known = store.known.as_ref().expect("when all blocks are there, so is the manifest");
     let (place, manifest) = (&store.place, &known.manifest);
     let mut apply = Apply::new(&store.wanted);
     let mut finished = Finished::default();
+    let files = files_of(manifest).count() as u64;
     if store.stage == Stage::Receiving {
         // As late as this, something may have come into the way.
         check_for_obstacles(place, manifest)?;
-        for (n, entry) in files_of(manifest) {
-            complete_part(place, n, entry, store.content_len(entry), &mut apply, durability)?;
-        }
         make_writable(place, manifest)?;
         place.mark(FINISHING)?;
-        name_files(place, manifest, &mut apply, durability)?;
+        work.begin(Activity::Completing, files);
+        for (n, entry) in files_of(manifest) {
+            complete_part(place, n, entry, store.content_len(entry), &mut apply, durability)?;
+            work.step(&place.out_path)?;
+        }
+        work.begin(Activity::Renaming, files);
+        name_files(place, manifest, (&mut apply, work), durability)?;
         place.mark_published()?;
     }
     finished.entries = manifest.counts();
     finished.bytes = files_of(manifest).map(|(_, entry)| store.content_len(entry)).sum();
-    finished.skipped = make_links(place, manifest, &mut apply)?;
-    set_dirs(place, manifest, &mut apply, durability)?;
+    work.begin(Activity::Linking, finished.entries.links + finished.entries.directories);
+    finished.skipped = make_links(place, manifest, &mut apply, work)?;
+    set_dirs(place, manifest, (&mut apply, work), durability)?;
     finished.warnings.extend(apply.told());
     if let Some(admission) = store.admission {
         let (out, transfer) = (&place.out_path, store.transfer());
@@ -245,21 +330,14 @@ pub(crate) fn publish(mut store: Store, durability: Durability) -> Result<Finish
     Ok(finished)
 }
 
-/// Give parts their modes and names.
+/// Give parts their names.
 fn name_files(
     place: &OutputDirectory,
     manifest: &Manifest,
-    apply: &mut Apply<'_>,
+    (apply, work): (&mut Apply<'_>, &FileWork),
     durability: Durability,
 ) -> Result<(), ObjectError> {
     let mut tree = place.tree();
-    for (n, entry) in files_of(manifest) {
-        let part = part_name(n);
-        let stat = || rustix::fs::statat(&place.parts, part.as_str(), AtFlags::SYMLINK_NOFOLLOW);
-        // Only now: a part that cannot be written could not be resumed.
-        let set = disk::chmodat(&place.parts, part.as_str(), apply.mode(entry, stat));
-        set.map_err(|e| ObjectError::io(tree.path_of(entry), "set the mode of it", e))?;
-    }
     // Among the parts, where nobody can have put anything else in the place of the file.
     for (n, entry, to) in hard_links_of(manifest) {
         let file = &manifest.entries()[to as usize];
@@ -275,6 +353,7 @@ fn name_files(
             // Of two names of one file the system renames neither.
             disk::unlinkat(&place.parts, part.as_str(), AtFlags::empty()).ok();
         }
+        work.step(&place.out_path)?;
     }
     Ok(())
 }
@@ -334,7 +413,7 @@ fn make_writable(place: &OutputDirectory, manifest: &Manifest) -> Result<(), Obj
     Ok(())
 }
 
-/// Give a part its length, owner, attributes and time; they travel with it when it is renamed.
+/// Give a part its length, owner, attributes, time and mode; they travel with it when it is renamed.
 fn complete_part(
     place: &OutputDirectory,
     n: u32,
@@ -350,6 +429,8 @@ fn complete_part(
     }
     apply.give(&part, entry);
     disk::futimens(&part, &times(entry)).map_err(|e| failed(e.into()))?;
+    let mode = apply.mode(entry, || rustix::fs::fstat(&part));
+    disk::fchmod(&part, mode).map_err(|e| failed(e.into()))?;
     match durability {
         Durability::Fast => Ok(()),
         Durability::Synced => disk::sync_all(&part).map_err(failed),
@@ -385,12 +466,14 @@ fn make_links(
     place: &OutputDirectory,
     manifest: &Manifest,
     apply: &mut Apply<'_>,
+    work: &FileWork,
 ) -> Result<Vec<SkippedLink>, ObjectError> {
     const NEW: &str = "link";
     let mut tree = place.tree();
     let mut skipped = Vec::new();
     for entry in manifest.entries() {
         let Kind::Symlink { target } = &entry.kind else { continue };
+        work.step(&place.out_path)?;
         if !apply.wants_all_links() && !stays_inside(&entry.path, target) {
             let target = shown(target).into_owned();
             skipped.push(SkippedLink { path: entry.name().into_owned(), target });
@@ -433,17 +516,14 @@ pub(crate) fn stays_inside(path: impl AsRef<OsStr>, target: impl AsRef<OsStr>) -
 fn set_dirs(
     place: &OutputDirectory,
     manifest: &Manifest,
-    apply: &mut Apply<'_>,
+    (apply, work): (&mut Apply<'_>, &FileWork),
     durability: Durability,
 ) -> Result<(), ObjectError> {
     let dirs = manifest.entries().iter().filter(|entry| entry.kind == Kind::Dir);
     let mut tree = place.tree();
-    for entry in dirs.clone() {
-        tree.dir(&entry.path, Absent::Create)?;
-    }
     for entry in dirs.rev() {
         let path = tree.path_of(entry);
-        let dir = tree.dir(&entry.path, Absent::Create)?.expect("it was created just now");
+        let dir = tree.dir(&entry.path, Absent::Create)?.expect("directories that are not there are created");
         apply.give(dir, entry);
         let mut done = disk::futimens(dir, &times(entry));
         done = done.and_then(|()| disk::fchmod(dir, apply.mode(entry, || rustix::fs::fstat(dir))));
@@ -451,6 +531,7 @@ fn set_dirs(
             done = done.and_then(|()| disk::fsync(dir));
         }
         done.map_err(|e| ObjectError::io(path, "set the mode and time of it", e))?;
+        work.step(&place.out_path)?;
     }
     if durability == Durability::Synced {
         let synced = disk::fsync(&place.out);

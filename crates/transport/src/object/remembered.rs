@@ -46,6 +46,8 @@ pub struct Admission {
     pub older: Older,
     /// What becomes of names that a terminal obeys.
     pub names: Names,
+    /// Bytes that directories, names and attributes may take.
+    pub most: Option<u64>,
 }
 
 /// The names that an output directory has received.

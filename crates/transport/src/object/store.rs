@@ -5,35 +5,32 @@
 //! output directory itself is touched only by [`Store::finish`].
 
 mod distrust;
+mod output_directory;
 
 use super::apply::Wanted;
 use super::block::{RootHasher, hash_of};
 use super::error::ObjectError;
+use super::file_work::FileWork;
 use super::geometry::{Geometry, Hash, TransferId};
 use super::journal::{Journal, Told, WITHDRAWN};
 use super::layout::Layout;
-use super::manifest::{Counts, Entry, Kind, Manifest, STATE_DIR};
+use super::manifest::{Counts, Entry, Kind, Manifest};
 use super::metadata::{OwnersBy, Preserve};
 use super::names::{self, Names};
-use super::publish::{self, Tree};
+use super::publish;
 use super::remembered::{Admission, Damaged, Remembered};
 use super::spool::nameless;
 use super::sys::{self, OpenFiles};
 use crate::disk;
-use rustix::fd::OwnedFd;
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
-use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 pub use crate::config::Durability;
+pub(crate) use output_directory::{JOURNAL, LOCK, OutputDirectory, PARTS, part_name};
 
-/// Files from this size on are preallocated.
-const PREALLOCATE_FROM: u64 = 1 << 20;
 /// From this many bytes on, two threads verify what an earlier receiver left.
 const TWO_THREADS_FROM: u64 = 64 << 20;
 
@@ -41,9 +38,6 @@ const TWO_THREADS_FROM: u64 = 64 << 20;
 const FARTHEST: u32 = 1 << 20;
 
 const HEAD: &str = "head";
-pub(crate) const JOURNAL: &str = "journal";
-pub(crate) const LOCK: &str = "lock";
-pub(crate) const PARTS: &str = "parts";
 
 /// A transfer on its way into an output directory.
 #[derive(Debug)]
@@ -69,18 +63,6 @@ pub struct Store {
     pub(crate) warnings: Vec<String>,
     /// What files get beyond names, permission bits, times and hard links.
     pub(crate) wanted: Wanted,
-}
-
-/// The directories that a store works in, by descriptor, so that nothing that happens to their
-/// names can lead elsewhere.
-#[derive(Debug)]
-pub(crate) struct OutputDirectory {
-    pub(crate) out_path: PathBuf,
-    pub(crate) out: OwnedFd,
-    pub(crate) states: OwnedFd,
-    pub(crate) state: OwnedFd,
-    pub(crate) parts: OwnedFd,
-    _lock: File,
 }
 
 /// What is known once the manifest is complete.
@@ -194,8 +176,13 @@ impl Store {
     /// Give files this as well when they get their names, as far as the source says it and this user may.
     #[must_use]
     pub fn preserving(mut self, preserve: Preserve, owners_by: OwnersBy) -> Store {
-        self.wanted = Wanted { preserve, owners_by };
+        self.preserve(preserve, owners_by);
         self
+    }
+
+    /// As [`Store::preserving`].
+    pub(crate) fn preserve(&mut self, preserve: Preserve, owners_by: OwnersBy) {
+        self.wanted = Wanted { preserve, owners_by };
     }
 
     /// The transfer.
@@ -407,8 +394,21 @@ impl Store {
     /// # Errors
     /// As [`Store::check`], or what was in the way.
     pub fn finish(self, root: &Hash, durability: Durability) -> Result<Finished, ObjectError> {
+        self.finish_as(root, durability, &FileWork::default())
+    }
+
+    /// As [`Store::finish`], while others look at `work`.
+    ///
+    /// # Errors
+    /// As [`Store::finish`], and [`ObjectError::Cancelled`].
+    pub(crate) fn finish_as(
+        self,
+        root: &Hash,
+        durability: Durability,
+        work: &FileWork,
+    ) -> Result<Finished, ObjectError> {
         self.check(root)?;
-        publish::publish(self, durability)
+        publish::publish(self, durability, work)
     }
 
     /// Bytes of content of the stream or file of this entry.
@@ -471,6 +471,16 @@ impl Store {
         }
     }
 
+    /// That entries take no more beside their content than is allowed for the content.
+    fn check_footprint(&self, manifest: &Manifest) -> Result<(), ObjectError> {
+        let Some(most) = self.admission.and_then(|admission| admission.most) else { return Ok(()) };
+        let bytes = manifest.footprint();
+        if bytes > most {
+            return Err(ObjectError::TooManyEntries { entries: manifest.entries().len(), bytes, most });
+        }
+        Ok(())
+    }
+
     /// The manifest with the names that its entries get here.
     fn named(&mut self, manifest: Manifest) -> Result<Manifest, ObjectError> {
         let names = self.admission.map_or(Names::Keep, |admission| admission.names);
@@ -500,7 +510,9 @@ impl Store {
         if self.stage == Stage::Receiving {
             self.check_age(&manifest)?;
             publish::check_for_obstacles(&self.place, &manifest)?;
+            self.check_footprint(&manifest)?;
             publish::take_back(&self.place, &manifest)?;
+            self.place.remove_foreign_parts()?;
             self.place.make_room(&manifest)?;
         }
         self.known = Some(Known { manifest, layout });
@@ -597,163 +609,4 @@ impl Store {
 /// How many of these bytes of the object stream belong to files.
 fn files_part(geometry: &Geometry, range: &Range<u64>) -> usize {
     (range.end - range.start.max(u64::from(geometry.manifest_len))) as usize
-}
-
-impl OutputDirectory {
-    fn open(out: &Path, transfer: TransferId) -> Result<OutputDirectory, ObjectError> {
-        std::fs::create_dir_all(out).map_err(|e| ObjectError::io(out, "create this directory", e))?;
-        let fd = rustix::fs::open(out, publish::DIR, Mode::empty());
-        let fd = fd.map_err(|e| ObjectError::io(out, "open this directory", e))?;
-        let name = transfer.to_string();
-        let path = out.join(STATE_DIR).join(&name);
-        loop {
-            let states = publish::open_or_create_dir(&fd, STATE_DIR, Mode::RWXU, &out.join(STATE_DIR))?;
-            let Some((state, lock)) = OutputDirectory::lock(&states, &name, &path, out)? else { continue };
-            let parts = publish::open_or_create_dir(&state, PARTS, Mode::RWXU, &path.join(PARTS))?;
-            return Ok(OutputDirectory {
-                out_path: out.to_path_buf(),
-                out: fd,
-                states,
-                state,
-                parts,
-                _lock: lock,
-            });
-        }
-    }
-
-    /// The state directory and its lock; `None` when another receiver, having finished, was just
-    /// removing them.
-    fn lock(
-        states: &OwnedFd,
-        name: &str,
-        path: &Path,
-        out: &Path,
-    ) -> Result<Option<(OwnedFd, File)>, ObjectError> {
-        let state = match publish::open_or_create_dir(states, name, Mode::RWXU, path) {
-            Err(ObjectError::NotFound { .. }) => return Ok(None),
-            state => state?,
-        };
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let lock = match disk::openat(&state, LOCK, flags, Mode::RUSR | Mode::WUSR) {
-            Err(Errno::NOENT) => return Ok(None),
-            lock => lock.map_err(|e| ObjectError::io(path.join(LOCK), "create", e))?,
-        };
-        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) => return Err(ObjectError::Busy { path: out.to_path_buf() }),
-            locked => locked.map_err(|e| ObjectError::io(path.join(LOCK), "lock", e))?,
-        }
-        let lock = File::from(lock);
-        let links = lock.metadata().map_err(|e| ObjectError::io(path.join(LOCK), "read", e))?.nlink();
-        Ok((links > 0).then_some((state, lock)))
-    }
-
-    fn path(&self, transfer: TransferId) -> PathBuf {
-        self.out_path.join(STATE_DIR).join(transfer.to_string())
-    }
-
-    /// Open or create a file of the store's own.
-    fn create(&self, name: &str) -> Result<File, ObjectError> {
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = disk::openat(&self.state, name, flags, Mode::RUSR | Mode::WUSR);
-        Ok(file.map_err(|e| ObjectError::io(self.out_path.join(STATE_DIR), "create files in it", e))?.into())
-    }
-
-    pub(crate) fn has(&self, name: &str) -> Result<bool, ObjectError> {
-        match rustix::fs::statat(&self.state, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(_) => Ok(true),
-            Err(Errno::NOENT) => Ok(false),
-            Err(e) => Err(ObjectError::io(self.out_path.join(STATE_DIR), "look into it", e)),
-        }
-    }
-
-    /// Open or create the part file of this entry.
-    pub(crate) fn part(&self, entry: u32) -> Result<File, ObjectError> {
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = disk::openat(&self.parts, part_name(entry), flags, Mode::RUSR | Mode::WUSR);
-        Ok(file.map_err(|e| ObjectError::io(self.out_path.join(STATE_DIR), "create files in it", e))?.into())
-    }
-
-    fn existing_part(&self, entry: u32) -> io::Result<File> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(disk::openat(&self.parts, part_name(entry), flags, Mode::empty())?.into())
-    }
-
-    /// Remove what another transfer left: the journal does not know it.
-    fn wipe(&self) -> Result<(), ObjectError> {
-        for name in [publish::FINISHING, publish::PUBLISHED] {
-            disk::unlinkat(&self.state, name, AtFlags::empty()).ok(); // usually not there
-        }
-        let failed = |e: Errno| ObjectError::io(self.out_path.join(STATE_DIR), "tidy it up", e);
-        for part in rustix::fs::Dir::read_from(&self.parts).map_err(failed)? {
-            let part = part.map_err(failed)?;
-            if !matches!(part.file_name().to_bytes(), b"." | b"..") {
-                disk::unlinkat(&self.parts, part.file_name(), AtFlags::empty()).map_err(failed)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Make sure that all content has room, and reserve it for large files.
-    fn make_room(&self, manifest: &Manifest) -> Result<(), ObjectError> {
-        let needed = manifest.content_len().saturating_sub(self.allocated());
-        let available = self.available();
-        if needed > available {
-            return Err(ObjectError::DiskFull { path: self.out_path.clone(), needed, available });
-        }
-        for (n, entry) in (0..).zip(manifest.entries()) {
-            if entry.size() >= PREALLOCATE_FROM {
-                let part = self.part(n)?;
-                match disk::reserve(&part, entry.size()) {
-                    Ok(()) => {}
-                    Err(Errno::NOSPC | Errno::DQUOT) => {
-                        let available = self.available();
-                        return Err(ObjectError::DiskFull { path: self.out_path.clone(), needed, available });
-                    }
-                    // The filesystem cannot; it grows as data come.
-                    Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
-                    Err(e) => return Err(ObjectError::io(&self.out_path, "reserve space in it", e)),
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Bytes that part files have on the disk already.
-    fn allocated(&self) -> u64 {
-        let parts = rustix::fs::Dir::read_from(&self.parts).into_iter().flatten().flatten();
-        let stats = parts.filter_map(|part| {
-            rustix::fs::statat(&self.parts, part.file_name(), AtFlags::SYMLINK_NOFOLLOW).ok()
-        });
-        stats
-            .filter(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file())
-            .map(|stat| stat.st_blocks as u64 * 512)
-            .sum()
-    }
-
-    fn available(&self) -> u64 {
-        disk::available(&self.out)
-    }
-
-    /// Writing `name` failed while `needed` bytes were still to come.
-    fn failed(&self, name: impl AsRef<Path>, error: io::Error, needed: u64) -> ObjectError {
-        ObjectError::writing(self.out_path.join(name), "write", error, needed)
-    }
-
-    /// In words.
-    pub(crate) fn forgotten(&self) -> String {
-        let state = self.out_path.join(STATE_DIR);
-        format!(
-            "{}: what was received before, and when, cannot be read; it is not compared with that",
-            state.display()
-        )
-    }
-
-    /// The output directory as a tree to walk in.
-    pub(crate) fn tree(&self) -> Tree<'_> {
-        Tree::new(&self.out, &self.out_path)
-    }
-}
-
-pub(crate) fn part_name(entry: u32) -> String {
-    entry.to_string()
 }

@@ -14,6 +14,7 @@ mod journey;
 mod links;
 mod metadata;
 mod older;
+mod planted;
 mod resume;
 mod system;
 

@@ -146,6 +146,8 @@ fn far_away(net: &mut Net, source: usize, number: u32) {
         rate: 0.0,
         loss: 0.0,
         dropped_local: 0,
+        activity: faircast_wire::Activity::Network,
+        percent: 0,
         echo: Echo { seq: Seq(0), hold: Span::ZERO },
         host: Name::clipped("far"),
         why: Words::default(),

@@ -16,6 +16,7 @@ mod accounts;
 mod agents;
 mod agreement;
 mod blackhole;
+mod busy;
 mod clocks;
 mod crowd;
 mod determinism;

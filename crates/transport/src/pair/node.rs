@@ -1,5 +1,6 @@
 //! Sources and receivers, driven the way [`crate::driver`] does it.
 
+use super::busy::SlowDisk;
 use super::net::OVERHEAD;
 use super::socket::Socket;
 use super::streams::Made;
@@ -464,6 +465,8 @@ pub(super) struct ReceiverNode {
     pub(super) freshness: Freshness,
     /// Seconds since 1970 by its own clock at time zero, from its next start on.
     pub(super) unix_secs: u64,
+    /// How its disk does the work of sessions, from its next start on.
+    pub(super) disk: SlowDisk,
     key: Option<GroupKey>,
     rng: Rng,
     origin: Time,
@@ -500,6 +503,7 @@ impl ReceiverNode {
             parents: Vec::new(),
             freshness: Freshness::Answer,
             unix_secs: UNIX_SECS,
+            disk: SlowDisk::default(),
             key,
             rng: Rng::new(seed, 1 << 34 | index as u64),
             origin: Time::ZERO,
@@ -532,6 +536,7 @@ impl ReceiverNode {
             memory: self.memory,
             parents: self.parents.clone(),
             accept: self.accept.clone(),
+            worker: self.disk.worker(),
             ..receiver::Setup::plain(codec, id, seed, destination, (groups(1)[0], unix_secs))
         };
         self.origin = now;
@@ -566,6 +571,7 @@ impl ReceiverNode {
         if self.socket.is_stopped(now) {
             return;
         }
+        self.disk.work(now);
         self.take_in(now);
         let here = local(now, self.origin);
         let Some(session) = &mut self.session else { return };

@@ -700,6 +700,7 @@ impl PgmSource {
             limited_by: None,
             window_of: None,
             relays: Vec::new(),
+            busy: Vec::new(),
         }));
     }
 }

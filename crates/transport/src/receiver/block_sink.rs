@@ -8,14 +8,17 @@ use crate::error::Error;
 use crate::object::abandoned::{LetGo, let_go_beyond};
 use crate::object::spool::nameless;
 use crate::object::{
-    Admission, Counts, Geometry, Hash, Manifest, ObjectError, OwnersBy, Preserve, Put, RootHasher, Store,
-    StreamSink, Sunk, TransferId, replace,
+    Admission, Counts, FileWork, Geometry, Hash, Manifest, ObjectError, OwnersBy, Preserve, Put, RootHasher,
+    Store, StreamSink, Sunk, TransferId, replace,
 };
 use crate::quota::Quota;
 use crate::spill::Room;
+use crate::worker::Worker;
+use faircast_wire::Activity;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::SystemTime;
 
 /// Blocks that arrive before the manifest wait in memory, in this part of it.
@@ -61,6 +64,7 @@ pub(super) struct BlockSink {
     warnings: Vec<String>,
     /// Length of the object stream by its last block, which alone may be short.
     short_end: Option<u64>,
+    worker: Worker,
 }
 
 enum To {
@@ -77,10 +81,26 @@ enum To {
         head: u32,
         lost: u32,
     },
+    /// Everything is here, and its files get their names.
+    Publishing {
+        blocks: u32,
+        bytes: u64,
+        work: FileWork,
+        outcome: Receiver<Result<Done, Error>>,
+    },
     Finished {
         blocks: u32,
         bytes: u64,
     },
+}
+
+/// Files that nobody waits for get no more names.
+impl Drop for BlockSink {
+    fn drop(&mut self) {
+        if let To::Publishing { work, .. } = &self.to {
+            work.cancel();
+        }
+    }
 }
 
 /// How it ends when all blocks are there.
@@ -90,6 +110,8 @@ pub(crate) enum Ending {
     Done(Done),
     /// The blocks are not those that the source has: look anew for what is missing.
     Anew,
+    /// Files get their names. Ask again.
+    UnderWay,
 }
 
 /// What was placed when everything is.
@@ -152,6 +174,7 @@ impl BlockSink {
             anew: 0,
             warnings: Vec::new(),
             short_end: None,
+            worker: Worker::at_once(),
         })
     }
 
@@ -167,7 +190,7 @@ impl BlockSink {
         let placed = match &self.to {
             To::Files(store) => store.has(block),
             To::Stream { sink, .. } => sink.has(block),
-            To::Finished { .. } => true,
+            To::Publishing { .. } | To::Finished { .. } => true,
         };
         placed || (!self.waiting.is_empty() && self.waiting.contains_key(&block))
     }
@@ -244,7 +267,7 @@ impl BlockSink {
             self.short_end = Some(u64::from(block) * capacity + data.len() as u64);
         }
         match &mut self.to {
-            To::Finished { .. } => Ok(Placed::Kept),
+            To::Publishing { .. } | To::Finished { .. } => Ok(Placed::Kept),
             To::Stream { sink, .. } if block > sink.next().saturating_add(FARTHEST) => Ok(Placed::Refused),
             To::Stream { sink, hashes, .. } => match sink.put(block, data.to_vec()).map_err(explained)? {
                 Sunk::Full(_) => Ok(Placed::Refused),
@@ -286,7 +309,7 @@ impl BlockSink {
         match &self.to {
             To::Files(store) => store.manifest().is_some() || block < self.geometry.manifest_blocks(),
             To::Stream { sink, .. } => block == sink.next(),
-            To::Finished { .. } => false,
+            To::Publishing { .. } | To::Finished { .. } => false,
         }
     }
 
@@ -313,7 +336,8 @@ impl BlockSink {
         }
     }
 
-    /// Everything is here, `blocks` blocks in all: check the root and give the files their names.
+    /// Everything is here, `blocks` blocks in all: check the root and give the files their names. Where that takes long it goes on
+    /// beside the session, and this is called until it has ended.
     pub(super) fn finish(
         &mut self,
         blocks: u32,
@@ -330,10 +354,19 @@ impl BlockSink {
                 checked => checked?,
             }
         }
+        if let To::Publishing { blocks, bytes, outcome, .. } = &self.to {
+            let outcome = match outcome.try_recv() {
+                Err(TryRecvError::Empty) => return Ok(Ending::UnderWay),
+                Err(TryRecvError::Disconnected) => panic!("the work on files says how it ended"),
+                Ok(outcome) => outcome,
+            };
+            self.to = To::Finished { blocks: *blocks, bytes: *bytes };
+            return outcome.map(Ending::Done);
+        }
         let (held, verified) = (self.blocks(), self.verified_bytes());
         let stream_len = self.short_end.unwrap_or(u64::from(blocks) * self.geometry.capacity());
         let done = match std::mem::replace(&mut self.to, To::Finished { blocks: held, bytes: verified }) {
-            To::Finished { .. } => Done::default(),
+            To::Publishing { .. } | To::Finished { .. } => Done::default(),
             To::Stream { sink, hashes, head, lost, gathered, .. } => {
                 let bytes = sink.written().saturating_sub(head.into());
                 sink.finish()?;
@@ -355,7 +388,18 @@ impl BlockSink {
                 };
                 Done { entries: Counts::of_files(files), bytes, warnings }
             }
-            To::Files(store) => published(*store, &Hash(root), durability)?,
+            To::Files(store) => {
+                let (tell, outcome) = channel();
+                let work = FileWork::default();
+                work.begin(Activity::Completing, 1);
+                let ours = work.clone();
+                self.to = To::Publishing { blocks: held, bytes: verified, work, outcome };
+                self.worker.run(Box::new(move || {
+                    // A session that has ended does not listen.
+                    tell.send(published(*store, &Hash(root), durability, &ours)).ok();
+                }));
+                return self.finish(blocks, root, durability);
+            }
         };
         Ok(Ending::Done(done))
     }
@@ -372,7 +416,7 @@ impl BlockSink {
         let placed = match &self.to {
             To::Files(store) => store.blocks_stored(),
             To::Stream { sink, .. } => sink.next(),
-            To::Finished { blocks, .. } => *blocks,
+            To::Publishing { blocks, .. } | To::Finished { blocks, .. } => *blocks,
         };
         placed + self.waiting.len() as u32
     }
@@ -381,7 +425,7 @@ impl BlockSink {
         let placed = match &self.to {
             To::Files(store) => store.verified_bytes(),
             To::Stream { sink, head, .. } => sink.written().saturating_sub((*head).into()),
-            To::Finished { bytes, .. } => *bytes,
+            To::Publishing { bytes, .. } | To::Finished { bytes, .. } => *bytes,
         };
         placed + self.waiting_bytes as u64
     }
@@ -410,12 +454,25 @@ impl BlockSink {
         self
     }
 
+    /// Work on files that may take long is done by this.
+    pub(super) fn worked_by(mut self, worker: &Worker) -> BlockSink {
+        self.worker = worker.clone();
+        self
+    }
+
+    /// The work on files that is under way, and how much of it is done, in percent.
+    pub(super) fn activity(&self) -> Option<(Activity, u8)> {
+        match &self.to {
+            To::Publishing { work, .. } => Some(work.progress()),
+            _ => None,
+        }
+    }
+
     /// Give files this as well when they get their names.
     pub(super) fn preserving(mut self, preserve: &Preserve, owners_by: OwnersBy) -> BlockSink {
-        self.to = match self.to {
-            To::Files(store) => To::Files(Box::new(store.preserving(preserve.clone(), owners_by))),
-            to => to,
-        };
+        if let To::Files(store) = &mut self.to {
+            store.preserve(preserve.clone(), owners_by);
+        }
         self
     }
 }
@@ -434,8 +491,8 @@ pub(super) fn tidied(to: &Destination, keep: KeepUnfinished, goes_on: TransferId
 }
 
 /// Give the files their names.
-fn published(store: Store, root: &Hash, durability: Durability) -> Result<Done, Error> {
-    let finished = store.finish(root, durability)?;
+fn published(store: Store, root: &Hash, durability: Durability, work: &FileWork) -> Result<Done, Error> {
+    let finished = store.finish_as(root, durability, work)?;
     let mut warnings = finished.warnings;
     warnings.extend(
         finished.skipped.iter().map(|link| {

@@ -9,7 +9,7 @@ use crate::object::Counts;
 use faircast_core::packet::ReceiverId;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
-use faircast_wire::{Announce, DataPacket, Hashes, Held, Status, TreeNode};
+use faircast_wire::{Activity, Announce, DataPacket, Hashes, Held, Status, TreeNode};
 
 /// Whether a symbol has brought news.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +95,8 @@ pub(crate) trait Delivery: Send {
     fn is_complete(&self) -> bool;
 
     /// Everything is here, `blocks` blocks with this root: check it, and give it its name. What turns out not to be what
-    /// the source has is wanted again, as if it had not come ([`Ending::Anew`]).
+    /// the source has is wanted again, as if it had not come ([`Ending::Anew`]). While files get their names this is called again
+    /// ([`Ending::UnderWay`]).
     ///
     /// # Errors
     /// When it is not what it should be, or cannot be written.
@@ -106,6 +107,11 @@ pub(crate) trait Delivery: Send {
         durability: Durability,
         now: Time,
     ) -> Result<Ending, Error>;
+
+    /// Work on files that is under way when everything is here, and how much of it is done, in percent.
+    fn activity(&self) -> Option<(Activity, u8)> {
+        None
+    }
 
     /// When something is asked for next.
     fn deadline(&self) -> Time {

@@ -1,9 +1,8 @@
 //! What the receiver hears from the source beside data, and what it tells it.
 
 use super::{
-    CONFIRM_PATIENCE, FLOODED, Finished, JOINED, Layers, MOVED, NOTHING_YET, Phase, RELAYS, ReceiverSession,
-    Stream, Window,
-    block_sink::{BlockSink, Ending, tidied},
+    FLOODED, Finished, JOINED, Layers, MOVED, NOTHING_YET, Phase, RELAYS, ReceiverSession, Stream, Window,
+    block_sink::{BlockSink, tidied},
     delivery::Delivery,
     echo,
     reach::{MOVED_AFTER, Reach, continues, has_begun_anew},
@@ -176,6 +175,9 @@ impl ReceiverSession {
             told_below: (0, 0),
             told_tree: Vec::new(),
             window,
+            finishing_since: None,
+            finish_at: Time::NEVER,
+            closed: false,
         };
         stream.member_at = now + self.turn_to_join(spread);
         self.stream = Some(stream);
@@ -226,12 +228,14 @@ impl ReceiverSession {
         let (to, transfer, memory) =
             (&self.setup.destination, TransferId(announce.transfer.0), self.setup.memory);
         let FilePolicy { older, names, unfinished, .. } = self.setup.files;
-        let admission = Some(Admission { started: announce.started, older, names });
+        let admission =
+            Some(Admission { started: announce.started, older, names, most: self.setup.accept.most_bytes });
         let (live, temporary) = (live.then_some(first), &self.setup.temporary);
         let tidied = tidied(to, unfinished, transfer);
         let place = BlockSink::open(to, transfer, geometry, live, admission, memory, temporary)?
             .preserving(&self.setup.files.preserve, self.setup.files.owners_by)
             .limited_to(&Quota::new(self.setup.accept.most_bytes))
+            .worked_by(&self.setup.worker)
             .warning(tidied);
         let repair = if layers.is_layered() { Repair::Fountain } else { Repair::OnRequest };
         let needs = RequestScheduler::new(FIRST_RTT, millis(announce.spread_ms));
@@ -366,6 +370,10 @@ impl ReceiverSession {
                 return;
             }
         }
+        stream.closed |= status.flags & Status::CLOSING != 0;
+        if self.phase == Phase::Receiving && stream.finishing_since.is_some() {
+            return self.after_block(now);
+        }
         if self.phase != Phase::Receiving {
             if status.flags & Status::CLOSING != 0 {
                 self.phase = Phase::Over;
@@ -406,56 +414,6 @@ impl ReceiverSession {
         self.failure = Some(Error::Ended { reason, verified_bytes, resumes });
         self.totals.finished = now;
         self.phase = Phase::Over;
-    }
-
-    /// A block is in its place: perhaps it was the last.
-    pub(super) fn after_block(&mut self, now: Time) {
-        let Some(stream) = &mut self.stream else { return };
-        if !stream.content_told
-            && let Some(entries) = stream.delivery.entries()
-        {
-            stream.content_told = true;
-            self.events.push_back(Event::Content {
-                transfer: stream.announced.transfer.to_string(),
-                files: entries.files,
-                links: entries.links,
-                directories: entries.directories,
-                bytes: stream.delivery.content_bytes(),
-                resumed_bytes: stream.delivery.resumed_bytes().0,
-            });
-        }
-        if !stream.delivery.is_complete() {
-            return;
-        }
-        let Some(root) = stream.root else { return };
-        let symbols = stream.delivery.symbols();
-        self.totals.symbols = symbols.received;
-        self.totals.symbols_needed = symbols.needed;
-        self.totals.repaired = symbols.decoded;
-        let blocks = stream.blocks.unwrap_or(0);
-        match stream.delivery.finish(blocks, root, self.setup.durability, now) {
-            // Not what the source has: collect it again. The root may be what was wrong.
-            Ok(Ending::Anew) => {
-                stream.root = None;
-                stream.delivery.arm(now, &mut self.rng);
-            }
-            Ok(Ending::Done(done)) => {
-                self.totals.finished = now;
-                self.finished =
-                    Some(Finished { entries: done.entries, bytes: done.bytes, warnings: done.warnings });
-                self.leave_layers(now);
-                let Some(stream) = &mut self.stream else { return };
-                // Receivers are often done at the same moment: each waits for its turn.
-                (stream.member_at, stream.member_tries) = (now + turn(stream.spread, &mut self.rng), 0);
-                let patience = (stream.spread * 2 + CONFIRM_PATIENCE).max(self.setup.patience);
-                self.phase = Phase::Confirming { until: now + patience };
-                if stream.window.may_limit() {
-                    self.tell_window(faircast_wire::Window::UNLIMITED, now); // it wants no more
-                }
-                self.sign_receipt(root, now);
-            }
-            Err(error) => self.fail(error, now),
-        }
     }
 
     pub(super) fn run_timers(&mut self, now: Time) {
@@ -553,6 +511,7 @@ impl ReceiverSession {
         let packets = (self.totals.packets + self.totals.lost).max(1);
         let itself = (1, u32::from(state == MemberState::Done));
         let (receivers, done) = stream.delivery.receivers().unwrap_or(itself);
+        let (activity, percent) = stream.delivery.activity().unwrap_or_default();
         let member = Member {
             from: self.setup.id,
             nonce: self.setup.nonce.wrapping_add(JOINED),
@@ -565,6 +524,8 @@ impl ReceiverSession {
             rate: self.totals.rate_bps as f32,
             loss: loss.unwrap_or(self.totals.lost as f32 / packets as f32),
             dropped_local: self.totals.dropped_local.min(u64::from(u32::MAX)) as u32,
+            activity,
+            percent,
             echo: echo(stream, now),
             host: Name::clipped(&self.setup.host),
             why: match &self.failure {
@@ -709,7 +670,7 @@ fn place_of(id: ReceiverId) -> f64 {
 
 /// A random moment of `spread`: all receivers have to speak, none is suppressed by another, so all
 /// moments are alike.
-fn turn(spread: Span, rng: &mut Rng) -> Span {
+pub(super) fn turn(spread: Span, rng: &mut Rng) -> Span {
     spread.scaled(rng.unit())
 }
 

@@ -13,6 +13,7 @@ pub(crate) mod block_sink;
 pub(crate) mod delivery;
 mod endpoint;
 mod feedback;
+mod finishing;
 mod flood;
 mod layers;
 mod numbers;
@@ -38,8 +39,9 @@ use crate::backoff::RequestBackoff;
 use crate::config::{Destination, Durability, FilePolicy, Freshness};
 use crate::endpoint::Transmit;
 use crate::error::{Error, Seen};
-use crate::event::{Event, Progress, ReceiveReport, Setting};
+use crate::event::{Busy, Event, Progress, ReceiveReport, Setting};
 use crate::object::Counts;
+use crate::worker::Worker;
 use attaching::Attaching;
 use delivery::{Delivery, Progressed};
 use faircast_core::node::{Cx, Effects, Receiver as _};
@@ -123,6 +125,8 @@ pub(crate) struct Setup {
     pub(crate) parents: Vec<SocketAddr>,
     /// Wait until a source invites.
     pub(crate) invited: bool,
+    /// Does the work on files that may take long.
+    pub(crate) worker: Worker,
     /// At a relay: where symbols go, in place of `destination`.
     pub(crate) relay: Option<crate::relay::Shared>,
 }
@@ -176,6 +180,7 @@ struct Fixed {
     unix_secs: u64,
     reordering: u8,
     memory: usize,
+    worker: Worker,
     relay: Option<crate::relay::Shared>,
 }
 
@@ -231,6 +236,11 @@ struct Stream {
     /// How many receivers it has said to speak for, and how many of them are done.
     told_below: (u32, u32),
     window: Window,
+    /// Since when everything is here and files get their names, and when to look whether they have them.
+    finishing_since: Option<Time>,
+    finish_at: Time,
+    /// The source has said that the session is over.
+    closed: bool,
 }
 
 #[derive(Debug)]
@@ -291,6 +301,7 @@ impl ReceiverSession {
                 unix_secs: setup.unix_secs,
                 reordering: setup.reordering,
                 memory: setup.memory,
+                worker: setup.worker,
                 relay: setup.relay,
             },
             codec: setup.codec,
@@ -538,6 +549,16 @@ impl ReceiverSession {
                 }
             }
             Phase::Receiving => {
+                if self.stream.as_ref().is_some_and(|stream| stream.finish_at <= now) {
+                    self.after_block(now);
+                }
+                if self.phase != Phase::Receiving {
+                    return;
+                }
+                if self.is_finishing() {
+                    self.report_membership(now);
+                    return; // the source is not needed any more
+                }
                 let outdated = self.stream.as_ref().is_some_and(|stream| stream.delivery.is_outdated(now));
                 if silent >= self.setup.patience || outdated {
                     let silent = std::time::Duration::from_nanos(silent.as_nanos());
@@ -577,7 +598,10 @@ impl ReceiverSession {
         let Some(stream) = &self.stream else { return at };
         match self.phase {
             Phase::Receiving => {
-                let at = at.min(stream.member_at).min(self.receipts_at());
+                let at = at.min(stream.member_at).min(self.receipts_at()).min(stream.finish_at);
+                if stream.finishing_since.is_some() {
+                    return at;
+                }
                 // What waits while others are served would be due all the time.
                 if stream.deferred {
                     at
@@ -759,6 +783,12 @@ impl ReceiverSession {
             limited_by: None,
             window_of: None,
             relays: Vec::new(),
+            busy: stream
+                .delivery
+                .activity()
+                .map(|now| Busy::new(&self.setup.host, now))
+                .into_iter()
+                .collect(),
         }));
     }
 

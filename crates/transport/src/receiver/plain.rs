@@ -3,6 +3,7 @@
 use super::{Freshness, INCOMPLETE, REORDERING, Setup};
 use crate::accept::Accept;
 use crate::config::{self, Destination, Durability};
+use crate::worker::Worker;
 use faircast_core::packet::ReceiverId;
 use faircast_core::rng::Rng;
 use faircast_core::time::Span;
@@ -46,6 +47,7 @@ impl Setup {
             memory: INCOMPLETE,
             parents: Vec::new(),
             invited: false,
+            worker: Worker::at_once(),
             relay: None,
         }
     }

@@ -13,7 +13,7 @@ use crate::spill::Gathering;
 use faircast_core::delivery::request_scheduler::RequestScheduler;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
-use faircast_wire::{DataPacket, Hashes, Held, Scheduled, Status};
+use faircast_wire::{Activity, DataPacket, Hashes, Held, Scheduled, Status};
 
 /// Memory for incomplete blocks, in bytes.
 pub(crate) const INCOMPLETE: usize = 256 << 20;
@@ -435,6 +435,10 @@ impl Delivery for Reassembly {
             self.look_anew()?;
         }
         Ok(ending)
+    }
+
+    fn activity(&self) -> Option<(Activity, u8)> {
+        self.place.activity()
     }
 
     fn take_events(&mut self) -> Vec<Event> {

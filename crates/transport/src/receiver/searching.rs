@@ -213,6 +213,8 @@ impl ReceiverSession {
             rate: 0.0,
             loss: 0.0,
             dropped_local: 0,
+            activity: faircast_wire::Activity::Network,
+            percent: 0,
             echo: NOTHING_YET,
             host: Name::clipped(&self.setup.host),
             why: Words::default(),

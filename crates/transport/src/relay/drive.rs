@@ -495,6 +495,7 @@ pub(crate) fn above_at(
         parents: source.parents.clone(),
         invited: false,
         accept: crate::accept::Accept::default(),
+        worker: crate::worker::Worker::at_once(), // a relay writes no files
         relay: Some(shared.clone()),
     };
     receiver::ReceiverSession::new(setup, now)

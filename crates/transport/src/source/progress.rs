@@ -274,6 +274,7 @@ impl SourceSession {
             limited_by: limit.as_ref().map(|(limit, _)| *limit),
             window_of: limit.and_then(|(_, host)| host),
             relays: self.members.relays(),
+            busy: self.members.busy(),
         }));
     }
 

@@ -191,6 +191,8 @@ impl Run {
             rate: 0.0,
             loss: 0.0,
             dropped_local: 0,
+            activity: faircast_wire::Activity::Network,
+            percent: 0,
             echo: Echo { seq: Seq(0), hold: Span::MAX },
             host: Name::clipped("lab-01"),
             why: faircast_wire::Words::default(),

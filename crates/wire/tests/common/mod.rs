@@ -8,9 +8,9 @@ use faircast_core::packet::{
 };
 use faircast_core::time::{Span, Time};
 use faircast_wire::{
-    Announce, Attach, DataPacket, GroupKey, Hashes, Held, Invite, KeyId, Member, MemberState, Message, Name,
-    Need, Order, OrderAction, Receipt, Refusal, RefusalReason, Request, Scheduled, Signed, SigningKey,
-    Status, Token, TransferId, Tree, TreeNode, Verified, Welcome, Window, Words,
+    Activity, Announce, Attach, DataPacket, GroupKey, Hashes, Held, Invite, KeyId, Member, MemberState,
+    Message, Name, Need, Order, OrderAction, Receipt, Refusal, RefusalReason, Request, Scheduled, Signed,
+    SigningKey, Status, Token, TransferId, Tree, TreeNode, Verified, Welcome, Window, Words,
 };
 use std::net::SocketAddr;
 
@@ -152,6 +152,8 @@ pub fn member() -> Member {
         rate: 9.5e6,
         loss: 0.25,
         dropped_local: 2,
+        activity: Activity::Renaming,
+        percent: 62,
         echo: echo(500),
         host: Name::new("node-17").expect("short"),
         why: Words::default(),

@@ -7,7 +7,7 @@ use crate::config::Older;
 fn receive(source: &Path, out: &Path, started: u64, older: Older) -> Result<Vec<String>, ObjectError> {
     let mut object = object(source);
     let blocks = blocks(&mut object);
-    let admission = Some(Admission { started, older, names: Names::Escape });
+    let admission = Some(Admission { started, older, names: Names::Escape, most: None });
     let mut store = Store::open(out, object.transfer(), object.geometry(), admission)?;
     for (index, (data, hash)) in (0..).zip(&blocks) {
         store.put(index, data, *hash)?;

@@ -1,0 +1,15 @@
+//! The members whose hosts work on files.
+
+use super::Members;
+use crate::event::Busy;
+use faircast_wire::Activity;
+
+impl Members {
+    /// Those that are heard and not done, [`Busy::NAMED`] at most.
+    pub fn busy(&self) -> Vec<Busy> {
+        let busy = self.known.values().filter(|member| {
+            member.activity.0 != Activity::Network && member.is_waited_for() && !member.is_mute()
+        });
+        busy.take(Busy::NAMED).map(|member| Busy::new(&member.host, member.activity)).collect()
+    }
+}

@@ -1,0 +1,118 @@
+//! Receivers whose disks take long to give files their names.
+
+use super::*;
+use crate::endpoint::Endpoint as _;
+use crate::worker::{Job, Worker};
+use faircast_core::schemes::CATALOGUE;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A disk that takes this long for each job of a session.
+#[derive(Default)]
+pub(super) struct SlowDisk {
+    takes: Span,
+    jobs: Arc<Mutex<VecDeque<Job>>>,
+    done_at: Option<Time>,
+}
+
+impl SlowDisk {
+    fn new(takes: Span) -> SlowDisk {
+        SlowDisk { takes, ..SlowDisk::default() }
+    }
+
+    pub(super) fn worker(&self) -> Worker {
+        if self.takes == Span::ZERO {
+            return Worker::at_once();
+        }
+        let jobs = Arc::clone(&self.jobs);
+        Worker::new(move |job| jobs.lock().unwrap_or_else(PoisonError::into_inner).push_back(job))
+    }
+
+    /// Do what is done by now.
+    pub(super) fn work(&mut self, now: Time) {
+        let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        if jobs.is_empty() || now < *self.done_at.get_or_insert(now + self.takes) {
+            return;
+        }
+        self.done_at = None;
+        if let Some(job) = jobs.pop_front() {
+            drop(jobs);
+            job();
+        }
+    }
+}
+
+/// Longer than anybody waits for who is silent.
+const LONG: Span = Span::from_secs(70);
+
+/// A fast and a slow receiver of a file in a session with this scheme.
+fn net(scheme: &'static str) -> Net {
+    let mut net = Net::new(17).with_trunk(Link::millis(5).mbps(50.0).fifo(100_000));
+    net.receivers(2, Link::millis(2), Link::millis(2));
+    net.receivers[1].disk = SlowDisk::new(LONG);
+    net.start_receiver(1);
+    net.source(Offer::bytes(300_000).by(scheme).expect(2));
+    net
+}
+
+/// Until the slow receiver works on its files.
+fn until_it_works(net: &mut Net) {
+    net.run_until(secs(60), |net| net.receivers[1].disk.done_at.is_some());
+    assert!(net.receivers[1].disk.done_at.is_some(), "everything has come");
+}
+
+#[test]
+fn a_receiver_that_renames_for_long_is_waited_for_by_every_scheme() {
+    for scheme in CATALOGUE.iter().map(|entry| entry.name) {
+        let mut net = net(scheme);
+        net.run_to_end(secs(200));
+        net.assert_all_verified(0, 0..2);
+        let report = net.sources[0].report();
+        assert_eq!((report.verified, report.ok), (2, true), "{scheme}: {report:?}");
+        let took = net.receivers[1].ended_at.since(net.receivers[0].ended_at);
+        assert!(took > secs(50), "{scheme}: {took:?}");
+        let busy = |events: &[(Time, Event)]| {
+            let works =
+                |(_, event): &&(Time, Event)| matches!(event, Event::Progress(now) if now.busy.len() == 1);
+            events.iter().filter(works).count()
+        };
+        let (there, here) = (busy(&net.sources[0].events), busy(&net.receivers[1].events));
+        assert!(there >= 60 && here >= 60, "{scheme}: {there} seconds at the source, {here} there");
+        let silent = |(_, event): &(Time, Event)| format!("{event:?}").contains("silent");
+        assert!(!net.sources[0].events.iter().any(silent), "{scheme}");
+    }
+}
+
+#[test]
+fn files_get_their_names_although_the_source_is_gone() {
+    for is_killed in [true, false] {
+        let mut net = net("ormcc");
+        until_it_works(&mut net);
+        if is_killed {
+            net.kill_source(0);
+        } else {
+            let now = net.now;
+            net.sources[0].session.as_mut().expect("it runs").stop(now);
+        }
+        net.run_for(LONG + secs(60));
+        assert!(net.receivers[1].has(&net.sources[0]), "killed: {is_killed}");
+        assert!(net.receivers[1].report().ok, "killed: {is_killed}");
+    }
+}
+
+#[test]
+fn a_receiver_that_is_stopped_while_it_renames_can_finish_later() {
+    let mut net = net("ormcc");
+    until_it_works(&mut net);
+    let now = net.now;
+    net.receivers[1].session.as_mut().expect("it runs").stop(now);
+    net.run_for(LONG + secs(1));
+    assert!(net.receivers[1].report().stopped);
+    assert!(!net.receivers[1].has(&net.sources[0]), "nothing has its name");
+    net.receivers[1].disk = SlowDisk::default();
+    net.start_source(0);
+    (0..2).for_each(|receiver| net.start_receiver(receiver));
+    net.run_to_end(secs(60));
+    net.assert_all_verified(0, 0..2);
+    assert!(net.receivers[1].report().moved_bytes == 0, "nothing travels again");
+}
