@@ -23,6 +23,7 @@ mod outbox;
 mod output;
 mod pages;
 mod plain;
+mod progress;
 mod reach;
 mod reasons;
 mod reassembly;
@@ -39,7 +40,7 @@ use crate::backoff::RequestBackoff;
 use crate::config::{Destination, Durability, FilePolicy, Freshness};
 use crate::endpoint::Transmit;
 use crate::error::{Error, Seen};
-use crate::event::{Busy, Event, Progress, ReceiveReport, Setting};
+use crate::event::{Event, ReceiveReport, Setting};
 use crate::object::Counts;
 use crate::worker::Worker;
 use attaching::Attaching;
@@ -756,40 +757,6 @@ impl ReceiverSession {
 
     fn verified_bytes(&self) -> u64 {
         self.stream.as_ref().map_or(0, |stream| stream.delivery.verified_bytes())
-    }
-
-    fn tell_progress(&mut self, now: Time) {
-        let Some(stream) = &self.stream else { return };
-        let bytes = self.totals.bytes - self.totals.bytes_last;
-        let lost = self.totals.lost - self.totals.lost_last;
-        let packets = self.totals.packets - self.totals.packets_last;
-        (self.totals.bytes_last, self.totals.lost_last, self.totals.packets_last) =
-            (self.totals.bytes, self.totals.lost, self.totals.packets);
-        self.totals.rate_bps = bytes as f64 * 8.0;
-        self.events.push_back(Event::Progress(Progress {
-            seconds: now.since(stream.since).as_secs_f64(),
-            bytes: stream.delivery.gathered_bytes(),
-            moved_bytes: stream.delivery.gathered_bytes().saturating_sub(stream.delivery.resumed_bytes().0),
-            total_bytes: stream.delivery.content_bytes(),
-            rate_bps: bytes as f64 * 8.0,
-            allowed_bps: None,
-            rtt_ms: Some(stream.rtt.as_secs_f64() * 1e3),
-            loss: lost as f64 / (lost + packets).max(1) as f64,
-            representative: None,
-            receivers: 0,
-            verified: 0,
-            joining: None,
-            layers: stream.layers.is_layered().then(|| stream.layers.subscription()),
-            limited_by: None,
-            window_of: None,
-            relays: Vec::new(),
-            busy: stream
-                .delivery
-                .activity()
-                .map(|now| Busy::new(&self.setup.host, now))
-                .into_iter()
-                .collect(),
-        }));
     }
 
     /// Something is wrong at this receiver: tell the source, then end.
