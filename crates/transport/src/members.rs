@@ -3,10 +3,14 @@
 mod below;
 mod busy;
 mod numbers;
+mod reach;
+mod turns;
+
+pub use reach::Mute;
+pub use turns::{alive_every, first_turn, onset, stretched};
 
 use crate::receiver::{MOVED, RELAYS};
 use faircast_core::packet::{ReceiverId, Seq};
-use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Activity, Member as Report, MemberState, Receipt, Welcome};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -15,30 +19,12 @@ use std::net::{IpAddr, SocketAddr};
 /// More receivers than this are served but not known by name.
 const MOST: usize = 200_000;
 
-/// Reports that the source wants to hear per second, all receivers together: about 1 Mbit/s.
-const REPORTS_PER_SECOND: u64 = 1_000;
-
 /// Congestion reports within [`MemberRecord::SLOW_WINDOW`] that show a receiver to be slow, when there
 /// was none of a higher rate between them.
 const SLOW_REPORTS: u8 = 3;
 
 /// A receiver that was silent for so long, and whose host has a newer one of its name, was started again.
 const REPLACED_AFTER: Span = Span::from_secs(3);
-
-/// Data has not reached a receiver when so many packets left and it has none of them;
-const UNREACHED_PACKETS: u64 = 4;
-
-/// that is sure when half as many more have left and been lost as well, and this long has passed.
-const UNREACHED_SURE: Span = Span::from_secs(2);
-
-/// Reports are counted for so long before the spread follows them.
-const SPREAD_WINDOW: Span = Span::from_millis(20);
-
-/// Nobody waits longer for its turn.
-const LONGEST_SPREAD: Span = Span::from_secs(60);
-
-/// Exponent of the law of first turns.
-const STEEPNESS: f64 = 10.0;
 
 /// So many that have gone on elsewhere are remembered.
 const MOST_MOVED: usize = 4_096;
@@ -80,6 +66,10 @@ pub struct Members {
     window_from: Time,
     /// Feedback is spread over at least this.
     floor: Span,
+    /// Those who have asked to join, and the number of the next packet then.
+    asked: BTreeMap<ReceiverId, Seq>,
+    /// Members that take turns, as they were counted last.
+    speaking: usize,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -92,8 +82,9 @@ struct Tally {
     unnamed: u64,
     done: usize,
     unfinished: usize,
-    /// Of the unfinished.
+    /// Of the unfinished: not heard or not reached, and those or not shown to hear the source.
     mute: usize,
+    uncounted: usize,
     /// Not served together with the others.
     set_aside: usize,
 }
@@ -144,8 +135,10 @@ pub struct MemberRecord {
     pub echo_at: Time,
     /// Whether it is heard, and data reaches it.
     pub mute: Mute,
-    /// It joined before this packet left.
+    /// It was first heard before this packet left.
     first: Seq,
+    /// It has shown that it hears the source: its echo named a packet that left after it was first heard.
+    hears: bool,
     slow_reports: u8,
     slow_since: Time,
     /// When it was first heard,
@@ -175,37 +168,8 @@ pub enum Pace {
     Gone,
 }
 
-/// Whether a receiver can be counted on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mute {
-    /// It is heard and reached, as far as anybody knows.
-    No,
-    /// It has not been heard for some time.
-    Silent,
-    /// It is heard, and none of the packets that left since has reached it.
-    Unreached {
-        /// When that was noticed,
-        since: Time,
-        /// what the next packet was then,
-        next: Seq,
-        /// and whether those were lost too that left later.
-        sure: bool,
-        /// Whether it was named.
-        told: bool,
-    },
-}
-
 /// Who is answered; the number that it says when it asks or joins.
 type Answer = (ReceiverId, Option<u16>);
-
-/// Receivers of which something has to be told.
-#[derive(Debug, Default)]
-pub struct Muted {
-    /// They have fallen silent.
-    pub silent: Vec<ReceiverId>,
-    /// They answer, and are not reached by data.
-    pub unreached: Vec<ReceiverId>,
-}
 
 /// What a report changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -364,13 +328,6 @@ impl Members {
         self.known.get(&from).is_some_and(bound)
     }
 
-    /// A receiver has asked for so many symbols.
-    pub fn on_asked(&mut self, from: ReceiverId, symbols: u64) {
-        if let Some(member) = self.known.get_mut(&from) {
-            member.asked_symbols += symbols;
-        }
-    }
-
     /// Any other packet of a receiver: it is alive.
     pub fn on_sign_of_life(&mut self, from: ReceiverId, now: Time) {
         if let Some(member) = self.known.get_mut(&from) {
@@ -381,69 +338,6 @@ impl Members {
                 self.tally.count(member);
             }
         }
-    }
-
-    /// A member has told the newest packet that it has, when the next one would be `next`; those below `long_gone` had
-    /// left seconds ago, those below `recent` a moment ago. Whether it counts again.
-    pub fn on_echo(
-        &mut self,
-        from: ReceiverId,
-        echo: Option<Seq>,
-        next: Seq,
-        long_gone: Seq,
-        recent: Seq,
-        now: Time,
-    ) -> bool {
-        let Some(member) = self.known.get_mut(&from) else { return false };
-        if member.joined_at == now && member.echo.is_none() {
-            member.first = next;
-        }
-        self.tally.discount(member);
-        let was_mute = member.is_mute();
-        if echo > member.echo {
-            (member.echo, member.echo_at) = (echo, now);
-            if matches!(member.mute, Mute::Unreached { .. }) {
-                member.mute = Mute::No;
-                member.pace = if member.pace == Pace::Gone { Pace::Together } else { member.pace };
-            }
-        }
-        let has = member.echo.map_or(member.first, Seq::next).max(member.first);
-        match &mut member.mute {
-            Mute::Unreached { since, next, sure, .. } => {
-                let lasted = now.since(*since) >= UNREACHED_SURE;
-                *sure |= lasted && recent.0 >= next.0 + UNREACHED_PACKETS / 2;
-            }
-            mute if has.0 + UNREACHED_PACKETS <= long_gone.0 => {
-                *mute = Mute::Unreached { since: now, next, sure: false, told: false };
-            }
-            _ => {}
-        }
-        self.tally.count(member);
-        was_mute && !member.is_mute()
-    }
-
-    /// Those who have fallen silent for `silent_after`, and those who are not reached, when it has not been said before.
-    pub fn mute(&mut self, now: Time, silent_after: Span) -> Muted {
-        let mut muted = Muted::default();
-        for (id, member) in &mut self.known {
-            if !member.is_waited_for() {
-                continue;
-            }
-            self.tally.discount(member);
-            match &mut member.mute {
-                Mute::Unreached { sure: true, told, .. } if !*told => {
-                    *told = true;
-                    muted.unreached.push(*id);
-                }
-                mute @ Mute::No if now.since(member.heard_at) > silent_after => {
-                    *mute = Mute::Silent;
-                    muted.silent.push(*id);
-                }
-                _ => {}
-            }
-            self.tally.count(member);
-        }
-        muted
     }
 
     /// A receiver reported congestion at `level`, while no more than about `bound` was sent; whether
@@ -542,12 +436,6 @@ impl Members {
         self.tally.done
     }
 
-    /// How many have been named as not reached and still are not.
-    pub fn unreached(&self) -> usize {
-        let unreached = |member: &&MemberRecord| matches!(member.mute, Mute::Unreached { told: true, .. });
-        self.known.values().filter(unreached).filter(|member| member.is_waited_for()).count()
-    }
-
     /// How many of those served together do not have everything yet.
     pub fn unfinished(&self) -> usize {
         self.tally.unfinished
@@ -558,31 +446,9 @@ impl Members {
         self.tally.unfinished - self.tally.mute
     }
 
-    /// Mark those that have been silent, or not been reached, for `patience` as gone, and sooner those that were started
-    /// again; their ids. All that live are heard once in `spread`.
-    pub fn expire(&mut self, now: Time, patience: Span, spread: Span) -> Vec<ReceiverId> {
-        let silent = |member: &MemberRecord, span: Span| {
-            let unreached = matches!(member.mute, Mute::Unreached { since, told: true, .. }
-                if now.since(since) > patience);
-            member.is_waited_for() && (unreached || now.since(member.heard_at) > span)
-        };
-        let soonest = REPLACED_AFTER.max(spread * 2).min(patience);
-        self.replace_silent_relays(now, soonest);
-        if !self.known.values().any(|member| silent(member, soonest)) {
-            return Vec::new();
-        }
-        let replaced = self.replaced();
-        let mut gone = Vec::new();
-        for (id, member) in &mut self.known {
-            if silent(member, if replaced.contains(id) { soonest } else { patience }) {
-                self.tally.discount(member);
-                member.pace = Pace::Gone;
-                member.is_replaced |= replaced.contains(id);
-                self.tally.count(member);
-                gone.push(*id);
-            }
-        }
-        gone
+    /// The same, of those who have shown that they hear the source.
+    pub fn counted_on(&self) -> usize {
+        self.tally.unfinished - self.tally.uncounted
     }
 
     /// Receivers without everything that were not heard any more since another one of the same
@@ -630,51 +496,6 @@ impl Members {
     pub fn has_any_confirmation(&self) -> bool {
         !self.confirm.is_empty()
     }
-
-    /// The time in which so many receivers can report one after the other.
-    pub fn turns(receivers: usize) -> Span {
-        Span::from_nanos(1_000_000_000 / REPORTS_PER_SECOND) * receivers as u64
-    }
-
-    /// Over what time receivers spread their reports, so that the source hears about
-    /// [`REPORTS_PER_SECOND`]; grows at once when more come.
-    pub fn spread(&mut self, now: Time, least: Span) -> Span {
-        let current = least.max(Members::turns(self.known.len())).max(self.floor).min(LONGEST_SPREAD);
-        let elapsed = now.since(self.window_from);
-        if elapsed < SPREAD_WINDOW {
-            return current;
-        }
-        let excess = self.reports as f64 / (REPORTS_PER_SECOND as f64 * elapsed.as_secs_f64());
-        self.floor = match excess > 2.0 {
-            true => current.scaled(excess).min(LONGEST_SPREAD),
-            false => self.floor.scaled(0.65_f64.powf(elapsed.as_secs_f64())),
-        };
-        (self.reports, self.window_from) = (0, now);
-        current.max(self.floor)
-    }
-}
-
-/// How long a receiver that has just heard of a session waits before it says so. Nobody knows yet how
-/// many there are, so few speak early, and of a crowd only these before the source has told all others
-/// to take more time.
-pub fn first_turn(spread: Span, rng: &mut Rng) -> Span {
-    let early_few = (1.0 + rng.unit() * STEEPNESS.exp_m1()).ln() / STEEPNESS;
-    spread.scaled(rng.unit()) + onset(spread).scaled(early_few)
-}
-
-/// How much longer than `spread` the first turns take.
-pub fn onset(spread: Span) -> Span {
-    (spread * 2).max(Span::from_millis(20)).min(Span::from_millis(200))
-}
-
-/// A turn that has not come yet, when `spread` becomes `other`. Turns are counted in spreads, whether these become longer or shorter: a turn
-/// that was put off each time and never brought forward would never come while the spread goes up and down.
-pub fn stretched(turn: Time, now: Time, spread: Span, other: Span) -> Time {
-    if other == spread || turn <= now {
-        return turn;
-    }
-    let least = Span::from_millis(1);
-    now + turn.since(now).scaled(other.max(least).as_secs_f64() / spread.max(least).as_secs_f64())
 }
 
 impl Tally {
@@ -688,6 +509,7 @@ impl Tally {
         self.unfinished += usize::from(unfinished);
         self.set_aside += usize::from(member.is_set_aside());
         self.mute += usize::from(unfinished && member.is_mute());
+        self.uncounted += usize::from(unfinished && !member.counts());
     }
 
     fn discount(&mut self, member: &MemberRecord) {
@@ -700,6 +522,7 @@ impl Tally {
         self.unfinished -= usize::from(unfinished);
         self.set_aside -= usize::from(member.is_set_aside());
         self.mute -= usize::from(unfinished && member.is_mute());
+        self.uncounted -= usize::from(unfinished && !member.counts());
     }
 }
 
@@ -708,13 +531,12 @@ fn sensible(rate: f32) -> f32 {
     if rate.is_finite() { rate.max(0.0) } else { 0.0 }
 }
 
-/// For how many receivers it speaks, and how many of them are done: a relay's word, within what there can be. Who speaks for itself alone
-/// is done when it says so; a relay is, when the only receiver below has failed.
+/// For how many receivers it speaks, and how many of them are done: a relay's word, within what there can be. Others speak for themselves
+/// alone; a relay is done, too, when the only receiver below it has failed.
 fn spoken_for(report: &Report, is_relay: bool) -> (u32, u32) {
-    let receivers = report.receivers.min(MOST as u32);
-    let itself = !is_relay && report.state == MemberState::Done && receivers == 1;
-    let done = if itself { 1 } else { report.done };
-    (receivers, done.min(receivers))
+    let receivers = report.receivers.min(if is_relay { MOST as u32 } else { 1 });
+    let is_done = report.state == MemberState::Done;
+    (receivers, if is_relay { report.done.min(receivers) } else { receivers.min(u32::from(is_done)) })
 }
 
 impl MemberRecord {
@@ -757,6 +579,7 @@ impl MemberRecord {
             echo_at: now,
             mute: Mute::No,
             first: Seq(0),
+            hears: false,
             slow_reports: 0,
             slow_since: now,
             joined_at: now,
@@ -784,6 +607,11 @@ impl MemberRecord {
     /// Whether it cannot be counted on now.
     fn is_mute(&self) -> bool {
         self.mute != Mute::No
+    }
+
+    /// Whether others may wait for what it says.
+    fn counts(&self) -> bool {
+        self.hears && !self.is_mute()
     }
 
     /// Whether nothing more is expected of it.

@@ -1,5 +1,6 @@
 use super::*;
 use faircast_core::packet::{Echo, Seq};
+use faircast_core::rng::Rng;
 use faircast_wire::{Name, Tree, TreeNode, Words};
 
 fn at(seconds: u64) -> Time {
@@ -327,4 +328,52 @@ fn who_was_started_again_and_is_given_up_is_no_receiver_that_lacks_something() {
     assert_eq!(members.receivers(), 1, "a message that was late");
     numbered(&mut members, 3, 'b', (MemberState::Joined, 1), at(5));
     assert_eq!(members.receivers(), 2);
+}
+
+/// What a member says that has the packet before this one, of which the next has this number.
+fn has(members: &mut Members, number: u64, before: u64, next: u64, now: Time) {
+    report(members, number, 'a', MemberState::Receiving, now);
+    members.on_echo(id(number), Some(Seq(before - 1)), Seq(next), Seq(0), Seq(0), now);
+}
+
+#[test]
+fn members_take_turns_once_they_show_that_they_hear_the_source() {
+    let mut members = Members::default();
+    for number in 1..=100 {
+        has(&mut members, number, 50, 50, at(0));
+        has(&mut members, number, 50, 60, at(1));
+    }
+    assert_eq!((members.speaking(), members.counted_on(), members.unfinished()), (0, 0, 100));
+    has(&mut members, 1, 51, 60, at(2));
+    assert_eq!((members.speaking(), members.counted_on()), (1, 1));
+    members.on_asking(id(101), Seq(70));
+    has(&mut members, 101, 71, 80, at(2));
+    assert_eq!((members.speaking(), members.counted_on()), (2, 2), "a packet has come since it asked");
+    members.count_speaking(at(4));
+    assert_eq!(members.speaking(), 2);
+    members.count_speaking(at(5));
+    assert_eq!(members.speaking(), 0, "they say nothing any more");
+    has(&mut members, 1, 81, 90, at(6));
+    members.count_speaking(at(6));
+    assert_eq!(members.speaking(), 1);
+}
+
+#[test]
+fn a_crowd_that_asks_is_remembered_up_to_a_bound() {
+    let mut members = Members::default();
+    for number in 1..=100_000 {
+        members.on_asking(id(number), Seq(number));
+        assert!(members.asked.len() <= 20_000);
+    }
+}
+
+#[test]
+fn a_receiver_speaks_for_itself_alone() {
+    let mut members = Members::default();
+    let place = SocketAddr::from(([192, 0, 2, 1], 1));
+    let says = |state| Report { receivers: 9, done: 9, ..because(0, 1, state) };
+    members.on_report(&says(MemberState::Receiving), 1, place, at(0));
+    assert_eq!((members.receivers(), members.verified()), (1, 0));
+    members.on_report(&says(MemberState::Done), 2, place, at(1));
+    assert_eq!((members.receivers(), members.verified()), (1, 1));
 }

@@ -7,7 +7,7 @@ use crate::event::Event;
 use faircast_core::packet::{ReportContent, Seq};
 use faircast_core::schemes::CATALOGUE;
 use faircast_core::time::Rate;
-use faircast_wire::{Message, Newest, encode, parse};
+use faircast_wire::{Member, MemberState, Message, Need, Newest, Request, encode, parse};
 
 /// What a receiver makes of what it has to say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,12 @@ pub(super) enum Lie {
     Full,
     /// Nothing is lost, all comes fast, and the round trip is short.
     Fine,
+    /// It lacks something, and asks for nothing.
+    Stuck,
+    /// It lacks everything, and asks for all of it all the time.
+    Greedy,
+    /// It is as congested as can be said, and is never done.
+    Endless,
 }
 
 impl Lie {
@@ -25,7 +31,15 @@ impl Lie {
     pub(super) fn told(self, bytes: Vec<u8>) -> Option<Vec<u8>> {
         let Ok((header, message)) = parse(&bytes, &Newest::default()) else { return Some(bytes) };
         let lie = match (self, message) {
-            (Lie::Congested, Message::Report(mut report)) => {
+            (Lie::Stuck | Lie::Endless, Message::Request(_)) => return None,
+            (Lie::Greedy, Message::Member(member)) if header.seq.is_multiple_of(2) => {
+                let needs = vec![Need { first: 0, run: u16::MAX, symbols: u16::MAX }];
+                Message::Request(Request { from: member.from, needs, held: Vec::new(), echo: member.echo })
+            }
+            (Lie::Stuck | Lie::Greedy | Lie::Endless, Message::Member(member)) if is_over(member.state) => {
+                Message::Member(Member { state: MemberState::Receiving, blocks_missing: 3, ..member })
+            }
+            (Lie::Congested | Lie::Endless, Message::Report(mut report)) => {
                 congested(&mut report.content);
                 Message::Report(report)
             }
@@ -50,6 +64,10 @@ impl Lie {
     }
 }
 
+const fn is_over(state: MemberState) -> bool {
+    matches!(state, MemberState::Done | MemberState::Leaving)
+}
+
 /// As bad as it can be said.
 fn congested(content: &mut ReportContent) {
     match content {
@@ -61,8 +79,8 @@ fn congested(content: &mut ReportContent) {
         ReportContent::Averaged { mean, deviation, rate, .. } => (*mean, *deviation, *rate) = (1.0, 0.0, 1.0),
         ReportContent::Summary { window, .. } => *window = 1.0,
         ReportContent::Newest { echo, past_lost, .. } => *past_lost = Seq(echo.seq.0 + 1),
-        ReportContent::Alive { .. } | ReportContent::Acknowledged { .. } | ReportContent::Answered { .. } => {
-        }
+        ReportContent::Acknowledged { behind, newer, .. } => (*behind, *newer) = (u16::MAX, 1),
+        ReportContent::Alive { .. } | ReportContent::Answered { .. } => {}
     }
 }
 
@@ -144,6 +162,36 @@ fn whoever_lies_slows_nobody_down_further_than_slow_ones_are_followed() {
             let (dropped, deferred) = (seconds(Slow::Drop(rate)), seconds(Slow::Floor(rate)));
             println!("{scheme}, {lie:?}: dropped {dropped:?}, deferred {deferred:?}");
             assert!(dropped.0 < 20.0 && deferred.0 < 20.0, "{scheme}, {lie:?}: {dropped:?}, {deferred:?}");
+        }
+    }
+}
+
+#[test]
+fn a_session_ends_although_a_member_lives_and_is_never_done() {
+    let rate = Rate::from_mbps(2.0 * FLOOR);
+    let policies = [("drop", Slow::Drop(rate)), ("floor", Slow::Floor(rate)), ("follow", Slow::Follow)];
+    for lie in [Lie::Stuck, Lie::Greedy, Lie::Endless] {
+        for scheme in schemes() {
+            for (name, slow) in policies {
+                let mut net = three(
+                    Offer::bytes(BYTES).by(scheme).slow(slow).at_least_mbps(FLOOR).expect(2),
+                    Some(lie),
+                );
+                let honest = honest_at(&mut net, 600);
+                net.run_until(secs(300), |net| net.sources[0].session.is_none());
+                let (took, report) = (net.now.as_secs_f64(), net.sources[0].report());
+                println!(
+                    "{scheme}, {lie:?}, {name}: honest at {honest:.1} s, over at {took:.1} s; {} verified, {:?} dropped, {:?}",
+                    report.verified, report.dropped, report.incomplete
+                );
+                assert!(!report.ok && report.verified == 2, "{scheme}, {lie:?}, {name}: {report:?}");
+                assert_eq!(
+                    report.dropped.len() + report.incomplete.len(),
+                    1,
+                    "{scheme}, {lie:?}, {name}: {report:?}"
+                );
+                assert!(took < 3.0 * honest + 45.0, "{scheme}, {lie:?}, {name}: {took}, {honest}");
+            }
         }
     }
 }

@@ -39,6 +39,7 @@ mod net;
 mod node;
 mod noise;
 mod outage;
+mod phantoms;
 mod poison;
 mod quota;
 mod receipts;

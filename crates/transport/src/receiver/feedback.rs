@@ -16,7 +16,7 @@ use crate::config::{FilePolicy, Freshness};
 use crate::endpoint::Backlog;
 use crate::error::{EndReason, Error};
 use crate::event::Event;
-use crate::members::{first_turn, stretched};
+use crate::members::{alive_every, first_turn, stretched};
 use crate::object::{Admission, Geometry, TransferId};
 use crate::quota::Quota;
 use crate::relay::{Above, WithinAbove};
@@ -34,9 +34,6 @@ use std::net::SocketAddr;
 
 /// Before the source has told its round-trip time.
 const FIRST_RTT: Span = Span::from_millis(5);
-
-/// A receiver shows that it is alive at least so often.
-const ALIVE: Span = Span::from_millis(250);
 
 /// What the source has to confirm is said again after this at the latest, or the spread where that is longer.
 const LATEST: Span = Span::from_secs(1);
@@ -172,6 +169,8 @@ impl ReceiverSession {
             member_at: now,
             member_tries: 0,
             member_told_at: now,
+            says_alive: false,
+            members: 0,
             told_below: (0, 0),
             told_tree: Vec::new(),
             window,
@@ -331,7 +330,7 @@ impl ReceiverSession {
         stream.begun = false;
         stream.registered = false;
         stream.delivery.on_other_parent();
-        (stream.member_at, stream.member_tries) = (now + delay, 0);
+        (stream.member_at, stream.member_tries, stream.says_alive) = (now + delay, 0, false);
         self.clocks.heard_at = now;
         true
     }
@@ -340,6 +339,7 @@ impl ReceiverSession {
         let me = self.setup.id;
         self.on_receipts_status(status, now);
         let Some(stream) = &mut self.stream else { return };
+        stream.set_members(status.members, now);
         if status.rtt_max_us > 0 {
             let (rtt, spread) = (Span::from_micros(u64::from(status.rtt_max_us)), millis(status.spread_ms));
             set_pace(stream, rtt, spread, self.under.repair_time(), now);
@@ -501,7 +501,7 @@ impl ReceiverSession {
         self.tell_verified(now);
         let waits = self.stream.as_ref().is_some_and(|stream| stream.delivery.waits_for_confirmations());
         let pause = |stream: &Stream| match state {
-            MemberState::Receiving if !waits => ALIVE.max(stream.spread),
+            MemberState::Receiving if !waits => alive_every(stream.members),
             _ => {
                 let first = (stream.spread + stream.rtt * 2).max(Span::from_millis(10));
                 (first * (1 << stream.member_tries.min(5))).min(LATEST.max(stream.spread))
@@ -536,10 +536,8 @@ impl ReceiverSession {
         self.outbox.add(stream.session, Message::Member(member), now);
         (stream.told_below, stream.member_told_at) = ((receivers, done), now);
         stream.member_at = now + pause(stream);
-        stream.member_tries += 1;
-        if state == MemberState::Receiving && !waits {
-            stream.member_tries = 0;
-        }
+        stream.says_alive = state == MemberState::Receiving && !waits;
+        stream.member_tries = if stream.says_alive { 0 } else { stream.member_tries + 1 };
     }
 
     /// Do what the scheme wants done. `late` is how long the packet that caused it had waited in the
@@ -715,7 +713,9 @@ fn requests(
 }
 
 fn set_pace(stream: &mut Stream, rtt: Span, spread: Span, repair_time: Span, now: Time) {
-    stream.member_at = stretched(stream.member_at, now, stream.spread, spread);
+    if !stream.says_alive {
+        stream.member_at = stretched(stream.member_at, now, stream.spread, spread);
+    }
     (stream.rtt, stream.spread) = (rtt, spread);
     let rtt = rtt.min(LONGEST_ROUND);
     // Requests need less spreading than membership: any of them serves all.

@@ -60,6 +60,7 @@ impl ReceiverSession {
                 let Some(stream) = &mut self.stream else { return };
                 // Receivers are often done at the same moment: each waits for its turn.
                 (stream.member_at, stream.member_tries) = (now + turn(stream.spread, &mut self.rng), 0);
+                stream.says_alive = false;
                 let patience = (stream.spread * 2 + CONFIRM_PATIENCE).max(self.setup.patience);
                 self.phase = Phase::Confirming { until: now + patience };
                 if stream.window.may_limit() {

@@ -41,6 +41,7 @@ use crate::config::{Destination, Durability, FilePolicy, Freshness};
 use crate::endpoint::Transmit;
 use crate::error::{Error, Seen};
 use crate::event::{Event, ReceiveReport, Setting};
+use crate::members::{alive_every, stretched};
 use crate::object::Counts;
 use crate::worker::Worker;
 use attaching::Attaching;
@@ -232,6 +233,10 @@ struct Stream {
     member_at: Time,
     member_tries: u32,
     member_told_at: Time,
+    /// Its latest message of membership was a sign of life, which needs no answer.
+    says_alive: bool,
+    /// Members of the group that take turns, as the source counts them.
+    members: u32,
     /// The relays that are attached to this one, as it has told.
     told_tree: Vec<SocketAddr>,
     /// How many receivers it has said to speak for, and how many of them are done.
@@ -776,6 +781,14 @@ impl Stream {
         let changed = self.delivery.receivers().is_some_and(|below| self.told_below != below)
             || self.delivery.has_untold();
         if changed && self.registered { self.member_told_at + CHANGES } else { Time::NEVER }
+    }
+
+    /// The group has this many members: signs of life are as far apart as their turns.
+    fn set_members(&mut self, members: u32, now: Time) {
+        let before = alive_every(std::mem::replace(&mut self.members, members));
+        if self.says_alive {
+            self.member_at = stretched(self.member_at, now, before, alive_every(members));
+        }
     }
 }
 

@@ -294,6 +294,7 @@ impl Hop {
             return; // it asks again
         }
         let change = exit.members.on_report(member, number, from, now);
+        exit.on_member(member, now);
         if matches!(change, Change::Done | Change::Failed | Change::Moved)
             || member.state == MemberState::Leaving
         {
@@ -389,6 +390,7 @@ impl Hop {
         for place in 0..self.exits.len() {
             let gone = self.exits[place].members.expire(now, PATIENCE, Span::ZERO);
             gone.into_iter().for_each(|id| self.forget(place, id, now));
+            self.exits[place].members.count_speaking(now);
             self.exits[place].answer_again(now);
         }
     }

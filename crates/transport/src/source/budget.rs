@@ -1,6 +1,7 @@
 //! How much may be asked for: whoever asks, no more is repaired than can have been lost.
 
 use super::SourceSession;
+use faircast_core::packet::ReceiverId;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
@@ -42,14 +43,17 @@ impl Budget {
 }
 
 impl SourceSession {
-    /// Whether a host that asks for so many symbols can lack them: all members there together no more than was sent, lost, asked
-    /// for and lost again. Members of a sealed session are believed.
-    pub(super) fn may_ask_for(&self, from: SocketAddr, symbols: u16) -> bool {
-        if self.codec.form() == faircast_wire::Form::Sealed {
+    /// Whether a host that asks for so many symbols can lack them: all members there together no more than the content that was sent, lost,
+    /// asked for and lost again. Repairs do not count as sent, or who asks for them could ask for ever. Of a sealed session, relays are
+    /// believed: those behind them may come one after the other.
+    pub(super) fn may_ask_for(&self, id: ReceiverId, from: SocketAddr, symbols: u16) -> bool {
+        let is_sealed = self.codec.form() == faircast_wire::Form::Sealed;
+        if is_sealed && self.members.get(id).is_some_and(|member| member.is_relay) {
             return true;
         }
         let members = self.members.at(from.ip()).max(1) as u64;
-        let sent = self.delivery.amounts().sent_symbols + self.budget.earlier;
+        let amounts = self.delivery.amounts();
+        let sent = amounts.sent_symbols.min(amounts.content_symbols) + self.budget.earlier;
         let most = (sent * TIMES + SPARE) * members;
         self.budget.allows(from.ip(), symbols, most)
     }

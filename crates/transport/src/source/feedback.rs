@@ -6,7 +6,7 @@ use super::window::GivenUp;
 use super::{BASE, Phase, Serving, SourceSession};
 use crate::config::Slow;
 use crate::event::{Event, SlowAction, reasons};
-use crate::members::{Change, MemberRecord, Pace};
+use crate::members::{Change, MemberRecord, Mute, Pace};
 use crate::receiver::{FLOODED, NOTHING_YET, RELAYS};
 use faircast_core::node::{Cx, Departure, Source as _, SourceControl};
 use faircast_core::packet::{Cause, Layer, ReceiverId, Report, ReportContent};
@@ -96,6 +96,7 @@ impl SourceSession {
     fn on_member(&mut self, report: &MemberReport, seq: u64, from: SocketAddr, now: Time) {
         let change = self.members.on_report(report, seq, from, now);
         if matches!(report.state, MemberState::Asking | MemberState::Relaying) {
+            self.members.on_asking(report.from, self.next_seqs[0]);
             if let Phase::Gathering { heard } = &mut self.phase {
                 *heard = now; // it will join in a moment
             }
@@ -142,7 +143,7 @@ impl SourceSession {
         if echo.is_some() || report.echo.seq == NOTHING_YET.seq {
             self.on_echo(report.from, echo, now);
         }
-        if echo.is_some() {
+        if echo.is_some() && self.is_heard(report.from) {
             let alive = Report {
                 from: report.from,
                 layer: Layer(0),
@@ -157,7 +158,7 @@ impl SourceSession {
             self.on_flooded(report.from, f64::from(report.loss), now);
         }
         if change != Change::None {
-            self.source.control(SourceControl::Members(self.members.answering()), now);
+            self.source.control(SourceControl::Members(self.members.counted_on()), now);
         }
         if self.members.has_confirmations() {
             self.status_soon(now);
@@ -216,7 +217,7 @@ impl SourceSession {
             }
             for block in need.first..need.first.saturating_add(run) {
                 let cost = need.symbols.min(self.delivery.symbols_of(block));
-                if !self.may_ask_for(from, cost) {
+                if !self.may_ask_for(request.from, from, cost) {
                     self.counts.refused += 1;
                     return;
                 }
@@ -245,6 +246,9 @@ impl SourceSession {
             self.counts.refused += 1;
             return;
         }
+        if !self.is_heard(report.from) {
+            return;
+        }
         if let (Slow::Floor(bound) | Slow::Drop(bound), Serving::Together) = (self.setup.slow, self.serving)
             && let ReportContent::Congested { mean, cause: Cause::Loss | Cause::Mark, .. } = report.content
         {
@@ -268,7 +272,7 @@ impl SourceSession {
     fn on_window(&mut self, window: &Window, now: Time) {
         self.members.on_sign_of_life(window.from, now);
         let known = self.members.get(window.from).is_some_and(|member| !member.is_finished());
-        if !known || self.layers() > 1 || !self.is_served(window.from) {
+        if !known || self.layers() > 1 || !self.is_served(window.from) || !self.is_heard(window.from) {
             return;
         }
         if !self.windows.on_window(window, self.next_seqs[0], now) {
@@ -331,12 +335,17 @@ impl SourceSession {
         self.refuse_effects(now);
     }
 
+    /// Whether the congestion control hears it: once the session runs, a member has to show first that it hears the source.
+    fn is_heard(&self, id: ReceiverId) -> bool {
+        matches!(self.phase, Phase::Gathering { .. }) || self.members.hears(id) != Some(false)
+    }
+
     fn is_served(&self, id: ReceiverId) -> bool {
         self.members.get(id).is_none_or(|member| matches!(member.pace, Pace::Together | Pace::Gone))
     }
 
     /// A receiver is too slow for the others.
-    fn set_aside(&mut self, id: ReceiverId, level: Rate, now: Time) {
+    pub(super) fn set_aside(&mut self, id: ReceiverId, level: Rate, now: Time) {
         let (pace, action) = match self.setup.slow {
             Slow::Drop(_) => (Pace::Dropped, SlowAction::Dropped),
             _ => (Pace::Deferred, SlowAction::Deferred),
@@ -344,7 +353,7 @@ impl SourceSession {
         self.members.set_pace(id, pace);
         self.windows.forget(id);
         self.source.control(SourceControl::StartAgain, now);
-        self.source.control(SourceControl::Members(self.members.answering()), now);
+        self.source.control(SourceControl::Members(self.members.counted_on()), now);
         self.delivery.clear_requests();
         self.name(id, level, action);
         self.status_soon(now);
@@ -356,7 +365,7 @@ impl SourceSession {
         self.members.recall();
         self.bound_rate(now);
         self.source.control(SourceControl::StartAgain, now);
-        self.source.control(SourceControl::Members(self.members.answering()), now);
+        self.source.control(SourceControl::Members(self.members.counted_on()), now);
         self.status_soon(now);
     }
 
@@ -396,6 +405,7 @@ impl SourceSession {
 pub(super) fn reason(member: &MemberRecord) -> String {
     let words = match (member.pace, member.state, member.reason) {
         _ if super::reach::is_unreached(member) => "it answers but no data arrives there",
+        _ if member.mute == Mute::Stuck => "it answers, lacks something and does not get further",
         (Pace::Dropped, ..) => "dropped: too slow",
         (Pace::Gone, ..) => "silent",
         (_, _, crate::receiver::REASON_DISK_FULL) => reasons::DISK_FULL,

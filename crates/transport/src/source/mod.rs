@@ -25,6 +25,7 @@ mod receipts;
 mod refusals;
 mod roll;
 mod status;
+mod stuck;
 mod window;
 
 use crate::backoff::RequestRate;
@@ -140,6 +141,7 @@ pub(crate) struct SourceSession {
     followed: Option<(ReceiverId, Time)>,
     counts: Counts,
     left: Left,
+    rest: stuck::Rest,
     bursts: Bursts,
     /// Members whose answers the scheme was told to count on.
     answering: usize,
@@ -210,6 +212,8 @@ struct Clocks {
     started: Option<Time>,
     finished: Time,
     idle_since: Option<Time>,
+    /// When as many had everything as were expected.
+    expected_at: Option<Time>,
 }
 
 #[derive(Debug, Default)]
@@ -275,6 +279,7 @@ impl SourceSession {
                 started: None,
                 finished: now,
                 idle_since: None,
+                expected_at: None,
             },
             next_seqs: vec![Seq(0); layers.into()],
             header,
@@ -283,6 +288,7 @@ impl SourceSession {
             followed: None,
             counts: Counts::default(),
             left: Left::default(),
+            rest: stuck::Rest::default(),
             bursts: Bursts::new(),
             answering: 0,
             budget: Budget::default(),
@@ -652,7 +658,7 @@ impl SourceSession {
         self.delivery.start(now);
         self.phase = Phase::Sending;
         self.setup.start.end();
-        self.source.control(SourceControl::Members(self.members.answering()), now);
+        self.source.control(SourceControl::Members(self.members.counted_on()), now);
         self.source.start(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
         self.refuse_effects(now);
         self.clocks.status_at = now;
@@ -682,13 +688,7 @@ impl SourceSession {
             return; // as long as there is a source, others may come
         }
         let status = self.delivery.status();
-        // When as many are done as were expected, nobody waits for a silent one: a relay, say, whose children have gone on
-        // elsewhere.
-        let expected = self.setup.expect.map_or(u64::MAX, u64::from);
-        let unfinished = match self.members.verified() >= expected {
-            true => self.members.answering(),
-            false => self.members.unfinished(),
-        };
+        let unfinished = self.outstanding(now);
         if unfinished > 0 || status.blocks.is_none() {
             self.clocks.idle_since = None;
             return;

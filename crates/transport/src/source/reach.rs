@@ -62,6 +62,7 @@ impl SourceSession {
     /// Once a second: who has not been heard, and whom has no data reached?
     pub(super) fn look_for_reach(&mut self, now: Time) {
         self.left.sample(now, self.next_seqs[0]);
+        self.members.count_speaking(now);
         if !matches!(self.phase, Phase::Sending) {
             return;
         }
@@ -92,6 +93,7 @@ impl SourceSession {
             self.tell_bursts();
         }
         self.give_up(now, patience, spread);
+        self.leave_out_stuck(silent_after, patience, now);
         self.tell_answering(now);
     }
 
@@ -121,7 +123,7 @@ impl SourceSession {
 
     /// Tell the scheme how many answers it can count on, when that has changed.
     fn tell_answering(&mut self, now: Time) {
-        let answering = self.members.answering();
+        let answering = self.members.counted_on();
         if self.answering != answering {
             self.answering = answering;
             self.source.control(SourceControl::Members(answering), now);
@@ -141,7 +143,7 @@ impl SourceSession {
     /// Whether a member asks for what would not reach it. As long as others are reached, what is sent to them shows when it
     /// is reached again; otherwise what it asks for does.
     pub(super) fn asks_in_vain(&self, from: ReceiverId) -> bool {
-        self.members.get(from).is_some_and(is_unreached) && self.members.answering() > 0
+        self.members.get(from).is_some_and(is_unreached) && self.members.counted_on() > 0
     }
 
     /// What the user should look at when it ended without everybody.

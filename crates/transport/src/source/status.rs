@@ -165,7 +165,7 @@ impl SourceSession {
             proof: blocks.said.proof,
             root_signature: self.sign_root(blocks).or(blocks.said.signature),
             spread_ms: millis(self.members.spread(now, self.setup.spread)),
-            members: self.members.receivers().min(u64::from(u32::MAX)) as u32,
+            members: self.members.speaking() as u32,
             flags: self.status_flags(now),
             rtt_max_us: (rtt.as_nanos() / 1_000).min(u64::from(u32::MAX)) as u32,
             scheduled,

@@ -4,9 +4,11 @@ use super::super::Standing;
 use super::binds;
 use crate::event::RelayBelow;
 use crate::members::Members;
-use faircast_core::packet::{ReceiverId, SessionId};
+use faircast_core::packet::{ReceiverId, Seq, SessionId};
 use faircast_core::time::{Span, Time};
-use faircast_wire::{Announce, DataPacket, Hashes, HopKey, Message, SourceCodec, Status};
+use faircast_wire::{
+    Announce, DataPacket, Hashes, HopKey, Member, MemberState, Message, SourceCodec, Status,
+};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
@@ -48,6 +50,8 @@ pub(super) struct Exit {
     /// What the source said last of how far it is.
     status: Option<Box<Status>>,
     answered_at: Time,
+    /// The newest packet that has come to leave here.
+    newest: u64,
     /// The largest datagram.
     limit: usize,
     /// Datagrams that found the queue full.
@@ -74,6 +78,7 @@ impl Exit {
             held: BTreeMap::new(),
             status: None,
             answered_at: Time::ZERO,
+            newest: 0,
             limit: 0,
             dropped: 0,
         }
@@ -89,6 +94,7 @@ impl Exit {
         let codec = SourceCodec::of_relay(session, key, announce.salt, me, self.setup.boot);
         self.codec = Some(codec.with_given_numbers());
         self.sent = vec![(u64::MAX, Vec::new()); SENT];
+        self.newest = 0;
         self.limit = usize::from(announce.packet_size).saturating_sub(self.setup.overhead);
         self.announce(announce);
     }
@@ -110,6 +116,15 @@ impl Exit {
         let (number, message) = codec.open(bytes, from).ok()?;
         let is_elsewhere = |id| binds(form) && self.members.is_elsewhere(id, from, now);
         if message.from().is_none_or(is_elsewhere) { None } else { Some((number, message)) }
+    }
+
+    /// Somebody behind it says that it has a packet: that shows that it hears what leaves here, when the packet is new enough.
+    pub(super) fn on_member(&mut self, member: &Member, now: Time) {
+        let (echo, next) = (member.echo.seq, Seq(self.newest + 1));
+        match member.state {
+            MemberState::Asking => self.members.on_asking(member.from, next),
+            _ => self.members.on_answer(member.from, (echo < next).then_some(echo), next, now),
+        }
     }
 
     /// Whether anybody behind it still needs packets.
@@ -134,6 +149,7 @@ impl Exit {
     pub(super) fn send(&mut self, packet: &DataPacket<'_>) {
         let Some(codec) = &mut self.codec else { return };
         let seq = packet.data.seq.0;
+        self.newest = self.newest.max(seq);
         self.held.remove(&seq);
         if self.out.len() >= MOST_WAITING {
             self.dropped += 1;
@@ -207,7 +223,7 @@ impl Exit {
         let said = Status {
             next_seq: next,
             complete_to: complete,
-            members: self.members.count() as u32,
+            members: self.members.speaking() as u32,
             spread_ms: (spread.as_secs_f64() * 1e3).ceil() as u32,
             confirmed,
             welcomed,

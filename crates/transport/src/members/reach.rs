@@ -1,0 +1,211 @@
+//! Members that can be counted on: they have shown that they hear the source, they are heard, and data reaches them.
+//!
+//! A datagram that joins a session proves nothing: anybody can write one, under any number and from any address. A member shows that it
+//! hears the source when its echo names a packet that left after it was first heard. Until then it is served, and nothing waits for it: no
+//! turn of feedback is kept for it, its silence is nobody's, and the congestion control does not hear it.
+
+use super::{MemberRecord, Members, Pace, REPLACED_AFTER, turns};
+use faircast_core::packet::{ReceiverId, Seq};
+use faircast_core::time::{Span, Time};
+
+/// Data has not reached a receiver when so many packets left and it has none of them;
+const UNREACHED_PACKETS: u64 = 4;
+
+/// that is sure when half as many more have left and been lost as well, and this long has passed.
+const UNREACHED_SURE: Span = Span::from_secs(2);
+
+/// This many that have asked to join are remembered.
+const MOST_ASKED: usize = 20_000;
+
+/// A member that was not heard for this many of its turns, and no shorter time than [`RECENT`], has none.
+const TURNS: u64 = 2;
+const RECENT: Span = Span::from_secs(2);
+
+/// Whether a receiver can be counted on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mute {
+    /// It is heard and reached, as far as anybody knows.
+    No,
+    /// It has not been heard for some time.
+    Silent,
+    /// It is heard, and none of the packets that left since has reached it.
+    Unreached {
+        /// When that was noticed,
+        since: Time,
+        /// what the next packet was then,
+        next: Seq,
+        /// and whether those were lost too that left later.
+        sure: bool,
+        /// Whether it was named.
+        told: bool,
+    },
+    /// It is heard, lacks something, and asks for nothing.
+    Stuck,
+}
+
+/// Receivers of which something has to be told.
+#[derive(Debug, Default)]
+pub struct Muted {
+    /// They have fallen silent.
+    pub silent: Vec<ReceiverId>,
+    /// They answer, and are not reached by data.
+    pub unreached: Vec<ReceiverId>,
+}
+
+impl Members {
+    /// How many have been named as not reached and still are not.
+    pub fn unreached(&self) -> usize {
+        let unreached = |member: &&MemberRecord| matches!(member.mute, Mute::Unreached { told: true, .. });
+        self.known.values().filter(unreached).filter(|member| member.is_waited_for()).count()
+    }
+
+    /// A member has told the newest packet that it has, when the next one would be `next`; those below `long_gone` had
+    /// left seconds ago, those below `recent` a moment ago. Whether it counts again.
+    pub fn on_echo(
+        &mut self,
+        from: ReceiverId,
+        echo: Option<Seq>,
+        next: Seq,
+        long_gone: Seq,
+        recent: Seq,
+        now: Time,
+    ) -> bool {
+        let counted = self.known.get(&from).is_some_and(MemberRecord::counts);
+        self.on_answer(from, echo, next, now);
+        let Some(member) = self.known.get_mut(&from) else { return false };
+        self.tally.discount(member);
+        if echo > member.echo {
+            (member.echo, member.echo_at) = (echo, now);
+            if matches!(member.mute, Mute::Unreached { .. }) {
+                member.mute = Mute::No;
+                member.pace = if member.pace == Pace::Gone { Pace::Together } else { member.pace };
+            }
+        }
+        let has = member.echo.map_or(member.first, Seq::next).max(member.first);
+        match &mut member.mute {
+            Mute::Unreached { since, next, sure, .. } => {
+                let lasted = now.since(*since) >= UNREACHED_SURE;
+                *sure |= lasted && recent.0 >= next.0 + UNREACHED_PACKETS / 2;
+            }
+            mute @ (Mute::No | Mute::Silent) if has.0 + UNREACHED_PACKETS <= long_gone.0 => {
+                *mute = Mute::Unreached { since: now, next, sure: false, told: false };
+            }
+            _ => {}
+        }
+        self.tally.count(member);
+        !counted && member.counts()
+    }
+
+    /// Somebody asks whether it may join, when the next packet would be `next`.
+    pub fn on_asking(&mut self, from: ReceiverId, next: Seq) {
+        if self.asked.len() >= MOST_ASKED {
+            self.asked.clear(); // they show later that they hear the source
+        }
+        self.asked.entry(from).or_insert(next);
+    }
+
+    /// A member has told the newest packet that it has, when the next one would be `next`: has it shown that it hears the source?
+    pub fn on_answer(&mut self, from: ReceiverId, echo: Option<Seq>, next: Seq, now: Time) {
+        let Some(member) = self.known.get_mut(&from) else { return };
+        if member.joined_at == now && member.echo.is_none() {
+            member.first = self.asked.remove(&from).unwrap_or(next);
+        }
+        if !member.hears && echo.is_some_and(|echo| echo >= member.first) {
+            self.tally.discount(member);
+            member.hears = true;
+            self.tally.count(member);
+            self.speaking += 1;
+        }
+    }
+
+    /// A member lacks something and asks for nothing.
+    pub fn set_stuck(&mut self, id: ReceiverId) {
+        self.set_mute(id, Mute::Stuck);
+    }
+
+    /// A receiver has asked for this many symbols.
+    pub fn on_asked(&mut self, from: ReceiverId, symbols: u64) {
+        let Some(member) = self.known.get_mut(&from) else { return };
+        member.asked_symbols += symbols;
+        if member.mute == Mute::Stuck && member.pace == Pace::Gone {
+            self.set_mute(from, Mute::No);
+            self.set_pace(from, Pace::Together);
+        }
+    }
+
+    fn set_mute(&mut self, id: ReceiverId, mute: Mute) {
+        if let Some(member) = self.known.get_mut(&id) {
+            self.tally.discount(member);
+            member.mute = mute;
+            self.tally.count(member);
+        }
+    }
+
+    /// Whether this member has shown that it hears the source; `None`: it is not known.
+    pub fn hears(&self, id: ReceiverId) -> Option<bool> {
+        self.known.get(&id).map(|member| member.hears)
+    }
+
+    /// Members that take turns: they have shown that they hear the source, and go on speaking.
+    pub const fn speaking(&self) -> usize {
+        self.speaking
+    }
+
+    /// Once a second: count those who take turns.
+    pub fn count_speaking(&mut self, now: Time) {
+        let recent = (turns::alive_every(self.speaking as u32) * TURNS).max(RECENT);
+        let speaks = |member: &&MemberRecord| member.hears && now.since(member.heard_at) <= recent;
+        self.speaking = self.known.values().filter(speaks).count();
+    }
+
+    /// Those who have fallen silent for `silent_after`, and those who are not reached, when it has not been said before.
+    pub fn mute(&mut self, now: Time, silent_after: Span) -> Muted {
+        let mut muted = Muted::default();
+        for (id, member) in &mut self.known {
+            if !member.is_waited_for() {
+                continue;
+            }
+            self.tally.discount(member);
+            match &mut member.mute {
+                Mute::Unreached { sure: true, told, .. } if !*told => {
+                    *told = true;
+                    muted.unreached.push(*id);
+                }
+                mute @ Mute::No if now.since(member.heard_at) > silent_after => {
+                    *mute = Mute::Silent;
+                    muted.silent.push(*id);
+                }
+                _ => {}
+            }
+            self.tally.count(member);
+        }
+        muted
+    }
+
+    /// Mark those that have been silent, or not been reached, for `patience` as gone, and sooner those that were started
+    /// again; their ids. All that live are heard once in `spread`.
+    pub fn expire(&mut self, now: Time, patience: Span, spread: Span) -> Vec<ReceiverId> {
+        let silent = |member: &MemberRecord, span: Span| {
+            let unreached = matches!(member.mute, Mute::Unreached { since, told: true, .. }
+                if now.since(since) > patience);
+            member.is_waited_for() && (unreached || now.since(member.heard_at) > span)
+        };
+        let soonest = REPLACED_AFTER.max(spread * 2).min(patience);
+        self.replace_silent_relays(now, soonest);
+        if !self.known.values().any(|member| silent(member, soonest)) {
+            return Vec::new();
+        }
+        let replaced = self.replaced();
+        let mut gone = Vec::new();
+        for (id, member) in &mut self.known {
+            if silent(member, if replaced.contains(id) { soonest } else { patience }) {
+                self.tally.discount(member);
+                member.pace = Pace::Gone;
+                member.is_replaced |= replaced.contains(id);
+                self.tally.count(member);
+                gone.push(*id);
+            }
+        }
+        gone
+    }
+}

@@ -1,0 +1,109 @@
+//! Members that are alive and never done.
+//!
+//! A member that lacks something asks for it. One that says that it lacks something and asks for nothing, while the source has sent all and
+//! has nothing to do, will never be done. With `--slow drop` it is dropped; with `--slow floor`, or when as many as were expected have
+//! everything, it is not waited for any more; otherwise as long as the patience lasts.
+
+use super::{Phase, SourceSession};
+use crate::config::Slow;
+use crate::event::Event;
+use crate::members::{MemberRecord, Mute, Pace};
+use faircast_core::node::{Source as _, SourceControl};
+use faircast_core::packet::{ReceiverId, Seq};
+use faircast_core::time::{Rate, Span, Time};
+
+/// Since when a source has sent everything, and nobody has asked for more.
+#[derive(Debug, Default)]
+pub(super) struct Rest {
+    since: Option<Time>,
+    /// The number of the next packet then.
+    next: Seq,
+}
+
+impl Rest {
+    /// How long it has lasted now.
+    fn look(&mut self, is_idle: bool, next: Seq, now: Time) -> Span {
+        if !is_idle || next != self.next {
+            (self.since, self.next) = (None, next);
+        }
+        if !is_idle {
+            return Span::ZERO;
+        }
+        now.since(*self.since.get_or_insert(now))
+    }
+}
+
+impl SourceSession {
+    /// Once a second: leave out who asks for nothing and is not done. A member that lives asks at least once in `asks_within`.
+    pub(super) fn leave_out_stuck(&mut self, asks_within: Span, patience: Span, now: Time) {
+        let status = self.delivery.status();
+        let all_left = status.blocks.is_some_and(|blocks| blocks == status.complete_to);
+        let is_idle = all_left && self.delivery.is_idle() && !self.delivery.has_work();
+        let rested = self.rest.look(is_idle, self.next_seqs[0], now);
+        if rested < asks_within || self.delivery.source_is_over().is_some() {
+            return;
+        }
+        let may_leave = self.setup.slow != Slow::Follow || self.has_expected();
+        let is_stuck = |member: &MemberRecord| {
+            let is_waited_for = member.pace == Pace::Together && !member.is_finished();
+            // Who has all blocks may take its time to put them into place.
+            let soon = may_leave && member.blocks_missing > 0;
+            is_waited_for && !member.is_relay && member.mute == Mute::No && (soon || rested >= patience)
+        };
+        let stuck: Vec<ReceiverId> =
+            self.members.iter().filter(|(_, member)| is_stuck(member)).map(|(id, _)| id).collect();
+        for id in stuck {
+            self.leave_out(id, now);
+        }
+    }
+
+    fn leave_out(&mut self, id: ReceiverId, now: Time) {
+        self.members.set_stuck(id);
+        if matches!(self.setup.slow, Slow::Drop(_)) {
+            return self.set_aside(id, Rate::ZERO, now);
+        }
+        self.members.set_pace(id, Pace::Gone);
+        self.windows.forget(id);
+        self.source.control(SourceControl::Forget(id), now);
+        if let Some(member) = self.members.get(id) {
+            let (receiver, host) = (id.to_string(), member.host.clone());
+            let reason = Some(super::feedback::reason(member));
+            self.events.push_back(Event::Left { receiver, host, verified: false, reason });
+        }
+    }
+
+    /// Whether as many receivers have everything as were expected.
+    pub(super) fn has_expected(&self) -> bool {
+        self.setup.expect.is_some_and(|expected| self.members.verified() >= u64::from(expected))
+    }
+
+    /// How many more have to be done. When as many are done as were expected, nobody waits for a silent one (a relay, say, whose children
+    /// have gone on elsewhere), and for the others no longer than it has taken so far, or the patience.
+    pub(super) fn outstanding(&mut self, now: Time) -> usize {
+        if !self.has_expected() {
+            self.clocks.expected_at = None;
+            return self.members.unfinished();
+        }
+        let met_at = *self.clocks.expected_at.get_or_insert(now);
+        let took = met_at.since(self.clocks.started.unwrap_or(met_at));
+        let is_over = self.phase == Phase::Sending && now.since(met_at) >= took.max(self.setup.patience);
+        if is_over { 0 } else { self.members.counted_on() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_rests_from_its_last_packet_on() {
+        let mut rest = Rest::default();
+        let at = |second| Time::ZERO + Span::from_secs(second);
+        assert_eq!(rest.look(false, Seq(5), at(1)), Span::ZERO);
+        assert_eq!(rest.look(true, Seq(9), at(2)), Span::ZERO);
+        assert_eq!(rest.look(true, Seq(9), at(7)), Span::from_secs(5));
+        assert_eq!(rest.look(true, Seq(10), at(8)), Span::ZERO, "somebody has asked meanwhile");
+        assert_eq!(rest.look(true, Seq(10), at(9)), Span::from_secs(1));
+        assert_eq!(rest.look(false, Seq(10), at(10)), Span::ZERO);
+    }
+}
