@@ -3,11 +3,12 @@
 use crate::kit::{Running, Stage, must, tell};
 use crate::security::key;
 use faircast_core::packet::{Cause, Echo, Layer, ReceiverId, Report, ReportContent, Seq, SessionId};
+use faircast_core::schemes::{CATALOGUE, LayerRates};
 use faircast_core::time::Span;
 use faircast_testkit::{Lab, Node, Root, require_root};
 use faircast_wire::{
-    Announce, Member, MemberState, Message, Name, Need, Newest, ReceiverCodec, Request, Words, encode, parse,
-    peek,
+    Announce, Kind, Member, MemberState, Message, Name, Need, Newest, ReceiverCodec, Request, Words, encode,
+    parse, peek,
 };
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -340,6 +341,54 @@ fn requests_cost_no_more_than_can_be_lost() {
     ));
     assert!(ended.number("repair_ratio") < 1.05, "who has not joined is not served: {ended:?}");
     assert!(stage.has("r0", &file));
+}
+
+/// The newest packet of the base layer that is heard.
+fn newest_data(ear: &UdpSocket) -> Seq {
+    let (mut newest, mut bytes) = (None, [0; 2048]);
+    let end = Instant::now() + Duration::from_millis(300);
+    while Instant::now() < end || newest.is_none() {
+        let Ok((len, _)) = ear.recv_from(&mut bytes) else { continue };
+        let header = peek(&bytes[..len]).ok().filter(|header| header.kind == Kind::Data);
+        newest = header.map(|header| Seq(header.seq.into())).max(newest);
+    }
+    newest.expect("there is one")
+}
+
+/// Two thousand datagrams, each of which says that another receiver takes part.
+#[test]
+fn made_up_members_leave_each_scheme_its_rate() {
+    let Some(root) = require_root() else { return };
+    for scheme in CATALOGUE.iter().filter(|entry| entry.layers == LayerRates::One).map(|entry| entry.name) {
+        let stage = stage_with_an_outsider(&root);
+        let outsider = stage.lab.receiver(OUTSIDER);
+        let file = stage.file("image", 6_000_000);
+        let ear = listener(&stage, outsider);
+        let receiver = stage.recv(0, "r0", &[]);
+        let mut source = stage.send(&[&file], &["--expect", "1", "--cc", scheme, "--max", RATE]);
+        let heard = overhear(&ear, 1);
+        source.reaches(0.1, 20);
+        let mouth = bound(outsider, SocketAddr::from((outsider.ipv4(), 0)));
+        let echo = Echo { seq: newest_data(&ear), hold: Span::ZERO };
+        for number in 0..2_000 {
+            let id = ReceiverId::new(10_000 + number).expect("not zero");
+            let mut codec = ReceiverCodec::new(&[], id, 9);
+            codec.follow(heard.session);
+            let Message::Member(member) = member_of(id, MemberState::Receiving) else { unreachable!() };
+            let mut bytes = Vec::new();
+            must(
+                codec
+                    .encode(&mut bytes, heard.session, &Message::Member(Member { echo, ..member }))
+                    .map(drop),
+            );
+            must(mouth.send_to(&bytes, heard.source));
+        }
+        let received = receiver.succeeds(60).number("seconds");
+        tell(&format!("{scheme}: 6 MB at 10 Mbit/s took {received:.1} s beside 2,000 made-up members"));
+        assert!(received < 12.0, "{scheme}: {received} s instead of 4.8");
+        assert!(stage.has("r0", &file));
+        source.ends(60);
+    }
 }
 
 /// The program says which version of the format it met.

@@ -35,6 +35,7 @@ mod layers;
 mod liars;
 mod lifecycle;
 mod link;
+mod lying_trees;
 mod net;
 mod node;
 mod noise;
