@@ -1,7 +1,7 @@
 //! A session with agents in virtual time: all hear the source's multicast, each by a link of its own, and agents and their children
 //! reach each other by unicast.
 
-use super::liars::Lie;
+use super::liars::Lies;
 use super::link::{Copies, Link, Pipe};
 use super::net::OVERHEAD;
 use super::node::{Offer, PATIENCE, ReceiverNode, SourceNode, UNIX_SECS, groups, is_later};
@@ -183,7 +183,7 @@ pub(super) struct Grove {
     /// Status messages that the source sent.
     pub(super) statuses: u64,
     /// Hosts that change what they say.
-    pub(super) lies: BTreeMap<SocketAddr, Lie>,
+    pub(super) lies: Lies<SocketAddr>,
 }
 
 impl Grove {
@@ -207,7 +207,7 @@ impl Grove {
             heard: BTreeMap::new(),
             recorded: None,
             statuses: 0,
-            lies: BTreeMap::new(),
+            lies: Lies::default(),
         }
     }
 
@@ -334,8 +334,7 @@ impl Grove {
 
     fn arrive(&mut self, who: Who, from: SocketAddr, bytes: Vec<u8>, by_group: bool) {
         let now = self.now;
-        let told = self.lies.get(&from).map_or(Some(bytes.clone()), |lie| lie.told(bytes));
-        let Some(mut bytes) = told else { return };
+        let Some(mut bytes) = self.lies.told(&from, bytes) else { return };
         let mut out = Vec::new();
         match who {
             Who::Source => {

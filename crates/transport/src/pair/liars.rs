@@ -8,6 +8,7 @@ use faircast_core::packet::{ReportContent, Seq};
 use faircast_core::schemes::CATALOGUE;
 use faircast_core::time::Rate;
 use faircast_wire::{Member, MemberState, Message, Need, Newest, Request, encode, parse};
+use std::collections::BTreeMap;
 
 /// What a receiver makes of what it has to say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +25,26 @@ pub(super) enum Lie {
     Greedy,
     /// It is as congested as can be said, and is never done.
     Endless,
+}
+
+/// Who lies, and how.
+#[derive(Debug)]
+pub(super) struct Lies<W>(pub(super) BTreeMap<W, Lie>);
+
+impl<W> Default for Lies<W> {
+    fn default() -> Lies<W> {
+        Lies(BTreeMap::new())
+    }
+}
+
+impl<W: Ord> Lies<W> {
+    /// What is sent in place of what this one says, if anything.
+    pub(super) fn told(&self, who: &W, bytes: Vec<u8>) -> Option<Vec<u8>> {
+        match self.0.get(who) {
+            Some(lie) => lie.told(bytes),
+            None => Some(bytes),
+        }
+    }
 }
 
 impl Lie {

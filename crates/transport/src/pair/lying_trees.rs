@@ -2,7 +2,7 @@
 
 use super::grove::Grove;
 use super::liars::Lie;
-use super::tree::{Head, Tree, branch};
+use super::tree::{Head, Tree, Who, branch};
 use super::*;
 use crate::relay::RouterKind;
 
@@ -30,7 +30,7 @@ fn lying_children_of_an_agent_cost_others_the_floor_at_most() {
         grove.receivers(&[], 1, lan());
         grove.receivers(&[address], 1, lan());
         let liar = grove.receivers[3].address;
-        grove.lies.insert(liar, lie);
+        grove.lies.0.insert(liar, lie);
         grove.start();
         grove.run_until(secs(120), |grove| grove.receivers[..3].iter().all(|node| node.ended.is_some()));
         let honest = grove.now.as_secs_f64();
@@ -69,7 +69,7 @@ fn receivers_that_lie_to_a_router_cost_the_floor_at_most() {
     for kind in RouterKind::ALL {
         for lie in LIES {
             let mut tree = two_routers(kind, 5);
-            tree.receiver_lies(5, lie);
+            tree.lies.0.insert(Who::Receiver(5), lie);
             tree.start();
             let honest = honest_at(&mut tree, &[0, 1, 2, 3, 4]);
             tree.run_until(secs(200), |tree| tree.source.session.is_none());
@@ -86,7 +86,7 @@ fn routers_that_lie_cost_others_the_floor_at_most() {
     for kind in RouterKind::ALL {
         for lie in LIES {
             let mut tree = two_routers(kind, 3);
-            tree.relay_lies(1, lie);
+            tree.lies.0.insert(Who::Relay(1), lie);
             tree.start();
             let honest = honest_at(&mut tree, &[0, 1, 2]);
             tree.run_until(secs(200), |tree| tree.source.session.is_none());

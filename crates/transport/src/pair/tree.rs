@@ -2,7 +2,6 @@
 //!
 //! What heads a segment (the source, or a branch of a relay) sends to all who are attached to it; answers go up their links.
 
-use super::liars::Lie;
 use super::link::{Copies, Link, Pipe};
 use super::net::OVERHEAD;
 use super::node::{Offer, PATIENCE, ReceiverNode, SourceNode, UNIX_SECS, groups, is_later};
@@ -19,9 +18,8 @@ use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_net::Ecn;
 use faircast_wire::{GroupKey, ReceiverCodec, SigningKey};
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
 use std::net::SocketAddr;
+use std::{cmp::Reverse, collections::BinaryHeap};
 use tempfile::TempDir;
 
 /// Who heads a segment.
@@ -33,7 +31,7 @@ pub(super) enum Head {
 
 /// Who is attached to one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Who {
+pub(super) enum Who {
     Receiver(usize),
     Relay(usize),
 }
@@ -88,7 +86,7 @@ pub(super) struct Tree {
     /// Bytes that the source sent.
     pub(super) sent: u64,
     /// Who changes what it says.
-    lies: BTreeMap<Who, Lie>,
+    pub(super) lies: super::liars::Lies<Who>,
 }
 
 enum What {
@@ -224,7 +222,7 @@ impl Tree {
             late_relays: Vec::new(),
             answers: 0,
             sent: 0,
-            lies: BTreeMap::new(),
+            lies: Default::default(),
         }
     }
 
@@ -451,22 +449,11 @@ impl Tree {
             false => self.relays.iter().enumerate().find_map(|(relay, node)| branch(relay, node)),
         };
         let Some(to) = head else { return };
-        let told = self.lies.get(&who).map_or(Some(bytes.clone()), |lie| lie.told(bytes));
-        let Some(bytes) = told else { return };
+        let Some(bytes) = self.lies.told(&who, bytes) else { return };
         let attached = self.attached.iter_mut().find(|one| one.who == who).expect("it is attached");
         if let Some(at) = attached.up.pass((bytes.len() + OVERHEAD) as u64, self.now) {
             self.book(at, What::Up { to, from, bytes });
         }
-    }
-
-    /// This receiver lies to its parent.
-    pub(super) fn receiver_lies(&mut self, receiver: usize, lie: Lie) {
-        self.lies.insert(Who::Receiver(receiver), lie);
-    }
-
-    /// This relay lies to its parent.
-    pub(super) fn relay_lies(&mut self, relay: usize, lie: Lie) {
-        self.lies.insert(Who::Relay(relay), lie);
     }
 
     fn wake(&mut self, who: Who) {

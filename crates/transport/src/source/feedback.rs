@@ -246,6 +246,10 @@ impl SourceSession {
             self.counts.refused += 1;
             return;
         }
+        if report.layer == BASE {
+            let (echo, next) = (report.content.echo().seq, self.next_seqs[0]);
+            self.members.on_answer(report.from, (echo < next).then_some(echo), next, now);
+        }
         if !self.is_heard(report.from) {
             return;
         }

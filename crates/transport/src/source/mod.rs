@@ -658,7 +658,9 @@ impl SourceSession {
         self.delivery.start(now);
         self.phase = Phase::Sending;
         self.setup.start.end();
-        self.source.control(SourceControl::Members(self.members.counted_on()), now);
+        // Those who have not shown yet that they hear the source have a second for that.
+        self.answering = self.members.answering();
+        self.source.control(SourceControl::Members(self.answering), now);
         self.source.start(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
         self.refuse_effects(now);
         self.clocks.status_at = now;
