@@ -1,6 +1,6 @@
 //! `send` and `recv` with `--wire alc`: files over ALC and FLUTE, to and from programs that are no faircast.
 
-use crate::args::alc::{AlcOptions, Code};
+use crate::args::alc::{Code, Unanswered};
 use crate::args::{self, Sending};
 use crate::failure::{Failure, Usage};
 use crate::session::{self, Output, Resolved, Verdict};
@@ -28,6 +28,7 @@ impl args::Send {
     pub fn resolve_alc(self) -> Result<Resolved<AlcSend>, Usage> {
         self.sending.format.check_without_pgm()?;
         refuse(&[
+            ("--one-way", self.unanswered.one_way, "ALC has no feedback in any case"),
             (
                 "-",
                 self.paths.iter().any(|path| path.as_os_str() == "-"),
@@ -43,7 +44,7 @@ impl args::Send {
             ("--faults", self.session.faults.is_some(), "its source receives nothing"),
         ])?;
         let content = session::send_content(self.paths, None)?;
-        let (pacing, fec, repeat) = pacing(&self.sending, &self.alc)?;
+        let (pacing, fec, repeat) = pacing(&self.sending, &self.unanswered)?;
         let mut warnings = Vec::new();
         if !self.sending.open {
             warnings.push("ALC is not sealed: who is on the network can read and forge this".into());
@@ -70,7 +71,7 @@ impl args::Send {
 }
 
 /// How fast and how often: by a scheme whose source needs no answers, or at one rate.
-fn pacing(sending: &Sending, options: &AlcOptions) -> Result<(Pacing, Fec, Repeat), Usage> {
+fn pacing(sending: &Sending, options: &Unanswered) -> Result<(Pacing, Fec, Repeat), Usage> {
     let silent = "ALC's receivers never say anything";
     refuse(&[
         ("--slow", sending.slow != Slow::Follow, silent),
@@ -125,7 +126,6 @@ impl args::Recv {
             ("--verify-key", self.verify_key.is_some(), "ALC has no signatures here"),
             ("--sign-receipts", self.sign_receipts.is_some(), "ALC has no receipts"),
             ("--stdout", self.stdout, "files come in any order and in parts; use --out DIR"),
-            ("--unfinished", self.unfinished.is_some(), "what is not whole in the end is not kept"),
             ("--sync", self.sync, "files are not flushed one by one"),
             ("--older", self.older, "sessions do not say when they were started"),
             ("--parent", !self.parent.is_empty(), "its sessions are multicast"),
@@ -143,6 +143,7 @@ impl args::Recv {
             source: self.source,
             out,
             names: self.names,
+            unfinished: self.unfinished.unwrap_or_default(),
             most: self.most.map(|most| most as u64),
             wait: self.wait,
             silence: self.patience,
@@ -286,7 +287,9 @@ mod tests {
                 panic!("it is a send")
             };
             let refused = if wire == "pgm" { send.resolve_pgm().err() } else { send.resolve().err() };
-            assert!(matches!(refused, Some(Usage::NeedsAlc("--fec"))));
+            let is_named =
+                matches!(refused, Some(Usage::NeedsAlc("--fec") | Usage::NotOverPgm { option: "--fec", .. }));
+            assert!(is_named, "{refused:?}");
         }
     }
 }

@@ -322,6 +322,22 @@ pub enum Usage {
     /// An option of ALC with another format.
     #[error("`{0}` means something over ALC only; add `--wire alc`, or leave it out")]
     NeedsAlc(&'static str),
+    /// An option of a session without feedback with another one.
+    #[error("`{0}` means something with `--one-way` and over ALC only; add `--one-way`, or leave it out")]
+    NeedsOneWay(&'static str),
+    /// No rate without feedback.
+    #[error(
+        "with `--one-way` no feedback says how fast to send; add `--rate RATE`, and choose one that is free on every path"
+    )]
+    OneWayRate,
+    /// An option that needs feedback without it.
+    #[error("`{option}` cannot be used with `--one-way`: {why}; leave it out")]
+    NotOneWay {
+        /// As given.
+        option: &'static str,
+        /// Why not.
+        why: &'static str,
+    },
     /// An option of other formats with ALC.
     #[error("`{option}` cannot be used with `--wire alc`: {why}; leave it out")]
     NotOverAlc {

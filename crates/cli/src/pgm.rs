@@ -30,7 +30,7 @@ impl args::Send {
     /// # Errors
     /// [`Usage`] when options contradict each other, name what is not there or mean nothing over PGM.
     pub fn resolve_pgm(self) -> Result<Resolved<PgmSend>, Usage> {
-        self.alc.check_absent()?;
+        self.unanswered.check_absent()?;
         let named = ("--name", self.name.is_some(), "PGM carries no names");
         let preserve = ("--preserve", !self.preserve.is_nothing(), "PGM carries no files");
         let links = ("--copy-links", self.copy_links, "PGM carries no links");

@@ -79,9 +79,17 @@ impl args::Send {
     /// [`Usage`] when options contradict each other or name what is not there.
     pub fn resolve(self) -> Result<Resolved<SendConfig>, Usage> {
         self.sending.format.check_without_pgm()?;
-        self.alc.check_absent()?;
+        let one_way = self.unanswered.one_way()?;
+        if one_way.is_some() {
+            refuse_answers(&self.sending)?;
+        }
         let content = send_content(self.paths, self.name)?;
         let mut resolved = resolve_sending(content, self.session, self.sending, self.telling)?;
+        resolved.config.one_way = one_way;
+        resolved.warnings.extend(one_way.map(|one_way| {
+            let rate = units::rate(one_way.rate.bps());
+            format!("a fixed rate gives way to nobody: make sure that {rate} are free on every path")
+        }));
         resolved.config.preserve = self.preserve;
         resolved.config.follow = match (self.copy_links, self.copy_unsafe_links) {
             (true, _) => FollowLinks::Always,
@@ -90,6 +98,27 @@ impl args::Send {
         };
         resolved.config.unreadable = if self.strict { Unreadable::Refuse } else { Unreadable::LeaveOut };
         Ok(resolved)
+    }
+}
+
+/// That nothing is asked of a session without feedback that needs some.
+fn refuse_answers(sending: &args::Sending) -> Result<(), Usage> {
+    let (silent, fixed) = ("nobody answers", "the rate does not change; say --rate");
+    let given = [
+        ("--cc", sending.cc.is_some(), "the rate is fixed, and no congestion control is at work"),
+        ("--min", sending.min.is_some(), fixed),
+        ("--max", sending.max.is_some(), fixed),
+        ("--slow", sending.slow != Slow::Follow, silent),
+        ("--expect", sending.expect.is_some(), silent),
+        ("--receivers", sending.receivers.is_some(), silent),
+        ("--report", sending.report.is_some(), silent),
+        ("--receipts", sending.receipts.is_some(), silent),
+        ("--listen", sending.listen.is_some(), "hosts that are served by unicast answer"),
+        ("--to", sending.to.is_some(), "hosts that are served by unicast answer"),
+    ];
+    match given.into_iter().find(|(_, given, _)| *given) {
+        Some((option, _, why)) => Err(Usage::NotOneWay { option, why }),
+        None => Ok(()),
     }
 }
 
@@ -292,6 +321,7 @@ fn resolve_sending(
         min: sending.min,
         max: sending.max,
         slow: sending.slow,
+        one_way: None,
         key: key.map(|ring| ring.first().clone()),
         sign,
         preserve: Preserve::nothing(),
@@ -380,7 +410,11 @@ pub fn send<'a>(
         outcome
     };
     let alone = resolved.config.unicast.as_ref().is_some_and(|hosts| hosts.multicast == Multicast::Not);
-    let role = if alone { Role::Unicast } else { Role::Source };
+    let role = match resolved.config.one_way {
+        Some(_) => Role::Unanswered,
+        None if alone => Role::Unicast,
+        None => Role::Source,
+    };
     let told = tell(role, resolved, output, stop, drive, |report: &SendReport| Verdict {
         summary: sent_summary(report),
         failure: failure_kind(report),
@@ -501,6 +535,16 @@ pub(crate) fn conclude<Report: Serialize>(
 const MANY_REFUSED: u64 = 100;
 
 fn sent_summary(report: &SendReport) -> Vec<String> {
+    if report.rounds > 0 {
+        return vec![format!(
+            "sent {} of {} in {}: {} with {} repair; no feedback is expected: receivers report at their own host",
+            units::count(report.rounds, "round"),
+            units::bytes(report.bytes),
+            units::seconds(report.seconds),
+            units::rate(report.goodput_bps * report.rounds as f64),
+            units::percent((report.repair_ratio / report.rounds as f64 - 1.0).max(0.0)),
+        )];
+    }
     // Layers send until the slowest is done, which says nothing about repairs.
     let spent = match report.layers {
         0 | 1 => format!("{} repair", units::percent((report.repair_ratio - 1.0).max(0.0))),

@@ -62,7 +62,8 @@ pub fn sent_shortfall(report: &SendReport) -> String {
             named(lacking.iter().map(|one| (&*one.host, &*one.reason)))
         ));
     }
-    let is_sent = parts.is_empty() && report.incomplete.is_empty() && report.verified > 0;
+    let is_sent =
+        parts.is_empty() && report.incomplete.is_empty() && (report.verified > 0 || report.rounds > 0);
     if let Some(first) = report.unsent.first() {
         // A semicolon is where the hint begins.
         let (path, reason) = (&first.path, first.reason.replace("; ", ", "));
@@ -70,10 +71,12 @@ pub fn sent_shortfall(report: &SendReport) -> String {
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         parts.push(format!("not sent: {path} ({reason}){more}"));
         if is_sent {
-            return format!(
-                "{}; the receivers have everything else, send again what can be read by then",
-                parts.join(", ")
-            );
+            let rest = if report.rounds > 0 {
+                "everything else was sent"
+            } else {
+                "the receivers have everything else"
+            };
+            return format!("{}; {rest}, send again what can be read by then", parts.join(", "));
         }
     }
     if !report.incomplete.is_empty() || parts.is_empty() {

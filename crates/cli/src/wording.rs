@@ -77,7 +77,8 @@ pub fn error(error: &Error) -> String {
             None => format!(
                 "no receiver answered on {group} within {}; is `faircast recv` running there, on the same group, with the \
                  same key, within --ttl {ttl} hops? This host must accept UDP from receivers on port {port}, and they on port {}: \
-                 `faircast doctor` checks both{}",
+                 `faircast doctor` checks both{}. Where nothing can come back (a diode, a satellite link) use `send --one-way` and \
+                 `recv --one-way`",
                 secs(*waited),
                 group.port(),
                 other_group(*group)
@@ -101,6 +102,14 @@ pub fn error(error: &Error) -> String {
             "no session was announced on {group} within {}; an unsealed session is there: leave out --key to accept it",
             secs(*waited)
         ),
+        Error::NoSession { group, waited, seen: Some(Seen::OneWay) } => format!(
+            "no session was announced on {group} within {} whose source answers; one without feedback is there: use --one-way to \
+             follow it by this host's clock",
+            secs(*waited)
+        ),
+        Error::NoSession { seen: Some(Seen::Unanswering(_)), .. } => {
+            format!("{error} Where nothing can go back, use `send --one-way` there and --one-way here")
+        }
         Error::NoSession { seen: Some(Seen::Unsigned | Seen::UnsignedStreams), .. } => {
             error.to_string().replace("leave out the public key", "leave out --verify-key")
         }
@@ -125,14 +134,19 @@ pub fn error(error: &Error) -> String {
         Error::Ended { reason: EndReason::TooSlow, .. } => {
             "left out: slower than the sender demands (--slow drop); ask for the rest to be sent to this host by itself".to_owned()
         }
+        Error::Ended { reason: EndReason::SentEnough, verified_bytes, resumes } => format!(
+            "the source has sent everything as often as it was to (`send --repeat`), and some did not arrive; {}",
+            kept(*verified_bytes, *resumes)
+        ),
         Error::Ended { reason, verified_bytes, resumes } => {
             format!(
                 "the source ended the session before everything had arrived ({reason}); {}",
                 kept(*verified_bytes, *resumes)
             )
         }
-        Error::AlcEnded { why, files, known } => format!(
-            "{why} before everything had arrived: {files} of {known} files are whole; ask the source for more rounds (--repeat)"
+        Error::AlcEnded { why, files, known, kept } => format!(
+            "{why} before everything had arrived: {files} of {known} files are whole, and what has come of {kept} others is kept; run the \
+             same command again while it is sent again, or ask the source for more rounds (--repeat)"
         ),
         Error::Pipe(cause) => pipe(cause),
         error => setting(error),
@@ -176,6 +190,7 @@ fn setting(error: &Error) -> String {
                 Unlayered::Unicast => {
                     ("--listen or --to", "each host has a rate of its own, choose a --cc at one rate")
                 }
+                Unlayered::OneWay => ("--one-way", "leave out --cc, or use --wire alc"),
                 Unlayered::Pgm => ("PGM", "choose another --cc, or leave out --wire pgm"),
                 _ => return error.to_string(),
             };
@@ -269,6 +284,8 @@ mod tests {
                 Error::NoReceiver { group, waited, ttl: 4, port: 7, each: Vec::new() },
                 "from receivers on port 7, and they on port 5777",
             ),
+            (Error::NoReceiver { group, waited, ttl: 4, port: 7, each: Vec::new() }, "`send --one-way`"),
+            (Error::NoSession { group, waited, seen: Some(Seen::OneWay) }, "use --one-way"),
             (Error::NoSession { group, waited, seen: Some(Seen::Sealed) }, "give its --key"),
             (
                 Error::NotInLayers { what: Unlayered::SlowPolicy, scheme: "rlc" },

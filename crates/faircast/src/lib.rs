@@ -90,7 +90,8 @@ pub use faircast_net::NetError;
 pub use faircast_sim as sim;
 pub use faircast_transport::config::{
     self, BadLimits, Content, DEFAULT_GROUP, Destination, Durability, Freshness, InvitedHost, LayerInput,
-    Multicast, Older, Pacing, ReceiptKeys, ReceiveConfig, RequiredHost, SendConfig, Slow, Unicast,
+    Multicast, Older, OneWay, Pacing, ReceiptKeys, ReceiveConfig, Repeat, RequiredHost, SendConfig, Slow,
+    Unicast,
 };
 pub use faircast_transport::ends::{Input, Memory, Output};
 pub use faircast_transport::event::{self, Event, ReceiveReport, SendReport};

@@ -2,7 +2,7 @@
 
 use crate::session::{self, Session};
 use crate::{
-    Content, Error, Event, FollowLinks, GroupKey, Input, LayerInput, MemoryFile, Preserve, Rate, ReceiptKeys,
+    Content, Error, Event, FollowLinks, GroupKey, Input, LayerInput, MemoryFile, OneWay, Preserve, Rate, ReceiptKeys,
     RequiredHost, SendConfig, SendReport, SigningKey, Slow, Spacing, Unicast, Unreadable,
 };
 use faircast_core::schemes::Scheme;
@@ -152,6 +152,13 @@ impl Sender {
     /// What one slow receiver may cost the others.
     pub fn slow(mut self, slow: Slow) -> Sender {
         self.config.slow = slow;
+        self
+    }
+
+    /// Send without feedback, at a fixed rate and in rounds, where nothing can come back. Whatever is about receivers' answers
+    /// means nothing then.
+    pub fn one_way(mut self, one_way: OneWay) -> Sender {
+        self.config.one_way = Some(one_way);
         self
     }
 

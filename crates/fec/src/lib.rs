@@ -6,22 +6,23 @@
 //!
 //! | module | code |
 //! |---|---|
-//! | [`raptorq`] | RaptorQ (RFC 6330), the default: practically without end, any `K` up to 1024 |
+//! | [`raptorq`] | RaptorQ (RFC 6330), the default: practically without end, any `K` up to 56,403 |
 
 mod octet;
 pub mod raptorq;
 
 pub use crate::raptorq::{BlockEncoder, RaptorQ, decode};
 
-/// Largest number of source symbols in a block.
-pub const MAX_SYMBOLS: u16 = 1024;
+/// Largest number of source symbols in a block (RFC 6330, 5.1.2: `K'_max`). Such a block takes seconds and hundreds of megabytes; a
+/// format that can choose has far smaller ones.
+pub const MAX_SYMBOLS: u16 = 56_403;
 
 /// Symbol sizes are multiples of this many bytes.
 pub const ALIGNMENT: u16 = 8;
 
 /// Symbol ids end below this: RFC 6330, 3.2 gives them 24 bits, and the padding of a block
-/// (at most 59 symbols up to `K` = 1024) needs room too.
-pub const MAX_ESI: u32 = (1 << 24) - 64;
+/// (at most 559 symbols) needs room too.
+pub const MAX_ESI: u32 = (1 << 24) - 1024;
 
 /// The shape of a block: `K` source symbols of `T` bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

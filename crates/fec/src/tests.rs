@@ -56,6 +56,12 @@ fn the_last_repair_symbols_of_all_are_of_use() {
 }
 
 #[test]
+fn a_block_of_the_most_symbols_is_rebuilt_from_its_last_repairs() {
+    let (original, decoded) = after_losing(shape(MAX_SYMBOLS, 8), |esi| esi < 30, MAX_ESI - 32, 32);
+    assert_eq!(decoded, Some(original));
+}
+
+#[test]
 fn too_few_symbols_are_no_block() {
     assert_eq!(after_losing(shape(100, 16), |esi| esi < 5, 100, 4).1, None);
     assert_eq!(after_losing(shape(100, 16), |esi| esi < 50, 100, 49).1, None);

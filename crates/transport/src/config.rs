@@ -199,6 +199,27 @@ impl StartNow {
     }
 }
 
+/// How long a source that nobody answers goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeat {
+    /// This number of times the whole content.
+    Rounds(u64),
+    /// This long.
+    For(Duration),
+    /// Until it is stopped.
+    Forever,
+}
+
+/// A session without feedback, for paths that carry nothing back: a data diode, a satellite. No congestion control is at work:
+/// the rate has to be free on every path.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OneWay {
+    /// The rate at which it sends, headers included.
+    pub rate: Rate,
+    /// How often, or how long.
+    pub repeat: Repeat,
+}
+
 /// How `send` and `stream` run.
 #[derive(Debug, Clone)]
 pub struct SendConfig {
@@ -223,6 +244,9 @@ pub struct SendConfig {
     pub max: Option<Rate>,
     /// What one slow receiver may cost. Layers answer that in their own way: with them it is [`Slow::Follow`].
     pub slow: Slow,
+    /// Send without feedback: `min`, `max`, `slow`, `expect`, `required`, `receipts` and `wait` mean nothing then. Not for live
+    /// streams, schemes with layers and hosts that are served by unicast.
+    pub one_way: Option<OneWay>,
     /// Seal everything under this key.
     pub key: Option<GroupKey>,
     /// Sign the content with this key. Not for streams in layers.
@@ -457,6 +481,7 @@ impl SendConfig {
             min: None,
             max: None,
             slow: Slow::Follow,
+            one_way: None,
             key: None,
             sign: None,
             expect: None,

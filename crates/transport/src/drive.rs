@@ -13,7 +13,7 @@ use crate::serve::{self, Serving};
 use crate::source;
 use crate::source::block_source::BlockSource;
 use crate::source::delivery::streams::{Cut, Fill, Streams};
-use crate::source::delivery::{Delivery, of_blocks};
+use crate::source::delivery::{Delivery, in_rounds, of_blocks};
 use crate::worker::Worker;
 use faircast_core::packet::{Layer, ReceiverId, SessionId};
 use faircast_core::rng::Rng;
@@ -61,6 +61,9 @@ fn open_serving(
 ) -> Result<((source::SourceSession, Uplink), Option<Serving>), Error> {
     if config.unicast.is_some() && config.scheme.layers() > 1 {
         return Err(Error::NotInLayers { what: Unlayered::Unicast, scheme: config.scheme.name() });
+    }
+    if config.unicast.is_some() && config.one_way.is_some() {
+        return Err(Error::NotOneWay { what: "hosts that are served by unicast" });
     }
     serve::prepare(&mut config);
     let (unicast, patience) = (config.unicast.take(), config.patience);
@@ -187,6 +190,12 @@ pub(crate) fn check(config: &mut SendConfig) -> Result<Vec<SocketAddr>, Error> {
     if config.sign.is_some() && matches!(config.content, Content::Layers { .. }) {
         return Err(Error::LayersUnsigned);
     }
+    if config.one_way.is_some() && matches!(config.content, Content::Live { .. } | Content::Layers { .. }) {
+        return Err(Error::NotOneWay { what: "a live stream" });
+    }
+    if config.one_way.is_some_and(|one_way| !one_way.rate.is_usable()) {
+        return Err(Error::NotOneWay { what: "a rate of nothing" });
+    }
     if config.receipts.is_some() && matches!(config.content, Content::Live { .. } | Content::Layers { .. }) {
         return Err(Error::LiveReceipts);
     }
@@ -243,6 +252,7 @@ pub(crate) fn source_at(
         datagram,
         overhead,
         slow: config.slow,
+        one_way: config.one_way,
         min: config.min,
         max: config.max,
         expect,
@@ -301,7 +311,10 @@ fn delivery(
             return Ok(Box::new(Streams::open(inputs, cut, unix_nanos)?));
         }
     };
-    Ok(of_blocks(source, config.scheme.layers()))
+    Ok(match config.one_way {
+        Some(one_way) => in_rounds(source, one_way.repeat),
+        None => of_blocks(source, config.scheme.layers()),
+    })
 }
 
 /// Receive one session from the group. Returns when everything is verified and in its place.
@@ -490,6 +503,7 @@ fn layer_groups(config: &SendConfig) -> Result<Vec<SocketAddr>, Error> {
         _ if layers == 1 => None,
         (Content::Live { .. }, _) => Some(Unlayered::LiveStream),
         (_, Slow::Floor(_) | Slow::Drop(_)) => Some(Unlayered::SlowPolicy),
+        _ if config.one_way.is_some() => Some(Unlayered::OneWay),
         _ => None,
     };
     if let Some(what) = refused {

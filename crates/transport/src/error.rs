@@ -90,6 +90,11 @@ pub enum Seen {
         "a session is there that is not of `{0}`, for which this hop's router is: it is left to the kernel's forwarding"
     )]
     NoRouter(&'static str),
+    /// One whose source receives nothing, where a session is believed when its source answers.
+    #[error(
+        "a session without feedback is there, whose source answers nobody: accept sessions by this host's clock to follow it"
+    )]
+    OneWay,
     /// One whose source or size is not accepted here.
     #[error("a session is there that is not accepted here: its source has another name, or it is too large")]
     NotAccepted,
@@ -218,12 +223,26 @@ pub enum EndReason {
     /// It leaves slow receivers out.
     #[error("this host was too slow, and its source drops slow receivers")]
     TooSlow,
+    /// It receives nothing, and has sent everything as often as it was to.
+    #[error("it has sent everything as often as it was to, and receives nothing")]
+    SentEnough,
     /// It waited no longer.
     #[error("it had waited long enough")]
     WaitedEnough,
     /// It was stopped.
     #[error("it was stopped")]
     Stopped,
+}
+
+impl EndReason {
+    /// Why a session is over for a receiver that takes part in it, by what its source says of the end and whether it hears anybody.
+    pub(crate) const fn of(is_stopped: bool, is_one_way: bool) -> EndReason {
+        match (is_stopped, is_one_way) {
+            (true, _) => EndReason::Stopped,
+            (false, true) => EndReason::SentEnough,
+            (false, false) => EndReason::WaitedEnough,
+        }
+    }
 }
 
 /// What does not go with layers.
@@ -242,6 +261,9 @@ pub enum Unlayered {
     /// PGM.
     #[error("PGM")]
     Pgm,
+    /// A session without feedback.
+    #[error("a session without feedback")]
+    OneWay,
 }
 
 impl Unlayered {
@@ -253,6 +275,7 @@ impl Unlayered {
                 "slow receivers take fewer layers and cost the others nothing, follow them"
             }
             Unlayered::Unicast => "choose a scheme at one rate: each host has a rate of its own",
+            Unlayered::OneWay => "it is sent at a fixed rate: leave out the scheme, or send over ALC",
             Unlayered::Pgm => "choose another scheme, or another format",
         }
     }
@@ -469,6 +492,12 @@ pub enum Error {
         "streams in layers cannot be signed: their blocks are given up sooner than pages of hashes could come; send one stream, or do not sign"
     )]
     LayersUnsigned,
+    /// It cannot be done without feedback.
+    #[error("{what} cannot be sent without feedback: send files, by multicast, at a rate above nothing")]
+    NotOneWay {
+        /// What was asked for.
+        what: &'static str,
+    },
     /// Receipts are asked for of what no hash names.
     #[error(
         "a live stream has no receipts, as receivers that come later have another part of it; leave the keys of receipts out"
@@ -587,7 +616,8 @@ pub enum Error {
     },
     /// The session ended, or nothing of it came any more, before everything was there.
     #[error(
-        "{why} before everything had arrived: {files} of {known} files are whole; ask the source for more rounds"
+        "{why} before everything had arrived: {files} of {known} files are whole, and what has come of {kept} others is kept; start again \
+         while it is sent again, or ask the source for more rounds"
     )]
     AlcEnded {
         /// What happened, as a sentence without an end.
@@ -596,6 +626,8 @@ pub enum Error {
         files: u64,
         /// Files of the table.
         known: u64,
+        /// Files with a part that the next run goes on with.
+        kept: u64,
     },
     /// No thread could be started.
     #[error("cannot start a thread for the session: {0}")]
@@ -671,6 +703,7 @@ impl Error {
             | Error::DatagramSize { .. }
             | Error::LayersUnsigned
             | Error::LiveReceipts
+            | Error::NotOneWay { .. }
             | Error::SchemeOptions { .. }
             | Error::NoGroupForLayer { .. }
             | Error::NotInLayers { .. }

@@ -408,7 +408,7 @@ pub mod reasons {
 }
 
 /// See [`ReceiverReport`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReceiverOutcome {
     /// It has everything, verified.
@@ -434,6 +434,8 @@ pub struct SendReport {
     pub ok: bool,
     /// Whether the session was stopped at its source. The report has its state at that moment.
     pub stopped: bool,
+    /// Of a session without feedback: times that the whole content was sent; 0 otherwise.
+    pub rounds: u64,
     /// Receivers seen; one that was started again counts once.
     pub receivers: u64,
     /// Receivers that were expected and have never come.

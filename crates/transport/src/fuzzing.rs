@@ -149,6 +149,7 @@ fn source(file: &Path, slow: Slow, setup: u8) -> source::SourceSession {
         datagram: DATAGRAM,
         overhead: OVERHEAD,
         slow,
+        one_way: None,
         min: None,
         max: None,
         expect: None,

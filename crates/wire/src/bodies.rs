@@ -150,6 +150,7 @@ written_as! {
         (Announce::LIVE, "live"),
         (Announce::REGISTER, "register"),
         (Announce::LAYERS_BY_PORT, "layers_by_port"),
+        (Announce::ONE_WAY, "one way"),
     ]), |flags| *flags, |bits| bits;
     StatusFlags: u8 as u8, Shape::Flags(&[
         (Status::CLOSING, "closing"),

@@ -107,7 +107,7 @@ pub struct Announce {
     pub hops: u8,
     /// Feedback is spread over this window, in milliseconds.
     pub spread_ms: u32,
-    /// See [`Announce::LIVE`] and [`Announce::REGISTER`].
+    /// See [`Announce::LIVE`], [`Announce::REGISTER`] and [`Announce::ONE_WAY`].
     pub flags: u8,
     /// The source's host or what it sends.
     pub name: Name,
@@ -124,12 +124,19 @@ impl Announce {
     pub const REGISTER: u8 = 1 << 1;
     /// Flag: layers differ by port; without it by address.
     pub const LAYERS_BY_PORT: u8 = 1 << 2;
+    /// Flag: the source receives nothing; receivers send nothing, and complete blocks from later symbols.
+    pub const ONE_WAY: u8 = 1 << 3;
     /// The smallest packet: headers of IPv4 and UDP, and a data packet without a rate, a mark and a symbol.
     pub const LEAST_PACKET: u16 = 58;
 
     /// Whether each layer carries a stream of its own, with blocks numbered by layer.
     pub const fn has_streams(&self) -> bool {
         self.flags & Announce::LIVE != 0 && self.manifest_len == 0
+    }
+
+    /// Whether the source receives nothing.
+    pub const fn is_one_way(&self) -> bool {
+        self.flags & Announce::ONE_WAY != 0
     }
 
     /// How the groups of the layers follow each other.

@@ -1,9 +1,9 @@
-//! What only ALC's sources have.
+//! Options of sources that nobody answers: over ALC, and with `--one-way`.
 
 use crate::failure::Usage;
 use crate::values;
 use clap::{Args, ValueEnum};
-use faircast::alc::Repeat;
+use faircast::{OneWay, Repeat};
 use faircast_core::time::Rate;
 
 /// Erasure codes of a session over ALC.
@@ -15,17 +15,21 @@ pub enum Code {
     Raptorq,
 }
 
-/// What only ALC's sources have.
+/// Options of sources that nobody answers.
 #[derive(Debug, Clone, Copy, Args)]
-pub struct AlcOptions {
-    /// Over ALC: always send at this rate, in bit/s, headers included
+pub struct Unanswered {
+    /// Send without feedback, where nothing can come back (a diode, a satellite link): at a fixed --rate, --repeat times, to
+    /// receivers with `recv --one-way`. Nothing gives way to other traffic then
+    #[arg(long)]
+    pub one_way: bool,
+    /// With --one-way and over ALC: always send at this rate, in bit/s, headers included
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     pub rate: Option<Rate>,
     /// Over ALC: the erasure code [default: none, with --cc rlc raptorq]
     #[arg(long, value_name = "CODE", value_enum)]
     pub fec: Option<Code>,
-    /// Over ALC: send everything so many times (`3`), for so long (`10m`), or until stopped (`forever`) [default: 3, with
-    /// --cc rlc twice for receivers of the lowest layer]
+    /// With --one-way and over ALC: send everything so many times (`3`), for so long (`10m`), or until stopped (`forever`)
+    /// [default: 3, with --cc rlc twice for receivers of the lowest layer]
     #[arg(long, value_name = "N|TIME|forever", value_parser = repeat)]
     pub repeat: Option<Repeat>,
 }
@@ -43,19 +47,41 @@ fn repeat(text: &str) -> Result<Repeat, String> {
     Err(format!("`{text}` is no number of rounds and no time; write `3`, `90s`, `10m` or `forever`"))
 }
 
-impl AlcOptions {
-    /// That nothing is asked of another format that only ALC has.
+impl Unanswered {
+    /// How to send without feedback over the native format, if that is asked for.
     ///
     /// # Errors
-    /// [`Usage::NeedsAlc`].
+    /// [`Usage`] when an option is missing, or means nothing there.
+    pub fn one_way(&self) -> Result<Option<OneWay>, Usage> {
+        if self.fec.is_some() {
+            return Err(Usage::NeedsAlc("--fec"));
+        }
+        let given = [("--rate", self.rate.is_some()), ("--repeat", self.repeat.is_some())];
+        match (self.one_way, self.rate, given.iter().find(|(_, given)| *given)) {
+            (false, _, Some((option, _))) => Err(Usage::NeedsOneWay(option)),
+            (false, ..) => Ok(None),
+            (true, None, _) => Err(Usage::OneWayRate),
+            (true, Some(rate), _) => {
+                Ok(Some(OneWay { rate, repeat: self.repeat.unwrap_or(Repeat::Rounds(3)) }))
+            }
+        }
+    }
+
+    /// That nothing is asked of PGM, whose receivers answer.
+    ///
+    /// # Errors
+    /// [`Usage::NotOverPgm`].
     pub fn check_absent(&self) -> Result<(), Usage> {
         let given = [
+            ("--one-way", self.one_way),
             ("--rate", self.rate.is_some()),
             ("--fec", self.fec.is_some()),
             ("--repeat", self.repeat.is_some()),
         ];
         match given.iter().find(|(_, given)| *given) {
-            Some((option, _)) => Err(Usage::NeedsAlc(option)),
+            Some((option, _)) => {
+                Err(Usage::NotOverPgm { option, why: "its receivers ask for what they miss" })
+            }
             None => Ok(()),
         }
     }

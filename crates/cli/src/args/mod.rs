@@ -7,7 +7,7 @@ mod receipt;
 pub mod relay;
 
 use crate::values;
-use alc::AlcOptions;
+use alc::Unanswered;
 use clap::{Args, Parser, Subcommand, ValueHint};
 pub use clean::Clean;
 use faircast::config::{default_group_here, default_scheme};
@@ -241,6 +241,7 @@ pub struct Telling {
     faircast send disk.img --slow floor:50M        slow hosts are served last\n  \
     faircast send disk.img --cc rlc                in layers: every host at its own speed\n  \
     faircast send log.txt --wire pgm --framing zmq     to ZeroMQ's epgm:// subscribers\n  \
+    faircast send maps/ --one-way --rate 5M        to hosts that run `recv --one-way`, which never answer\n  \
     faircast send maps/ --wire alc --rate 5M       to FLUTE receivers, which never answer\n  \
     faircast send disk.img --to hosts.txt          without multicast, to hosts that run `recv --listen`\n  \
     faircast send disk.img --listen                without multicast, to hosts that run `recv --parent`\n  \
@@ -255,9 +256,9 @@ pub struct Send {
     /// How it is sent.
     #[command(flatten)]
     pub sending: Sending,
-    /// What only ALC has.
+    /// For sources that nobody answers.
     #[command(flatten)]
-    pub alc: AlcOptions,
+    pub unanswered: Unanswered,
     /// Say this of files too: `owner`, `setid`, `acls`, `xattrs`, `privileged`, `all`; receivers give it to them when they ask for it as well
     #[arg(long, value_name = "WHAT,..", value_parser = values::preserve, default_value = "", hide_default_value = true)]
     pub preserve: Preserve,
@@ -350,7 +351,7 @@ pub struct Recv {
     /// Directory for what is received; made when it is not there
     #[arg(long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
     pub out: PathBuf,
-    /// Follow sessions whose source cannot hear this host: their time is compared with this host's clock instead
+    /// Follow sessions whose source cannot hear this host (`send --one-way`): their time is compared with this host's clock instead
     #[arg(long)]
     pub one_way: bool,
     /// Accept only content that was signed with the private half of a key in this file

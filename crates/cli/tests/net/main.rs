@@ -21,6 +21,7 @@ mod layers;
 mod memberships;
 mod metadata;
 mod older;
+mod one_way;
 mod outages;
 mod pages;
 mod pgm;

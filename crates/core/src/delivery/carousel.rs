@@ -42,6 +42,8 @@ pub struct Carousel {
     sent: u64,
     sent_first: u64,
     complete_to: u32,
+    /// Turns that the base layer has begun.
+    turns: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -94,6 +96,7 @@ impl Carousel {
             sent: 0,
             sent_first: 0,
             complete_to: 0,
+            turns: 0,
         }
     }
 
@@ -174,6 +177,18 @@ impl Carousel {
         self.sent_first
     }
 
+    /// Turns of the base layer around all blocks that are complete.
+    pub fn rounds(&self) -> u64 {
+        if self.is_between_rounds() { self.turns } else { self.turns.saturating_sub(1) }
+    }
+
+    /// Whether what the base layer sends next begins another turn around the blocks.
+    pub fn is_between_rounds(&self) -> bool {
+        let Ring { at, is_visiting, .. } = self.rings[0];
+        let goes_on = is_visiting && at < self.blocks.len() && self.is_below(at, 0);
+        !goes_on && !(at + usize::from(is_visiting)..self.blocks.len()).any(|block| self.lacks(block, 0))
+    }
+
     /// The leading block that the base layer sends now, if it does.
     fn next_leading(&mut self) -> Option<usize> {
         if self.lead.due == 0 {
@@ -211,6 +226,7 @@ impl Carousel {
                 let ring = &mut self.rings[level];
                 let mean = ring.total * self.full / self.weight;
                 (ring.at, ring.goal) = (0, mean.max(ring.goal + self.run));
+                self.turns += u64::from(level == 0);
                 continue;
             }
             let goes_on = self.rings[level].is_visiting && self.is_below(at, level);

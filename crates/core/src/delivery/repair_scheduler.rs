@@ -71,7 +71,7 @@ struct Stretch {
 }
 
 /// Symbol ids end here and start over: RaptorQ's, which are 24 bits less the padding of a block (RFC 6330, 3.2).
-pub const SYMBOL_LIMIT: u32 = (1 << 24) - 64;
+pub const SYMBOL_LIMIT: u32 = (1 << 24) - 1024;
 
 /// After the last encoding symbol id that the code has, repairs start over.
 const LAST_SYMBOL: u32 = SYMBOL_LIMIT - 1;

@@ -19,7 +19,7 @@ pub use binomial::Binomial;
 pub use bounds::{Bounds, SendMeter};
 pub use cut_gate::CutGate;
 pub use equation::{Averaging, Equation};
-pub use pacer::Pacer;
+pub use pacer::{CatchUp, Pacer};
 pub use policy::{AnyPolicy, Congestion, Operating, PolicyChoice, RatePolicy};
 pub use send_controller::{Growth, SendController, Sending, Start};
 pub use start::{Doubling, StartUp};

@@ -3,12 +3,12 @@
 use super::files::Found;
 use super::source::{self, Pace};
 use super::{AlcReceive, AlcReceiveReport, AlcSend, AlcSendReport, FIXED_LEN, Pacing, TABLE_LEN, receiver};
-use crate::config::Content;
-use crate::config::span;
+use crate::config::{Content, Destination, span};
 use crate::datagram::{self, overhead};
 use crate::driver::{Clock, Groups, Moves, Outage, Uplink, random, run_one, tell_opened};
 use crate::error::Error;
 use crate::event::Event;
+use crate::receiver::block_sink::tidied;
 use faircast_core::packet::Layer;
 use faircast_core::rng::Rng;
 use faircast_core::time::Time;
@@ -154,6 +154,8 @@ pub(crate) fn open_receiver(
     if let Some(warning) = socket.receive_buffer().warning() {
         events(Event::warning(warning));
     }
+    let to = Destination::Directory(config.out.clone());
+    tidied(&to, config.unfinished, None).into_iter().for_each(|said| events(Event::warning(said)));
     let setup = receiver::Setup {
         group: config.group,
         only: config.source,

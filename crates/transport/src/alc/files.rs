@@ -16,6 +16,8 @@ const NO_CODE_BLOCK: u32 = 1_024;
 const RAPTORQ_BLOCK: u64 = 256;
 /// RFC 6330, 3.3.3: the number of blocks has eight bits.
 const RAPTORQ_BLOCKS: u64 = 255;
+/// Bytes of a block with RaptorQ at most: source and receivers have one in memory, and some times that while they compute.
+pub(super) const MOST_CODED: u64 = 128 << 20;
 
 /// A file to send.
 #[derive(Debug)]
@@ -95,7 +97,7 @@ impl Object {
         fec: Fec,
         symbol_size: u16,
     ) -> Result<Object, Error> {
-        let (params, most) = params(fec, size.div_ceil(u64::from(symbol_size)));
+        let (params, most) = params(fec, size.div_ceil(u64::from(symbol_size)), symbol_size);
         let oti = Oti { transfer_length: size, symbol_size, params };
         let too_long = || Error::AlcTooLong {
             path: path.clone(),
@@ -123,15 +125,15 @@ impl Object {
     }
 }
 
-/// How so many symbols are cut, and how many could be.
-fn params(fec: Fec, symbols: u64) -> (Params, u64) {
+/// How this number of symbols is cut, and how many could be.
+fn params(fec: Fec, symbols: u64, symbol_size: u16) -> (Params, u64) {
     let most_no_code = 1 << 32;
     match fec {
         // A file without bytes has no block, which RaptorQ's parameters cannot say.
         Fec::RaptorQ if symbols > 0 => {
             let per_block = symbols.div_ceil(RAPTORQ_BLOCKS).max(RAPTORQ_BLOCK);
             let blocks = symbols.div_ceil(per_block) as u8; // at most 255
-            let most = RAPTORQ_BLOCKS * u64::from(MAX_SYMBOLS);
+            let most = RAPTORQ_BLOCKS * u64::from(MAX_SYMBOLS).min(MOST_CODED / u64::from(symbol_size));
             (Params::RaptorQ { blocks, sub_blocks: 1, alignment: 4 }, most)
         }
         _ => {
@@ -318,14 +320,20 @@ mod tests {
 
     #[test]
     fn every_length_that_a_code_reaches_can_be_cut() {
-        for symbols in [1, 255, 256, 257, 65_280, 65_281, 255 * 1_024] {
-            let (params, most) = params(Fec::RaptorQ, symbols);
+        for symbols in [1, 255, 256, 257, 65_280, 65_281, 255 * 1_024, 255 * 1_024 + 1, 255 * 56_403] {
+            let (params, most) = params(Fec::RaptorQ, symbols, 8);
             let blocks =
                 Oti { transfer_length: symbols * 8, symbol_size: 8, params }.blocks().expect("it can be cut");
             assert!(blocks.symbols() <= most && blocks.len(0) <= u32::from(MAX_SYMBOLS), "{symbols}");
         }
+        // Datagrams of Ethernet and of the loopback: 20 and 34 GB.
+        for (symbol_size, gigabytes) in [(1_424, 20.4), (65_000, 34.2)] {
+            let (_, most) = params(Fec::RaptorQ, 1 << 20, symbol_size);
+            let bytes = most as f64 * f64::from(symbol_size) / 1e9;
+            assert!((bytes - gigabytes).abs() < 0.1, "{bytes} GB in symbols of {symbol_size}");
+        }
         for symbols in [0, 1, 1_024, 1_025, 1 << 26, (1 << 26) + 1, 1 << 32] {
-            let (params, most) = params(Fec::NoCode, symbols);
+            let (params, most) = params(Fec::NoCode, symbols, 8);
             let blocks =
                 Oti { transfer_length: symbols * 8, symbol_size: 8, params }.blocks().expect("it can be cut");
             assert!(

@@ -17,6 +17,7 @@ mod files;
 pub(crate) mod fuzz;
 mod names;
 mod objects;
+mod parts;
 mod receiver;
 mod source;
 #[cfg(test)]
@@ -26,7 +27,8 @@ mod tests;
 pub(crate) use drive::{open_receiver, open_source};
 pub use drive::{receive, send};
 
-use crate::config::{Content, PATIENCE, RECEIVE_BUFFER, default_group};
+pub use crate::config::Repeat;
+use crate::config::{Content, KeepUnfinished, PATIENCE, RECEIVE_BUFFER, default_group};
 use crate::object::Names;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::Rate;
@@ -51,17 +53,6 @@ pub enum Pacing {
         /// How the groups of the layers follow each other.
         spacing: Spacing,
     },
-}
-
-/// How long a source goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Repeat {
-    /// So many times the whole content.
-    Rounds(u64),
-    /// So long.
-    For(Duration),
-    /// Until it is stopped.
-    Forever,
 }
 
 /// How a source over ALC runs.
@@ -100,6 +91,8 @@ pub struct AlcReceive {
     pub out: PathBuf,
     /// What becomes of names with characters that a terminal obeys.
     pub names: Names,
+    /// How much of what earlier sessions have left unfinished in the directory stays when a session begins.
+    pub unfinished: KeepUnfinished,
     /// Files of the table that together have more bytes than this are left out, beginning with the first that does not fit.
     pub most: Option<u64>,
     /// Give up when no session is heard for so long; wait for ever when `None`.
@@ -139,6 +132,7 @@ impl AlcReceive {
             source: None,
             out: out.into(),
             names: Names::Escape,
+            unfinished: KeepUnfinished::default(),
             most: None,
             wait: None,
             silence: PATIENCE,

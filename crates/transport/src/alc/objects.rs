@@ -1,12 +1,14 @@
 //! A receiver's files: symbols become blocks, blocks become a file, and a whole file gets its name.
 
+use super::files::MOST_CODED;
 use super::names;
+use super::parts::{Identity, Part, PartNames, Record};
 use crate::object::{ALC_PREFIX, DIR, Names, ObjectError, STATE_DIR, Tree, name_by, open_or_create_dir};
 use faircast_fec::{ALIGNMENT, MAX_SYMBOLS, Shape, decode};
 use faircast_wire::alc::{self, Blocks, Oti, Params, PayloadId};
 use md5::{Digest, Md5};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, Mode};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
@@ -15,17 +17,16 @@ use std::path::{Path, PathBuf};
 
 /// The longest block without a code that a receiver keeps account of: the number of a symbol has 16 bits.
 const MOST_NO_CODE: u32 = 1 << 16;
-/// Bytes of the longest block with a code, which is put together in memory.
-const MOST_CODED: u64 = 128 << 20;
 
 /// The output directory.
 #[derive(Debug)]
 pub(super) struct OutputDirectory {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     out: OwnedFd,
-    parts: OwnedFd,
-    /// Names of this receiver's parts begin with it.
-    prefix: String,
+    /// Where files are that are not whole.
+    pub(super) parts: OwnedFd,
+    /// Names of parts that are of use to this receiver alone begin with it.
+    pub(super) prefix: String,
 }
 
 /// Why a file of the table is not taken.
@@ -66,35 +67,18 @@ impl OutputDirectory {
         })
     }
 
-    fn part(&self, toi: u128) -> String {
-        format!("{}-{toi}", self.prefix)
-    }
-
-    fn create(&self, toi: u128) -> Result<File, ObjectError> {
-        let name = self.part(toi);
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let made = rustix::fs::openat(&self.parts, &name, flags, Mode::from_raw_mode(0o644));
-        // As long as it is open nobody takes it for left over. A filesystem without locks has none to look at either.
-        let made = made.inspect(|file| _ = rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive));
-        let failed =
-            |error| ObjectError::io(self.path.join(STATE_DIR).join(&name), "create this file", error);
-        Ok(made.map_err(failed)?.into())
-    }
-
     /// Give a whole file its name; what had it before is replaced.
-    fn publish(&self, toi: u128, path: &str) -> Result<(), ObjectError> {
+    fn publish(&self, names: &PartNames, path: &str) -> Result<(), ObjectError> {
         let mut tree = Tree::new(&self.out, &self.path);
         let (above, name) = tree.place(path)?;
-        rustix::fs::renameat(&self.parts, self.part(toi), above, name)
-            .map_err(|error| ObjectError::io(self.path.join(path), "put this file in its place", error))
-    }
-
-    fn discard(&self, toi: u128) {
-        rustix::fs::unlinkat(&self.parts, self.part(toi), AtFlags::empty()).ok();
+        rustix::fs::renameat(&self.parts, names.part(), above, name)
+            .map_err(|error| ObjectError::io(self.path.join(path), "put this file in its place", error))?;
+        names.discard(self);
+        Ok(())
     }
 }
 
-/// Leave nothing behind: files that are not whole are of no use to anybody.
+/// Leave no empty directory behind.
 impl Drop for OutputDirectory {
     fn drop(&mut self) {
         rustix::fs::unlinkat(self.out.as_fd(), STATE_DIR, AtFlags::REMOVEDIR).ok();
@@ -109,7 +93,9 @@ pub(super) struct Assembly {
     oti: Oti,
     blocks: Blocks,
     md5: Option<[u8; 16]>,
-    part: Option<File>,
+    part: Option<Part>,
+    /// Whether something has come since the record was written.
+    is_newer: bool,
     /// Blocks that have some symbols.
     open: BTreeMap<u32, Block>,
     /// Bytes that those keep in memory.
@@ -178,6 +164,7 @@ impl Assembly {
             blocks,
             md5: entry.md5,
             part: None,
+            is_newer: false,
             open,
             held: 0,
             whole,
@@ -235,9 +222,54 @@ impl Assembly {
         whole.min(self.oti.transfer_length)
     }
 
-    /// A file without bytes is whole at once.
-    pub fn take_nothing(&mut self, place: &OutputDirectory) -> Result<Taken, ObjectError> {
-        if self.blocks.is_empty() { self.finish(place) } else { Ok(Taken::More) }
+    /// Go on with what an earlier session has left of this file. A file without bytes is whole at once.
+    pub fn resume(&mut self, place: &OutputDirectory) -> Result<Taken, ObjectError> {
+        if let Some((part, record)) = Part::resume(place, identity(&self.path, &self.md5, &self.oti)) {
+            self.part = Some(part);
+            let mut first = 0;
+            for number in 0..self.blocks.count() {
+                let len = self.blocks.len(number);
+                let mut block = Block::default();
+                (0..len).filter(|symbol| record.has(first + u64::from(*symbol))).for_each(|symbol| {
+                    block.note(symbol, len);
+                });
+                first += u64::from(len);
+                if block.count == len {
+                    self.whole.insert(number);
+                } else if block.count > 0 {
+                    self.held += block.held(len, self.oti.symbol_size);
+                    self.open.insert(number, block);
+                }
+            }
+        }
+        if self.is_whole() { self.finish(place) } else { Ok(Taken::More) }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.whole.len() == self.blocks.count() as usize
+    }
+
+    /// Whether something has come since the last record.
+    pub fn is_newer(&self) -> bool {
+        self.is_newer
+    }
+
+    /// Record what has come, so that a later session goes on from here.
+    pub fn record(&mut self, place: &OutputDirectory) -> Result<(), ObjectError> {
+        if !std::mem::take(&mut self.is_newer) {
+            return Ok(());
+        }
+        let Some(part) = &self.part else { return Ok(()) };
+        let mut record = Record::new(self.blocks.symbols());
+        let mut first = 0;
+        for number in 0..self.blocks.count() {
+            let len = self.blocks.len(number);
+            let (is_whole, block) = (self.whole.contains(&number), self.open.get(&number));
+            let has = |symbol: &u32| is_whole || block.is_some_and(|block| block.has(*symbol));
+            (0..len).filter(has).for_each(|symbol| record.note(first + u64::from(symbol)));
+            first += u64::from(len);
+        }
+        part.names.write(place, &record)
     }
 
     /// Symbols have come: one, or several in a row.
@@ -286,7 +318,9 @@ impl Assembly {
             if !fits || !block.note(id.symbol, len) {
                 return Ok(Taken::Useless);
             }
-            write(&mut self.part, place, self.toi, &bytes[..wanted], place_of)?;
+            let file = (identity(&self.path, &self.md5, &self.oti), self.toi);
+            write(&mut self.part, place, file, &bytes[..wanted], place_of)?;
+            self.is_newer = true;
         } else {
             let coded = matches!(self.oti.params, Params::RaptorQ { .. });
             let full = bytes.len() == usize::from(self.oti.symbol_size);
@@ -308,7 +342,7 @@ impl Assembly {
                 self.held -= block.held(len, size);
             }
             self.whole.insert(id.block);
-            if self.whole.len() == self.blocks.count() as usize {
+            if self.is_whole() {
                 return self.finish(place);
             }
         }
@@ -325,14 +359,16 @@ impl Assembly {
         let mut bytes = vec![0; len as usize * size];
         if block.count > 0 {
             let part = self.part.as_ref().expect("its source symbols were written there");
-            let read = super::receiver::read_at(part, &mut bytes[..there], from);
+            let read = super::receiver::read_at(&part.file, &mut bytes[..there], from);
             read.map_err(|error| ObjectError::io(place.path.join(STATE_DIR), "read a part", error))?;
         }
         let source = (0..len).filter(|symbol| block.has(*symbol));
         let source = source.map(|symbol| (symbol, &bytes[symbol as usize * size..][..size]));
         let repairs = block.repairs.iter().map(|(symbol, bytes)| (*symbol, &bytes[..]));
         let Some(solved) = decode(shape, source.chain(repairs)) else { return Ok(false) };
-        write(&mut self.part, place, self.toi, &solved[..there], from)?;
+        let file = (identity(&self.path, &self.md5, &self.oti), self.toi);
+        write(&mut self.part, place, file, &solved[..there], from)?;
+        self.is_newer = true;
         self.repaired += 1;
         Ok(true)
     }
@@ -340,30 +376,42 @@ impl Assembly {
     fn finish(&mut self, place: &OutputDirectory) -> Result<Taken, ObjectError> {
         let part = match self.part.take() {
             Some(part) => part,
-            None => place.create(self.toi)?,
+            None => Part::create(place, None, self.toi)?,
         };
         let failed = |error| ObjectError::io(place.path.join(&self.path), "read what has come", error);
         let right = match self.md5 {
-            Some(md5) => md5_of(&part, self.oti.transfer_length).map_err(failed)? == md5,
+            Some(md5) => md5_of(&part.file, self.oti.transfer_length).map_err(failed)? == md5,
             None => true,
         };
         if !right {
             self.open.clear();
             self.held = 0;
             self.whole.clear();
-            place.discard(self.toi);
+            part.names.discard(place);
             return Ok(Taken::Wrong);
         }
-        drop(part);
-        place.publish(self.toi, &self.path).inspect_err(|_| place.discard(self.toi))?;
+        let Part { file, names } = part;
+        drop(file);
+        place.publish(&names, &self.path).inspect_err(|_| names.discard(place))?;
         Ok(Taken::Done)
+    }
+
+    /// The session is over: keep what a later one can go on with, and remove the rest. Whether something is kept.
+    pub fn keep(&mut self, place: &OutputDirectory) -> bool {
+        let is_kept = self.part.as_ref().is_some_and(|part| part.names.is_kept());
+        if !is_kept || self.record(place).is_err() {
+            self.abandon(place);
+            return false;
+        }
+        self.part = None;
+        true
     }
 
     /// Remove what is not whole.
     pub fn abandon(&mut self, place: &OutputDirectory) {
         self.open.clear();
-        if self.part.take().is_some() {
-            place.discard(self.toi);
+        if let Some(part) = self.part.take() {
+            part.names.discard(place);
         }
     }
 }
@@ -396,20 +444,26 @@ impl Block {
     }
 }
 
+/// What sessions with the same content have in common, where its MD5 can show in the end that it is the same.
+fn identity<'a>(path: &'a str, md5: &'a Option<[u8; 16]>, oti: &'a Oti) -> Option<Identity<'a>> {
+    md5.as_ref().map(|md5| Identity { path, md5, oti })
+}
+
+/// Write at this place of a file's part, which is made when it is not there.
 fn write(
-    part: &mut Option<File>,
+    part: &mut Option<Part>,
     place: &OutputDirectory,
-    toi: u128,
+    (identity, toi): (Option<Identity<'_>>, u128),
     bytes: &[u8],
     offset: u64,
 ) -> Result<(), ObjectError> {
     let part = match part {
         Some(part) => part,
-        None => part.insert(place.create(toi)?),
+        None => part.insert(Part::create(place, identity, toi)?),
     };
     let failed =
         |error| ObjectError::writing(place.path.join(STATE_DIR), "write a part", error, bytes.len() as u64);
-    part.write_all_at(bytes, offset).map_err(failed)
+    part.file.write_all_at(bytes, offset).map_err(failed)
 }
 
 fn md5_of(file: &File, len: u64) -> std::io::Result<[u8; 16]> {

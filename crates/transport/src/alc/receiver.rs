@@ -36,6 +36,10 @@ const MOST_REASONS: usize = 1_000;
 /// Bytes of memory for the blocks that are not whole, of all files together: more than the longest block takes.
 const MOST_HELD: usize = 256 << 20;
 
+/// What has come is recorded this often, of this number of files.
+const RECORD_EVERY: Span = Span::from_secs(5);
+const MOST_AT_ONCE: usize = 64;
+
 /// How a receiver is set up.
 pub(super) struct Setup {
     pub group: SocketAddr,
@@ -78,6 +82,7 @@ pub(crate) struct AlcReceiver {
     tell_at: Time,
     bytes: u64,
     told_bytes: u64,
+    record_at: Time,
     ended: Option<Ended>,
     /// What ended it, where that was an error.
     failure: Option<Error>,
@@ -108,6 +113,16 @@ enum Object {
     Open(Box<Assembly>),
     Done,
     Skipped,
+}
+
+impl Object {
+    /// Bytes of its whole blocks, while it is open.
+    fn received(&self) -> u64 {
+        match self {
+            Object::Open(assembly) => assembly.received(),
+            Object::Done | Object::Skipped => 0,
+        }
+    }
 }
 
 /// The receiver's half of the congestion control.
@@ -171,6 +186,7 @@ impl AlcReceiver {
             tell_at: now + Span::from_secs(1),
             bytes: 0,
             told_bytes: 0,
+            record_at: now + RECORD_EVERY,
             ended: None,
             failure: None,
             report: AlcReceiveReport { layers: 1, ..AlcReceiveReport::default() },
@@ -209,6 +225,12 @@ impl AlcReceiver {
         if now >= self.tell_at {
             self.tell(now);
         }
+        if now >= self.record_at {
+            self.record_at = now + RECORD_EVERY;
+            if let Err(error) = self.record() {
+                self.fail(error.into());
+            }
+        }
         if self.ended.is_none() {
             let silent = now >= self.heard + self.setup.silence;
             self.ended = match self.followed {
@@ -219,6 +241,16 @@ impl AlcReceiver {
                 _ => None,
             };
         }
+    }
+
+    /// Record what has come of the files: a process that is killed loses what came after that.
+    fn record(&mut self) -> Result<(), ObjectError> {
+        let Some(place) = &self.place else { return Ok(()) };
+        let open = self.objects.values_mut().filter_map(|object| match object {
+            Object::Open(assembly) if assembly.is_newer() => Some(assembly),
+            _ => None,
+        });
+        open.take(MOST_AT_ONCE).try_for_each(|assembly| assembly.record(place))
     }
 
     /// A datagram came from `from` at `at`.
@@ -445,9 +477,10 @@ impl AlcReceiver {
             self.report.known += 1;
             self.open += usize::from(matches!(object, Object::Open(_)));
             self.objects.insert(file.toi, object);
-            self.act(file.toi, |assembly, place| assembly.take_nothing(place))?;
+            self.act(file.toi, |assembly, place| assembly.resume(place))?;
         }
         if news > 0 {
+            let resumed_bytes = self.objects.values().map(Object::received).sum();
             let lens = self.objects.values().map(|object| match object {
                 Object::Open(assembly) => assembly.len(),
                 Object::Done | Object::Skipped => 0,
@@ -458,7 +491,7 @@ impl AlcReceiver {
                 links: 0,
                 directories: 0,
                 bytes: Some(lens.sum()),
-                resumed_bytes: 0,
+                resumed_bytes,
             });
         }
         for (toi, bytes) in std::mem::take(&mut self.early) {
@@ -580,11 +613,9 @@ impl AlcReceiver {
     }
 
     fn tell(&mut self, now: Time) {
-        let received = |object: &Object| match object {
-            Object::Open(assembly) => (assembly.received(), assembly.len()),
-            Object::Done | Object::Skipped => (0, 0),
-        };
-        let (some, all) = self.objects.values().map(received).fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
+        let len = |object: &Object| if let Object::Open(assembly) = object { assembly.len() } else { 0 };
+        let some: u64 = self.objects.values().map(Object::received).sum();
+        let all: u64 = self.objects.values().map(len).sum();
         let past = now.since(self.tell_at).as_secs_f64() + 1.0;
         self.events.push_back(Event::Progress(Progress {
             seconds: now.since(self.started).as_secs_f64(),
@@ -606,10 +637,11 @@ impl AlcReceiver {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
+        let mut kept = 0;
         if let Some(place) = &self.place {
             for object in self.objects.values_mut() {
                 if let Object::Open(assembly) = object {
-                    assembly.abandon(place);
+                    kept += u64::from(assembly.keep(place));
                 }
             }
         }
@@ -630,7 +662,7 @@ impl AlcReceiver {
             Some(Ended::Closed) => "the source ended the session",
             _ => "the source fell silent",
         };
-        Err(Error::AlcEnded { why, files: report.files, known: report.known })
+        Err(Error::AlcEnded { why, files: report.files, known: report.known, kept })
     }
 }
 

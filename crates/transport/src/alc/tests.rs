@@ -41,7 +41,17 @@ fn tree(len: usize) -> TempDir {
 }
 
 fn source(directory: &Path, fec: Fec, pacing: Pacing, repeat: Repeat) -> source::AlcSource {
-    let found = Found::look(&[directory.join("tree")], fec, 1_024).expect("it can be sent");
+    source_in_symbols_of(1_024, directory, fec, pacing, repeat)
+}
+
+fn source_in_symbols_of(
+    symbol_size: u16,
+    directory: &Path,
+    fec: Fec,
+    pacing: Pacing,
+    repeat: Repeat,
+) -> source::AlcSource {
+    let found = Found::look(&[directory.join("tree")], fec, symbol_size).expect("it can be sent");
     let (pace, layering) = match pacing {
         Pacing::Fixed(rate) => (Pace::Fixed { rate, next: Time::ZERO }, None),
         Pacing::Layered { scheme, spacing } => (
@@ -179,18 +189,107 @@ fn who_comes_late_gets_everything_from_the_next_round() {
     assert!(same(sent.path(), out.path()) && receiver.report().is_ok_and(|report| report.ok));
 }
 
+/// One session of a round in which this part of all packets is lost; how it ended at the receiver.
+fn session(sent: &Path, out: &Path, fec: Fec, loss: f64, seed: u64) -> Result<AlcReceiveReport, Error> {
+    let mut source = source(sent, fec, fixed(), Repeat::Rounds(1));
+    let (mut receiver, mut rng) = (receiver(out), Rng::new(seed, 1));
+    run(&mut source, &mut receiver, |_, _, _| !rng.chance(loss));
+    receiver.report()
+}
+
 #[test]
-fn a_session_that_ends_too_early_is_said_to_have() {
-    let (sent, out) = (tree(1_500_000), TempDir::new().expect("a temporary directory"));
-    let mut source = source(sent.path(), Fec::NoCode, fixed(), Repeat::Rounds(1));
-    let (mut receiver, mut count) = (receiver(out.path()), 0);
-    run(&mut source, &mut receiver, |_, _, _| {
-        count += 1;
-        count != 100
+fn a_file_is_completed_by_later_sessions() {
+    for fec in [Fec::NoCode, Fec::RaptorQ] {
+        let (sent, out) = (tree(1_500_000), TempDir::new().expect("a temporary directory"));
+        let first = session(sent.path(), out.path(), fec, 0.05, 1);
+        assert!(matches!(first, Err(Error::AlcEnded { known: 3, kept: 1, .. })), "{fec:?}: {first:?}");
+        assert!(!out.path().join("tree/large.bin").exists());
+        let complete = (2..10).find_map(|seed| session(sent.path(), out.path(), fec, 0.05, seed).ok());
+        let report = complete.expect("each session brings a part of what is missing");
+        assert!(report.ok && same(sent.path(), out.path()), "{fec:?}: {report:?}");
+        assert!(!out.path().join(".faircast").exists(), "{fec:?}: nothing else is left");
+    }
+}
+
+#[test]
+fn a_part_with_other_bytes_is_received_again() {
+    let (sent, out) = (tree(300_000), TempDir::new().expect("a temporary directory"));
+    session(sent.path(), out.path(), Fec::NoCode, 0.05, 1).expect_err("something is missing");
+    let parts = out.path().join(".faircast");
+    for part in fs::read_dir(&parts).expect("it is kept").map(|part| part.expect("listed").path()) {
+        if part.to_string_lossy().ends_with("-0") {
+            fs::write(part, vec![1; 300_000]).expect("ours");
+        }
+    }
+    let mut source = source(sent.path(), Fec::NoCode, fixed(), Repeat::Rounds(3));
+    let mut receiver = receiver(out.path());
+    run(&mut source, &mut receiver, |_, _, _| true);
+    assert!(same(sent.path(), out.path()));
+    assert_eq!(receiver.report().expect("it is told in the report").files, 3);
+}
+
+#[test]
+fn a_part_that_is_another_file_is_not_written() {
+    let (sent, out) = (tree(300_000), TempDir::new().expect("a temporary directory"));
+    session(sent.path(), out.path(), Fec::NoCode, 0.05, 1).expect_err("something is missing");
+    let (parts, other) = (out.path().join(".faircast"), out.path().join("other"));
+    fs::write(&other, vec![1; 300_000]).expect("ours");
+    for part in fs::read_dir(&parts).expect("it is kept").map(|part| part.expect("listed").path()) {
+        if part.to_string_lossy().ends_with("-0") {
+            fs::remove_file(&part).expect("ours");
+            fs::hard_link(&other, part).expect("one filesystem");
+        }
+    }
+    session(sent.path(), out.path(), Fec::NoCode, 0.0, 2).expect("all of it has come");
+    assert!(same(sent.path(), out.path()) && fs::read(&other).is_ok_and(|bytes| bytes == vec![1; 300_000]));
+}
+
+#[test]
+fn a_file_without_md5_is_not_kept() {
+    let out = TempDir::new().expect("a temporary directory");
+    let mut receiver = receiver(out.path());
+    let mut forger = Forger { next_instance: 0 };
+    forger.announce_of(&mut receiver, 6, [(1, "file".to_owned())].into_iter());
+    Forger::content(&mut receiver, 1);
+    receiver.handle_timeout(Time::ZERO + Span::from_secs(6));
+    let ended = receiver.report();
+    assert!(matches!(ended, Err(Error::AlcEnded { known: 1, kept: 0, .. })), "{ended:?}");
+    assert!(!out.path().join(".faircast").exists());
+}
+
+/// Blocks of 1,471 symbols: as with 530 MB in packets of Ethernet.
+#[test]
+fn a_file_of_many_symbols_arrives_with_raptorq() {
+    let (sent, out) = (tree(3_000_000), TempDir::new().expect("a temporary directory"));
+    let mut source = source_in_symbols_of(8, sent.path(), Fec::RaptorQ, fixed(), Repeat::Rounds(2));
+    let (mut receiver, mut rng) = (receiver(out.path()), Rng::new(1, 1));
+    run(&mut source, &mut receiver, |_, _, _| !rng.chance(0.05));
+    assert!(same(sent.path(), out.path()));
+    let report = receiver.report().expect("all has come");
+    assert!(report.repaired_blocks > 250, "{report:?}");
+}
+
+#[test]
+fn a_file_of_600_megabytes_is_cut_into_blocks_that_a_receiver_takes() {
+    let (sent, out) = (TempDir::new().expect("a directory"), TempDir::new().expect("a directory"));
+    let file = fs::File::create(sent.path().join("tree")).expect("writable");
+    file.set_len(600_000_000).expect("a sparse file has any length");
+    let mut source = source(sent.path(), Fec::RaptorQ, fixed(), Repeat::Rounds(1));
+    let (mut receiver, mut now, mut taken) = (receiver(out.path()), Time::ZERO, 0);
+    while taken < 5_000 {
+        while let Some((_, mut bytes)) = next(&mut source, now) {
+            taken += u32::from(parse(&bytes).is_ok_and(|packet| packet.toi == Some(1)));
+            give(&mut receiver, &mut bytes, FROM, now);
+        }
+        now = source.poll_timeout(now);
+    }
+    receiver.handle_timeout(now + Span::from_secs(2));
+    let progress = std::iter::from_fn(|| receiver.poll_event()).filter_map(|event| match event {
+        crate::event::Event::Progress(progress) => Some((progress.bytes, progress.total_bytes)),
+        _ => None,
     });
-    let error = receiver.report().expect_err("a symbol is missing");
-    assert!(matches!(error, Error::AlcEnded { files: 2, known: 3, .. }), "{error}");
-    assert!(!out.path().join("tree/large.bin").exists() && !out.path().join(".faircast").exists());
+    let two_blocks = 2 * 600_000_000_u64.div_ceil(1_024).div_ceil(255) * 1_024;
+    assert_eq!(progress.last(), Some((two_blocks, Some(600_000_000))));
 }
 
 #[test]
@@ -248,6 +347,16 @@ impl Forger {
 
     /// Announce files of three bytes with these identifiers and names.
     fn announce(&mut self, to: &mut receiver::AlcReceiver, files: impl Iterator<Item = (u128, String)>) {
+        self.announce_of(to, 3, files);
+    }
+
+    /// The same of this number of bytes, in symbols of three.
+    fn announce_of(
+        &mut self,
+        to: &mut receiver::AlcReceiver,
+        bytes: u64,
+        files: impl Iterator<Item = (u128, String)>,
+    ) {
         let oti = |transfer_length, max_block| Oti {
             transfer_length,
             symbol_size: TABLE_SYMBOL,
@@ -256,8 +365,8 @@ impl Forger {
         let files = files.map(|(toi, location)| File {
             location,
             toi,
-            transfer_length: Some(3),
-            oti: Some(oti(3, 8)),
+            transfer_length: Some(bytes),
+            oti: Some(Oti { symbol_size: 3, ..oti(bytes, 8) }),
             ..File::default()
         });
         let expires = UNIX_SECS + faircast_wire::alc::NTP_UNIX_SECS + 60;
@@ -440,4 +549,34 @@ fn blocks_that_are_never_whole_take_no_more_memory_than_they_may() {
         }
     }
     assert!((200 << 20..=256 << 20).contains(&most), "{most} bytes");
+}
+
+/// The table of `docs/alc.md`.
+#[test]
+#[ignore = "it measures, and takes minutes"]
+fn rounds_needed() {
+    let (sent, symbols) = (TempDir::new().expect("a directory"), 100_000_000_u64.div_ceil(1_424));
+    fs::write(sent.path().join("tree"), noise(100_000_000)).expect("writable");
+    for fec in [Fec::NoCode, Fec::RaptorQ] {
+        for loss in [0.0, 0.001, 0.01, 0.05, 0.1, 0.2] {
+            let mut rounds: Vec<f64> = (1..=3)
+                .map(|seed| {
+                    let out = TempDir::new().expect("a directory");
+                    let pacing = Pacing::Fixed(Rate::from_mbps(80.0));
+                    let mut source =
+                        source_in_symbols_of(1_424, sent.path(), fec, pacing, Repeat::Rounds(40));
+                    let (mut receiver, mut rng) = (receiver(out.path()), Rng::new(seed, 1));
+                    let mut packets = 0_u64;
+                    run(&mut source, &mut receiver, |_, bytes, _| {
+                        packets += u64::from(parse(bytes).is_ok_and(|packet| packet.toi == Some(1)));
+                        !rng.chance(loss)
+                    });
+                    assert!(receiver.report().is_ok_and(|report| report.ok));
+                    packets as f64 / symbols as f64
+                })
+                .collect();
+            rounds.sort_by(f64::total_cmp);
+            println!("ALC, {fec:?}, loss of {:.1} %: {:.2} rounds", loss * 100.0, rounds[1]);
+        }
+    }
 }

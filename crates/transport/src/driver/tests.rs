@@ -1,7 +1,9 @@
 //! Several endpoints in one loop, on the loopback interface.
 
 use super::*;
-use crate::config::{Content, Destination, Durability, Freshness, Older, ReceiveConfig, SendConfig, Slow};
+use crate::config::{
+    Content, Destination, Durability, Freshness, KeepUnfinished, Older, ReceiveConfig, SendConfig, Slow,
+};
 use crate::object::{Names, OwnersBy, Preserve, Unreadable};
 use crate::{alc, drive, pgm};
 use faircast_core::time::Rate;
@@ -35,6 +37,7 @@ fn native(content: Content, out: &Path) -> (SendConfig, ReceiveConfig) {
         min: None,
         max: Some(Rate::from_mbps(200.0)),
         slow: Slow::Follow,
+        one_way: None,
         key: None,
         sign: None,
         receipts: None,
@@ -128,6 +131,7 @@ fn over_alc(content: Content, out: &Path) -> (alc::AlcSend, alc::AlcReceive) {
         source: None,
         out: out.to_owned(),
         names: Names::Escape,
+        unfinished: KeepUnfinished::default(),
         most: None,
         wait: Some(LONG),
         silence: LONG,

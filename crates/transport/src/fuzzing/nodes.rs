@@ -162,6 +162,7 @@ impl Setting {
             datagram,
             overhead: OVERHEAD,
             slow: Slow::Follow,
+            one_way: None,
             min: None,
             max: Some(Rate::from_mbps(1.0)),
             expect: None,

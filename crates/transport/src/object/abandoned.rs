@@ -1,6 +1,7 @@
 //! What receivers have left in an output directory without finishing it: how much, since when, and how to let it go.
 //!
-//! Receivers of ALC keep nothing when they end; one that was killed leaves the parts of its files, `alc-SESSION-FILE` in the same directory.
+//! Receivers of ALC keep the parts of files that are not whole in the same directory, `alc-FILE-0`, with the record of their symbols,
+//! `alc-FILE-1`. Of files whose table says no MD5 a receiver that was killed leaves `alc-SESSION-FILE`.
 //!
 //! Unfinished content is kept on purpose, so that whoever starts again goes on where it was. Nobody starts again for what is not offered
 //! any more, and its room, which was reserved for large files, would be taken for ever.
@@ -21,7 +22,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Content that is not finished.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unfinished {
-    /// Which transfer, or session of ALC.
+    /// Which transfer, or file or session of ALC.
     pub transfer: String,
     /// What it takes on the disk, in bytes.
     pub bytes: u64,
@@ -111,15 +112,16 @@ pub(crate) struct LetGo {
 pub(crate) fn let_go_beyond(
     out: &Path,
     keep: KeepUnfinished,
-    goes_on: TransferId,
+    goes_on: Option<TransferId>,
     now: SystemTime,
 ) -> Result<LetGo, ObjectError> {
     let mut gone = LetGo::default();
     if keep == KeepUnfinished::default() || !out.join(STATE_DIR).exists() {
         return Ok(gone);
     }
-    let goes_on = goes_on.to_string();
-    let all: Vec<Unfinished> = unfinished(out)?.into_iter().filter(|one| one.transfer != goes_on).collect();
+    let goes_on = goes_on.map(|transfer| transfer.to_string());
+    let is_other = |one: &Unfinished| goes_on.as_ref() != Some(&one.transfer);
+    let all: Vec<Unfinished> = unfinished(out)?.into_iter().filter(is_other).collect();
     let mut bytes = all.iter().fold(0, |sum: u64, one| sum.saturating_add(one.bytes));
     for one in all {
         let age = now.duration_since(one.written).unwrap_or_default();
@@ -176,7 +178,7 @@ impl Unfinished {
     }
 }
 
-/// With this begin the names of parts that a receiver of ALC is putting together.
+/// With this begin the names of parts of files that come over ALC.
 pub(crate) const ALC_PREFIX: &str = "alc-";
 
 /// The session of ALC that a file of this name, or that is this name itself, belongs to: `alc-` and 16 hexadecimal digits.
@@ -327,8 +329,9 @@ mod tests {
         let nothing = KeepUnfinished::default();
         let now = SystemTime::now();
         let day = Duration::from_secs(86_400);
-        let tidy =
-            |keep, goes_on, now| let_go_beyond(out, keep, TransferId([goes_on; 16]), now).expect("tidied");
+        let tidy = |keep, goes_on, now| {
+            let_go_beyond(out, keep, Some(TransferId([goes_on; 16])), now).expect("tidied")
+        };
         assert_eq!(tidy(KeepUnfinished { age: Some(day), ..nothing }, 9, now), LetGo::default());
         for number in 1..=4 {
             drop(begun(out, number));
@@ -388,7 +391,7 @@ mod tests {
         drop(at_work);
         let keep = KeepUnfinished { age: None, bytes: Some(0) };
         assert_eq!(
-            let_go_beyond(out, keep, TransferId([9; 16]), SystemTime::now()).expect("tidied").transfers,
+            let_go_beyond(out, keep, Some(TransferId([9; 16])), SystemTime::now()).expect("tidied").transfers,
             1
         );
         assert_eq!(unfinished(out).expect("listed"), []);

@@ -1,11 +1,14 @@
 //! Where blocks lie in the object stream.
 
-use faircast_fec::{ALIGNMENT, FecError, MAX_SYMBOLS, Shape};
+use faircast_fec::{ALIGNMENT, FecError, Shape};
 use std::fmt;
 use std::ops::Range;
 
 /// Bytes at the end of each block that are not object stream: the length of its data and their hash.
 pub const TRAILER: usize = 36;
+
+/// Largest number of source symbols of a block: a receiver has several incomplete ones in memory.
+pub const MOST_SYMBOLS: u16 = 1024;
 
 /// Largest manifest, in bytes.
 pub const MAX_MANIFEST_LEN: u32 = 256 << 20;
@@ -43,7 +46,7 @@ pub struct Geometry {
 pub enum GeometryError {
     /// Symbol size or count are out of range.
     #[error(
-        "blocks of {symbols} symbols of {symbol_size} bytes; use 1 to {MAX_SYMBOLS} symbols of a multiple of {ALIGNMENT} bytes"
+        "blocks of {symbols} symbols of {symbol_size} bytes; use 1 to {MOST_SYMBOLS} symbols of a multiple of {ALIGNMENT} bytes"
     )]
     Symbols {
         /// Symbols per block.
@@ -80,6 +83,9 @@ impl Geometry {
     pub fn check(&self) -> Result<(), GeometryError> {
         let symbols =
             GeometryError::Symbols { symbols: self.symbols_per_block, symbol_size: self.symbol_size };
+        if self.symbols_per_block > MOST_SYMBOLS {
+            return Err(symbols);
+        }
         let shape = Shape::new(self.symbols_per_block, self.symbol_size).map_err(|_: FecError| symbols)?;
         if shape.block_len() <= TRAILER {
             return Err(GeometryError::NoRoom(shape.block_len()));

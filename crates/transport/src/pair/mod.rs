@@ -39,6 +39,7 @@ mod lying_trees;
 mod net;
 mod node;
 mod noise;
+mod one_way;
 mod outage;
 mod phantoms;
 mod poison;

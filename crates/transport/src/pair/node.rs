@@ -4,7 +4,7 @@ use super::busy::SlowDisk;
 use super::net::OVERHEAD;
 use super::socket::Socket;
 use super::streams::Made;
-use crate::config::{Destination, Freshness, ReceiptKeys, RequiredHost, Slow, StartNow};
+use crate::config::{Destination, Freshness, OneWay, ReceiptKeys, Repeat, RequiredHost, Slow, StartNow};
 use crate::endpoint::{Datagram, Endpoint, Notice};
 use crate::error::Error;
 use crate::event::{Event, ReceiveReport, SendReport};
@@ -13,7 +13,7 @@ use crate::receiver;
 use crate::source;
 use crate::source::block_source::BlockSource;
 use crate::source::delivery::streams::{Cut, Feed, Fill, Streams};
-use crate::source::delivery::{Delivery, of_blocks};
+use crate::source::delivery::{Delivery, in_rounds, of_blocks};
 use crate::source::pipe::Feeder;
 use faircast_core::packet::{Layer, ReceiverId, SessionId};
 use faircast_core::rng::Rng;
@@ -51,6 +51,7 @@ pub(super) struct Offer {
     datagram: usize,
     symbols_per_block: u16,
     slow: Slow,
+    one_way: Option<OneWay>,
     min: Option<Rate>,
     max: Option<Rate>,
     expect: Option<u32>,
@@ -79,6 +80,7 @@ impl Offer {
             datagram: 1472,
             symbols_per_block: 256,
             slow: Slow::Follow,
+            one_way: None,
             min: None,
             max: None,
             expect: None,
@@ -145,6 +147,11 @@ impl Offer {
 
     pub(super) fn slow(self, slow: Slow) -> Offer {
         Offer { slow, ..self }
+    }
+
+    /// Without feedback, at this rate.
+    pub(super) fn one_way_at_mbps(self, rate: f64, repeat: Repeat) -> Offer {
+        Offer { one_way: Some(OneWay { rate: Rate::from_mbps(rate), repeat }), ..self }
     }
 
     /// Exactly this rate, whatever the receivers say.
@@ -319,7 +326,10 @@ impl SourceNode {
                 let live = BlockSource::live_pipe(pipe, symbol, symbols, now.as_nanos(), history, Time::ZERO);
                 of_blocks(live.expect("symbols make blocks"), scheme.layers())
             }
-            None => of_blocks(BlockSource::files(self.object()), scheme.layers()),
+            None => match offer.one_way {
+                Some(one_way) => in_rounds(BlockSource::files(self.object()), one_way.repeat),
+                None => of_blocks(BlockSource::files(self.object()), scheme.layers()),
+            },
             Some((streams, history)) => {
                 let (repair, fill) = (0.1, Fill::of(&scheme));
                 let cut = Cut { symbol_size: symbol, symbols, repair, history: *history, fill };
@@ -351,6 +361,7 @@ impl SourceNode {
             datagram: offer.datagram,
             overhead: self.headers,
             slow: offer.slow,
+            one_way: offer.one_way,
             min: offer.min,
             max: offer.max,
             expect: offer.expect,

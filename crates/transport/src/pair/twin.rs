@@ -599,6 +599,7 @@ fn source(star: &Star, net: &Network, dir: &TempDir) -> source::SourceSession {
         datagram: usize::from(packet_size()) - OVERHEAD,
         overhead: OVERHEAD,
         slow: Slow::Follow,
+        one_way: None,
         min: None,
         max: None,
         expect: Some(star.leaves.len() as u32),

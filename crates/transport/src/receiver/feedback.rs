@@ -179,6 +179,7 @@ impl ReceiverSession {
             closed: false,
         };
         stream.member_at = now + self.turn_to_join(spread);
+        self.outbox.is_muted = stream.announced.is_one_way();
         self.stream = Some(stream);
         self.phase = Phase::Receiving;
         self.clocks.heard_at = now;
@@ -230,13 +231,14 @@ impl ReceiverSession {
         let admission =
             Some(Admission { started: announce.started, older, names, most: self.setup.accept.most_bytes });
         let (live, temporary) = (live.then_some(first), &self.setup.temporary);
-        let tidied = tidied(to, unfinished, transfer);
+        let tidied = tidied(to, unfinished, Some(transfer));
         let place = BlockSink::open(to, transfer, geometry, live, admission, memory, temporary)?
             .preserving(&self.setup.files.preserve, self.setup.files.owners_by)
             .limited_to(&Quota::new(self.setup.accept.most_bytes))
             .worked_by(&self.setup.worker)
             .warning(tidied);
-        let repair = if layers.is_layered() { Repair::Fountain } else { Repair::OnRequest };
+        let is_fountain = layers.is_layered() || announce.is_one_way();
+        let repair = if is_fountain { Repair::Fountain } else { Repair::OnRequest };
         let needs = RequestScheduler::new(FIRST_RTT, millis(announce.spread_ms));
         let reassembly = Reassembly::new(place, geometry, first, needs, repair, memory, trust)?;
         Ok(Box::new(reassembly))
@@ -312,7 +314,8 @@ impl ReceiverSession {
     fn begin_with(&mut self, session: SessionId, announce: Announce, from: SocketAddr, now: Time) -> bool {
         let delay = self.turn_to_join(millis(announce.spread_ms));
         let Some(stream) = &mut self.stream else { return false };
-        let is_alike = (announce.layers > 1) == (stream.announced.layers > 1);
+        let is_alike = (announce.layers > 1) == (stream.announced.layers > 1)
+            && announce.is_one_way() == self.outbox.is_muted;
         let scheme = scheme_of(&announce).filter(|_| is_alike && packet_size_fits(&announce));
         let Some(scheme) = scheme else { return false };
         self.codec.follow(session);
@@ -397,8 +400,8 @@ impl ReceiverSession {
         }
         self.after_block(now);
         if self.phase == Phase::Receiving && status.flags & Status::CLOSING != 0 {
-            let stopped = status.flags & Status::STOPPED != 0;
-            self.end(if stopped { EndReason::Stopped } else { EndReason::WaitedEnough }, now);
+            let is_stopped = status.flags & Status::STOPPED != 0;
+            self.end(EndReason::of(is_stopped, self.outbox.is_muted), now);
         }
     }
 

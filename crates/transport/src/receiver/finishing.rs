@@ -57,6 +57,10 @@ impl ReceiverSession {
                 self.finished =
                     Some(Finished { entries: done.entries, bytes: done.bytes, warnings: done.warnings });
                 self.leave_layers(now);
+                if self.outbox.is_muted {
+                    self.phase = Phase::Over;
+                    return;
+                }
                 let Some(stream) = &mut self.stream else { return };
                 // Receivers are often done at the same moment: each waits for its turn.
                 (stream.member_at, stream.member_tries) = (now + turn(stream.spread, &mut self.rng), 0);

@@ -131,6 +131,7 @@ const fn reason(seen: Seen) -> Option<RefusalReason> {
         Seen::NotAccepted => RefusalReason::NotAccepted,
         Seen::PacketSize | Seen::Senseless => RefusalReason::Senseless,
         Seen::Stale
+        | Seen::OneWay
         | Seen::Layered
         | Seen::NoAgents
         | Seen::NoRouter(_)

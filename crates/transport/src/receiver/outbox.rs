@@ -10,6 +10,8 @@ use std::net::SocketAddr;
 #[derive(Default)]
 pub(super) struct Outbox {
     pub waiting: VecDeque<Waiting>,
+    /// The source receives nothing: neither does the network between.
+    pub is_muted: bool,
 }
 
 /// A message that is sent when everything that has arrived is taken in, which may take a while.
@@ -26,7 +28,9 @@ pub(super) struct Waiting {
 impl Outbox {
     /// A message that says how things are now.
     pub fn add(&mut self, session: SessionId, message: Message<'static>, now: Time) {
-        self.waiting.push_back(Waiting { session, message, to: None, hops: None, since: now });
+        if !self.is_muted {
+            self.waiting.push_back(Waiting { session, message, to: None, hops: None, since: now });
+        }
     }
 
     /// One to somebody else than the source that is followed.
@@ -43,7 +47,9 @@ impl Outbox {
         hops: Option<u8>,
         now: Time,
     ) {
-        self.waiting.push_back(Waiting { session, message, to: Some(to), hops, since: now });
+        if !self.is_muted {
+            self.waiting.push_back(Waiting { session, message, to: Some(to), hops, since: now });
+        }
     }
 }
 

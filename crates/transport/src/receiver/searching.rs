@@ -313,6 +313,7 @@ impl ReceiverSession {
         let unfit = self.setup.relay.as_ref().and_then(|relay| relay.why_not(scheme.as_ref()));
         match super::feedback::geometry_of(announce) {
             _ if announce.hops > MOST_HOPS => Some(Seen::Senseless),
+            _ if announce.is_one_way() && self.needs_answers() => Some(Seen::OneWay),
             _ if self.setup.relay.is_some() && announce.has_streams() => Some(Seen::Layered),
             _ if scheme.is_none() => Some(Seen::UnknownScheme),
             _ if unfit.is_some() => unfit,
@@ -321,6 +322,11 @@ impl ReceiverSession {
             Some(_) if announce.has_streams() && self.setup.verify.is_some() => Some(Seen::UnsignedStreams),
             Some(_) => None,
         }
+    }
+
+    /// Whether only a session whose source answers can be followed.
+    fn needs_answers(&self) -> bool {
+        self.setup.freshness == Freshness::Answer || self.setup.relay.is_some()
     }
 
     /// A session has been found: say where.

@@ -122,6 +122,7 @@ impl Branch {
             datagram: usize::from(announce.packet_size) - overhead.min(usize::from(announce.packet_size)),
             overhead,
             slow: Slow::Follow,
+            one_way: None,
             min: None,
             max,
             expect: None,

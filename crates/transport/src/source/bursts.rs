@@ -50,6 +50,11 @@ impl Bursts {
         Bursts { state: State::Unknown, together: vec![0; KNOWN as usize / 64], left: (0, 0), doubt: 0.0 }
     }
 
+    /// One at a time: no feedback can say whether bursts pass.
+    pub(super) fn one_by_one() -> Bursts {
+        Bursts { state: State::OneByOne, ..Bursts::new() }
+    }
+
     /// So many packets may leave at a time.
     pub(super) const fn most(&self) -> usize {
         match self.state {

@@ -8,6 +8,9 @@ use faircast_core::time::Time;
 
 impl Endpoint for SourceSession {
     fn handle_datagram(&mut self, datagram: Datagram<'_>, now: Time) {
+        if self.setup.one_way.is_some() {
+            return; // anybody can send something; this session depends on nothing that arrives
+        }
         self.on_datagram(datagram.bytes, datagram.from, datagram.arrived, now);
     }
 
@@ -34,7 +37,10 @@ impl Endpoint for SourceSession {
     }
 
     fn stop(&mut self, now: Time) {
-        self.fail(Error::Stopped, now);
+        match self.setup.one_way {
+            Some(_) if self.delivery.rounds() > 0 => self.close(now),
+            _ => self.fail(Error::Stopped, now),
+        }
     }
 
     fn is_over(&self) -> bool {

@@ -16,6 +16,8 @@ mod endpoint;
 mod feedback;
 mod flood;
 mod numbers;
+mod one_way;
+mod pace;
 mod pages;
 pub(crate) mod pipe;
 mod progress;
@@ -30,7 +32,7 @@ mod window;
 
 use crate::backoff::RequestRate;
 use crate::config::span;
-use crate::config::{ReceiptKeys, RequiredHost, Slow, StartNow};
+use crate::config::{OneWay, ReceiptKeys, RequiredHost, Slow, StartNow};
 use crate::endpoint::Transmit;
 use crate::error::{Error, seconds};
 use crate::event::{Event, RelayBelow};
@@ -45,9 +47,10 @@ use faircast_core::node::{Cx, Departure, Effects, Source as _, SourceControl, St
 use faircast_core::packet::{Data, Layer, ReceiverId, Seq, SessionId};
 use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
-use faircast_core::schemes::{AnySource, SaysRate, Scheme};
+use faircast_core::schemes::{SaysRate, Scheme};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{DataPacket, MemberState, Signed, SigningKey, SourceCodec, Spacing, TransferId};
+use pace::Pace as Pacing;
 use pages::Pages;
 use reach::Left;
 use refusals::Refusals;
@@ -96,6 +99,7 @@ pub(crate) struct Setup {
     /// IP and UDP headers of each datagram: 28 or 48 bytes.
     pub(crate) overhead: usize,
     pub(crate) slow: Slow,
+    pub(crate) one_way: Option<OneWay>,
     pub(crate) min: Option<Rate>,
     pub(crate) max: Option<Rate>,
     pub(crate) expect: Option<u32>,
@@ -119,7 +123,7 @@ pub(crate) struct Setup {
 pub(crate) struct SourceSession {
     setup: Fixed,
     codec: SourceCodec,
-    source: AnySource,
+    source: Pacing,
     delivery: Box<dyn Delivery>,
     /// Of signed content.
     pages: Option<Box<Pages>>,
@@ -167,6 +171,7 @@ struct Fixed {
     datagram: usize,
     overhead: usize,
     slow: Slow,
+    one_way: Option<OneWay>,
     min: Option<Rate>,
     max: Option<Rate>,
     expect: Option<u32>,
@@ -227,7 +232,7 @@ struct Counts {
 impl SourceSession {
     pub(crate) fn new(setup: Setup, now: Time) -> SourceSession {
         let layers = setup.scheme.layers().max(1);
-        let source = setup.scheme.source();
+        let source = Pacing::new(&setup.scheme, setup.one_way.map(|one_way| one_way.rate));
         let is_said = source.observe().starting || setup.scheme.entry().says_rate == SaysRate::Always;
         let says_rate = if is_said { RATE_LEN } else { 0 };
         let header = setup.codec.data_header_len(&setup.scheme.mark()) - RATE_LEN + says_rate;
@@ -246,6 +251,7 @@ impl SourceSession {
                 datagram: setup.datagram,
                 overhead: setup.overhead,
                 slow: setup.slow,
+                one_way: setup.one_way,
                 min: setup.min,
                 max: setup.max,
                 expect: setup.expect,
@@ -289,7 +295,7 @@ impl SourceSession {
             counts: Counts::default(),
             left: Left::default(),
             rest: stuck::Rest::default(),
-            bursts: Bursts::new(),
+            bursts: if setup.one_way.is_some() { Bursts::one_by_one() } else { Bursts::new() },
             answering: 0,
             budget: Budget::default(),
             refusals: Refusals::default(),
@@ -388,6 +394,7 @@ impl SourceSession {
             self.tell_delivery_the_loss();
             self.look_for_reach(now);
             self.limit_less(now);
+            self.repeat_pages();
         }
         if let Err(error) = self.look_at_inputs(now) {
             self.fail(error.into(), now);
@@ -591,6 +598,9 @@ impl SourceSession {
 
     /// When to start if nobody else joins.
     fn start_at(&self, heard: Time) -> Time {
+        if let Some(at) = self.begins_at() {
+            return at;
+        }
         let waited = Time::ZERO + self.setup.wait;
         match self.setup.expect {
             _ if !self.delivery.may_start() => Time::NEVER,
@@ -602,6 +612,12 @@ impl SourceSession {
     }
 
     fn consider_start(&mut self, heard: Time, now: Time) {
+        if let Some(at) = self.begins_at() {
+            if now >= at {
+                self.begin(now);
+            }
+            return;
+        }
         if !self.delivery.may_start() {
             return;
         }
@@ -653,18 +669,7 @@ impl SourceSession {
             self.delivery.resume();
             self.budget.resume(self.delivery.amounts().content_symbols);
         }
-        self.delivery.welcome();
-        self.tell_delivery_the_rate();
-        self.delivery.start(now);
-        self.phase = Phase::Sending;
-        self.setup.start.end();
-        // Those who have not shown yet that they hear the source have a second for that.
-        self.answering = self.members.answering();
-        self.source.control(SourceControl::Members(self.answering), now);
-        self.source.start(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
-        self.refuse_effects(now);
-        self.clocks.status_at = now;
-        self.clocks.announce_at = now + Span::from_millis(500);
+        self.begin(now);
     }
 
     /// At a relay: the session above is over, and nobody here is waited for.
@@ -686,6 +691,9 @@ impl SourceSession {
     }
 
     fn consider_end(&mut self, now: Time) {
+        if let Some(one_way) = self.setup.one_way {
+            return self.consider_one_way_end(one_way, now);
+        }
         if self.delivery.source_is_over().is_some() {
             return; // as long as there is a source, others may come
         }

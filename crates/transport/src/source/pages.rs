@@ -67,6 +67,13 @@ impl Pages {
         }
     }
 
+    /// No receiver can ask: send the pages that are known again, `blocks` of them.
+    pub(super) fn repeat_all(&mut self, blocks: u32) {
+        if self.asked.is_empty() {
+            self.asked.extend(0..blocks.min(self.pushed_to).div_ceil(self.cell));
+        }
+    }
+
     /// Sign an announcement of this session.
     pub(super) fn sign(&self, announce: &mut Announce) -> Result<(), Error> {
         Ok(announce.sign(self.about.session, &self.key)?)

@@ -71,17 +71,23 @@ impl SourceSession {
         let refused_hosts: Vec<_> = named(ReceiverOutcome::Refused).collect();
         let host = |member: &MemberRecord| member.host.clone();
         let lacking = [incomplete.len(), dropped.len(), absent.len(), refused_hosts.len()];
+        let rounds = self.setup.one_way.map_or(0, |_| self.delivery.rounds());
+        let is_expected = match self.setup.one_way {
+            Some(_) => rounds > 0,
+            None => verified > 0 && verified >= expected,
+        };
         let everybody = lacking == [0; 4] && signed && !stopped;
         Ok(SendReport {
             stopped,
             waited_seconds: finished.since(idle_since).as_secs_f64(),
-            ok: everybody && verified > 0 && verified >= expected && self.delivery.unsent().is_empty(),
+            ok: everybody && is_expected && self.delivery.unsent().is_empty(),
             unsent: self.delivery.unsent().iter().take(MOST_UNSENT).cloned().collect(),
             unsent_count: self.delivery.unsent().len() as u64,
             dropped,
             absent,
             refused_hosts,
             moved_bytes,
+            rounds,
             receivers,
             missing,
             verified,
@@ -207,7 +213,7 @@ impl SourceSession {
 
     /// The receivers before the start.
     fn joining(&self) -> Option<Joining> {
-        if !matches!(self.phase, Phase::Gathering { .. }) {
+        if self.begins_at().is_some() || !matches!(self.phase, Phase::Gathering { .. }) {
             return None;
         }
         let has_failed = |member: &MemberRecord| member.is_finished() && !member.has_all();
@@ -224,7 +230,9 @@ impl SourceSession {
 
     /// Say what to look at when nobody joins; not when it is known why, nor where nothing leaves this host.
     pub(super) fn tell_nobody(&mut self, now: Time) {
-        let waits = matches!(self.phase, Phase::Gathering { .. }) && now >= Time::ZERO + NOBODY_FOR;
+        let waits = self.begins_at().is_none()
+            && matches!(self.phase, Phase::Gathering { .. })
+            && now >= Time::ZERO + NOBODY_FOR;
         let is_known = self.told_nobody || self.refusals.any() || self.setup.local.ip().is_loopback();
         if !waits || is_known || self.members.count() > 0 {
             return;
@@ -281,7 +289,8 @@ impl SourceSession {
     /// What limited the rate over the last second, in which so many bytes left.
     fn limit(&mut self, bytes: u64, now: Time) -> Option<(Limit, Option<String>)> {
         let (held, by) = self.windows.take_held(now);
-        if self.layers() > 1 || !matches!(self.phase, Phase::Sending) {
+        let is_controlled = self.layers() == 1 && self.setup.one_way.is_none();
+        if !is_controlled || !matches!(self.phase, Phase::Sending) {
             return None;
         }
         let allowed = self.source.observe().rate;

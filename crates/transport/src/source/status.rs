@@ -106,7 +106,8 @@ impl SourceSession {
     fn announced_flags(&self) -> u8 {
         let live = if self.delivery.is_live() { Announce::LIVE } else { 0 };
         let by_port = self.layers() > 1 && self.setup.spacing == Spacing::Port;
-        live | if by_port { Announce::LAYERS_BY_PORT } else { 0 }
+        let one_way = if self.setup.one_way.is_some() { Announce::ONE_WAY } else { 0 };
+        live | one_way | if by_port { Announce::LAYERS_BY_PORT } else { 0 }
     }
 
     /// A packet without content, so that receivers that have joined can measure the round trip.
@@ -210,7 +211,8 @@ impl SourceSession {
         let is_closing = matches!(self.phase, Phase::Closing { .. });
         let closing = if is_closing { Status::CLOSING | stopped } else { 0 };
         let held = if self.windows.ask_at() <= now { Status::HELD } else { 0 };
-        let receipts = if self.delivery.takes_receipts() { Status::RECEIPTS } else { 0 };
+        let takes_receipts = self.delivery.takes_receipts() && self.setup.one_way.is_none();
+        let receipts = if takes_receipts { Status::RECEIPTS } else { 0 };
         closing | held | receipts | Status::BY_NUMBER | Status::backoff_flags(self.request_rate.level(now))
     }
 

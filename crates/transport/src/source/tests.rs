@@ -141,6 +141,7 @@ impl Run {
             datagram: 1_472,
             overhead: 28,
             slow: Slow::Follow,
+            one_way: None,
             min: None,
             max: None,
             expect: Some(1),

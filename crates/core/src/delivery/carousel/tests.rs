@@ -260,3 +260,41 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_round_sends_every_block_once_and_other_symbols_the_next_time() {
+    let mut carousel = Carousel::new(1, 100, 1);
+    carousel.set_run(113);
+    [100, 100, 100, 7].into_iter().for_each(|symbols| carousel.push(symbols));
+    assert!(carousel.is_between_rounds() && carousel.rounds() == 0);
+    let mut sent = std::collections::BTreeSet::new();
+    for round in 1..=5 {
+        let mut blocks = Vec::new();
+        while blocks.is_empty() || !carousel.is_between_rounds() {
+            let pick = carousel.next(Layer(0)).expect("there are blocks");
+            assert!(sent.insert((pick.block, pick.symbol)), "{pick:?} in round {round}");
+            blocks.push(pick.block);
+        }
+        assert!(blocks.is_sorted() && carousel.rounds() == round, "{blocks:?}");
+        let of = |block: u32| blocks.iter().filter(|one| **one == block).count();
+        assert_eq!([0, 1, 2].map(of), [113; 3]);
+        assert!((15..=17).contains(&of(3)), "{}", of(3));
+    }
+}
+
+#[test]
+fn blocks_that_come_late_belong_to_the_round() {
+    let mut carousel = Carousel::new(1, 100, 1);
+    carousel.set_run(113);
+    for block in 0..4 {
+        carousel.push(100);
+        assert_eq!(carousel.is_between_rounds(), block == 0);
+        let picks = std::iter::from_fn(|| {
+            let begins = carousel.rounds() == 0 && block == 0;
+            (begins || !carousel.is_between_rounds()).then(|| carousel.next(Layer(0)).expect("a block"))
+        });
+        let picks: Vec<_> = picks.collect();
+        assert!(picks.iter().all(|pick| pick.block == block) && picks.len() >= 106, "{picks:?}");
+        assert_eq!(carousel.rounds(), 1);
+    }
+}

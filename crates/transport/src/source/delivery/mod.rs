@@ -3,7 +3,7 @@
 //! | way | for | repairs |
 //! |---|---|---|
 //! | [`OnRequest`] | files, pipes and live streams at one rate | what receivers ask for |
-//! | [`Fountain`] | files in layers | ever new symbols, nobody asks |
+//! | [`Fountain`] | files in layers, and without feedback | ever new symbols, nobody asks |
 //! | [`Streams`](streams::Streams) | a live stream on each layer | some with each block, nobody asks |
 
 mod fountain;
@@ -14,6 +14,7 @@ pub(super) use fountain::Fountain;
 use on_request::OnRequest;
 
 use super::block_source::{BlockSource, Leisure};
+use crate::config::Repeat;
 use crate::event::StreamSent;
 use crate::object::{Counts, Geometry, Hash, LeftOut, ObjectError, TransferId};
 use faircast_core::packet::{Flags, Layer, Payload, ReceiverId, Seq};
@@ -34,7 +35,7 @@ pub(crate) struct Chosen<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Looked {
     Nothing,
-    /// The receivers are to be told at once that nothing more will come.
+    /// The receivers are to be told at once that nothing more will come, or the root.
     AtTheEnd,
 }
 
@@ -73,6 +74,11 @@ pub(crate) struct Amounts {
     pub(crate) content_symbols: u64,
     /// All symbols that have left, on all layers.
     pub(crate) sent_symbols: u64,
+}
+
+/// How these blocks are delivered without feedback.
+pub(crate) fn in_rounds(source: BlockSource, repeat: Repeat) -> Box<dyn Delivery> {
+    Box::new(Fountain::in_rounds(source, repeat))
 }
 
 /// How these blocks are delivered on so many layers.
@@ -237,6 +243,11 @@ pub(crate) trait Delivery: Send {
     fn status(&self) -> BlockStatus;
 
     fn amounts(&self) -> Amounts;
+
+    /// Without feedback: times that all of the content was sent.
+    fn rounds(&self) -> u64 {
+        0
+    }
 
     /// What has become of each layer's stream.
     fn streams(&self) -> Vec<StreamSent> {

@@ -1,0 +1,95 @@
+//! Sessions without feedback, from a host that receives nothing.
+
+use crate::kit::{Ended, Running, Stage, must};
+use faircast_testkit::{Lab, Root, require_root};
+
+/// Nothing comes back to the sender.
+const DIODE: &str = "nft add table ip diode && nft 'add chain ip diode input { type filter hook input priority 0; policy drop; }' && \
+     nft 'add rule ip diode input iif lo accept'";
+
+/// A lab behind a diode.
+fn stage(root: &Root, receivers: u16) -> Stage {
+    let stage = Stage::shared(root, Lab::plan().receivers(receivers));
+    let rule = Running::shell(stage.lab.sender(), DIODE).ends(10);
+    assert_eq!(rule.code, 0, "{rule:?}");
+    stage
+}
+
+fn keys(stage: &Stage) -> (String, String) {
+    let (key, sign) = (stage.text("lab.key"), stage.text("lab.sign"));
+    for args in [&["keygen", key.as_str()][..], &["keygen", "--sign", sign.as_str()][..]] {
+        let made = Running::start(stage.lab.sender(), args).ends(10);
+        assert_eq!(made.code, 0, "{made:?}");
+    }
+    (key, sign)
+}
+
+/// The sender has sent this number of rounds, and says that it does not know who has them.
+fn is_honest(sent: &Ended, rounds: f64) {
+    assert_eq!((sent.number("rounds"), sent.number("receivers")), (rounds, 0.0), "{sent:?}");
+}
+
+#[test]
+fn receivers_behind_a_diode_complete_a_sealed_and_signed_session() {
+    let Some(root) = require_root() else { return };
+    let stage = stage(&root, 3);
+    let (key, sign) = keys(&stage);
+    let file = stage.file("image", 4_000_000);
+    let public = format!("{sign}.pub");
+    let sealed = ["--one-way", "--key", &key, "--verify-key", &public];
+    let receivers = ["0.01", "0.05"].map(|loss| {
+        let faults = format!("loss={loss}");
+        let at = usize::from(loss == "0.05");
+        stage.recv(at, &format!("r{at}"), &[&sealed[..], &["--faults", &faults]].concat())
+    });
+    let mut source = stage
+        .send(&[&file], &["--one-way", "--rate", "20M", "--repeat", "4", "--key", &key, "--sign-key", &sign]);
+    source.said("\"progress\"", 20);
+    source.reaches(0.5, 20);
+    let late = stage.recv(2, "r2", &sealed);
+    for receiver in receivers.into_iter().chain([late]) {
+        receiver.succeeds(30);
+    }
+    is_honest(&source.succeeds(30), 4.0);
+    assert!(["r0", "r1", "r2"].iter().all(|host| stage.has(host, &file)));
+}
+
+#[test]
+fn an_incomplete_receiver_goes_on_with_a_later_session() {
+    let Some(root) = require_root() else { return };
+    let stage = stage(&root, 1);
+    let file = stage.file("image", 6_000_000);
+    let once = ["--one-way", "--rate", "30M", "--repeat", "1"];
+    let mut sessions = 0;
+    let complete = loop {
+        sessions += 1;
+        let receiver = stage.recv(0, "r0", &["--one-way", "--faults", "loss=0.12"]);
+        is_honest(&stage.send(&[&file], &once).succeeds(30), 1.0);
+        let ended = receiver.ends(30);
+        if ended.code == 0 {
+            break ended;
+        }
+        assert!(ended.message().contains("sent everything as often as it was to"), "{ended:?}");
+        assert!(sessions < 12, "{ended:?}");
+    };
+    assert!(sessions > 1 && complete.number("resumed_bytes") > 0.0, "{sessions} sessions: {complete:?}");
+    assert!(stage.has("r0", &file));
+}
+
+#[test]
+fn a_sender_that_nobody_answers_names_the_option() {
+    let Some(root) = require_root() else { return };
+    let stage = stage(&root, 1);
+    let file = stage.file("image", 1_000);
+    let receiver = stage.recv(0, "r0", &["--one-way", "--wait", "20"]);
+    let sent = stage.send(&[&file], &["--wait", "2"]).ends(20);
+    assert_eq!(sent.code, 1, "{sent:?}");
+    assert!(sent.message().contains("`send --one-way`"), "{sent:?}");
+    assert_eq!(receiver.ends(40).code, 1, "it got nothing");
+    let needs = stage.recv(0, "r1", &["--wait", "3"]);
+    let source = stage.send(&[&file], &["--one-way", "--rate", "1M", "--repeat", "10s"]);
+    let refused = needs.ends(20);
+    assert!(refused.code == 1 && refused.message().contains("use --one-way"), "{refused:?}");
+    source.succeeds(30);
+    must(std::fs::read_dir(stage.path("r1"))).for_each(|entry| panic!("{entry:?}"));
+}

@@ -1,0 +1,180 @@
+//! Sessions without feedback: what receivers make of them, and what the source depends on.
+
+use super::*;
+use crate::config::{Freshness, Repeat};
+use crate::endpoint::Endpoint;
+use crate::error::{EndReason, Error, Seen};
+use faircast_core::schemes::{CATALOGUE, Scheme};
+use faircast_wire::{GroupKey, SigningKey, VerifyKeys};
+
+const BYTES: u64 = 1_500_000;
+const THRICE: Repeat = Repeat::Rounds(3);
+
+/// A path of this loss, and receivers that go by their clocks.
+fn receivers(net: &mut Net, count: usize, loss: f64, key: Option<&GroupKey>) -> Range<usize> {
+    let all = net.receivers_with(count, Link::millis(5).losing(loss), Link::millis(5), None, key.cloned());
+    for receiver in all.clone() {
+        net.receivers[receiver].freshness = Freshness::Clock;
+        net.start_receiver(receiver);
+    }
+    all
+}
+
+/// The number of rounds that had begun when the last of these receivers ended.
+fn rounds_used(net: &Net, source: usize, receivers: Range<usize>) -> f64 {
+    let report = net.sources[source].report();
+    let took = |node: &super::node::ReceiverNode| node.ended_at.since(Time::ZERO).as_secs_f64() - 1.0;
+    let longest = receivers.map(|receiver| took(&net.receivers[receiver])).fold(0.0, f64::max);
+    longest / report.seconds * report.rounds as f64
+}
+
+#[test]
+fn content_arrives_by_itself_whatever_the_scheme_is() {
+    let one_rate = |name: &&str| name.parse::<Scheme>().is_ok_and(|scheme| scheme.layers() <= 1);
+    for scheme in CATALOGUE.iter().map(|entry| entry.name).filter(one_rate) {
+        for (seed, loss) in [(1, 0.01), (2, 0.05)] {
+            let mut net = Net::new(seed);
+            let all = receivers(&mut net, 3, loss, None);
+            let source = net.source(Offer::bytes(BYTES).by(scheme).one_way_at_mbps(8.0, THRICE));
+            net.run_to_end(secs(30));
+            net.assert_all_verified(source, all.clone());
+            let (report, heard) = (net.sources[source].report(), net.sources[source].heard);
+            assert_eq!((report.rounds, report.receivers, report.cuts, heard), (3, 0, 0, 0), "{scheme}");
+            let rounds = rounds_used(&net, source, all);
+            assert!(rounds <= 1.1, "{scheme} at {loss}: {rounds} rounds");
+            let pace = report.packets as f64 * 1_500.0 * 8.0 / report.seconds / 8e6;
+            assert!((0.97..=1.03).contains(&pace), "{scheme}: {pace} of the rate");
+        }
+    }
+}
+
+#[test]
+fn a_late_receiver_is_complete_a_round_later() {
+    let mut net = Net::new(3);
+    let (key, sign) = (GroupKey::from_bytes([7; 32]), SigningKey::from_seed([5; 32]));
+    let source = net.source(
+        Offer::bytes(BYTES).sealed(key.clone()).signed(sign.clone()).one_way_at_mbps(8.0, Repeat::Rounds(4)),
+    );
+    net.run_for(secs(4)); // in the second round
+    let all = net.receivers_with(2, Link::millis(5).losing(0.05), Link::millis(5), None, Some(key));
+    for receiver in all.clone() {
+        net.receivers[receiver].freshness = Freshness::Clock;
+        net.receivers[receiver].verify = Some(VerifyKeys::from(sign.verify_key()));
+        net.start_receiver(receiver);
+    }
+    net.run_to_end(secs(30));
+    net.assert_all_verified(source, all.clone());
+    for receiver in all {
+        let took = net.receivers[receiver].ended_at.since(Time::ZERO);
+        assert!(took < secs(7), "{took}");
+        assert_eq!(net.receivers[receiver].report().forged_blocks, 0);
+    }
+}
+
+#[test]
+fn blocks_of_an_incomplete_session_are_completed_by_later_ones() {
+    let mut net = Net::new(5);
+    let all = receivers(&mut net, 1, 0.12, None);
+    let source = net.source(Offer::bytes(2 * BYTES).one_way_at_mbps(8.0, Repeat::Rounds(1)));
+    let mut before = 0;
+    for session in 1..=8 {
+        net.run_to_end(secs(20));
+        match &net.receivers[0].ended {
+            Some(Ok(report)) => {
+                assert!(session > 1 && report.resumed_bytes > 0, "{session}: {report:?}");
+                return net.assert_all_verified(source, all);
+            }
+            Some(Err(Error::Ended { reason: EndReason::SentEnough, verified_bytes })) => {
+                assert!(*verified_bytes >= before, "{verified_bytes} after {before}");
+                before = *verified_bytes;
+            }
+            other => panic!("{other:?}"),
+        }
+        net.start_receiver(0);
+        net.start_source(source);
+    }
+    panic!("after eight sessions {before} bytes are verified");
+}
+
+#[test]
+fn a_receiver_goes_on_when_the_source_is_started_again() {
+    let mut net = Net::new(6);
+    let all = receivers(&mut net, 2, 0.05, None);
+    let source = net.source(Offer::bytes(2 * BYTES).one_way_at_mbps(8.0, THRICE));
+    net.run_for(secs(3));
+    net.kill_source(source);
+    net.run_for(secs(3));
+    net.start_source(source);
+    net.run_to_end(secs(60));
+    net.assert_all_verified(source, all);
+}
+
+#[test]
+fn heavy_loss_takes_more_rounds_and_little_memory() {
+    let mut net = Net::new(7);
+    let all = receivers(&mut net, 1, 0.3, None);
+    net.receivers[0].memory = 500_000;
+    net.start_receiver(0);
+    let source = net.source(Offer::bytes(2 * BYTES).one_way_at_mbps(8.0, THRICE));
+    net.run_to_end(secs(60));
+    net.assert_all_verified(source, all.clone());
+    let rounds = rounds_used(&net, source, all);
+    assert!((1.5..=2.1).contains(&rounds), "{rounds}");
+}
+
+#[test]
+fn a_receiver_that_needs_answers_says_why_it_follows_nothing() {
+    let mut net = Net::new(8);
+    net.receivers(1, Link::millis(5), Link::millis(5));
+    let source = net.source(Offer::bytes(BYTES).one_way_at_mbps(8.0, THRICE));
+    net.run_for(secs(4));
+    let session = net.receivers[0].session.as_ref().expect("it goes on looking");
+    assert_eq!((session.seen(), session.scheme()), (Some(Seen::OneWay), None));
+    assert_eq!(net.sources[source].heard, 0, "it sends nothing");
+}
+
+#[test]
+fn a_source_ends_when_its_time_is_over_or_it_is_stopped() {
+    let mut net = Net::new(9);
+    let timed = net
+        .source(Offer::bytes(100_000).one_way_at_mbps(8.0, Repeat::For(std::time::Duration::from_secs(5))));
+    net.run_to_end(secs(8));
+    let report = net.sources[timed].report();
+    assert!(report.ok && (4.9..=5.2).contains(&report.seconds), "{report:?}");
+    let mut net = Net::new(10);
+    let source = net.source(Offer::bytes(100_000).one_way_at_mbps(8.0, Repeat::Forever));
+    net.run_for(secs(100));
+    let now = net.now;
+    net.sources[source].session.as_mut().expect("it goes on").stop(now);
+    net.run_to_end(secs(1));
+    let report = net.sources[source].report();
+    assert!(report.ok && report.rounds > 700, "{report:?}");
+    let mut net = Net::new(11);
+    let source = net.source(Offer::bytes(10_000_000).one_way_at_mbps(8.0, Repeat::Forever));
+    net.run_for(secs(3));
+    let now = net.now;
+    net.sources[source].session.as_mut().expect("it goes on").stop(now);
+    net.run_to_end(secs(1));
+    let ended = &net.sources[source].ended;
+    assert!(matches!(ended, Some(Err(Error::Stopped))), "not even once: {ended:?}");
+}
+
+/// The table of `docs/alc.md`.
+#[test]
+#[ignore = "it measures, and takes minutes"]
+fn rounds_needed() {
+    for loss in [0.0, 0.001, 0.01, 0.05, 0.1, 0.2] {
+        let mut rounds: Vec<f64> = (1..=3)
+            .map(|seed| {
+                let mut net = Net::new(seed);
+                let all = receivers(&mut net, 1, loss, None);
+                let offer = Offer::bytes(100_000_000).one_way_at_mbps(80.0, Repeat::Rounds(4));
+                let source = net.source(offer);
+                net.run_to_end(secs(100));
+                rounds_used(&net, source, all)
+            })
+            .collect();
+        rounds.sort_by(f64::total_cmp);
+        println!("--one-way, loss of {:.1} %: {:.2} rounds", loss * 100.0, rounds[1]);
+    }
+}

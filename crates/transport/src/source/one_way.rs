@@ -1,0 +1,57 @@
+//! A session without feedback: announced for a while, sent a number of rounds at a fixed rate, and ended.
+//!
+//! Nothing that arrives changes it. Receivers complete each block from the symbols of any round, and what they miss of one
+//! session they get from the next one with the same content.
+
+use super::{Phase, SourceSession};
+use crate::config::{OneWay, Repeat, span};
+use faircast_core::node::{Cx, Source as _, SourceControl};
+use faircast_core::time::{Span, Time};
+
+/// Announcements leave for this long before the first data packet: more than ten of them, which receivers have to hear and to
+/// read before they can use data.
+const ANNOUNCED_FOR: Span = Span::from_secs(1);
+
+impl SourceSession {
+    /// When a session without feedback begins with its content; `None` of one that waits for receivers.
+    pub(super) fn begins_at(&self) -> Option<Time> {
+        self.setup.one_way.map(|_| Time::ZERO + ANNOUNCED_FOR)
+    }
+
+    /// Start to send.
+    pub(super) fn begin(&mut self, now: Time) {
+        self.delivery.welcome();
+        self.tell_delivery_the_rate();
+        self.delivery.start(now);
+        self.phase = Phase::Sending;
+        self.setup.start.end();
+        // Those who have not shown yet that they hear the source have a second for that.
+        self.answering = self.members.answering();
+        self.source.control(SourceControl::Members(self.answering), now);
+        self.source.start(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
+        self.refuse_effects(now);
+        self.clocks.status_at = now;
+        self.clocks.announce_at = now + Span::from_millis(500);
+    }
+
+    /// Once a second: late receivers, and those that have lost a page, cannot ask for it.
+    pub(super) fn repeat_pages(&mut self) {
+        if let (Some(pages), Some(_)) = (&mut self.pages, self.setup.one_way) {
+            pages.repeat_all(self.delivery.status().complete_to);
+        }
+    }
+
+    /// End when everything has been sent often, or long, enough, and receivers can be sent the hash of all of it.
+    pub(super) fn consider_one_way_end(&mut self, one_way: OneWay, now: Time) {
+        let is_spent = match one_way.repeat {
+            Repeat::Rounds(rounds) => self.delivery.rounds() >= rounds,
+            Repeat::For(time) => self.clocks.started.is_some_and(|began| now.since(began) >= span(time)),
+            Repeat::Forever => false,
+        };
+        // What was not sent even once is hashed at leisure.
+        let is_hashed = self.delivery.status().root.is_some() || self.delivery.rounds() == 0;
+        if is_spent && is_hashed {
+            self.close(now);
+        }
+    }
+}
