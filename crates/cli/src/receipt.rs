@@ -1,11 +1,14 @@
 //! `receipt`: what receivers have signed, checked again without the session; and the keys that have to.
 
+mod claims;
+
 use crate::args::ReceiptVerify;
 use crate::failure::{Failure, Usage, unwritten};
 use crate::{json, key, safe, units};
+use claims::{Checked, Report};
 use faircast::receipts::{ReceiptReport, ReceiptsReport};
 use faircast::{ReceiptKeys, VerifyKey};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -13,14 +16,11 @@ use std::path::{Path, PathBuf};
 /// A directory of public keys has so many files at most.
 const MOST_FILES: usize = 10_000;
 
+/// Contradictions that are named; the others are counted.
+const MOST_NAMED: usize = 5;
+
 /// A report is no larger: 65,536 receipts in it, and as many receivers.
 const MOST_REPORT: u64 = 256 << 20;
-
-/// What of a report is looked at.
-#[derive(Debug, Deserialize)]
-struct Report {
-    receipts: Option<ReceiptsReport>,
-}
 
 /// One receipt, for programs.
 #[derive(Debug, Serialize)]
@@ -74,19 +74,17 @@ pub fn read_receipt_keys(path: &Path) -> Result<ReceiptKeys, Usage> {
 /// When it cannot be read, or a receipt, a key or the content is not as it should be.
 pub fn verify(typed: &ReceiptVerify, out: &mut impl Write) -> Result<(), Failure> {
     let keys = typed.keys.as_deref().map(read_keys).transpose()?;
-    let receipts = read(&typed.report)?;
+    let report = read(&typed.report)?;
+    let no_receipts = || Failure::from(Usage::NoReceipts(typed.report.clone()));
+    let receipts = report.receipts.as_ref().ok_or_else(no_receipts)?;
     let keys: Option<BTreeSet<String>> = keys.map(|keys| keys.iter().map(hex).collect());
-    let (mut used, mut wrong) = (BTreeSet::new(), 0_u64);
-    for one in &receipts.signed {
-        let known = keys.as_ref().map(|keys| keys.contains(&one.key));
-        let valid = receipts.is_signed(one);
-        if valid && known != Some(false) {
-            used.insert(one.key.clone());
-        } else {
-            wrong += 1;
-        }
-        tell(typed.json, one, valid, known, out)?;
+    let checked: Vec<_> = receipts.signed.iter().map(|one| check(receipts, one, keys.as_ref())).collect();
+    for one in &checked {
+        tell(typed.json, one, out)?;
     }
+    let counts = |one: &&Checked<'_>| one.valid && one.known != Some(false);
+    let used: BTreeSet<String> = checked.iter().filter(counts).map(|one| one.receipt.key.clone()).collect();
+    let wrong = checked.iter().filter(|one| !counts(one)).count();
     let mut faults = Vec::new();
     let root = match typed.paths.as_slice() {
         [] => None,
@@ -109,6 +107,13 @@ pub fn verify(typed: &ReceiptVerify, out: &mut impl Write) -> Result<(), Failure
                 .to_owned(),
         );
     }
+    let contradictions = report.contradictions(receipts, &checked);
+    let shown = contradictions.iter().take(MOST_NAMED).map(|one| safe::name(one).into_owned());
+    faults.extend(shown);
+    let more = contradictions.len().saturating_sub(MOST_NAMED);
+    if more > 0 {
+        faults.push(format!("{} more", units::count(more as u64, "contradiction")));
+    }
     if !faults.is_empty() {
         return Err(Failure::Incomplete(faults.join(", ")));
     }
@@ -116,29 +121,43 @@ pub fn verify(typed: &ReceiptVerify, out: &mut impl Write) -> Result<(), Failure
         let about = if root.is_some() { "that they have this content" } else { "the root of this report" };
         let count = units::count(used.len() as u64, "key");
         writeln!(out, "all receipts verify: {count} signed {about}").map_err(unwritten)?;
+        writeln!(out, "{}", uncovered(&report)).map_err(unwritten)?;
     }
     Ok(())
 }
 
-/// The receipts of a report.
-fn read(path: &Path) -> Result<ReceiptsReport, Failure> {
+/// The fields of a report that no receipt covers.
+fn uncovered(report: &Report) -> String {
+    let outcomes = match report.unsigned() {
+        0 => String::new(),
+        some => format!(", and the outcome of {} without a receipt there", units::count(some, "receiver")),
+    };
+    format!("signed by nobody: the report's addresses, byte counts, times, rates and losses{outcomes}")
+}
+
+fn check<'a>(
+    receipts: &ReceiptsReport,
+    receipt: &'a ReceiptReport,
+    keys: Option<&BTreeSet<String>>,
+) -> Checked<'a> {
+    let known = keys.map(|keys| keys.contains(&receipt.key));
+    Checked { receipt, valid: receipts.is_signed(receipt), known }
+}
+
+/// The fields of a report that are checked.
+fn read(path: &Path) -> Result<Report, Failure> {
     let unreadable = |source| Usage::ReportUnreadable { path: path.to_owned(), source };
     let mut text = String::new();
     let file = std::fs::File::open(path).map_err(unreadable)?;
     file.take(MOST_REPORT).read_to_string(&mut text).map_err(unreadable)?;
-    let report: Report = serde_json::from_str(&text)
-        .map_err(|error| Usage::NotAReport { path: path.to_owned(), reason: error.to_string() })?;
-    report.receipts.ok_or_else(|| Failure::from(Usage::NoReceipts(path.to_owned())))
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let not_a_report =
+        |error: serde_json::Error| Usage::NotAReport { path: path.to_owned(), reason: error.to_string() };
+    Ok(serde_json::from_str(text).map_err(not_a_report)?)
 }
 
-fn tell(
-    as_json: bool,
-    one: &ReceiptReport,
-    valid: bool,
-    known: Option<bool>,
-    out: &mut impl Write,
-) -> Result<(), Failure> {
-    let ReceiptReport { host, key, signed_at, .. } = one;
+fn tell(as_json: bool, one: &Checked<'_>, out: &mut impl Write) -> Result<(), Failure> {
+    let Checked { receipt: ReceiptReport { host, key, signed_at, .. }, valid, known } = *one;
     let signed_at = *signed_at;
     if as_json {
         return json::write(out, &Line { host, key, signed_at, valid, known }).map_err(unwritten);
@@ -148,7 +167,7 @@ fn tell(
         (true, Some(false)) => "another key",
         (true, _) => "ok",
     };
-    let (host, key) = (safe::text(host), safe::text(key));
+    let (host, key) = (safe::name(host), safe::name(key));
     writeln!(out, "{host}  {}  {key}  {verdict}", units::utc(signed_at)).map_err(unwritten)
 }
 
@@ -201,6 +220,20 @@ mod tests {
         report
     }
 
+    /// A report of a session in which all of these receivers were done.
+    fn whole(receipts: &ReceiptsReport) -> serde_json::Value {
+        let receivers: Vec<_> = receipts
+            .signed
+            .iter()
+            .map(|one| serde_json::json!({"host": one.host, "outcome": "verified", "receipt": one}))
+            .collect();
+        serde_json::json!({
+            "ok": true, "exit_code": 0, "error": null,
+            "verified": receivers.len(), "incomplete": 0, "dropped": 0, "absent": 0,
+            "receipts": receipts, "receivers": receivers,
+        })
+    }
+
     fn verified(args: &[&str]) -> (Result<(), Failure>, String) {
         let cli = Cli::parse_from([&["faircast", "receipt", "verify"], args].concat());
         let Command::Receipt(typed) = cli.command else { panic!("it is another command") };
@@ -224,8 +257,7 @@ mod tests {
         }
         fs::write(path("keys/.hidden"), "no key").expect("written");
         let write = |report: &ReceiptsReport| {
-            let text = serde_json::json!({"ok": true, "receipts": report}).to_string();
-            fs::write(path("report.json"), text).expect("written");
+            fs::write(path("report.json"), whole(report).to_string()).expect("written")
         };
         let (report_at, keys_at, image, other) =
             (text("report.json"), text("keys"), text("image"), text("other"));
@@ -233,6 +265,7 @@ mod tests {
         write(&good);
         let (outcome, said) = verified(&[&report_at, &image, "--keys", &keys_at]);
         outcome.expect("all is as it should be");
+        assert!(said.contains("signed by nobody: the report's addresses"), "{said}");
         assert!(said.contains("host1  2025-06-15 15:06:40 UTC") && said.contains("2 keys signed"), "{said}");
         let fails = |args: &[&str], words: &str| {
             let (outcome, said) = verified(args);
@@ -255,10 +288,82 @@ mod tests {
         )
         .expect("JSON");
         assert_eq!((&line["valid"], &line["known"]), (&true.into(), &false.into()), "{line}");
-        fs::write(path("report.json"), "{\"receipts\":null}").expect("written");
+        let mut without = whole(&good);
+        without["receipts"] = serde_json::Value::Null;
+        fs::write(path("report.json"), without.to_string()).expect("written");
         fails(&[&report_at], "no receipts");
         fs::write(path("report.json"), "<xml/>").expect("written");
         fails(&[&report_at], "is not a report in JSON");
         fails(&[&report_at, "--keys", &text("none")], "none");
+    }
+
+    /// Changes one field of a report.
+    type Edit = fn(&mut serde_json::Value);
+
+    #[test]
+    fn a_report_that_contradicts_its_receipts_fails() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("report.json");
+        let content = directory.path().join("image");
+        fs::write(&content, vec![7; 10_000]).expect("written");
+        let good = whole(&report(&content, &[1, 2]));
+        let edits: [(&str, Edit); 14] = [
+            ("receivers[].host", |all| all["receivers"][0]["host"] = "host9".into()),
+            ("receivers[].outcome", |all| all["receivers"][0]["outcome"] = "incomplete".into()),
+            ("hosts of receivers swapped", |all| {
+                all["receivers"][0]["host"] = "host2".into();
+                all["receivers"][1]["host"] = "host1".into();
+            }),
+            ("receipts of receivers swapped", |all| {
+                let other = all["receivers"][1]["receipt"].take();
+                all["receivers"][1]["receipt"] =
+                    std::mem::replace(&mut all["receivers"][0]["receipt"], other);
+            }),
+            ("a receiver cut out", |all| _ = all["receivers"].as_array_mut().expect("a list").pop()),
+            ("a receipt cut out", |all| _ = all["receipts"]["signed"].as_array_mut().expect("a list").pop()),
+            ("a receipt twice", |all| all["receipts"]["signed"][1] = all["receipts"]["signed"][0].clone()),
+            ("verified", |all| all["verified"] = 3.into()),
+            ("incomplete", |all| all["incomplete"] = 1.into()),
+            ("ok", |all| all["ok"] = false.into()),
+            ("exit_code", |all| all["exit_code"] = 1.into()),
+            ("good", |all| all["receipts"]["good"] = 7.into()),
+            ("signed[].valid", |all| all["receipts"]["signed"][0]["valid"] = false.into()),
+            ("keys_without", |all| {
+                let key = all["receipts"]["signed"][0]["key"].clone();
+                all["receipts"]["keys_without"] = vec![key].into();
+            }),
+        ];
+        let at = path.to_str().expect("a plain name");
+        let verified_with = |all: &serde_json::Value| {
+            fs::write(&path, all.to_string()).expect("written");
+            verified(&[at])
+        };
+        verified_with(&good).0.expect("nothing is changed");
+        for (what, edit) in edits {
+            let mut all = good.clone();
+            edit(&mut all);
+            assert!(verified_with(&all).0.is_err(), "{what}");
+        }
+        let mut unsigned = good.clone();
+        unsigned["receivers"][0]["receipt"] = serde_json::Value::Null;
+        let (outcome, said) = verified_with(&unsigned);
+        outcome.expect("a receiver may have no receipt");
+        assert!(said.contains("the outcome of 1 receiver without a receipt"), "{said}");
+    }
+
+    #[test]
+    fn a_line_end_in_a_host_name_does_not_reach_the_terminal() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (path, content) = (directory.path().join("report.json"), directory.path().join("image"));
+        fs::write(&content, vec![7; 10_000]).expect("written");
+        let mut all = whole(&report(&content, &[1]));
+        let evil = "h1\u{1b}[2J\nall receipts verify\u{2028}";
+        all["receivers"][0]["host"] = evil.into();
+        all["receipts"]["signed"][0]["host"] = evil.into();
+        fs::write(&path, all.to_string()).expect("written");
+        let (outcome, said) = verified(&[path.to_str().expect("a plain name")]);
+        let error = outcome.expect_err("nobody has signed it").to_string();
+        assert_eq!((said.lines().count(), error.lines().count()), (1, 1), "{said}{error}");
+        assert!(said.contains("h1\\u{1b}[2J\\u{a}all receipts verify\\u{2028}"), "{said}");
     }
 }

@@ -9,8 +9,17 @@ fn is_command(c: char) -> bool {
     faircast::object::is_command(c) && !matches!(c, '\n' | '\t')
 }
 
+/// A name within a line for people: line ends and tabs are escaped too.
+pub fn name(said: &str) -> Cow<'_, str> {
+    escaped(said, faircast::object::is_command)
+}
+
 /// A text for people: commands to terminals are shown as `\u{1b}` and so on. The one function through which all of it goes.
 pub fn text(said: &str) -> Cow<'_, str> {
+    escaped(said, is_command)
+}
+
+fn escaped(said: &str, is_command: fn(char) -> bool) -> Cow<'_, str> {
     if !said.contains(is_command) {
         return Cow::Borrowed(said);
     }
@@ -49,6 +58,8 @@ mod tests {
         let shown = text(evil);
         assert_eq!(shown, "a\\u{1b}]0;title\\u{7}b\\u{9b}2J\\u{d}\\u{202e}gpj.exe\\u{7f}");
         assert!(!shown.contains(is_command));
+        assert_eq!(text("a\u{2028}b\u{2029}c\u{85}"), "a\\u{2028}b\\u{2029}c\\u{85}");
+        assert_eq!((text("a\nb"), name("a\nb\t")), ("a\nb".into(), "a\\u{a}b\\u{9}".into()));
         for plain in ["", "lab-07: line\n\tnext", "Größe 大小 ◻", "naïve"] {
             assert!(matches!(text(plain), Cow::Borrowed(same) if same == plain));
         }

@@ -1,0 +1,124 @@
+//! The statements of a report beside its receipts, checked against them.
+
+use faircast::event::ReceiverOutcome;
+use faircast::receipts::{ReceiptReport, ReceiptsReport};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The fields of a report that its receipts bear out or contradict.
+#[derive(Debug, Deserialize)]
+pub(super) struct Report {
+    ok: bool,
+    exit_code: u8,
+    error: Option<String>,
+    verified: u64,
+    incomplete: u64,
+    dropped: u64,
+    absent: u64,
+    pub(super) receipts: Option<ReceiptsReport>,
+    receivers: Vec<Receiver>,
+}
+
+/// One entry of the list of receivers.
+#[derive(Debug, Deserialize)]
+struct Receiver {
+    host: String,
+    outcome: ReceiverOutcome,
+    receipt: Option<ReceiptReport>,
+}
+
+/// A receipt, and what checking it has shown.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Checked<'a> {
+    pub(super) receipt: &'a ReceiptReport,
+    pub(super) valid: bool,
+    /// Whether its key is one of `--keys`, when these are given.
+    pub(super) known: Option<bool>,
+}
+
+impl Report {
+    /// Statements that contradict each other or the receipts, in words.
+    pub(super) fn contradictions(&self, receipts: &ReceiptsReport, checked: &[Checked<'_>]) -> Vec<String> {
+        let mut found = self.wrong_totals();
+        found.extend(wrong_receipts(receipts, checked));
+        let signed: BTreeMap<&str, &Checked<'_>> =
+            checked.iter().map(|one| (one.receipt.receiver.as_str(), one)).collect();
+        let lacking: BTreeSet<&str> = receipts.lacking.iter().map(|one| one.host.as_str()).collect();
+        for receiver in &self.receivers {
+            found.extend(receiver.contradiction(&signed));
+            if receiver.outcome == ReceiverOutcome::Verified && lacking.contains(receiver.host.as_str()) {
+                found.push(format!("{} is `verified` and among `lacking`", receiver.host));
+            }
+        }
+        found
+    }
+
+    /// Receivers whose outcome no receipt in the list of receivers bears out.
+    pub(super) fn unsigned(&self) -> u64 {
+        self.receivers.iter().filter(|receiver| receiver.receipt.is_none()).count() as u64
+    }
+
+    /// Counts that are not those of the list of receivers, and an overall result that does not follow from them.
+    fn wrong_totals(&self) -> Vec<String> {
+        let count = |outcome| self.receivers.iter().filter(|one| one.outcome == outcome).count() as u64;
+        let totals = [
+            ("verified", self.verified, count(ReceiverOutcome::Verified)),
+            ("incomplete", self.incomplete, count(ReceiverOutcome::Incomplete)),
+            ("dropped", self.dropped, count(ReceiverOutcome::Dropped)),
+            ("absent", self.absent, count(ReceiverOutcome::Absent)),
+        ];
+        let wrong = totals.into_iter().filter(|(_, said, counted)| said != counted);
+        let mut found: Vec<_> = wrong
+            .map(|(name, said, counted)| format!("`{name}` is {said} and `receivers` lists {counted}"))
+            .collect();
+        let others = self.incomplete + self.dropped + self.absent > 0;
+        let is_one = self.ok == (self.exit_code == 0) && self.ok == self.error.is_none();
+        if !is_one || (self.ok && others) {
+            found.push("`ok`, `exit_code`, `error` and the counts contradict each other".to_owned());
+        }
+        found
+    }
+}
+
+/// Receipts that are listed twice, and statements about them that checking does not bear out.
+fn wrong_receipts(receipts: &ReceiptsReport, checked: &[Checked<'_>]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut seen = BTreeSet::new();
+    let silent: BTreeSet<&str> = receipts.keys_without.iter().map(String::as_str).collect();
+    for Checked { receipt, valid, known } in checked {
+        let host = &receipt.host;
+        if !seen.insert(&receipt.receiver) {
+            found.push(format!("`signed` lists the receiver {} twice", receipt.receiver));
+        }
+        if receipt.valid != *valid {
+            found.push(format!("`valid` of {host} is {}", receipt.valid));
+        }
+        if receipt.known == Some(false) && *known == Some(true) {
+            found.push(format!("`known` of {host} is false and --keys has its key"));
+        }
+        if *valid && receipt.known != Some(false) && silent.contains(receipt.key.as_str()) {
+            found.push(format!("the key of {host} has signed and is among `keys_without`"));
+        }
+    }
+    let good = checked.iter().filter(|one| one.valid && one.receipt.known != Some(false)).count() as u64;
+    if receipts.good != good {
+        found.push(format!("`good` is {} and {good} receipts count", receipts.good));
+    }
+    found
+}
+
+impl Receiver {
+    /// What the receipt of this entry contradicts.
+    fn contradiction(&self, signed: &BTreeMap<&str, &Checked<'_>>) -> Option<String> {
+        let (receipt, host) = (self.receipt.as_ref()?, &self.host);
+        let Some(one) = signed.get(receipt.receiver.as_str()).filter(|one| one.receipt == receipt) else {
+            return Some(format!("the receipt of {host} in `receivers` is not among `signed`"));
+        };
+        if receipt.host != *host {
+            return Some(format!("{} has signed the receipt of {host} in `receivers`", receipt.host));
+        }
+        let counts = one.valid && receipt.known != Some(false);
+        (counts && self.outcome != ReceiverOutcome::Verified)
+            .then(|| format!("{host} has signed that it has everything, and its `outcome` is another"))
+    }
+}
