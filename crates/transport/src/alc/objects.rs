@@ -2,32 +2,18 @@
 
 use super::files::MOST_CODED;
 use super::names;
-use super::parts::{Identity, Part, PartNames, Record};
-use crate::object::{ALC_PREFIX, DIR, Names, ObjectError, STATE_DIR, Tree, name_by, open_or_create_dir};
+use super::parts::{Identity, OutputDirectory, Part, Record};
+use crate::object::{Names, ObjectError, STATE_DIR, name_by};
 use faircast_fec::{ALIGNMENT, MAX_SYMBOLS, Shape, decode};
 use faircast_wire::alc::{self, Blocks, Oti, Params, PayloadId};
 use md5::{Digest, Md5};
-use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, Mode};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
 
 /// The longest block without a code that a receiver keeps account of: the number of a symbol has 16 bits.
 const MOST_NO_CODE: u32 = 1 << 16;
-
-/// The output directory.
-#[derive(Debug)]
-pub(super) struct OutputDirectory {
-    pub(super) path: PathBuf,
-    out: OwnedFd,
-    /// Where files are that are not whole.
-    pub(super) parts: OwnedFd,
-    /// Names of parts that are of use to this receiver alone begin with it.
-    pub(super) prefix: String,
-}
 
 /// Why a file of the table is not taken.
 #[derive(Debug, thiserror::Error)]
@@ -48,41 +34,6 @@ pub(super) enum Unfit {
     Lengths(u64, u64),
     #[error("with its {0} bytes the session would bring more than the {1} that it may")]
     TooMuch(u64, u64),
-}
-
-impl OutputDirectory {
-    /// Open the directory, or make it.
-    pub fn open(path: &Path, random: u64) -> Result<OutputDirectory, ObjectError> {
-        let failed = |doing| move |error: rustix::io::Errno| ObjectError::io(path, doing, error);
-        std::fs::create_dir_all(path)
-            .map_err(|error| ObjectError::io(path, "create this directory", error))?;
-        let out = rustix::fs::open(path, DIR, Mode::empty()).map_err(failed("open this directory"))?;
-        let state = path.join(STATE_DIR);
-        let parts = open_or_create_dir(&out, STATE_DIR, Mode::RWXU, &state)?;
-        Ok(OutputDirectory {
-            path: path.to_path_buf(),
-            out,
-            parts,
-            prefix: format!("{ALC_PREFIX}{random:016x}"),
-        })
-    }
-
-    /// Give a whole file its name; what had it before is replaced.
-    fn publish(&self, names: &PartNames, path: &str) -> Result<(), ObjectError> {
-        let mut tree = Tree::new(&self.out, &self.path);
-        let (above, name) = tree.place(path)?;
-        rustix::fs::renameat(&self.parts, names.part(), above, name)
-            .map_err(|error| ObjectError::io(self.path.join(path), "put this file in its place", error))?;
-        names.discard(self);
-        Ok(())
-    }
-}
-
-/// Leave no empty directory behind.
-impl Drop for OutputDirectory {
-    fn drop(&mut self) {
-        rustix::fs::unlinkat(self.out.as_fd(), STATE_DIR, AtFlags::REMOVEDIR).ok();
-    }
 }
 
 /// A file that is being received.

@@ -3,19 +3,31 @@
 //! A part is named by its content, so that the next session with the same file finds it. The record may be older than the part; it
 //! never says more than is there, and in the end the file's MD5 shows whether all of it is right.
 
-use super::objects::OutputDirectory;
-use crate::object::{ALC_PREFIX, ObjectError, STATE_DIR};
+use crate::object::{ALC_PREFIX, DIR, ObjectError, STATE_DIR, Tree, open_or_create_dir};
 use faircast_wire::alc::{Oti, Params};
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
 
 /// What a record begins with.
 const MAGIC: [u8; 8] = *b"fcalc-1\n";
 
 /// Symbols of a file whose part is kept at most: 95 GB in packets of Ethernet, and 8 MB of record.
 const MOST_RECORDED: u64 = 1 << 26;
+
+/// The output directory.
+#[derive(Debug)]
+pub(super) struct OutputDirectory {
+    pub(super) path: PathBuf,
+    out: OwnedFd,
+    /// Where files are that are not whole.
+    parts: OwnedFd,
+    /// Names of parts that are of use to this receiver alone begin with it.
+    prefix: String,
+}
 
 /// A file of the table with its MD5: what sessions with the same content have in common.
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +56,41 @@ pub(super) struct PartNames {
 pub(super) struct Record {
     symbols: u64,
     bits: Vec<u8>,
+}
+
+impl OutputDirectory {
+    /// Open the directory, or make it.
+    pub fn open(path: &Path, random: u64) -> Result<OutputDirectory, ObjectError> {
+        let failed = |doing| move |error: rustix::io::Errno| ObjectError::io(path, doing, error);
+        std::fs::create_dir_all(path)
+            .map_err(|error| ObjectError::io(path, "create this directory", error))?;
+        let out = rustix::fs::open(path, DIR, Mode::empty()).map_err(failed("open this directory"))?;
+        let state = path.join(STATE_DIR);
+        let parts = open_or_create_dir(&out, STATE_DIR, Mode::RWXU, &state)?;
+        Ok(OutputDirectory {
+            path: path.to_path_buf(),
+            out,
+            parts,
+            prefix: format!("{ALC_PREFIX}{random:016x}"),
+        })
+    }
+
+    /// Give a whole file its name; what had it before is replaced.
+    pub fn publish(&self, names: &PartNames, path: &str) -> Result<(), ObjectError> {
+        let mut tree = Tree::new(&self.out, &self.path);
+        let (above, name) = tree.place(path)?;
+        rustix::fs::renameat(&self.parts, names.part(), above, name)
+            .map_err(|error| ObjectError::io(self.path.join(path), "put this file in its place", error))?;
+        names.discard(self);
+        Ok(())
+    }
+}
+
+/// Leave no empty directory behind.
+impl Drop for OutputDirectory {
+    fn drop(&mut self) {
+        rustix::fs::unlinkat(self.out.as_fd(), STATE_DIR, AtFlags::REMOVEDIR).ok();
+    }
 }
 
 impl Identity<'_> {

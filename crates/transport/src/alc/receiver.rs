@@ -1,7 +1,8 @@
 //! The receiver: which session, which files, which layers.
 
 use super::AlcReceiveReport;
-use super::objects::{Assembly, OutputDirectory, Taken, Unfit};
+use super::objects::{Assembly, Taken, Unfit};
+use super::parts::OutputDirectory;
 use crate::endpoint::{Datagram, Endpoint, Notice, Transmit};
 use crate::error::Error;
 use crate::event::{Event, Progress};
