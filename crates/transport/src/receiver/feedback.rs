@@ -237,8 +237,7 @@ impl ReceiverSession {
             .limited_to(&Quota::new(self.setup.accept.most_bytes))
             .worked_by(&self.setup.worker)
             .warning(tidied);
-        let is_fountain = layers.is_layered() || announce.is_one_way();
-        let repair = if is_fountain { Repair::Fountain } else { Repair::OnRequest };
+        let repair = Repair::of(announce, layers.is_layered());
         let needs = RequestScheduler::new(FIRST_RTT, millis(announce.spread_ms));
         let reassembly = Reassembly::new(place, geometry, first, needs, repair, memory, trust)?;
         Ok(Box::new(reassembly))

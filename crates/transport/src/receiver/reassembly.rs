@@ -13,7 +13,7 @@ use crate::spill::Gathering;
 use faircast_core::delivery::request_scheduler::RequestScheduler;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
-use faircast_wire::{Activity, DataPacket, Hashes, Held, Scheduled, Status};
+use faircast_wire::{Activity, Announce, DataPacket, Hashes, Held, Scheduled, Status};
 
 /// Memory for incomplete blocks, in bytes.
 pub(crate) const INCOMPLETE: usize = 256 << 20;
@@ -32,8 +32,15 @@ const LITTLE: u64 = 256 << 10;
 pub(super) enum Repair {
     /// It is asked for.
     OnRequest,
-    /// By itself: the source sends ever new symbols of all blocks (layers).
+    /// By itself: the source sends ever new symbols of all blocks (layers, and sessions without feedback).
     Fountain,
+}
+
+impl Repair {
+    /// How it comes in this session.
+    pub(super) fn of(announce: &Announce, is_layered: bool) -> Repair {
+        if is_layered || announce.is_one_way() { Repair::Fountain } else { Repair::OnRequest }
+    }
 }
 
 /// What became of a complete block.
