@@ -178,7 +178,10 @@ fn json_ends_with_a_done_line_whatever_happens() {
     let (program, people, result) = told(&line, event(), Ok(good));
     assert!(result.is_ok() && people.is_empty());
     let last = program.lines().last().expect("lines were written");
-    assert!(last.starts_with("{\"event\":\"done\",\"ok\":true,\"stopped\":false,\"rounds\":0,\"receivers\":1"), "{last}");
+    assert!(
+        last.starts_with("{\"event\":\"done\",\"ok\":true,\"stopped\":false,\"rounds\":0,\"receivers\":1"),
+        "{last}"
+    );
 
     let (program, _, result) = told(&line, event(), Err(Error::Stopped));
     assert!(matches!(result, Err(Failure::Session(Error::Stopped))));
