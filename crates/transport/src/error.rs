@@ -236,8 +236,8 @@ pub enum EndReason {
 
 impl EndReason {
     /// Why a session is over for a receiver that takes part in it, by what its source says of the end and whether it hears anybody.
-    pub(crate) const fn of(is_stopped: bool, is_one_way: bool) -> EndReason {
-        match (is_stopped, is_one_way) {
+    pub(crate) const fn of(status: &faircast_wire::Status, is_one_way: bool) -> EndReason {
+        match (status.flags & faircast_wire::Status::STOPPED != 0, is_one_way) {
             (true, _) => EndReason::Stopped,
             (false, true) => EndReason::SentEnough,
             (false, false) => EndReason::WaitedEnough,

@@ -84,7 +84,7 @@ fn blocks_of_an_incomplete_session_are_completed_by_later_ones() {
                 assert!(session > 1 && report.resumed_bytes > 0, "{session}: {report:?}");
                 return net.assert_all_verified(source, all);
             }
-            Some(Err(Error::Ended { reason: EndReason::SentEnough, verified_bytes })) => {
+            Some(Err(Error::Ended { reason: EndReason::SentEnough, verified_bytes, .. })) => {
                 assert!(*verified_bytes >= before, "{verified_bytes} after {before}");
                 before = *verified_bytes;
             }

@@ -399,8 +399,7 @@ impl ReceiverSession {
         }
         self.after_block(now);
         if self.phase == Phase::Receiving && status.flags & Status::CLOSING != 0 {
-            let is_stopped = status.flags & Status::STOPPED != 0;
-            self.end(EndReason::of(is_stopped, self.outbox.is_muted), now);
+            self.end(EndReason::of(status, self.outbox.is_muted), now);
         }
     }
 
