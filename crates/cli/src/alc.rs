@@ -127,7 +127,7 @@ impl args::Recv {
             ("--sign-receipts", self.sign_receipts.is_some(), "ALC has no receipts"),
             ("--stdout", self.stdout, "files come in any order and in parts; use --out DIR"),
             ("--sync", self.sync, "files are not flushed one by one"),
-            ("--older", self.older, "sessions do not say when they were started"),
+            ("--replace", self.replace, "sessions do not say where they come from"),
             ("--parent", !self.parent.is_empty(), "its sessions are multicast"),
             ("--listen", self.listen.is_some(), "its sessions are multicast"),
             ("--layer-to", !self.layer_to.is_empty(), "its layers carry parts of the same files"),

@@ -117,6 +117,18 @@ mod tests {
                 host: "lab-07".into(),
                 address: "192.0.2.7:40000".parse().expect("a literal"),
             },
+            Event::OtherSource {
+                host: "lab-2".into(),
+                address: "192.0.2.3:40000".parse().expect("a literal"),
+                followed: "lab-1".into(),
+            },
+            Event::Busy {
+                host: "lab-07".into(),
+                address: "192.0.2.7:40000".parse().expect("a literal"),
+                source: Some("lab-1".into()),
+                content: Some("image".into()),
+                until: Some(1_750_000_000),
+            },
             Event::Left { receiver: "1f".into(), host: "lab-07".into(), verified: true, reason: None },
             Event::Receipt(ReceiptReport {
                 receiver: "1f".into(),

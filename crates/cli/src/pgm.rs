@@ -113,7 +113,7 @@ impl args::Recv {
             ("--sign-receipts", self.sign_receipts.is_some(), "PGM has no receipts"),
             ("--unfinished", self.unfinished.is_some(), "what is not whole is no use later"),
             ("--sync", self.sync, "what comes over PGM is never known to be whole"),
-            ("--older", self.older, "sessions do not say when they were started"),
+            ("--replace", self.replace, "sessions do not say where they come from"),
             ("--layer-to", !self.layer_to.is_empty(), "PGM has no layers"),
             ("--parent", !self.parent.is_empty(), "PGM is multicast"),
             ("--listen", self.listen.is_some(), "PGM is multicast"),

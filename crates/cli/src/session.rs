@@ -12,8 +12,8 @@ use faircast::event::{HostOutcome, LayersReport};
 use faircast::object::KeepUnfinished;
 use faircast::{
     self as transport, Accept, Class, Configuration, Content, Destination, Durability, Error, Event,
-    FollowLinks, Freshness, Input, LayerInput, Older, OwnersBy, Pacing, Preserve, ReceiveConfig,
-    ReceiveReport, SendConfig, SendReport, Slow, Unreadable,
+    FollowLinks, Freshness, Input, LayerInput, OwnersBy, Pacing, Preserve, ReceiveConfig, ReceiveReport,
+    Replace, SendConfig, SendReport, Slow, Unreadable,
 };
 use faircast_core::time::Rate;
 use faircast_wire::{KeyRing, SigningKey};
@@ -177,7 +177,7 @@ impl args::Recv {
                 KeepUnfinished::default()
             }),
             owners_by: if self.numeric_owner { OwnersBy::Number } else { OwnersBy::Name },
-            allow_older: if self.older { Older::Accept } else { Older::Refuse },
+            replace: if self.replace { Replace::Accept } else { Replace::Refuse },
             host: self.session.host.unwrap_or_else(faircast::host_name),
             buffer: RECEIVE_BUFFER,
             temporary: std::env::temp_dir(),

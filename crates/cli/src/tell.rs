@@ -312,6 +312,18 @@ pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
         Event::Joined { host, address, .. } => {
             (Level::Verbose, Words::Plain(format!("{host} at {address} has joined")))
         }
+        Event::OtherSource { host, address, followed } => (
+            Level::Normal,
+            Words::Warning(format!(
+                "{host} at {address} sends on this group, too; this host receives from {followed} (--accept takes sources by name)"
+            )),
+        ),
+        Event::Busy { host, address, source, content, until } => {
+            let what = units::session_of(source.as_deref(), content.as_deref());
+            let until =
+                until.map_or_else(String::new, |until| format!(" until about {}", units::time_of_day(until)));
+            (Level::Normal, Words::Warning(format!("{host} ({}) is receiving {what}{until}", address.ip())))
+        }
         Event::Left { host, verified: true, .. } => {
             (Level::Verbose, Words::Plain(format!("{host} has verified everything")))
         }

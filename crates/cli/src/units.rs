@@ -1,5 +1,6 @@
 //! Numbers as people read them.
 
+use chrono::{DateTime, Local};
 use faircast_core::time::Rate;
 
 /// How long ago, in its largest unit.
@@ -22,6 +23,24 @@ pub fn utc(unix_secs: u64) -> String {
     let at = std::time::UNIX_EPOCH + std::time::Duration::from_secs(unix_secs);
     let text = humantime::format_rfc3339_seconds(at).to_string();
     format!("{} UTC", text.trim_end_matches('Z').replace('T', " "))
+}
+
+/// A moment of today in seconds since 1970 by this host's clock and time zone, as in `14:32`; of another day with its date.
+pub fn time_of_day(unix_secs: u64) -> String {
+    let moment = i64::try_from(unix_secs).ok().and_then(|secs| DateTime::from_timestamp(secs, 0));
+    let Some(moment) = moment else { return utc(unix_secs) };
+    let (moment, today) = (moment.with_timezone(&Local), Local::now().date_naive());
+    let form = if moment.date_naive() == today { "%H:%M" } else { "%Y-%m-%d %H:%M" };
+    moment.format(form).to_string()
+}
+
+/// A session, by its source and what it brings, as far as that is known.
+pub fn session_of(source: Option<&str>, content: Option<&str>) -> String {
+    match (source, content) {
+        (None, _) => "another session".to_owned(),
+        (Some(source), None) => format!("another session, of {source}"),
+        (Some(source), Some(content)) => format!("{source}'s {content}"),
+    }
 }
 
 /// A rate, as in `93.1 Mbit/s`.
@@ -94,6 +113,9 @@ mod tests {
         assert_eq!(seconds(3_725.0), "1:02:05");
         assert_eq!(utc(1_750_000_000), "2025-06-15 15:06:40 UTC");
         assert_eq!(utc(u64::MAX), format!("{} s after 1970", u64::MAX));
+        let now = Local::now();
+        assert_eq!(time_of_day(now.timestamp() as u64), now.format("%H:%M").to_string());
+        assert!(time_of_day(1_750_000_000).starts_with("2025-06-1"));
         assert_eq!(count(1, "file"), "1 file");
         assert_eq!(count(2, "receiver"), "2 receivers");
         assert_eq!(rate(f64::INFINITY), "-");

@@ -166,10 +166,8 @@ fn setting(error: &Error) -> String {
             let text = why.to_string();
             text.replace("with names escaped or kept", "with --names escape or keep").replace("with names kept", "with --names keep")
         }
-        Error::Object(faircast::ObjectError::Older { .. }) => {
-            let said = error.to_string();
-            let what = said.split_once("; ").map_or(&*said, |(what, _)| what);
-            format!("{what}; use --older if this is what you want")
+        Error::Object(faircast::ObjectError::Older { .. } | faircast::ObjectError::OtherSource { .. }) => {
+            error.to_string().replace("allow replacement", "receive with --replace")
         }
         Error::SchemeOptions { len, most } => format!(
             "the options of --cc take {len} bytes where the announcement has room for {most}: set fewer of them"

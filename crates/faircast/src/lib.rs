@@ -90,7 +90,7 @@ pub use faircast_net::NetError;
 pub use faircast_sim as sim;
 pub use faircast_transport::config::{
     self, BadLimits, Content, DEFAULT_GROUP, Destination, Durability, Freshness, InvitedHost, LayerInput,
-    Multicast, Older, OneWay, Pacing, ReceiptKeys, ReceiveConfig, Repeat, RequiredHost, SendConfig, Slow,
+    Multicast, OneWay, Pacing, ReceiptKeys, ReceiveConfig, Repeat, Replace, RequiredHost, SendConfig, Slow,
     Unicast,
 };
 pub use faircast_transport::ends::{Input, Memory, Output};

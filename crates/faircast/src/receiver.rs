@@ -2,8 +2,8 @@
 
 use crate::session::{self, Session};
 use crate::{
-    Accept, Destination, Durability, Error, Event, Freshness, KeyRing, Layer, Memory, Names, Older, Output,
-    OwnersBy, Preserve, ReceiveConfig, ReceiveReport, SigningKey, VerifyKeys,
+    Accept, Destination, Durability, Error, Event, Freshness, KeyRing, Layer, Memory, Names, Output,
+    OwnersBy, Preserve, ReceiveConfig, ReceiveReport, Replace, SigningKey, VerifyKeys,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -151,9 +151,9 @@ impl Receiver {
         self
     }
 
-    /// What to do with a session that would put older content over newer; otherwise it is refused.
-    pub fn allow_older(mut self, older: Older) -> Receiver {
-        self.config.allow_older = older;
+    /// What to do with a session that would replace content of a later session, or of another source; otherwise it is refused.
+    pub fn replace(mut self, replace: Replace) -> Receiver {
+        self.config.replace = replace;
         self
     }
 

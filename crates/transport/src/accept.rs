@@ -3,7 +3,7 @@
 use crate::moment;
 use crate::places::{Held, Room, Standing, room_for};
 use faircast_core::packet::{ReceiverId, SessionId};
-use faircast_wire::Announce;
+use faircast_wire::{Announce, TransferId};
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,6 +41,7 @@ struct Shared {
 #[derive(Debug)]
 struct Taken {
     session: SessionId,
+    transfer: TransferId,
     by: ReceiverId,
     /// Its source, and what that has shown.
     source: Held,
@@ -140,16 +141,24 @@ impl Accept {
         lock(&self.shared).room_for(host, None, self.places) != Room::None
     }
 
-    /// This receiver takes part in it from now on; `None`: another does, it has ended here, or there is no place for it. Its source has
+    /// Whether another receiver of this host takes part in a session with this content.
+    pub(crate) fn is_anothers_content(&self, transfer: TransferId, me: ReceiverId) -> bool {
+        lock(&self.shared).taken.iter().any(|taken| taken.transfer == transfer && taken.by != me)
+    }
+
+    /// This receiver takes part in it from now on; `None`: another does, or in a session with the same content, it has ended here, or there is no place for it. Its source has
     /// shown this by its answer.
     pub(crate) fn claim(
         &self,
-        session: SessionId,
+        (session, transfer): (SessionId, TransferId),
         by: ReceiverId,
         (host, standing): (IpAddr, Standing),
     ) -> Option<Claim> {
         let mut shared = lock(&self.shared);
-        let is_free = shared.taken.iter().all(|taken| taken.session != session || taken.by == by);
+        let is_free = shared
+            .taken
+            .iter()
+            .all(|taken| (taken.session != session && taken.transfer != transfer) || taken.by == by);
         if !is_free || shared.ended.contains(&session) {
             return None;
         }
@@ -160,7 +169,7 @@ impl Accept {
         };
         shared.taken.retain(|taken| taken.by != by && Some(taken.by) != other);
         let source = Held { host, since: moment::now(), standing };
-        shared.taken.push(Taken { session, by, source });
+        shared.taken.push(Taken { session, transfer, by, source });
         Some(Claim { shared: Arc::clone(&self.shared), session, by })
     }
 
@@ -217,25 +226,46 @@ mod tests {
     fn a_session_is_one_receivers_as_long_as_it_takes_part() {
         let accept = Accept::default();
         let me = |number| ReceiverId::new(number).expect("it is not zero");
-        let first = accept.claim(SessionId(7), me(1), FROM).expect("it is free");
-        assert!(accept.clone().claim(SessionId(7), me(3), FROM).is_none());
+        let first = accept.claim((SessionId(7), CONTENT), me(1), FROM).expect("it is free");
+        assert!(accept.clone().claim((SessionId(7), CONTENT), me(3), FROM).is_none());
         assert!(accept.is_anothers(SessionId(7), me(3)) && !accept.is_anothers(SessionId(7), me(1)));
-        let other = accept.claim(SessionId(8), me(3), FROM).expect("another session");
+        let other = accept.claim((SessionId(8), OTHER), me(3), FROM).expect("another session");
         drop(first);
-        assert!(accept.claim(SessionId(7), me(5), FROM).is_some(), "it is free again");
+        assert!(accept.claim((SessionId(7), CONTENT), me(5), FROM).is_some(), "it is free again");
         drop(other);
         accept.end(SessionId(8));
-        assert!(accept.claim(SessionId(8), me(5), FROM).is_none(), "it has ended here");
+        assert!(accept.claim((SessionId(8), OTHER), me(5), FROM).is_none(), "it has ended here");
     }
 
     const FROM: (IpAddr, Standing) = (IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1)), Standing::Unproved);
+
+    const CONTENT: TransferId = TransferId([1; 16]);
+    const OTHER: TransferId = TransferId([2; 16]);
+
+    #[test]
+    fn one_receiver_of_a_host_has_the_place_of_a_content() {
+        let accept = Accept::default();
+        let me = |number| ReceiverId::new(number).expect("it is not zero");
+        let first = accept.claim((SessionId(7), CONTENT), me(1), FROM).expect("it is free");
+        assert!(
+            accept.claim((SessionId(8), CONTENT), me(3), FROM).is_none(),
+            "another session with the same content"
+        );
+        let second = accept.claim((SessionId(8), CONTENT), me(1), FROM).expect("it goes on in that session");
+        drop(first);
+        assert!(accept.is_anothers_content(CONTENT, me(3)) && !accept.is_anothers_content(CONTENT, me(1)));
+        drop(second);
+        assert!(!accept.is_anothers_content(CONTENT, me(3)));
+    }
 
     #[test]
     fn sources_of_one_host_do_not_keep_all_places() {
         let accept = Accept { places: Some(4), ..Accept::default() };
         let me = |number| ReceiverId::new(number).expect("it is not zero");
         let from = |last| (IpAddr::from([10, 0, 0, last]), Standing::Unproved);
-        let claim = |number: u32, from| accept.claim(SessionId(number), me(number.into()), from);
+        let claim = |number: u32, from| {
+            accept.claim((SessionId(number), TransferId([number as u8; 16])), me(number.into()), from)
+        };
         let crowd: Vec<Claim> = (1..=3).map(|number| claim(number, from(1)).expect("a place")).collect();
         assert!(claim(4, from(1)).is_none() && !accept.has_place_for(from(1).0), "the same host once more");
         let second = claim(5, from(2)).expect("a place is left");

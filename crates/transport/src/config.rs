@@ -376,13 +376,13 @@ pub enum Freshness {
     Clock,
 }
 
-/// What to do with a session that would put older content over newer.
+/// What to do with a session that would replace content of a later session, or of another source, by its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Older {
-    /// Refuse it: somebody may be repeating packets recorded earlier.
+pub enum Replace {
+    /// Refuse it: an earlier session may be a recording, and another source may not know that it uses a name twice.
     #[default]
     Refuse,
-    /// Take it all the same.
+    /// Accept it.
     Accept,
 }
 
@@ -398,8 +398,8 @@ pub struct KeepUnfinished {
 /// What files of an output directory are accepted, and what they get.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FilePolicy {
-    /// What to do when a newer session has brought a name before.
-    pub(crate) older: Older,
+    /// What to do when a later session, or another source, has brought a name before.
+    pub(crate) replace: Replace,
     /// Beyond names, permission bits, times and hard links.
     pub(crate) preserve: Preserve,
     /// How owners are known.
@@ -434,8 +434,8 @@ pub struct ReceiveConfig {
     pub names: Names,
     /// How much of what earlier sessions have left unfinished in an output directory stays when a session begins.
     pub unfinished: KeepUnfinished,
-    /// What to do when a newer session has brought a name before: output directories remember them.
-    pub allow_older: Older,
+    /// What to do when a later session, or another source, has brought a name before: output directories remember them.
+    pub replace: Replace,
     /// Where single layers of a live stream go instead: files, or named pipes.
     pub layers_to: Vec<(Layer, PathBuf)>,
     /// Open sealed sessions under these keys; without any only unsealed sessions are accepted.
@@ -516,7 +516,7 @@ impl ReceiveConfig {
             owners_by: OwnersBy::Name,
             names: Names::Escape,
             unfinished: KeepUnfinished::default(),
-            allow_older: Older::Refuse,
+            replace: Replace::Refuse,
             layers_to: Vec::new(),
             key: None,
             freshness: Freshness::Answer,

@@ -398,7 +398,7 @@ pub(crate) fn receiver_at(
         layers_to: config.layers_to,
         durability: config.durability,
         files: FilePolicy {
-            older: config.allow_older,
+            replace: config.replace,
             preserve: config.preserve,
             owners_by: config.owners_by,
             names: config.names,

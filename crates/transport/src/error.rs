@@ -445,6 +445,16 @@ pub enum Error {
         /// The interface.
         interface: String,
     },
+    /// The source started another session after this one had broken off.
+    #[error(
+        "{host} started a new session; the session that broke off {} s ago ends here", .silent.as_secs()
+    )]
+    Superseded {
+        /// The source's host name.
+        host: String,
+        /// How long the session had been silent.
+        silent: Duration,
+    },
     /// The source of a session that is passed on was restarted.
     #[error("the source was restarted: the session goes on as a new one")]
     SourceRestarted,
@@ -685,6 +695,7 @@ impl Error {
             | Error::NoSession { .. }
             | Error::SourceSilent { .. }
             | Error::SourceRestarted
+            | Error::Superseded { .. }
             | Error::NothingArrives { .. }
             | Error::Ended { .. }
             | Error::GaveWay { .. }
@@ -713,7 +724,7 @@ impl Error {
             | Error::Limits(_)
             | Error::NoBranch { .. }
             | Error::NotAStream { .. } => Class::Usage,
-            Error::Object(ObjectError::Older { .. }) => Class::Transfer,
+            Error::Object(ObjectError::Older { .. } | ObjectError::OtherSource { .. }) => Class::Transfer,
             Error::Net(_)
             | Error::Effect { .. }
             | Error::Outage { .. }

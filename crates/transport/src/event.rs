@@ -60,6 +60,28 @@ pub enum Event {
         /// Its address.
         address: SocketAddr,
     },
+    /// At a receiver: another source sends on the group, and its session is not followed.
+    OtherSource {
+        /// The other source's host name.
+        host: String,
+        /// Its address.
+        address: SocketAddr,
+        /// Host name of the source whose session is followed.
+        followed: String,
+    },
+    /// At the source: a receiver hears this session and takes part in another one.
+    Busy {
+        /// The receiver's host name.
+        host: String,
+        /// Its address.
+        address: SocketAddr,
+        /// Host name of the source of the other session; `None` where the receiver does not say.
+        source: Option<String>,
+        /// What the other session brings, likewise.
+        content: Option<String>,
+        /// When that session is expected to end, in seconds since 1970 by this host's clock.
+        until: Option<u64>,
+    },
     /// A receiver is done, or gone.
     Left {
         /// The receiver's id.
@@ -405,6 +427,8 @@ pub mod reasons {
     pub const PERMISSION: &str = "it may not write there";
     /// It has newer content.
     pub const OLDER: &str = "it has content of a newer session";
+    /// It has content of another source under a name of this one.
+    pub const OTHER_SOURCE: &str = "it has content of another source under this name";
 }
 
 /// See [`ReceiverReport`].

@@ -50,7 +50,7 @@ mod worker;
 
 pub use accept::Accept;
 pub use config::{
-    Content, Destination, Durability, Freshness, LayerInput, Older, Pacing, ReceiveConfig, SendConfig, Slow,
+    Content, Destination, Durability, Freshness, LayerInput, Pacing, ReceiveConfig, Replace, SendConfig, Slow,
 };
 pub use drive::{receive, send};
 #[cfg(feature = "tokio")]

@@ -10,8 +10,8 @@ use faircast_core::time::Time;
 use faircast_transport::config::InvitedHost;
 use faircast_transport::simulation::{self, Receiver, Relay, Source};
 use faircast_transport::{
-    Content, Destination, Durability, Error, LayerInput, Older, Pacing, ReceiveConfig, ReceiveReport,
-    RelayConfig, RelayHandle, RelayRole, RelaySource, SendConfig,
+    Content, Destination, Durability, Error, LayerInput, Pacing, ReceiveConfig, ReceiveReport, RelayConfig,
+    RelayHandle, RelayRole, RelaySource, Replace, SendConfig,
 };
 use faircast_wire::{GroupKey, KeyRing, VerifyKeys};
 use std::net::SocketAddr;
@@ -168,7 +168,7 @@ impl World {
         ReceiveConfig {
             key: self.key.clone().map(KeyRing::of),
             verify: self.sign.as_ref().map(|key| VerifyKeys::from(key.verify_key())),
-            allow_older: if leaps { Older::Accept } else { Older::Refuse },
+            replace: if leaps { Replace::Accept } else { Replace::Refuse },
             patience: Duration::from_secs(self.plan.patience),
             durability: if self.plan.synced { Durability::Synced } else { Durability::Fast },
             host: self.hosts[host].name.clone(),

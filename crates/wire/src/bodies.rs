@@ -309,12 +309,15 @@ body! {
 }
 
 body! {
-    Refusal = 9 "refusal" "receiver to who announces: why this session is not followed here; never sealed";
+    Refusal = 9 "refusal" "receiver to source: why this session is not followed here; sealed if the receiver has its key";
     before { from: ReceiverId }
     fields {
         reason: RefusalReason, "why";
         key: KeyId, "the first of the receiver's keys; 0: it has none";
         host: Name, "the receiver's host; at most 63 bytes";
+        source: Name, "of busy: the source of the session that is followed; at most 63 bytes";
+        content: Name, "of busy: what that session brings; at most 63 bytes";
+        seconds: U32OrNone, "of busy: estimated seconds until that session ends; 2^32 - 1: not known";
     }
 }
 

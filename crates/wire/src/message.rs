@@ -337,8 +337,8 @@ pub struct Hashes {
     pub hashes: Vec<[u8; 32]>,
 }
 
-/// A receiver hears a session and cannot follow it. It is never sealed, for there is no key, or none that both have; so it
-/// proves nothing, and is told to people and to nobody else.
+/// A receiver hears a session and does not follow it. Without the session's key it cannot be sealed and proves nothing, so the source
+/// only reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
     /// Who.
@@ -349,6 +349,20 @@ pub struct Refusal {
     pub key: KeyId,
     /// Its host's name.
     pub host: Name,
+    /// Of a busy receiver: the source of the session that it follows. Empty where that is not for this source to know.
+    pub source: Name,
+    /// Of a busy receiver: what that session brings.
+    pub content: Name,
+    /// Of a busy receiver: estimated seconds until that session ends.
+    pub seconds: Option<u32>,
+}
+
+impl Refusal {
+    /// A refusal for this reason that names no other session.
+    #[must_use]
+    pub const fn new(from: ReceiverId, reason: RefusalReason, key: KeyId, host: Name) -> Refusal {
+        Refusal { from, reason, key, host, source: Name::EMPTY, content: Name::EMPTY, seconds: None }
+    }
 }
 
 /// A receiver (or relay) without multicast asks to be served by unicast. It is never sealed, for the session and with it the keys

@@ -61,14 +61,19 @@ impl Words {
     /// Most bytes that fit.
     pub const MAX: usize = 250;
 
-    /// From a text, without control characters (which a terminal obeys), cut at a character's edge to what fits.
+    /// What stands for the rest of a text that does not fit.
+    const REST: &str = "…";
+
+    /// From a text, without control characters (which a terminal obeys). One that does not fit is cut between two words and ends with an
+    /// ellipsis.
     pub fn clipped(text: &str) -> Words {
-        let mut words = String::new();
-        for character in text.chars().filter(|character| !character.is_control()) {
-            if words.len() + character.len_utf8() > Words::MAX {
-                break;
+        let mut words: String = text.chars().filter(|character| !character.is_control()).collect();
+        if words.len() > Words::MAX {
+            words.truncate(words.floor_char_boundary(Words::MAX - Words::REST.len()));
+            if let Some(end) = words.rfind(' ') {
+                words.truncate(end);
             }
-            words.push(character);
+            words.push_str(Words::REST);
         }
         Words(words.into())
     }
@@ -114,8 +119,12 @@ mod tests {
     }
 
     #[test]
-    fn words_are_cut_at_a_character_and_cleaned() {
-        assert_eq!(Words::clipped(&"é".repeat(200)).as_str(), "é".repeat(125));
+    fn a_long_text_is_cut_between_words_and_cleaned() {
+        assert_eq!(Words::clipped(&"é".repeat(125)).as_str(), "é".repeat(125));
+        assert_eq!(Words::clipped(&"é".repeat(200)).as_str(), "é".repeat(123) + "…");
+        let cut = Words::clipped(&"what you want ".repeat(20));
+        assert!(cut.as_str().ends_with(" what you…") && cut.as_str().len() <= Words::MAX, "{}", cut.as_str());
+        assert_eq!(Words::clipped(cut.as_str()), cut);
         assert_eq!(Words::clipped("a\u{1b}[2J\r\nb\u{9b}").as_str(), "a[2Jb");
         assert_eq!(Words::clipped(""), Words::default());
     }

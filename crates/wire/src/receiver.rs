@@ -155,11 +155,16 @@ impl Feedback {
         }
         let seq = self.sent;
         self.sent += 1;
-        if !inbound.is_sealed() || matches!(kind, Kind::Refusal | Kind::Attach) {
-            return encode(out, session, seq as u32, message, FEEDBACK_LIMIT);
-        }
-        let heard = inbound.session_mut(session);
-        let keys = heard.and_then(|heard| heard.keys.as_mut()).ok_or(EncodeError::NotAnnounced(session))?;
+        let is_sealed = inbound.is_sealed() && kind != Kind::Attach;
+        let keys = inbound.session_mut(session).and_then(|heard| heard.keys.as_mut());
+        let keys = match keys.filter(|_| is_sealed) {
+            Some(keys) => keys,
+            // There is no key, or none that both have.
+            None if !is_sealed || kind == Kind::Refusal => {
+                return encode(out, session, seq as u32, message, FEEDBACK_LIMIT);
+            }
+            None => return Err(EncodeError::NotAnnounced(session)),
+        };
         undo_on_error(out, |out, start| {
             put_header(out, kind, SEALED, message.layer(), session, seq as u32);
             put_sender(out, Some((me, boot)))?;

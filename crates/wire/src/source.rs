@@ -163,7 +163,7 @@ impl SourceCodec {
     }
 
     /// Open what a receiver sent from this address, and its number: of two packets the one with the higher number was written
-    /// later. Sealed packets are decrypted in place. A refusal is never sealed, and let in as often as it comes.
+    /// later. Sealed packets are decrypted in place. A refusal that is not sealed is let in as often as it comes.
     ///
     /// # Errors
     /// When it is not an intact packet of this session's receivers, when it is sealed and should not

@@ -156,8 +156,7 @@ fn everything_a_receiver_answers_reaches_the_source() {
         let mut receiver = joined(&mut source, key.as_ref());
         for (name, message) in from_receiver() {
             let mut bytes = answered(&mut receiver, &message);
-            let never_sealed =
-                matches!(message, Message::Refusal(_) | Message::Attach(_) | Message::Token(_));
+            let never_sealed = matches!(message, Message::Attach(_) | Message::Token(_));
             assert_eq!(peek(&bytes).expect(name).sealed, key.is_some() && !never_sealed);
             assert_eq!(source.open(&mut bytes, at()).expect(name).1, message, "{name}");
         }
@@ -360,7 +359,7 @@ fn nothing_is_let_in_twice() {
         assert!(matches!(receiver.open(&mut bytes.clone(), at()), Err(OpenError::Replayed(_))), "{name}");
     }
     for (name, message) in from_receiver() {
-        if matches!(message, Message::Refusal(_) | Message::Attach(_) | Message::Token(_)) {
+        if matches!(message, Message::Attach(_) | Message::Token(_)) {
             continue; // told to people, who hear it once
         }
         let bytes = answered(&mut receiver, &message);

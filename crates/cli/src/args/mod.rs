@@ -390,9 +390,9 @@ pub struct Recv {
     /// Flush every file to the disk before it gets its name
     #[arg(long)]
     pub sync: bool,
-    /// Take content that was sent before what is in DIR: it is refused, as somebody may repeat recorded packets
-    #[arg(long)]
-    pub older: bool,
+    /// Replace files that came from another source, or in a later session; otherwise such a session is refused
+    #[arg(long, visible_alias = "older")]
+    pub replace: bool,
     /// How packets look.
     #[command(flatten)]
     pub format: PgmPackets,

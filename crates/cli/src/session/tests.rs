@@ -100,8 +100,10 @@ fn a_recv_without_flags_waits_for_ever_and_writes_here() {
     let config = receiving(&["recv"]).expect("fine").config;
     assert_eq!(config.destination, Destination::Directory(".".into()));
     assert_eq!((config.wait, config.patience.as_secs()), (None, 60));
-    assert_eq!((config.durability, config.allow_older), (Durability::Fast, Older::Refuse));
-    assert_eq!(receiving(&["recv", "--older"]).expect("fine").config.allow_older, Older::Accept);
+    assert_eq!((config.durability, config.replace), (Durability::Fast, Replace::Refuse));
+    for option in ["--replace", "--older"] {
+        assert_eq!(receiving(&["recv", option]).expect("fine").config.replace, Replace::Accept);
+    }
     let stdout = receiving(&["recv", "--stdout"]).expect("fine").config.destination;
     assert!(matches!(stdout, Destination::Writer(_)));
 }

@@ -58,10 +58,11 @@ fn a_recorded_session_does_not_put_old_content_over_new() {
     let receiver = stage.recv(0, "r0", &[&flags[..], &["--wait", "5"]].concat());
     replay();
     let refused = receiver.ends(20);
-    refused.failed(1, "--older");
+    refused.failed(1, "--replace");
     assert!(refused.message().contains("was started at"), "{refused:?}");
     assert!(stage.has("r0", &second), "nothing was touched");
-    let willing = stage.recv(0, "r0", &[&flags[..], &["--older", "--wait", "5", "--patience", "3"]].concat());
+    let willing =
+        stage.recv(0, "r0", &[&flags[..], &["--replace", "--wait", "5", "--patience", "3"]].concat());
     replay();
     willing.ends(20);
     assert!(stage.has("r0", &first), "who wants it gets it");

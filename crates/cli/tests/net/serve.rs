@@ -1,6 +1,7 @@
 //! `recv --serve`: a receiver that stays.
 
-use crate::kit::Stage;
+use crate::kit::{Stage, must};
+use crate::security;
 use faircast_testkit::{Lab, require_root};
 
 #[test]
@@ -40,10 +41,85 @@ fn a_second_sender_on_a_busy_group_is_told_so() {
     let mut busy = stage.send(&[&first], &["--expect", "1", "--max", "8M"]);
     busy.reaches(0.1, 20);
     let mut late = stage.send(&[&second], &["--wait", "30"]);
-    late.said("it takes part in another session on this group", 5);
+    // It hears of the session that the receiver takes part in, and the receiver names both sources.
+    late.said("\"event\":\"busy\"", 5);
+    late.said("\"source\":\"source\",\"content\":\"first\"", 5);
     late.crashes();
     busy.succeeds(20);
+    let receiver = receiver.succeeds(5);
+    let other = receiver.all("other_source").next().expect("it hears both");
+    assert!(other["host"] == "source" && other["followed"] == "source", "{receiver:?}");
+}
+
+#[test]
+fn a_session_that_breaks_off_is_replaced_by_the_next_one() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::shared(&root, Lab::plan().receivers(2));
+    let key = security::key(&stage, "lab.key");
+    let (first, other) = (stage.file("first", 4_000_000), stage.file("other", 3_000_000));
+    for (case, second, flags) in
+        [("same", &first, &[][..]), ("other", &other, &[][..]), ("sealed", &other, &["--key", &key][..])]
+    {
+        let (plain, served) = (format!("{case}-plain"), format!("{case}-served"));
+        let receiver = stage.recv(0, &plain, flags);
+        let mut serving = stage.recv(1, &served, &[flags, &["--serve"]].concat());
+        let mut killed = stage.send(&[&first], &[flags, &["--expect", "2", "--max", "8M"]].concat());
+        killed.reaches(0.2, 20);
+        killed.crashes();
+        let sent = stage.send(&[second], &[flags, &["--expect", "2", "--wait", "60"]].concat()).succeeds(60);
+        assert_eq!(sent.number("verified"), 2.0, "{sent:?}");
+        let receiver = receiver.succeeds(10);
+        let told = |line: &serde_json::Value| {
+            line["message"].as_str().unwrap_or_default().contains("started a new session")
+        };
+        assert!(receiver.all("warning").any(told), "{receiver:?}");
+        serving.task.interrupt();
+        assert_eq!(serving.ends(10).code, 0, "{case}");
+        assert!(stage.has(&plain, second) && stage.has(&served, second), "{case}");
+    }
+}
+
+#[test]
+fn content_of_another_source_is_not_replaced_unless_the_user_wants_it() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::shared(&root, Lab::plan().receivers(2));
+    let key = security::key(&stage, "lab.key");
+    let [first, second, third] = [("1", 300_000), ("2", 310_000), ("3", 320_000)].map(|(name, len)| {
+        must(std::fs::create_dir(stage.path(name)));
+        stage.file(&format!("{name}/image"), len)
+    });
+    let other = stage.lab.receiver(1);
+    let send_from_other = |file: &str, flags: &[&str]| {
+        let args = ["send", file, "--json", "--group", &stage.group, "--wait", "20"];
+        crate::kit::Running::start(other, &[&args, flags].concat())
+    };
+    let receiver = stage.recv(0, "r0", &[]);
+    stage.send(&[&first], &[]).succeeds(20);
     receiver.succeeds(5);
+    let receiver = stage.recv(0, "r0", &[]);
+    let refused = send_from_other(&second, &["--open", "--host", "lab2"]).ends(30);
+    assert!(refused.code == 1, "{refused:?}");
+    let left = refused.all("left").next().expect("the receiver says why");
+    assert!(
+        left["reason"].as_str().is_some_and(|why| why.contains("content of another source")),
+        "{refused:?}"
+    );
+    receiver.ends(10).failed(1, "--replace");
+    assert!(stage.has("r0", &first), "nothing was touched");
+    let receiver = stage.recv(0, "r0", &["--replace"]);
+    send_from_other(&second, &["--open", "--host", "lab2"]).succeeds(30);
+    receiver.succeeds(5);
+    assert!(stage.has("r0", &second), "the user wants it");
+    // Under a key a source is known by its name, wherever it is.
+    for (from_other, file) in [(false, &first), (true, &third)] {
+        let receiver = stage.recv(0, "sealed", &["--key", &key]);
+        match from_other {
+            false => stage.send(&[file], &["--key", &key]).succeeds(20),
+            true => send_from_other(file, &["--key", &key, "--host", "source"]).succeeds(30),
+        };
+        receiver.succeeds(5);
+        assert!(stage.has("sealed", file));
+    }
 }
 
 #[test]
@@ -57,7 +133,7 @@ fn a_receiver_that_stays_takes_part_in_several_sessions_at_once_and_tells_each_b
     let mut sources: Vec<_> = files[..2].iter().map(|file| stage.send(&[file], both)).collect();
     sources.iter_mut().for_each(|source| source.said("\"joined\"", 20));
     let mut third = stage.send(&[&files[2]], both);
-    third.said("it takes part in another session on this group", 20);
+    third.said("\"event\":\"busy\"", 20);
     let mut other = stage.recv(1, "r1", &["--serve"]);
     sources.into_iter().chain([third]).for_each(|source| {
         source.succeeds(30);

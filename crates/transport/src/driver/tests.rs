@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config::{
-    Content, Destination, Durability, Freshness, KeepUnfinished, Older, ReceiveConfig, SendConfig, Slow,
+    Content, Destination, Durability, Freshness, KeepUnfinished, ReceiveConfig, Replace, SendConfig, Slow,
 };
 use crate::object::{Names, OwnersBy, Preserve, Unreadable};
 use crate::{alc, drive, pgm};
@@ -69,7 +69,7 @@ fn native(content: Content, out: &Path) -> (SendConfig, ReceiveConfig) {
         owners_by: OwnersBy::Name,
         names: Names::Escape,
         unfinished: Default::default(),
-        allow_older: Older::Refuse,
+        replace: Replace::Refuse,
         verify: None,
         sign_receipts: None,
         host: "receiver".to_owned(),

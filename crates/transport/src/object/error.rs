@@ -3,6 +3,7 @@
 use super::geometry::{GeometryError, Hash, TransferId};
 use super::manifest::{ManifestError, PathError};
 use super::names::NameError;
+use super::remembered::Origin;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -205,10 +206,10 @@ pub enum ObjectError {
         /// Said now.
         second: u64,
     },
-    /// A name would get older content than it has.
-    #[error("{}: a session that was started at {} has brought it, and this one was started at {}, before that: somebody may be repeating old packets, or a clock is wrong; accept older sessions if this is what you want", .path.display(), date(*.received), date(*.offered))]
+    /// A name would get content of an earlier session than it has.
+    #[error("{}: a session that was started at {} has brought it, and this one was started at {}; to accept this one, allow replacement", .path.display(), date(*.received), date(*.offered))]
     Older {
-        /// What would get it.
+        /// The name in the output directory.
         path: PathBuf,
         /// When the session was started that brought what is there, in nanoseconds since 1970.
         received: u64,
@@ -232,6 +233,16 @@ pub enum ObjectError {
         bytes: u64,
         /// Bytes that are allowed.
         most: u64,
+    },
+    /// A name would get other content of another source.
+    #[error("{}: it came from {received}, and {offered} sends other content under this name; rename one of them, or allow replacement", .path.display())]
+    OtherSource {
+        /// The name in the output directory.
+        path: PathBuf,
+        /// The source that brought what is there.
+        received: Origin,
+        /// The source of this session.
+        offered: Origin,
     },
     /// Not everything is there yet.
     #[error("{missing} of {blocks} blocks are missing")]

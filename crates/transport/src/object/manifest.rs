@@ -340,6 +340,16 @@ impl Manifest {
         counts
     }
 
+    /// The names at the top, in order.
+    pub(crate) fn tops(&self) -> impl Iterator<Item = &OsStr> {
+        let mut before = None;
+        let tops = self.entries.iter().map(|entry| {
+            let top = entry.path.as_bytes().split(|byte| *byte == b'/').next();
+            OsStr::from_bytes(top.unwrap_or_default())
+        });
+        tops.filter(move |top| before.replace(*top) != Some(*top))
+    }
+
     /// Bytes of all files together.
     pub fn content_len(&self) -> u64 {
         // Checked not to overflow.

@@ -65,7 +65,7 @@ pub(crate) use names::name_by;
 pub use names::{NameError, Names, UnknownNames};
 pub use object_stream::{BlockRead, ObjectStream};
 pub(crate) use publish::{DIR, Tree, open_or_create_dir};
-pub use remembered::Admission;
+pub use remembered::{Admission, Origin};
 pub(crate) use replace::replace;
 pub use sealed::SealedBlocks;
 pub use sink::{StreamSink, Sunk};

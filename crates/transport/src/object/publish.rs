@@ -322,7 +322,7 @@ pub(crate) fn publish(
     finished.warnings.extend(apply.told());
     if let Some(admission) = store.admission {
         let (out, transfer) = (&place.out_path, store.transfer());
-        if remember(&place.states, out, manifest, transfer, admission.started, durability)?.is_err() {
+        if remember(&place.states, out, manifest, transfer, admission, durability)?.is_err() {
             finished.warnings.push(place.forgotten());
         }
     }

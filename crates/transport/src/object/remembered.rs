@@ -1,53 +1,93 @@
-//! What an output directory has received: when the session of each top-level name had started, and which transfer it was.
+//! The record of an output directory: which transfer each top-level name holds, which source sent it, and when its session had started.
 //!
 //! ```text
-//! file `received`:  "fcrecv1\n" ‖ records, the oldest first ‖ BLAKE3 of all that (32 bytes)
-//! record:           u64 started ‖ transfer (16) ‖ u16 length of the name ‖ name           (little endian)
+//! file `received`:  "fcrecv2\n" ‖ records, the oldest first ‖ BLAKE3 of all that (32 bytes)
+//! record:           u64 started ‖ u64 began ‖ transfer (16) ‖ address (16) ‖ u8 proven ‖ u8 length of the host ‖ host
+//!                   ‖ u16 length of the name ‖ name                                              (little endian)
 //! ```
 //!
-//! Who has recorded the packets of a session can send them again years later, sealed as they are. A name that a newer
-//! session has brought is therefore not given to the content of an older one, unless the user wants that.
+//! A recording of a session can be sent again years later, sealed as it is. A name is therefore not given to the content of an earlier
+//! session, unless the user wants that. A session whose source has answered is no recording: its start is measured by this host's clock
+//! then, so the source's clock may be wrong. Nor is a name given to other content of another source.
 
 use super::error::ObjectError;
 use super::geometry::TransferId;
 use super::manifest::{Manifest, STATE_DIR};
 use super::names::Names;
-use crate::config::{Durability, Older};
+use crate::config::{Durability, Freshness, Replace};
 use crate::disk;
+use faircast_wire::Name;
 use rustix::fd::AsFd;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::fs::File;
 use std::io::Read;
+use std::net::{IpAddr, Ipv6Addr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 const FILE: &str = "received";
 /// It becomes [`FILE`] when it is complete.
 const NEW: &str = "received.new";
-const MAGIC: [u8; 8] = *b"fcrecv1\n";
-/// Bytes of a record without its name, and of the hash at the end.
-const RECORD: usize = 8 + 16 + 2;
+const MAGIC: [u8; 8] = *b"fcrecv2\n";
+/// Bytes of a record without its names, and of the hash at the end.
+const RECORD: usize = 8 + 8 + 16 + 16 + 1 + 1 + 2;
 const HASH: usize = 32;
 
 /// So many names are remembered; then the oldest are forgotten.
 const MOST: usize = 1 << 16;
 /// A larger file than this has not been written here.
-const MOST_BYTES: u64 = (MOST * (RECORD + 255) + MAGIC.len() + HASH) as u64;
+const MOST_BYTES: u64 = (MOST * (RECORD + Name::MAX + 255) + MAGIC.len() + HASH) as u64;
 
-/// What is looked at before content gets its names.
+/// A sessions that starts within this time of another one has started at the same time: announcements have whole seconds.
+const SAME_TIME: u64 = 2_000_000_000;
+
+/// A session whose content is to get its names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Admission {
-    /// When its source was started, in nanoseconds since 1970.
+    /// When its source was started by the source's clock, in nanoseconds since 1970.
     pub started: u64,
-    /// What is to be done when a newer session has brought one of its names.
-    pub older: Older,
+    /// The same by this host's clock, as far as announcements tell how long it goes on.
+    pub began: u64,
+    /// This host's present, in nanoseconds since 1970.
+    pub now: u64,
+    /// Why the session is no recording.
+    pub freshness: Freshness,
+    /// Who sends it.
+    pub origin: Origin,
+    /// What to do when a later session, or another source, has brought one of its names.
+    pub replace: Replace,
     /// What becomes of names that a terminal obeys.
     pub names: Names,
     /// Bytes that directories, names and attributes may take.
     pub most: Option<u64>,
+}
+
+/// The source of content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Origin {
+    /// Its address.
+    pub address: IpAddr,
+    /// Its host name.
+    pub host: Name,
+    /// Whether a key that the receiver has shows that it is allowed to send: the session is sealed, or its content signed.
+    pub proven: bool,
+}
+
+impl Origin {
+    /// Whether both are the same source: one address, or one name where keys show that nobody else uses it.
+    fn is_same(&self, other: &Origin) -> bool {
+        self.address == other.address || self.proven && other.proven && self.host == other.host
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.host, self.address)
+    }
 }
 
 /// The names that an output directory has received.
@@ -61,7 +101,9 @@ pub(crate) struct Remembered {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Known {
     started: u64,
+    began: u64,
     transfer: TransferId,
+    origin: Origin,
     /// The later it was received, the larger.
     order: u64,
 }
@@ -97,10 +139,23 @@ impl Remembered {
         let mut remembered = Remembered::default();
         while !rest.is_empty() {
             let (started, after) = rest.split_first_chunk::<8>()?;
+            let (began, after) = after.split_first_chunk::<8>()?;
             let (transfer, after) = after.split_first_chunk::<16>()?;
+            let (address, after) = after.split_first_chunk::<16>()?;
+            let (&[proven, len], after) = after.split_first_chunk::<2>()?;
+            let (host, after) = after.split_at_checked(usize::from(len))?;
             let (len, after) = after.split_first_chunk::<2>()?;
             let (name, after) = after.split_at_checked(usize::from(u16::from_le_bytes(*len)))?;
-            remembered.put(OsStr::from_bytes(name), u64::from_le_bytes(*started), TransferId(*transfer));
+            let address = IpAddr::from(Ipv6Addr::from(*address)).to_canonical();
+            let host = Name::new(std::str::from_utf8(host).ok()?).ok()?;
+            let known = Known {
+                started: u64::from_le_bytes(*started),
+                began: u64::from_le_bytes(*began),
+                transfer: TransferId(*transfer),
+                origin: Origin { address, host, proven: proven != 0 },
+                order: 0,
+            };
+            remembered.put(OsStr::from_bytes(name), known);
             rest = after;
         }
         Some(remembered)
@@ -111,8 +166,17 @@ impl Remembered {
         let mut names: Vec<_> = self.names.iter().collect();
         names.sort_unstable_by_key(|(_, known)| known.order);
         for (name, known) in &names[names.len().saturating_sub(MOST)..] {
+            let Origin { address, host, proven } = known.origin;
+            let address = match address {
+                IpAddr::V4(address) => address.to_ipv6_mapped(),
+                IpAddr::V6(address) => address,
+            };
             bytes.extend(known.started.to_le_bytes());
+            bytes.extend(known.began.to_le_bytes());
             bytes.extend(known.transfer.0);
+            bytes.extend(address.octets());
+            bytes.extend([u8::from(proven), host.as_str().len() as u8]); // a host name has 63 bytes at most
+            bytes.extend(host.as_str().as_bytes());
             bytes.extend((name.len() as u16).to_le_bytes()); // a name has 255 bytes at most
             bytes.extend(name.as_bytes());
         }
@@ -121,22 +185,31 @@ impl Remembered {
         bytes
     }
 
-    fn put(&mut self, name: impl AsRef<OsStr>, started: u64, transfer: TransferId) {
-        self.names.insert(name.as_ref().to_os_string(), Known { started, transfer, order: self.next });
+    fn put(&mut self, name: impl AsRef<OsStr>, known: Known) {
+        self.names.insert(name.as_ref().to_os_string(), Known { order: self.next, ..known });
         self.next += 1;
     }
 
-    /// This content has been received. The same content from an older session does not make it older.
-    fn note(&mut self, name: impl AsRef<OsStr>, started: u64, transfer: TransferId) {
-        let name = name.as_ref();
-        let before = self.names.get(name).filter(|known| known.transfer == transfer);
-        self.put(name, before.map_or(started, |known| known.started.max(started)), transfer);
+    /// This content has been received. The same content from an earlier session does not make it older, nor does a source whose clock is
+    /// behind make room for recordings.
+    fn note(&mut self, name: impl AsRef<OsStr>, transfer: TransferId, admission: Admission) {
+        let Admission { mut started, mut began, origin, replace, .. } = admission;
+        if let Some(before) = self.names.get(name.as_ref()) {
+            if before.transfer == transfer {
+                began = began.max(before.began);
+            }
+            if before.transfer == transfer || replace == Replace::Refuse {
+                started = started.max(before.started);
+            }
+        }
+        self.put(name, Known { started, began, transfer, origin, order: 0 });
     }
 
-    /// Whether a session that had been started then may bring this transfer.
+    /// Whether a session may bring this transfer.
     ///
     /// # Errors
-    /// [`ObjectError::Older`] when it would put a name's older content over newer.
+    /// When a name has content of a later session ([`ObjectError::Older`]), or other content of another source
+    /// ([`ObjectError::OtherSource`]).
     pub(crate) fn check(
         &self,
         out: &Path,
@@ -144,15 +217,38 @@ impl Remembered {
         transfer: TransferId,
         admission: Admission,
     ) -> Result<(), ObjectError> {
-        for name in tops(manifest) {
-            let newer = self.names.get(name);
-            let newer = newer.filter(|known| known.transfer != transfer && known.started > admission.started);
-            if let (Some(known), Older::Refuse) = (newer, admission.older) {
-                let (received, offered) = (known.started, admission.started);
+        if admission.replace == Replace::Accept {
+            return Ok(());
+        }
+        for name in manifest.tops() {
+            let Some(known) = self.names.get(name).filter(|known| known.transfer != transfer) else {
+                continue;
+            };
+            if let Some((received, offered)) = known.is_later(&admission) {
                 return Err(ObjectError::Older { path: out.join(name), received, offered });
+            }
+            if !known.origin.is_same(&admission.origin) {
+                let (received, offered) = (known.origin, admission.origin);
+                return Err(ObjectError::OtherSource { path: out.join(name), received, offered });
             }
         }
         Ok(())
+    }
+}
+
+impl Known {
+    /// When its session and this one had started, if its session is the later one.
+    fn is_later(&self, admission: &Admission) -> Option<(u64, u64)> {
+        match admission.freshness {
+            Freshness::Clock => {
+                (self.started > admission.started).then_some((self.started, admission.started))
+            }
+            // What lies in the future was noted by a clock that has been set back since.
+            Freshness::Answer => {
+                let is_later = self.began > admission.began.saturating_add(SAME_TIME);
+                (is_later && self.began <= admission.now).then_some((self.began, admission.began))
+            }
+        }
     }
 }
 
@@ -166,7 +262,7 @@ pub(crate) fn remember(
     out: &Path,
     manifest: &Manifest,
     transfer: TransferId,
-    started: u64,
+    admission: Admission,
     durability: Durability,
 ) -> Result<Result<(), Damaged>, ObjectError> {
     let states = states.as_fd();
@@ -176,8 +272,8 @@ pub(crate) fn remember(
         Ok(remembered) => (remembered, Ok(())),
         Err(damaged) => (Remembered::default(), Err(damaged)),
     };
-    for name in tops(manifest) {
-        remembered.note(name, started, transfer);
+    for name in manifest.tops() {
+        remembered.note(name, transfer, admission);
     }
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let new = disk::openat(states, NEW, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
@@ -189,16 +285,6 @@ pub(crate) fn remember(
     written.map_err(|e| ObjectError::io(out.join(STATE_DIR).join(NEW), "write", e))?;
     disk::renameat(states, NEW, states, FILE).map_err(failed)?;
     Ok(sound)
-}
-
-/// The names at the top of a transfer, in order.
-fn tops(manifest: &Manifest) -> impl Iterator<Item = &OsStr> {
-    let mut before = None;
-    let tops = manifest.entries().iter().map(|entry| {
-        let top = entry.path.as_bytes().split(|byte| *byte == b'/').next();
-        OsStr::from_bytes(top.unwrap_or_default())
-    });
-    tops.filter(move |top| before.replace(*top) != Some(*top))
 }
 
 /// A directory that nobody else has locked meanwhile.
@@ -226,15 +312,30 @@ mod tests {
     const A: TransferId = TransferId([1; 16]);
     const B: TransferId = TransferId([2; 16]);
 
+    fn admitted(started: u64) -> Admission {
+        let origin =
+            Origin { address: IpAddr::from([192, 0, 2, 1]), host: Name::clipped("lab1"), proven: true };
+        Admission {
+            started,
+            began: started,
+            now: u64::MAX,
+            freshness: Freshness::Clock,
+            origin,
+            replace: Replace::Refuse,
+            names: Names::Escape,
+        }
+    }
+
     #[test]
     fn what_is_remembered_reads_back_and_no_changed_bit_does() {
         let mut remembered = Remembered::default();
         for (name, started) in [("b", 7), ("a\n\u{1f600}", u64::MAX), ("b", 9), ("", 0)] {
-            remembered.note(name, started, A);
+            remembered.note(name, A, admitted(started));
         }
         let bytes = remembered.bytes();
         let read = Remembered::read(&bytes).expect("it was written just now");
         assert_eq!(read.bytes(), bytes);
+        assert_eq!(read.names[OsStr::new("b")].origin, admitted(9).origin);
         for at in 0..bytes.len() {
             assert!(Remembered::read(&bytes[..at]).is_none(), "cut after {at} bytes");
             for bit in 0..8 {
@@ -248,8 +349,8 @@ mod tests {
     #[test]
     fn the_oldest_names_are_forgotten_first() {
         let mut remembered = Remembered::default();
-        (0..MOST + 10).for_each(|n| remembered.note(n.to_string(), 5, A));
-        remembered.note("0", 6, A);
+        (0..MOST + 10).for_each(|n| remembered.note(n.to_string(), A, admitted(5)));
+        remembered.note("0", A, admitted(6));
         let read = Remembered::read(&remembered.bytes()).expect("it was written just now");
         assert_eq!(read.names.len(), MOST);
         assert!(read.names.contains_key(OsStr::new("0")), "it came again");
@@ -257,13 +358,16 @@ mod tests {
     }
 
     #[test]
-    fn the_same_content_does_not_grow_older_and_other_content_may() {
+    fn only_content_that_the_user_accepts_grows_older() {
         let mut remembered = Remembered::default();
-        remembered.note("name", 9, A);
-        remembered.note("name", 3, A);
-        assert_eq!(remembered.names[OsStr::new("name")].started, 9);
-        remembered.note("name", 3, B);
-        assert_eq!(remembered.names[OsStr::new("name")].started, 3, "the user has accepted it");
+        let started = |remembered: &Remembered| remembered.names[OsStr::new("name")].started;
+        remembered.note("name", A, admitted(9));
+        remembered.note("name", A, admitted(3));
+        assert_eq!(started(&remembered), 9);
+        remembered.note("name", B, admitted(3));
+        assert_eq!(started(&remembered), 9, "its source has a slow clock, and recordings are still refused");
+        remembered.note("name", A, Admission { replace: Replace::Accept, ..admitted(3) });
+        assert_eq!(started(&remembered), 3);
     }
 
     proptest! {

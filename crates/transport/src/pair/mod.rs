@@ -55,6 +55,7 @@ mod slow;
 mod socket;
 mod startup;
 mod streams;
+mod takeover;
 mod trace;
 mod tree;
 mod twin;

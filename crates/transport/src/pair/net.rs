@@ -200,10 +200,18 @@ impl Net {
 
     /// A source that starts now.
     pub(super) fn source(&mut self, offer: Offer) -> usize {
+        self.source_at(SourceNode::address_of(self.sources.len()), offer)
+    }
+
+    /// A source that starts now on the host with this address, at a port of its own.
+    pub(super) fn source_at(&mut self, mut address: SocketAddr, offer: Offer) -> usize {
         let index = self.sources.len();
+        while self.sources.iter().any(|other| other.address == address) {
+            address.set_port(address.port() + 1);
+        }
         let content = self.dir.path().join(format!("in{index}")).join("content");
         let mut node = SourceNode::new(self.seed, index, offer, content);
-        node.headers = self.headers;
+        (node.headers, node.address) = (self.headers, address);
         node.start(self.now);
         self.sources.push(node);
         self.reschedule_source(index);

@@ -211,6 +211,8 @@ pub(super) struct SourceNode {
     pub(super) content: PathBuf,
     pub(super) id: SessionId,
     pub(super) salt: [u8; 16],
+    /// Seconds since 1970 by its own clock at time zero, from its next start on.
+    pub(super) unix_secs: u64,
     /// Bytes of the IP and UDP headers.
     pub(super) headers: usize,
     /// Something on the way drops bursts that are not cut apart.
@@ -246,6 +248,7 @@ impl SourceNode {
             content,
             id: SessionId(1),
             salt: [0; 16],
+            unix_secs: UNIX_SECS,
             headers: OVERHEAD,
             bursts_are_lost: false,
             feeder: None,
@@ -267,6 +270,13 @@ impl SourceNode {
         if let Some(session) = &mut self.session {
             session.handle_notice(Notice::NetworkChanged { local: Some(address) }, now);
         }
+    }
+
+    /// It sends so many other random bytes from its next start on.
+    pub(super) fn replace_content(&mut self, bytes: u64) {
+        let content: Vec<u8> = (0..bytes.div_ceil(8)).flat_map(|_| self.rng.bits().to_le_bytes()).collect();
+        fs::write(&self.content, &content[..bytes as usize]).expect("room for the content");
+        self.offer.bytes = bytes;
     }
 
     /// What an announcement of it has to say, and no more.
@@ -372,7 +382,7 @@ impl SourceNode {
             patience: offer.patience,
             spread: offer.spread,
             local: self.address,
-            started: UNIX_SECS * 1_000_000_000 + now.as_nanos(),
+            started: self.unix_secs * 1_000_000_000 + now.as_nanos(),
         };
         self.session = Some(source::SourceSession::new(setup, Time::ZERO));
     }

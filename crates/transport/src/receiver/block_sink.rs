@@ -404,6 +404,17 @@ impl BlockSink {
         Ok(Ending::Done(done))
     }
 
+    /// The first name of its content, and how many others there are beside it.
+    pub(super) fn title(&self) -> Option<String> {
+        let To::Files(store) = &self.to else { return None };
+        let mut names = store.manifest()?.tops();
+        let first = names.next()?.to_string_lossy().into_owned();
+        Some(match names.count() {
+            0 => first,
+            more => format!("{first} and {more} more"),
+        })
+    }
+
     /// Entries known to come, once the manifest is here.
     pub(super) fn entries(&self) -> Option<Counts> {
         match &self.to {

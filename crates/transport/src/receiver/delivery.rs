@@ -86,6 +86,11 @@ pub(crate) trait Delivery: Send {
         Vec::new()
     }
 
+    /// What it brings, in a few words, once that is known.
+    fn title(&self) -> Option<String> {
+        None
+    }
+
     /// How many entries there are, once that is known.
     fn entries(&self) -> Option<Counts> {
         None

@@ -5,9 +5,10 @@ use super::{
     block_sink::{BlockSink, tidied},
     delivery::Delivery,
     echo,
-    reach::{MOVED_AFTER, Reach, continues, has_begun_anew},
+    reach::{Reach, continues, has_begun_anew},
     reassembly::{Reassembly, Repair},
     streams::Streams,
+    takeover,
     trust::Trust,
     under::Half,
 };
@@ -17,7 +18,7 @@ use crate::endpoint::Backlog;
 use crate::error::{EndReason, Error};
 use crate::event::Event;
 use crate::members::{alive_every, first_turn, stretched};
-use crate::object::{Admission, Geometry, TransferId};
+use crate::object::{Admission, Geometry, Origin, TransferId};
 use crate::quota::Quota;
 use crate::relay::{Above, WithinAbove};
 use faircast_core::delivery::request_scheduler::RequestScheduler;
@@ -53,9 +54,11 @@ impl ReceiverSession {
         from: SocketAddr,
         now: Time,
     ) {
-        let accept = &self.setup.accept;
-        if accept.has_ended(session) || accept.is_anothers(session, self.setup.id) {
+        if self.setup.accept.has_ended(session) {
             return;
+        }
+        if self.is_anothers(session, &announce) {
+            return self.yield_to(session, &announce, now);
         }
         if let Err(why) = self.trust_in(session, &announce) {
             self.totals.refused += 1;
@@ -84,18 +87,15 @@ impl ReceiverSession {
                 }
                 return;
             }
-            let quiet = now.since(self.clocks.heard_at) >= MOVED_AFTER;
-            let is_wanted = match stream.session == session {
-                true => continues(stream, &announce, now),
-                false => begins_anew(stream, &announce),
-            };
             let is_other = stream.session != session;
-            // Who is done has nothing to begin anew.
-            let may_move = self.may_move() && !(is_other && self.phase != Phase::Receiving);
-            if !may_move || !quiet || !is_wanted {
+            let is_wanted = match is_other {
+                false => continues(stream, &announce, now),
+                true => self.may_succeed(session, &announce, now),
+            };
+            if !self.may_move() || !self.is_quiet(now) || !is_wanted {
                 self.totals.refused += u64::from(!is_other);
-                if is_other && !is_wanted && self.phase == Phase::Receiving {
-                    self.object_to_another(session, from, now);
+                if is_other && self.phase == Phase::Receiving {
+                    self.object_to_another(session, &announce, from, now);
                 }
                 return;
             }
@@ -109,7 +109,7 @@ impl ReceiverSession {
             return self.object(session, from, crate::error::Seen::NotAccepted, now);
         }
         if self.stream.is_none() && !self.setup.accept.has_place_for(from.ip()) {
-            return self.object_to_another(session, from, now);
+            return self.object_to_another(session, &announce, from, now);
         }
         if let Some(why) = self.why_not(&announce) {
             return self.object(session, from, why, now);
@@ -137,7 +137,12 @@ impl ReceiverSession {
         let delivery: Box<dyn Delivery> = match announce.has_streams() {
             _ if self.setup.relay.is_some() => self.place_for_children(session, &announce, geometry, now)?,
             true => self.place_for_streams(&announce, &geometry, &layers, now)?,
-            false => self.place_for_object(&announce, geometry, &layers, trust)?,
+            false => self.place_for_object(
+                &announce,
+                geometry,
+                &layers,
+                (trust, self.admission(session, &announce, trust.is_some(), now)),
+            )?,
         };
         self.codec.follow(session);
         self.tell_joined(&announce, from);
@@ -221,18 +226,16 @@ impl ReceiverSession {
         announce: &Announce,
         geometry: Geometry,
         layers: &Layers,
-        trust: Option<Trust>,
+        (trust, admission): (Option<Trust>, Admission),
     ) -> Result<Box<dyn Delivery>, Error> {
         let live = announce.flags & Announce::LIVE != 0;
         let first = if live { announce.first_block } else { 0 };
         let (to, transfer, memory) =
             (&self.setup.destination, TransferId(announce.transfer.0), self.setup.memory);
-        let FilePolicy { older, names, unfinished, .. } = self.setup.files;
-        let admission =
-            Some(Admission { started: announce.started, older, names, most: self.setup.accept.most_bytes });
+        let unfinished = self.setup.files.unfinished;
         let (live, temporary) = (live.then_some(first), &self.setup.temporary);
         let tidied = tidied(to, unfinished, Some(transfer));
-        let place = BlockSink::open(to, transfer, geometry, live, admission, memory, temporary)?
+        let place = BlockSink::open(to, transfer, geometry, live, Some(admission), memory, temporary)?
             .preserving(&self.setup.files.preserve, self.setup.files.owners_by)
             .limited_to(&Quota::new(self.setup.accept.most_bytes))
             .worked_by(&self.setup.worker)
@@ -243,44 +246,29 @@ impl ReceiverSession {
         Ok(Box::new(reassembly))
     }
 
+    /// How the output directory is to judge the content of a session.
+    fn admission(&self, session: SessionId, announce: &Announce, is_signed: bool, now: Time) -> Admission {
+        let FilePolicy { replace, names, .. } = self.setup.files;
+        let here = self.setup.unix_secs.saturating_mul(1_000_000_000).saturating_add(now.as_nanos());
+        let proven = is_signed || self.codec.key_of(session).is_some();
+        Admission {
+            started: announce.started,
+            began: here.saturating_sub(takeover::age(announce).as_nanos()),
+            now: here,
+            freshness: self.setup.freshness,
+            origin: Origin { address: takeover::host_of(announce), host: announce.name, proven },
+            replace,
+            names,
+            most: self.setup.accept.most_bytes,
+        }
+    }
+
     /// How long it waits to join: who has asked has waited for its turn already, and waits for a packet to measure the round
     /// trip with.
     fn turn_to_join(&mut self, spread: Span) -> Span {
         match self.setup.freshness {
             Freshness::Answer => JOIN_WITHIN,
             Freshness::Clock => first_turn(spread, &mut self.rng),
-        }
-    }
-
-    /// The source was restarted with the same content: go on with what is there.
-    pub(super) fn follow_restarted(
-        &mut self,
-        session: SessionId,
-        announce: Announce,
-        from: SocketAddr,
-        now: Time,
-    ) {
-        if self.setup.relay.is_some() {
-            // What is kept is of the session that is over: whoever is below follows the new one by itself. That one's source has not
-            // heard of this relay, and is not told that it has failed there with so many receivers.
-            self.failure = Some(Error::SourceRestarted);
-            self.totals.finished = now;
-            self.phase = Phase::Over;
-            return;
-        }
-        let Ok(trust) = self.trust_in(session, &announce) else { return };
-        if !self.begin_with(session, announce, from, now) {
-            return;
-        }
-        let Some(stream) = &mut self.stream else { return };
-        stream.trust = trust;
-        stream.root = None;
-        let restarted = stream.delivery.restart(now, trust);
-        self.events.push_back(Event::warning(
-            "the source has been restarted; going on with what is here".to_owned(),
-        ));
-        if let Err(error) = restarted {
-            self.fail(error, now);
         }
     }
 
@@ -310,7 +298,13 @@ impl ReceiverSession {
     }
 
     /// Another stream of packets begins for what is here; whether it can be followed.
-    fn begin_with(&mut self, session: SessionId, announce: Announce, from: SocketAddr, now: Time) -> bool {
+    pub(super) fn begin_with(
+        &mut self,
+        session: SessionId,
+        announce: Announce,
+        from: SocketAddr,
+        now: Time,
+    ) -> bool {
         let delay = self.turn_to_join(millis(announce.spread_ms));
         let Some(stream) = &mut self.stream else { return false };
         let is_alike = (announce.layers > 1) == (stream.announced.layers > 1)
@@ -648,11 +642,6 @@ pub(crate) fn geometry_of(announce: &Announce) -> Option<Geometry> {
     // Streams in layers have no manifest, for who joins late would never see it.
     let described = if announce.has_streams() { Geometry { manifest_len: 1, ..geometry } } else { geometry };
     described.check().is_ok().then_some(geometry)
-}
-
-/// Whether a source has begun anew with the content of this stream.
-fn begins_anew(stream: &Stream, announce: &Announce) -> bool {
-    stream.announced.transfer == announce.transfer && announce.started >= stream.announced.started
 }
 
 /// Whether packets of the announced size hold a symbol, and no more around it than there can be.

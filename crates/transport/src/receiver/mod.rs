@@ -30,6 +30,7 @@ mod reassembly;
 mod receipts;
 mod searching;
 mod streams;
+mod takeover;
 pub(crate) mod trust;
 mod under;
 mod window;
@@ -60,7 +61,8 @@ use outbox::Outbox;
 use reach::Reach;
 use reasons::reason;
 pub(crate) use reasons::{
-    FLOODED, MOVED, REASON_CONTENT, REASON_DISK_FULL, REASON_NO_DATA, REASON_OLDER, REASON_PERMISSION, RELAYS,
+    FLOODED, MOVED, REASON_CONTENT, REASON_DISK_FULL, REASON_NO_DATA, REASON_OLDER, REASON_OTHER_SOURCE,
+    REASON_PERMISSION, RELAYS,
 };
 pub(crate) use reassembly::INCOMPLETE;
 use searching::Candidates;
@@ -667,7 +669,12 @@ impl ReceiverSession {
     pub(crate) const fn is_lost(&self) -> bool {
         matches!(
             self.failure,
-            Some(Error::SourceRestarted | Error::SourceSilent { .. } | Error::GaveWay { .. })
+            Some(
+                Error::SourceRestarted
+                    | Error::SourceSilent { .. }
+                    | Error::Superseded { .. }
+                    | Error::GaveWay { .. }
+            )
         )
     }
 

@@ -1,12 +1,13 @@
-//! Sessions that are heard and cannot be followed. Who runs their sources wants to know, and hears of it in a few packets.
+//! Refusals: a receiver reports to the source of a session that it hears why it does not follow that session.
 
-use super::ReceiverSession;
+use super::{Phase, ReceiverSession};
 use crate::config::Freshness;
 use crate::error::Seen;
+use crate::event::Event;
 use faircast_core::packet::SessionId;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
-use faircast_wire::{KeyId, Message, Name, Refusal, RefusalReason};
+use faircast_wire::{Announce, KeyId, Message, Name, Refusal, RefusalReason};
 use std::net::SocketAddr;
 
 /// So many sessions are told at a time.
@@ -20,21 +21,48 @@ const FIRST: Span = Span::from_millis(300);
 const SPREAD: Span = Span::from_millis(1_200);
 const AGAIN: Span = Span::from_secs(10);
 
-/// Who is not heard for so long is told no more,
+/// A source that is not heard for this time gets no refusal any more.
 const GONE_AFTER: Span = Span::from_secs(5);
 
-/// and after so long it is forgotten that it was told.
+/// After this time the refusal is forgotten.
 const FORGOTTEN_AFTER: Span = Span::from_secs(600);
+
+/// A receiver whose own source is silent for this time may follow another one soon, and is not busy.
+const SILENT: Span = Span::from_secs(1);
+
+/// Why a session is not followed.
+#[derive(Debug, Clone, Copy)]
+struct About {
+    reason: RefusalReason,
+    /// Of a busy receiver: the host name of the session's source, and whether it sends the content that is received already.
+    host: Name,
+    is_same_content: bool,
+}
 
 /// A session that is heard.
 #[derive(Debug)]
 struct Objection {
     session: SessionId,
     source: SocketAddr,
-    reason: RefusalReason,
+    about: About,
     heard_at: Time,
     say_at: Time,
     said: u32,
+}
+
+impl About {
+    /// The receiver cannot follow it.
+    const fn own(reason: RefusalReason) -> About {
+        About { reason, host: Name::EMPTY, is_same_content: false }
+    }
+}
+
+/// A refusal that leaves now.
+struct Due {
+    session: SessionId,
+    source: SocketAddr,
+    about: About,
+    is_first: bool,
 }
 
 /// All of them.
@@ -42,23 +70,16 @@ struct Objection {
 pub(super) struct Objections(Vec<Objection>);
 
 impl Objections {
-    fn hear(
-        &mut self,
-        session: SessionId,
-        source: SocketAddr,
-        reason: RefusalReason,
-        now: Time,
-        rng: &mut Rng,
-    ) {
+    fn hear(&mut self, session: SessionId, source: SocketAddr, about: About, now: Time, rng: &mut Rng) {
         let known = self.0.iter_mut().find(|one| (one.session, one.source) == (session, source));
         if let Some(known) = known {
-            (known.reason, known.heard_at) = (reason, now);
+            (known.about, known.heard_at) = (about, now);
             return;
         }
         self.0.retain(|one| now.since(one.heard_at) < FORGOTTEN_AFTER);
         if self.0.len() < MOST {
             let say_at = now + FIRST + SPREAD.scaled(rng.unit());
-            self.0.push(Objection { session, source, reason, heard_at: now, say_at, said: 0 });
+            self.0.push(Objection { session, source, about, heard_at: now, say_at, said: 0 });
         }
     }
 
@@ -67,12 +88,17 @@ impl Objections {
         self.0.iter().map(|one| one.say_at).min().unwrap_or(Time::NEVER)
     }
 
-    fn due(&mut self, now: Time) -> Vec<(SessionId, SocketAddr, RefusalReason)> {
+    fn due(&mut self, now: Time) -> Vec<Due> {
         let mut due = Vec::new();
         for one in self.0.iter_mut().filter(|one| one.say_at <= now) {
             one.say_at = Time::NEVER;
             if now.since(one.heard_at) < GONE_AFTER {
-                due.push((one.session, one.source, one.reason));
+                due.push(Due {
+                    session: one.session,
+                    source: one.source,
+                    about: one.about,
+                    is_first: one.said == 0,
+                });
                 one.said += 1;
                 if one.said < TIMES {
                     one.say_at = now + AGAIN;
@@ -91,29 +117,85 @@ impl ReceiverSession {
             && self.setup.freshness == Freshness::Answer
             && let Some(reason) = reason(seen)
         {
-            self.objections.hear(session, from, reason, now, &mut self.rng);
+            self.objections.hear(session, from, About::own(reason), now, &mut self.rng);
         }
     }
 
-    /// Another session is announced where this receiver takes part in one: whoever sends it should know.
-    pub(super) fn object_to_another(&mut self, session: SessionId, from: SocketAddr, now: Time) {
-        if self.setup.freshness == Freshness::Answer && self.setup.relay.is_none() {
-            self.objections.hear(session, from, RefusalReason::Busy, now, &mut self.rng);
+    /// A session is announced while this receiver takes part in another one: both users should know.
+    pub(super) fn object_to_another(
+        &mut self,
+        session: SessionId,
+        announce: &Announce,
+        from: SocketAddr,
+        now: Time,
+    ) {
+        if self.setup.relay.is_some() {
+            return;
         }
+        let is_same_content =
+            self.stream.as_ref().is_some_and(|stream| stream.announced.transfer == announce.transfer);
+        let about = About { reason: RefusalReason::Busy, host: announce.name, is_same_content };
+        self.objections.hear(session, from, about, now, &mut self.rng);
     }
 
-    /// Tell those whose time has come.
+    /// Send the refusals whose time has come.
     pub(super) fn refuse_sessions(&mut self, now: Time) {
-        for (session, to, reason) in self.objections.due(now) {
-            let accept = &self.setup.accept;
-            let is_moot = accept.does_one_wait() || accept.is_anothers(session, self.setup.id);
-            if reason == RefusalReason::Busy && is_moot {
-                continue; // another receiver of this host can take it, or has
+        for due in self.objections.due(now) {
+            let is_busy = due.about.reason == RefusalReason::Busy;
+            if is_busy && self.may_follow_soon(&due, now) {
+                continue;
             }
-            let (from, host) = (self.setup.id, Name::clipped(&self.setup.host));
-            let key = self.codec.first_key().unwrap_or(KeyId(0));
-            self.outbox.add_to(session, Message::Refusal(Refusal { from, reason, key, host }), to, now);
+            if is_busy && due.is_first {
+                self.events.extend(self.stream.as_ref().map(|stream| Event::OtherSource {
+                    host: due.about.host.to_string(),
+                    address: due.source,
+                    followed: stream.announced.name.to_string(),
+                }));
+            }
+            if self.setup.freshness == Freshness::Answer {
+                let refusal = self.refusal(&due, now);
+                self.outbox.add_to(due.session, Message::Refusal(refusal), due.source, now);
+            }
         }
+    }
+
+    /// Whether this receiver, or another one of this host, may follow a session after all.
+    fn may_follow_soon(&self, due: &Due, now: Time) -> bool {
+        let accept = &self.setup.accept;
+        let is_breaking_off = self.phase == Phase::Receiving && now.since(self.clocks.heard_at) >= SILENT;
+        // A receiver that waits leaves the same content to the one that has its place.
+        let is_waited_for = accept.does_one_wait() && !due.about.is_same_content;
+        !matches!(self.phase, Phase::Searching | Phase::Receiving)
+            || is_breaking_off
+            || is_waited_for
+            || accept.is_anothers(due.session, self.setup.id)
+    }
+
+    fn refusal(&self, due: &Due, now: Time) -> Refusal {
+        let key = self.codec.first_key().unwrap_or(KeyId(0));
+        let refusal = Refusal::new(self.setup.id, due.about.reason, key, Name::clipped(&self.setup.host));
+        let Some(stream) = self.stream.as_ref().filter(|_| due.about.reason == RefusalReason::Busy) else {
+            return refusal;
+        };
+        // Members of another group learn no names of this one.
+        let may_know = self.codec.key_of(due.session) == self.codec.key_of(stream.session);
+        let content = stream.delivery.title().unwrap_or_default();
+        Refusal {
+            source: if may_know { stream.announced.name } else { Name::EMPTY },
+            content: if may_know { Name::clipped(&content) } else { Name::EMPTY },
+            seconds: self.seconds_left(now),
+            ..refusal
+        }
+    }
+
+    /// Estimated seconds until everything is here, from what came so far.
+    fn seconds_left(&self, now: Time) -> Option<u32> {
+        let delivery = &self.stream.as_ref()?.delivery;
+        let (gathered, all) = (delivery.gathered_bytes(), delivery.content_bytes()?);
+        let moved = gathered.saturating_sub(delivery.resumed_bytes().0) as f64;
+        let elapsed = now.since(self.totals.first_packet?).as_secs_f64();
+        let left = all.saturating_sub(gathered) as f64 * elapsed / moved;
+        left.is_finite().then_some(left.ceil() as u32)
     }
 }
 
@@ -159,7 +241,7 @@ mod tests {
         for millis in (0..500_000).step_by(20) {
             let (session, port) = (SessionId(millis as u32 % 977), 1_000 + (millis % 9_973) as u16);
             let source = SocketAddr::from(([10, 0, 0, 1], port));
-            objections.hear(session, source, RefusalReason::OtherKey, at(millis), &mut rng);
+            objections.hear(session, source, About::own(RefusalReason::OtherKey), at(millis), &mut rng);
             said += objections.due(at(millis)).len();
         }
         assert!(said <= 2 * MOST, "{said}");
@@ -171,7 +253,7 @@ mod tests {
         let (mut rng, mut told) = (Rng::new(2, 1), Vec::new());
         let source = SocketAddr::from(([10, 0, 0, 1], 9));
         for millis in (0..60_000).step_by(250) {
-            objections.hear(SessionId(7), source, RefusalReason::NoKey, at(millis), &mut rng);
+            objections.hear(SessionId(7), source, About::own(RefusalReason::NoKey), at(millis), &mut rng);
             told.extend(objections.due(at(millis)).iter().map(|_| millis));
         }
         assert!(matches!(told[..], [first, _] if (300..1_800).contains(&first)), "{told:?}");

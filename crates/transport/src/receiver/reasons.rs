@@ -10,6 +10,7 @@ pub(crate) const REASON_CONTENT: u8 = 3;
 pub(crate) const REASON_OTHER: u8 = 4;
 pub(crate) const REASON_NO_DATA: u8 = 5;
 pub(crate) const REASON_OLDER: u8 = 6;
+pub(crate) const REASON_OTHER_SOURCE: u8 = 7;
 /// Of a member that goes on: it is a relay.
 pub(crate) const RELAYS: u8 = 17;
 /// Of one that leaves: it goes on under another parent, so nobody here waits for it.
@@ -23,6 +24,7 @@ pub(super) fn reason(error: &Error) -> u8 {
         Error::Object(ObjectError::DiskFull { .. }) => REASON_DISK_FULL,
         Error::Object(ObjectError::Denied { .. } | ObjectError::ReadOnly { .. }) => REASON_PERMISSION,
         Error::Object(ObjectError::Older { .. }) => REASON_OLDER,
+        Error::Object(ObjectError::OtherSource { .. }) => REASON_OTHER_SOURCE,
         Error::RootMismatch => REASON_CONTENT,
         Error::Object(error) if error.is_contradiction() => REASON_CONTENT,
         _ => super::reach::reason(error).unwrap_or(REASON_OTHER),

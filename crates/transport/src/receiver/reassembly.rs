@@ -420,6 +420,10 @@ impl Delivery for Reassembly {
         Ok(())
     }
 
+    fn title(&self) -> Option<String> {
+        self.place.title()
+    }
+
     fn entries(&self) -> Option<Counts> {
         self.place.entries()
     }

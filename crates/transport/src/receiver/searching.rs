@@ -226,7 +226,7 @@ impl ReceiverSession {
     pub(super) fn accept(&mut self, session: SessionId, announce: Announce, from: SocketAddr, now: Time) {
         self.candidates.clear();
         let is_new = self.stream.as_ref().is_none_or(|stream| stream.session != session);
-        if is_new && !self.claim(session, from) {
+        if is_new && !self.claim(session, &announce, from) {
             return;
         }
         match &self.stream {
@@ -246,13 +246,23 @@ impl ReceiverSession {
         }
     }
 
-    /// Whether no other receiver of this host takes part in it, and there is a place for it.
-    fn claim(&mut self, session: SessionId, from: SocketAddr) -> bool {
+    /// Whether another receiver of this host, or another part of this relay, takes part in it. One that takes part in an earlier
+    /// session with the same content has that content's place: it goes on there.
+    pub(super) fn is_anothers(&self, session: SessionId, announce: &Announce) -> bool {
+        let (accept, me) = (&self.setup.accept, self.setup.id);
+        accept.is_anothers(session, me)
+            || self.stream.is_none() && accept.is_anothers_content(announce.transfer, me)
+            || self.setup.relay.as_ref().is_some_and(|relay| relay.is_anothers(session))
+    }
+
+    /// Take part in it, if no other receiver of this host does, nor in another session with its content, and there is a place for it.
+    fn claim(&mut self, session: SessionId, announce: &Announce, from: SocketAddr) -> bool {
         let standing = match self.codec.form() {
             Form::Sealed => Standing::HasKey,
             Form::Open => Standing::Unproved,
         };
-        let claim = self.setup.accept.claim(session, self.setup.id, (from.ip(), standing));
+        let of = (session, announce.transfer);
+        let claim = self.setup.accept.claim(of, self.setup.id, (from.ip(), standing));
         let is_ours = claim.is_some();
         if is_ours {
             self.candidates.claim = claim;

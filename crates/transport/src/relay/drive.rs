@@ -16,7 +16,7 @@ use crate::object::ObjectError;
 use crate::object::spool::nameless;
 use crate::places::Standing as Shown;
 use crate::spill::Room;
-use crate::{Destination, Durability, Freshness, Older, receiver};
+use crate::{Destination, Durability, Freshness, Replace, receiver};
 use faircast_core::packet::ReceiverId;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Time};
@@ -481,7 +481,7 @@ pub(crate) fn above_at(
         destination: Destination::Writer(crate::Output::new(std::io::sink())),
         layers_to: Vec::new(),
         durability: Durability::Fast,
-        files: FilePolicy { older: Older::Accept, ..FilePolicy::default() },
+        files: FilePolicy { replace: Replace::Accept, ..FilePolicy::default() },
         verify: None,
         sign_receipts: None,
         only: source.only,

@@ -329,6 +329,12 @@ impl Shared {
         !goes_round && is_wanted && self.process.is_wanted(session)
     }
 
+    /// Whether another part of this process passes the session on.
+    pub(crate) fn is_anothers(&self, session: SessionId) -> bool {
+        let is_ours = self.lock().announce.is_some_and(|(ours, _)| ours == session);
+        !is_ours && self.process.is_taken(session)
+    }
+
     /// The parent above answers.
     pub(crate) fn note_fed(&self) {
         self.process.note_fed();

@@ -42,8 +42,8 @@ impl SourceSession {
             }
         };
         if let Message::Refusal(refusal) = &message {
-            self.events
-                .extend(self.refusals.on_refusal(refusal, from, self.codec.key_id()).map(Event::warning));
+            let unix_secs = (self.setup.started + now.as_nanos()) / 1_000_000_000;
+            self.events.extend(self.refusals.on_refusal(refusal, from, self.codec.key_id(), unix_secs));
             return;
         }
         if !self.is_believed(&message, from, now) {
@@ -415,6 +415,7 @@ pub(super) fn reason(member: &MemberRecord) -> String {
         (_, _, crate::receiver::REASON_DISK_FULL) => reasons::DISK_FULL,
         (_, _, crate::receiver::REASON_PERMISSION) => reasons::PERMISSION,
         (_, _, crate::receiver::REASON_OLDER) => reasons::OLDER,
+        (_, _, crate::receiver::REASON_OTHER_SOURCE) => reasons::OTHER_SOURCE,
         (_, _, crate::receiver::REASON_CONTENT) => "its content does not match",
         (_, MemberState::Leaving, _) => "stopped at that host",
         (_, MemberState::Failed, _) => "it failed",

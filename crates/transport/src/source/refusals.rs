@@ -1,11 +1,13 @@
-//! Receivers that hear the session and cannot follow it. What they say is not sealed, so anybody may have said it: it is told to
-//! people, and changes nothing.
+//! Receivers that hear the session and do not follow it. A refusal may be unsealed, and then anybody may have sent it: it is reported
+//! to the user, and changes nothing.
 
 use crate::config::RequiredHost;
-use crate::event::IncompleteReceiver;
+use crate::event::{Event, IncompleteReceiver};
 use faircast_wire::parse::VERSION;
-use faircast_wire::{KeyId, OpenError, ParseError, Refusal, RefusalReason};
+use faircast_wire::{KeyId, Name, OpenError, ParseError, Refusal, RefusalReason};
+use humantime::format_rfc3339_seconds;
 use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, UNIX_EPOCH};
 
 /// So many hosts are named.
 const NAMED: usize = 16;
@@ -16,7 +18,7 @@ const UNOPENED: u32 = 3;
 /// Packets that do not open are counted of so many hosts.
 const COUNTED: usize = 64;
 
-/// Who has been named.
+/// Hosts that have been named.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     named: Vec<(IpAddr, Told)>,
@@ -40,49 +42,30 @@ impl Refusals {
         !self.named.is_empty()
     }
 
-    /// What is to be told about this one, which is sealed under `key`; `None` when it was told before.
+    /// The event for a refusal of this session, which is sealed under `key`; `None` when it was told before. It is now so many seconds
+    /// after 1970.
     pub(super) fn on_refusal(
         &mut self,
         refusal: &Refusal,
         from: SocketAddr,
         key: Option<KeyId>,
-    ) -> Option<String> {
+        unix_secs: u64,
+    ) -> Option<Event> {
         let ip = from.ip().to_canonical();
         if let Some(instead) = self.instead_of(ip, Told::Refuses(refusal.reason)) {
-            return instead;
+            return instead.map(Event::warning);
         }
         let host = refusal.host.as_str();
-        let reason = short(refusal);
+        let until = refusal.seconds.map(|seconds| unix_secs.saturating_add(seconds.into()));
+        let why = why(refusal, key, until);
+        let reason = short(refusal, until);
         self.refused.push((ip, IncompleteReceiver { host: host.to_owned(), reason }));
-        let ours = key.map_or_else(String::new, |key| format!(" ({key})"));
-        let why = match refusal.reason {
-            RefusalReason::NoKey => format!("it has no key; give it this session's{ours}"),
-            RefusalReason::OtherKey => {
-                format!("it has another key ({}) than this session's{ours}", refusal.key)
-            }
-            RefusalReason::Unsealed => {
-                format!("it has a key ({}), and this session is not sealed: send with that key", refusal.key)
-            }
-            RefusalReason::Unsigned => "it wants signed content".to_owned(),
-            RefusalReason::OtherSigner => "it does not know the public key of this source".to_owned(),
-            RefusalReason::WrongSignature => {
-                "the signature is wrong: somebody on the way has changed the announcement".to_owned()
-            }
-            RefusalReason::UnknownScheme => {
-                "its version does not know this congestion control: update it".to_owned()
-            }
-            RefusalReason::Senseless => {
-                "its version cannot make sense of what is announced: update it".to_owned()
-            }
-            RefusalReason::NotAccepted => {
-                "it accepts no sessions of this host's name, or none so large".to_owned()
-            }
-            RefusalReason::Busy => {
-                "it takes part in another session on this group: choose another group, or wait for that one to end".to_owned()
-            }
-            RefusalReason::OtherVersion => "it takes this session for one of another version".to_owned(),
-        };
-        Some(format!("{host} ({ip}) hears this session and does not follow it: {why}"))
+        if refusal.reason == RefusalReason::Busy {
+            let said = |name: &Name| Some(name.to_string()).filter(|name| !name.is_empty());
+            let (source, content) = (said(&refusal.source), said(&refusal.content));
+            return Some(Event::Busy { host: host.to_owned(), address: from, source, content, until });
+        }
+        Some(Event::warning(format!("{host} ({ip}) hears this session and does not follow it: {why}")))
     }
 
     /// The newest refusal of each host that is not among these.
@@ -159,7 +142,7 @@ impl Refusals {
 }
 
 /// Why a host does not follow, in a few words.
-fn short(refusal: &Refusal) -> String {
+fn short(refusal: &Refusal, until: Option<u64>) -> String {
     match refusal.reason {
         RefusalReason::NoKey => "it has no key".to_owned(),
         RefusalReason::OtherKey => format!("it has another key ({})", refusal.key),
@@ -170,8 +153,51 @@ fn short(refusal: &Refusal) -> String {
         RefusalReason::UnknownScheme => "it does not know this congestion control".to_owned(),
         RefusalReason::Senseless | RefusalReason::OtherVersion => "it has another version".to_owned(),
         RefusalReason::NotAccepted => "it does not accept this session".to_owned(),
-        RefusalReason::Busy => "it takes part in another session".to_owned(),
+        RefusalReason::Busy => busy(refusal, until),
     }
+}
+
+/// Why a receiver does not follow a session that is sealed under `key`; a busy one until then, in seconds since 1970.
+fn why(refusal: &Refusal, key: Option<KeyId>, until: Option<u64>) -> String {
+    let ours = key.map_or_else(String::new, |key| format!(" ({key})"));
+    match refusal.reason {
+        RefusalReason::NoKey => format!("it has no key; give it this session's{ours}"),
+        RefusalReason::OtherKey => {
+            format!("it has another key ({}) than this session's{ours}", refusal.key)
+        }
+        RefusalReason::Unsealed => {
+            format!("it has a key ({}), and this session is not sealed: send with that key", refusal.key)
+        }
+        RefusalReason::Unsigned => "it wants signed content".to_owned(),
+        RefusalReason::OtherSigner => "it does not know the public key of this source".to_owned(),
+        RefusalReason::WrongSignature => {
+            "the signature is wrong: somebody on the way has changed the announcement".to_owned()
+        }
+        RefusalReason::UnknownScheme => {
+            "its version does not know this congestion control: update it".to_owned()
+        }
+        RefusalReason::Senseless => {
+            "its version cannot make sense of what is announced: update it".to_owned()
+        }
+        RefusalReason::NotAccepted => {
+            "it accepts no sessions of this host's name, or none so large".to_owned()
+        }
+        RefusalReason::Busy => busy(refusal, until),
+        RefusalReason::OtherVersion => "it takes this session for one of another version".to_owned(),
+    }
+}
+
+/// What a busy receiver does, and until when.
+fn busy(refusal: &Refusal, until: Option<u64>) -> String {
+    let what = match (refusal.source.as_str(), refusal.content.as_str()) {
+        ("", _) => "another session".to_owned(),
+        (source, "") => format!("another session, of {source}"),
+        (source, content) => format!("{source}'s {content}"),
+    };
+    let until = until.map(|until| UNIX_EPOCH + Duration::from_secs(until));
+    let until =
+        until.map_or_else(String::new, |until| format!(" until about {}", format_rfc3339_seconds(until)));
+    format!("it is receiving {what}{until}")
 }
 
 #[cfg(test)]
@@ -183,22 +209,38 @@ mod tests {
     #[test]
     fn a_host_is_named_once_and_a_crowd_in_one_line() {
         let mut refusals = Refusals::default();
-        let refusal = Refusal {
-            from: ReceiverId::new(7).expect("not 0"),
-            reason: RefusalReason::OtherKey,
-            key: KeyId(0xabcd),
-            host: Name::clipped("b7"),
-        };
+        let id = ReceiverId::new(7).expect("not 0");
+        let refusal = Refusal::new(id, RefusalReason::OtherKey, KeyId(0xabcd), Name::clipped("b7"));
         let from = |host: u8, port: u16| SocketAddr::from(([10, 0, 0, host], port));
         let mut told: Vec<String> = Vec::new();
         for round in 0..3 {
             for host in 1..=200 {
-                told.extend(refusals.on_refusal(&refusal, from(host, 1_000 + round), Some(KeyId(1))));
+                let event = refusals.on_refusal(&refusal, from(host, 1_000 + round), Some(KeyId(1)), 0);
+                told.extend(event.map(|event| match event {
+                    Event::Warning { message, .. } => message,
+                    other => panic!("{other:?}"),
+                }));
             }
         }
         assert_eq!(told.len(), NAMED + 1);
         assert!(told[0].starts_with("b7 (10.0.0.1) hears this session"), "{}", told[0]);
         assert!(told[0].contains("0000abcd") && told[0].contains("00000001"), "{}", told[0]);
+    }
+
+    #[test]
+    fn a_busy_host_is_named_with_its_session_and_the_estimated_end() {
+        let mut refusals = Refusals::default();
+        let id = ReceiverId::new(7).expect("not 0");
+        let (source, content) = (Name::clipped("lab1"), Name::clipped("image"));
+        let busy = Refusal::new(id, RefusalReason::Busy, KeyId(0), Name::clipped("pc1"));
+        let busy = Refusal { source, content, seconds: Some(90), ..busy };
+        let from = SocketAddr::from(([10, 0, 0, 1], 9));
+        let told = refusals.on_refusal(&busy, from, None, 1_000_000_000).expect("it is news");
+        let (host, source, content) = ("pc1".to_owned(), Some("lab1".to_owned()), Some("image".to_owned()));
+        assert_eq!(told, Event::Busy { host, address: from, source, content, until: Some(1_000_000_090) });
+        let refused = refusals.of(&RequiredHost::new("PC1")).expect("it is known");
+        assert_eq!(refused.reason, "it is receiving lab1's image until about 2001-09-09T01:48:10Z");
+        assert!(refusals.of(&RequiredHost::new("pc2")).is_none());
     }
 
     #[test]

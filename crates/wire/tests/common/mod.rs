@@ -269,7 +269,11 @@ pub fn from_receiver() -> Vec<(&'static str, Message<'static>)> {
     all.push(("window", Message::Window(window())));
     all.push(("receipt", Message::Receipt(receipt())));
     let (reason, host) = (RefusalReason::OtherKey, Name::clipped("b7"));
-    all.push(("refusal", Message::Refusal(Refusal { from, reason, key: KeyId(0x0bad_cafe), host })));
+    let refusal = Refusal::new(from, reason, KeyId(0x0bad_cafe), host);
+    all.push(("refusal", Message::Refusal(refusal)));
+    let (source, content) = (Name::clipped("lab1"), Name::clipped("image"));
+    let busy = Refusal { reason: RefusalReason::Busy, source, content, seconds: Some(240), ..refusal };
+    all.push(("busy", Message::Refusal(busy)));
     let attach = Attach { from, token: [7; 16], invitation: 0x0123_4567_89ab_cdef, relay: true, host };
     all.push(("attach", Message::Attach(attach)));
     let relay = TreeNode {

@@ -256,8 +256,7 @@ fn names_that_a_terminal_obeys_reach_the_disk_as_the_receiver_wants() {
     let receive = |names| {
         let mut object = object(&at.path("tree"));
         let blocks = blocks(&mut object);
-        let admission =
-            Some(Admission { started: 1, older: crate::config::Older::Accept, names, most: None });
+        let admission = Some(Admission { names, ..super::older::session(1) });
         let mut store =
             Store::open(&at.path(&names.to_string()), object.transfer(), object.geometry(), admission)?;
         for (index, (data, hash)) in (0..).zip(&blocks) {

@@ -1,0 +1,150 @@
+//! Another session of the same source takes the place of the one that is followed and has broken off.
+//!
+//! The followed session has to be silent, as for a source that moves, and the other one has to answer, as every session that is joined.
+//! It has begun after the last packet of the former, as its source measures its own age: two sessions that a host sends at the same time
+//! do not end each other when the network is gone for a moment. No clock of another host is compared with this one's.
+
+use super::reach::MOVED_AFTER;
+use super::{Phase, ReceiverSession, Totals, Under};
+use crate::config::{Destination, Freshness};
+use crate::error::Error;
+use crate::event::Event;
+use faircast_core::packet::SessionId;
+use faircast_core::time::{Span, Time};
+use faircast_wire::{Announce, MemberState, Message};
+use std::net::{IpAddr, SocketAddr};
+
+/// An announcement may have spent this time on its way through relays.
+const AGE_MARGIN: Span = Span::from_millis(500);
+
+impl ReceiverSession {
+    /// Whether the session that is followed is silent enough to be left for another one.
+    pub(super) fn is_quiet(&self, now: Time) -> bool {
+        now.since(self.clocks.heard_at) >= MOVED_AFTER
+    }
+
+    /// Whether the announced session, another one, may take the place of the one that is followed: it has the same content, or it is
+    /// a later session of the same source.
+    pub(super) fn may_succeed(&self, session: SessionId, announce: &Announce, now: Time) -> bool {
+        let Some(stream) = &self.stream else { return false };
+        // Where nobody answers, an older session may be a recording.
+        let is_fresh =
+            self.setup.freshness == Freshness::Answer || announce.started >= stream.announced.started;
+        let is_same_content = stream.announced.transfer == announce.transfer;
+        let began_later = age(announce) <= now.since(self.clocks.heard_at) + AGE_MARGIN;
+        is_fresh && (is_same_content || began_later && self.is_of_the_source(session, announce))
+    }
+
+    /// Whether it comes from the source of the session that is followed: from its address, or under its key with its name.
+    fn is_of_the_source(&self, session: SessionId, announce: &Announce) -> bool {
+        let Some(stream) = &self.stream else { return false };
+        let key = self.codec.key_of(session);
+        let is_under_its_key = key.is_some() && key == self.codec.key_of(stream.session);
+        host_of(announce) == host_of(&stream.announced)
+            || is_under_its_key && announce.name == stream.announced.name
+    }
+
+    /// Another receiver of this host takes part in the announced session: end the one that is followed here when it has broken off
+    /// and that one takes its place.
+    pub(super) fn yield_to(&mut self, session: SessionId, announce: &Announce, now: Time) {
+        if !self.is_quiet(now) || !self.may_move() || !self.may_succeed(session, announce, now) {
+            return;
+        }
+        self.end_superseded(announce, now);
+    }
+
+    /// The session that is followed ends here in favour of another one. A receiver that has everything has received it.
+    fn end_superseded(&mut self, announce: &Announce, now: Time) {
+        if self.phase == Phase::Receiving {
+            let silent = now.since(self.clocks.heard_at);
+            self.failure = Some(Error::Superseded {
+                host: announce.name.to_string(),
+                silent: std::time::Duration::from_nanos(silent.as_nanos()),
+            });
+            self.totals.finished = now;
+        }
+        self.phase = Phase::Over;
+    }
+
+    /// The source has started another session: go on with what is there, or with other content.
+    pub(super) fn follow_restarted(
+        &mut self,
+        session: SessionId,
+        announce: Announce,
+        from: SocketAddr,
+        now: Time,
+    ) {
+        if self.setup.relay.is_some() {
+            // What is kept is of the session that is over: whoever is below follows the new one by itself. That one's source has not
+            // heard of this relay, and is not told that it has failed there with so many receivers.
+            self.failure = Some(Error::SourceRestarted);
+            self.totals.finished = now;
+            self.phase = Phase::Over;
+            return;
+        }
+        let is_other =
+            self.stream.as_ref().is_some_and(|stream| stream.announced.transfer != announce.transfer);
+        if is_other || self.phase != Phase::Receiving {
+            return self.follow_other(session, announce, from, now);
+        }
+        let Ok(trust) = self.trust_in(session, &announce) else { return };
+        let heard_at = self.clocks.heard_at;
+        if !self.begin_with(session, announce, from, now) {
+            return;
+        }
+        let Some(stream) = &mut self.stream else { return };
+        stream.trust = trust;
+        stream.root = None;
+        let restarted = stream.delivery.restart(now, trust);
+        self.tell_takeover(&announce, now.since(heard_at), "continuing with what is verified");
+        if let Err(error) = restarted {
+            self.fail(error, now);
+        }
+    }
+
+    /// The source sends other content now. What is verified of the former stays in its place, and what comes now has a place of its own.
+    fn follow_other(&mut self, session: SessionId, announce: Announce, from: SocketAddr, now: Time) {
+        if self.trust_in(session, &announce).is_err() {
+            return;
+        }
+        if self.phase != Phase::Receiving || matches!(self.setup.destination, Destination::Writer(_)) {
+            return self.end_superseded(&announce, now);
+        }
+        let Some(former) = self.stream.take() else { return };
+        let verified = former.delivery.verified_bytes();
+        let goes_on =
+            format!("it has other content, and the {verified} bytes verified of the former are kept");
+        self.tell_takeover(&announce, now.since(self.clocks.heard_at), &goes_on);
+        // Its process may go on all the same, and is not to wait.
+        let member = self.stranger(MemberState::Leaving, 0);
+        for _ in 0..2 {
+            self.outbox.add_to(former.session, Message::Member(member.clone()), former.source, now);
+        }
+        drop(former);
+        (self.under, self.totals) = (Under::default(), Totals::default());
+        self.clocks.silence_told = false;
+        if let Err(error) = self.follow(session, announce, from, now) {
+            self.refuse(session, error, from, now);
+        }
+    }
+
+    /// Say that a session takes the place of the one that is followed, and how it goes on.
+    fn tell_takeover(&mut self, announce: &Announce, silent: Span, goes_on: &str) {
+        self.events.push_back(Event::warning(format!(
+            "{} started a new session; the session that broke off {:.0} s ago ends here; {goes_on}",
+            announce.name,
+            silent.as_secs_f64()
+        )));
+    }
+}
+
+/// How long a session has gone on when this was announced, by its source's clock; up to a second less than it was.
+pub(super) fn age(announce: &Announce) -> Span {
+    Span::from_nanos(announce.unix_secs.saturating_mul(1_000_000_000).saturating_sub(announce.started))
+}
+
+/// The host of a source. One that serves hosts by unicast alone is its own relay, and its session stays within the host.
+pub(super) fn host_of(announce: &Announce) -> IpAddr {
+    let Announce { source, parent, .. } = announce;
+    if source.ip().is_loopback() { parent.ip() } else { source.ip() }
+}
