@@ -264,7 +264,7 @@ fn a_failed_send_names_the_one_thing_to_do() {
     for (report, remedy) in [
         (incomplete("its disk is full: 8 GB are needed"), "free space on pc2"),
         (incomplete("it may not write there: /srv"), "let `recv` write on pc2"),
-        (incomplete("it has content of a newer session"), "run `recv --older` there"),
+        (incomplete("it has content of a newer session"), "run `recv --replace` there"),
         (incomplete("silent"), "run both commands again, receivers resume"),
         (refused, "give pc1 this session's key"),
     ] {
