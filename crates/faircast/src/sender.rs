@@ -2,8 +2,8 @@
 
 use crate::session::{self, Session};
 use crate::{
-    Content, Error, Event, FollowLinks, GroupKey, Input, LayerInput, MemoryFile, OneWay, Preserve, Rate, ReceiptKeys,
-    RequiredHost, SendConfig, SendReport, SigningKey, Slow, Spacing, Unicast, Unreadable,
+    Content, Error, Event, FollowLinks, GroupKey, Input, LayerInput, MemoryFile, OneWay, Preserve, Rate,
+    ReceiptKeys, RequiredHost, SendConfig, SendReport, SigningKey, Slow, Spacing, Unicast, Unreadable,
 };
 use faircast_core::schemes::Scheme;
 use faircast_core::spec::SpecError;

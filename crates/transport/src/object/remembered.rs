@@ -323,6 +323,7 @@ mod tests {
             origin,
             replace: Replace::Refuse,
             names: Names::Escape,
+            most: None,
         }
     }
 

@@ -1,8 +1,7 @@
 //! What another program has put where a receiver keeps its state, and trees that take more than is allowed.
 
 use super::*;
-use crate::config::Older;
-use crate::object::{Admission, Names};
+use crate::object::Admission;
 
 /// A store with all of a tree's blocks but the last, and what it was made for.
 fn begun(at: &Scratch) -> (ObjectStream, Vec<(Vec<u8>, Hash)>) {
@@ -96,8 +95,7 @@ fn directories_names_and_attributes_count_towards_what_is_allowed() {
     let blocks = blocks(&mut object);
     let receive = |most: u64| {
         let out = at.path(&most.to_string());
-        let admission =
-            Admission { started: 1, older: Older::Accept, names: Names::Escape, most: Some(most) };
+        let admission = Admission { most: Some(most), ..super::older::session(1) };
         let mut store = Store::open(&out, object.transfer(), object.geometry(), Some(admission))?;
         for (index, (data, hash)) in (0..).zip(&blocks) {
             store.put(index, data, *hash)?;
