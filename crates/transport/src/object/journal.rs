@@ -167,6 +167,18 @@ fn header(transfer: TransferId, geometry: Geometry) -> [u8; HEADER] {
     header
 }
 
+/// The transfer and geometry that a journal is of.
+pub(crate) fn header_of(file: &File) -> Option<(TransferId, Geometry)> {
+    let mut found = [0; HEADER];
+    let have = sys::read_at(file, &mut found, 0).ok()?;
+    let (mut transfer, mut geometry) = ([0; 16], [0; 17]);
+    transfer.copy_from_slice(&found[8..24]);
+    geometry.copy_from_slice(&found[24..41]);
+    let (transfer, geometry) = (TransferId(transfer), Geometry::from_bytes(geometry));
+    (have == HEADER && found == header(transfer, geometry) && geometry.check().is_ok())
+        .then_some((transfer, geometry))
+}
+
 fn is_header_of(found: &[u8; HEADER], transfer: TransferId, geometry: Geometry) -> bool {
     let mut bytes = [0; 17];
     bytes.copy_from_slice(&found[24..41]);

@@ -55,7 +55,7 @@ pub use block::{BlockError, RootHasher, hash_of, seal_block, verify_block};
 pub use error::{Change, ObjectError, Obstacle};
 pub use file_work::FileWork;
 pub use geometry::{Geometry, GeometryError, Hash, TRAILER, TransferId};
-pub(crate) use journal::fuzz as fuzz_journal;
+pub(crate) use journal::{Told, fuzz as fuzz_journal};
 pub use links::FollowLinks;
 pub use manifest::{Counts, Entry, Kind, Manifest, ManifestError, PathError};
 pub(crate) use manifest::{STATE_DIR, check_path};

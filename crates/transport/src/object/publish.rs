@@ -563,7 +563,7 @@ impl OutputDirectory {
     }
 
     /// Remove the state directory. All is published: what cannot be removed does no harm.
-    fn remove(&self, name: &str) {
+    pub(super) fn remove(&self, name: &str) {
         disk::unlinkat(&self.state, PARTS, AtFlags::REMOVEDIR).ok();
         for file in ["head", JOURNAL, PUBLISHED, LOCK] {
             disk::unlinkat(&self.state, file, AtFlags::empty()).ok();

@@ -4,6 +4,7 @@
 //! directory: the first blocks as they are (`head`), one part file per file, and the journal. The
 //! output directory itself is touched only by [`Store::finish`].
 
+mod adopt;
 mod distrust;
 mod output_directory;
 
@@ -22,6 +23,7 @@ use super::remembered::{Admission, Damaged, Remembered};
 use super::spool::nameless;
 use super::sys::{self, OpenFiles};
 use crate::disk;
+use faircast_wire::Activity;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -63,6 +65,8 @@ pub struct Store {
     pub(crate) warnings: Vec<String>,
     /// What files get beyond names, permission bits, times and hard links.
     pub(crate) wanted: Wanted,
+    /// Other transfers have left something in the output directory.
+    has_others: bool,
 }
 
 /// What is known once the manifest is complete.
@@ -130,6 +134,23 @@ impl Store {
         geometry: Geometry,
         admission: Option<Admission>,
     ) -> Result<Store, ObjectError> {
+        let (mut store, told) = Store::begin(out, transfer, geometry, admission)?;
+        if let Some(told) = told {
+            store.go_on(told, &FileWork::default())?;
+        }
+        Ok(store)
+    }
+
+    /// As [`Store::open`]; what an earlier receiver left is not verified before [`Store::go_on`].
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub(crate) fn begin(
+        out: &Path,
+        transfer: TransferId,
+        geometry: Geometry,
+        admission: Option<Admission>,
+    ) -> Result<(Store, Option<Told>), ObjectError> {
         geometry.check()?;
         let place = OutputDirectory::open(out, transfer)?;
         let journal = place.create(JOURNAL)?;
@@ -159,18 +180,29 @@ impl Store {
             admission,
             warnings: Vec::new(),
             wanted: Wanted::default(),
+            has_others: false,
         };
-        match told {
-            None => store.place.wipe()?,
-            Some(told) => match store.take_up(told) {
-                Err(error) if error.is_contradiction() => {
-                    store.start_over()?;
-                    (store.spoiled, store.resumed) = (store.spoiled.max(1), 0);
-                }
-                taken_up => taken_up?,
-            },
+        if told.is_none() {
+            store.place.wipe()?;
+            store.has_others = store.place.has_others(transfer);
         }
-        Ok(store)
+        Ok((store, told))
+    }
+
+    /// Verify what an earlier receiver left, and go on with that.
+    ///
+    /// # Errors
+    /// As [`Store::open`], and [`ObjectError::Cancelled`].
+    pub(crate) fn go_on(&mut self, told: Told, work: &FileWork) -> Result<(), ObjectError> {
+        work.begin(Activity::Verifying, told.blocks.len() as u64);
+        match self.take_up(told, work) {
+            Err(error) if error.is_contradiction() => {
+                self.start_over()?;
+                (self.spoiled, self.resumed) = (self.spoiled.max(1), 0);
+                Ok(())
+            }
+            taken_up => taken_up,
+        }
     }
 
     /// Give files this as well when they get their names, as far as the source says it and this user may.
@@ -208,6 +240,11 @@ impl Store {
     /// Blocks that an earlier receiver left and that need not come again.
     pub fn resumed_blocks(&self) -> u32 {
         self.resumed
+    }
+
+    /// Bytes in them.
+    pub(crate) fn resumed_bytes(&self) -> u64 {
+        self.from_before.iter().map(|block| u64::from(self.geometry.block_len(*block))).sum()
     }
 
     /// Bytes that an earlier receiver had verified and that are not what they were: they have to be
@@ -291,14 +328,14 @@ impl Store {
     }
 
     /// Go on with what the journal tells.
-    fn take_up(&mut self, told: Told) -> Result<(), ObjectError> {
+    fn take_up(&mut self, told: Told, work: &FileWork) -> Result<(), ObjectError> {
         if let (Some(len), None) = (told.stream_len, self.geometry.stream_len) {
             if (Geometry { stream_len: Some(len), ..self.geometry }).check().is_err() {
                 return Err(ObjectError::TwoEnds { first: len, second: 0 });
             }
             self.adopt_stream_len(len);
         }
-        self.resume(told.blocks)
+        self.resume(told.blocks, work)
     }
 
     fn adopt_stream_len(&mut self, len: u64) {
@@ -513,9 +550,16 @@ impl Store {
             self.check_footprint(&manifest)?;
             publish::take_back(&self.place, &manifest)?;
             self.place.remove_foreign_parts()?;
-            self.place.make_room(&manifest)?;
+            if !self.has_others {
+                self.place.make_room(&manifest)?; // otherwise when it is known what can be taken over
+            }
         }
         self.known = Some(Known { manifest, layout });
+        self.write_border()
+    }
+
+    /// Write the beginning of the content, which shares a block with the end of the manifest.
+    fn write_border(&mut self) -> Result<(), ObjectError> {
         // The last of these blocks may hold content as well.
         let border = self.geometry.range(self.geometry.manifest_blocks() - 1);
         let border = border.start..border.end.min(self.geometry.stream_len.unwrap_or(u64::MAX));
@@ -529,7 +573,7 @@ impl Store {
     }
 
     /// Keep what an earlier receiver stored, as far as it can be read back.
-    fn resume(&mut self, blocks: Vec<(u32, Hash)>) -> Result<(), ObjectError> {
+    fn resume(&mut self, blocks: Vec<(u32, Hash)>, work: &FileWork) -> Result<(), ObjectError> {
         let end = self.geometry.blocks().unwrap_or(u32::MAX);
         // Of two records of a block the later counts.
         let latest: BTreeMap<u32, Hash> = blocks.into_iter().filter(|&(index, _)| index < end).collect();
@@ -537,7 +581,7 @@ impl Store {
         self.spoiled = journaled.iter().map(|&(index, _)| u64::from(self.geometry.block_len(index))).sum();
         let head = journaled.partition_point(|&(index, _)| index < self.geometry.manifest_blocks());
         if self.stage == Stage::Published {
-            if self.that_verify(&journaled[..head]).len() < self.geometry.manifest_blocks() as usize {
+            if self.that_verify(&journaled[..head], work)?.len() < self.geometry.manifest_blocks() as usize {
                 // Without the manifest nothing can be said about what was published.
                 self.stage = Stage::Receiving;
                 return self.place.wipe();
@@ -546,7 +590,7 @@ impl Store {
             self.spoiled = 0;
             return self.learn_manifest();
         }
-        for (index, hash) in self.that_verify(&journaled[..head]) {
+        for (index, hash) in self.that_verify(&journaled[..head], work)? {
             self.count_resumed(index, hash);
         }
         if self.head_is_complete() {
@@ -554,15 +598,15 @@ impl Store {
             let rest = &journaled[head..];
             let bytes = rest.len() as u64 * self.geometry.capacity();
             let good = if bytes < TWO_THREADS_FROM {
-                self.that_verify(rest)
+                self.that_verify(rest, work)?
             } else {
                 let (a, b) = rest.split_at(rest.len() / 2);
                 std::thread::scope(|scope| {
-                    let other = scope.spawn(|| self.that_verify(b));
-                    let mut good = self.that_verify(a);
-                    good.extend(other.join().expect("verifying does not panic"));
-                    good
-                })
+                    let other = scope.spawn(|| self.that_verify(b, work));
+                    let mut good = self.that_verify(a, work)?;
+                    good.extend(other.join().expect("verifying does not panic")?);
+                    Ok::<_, ObjectError>(good)
+                })?
             };
             for (index, hash) in good {
                 self.count_resumed(index, hash);
@@ -573,16 +617,23 @@ impl Store {
     }
 
     /// Those blocks whose stored data have the journaled hash. What cannot be read does not.
-    fn that_verify(&self, blocks: &[(u32, Hash)]) -> Vec<(u32, Hash)> {
+    fn that_verify(&self, blocks: &[(u32, Hash)], work: &FileWork) -> Result<Vec<(u32, Hash)>, ObjectError> {
         #[cfg(feature = "simulation")]
         if crate::disk::makes(crate::disk::Mistake::Believed) {
-            return blocks.to_vec();
+            return Ok(blocks.to_vec());
         }
         let (mut open, mut buf) = (OpenFiles::default(), Vec::new());
         let mut verifies = |&(index, hash): &(u32, Hash)| {
             self.read_back(index, &mut buf, &mut open).is_ok_and(|()| hash_of(&buf) == hash)
         };
-        blocks.iter().copied().filter(|block| verifies(block)).collect()
+        let mut good = Vec::new();
+        for block in blocks {
+            work.step(&self.place.out_path)?;
+            if verifies(block) {
+                good.push(*block);
+            }
+        }
+        Ok(good)
     }
 
     fn read_back(&self, index: u32, buf: &mut Vec<u8>, open: &mut OpenFiles) -> io::Result<()> {

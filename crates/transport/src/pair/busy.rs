@@ -116,3 +116,26 @@ fn a_receiver_that_is_stopped_while_it_renames_can_finish_later() {
     net.assert_all_verified(0, 0..2);
     assert!(net.receivers[1].report().moved_bytes == 0, "nothing travels again");
 }
+
+#[test]
+fn a_receiver_that_verifies_for_long_is_waited_for_by_every_scheme() {
+    for scheme in CATALOGUE.iter().map(|entry| entry.name) {
+        let mut net = Net::new(19).with_trunk(Link::millis(5).mbps(20.0).fifo(100_000));
+        net.receivers(1, Link::millis(2), Link::millis(2));
+        net.source(Offer::bytes(3_000_000).by(scheme).expect(1));
+        net.run_until(secs(60), |net| net.receivers[0].verified_bytes() > 1_000_000);
+        net.kill_receiver(0);
+        net.kill_source(0);
+        net.run_for(secs(1));
+        let began = net.now;
+        net.receivers[0].disk = SlowDisk::new(LONG);
+        net.start_source(0);
+        net.start_receiver(0);
+        net.run_to_end(secs(400));
+        net.assert_all_verified(0, 0..1);
+        let took = net.receivers[0].ended_at.since(began);
+        assert!(took > LONG * 2, "{scheme}: {took:?} with two jobs");
+        let report = net.receivers[0].report();
+        assert!(report.refetched_bytes == 0, "{scheme}: {report:?}");
+    }
+}

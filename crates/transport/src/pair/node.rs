@@ -611,6 +611,15 @@ impl ReceiverNode {
         }
     }
 
+    /// Bytes of the newest progress that it has told.
+    pub(super) fn verified_bytes(&self) -> u64 {
+        let told = self.events.iter().rev().find_map(|(_, event)| match event {
+            Event::Progress(progress) => Some(progress.bytes),
+            _ => None,
+        });
+        told.unwrap_or(0)
+    }
+
     /// Whether it hears the session's group.
     pub(super) fn hears_group(&self) -> bool {
         self.session.as_ref().is_some_and(|session| self.parents.is_empty() || session.hears_group())

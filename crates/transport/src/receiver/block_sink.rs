@@ -5,6 +5,7 @@ use super::write_behind::{Waiting, write_behind};
 use crate::config::{Destination, Durability, KeepUnfinished};
 use crate::ends::{Gathering, Memory};
 use crate::error::Error;
+use crate::object::Told;
 use crate::object::abandoned::{LetGo, let_go_beyond};
 use crate::object::spool::nameless;
 use crate::object::{
@@ -64,6 +65,8 @@ pub(super) struct BlockSink {
     warnings: Vec<String>,
     /// Length of the object stream by its last block, which alone may be short.
     short_end: Option<u64>,
+    /// What an earlier run has left, as its journal tells.
+    left: Option<Told>,
     worker: Worker,
 }
 
@@ -81,6 +84,11 @@ enum To {
         head: u32,
         lost: u32,
     },
+    /// What earlier runs have left is verified.
+    Preparing {
+        work: FileWork,
+        outcome: Receiver<Result<Box<Store>, ObjectError>>,
+    },
     /// Everything is here, and its files get their names.
     Publishing {
         blocks: u32,
@@ -97,7 +105,7 @@ enum To {
 /// Files that nobody waits for get no more names.
 impl Drop for BlockSink {
     fn drop(&mut self) {
-        if let To::Publishing { work, .. } = &self.to {
+        if let To::Publishing { work, .. } | To::Preparing { work, .. } = &self.to {
             work.cancel();
         }
     }
@@ -134,9 +142,12 @@ impl BlockSink {
         memory: usize,
         temporary: &Path,
     ) -> Result<BlockSink, Error> {
+        let mut left = None;
         let to = match (destination, live) {
             (Destination::Directory(out), None) => {
-                To::Files(Box::new(Store::open(out, transfer, geometry, admission)?))
+                let (store, told) = Store::begin(out, transfer, geometry, admission)?;
+                left = told;
+                To::Files(Box::new(store))
             }
             (Destination::Directory(out), Some(first)) => {
                 std::fs::create_dir_all(out).map_err(|e| ObjectError::io(out, "create", e))?;
@@ -158,10 +169,6 @@ impl BlockSink {
             }
             (Destination::Memory(to), None) => To::memory(to, geometry, memory)?,
         };
-        let (resumed_bytes, spoiled_bytes) = match &to {
-            To::Files(store) => (store.verified_bytes(), store.spoiled_bytes()),
-            _ => (0, 0),
-        };
         Ok(BlockSink {
             to,
             geometry,
@@ -169,8 +176,9 @@ impl BlockSink {
             waiting: BTreeMap::new(),
             waiting_bytes: 0,
             waiting_most: memory / WAITING,
-            resumed_bytes,
-            spoiled_bytes,
+            resumed_bytes: 0,
+            spoiled_bytes: 0,
+            left,
             anew: 0,
             warnings: Vec::new(),
             short_end: None,
@@ -190,6 +198,7 @@ impl BlockSink {
         let placed = match &self.to {
             To::Files(store) => store.has(block),
             To::Stream { sink, .. } => sink.has(block),
+            To::Preparing { .. } => false,
             To::Publishing { .. } | To::Finished { .. } => true,
         };
         placed || (!self.waiting.is_empty() && self.waiting.contains_key(&block))
@@ -267,6 +276,7 @@ impl BlockSink {
             self.short_end = Some(u64::from(block) * capacity + data.len() as u64);
         }
         match &mut self.to {
+            To::Preparing { .. } => Ok(Placed::Refused),
             To::Publishing { .. } | To::Finished { .. } => Ok(Placed::Kept),
             To::Stream { sink, .. } if block > sink.next().saturating_add(FARTHEST) => Ok(Placed::Refused),
             To::Stream { sink, hashes, .. } => match sink.put(block, data.to_vec()).map_err(explained)? {
@@ -292,6 +302,9 @@ impl BlockSink {
                     for (block, (data, hash)) in std::mem::take(&mut self.waiting) {
                         store.put(block, &data, hash)?;
                     }
+                    if store.may_adopt() {
+                        self.prepare(Store::adopt);
+                    }
                     Ok(Placed::Kept)
                 }
                 Put::Stored | Put::AlreadyHad => Ok(Placed::Kept),
@@ -309,7 +322,7 @@ impl BlockSink {
         match &self.to {
             To::Files(store) => store.manifest().is_some() || block < self.geometry.manifest_blocks(),
             To::Stream { sink, .. } => block == sink.next(),
-            To::Publishing { .. } | To::Finished { .. } => false,
+            To::Preparing { .. } | To::Publishing { .. } | To::Finished { .. } => false,
         }
     }
 
@@ -366,7 +379,7 @@ impl BlockSink {
         let (held, verified) = (self.blocks(), self.verified_bytes());
         let stream_len = self.short_end.unwrap_or(u64::from(blocks) * self.geometry.capacity());
         let done = match std::mem::replace(&mut self.to, To::Finished { blocks: held, bytes: verified }) {
-            To::Publishing { .. } | To::Finished { .. } => Done::default(),
+            To::Preparing { .. } | To::Publishing { .. } | To::Finished { .. } => Done::default(),
             To::Stream { sink, hashes, head, lost, gathered, .. } => {
                 let bytes = sink.written().saturating_sub(head.into());
                 sink.finish()?;
@@ -427,6 +440,7 @@ impl BlockSink {
         let placed = match &self.to {
             To::Files(store) => store.blocks_stored(),
             To::Stream { sink, .. } => sink.next(),
+            To::Preparing { .. } => 0,
             To::Publishing { blocks, .. } | To::Finished { blocks, .. } => *blocks,
         };
         placed + self.waiting.len() as u32
@@ -436,6 +450,7 @@ impl BlockSink {
         let placed = match &self.to {
             To::Files(store) => store.verified_bytes(),
             To::Stream { sink, head, .. } => sink.written().saturating_sub((*head).into()),
+            To::Preparing { .. } => 0,
             To::Publishing { bytes, .. } | To::Finished { bytes, .. } => *bytes,
         };
         placed + self.waiting_bytes as u64
@@ -465,16 +480,68 @@ impl BlockSink {
         self
     }
 
-    /// Work on files that may take long is done by this.
-    pub(super) fn worked_by(mut self, worker: &Worker) -> BlockSink {
+    /// Work on files that may take long is done by this; what an earlier run has left is verified from now on.
+    ///
+    /// # Errors
+    /// When that cannot be read, or contradicts what is announced.
+    pub(super) fn worked_by(mut self, worker: &Worker) -> Result<BlockSink, Error> {
         self.worker = worker.clone();
-        self
+        if let Some(told) = self.left.take() {
+            self.prepare(move |store, work| store.go_on(told, work));
+            self.poll()?;
+        }
+        Ok(self)
+    }
+
+    /// Have the store do this beside the session.
+    fn prepare(
+        &mut self,
+        how: impl FnOnce(&mut Store, &FileWork) -> Result<(), ObjectError> + Send + 'static,
+    ) {
+        let work = FileWork::default();
+        let (tell, outcome) = channel();
+        let ours = work.clone();
+        let To::Files(mut store) = std::mem::replace(&mut self.to, To::Preparing { work, outcome }) else {
+            unreachable!("only files are prepared for")
+        };
+        self.worker.run(Box::new(move || {
+            let done = how(&mut store, &ours);
+            // A session that has ended does not listen.
+            tell.send(done.map(|()| store)).ok();
+        }));
+    }
+
+    /// Whether what earlier runs have left is verified just now, and what is missing is known.
+    ///
+    /// # Errors
+    /// Why that failed.
+    pub(super) fn poll(&mut self) -> Result<bool, Error> {
+        let To::Preparing { outcome, .. } = &self.to else { return Ok(false) };
+        let store = match outcome.try_recv() {
+            Err(TryRecvError::Empty) => return Ok(false),
+            Err(TryRecvError::Disconnected) => panic!("the work on files says how it ended"),
+            Ok(store) => store?,
+        };
+        (self.resumed_bytes, self.spoiled_bytes) = (store.resumed_bytes(), store.spoiled_bytes());
+        self.to = To::Files(store);
+        Ok(true)
+    }
+
+    /// Whether it is not known yet what is missing.
+    pub(super) fn is_preparing(&self) -> bool {
+        matches!(self.to, To::Preparing { .. })
+    }
+
+    /// Whether the manifest decides what is missing, and has not come.
+    pub(super) fn wants_manifest(&self) -> bool {
+        matches!(&self.to, To::Files(store) if store.may_adopt())
     }
 
     /// The work on files that is under way, and how much of it is done, in percent.
     pub(super) fn activity(&self) -> Option<(Activity, u8)> {
         match &self.to {
-            To::Publishing { work, .. } => Some(work.progress()),
+            To::Publishing { work, .. } | To::Preparing { work, .. } => Some(work.progress()),
+            _ if self.wants_manifest() => Some((Activity::Verifying, 0)),
             _ => None,
         }
     }

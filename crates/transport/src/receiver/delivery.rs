@@ -113,7 +113,15 @@ pub(crate) trait Delivery: Send {
         now: Time,
     ) -> Result<Ending, Error>;
 
-    /// Work on files that is under way when everything is here, and how much of it is done, in percent.
+    /// Work beside the session may have ended: whether it has brought blocks.
+    ///
+    /// # Errors
+    /// Why it failed.
+    fn poll(&mut self, _now: Time, _rng: &mut Rng) -> Result<Progressed, Error> {
+        Ok(Progressed::No)
+    }
+
+    /// Work on files that is under way, and how much of it is done, in percent.
     fn activity(&self) -> Option<(Activity, u8)> {
         None
     }

@@ -180,7 +180,8 @@ impl ReceiverSession {
             told_tree: Vec::new(),
             window,
             finishing_since: None,
-            finish_at: Time::NEVER,
+            works_since: None,
+            look_at: now,
             closed: false,
         };
         stream.member_at = now + self.turn_to_join(spread);
@@ -238,7 +239,7 @@ impl ReceiverSession {
         let place = BlockSink::open(to, transfer, geometry, live, Some(admission), memory, temporary)?
             .preserving(&self.setup.files.preserve, self.setup.files.owners_by)
             .limited_to(&Quota::new(self.setup.accept.most_bytes))
-            .worked_by(&self.setup.worker)
+            .worked_by(&self.setup.worker)?
             .warning(tidied);
         let repair = Repair::of(announce, layers.is_layered());
         let needs = RequestScheduler::new(FIRST_RTT, millis(announce.spread_ms));

@@ -1,6 +1,7 @@
 //! From the last block to the end: the root is compared, files get their names, and the source is notified.
 
 use super::block_sink::Ending;
+use super::delivery::Progressed;
 use super::feedback::turn;
 use super::{CONFIRM_PATIENCE, Finished, Phase, ReceiverSession};
 use crate::event::Event;
@@ -11,6 +12,24 @@ const LOOK_SOONEST: Span = Span::from_millis(1);
 const LOOK_LATEST: Span = Span::from_millis(20);
 
 impl ReceiverSession {
+    /// Look whether work on files beside the session has ended.
+    pub(super) fn look_after_files(&mut self, now: Time) {
+        let Some(stream) = self.stream.as_mut().filter(|stream| stream.look_at <= now) else { return };
+        let polled = stream.delivery.poll(now, &mut self.rng);
+        if stream.delivery.activity().is_none() {
+            (stream.works_since, stream.look_at) = (None, Time::NEVER);
+        } else {
+            let since = *stream.works_since.get_or_insert(now);
+            stream.look_at = now + LOOK_SOONEST.max(now.since(since) / 8).min(LOOK_LATEST);
+        }
+        let is_finishing = stream.finishing_since.is_some();
+        match polled {
+            Ok(Progressed::No) if !is_finishing => {}
+            Ok(_) => self.after_block(now),
+            Err(error) => self.fail(error, now),
+        }
+    }
+
     /// Whether everything is here and files get their names.
     pub(super) fn is_finishing(&self) -> bool {
         self.stream.as_ref().is_some_and(|stream| stream.finishing_since.is_some())
@@ -48,11 +67,11 @@ impl ReceiverSession {
                 stream.delivery.arm(now, &mut self.rng);
             }
             Ok(Ending::UnderWay) => {
-                let since = *stream.finishing_since.get_or_insert(now);
-                stream.finish_at = now + LOOK_SOONEST.max(now.since(since) / 8).min(LOOK_LATEST);
+                stream.finishing_since.get_or_insert(now);
+                stream.look_at = stream.look_at.min(now + LOOK_SOONEST);
             }
             Ok(Ending::Done(done)) => {
-                (stream.finishing_since, stream.finish_at) = (None, Time::NEVER);
+                stream.finishing_since = None;
                 self.totals.finished = now;
                 self.finished =
                     Some(Finished { entries: done.entries, bytes: done.bytes, warnings: done.warnings });

@@ -244,9 +244,11 @@ struct Stream {
     /// How many receivers it has said to speak for, and how many of them are done.
     told_below: (u32, u32),
     window: Window,
-    /// Since when everything is here and files get their names, and when to look whether they have them.
+    /// Since when everything is here and files get their names.
     finishing_since: Option<Time>,
-    finish_at: Time,
+    /// Since when there is work on files beside the session, and when to look whether it has ended.
+    works_since: Option<Time>,
+    look_at: Time,
     /// The source has said that the session is over.
     closed: bool,
 }
@@ -557,8 +559,9 @@ impl ReceiverSession {
                 }
             }
             Phase::Receiving => {
-                if self.stream.as_ref().is_some_and(|stream| stream.finish_at <= now) {
-                    self.after_block(now);
+                self.look_after_files(now);
+                if self.phase != Phase::Receiving {
+                    return;
                 }
                 if self.phase != Phase::Receiving {
                     return;
@@ -606,7 +609,7 @@ impl ReceiverSession {
         let Some(stream) = &self.stream else { return at };
         match self.phase {
             Phase::Receiving => {
-                let at = at.min(stream.member_at).min(self.receipts_at()).min(stream.finish_at);
+                let at = at.min(stream.member_at).min(self.receipts_at()).min(stream.look_at);
                 if stream.finishing_since.is_some() {
                     return at;
                 }

@@ -304,6 +304,9 @@ impl Delivery for Reassembly {
         if self.place.has(block) || self.incomplete.is_kept(block) || is_held {
             return Ok(Progressed::No);
         }
+        if self.place.is_preparing() {
+            return Ok(Progressed::No); // it may be here
+        }
         self.symbols += 1;
         if block < self.passed {
             self.requests.on_symbol(block, now);
@@ -448,6 +451,16 @@ impl Delivery for Reassembly {
         Ok(ending)
     }
 
+    fn poll(&mut self, now: Time, rng: &mut Rng) -> Result<Progressed, Error> {
+        if !self.place.poll()? {
+            return Ok(Progressed::No);
+        }
+        self.doubt_stored();
+        self.look_anew()?;
+        self.arm(now, rng);
+        Ok(Progressed::Block)
+    }
+
     fn activity(&self) -> Option<(Activity, u8)> {
         self.place.activity()
     }
@@ -464,7 +477,11 @@ impl Delivery for Reassembly {
     fn due(&mut self, now: Time, rng: &mut Rng) -> &[(u32, u16)] {
         let mut wanted = std::mem::take(&mut self.wanted);
         wanted.clear();
-        let until = self.passed.min(self.end.unwrap_or(u32::MAX));
+        let until = match () {
+            () if self.place.is_preparing() => self.low, // what is missing is not known yet
+            () if self.place.wants_manifest() => self.passed.min(self.geometry.manifest_blocks()),
+            () => self.passed.min(self.end.unwrap_or(u32::MAX)),
+        };
         if let Some(pages) = &mut self.pages {
             if pages.deadline() <= now {
                 self.requests.arm(now, rng);

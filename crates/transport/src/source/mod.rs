@@ -49,7 +49,9 @@ use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{SaysRate, Scheme};
 use faircast_core::time::{Rate, Span, Time};
-use faircast_wire::{DataPacket, MemberState, Signed, SigningKey, SourceCodec, Spacing, TransferId};
+use faircast_wire::{
+    Activity, DataPacket, MemberState, Signed, SigningKey, SourceCodec, Spacing, TransferId,
+};
 use pace::Pace as Pacing;
 use pages::Pages;
 use reach::Left;
@@ -662,7 +664,10 @@ impl SourceSession {
         }
         let all_resume = self.delivery.status().blocks.is_some_and(|total| {
             let mut members = self.members.iter();
-            members.all(|(_, member)| u64::from(member.blocks_missing) * 100 < u64::from(total) * 98)
+            members.all(|(_, member)| {
+                let verifies = member.activity.0 == Activity::Verifying;
+                verifies || u64::from(member.blocks_missing) * 100 < u64::from(total) * 98
+            })
         });
         if all_resume {
             self.resumes = true;

@@ -116,6 +116,16 @@ impl OutputDirectory {
         self.own(&self.parts, &part_name(entry))
     }
 
+    /// Whether other transfers than this one have left something.
+    pub(in crate::object) fn has_others(&self, transfer: TransferId) -> bool {
+        let states = rustix::fs::Dir::read_from(&self.states).into_iter().flatten().flatten();
+        let own = transfer.to_string();
+        states.into_iter().any(|state| {
+            let name = state.file_name().to_str().unwrap_or_default();
+            name.len() == own.len() && name != own
+        })
+    }
+
     /// Remove parts that are no files, or have other names: somebody else has put them there.
     pub(in crate::object) fn remove_foreign_parts(&self) -> Result<(), ObjectError> {
         let failed = |e: Errno| ObjectError::io(self.out_path.join(STATE_DIR), "list it", e);
