@@ -1,10 +1,11 @@
-//! From the last block to the end: the root is compared, files get their names, and the source is notified.
+//! From the last block to the report: the root is compared, files get their names, and the source is notified.
 
 use super::block_sink::Ending;
 use super::delivery::Progressed;
 use super::feedback::turn;
 use super::{CONFIRM_PATIENCE, Finished, Phase, ReceiverSession};
-use crate::event::Event;
+use crate::error::Error;
+use crate::event::{Event, ReceiveReport};
 use faircast_core::time::{Span, Time};
 
 /// While files get their names it is looked whether they have them: soon at first, then this often.
@@ -97,5 +98,49 @@ impl ReceiverSession {
             }
             Err(error) => self.fail(error, now),
         }
+    }
+
+    /// How it ended.
+    pub(crate) fn report(mut self) -> Result<ReceiveReport, Error> {
+        let resumes = self.resumes();
+        if let Some(stream) = self.stream.as_ref().filter(|_| !self.is_lost()) {
+            self.setup.accept.end(stream.session);
+        }
+        let stopped = match self.failure.take() {
+            None => false,
+            Some(Error::Stopped) => true,
+            Some(error) => return Err(error),
+        };
+        let so_far = Finished { bytes: self.verified_bytes(), ..Finished::default() };
+        let finished = if stopped { so_far } else { self.finished.take().unwrap_or_default() };
+        let from = self.totals.first_packet.unwrap_or(self.totals.finished);
+        let seconds = self.totals.finished.since(from).as_secs_f64();
+        let (resumed_bytes, refetched_bytes) =
+            self.stream.as_ref().map_or((0, 0), |stream| stream.delivery.resumed_bytes());
+        let moved_bytes = finished.bytes.saturating_sub(resumed_bytes);
+        Ok(ReceiveReport {
+            ok: !stopped,
+            stopped,
+            resumes: stopped && resumes,
+            files: finished.entries.files,
+            links: finished.entries.links,
+            directories: finished.entries.directories,
+            bytes: finished.bytes,
+            seconds,
+            goodput_bps: if seconds > 0.0 { moved_bytes as f64 * 8.0 / seconds } else { 0.0 },
+            moved_bytes,
+            resumed_bytes,
+            refetched_bytes,
+            packets: self.totals.packets,
+            lost: self.totals.lost,
+            symbol_ratio: self.totals.symbols as f64 / self.totals.symbols_needed.max(1) as f64,
+            repaired_blocks: self.totals.repaired,
+            refused: self.totals.refused,
+            forged_blocks: self.stream.as_ref().map_or(0, |stream| stream.delivery.forged()),
+            dropped_local: self.totals.dropped_local,
+            warnings: finished.warnings,
+            layers: self.stream.as_ref().and_then(|stream| stream.layers.report()),
+            streams: self.stream.as_ref().map_or_else(Vec::new, |stream| stream.delivery.streams()),
+        })
     }
 }

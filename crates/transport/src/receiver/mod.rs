@@ -41,7 +41,7 @@ use crate::backoff::RequestBackoff;
 use crate::config::{Destination, Durability, FilePolicy, Freshness};
 use crate::endpoint::Transmit;
 use crate::error::{Error, Seen};
-use crate::event::{Event, ReceiveReport, Setting};
+use crate::event::{Event, Setting};
 use crate::members::{alive_every, stretched};
 use crate::object::Counts;
 use crate::worker::Worker;
@@ -679,50 +679,6 @@ impl ReceiverSession {
                     | Error::GaveWay { .. }
             )
         )
-    }
-
-    /// How it ended.
-    pub(crate) fn report(mut self) -> Result<ReceiveReport, Error> {
-        let resumes = self.resumes();
-        if let Some(stream) = self.stream.as_ref().filter(|_| !self.is_lost()) {
-            self.setup.accept.end(stream.session);
-        }
-        let stopped = match self.failure.take() {
-            None => false,
-            Some(Error::Stopped) => true,
-            Some(error) => return Err(error),
-        };
-        let so_far = Finished { bytes: self.verified_bytes(), ..Finished::default() };
-        let finished = if stopped { so_far } else { self.finished.take().unwrap_or_default() };
-        let from = self.totals.first_packet.unwrap_or(self.totals.finished);
-        let seconds = self.totals.finished.since(from).as_secs_f64();
-        let (resumed_bytes, refetched_bytes) =
-            self.stream.as_ref().map_or((0, 0), |stream| stream.delivery.resumed_bytes());
-        let moved_bytes = finished.bytes.saturating_sub(resumed_bytes);
-        Ok(ReceiveReport {
-            ok: !stopped,
-            stopped,
-            resumes: stopped && resumes,
-            files: finished.entries.files,
-            links: finished.entries.links,
-            directories: finished.entries.directories,
-            bytes: finished.bytes,
-            seconds,
-            goodput_bps: if seconds > 0.0 { moved_bytes as f64 * 8.0 / seconds } else { 0.0 },
-            moved_bytes,
-            resumed_bytes,
-            refetched_bytes,
-            packets: self.totals.packets,
-            lost: self.totals.lost,
-            symbol_ratio: self.totals.symbols as f64 / self.totals.symbols_needed.max(1) as f64,
-            repaired_blocks: self.totals.repaired,
-            refused: self.totals.refused,
-            forged_blocks: self.stream.as_ref().map_or(0, |stream| stream.delivery.forged()),
-            dropped_local: self.totals.dropped_local,
-            warnings: finished.warnings,
-            layers: self.stream.as_ref().and_then(|stream| stream.layers.report()),
-            streams: self.stream.as_ref().map_or_else(Vec::new, |stream| stream.delivery.streams()),
-        })
     }
 
     fn on_refused(&mut self, error: &OpenError, from: SocketAddr, now: Time) {
