@@ -69,7 +69,9 @@ impl Words {
     pub fn clipped(text: &str) -> Words {
         let mut words: String = text.chars().filter(|character| !character.is_control()).collect();
         if words.len() > Words::MAX {
-            words.truncate(words.floor_char_boundary(Words::MAX - Words::REST.len()));
+            let room = Words::MAX - Words::REST.len();
+            let end = (0..=room).rev().find(|&at| words.is_char_boundary(at)).unwrap_or(0);
+            words.truncate(end);
             if let Some(end) = words.rfind(' ') {
                 words.truncate(end);
             }
