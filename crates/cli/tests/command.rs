@@ -202,7 +202,10 @@ fn a_file_arrives_whole_and_both_ends_say_so() {
     let sent =
         finish(session(&["send", source, "--json", "--open", "--expect", "1", "--wait", "20"], &group));
     let received = finish(receiver);
-    let ends = [(sent, r#""verified":1,"bytes":3000000"#), (received, r#""files":1,"links":0,"directories":0,"bytes":3000000"#)];
+    let ends = [
+        (sent, r#""verified":1,"bytes":3000000"#),
+        (received, r#""files":1,"links":0,"directories":0,"bytes":3000000"#),
+    ];
     for (output, counted) in ends {
         let last = last_line(&output.stdout);
         assert!(last.contains(r#""event":"done","ok":true"#) && last.contains(counted), "{last}");

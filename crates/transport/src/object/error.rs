@@ -240,9 +240,9 @@ pub enum ObjectError {
         /// The name in the output directory.
         path: PathBuf,
         /// The source that brought what is there.
-        received: Origin,
+        received: Box<Origin>,
         /// The source of this session.
-        offered: Origin,
+        offered: Box<Origin>,
     },
     /// Not everything is there yet.
     #[error("{missing} of {blocks} blocks are missing")]

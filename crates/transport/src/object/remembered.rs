@@ -229,6 +229,7 @@ impl Remembered {
             }
             if !known.origin.is_same(&admission.origin) {
                 let (received, offered) = (known.origin, admission.origin);
+                let (received, offered) = (Box::new(received), Box::new(offered));
                 return Err(ObjectError::OtherSource { path: out.join(name), received, offered });
             }
         }
