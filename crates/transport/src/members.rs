@@ -9,7 +9,7 @@ mod turns;
 pub use reach::Mute;
 pub use turns::{alive_every, first_turn, onset, stretched};
 
-use crate::receiver::{MOVED, RELAYS};
+use crate::receiver::reasons::{MOVED, RELAYS};
 use faircast_core::packet::{ReceiverId, Seq};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Activity, Member as Report, MemberState, Receipt, Welcome};

@@ -3,7 +3,7 @@
 use super::geometry::{GeometryError, Hash, TransferId};
 use super::manifest::{ManifestError, PathError};
 use super::names::NameError;
-use super::remembered::Origin;
+use super::origin::Origin;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};

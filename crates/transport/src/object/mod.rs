@@ -39,6 +39,7 @@ mod memory_file;
 pub mod metadata;
 pub mod names;
 pub mod object_stream;
+mod origin;
 mod publish;
 mod remembered;
 mod replace;
@@ -64,8 +65,9 @@ pub use metadata::{Aspect, Attributes, MetadataError, Owner, OwnersBy, Preserve,
 pub(crate) use names::name_by;
 pub use names::{NameError, Names, UnknownNames};
 pub use object_stream::{BlockRead, ObjectStream};
+pub use origin::Origin;
 pub(crate) use publish::{DIR, Tree, open_or_create_dir};
-pub use remembered::{Admission, Origin};
+pub use remembered::Admission;
 pub(crate) use replace::replace;
 pub use sealed::SealedBlocks;
 pub use sink::{StreamSink, Sunk};

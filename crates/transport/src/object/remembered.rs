@@ -14,6 +14,7 @@ use super::error::ObjectError;
 use super::geometry::TransferId;
 use super::manifest::{Manifest, STATE_DIR};
 use super::names::Names;
+use super::origin::Origin;
 use crate::config::{Durability, Freshness, Replace};
 use crate::disk;
 use faircast_wire::Name;
@@ -64,30 +65,6 @@ pub struct Admission {
     pub names: Names,
     /// Bytes that directories, names and attributes may take.
     pub most: Option<u64>,
-}
-
-/// The source of content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Origin {
-    /// Its address.
-    pub address: IpAddr,
-    /// Its host name.
-    pub host: Name,
-    /// Whether a key that the receiver has shows that it is allowed to send: the session is sealed, or its content signed.
-    pub proven: bool,
-}
-
-impl Origin {
-    /// Whether both are the same source: one address, or one name where keys show that nobody else uses it.
-    fn is_same(&self, other: &Origin) -> bool {
-        self.address == other.address || self.proven && other.proven && self.host == other.host
-    }
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.host, self.address)
-    }
 }
 
 /// The names that an output directory has received.

@@ -25,7 +25,7 @@ mod pages;
 mod plain;
 mod progress;
 mod reach;
-mod reasons;
+pub(crate) mod reasons;
 mod reassembly;
 mod receipts;
 mod searching;

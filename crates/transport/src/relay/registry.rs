@@ -33,6 +33,8 @@ struct Process {
 pub(super) struct Registry {
     /// Sessions that are passed on, by session.
     sessions: BTreeMap<SessionId, Shared>,
+    /// When the newest of them began.
+    began: Option<Instant>,
     /// Where this process announces from.
     own: BTreeSet<SocketAddr>,
     /// Those who want to be served by unicast, by address, and so many at most.
@@ -330,6 +332,7 @@ impl RelayHandle {
             return false;
         }
         registry.sessions.insert(session, shared.clone());
+        registry.began = Some(moment::now());
         true
     }
 
@@ -365,9 +368,11 @@ impl Registry {
         if self.children.contains_key(&address) {
             return Room::Free;
         }
+        // Before a session a child can show nothing but its address.
+        let began = self.began.filter(|_| !self.sessions.is_empty()).unwrap_or(now);
         let of = |asked: &Asked| Held {
             host: asked.child.address.ip(),
-            since: asked.since,
+            since: asked.since.max(began),
             standing: asked.served_at.map_or(Shown::Unproved, |_| self.shown),
         };
         let held: Vec<Held> = self.uninvited().map(of).collect();

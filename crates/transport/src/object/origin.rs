@@ -1,0 +1,29 @@
+//! The source of content, as an output directory remembers it.
+
+use faircast_wire::Name;
+use std::fmt;
+use std::net::IpAddr;
+
+/// The source of content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Origin {
+    /// Its address.
+    pub address: IpAddr,
+    /// Its host name.
+    pub host: Name,
+    /// Whether a key that the receiver has shows that it is allowed to send: the session is sealed, or its content signed.
+    pub proven: bool,
+}
+
+impl Origin {
+    /// Whether both are the same source: one address, or one name where keys show that nobody else uses it.
+    pub(super) fn is_same(&self, other: &Origin) -> bool {
+        self.address == other.address || self.proven && other.proven && self.host == other.host
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.host, self.address)
+    }
+}
