@@ -123,6 +123,9 @@ pub struct MemberRecord {
     pub loss: f32,
     /// What its host is busy with, and how much of that is done, in percent.
     pub activity: (Activity, u8),
+    /// The furthest that this work has been, and since when.
+    furthest: (u8, u8),
+    pub further_at: Time,
     /// What it receives, in bit/s.
     pub rate: f32,
     /// What a relay says of those behind it.
@@ -241,6 +244,10 @@ impl Members {
         member.verified_bytes = report.verified_bytes;
         member.rate = sensible(report.rate);
         member.activity = (report.activity, report.percent);
+        let work = (report.activity as u8, report.percent);
+        if work > member.furthest {
+            (member.furthest, member.further_at) = (work, now);
+        }
         member.loss = if report.loss.is_finite() { report.loss.clamp(0.0, 1.0) } else { 0.0 };
         if member.mute == Mute::Silent {
             member.mute = Mute::No;
@@ -573,6 +580,8 @@ impl MemberRecord {
             loss: 0.0,
             rate: sensible(report.rate),
             activity: (report.activity, report.percent),
+            furthest: (report.activity as u8, report.percent),
+            further_at: now,
             below: None,
             pace: Pace::Together,
             echo: None,

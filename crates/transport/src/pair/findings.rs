@@ -15,13 +15,16 @@ fn link() -> Link {
 
 #[test]
 fn a_relay_that_comes_when_everything_has_left_its_source_fetches_it_for_those_below() {
-    let mut tree = Tree::new(41, Offer::bytes(60_000).expect(2).wait_secs(20));
+    let offer = Offer::bytes(60_000).expect(2).wait_secs(120);
+    let start = offer.start.clone();
+    let mut tree = Tree::new(41, offer);
     tree.receivers(Head::Source, 1, link());
     let relay = tree.relay(Head::Source, 1, MEMORY, link());
     tree.receivers(Head::Branch { relay, branch: 0 }, 1, link());
-    // The first receiver alone is waited for in vain at first, and the others come when it is done.
+    // The session starts with the first receiver on request, and the others come when that one is done.
     (tree.late, tree.late_relays) = (vec![1], vec![relay]);
     tree.start();
+    start.start();
     tree.run_until(Span::from_secs(60), |tree| tree.receivers[0].session.is_none());
     assert!(tree.source.session.is_some(), "the source waits for the second one");
     tree.start_relay(relay);

@@ -155,8 +155,8 @@ fn a_source_ends_when_its_time_is_over_or_it_is_stopped() {
     let now = net.now;
     net.sources[source].session.as_mut().expect("it goes on").stop(now);
     net.run_to_end(secs(1));
-    let ended = &net.sources[source].ended;
-    assert!(matches!(ended, Some(Err(Error::Stopped))), "not even once: {ended:?}");
+    let report = net.sources[source].report();
+    assert!(report.stopped && !report.ok, "not even once: {report:?}");
 }
 
 /// The table of `docs/alc.md`.

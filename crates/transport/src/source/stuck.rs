@@ -11,6 +11,7 @@ use crate::members::{MemberRecord, Mute, Pace};
 use faircast_core::node::{Source as _, SourceControl};
 use faircast_core::packet::{ReceiverId, Seq};
 use faircast_core::time::{Rate, Span, Time};
+use faircast_wire::Activity;
 
 /// Since when a source has sent everything, and nobody has asked for more.
 #[derive(Debug, Default)]
@@ -46,9 +47,13 @@ impl SourceSession {
         let may_leave = self.setup.slow != Slow::Follow || self.has_expected();
         let is_stuck = |member: &MemberRecord| {
             let is_waited_for = member.pace == Pace::Together && !member.is_finished();
-            // Who has all blocks may take its time to put them into place.
+            // A host that works on files asks for nothing meanwhile; it is waited for as long as its work gets further.
+            let is_stalled = may_leave && now.since(member.further_at) >= patience;
+            let works = member.activity.0 != Activity::Network && !is_stalled;
+            // A member that has all blocks may take its time to put them into place.
             let soon = may_leave && member.blocks_missing > 0;
-            is_waited_for && !member.is_relay && member.mute == Mute::No && (soon || rested >= patience)
+            let is_there = is_waited_for && !member.is_relay && member.mute == Mute::No;
+            is_there && !works && (soon || rested >= patience)
         };
         let stuck: Vec<ReceiverId> =
             self.members.iter().filter(|(_, member)| is_stuck(member)).map(|(id, _)| id).collect();
