@@ -140,6 +140,7 @@ fn a_recorded_session_does_not_bring_old_content_back() {
         ip(node, &["link", "set", "eth0", "down"]);
         ip(outsider, &["addr", "add", &format!("{address}/16"), "dev", "eth0"]);
         ip(stage.lab.receiver(0), &["neigh", "flush", "dev", "eth0"]);
+        drop(ear); // it has the port of the group, which is also the source's
         let mouth = bound(outsider, place);
         must(must(outsider.inside(|| mouth.set_multicast_ttl_v4(1))));
         for _ in 0..4 {
@@ -239,7 +240,7 @@ fn a_made_up_announcement_gets_a_few_packets_and_no_receiver() {
         }
     }
     tell(&format!("answers to a made-up source within 5 s: {answers:?}"));
-    assert_eq!(answers[0], 0, "who is served is not led astray");
+    assert!(answers[0] <= 2, "a receiver that is served says at most that it is busy: {answers:?}");
     assert!((0..=7).contains(&answers[1]), "{answers:?}");
     source.succeeds(30);
     first.succeeds(10);
