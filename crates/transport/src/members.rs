@@ -243,6 +243,9 @@ impl Members {
         member.blocks_missing = report.blocks_missing;
         member.verified_bytes = report.verified_bytes;
         member.rate = sensible(report.rate);
+        if member.activity.0 == Activity::Verifying {
+            member.resumed_bytes = report.verified_bytes;
+        }
         member.activity = (report.activity, report.percent);
         let work = (report.activity as u8, report.percent);
         if work > member.furthest {

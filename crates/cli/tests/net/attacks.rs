@@ -61,7 +61,7 @@ fn bind_soon(place: SocketAddr) -> UdpSocket {
 /// A socket on a host with an address and a port of choice.
 fn bound(node: &Node, address: SocketAddr) -> UdpSocket {
     must(node.inside(|| {
-        let socket = UdpSocket::bind(address).expect("the host has the address");
+        let socket = bind_soon(address);
         socket.set_read_timeout(Some(Duration::from_millis(50))).expect("not zero");
         socket
     }))

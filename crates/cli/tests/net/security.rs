@@ -44,8 +44,8 @@ fn without_the_key_nothing_is_received_and_the_reason_is_told() {
     assert_eq!(source.number("receivers"), 1.0, "strangers are not members: {source:?}");
     assert!(!stage.has("r1", &file) && !stage.has("r2", &file));
     // And the other way round: who has a key takes no unsealed session.
-    let careful = stage.recv(3, "r3", &["--wait", "3", "--key", &ours]);
-    stage.send(&[&file], &["--wait", "1"]).ends(10).failed(1, "nobody joined");
+    let careful = stage.recv(3, "r3", &["--wait", "5", "--key", &ours]);
+    stage.send(&[&file], &["--wait", "4"]).ends(20).failed(1, "nobody joined");
     careful.ends(10).failed(1, "leave out --key");
 }
 

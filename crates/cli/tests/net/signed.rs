@@ -156,9 +156,9 @@ fn who_has_a_public_key_receives_nothing_that_it_does_not_verify() {
     let file = stage.file("image", 1_000_000);
     let ((private, public), (other, _)) = (pair(&stage, "lab.sign"), pair(&stage, "other.sign"));
     for (flags, words) in [(vec![], "not signed"), (vec!["--sign-key", other.as_str()], "another key")] {
-        let careful = stage.recv(0, "r0", &["--verify-key", &public, "--wait", "3"]);
-        let flags = [&flags[..], &["--wait", "1"]].concat();
-        stage.send(&[&file], &flags).ends(10).failed(1, "nobody joined");
+        let careful = stage.recv(0, "r0", &["--verify-key", &public, "--wait", "5"]);
+        let flags = [&flags[..], &["--wait", "4"]].concat();
+        stage.send(&[&file], &flags).ends(20).failed(1, "nobody joined");
         careful.ends(10).failed(1, words);
     }
     let careful = stage.recv(0, "r0", &["--verify-key", &public]);

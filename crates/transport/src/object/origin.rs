@@ -16,9 +16,9 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Whether both are the same source: one address, or one name where keys show that nobody else uses it.
+    /// Whether another source is this one: it has this address or this name. A name that a key has confirmed needs a key again.
     pub(super) fn is_same(&self, other: &Origin) -> bool {
-        self.address == other.address || self.proven && other.proven && self.host == other.host
+        self.address == other.address || self.host == other.host && (other.proven || !self.proven)
     }
 }
 
