@@ -25,7 +25,7 @@ pub enum Usage {
         "no `faircast send` or `stream` on this host waits for receivers; start one, or name its process"
     )]
     NoSession,
-    /// This process is none.
+    /// This process is not such a sender.
     #[error(
         "process {0} is no `faircast send` or `stream` that can be started; `faircast start` alone finds the one that runs"
     )]

@@ -38,7 +38,7 @@ pub fn dropped(count: u64) -> String {
     format!("warning: {}\n", not_read(count))
 }
 
-/// What became of lines, or events, that were not read.
+/// Words for lines, or events, that were dropped.
 pub fn not_read(count: u64) -> String {
     format!("{} dropped here: the output was not read in time", units::count(count, "line"))
 }
@@ -360,7 +360,7 @@ mod tests {
         }
     }
 
-    /// What is in the pipe now.
+    /// Bytes in the pipe now.
     fn read(reader: &mut File) -> String {
         let mut bytes = vec![0; 1 << 20];
         let len = reader.read(&mut bytes).expect("it is a pipe");

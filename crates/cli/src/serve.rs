@@ -83,7 +83,7 @@ impl Receivers {
     }
 }
 
-/// Receive sessions, so many at once at most, until `stop` is set, which is a good end between sessions.
+/// Receive sessions, at most this number at once, until `stop` is set, which is a good end between sessions.
 ///
 /// # Errors
 /// When it was stopped in a session, when what was typed makes no sense, or nobody reads the JSON any more.

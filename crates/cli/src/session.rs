@@ -551,7 +551,7 @@ fn sent_summary(report: &SendReport) -> Vec<String> {
         layers => format!("{:.1} times that on {layers} layers", report.repair_ratio),
     };
     let headline = match report.verified {
-        // What nobody has was not sent at any rate.
+        // Content that nobody has has no rate.
         0 => format!(
             "0 of {} verified after {}; of {} the furthest has {}",
             units::count(report.receivers, "receiver"),

@@ -59,7 +59,7 @@ fn watch_keyboard(start: &StartNow) {
 /// Ask the session of this process, or the only one on this host, to start.
 ///
 /// # Errors
-/// When there is none, or several, or it belongs to another user.
+/// When no sender waits, or several do, or it belongs to another user.
 pub fn run(pid: Option<u32>, out: &mut impl Write) -> Result<(), Failure> {
     let mut all = waiting();
     let one = match pid {

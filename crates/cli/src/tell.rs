@@ -485,7 +485,7 @@ fn waiting(joining: &Joining) -> String {
     format!("waiting: {joined} of {expected} ready; {names}")
 }
 
-/// A few names, as they may be shown; `None` when there are none.
+/// A few names, safe for a terminal; `None` without names.
 fn named(names: impl Iterator<Item = String>) -> Option<String> {
     let names: Vec<String> = names.collect();
     let more = names.len().saturating_sub(NAMED);
@@ -494,7 +494,7 @@ fn named(names: impl Iterator<Item = String>) -> Option<String> {
     (!names.is_empty()).then(|| safe::text(&format!("{shown}{more}")).into_owned())
 }
 
-/// Who works on files now, and how far that is.
+/// Receivers that work on files, with the progress of each.
 fn working(role: Role, progress: &Progress) -> Option<String> {
     let first = progress.busy.first()?;
     let work = format!("{}, {} %", first.activity, first.percent);

@@ -52,7 +52,7 @@ fn secs(time: Duration) -> String {
     seconds(time.as_secs_f64())
 }
 
-/// What a receiver that has failed has, and what to do.
+/// Data that a failed receiver keeps, and advice.
 pub fn kept(verified_bytes: u64, resumes: bool) -> String {
     match (units::bytes(verified_bytes), resumes) {
         (bytes, true) => format!("{bytes} are verified and kept, {RESUME}"),

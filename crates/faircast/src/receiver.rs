@@ -151,7 +151,7 @@ impl Receiver {
         self
     }
 
-    /// What to do with a session that would replace content of a later session, or of another source; otherwise it is refused.
+    /// Whether a session may replace content of a later session or of another source; otherwise it is refused.
     pub fn replace(mut self, replace: Replace) -> Receiver {
         self.config.replace = replace;
         self
@@ -219,7 +219,7 @@ impl Receiver {
         self.run_async_until(&crate::Stop::default(), on_event).await
     }
 
-    /// As [`Receiver::run_async`], until `stop` is told to: the report then has the state at that moment (`stopped`).
+    /// As [`Receiver::run_async`], until `stop` is set: the report then has the state at that moment (`stopped`).
     ///
     /// # Errors
     /// As [`Receiver::run`].

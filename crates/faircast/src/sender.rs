@@ -261,7 +261,7 @@ impl Sender {
         self.run_async_until(&crate::Stop::default(), on_event).await
     }
 
-    /// As [`Sender::run_async`], until `stop` is told to: the report then has the state at that moment (`stopped`).
+    /// As [`Sender::run_async`], until `stop` is set: the report then has the state at that moment (`stopped`).
     ///
     /// # Errors
     /// As [`Sender::run`].

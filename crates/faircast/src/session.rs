@@ -101,7 +101,7 @@ mod sealed {
         /// Whether this event says that the session has begun: what can be wrong with its configuration would be known.
         fn is_begun(event: &Event) -> bool;
 
-        /// What starts it while it waits for receivers.
+        /// Starts it while it waits for receivers.
         fn start_now(&self) -> StartNow {
             StartNow::default()
         }

@@ -376,7 +376,7 @@ pub enum Freshness {
     Clock,
 }
 
-/// What to do with a session that would replace content of a later session, or of another source, by its own.
+/// Whether a session may replace content of a later session or of another source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Replace {
     /// Refuse it: an earlier session may be a recording, and another source may not know that it uses a name twice.
@@ -398,7 +398,7 @@ pub struct KeepUnfinished {
 /// What files of an output directory are accepted, and what they get.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FilePolicy {
-    /// What to do when a later session, or another source, has brought a name before.
+    /// Whether content of a later session or of another source may be replaced.
     pub(crate) replace: Replace,
     /// Beyond names, permission bits, times and hard links.
     pub(crate) preserve: Preserve,
@@ -434,7 +434,7 @@ pub struct ReceiveConfig {
     pub names: Names,
     /// How much of what earlier sessions have left unfinished in an output directory stays when a session begins.
     pub unfinished: KeepUnfinished,
-    /// What to do when a later session, or another source, has brought a name before: output directories remember them.
+    /// Whether content of a later session or of another source may be replaced: output directories remember them.
     pub replace: Replace,
     /// Where single layers of a live stream go instead: files, or named pipes.
     pub layers_to: Vec<(Layer, PathBuf)>,

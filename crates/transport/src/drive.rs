@@ -289,7 +289,7 @@ fn delivery(
             let reading = Reading { preserve, unreadable, hard_links, follow };
             let object = ObjectStream::open_with(paths, &reading, symbol_size, symbols)?;
             let stray = object.stray_links();
-            // Who preserves links wants them as they are.
+            // Preserved links are not followed.
             let outside = stray.outside.filter(|_| !config.preserve.has(Aspect::Links));
             let outside = outside.map(|text| Event::warning_of(Setting::Links, text));
             outside.into_iter().chain(stray.nowhere.map(Event::warning)).for_each(&mut *events);

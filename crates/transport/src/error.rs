@@ -137,7 +137,7 @@ pub fn amount(bytes: u64) -> String {
     }
 }
 
-/// What a receiver that has failed has, and whether the next one goes on there.
+/// Data that a failed receiver keeps, and whether the next run resumes from it.
 fn kept(verified_bytes: u64, resumes: bool) -> String {
     match (verified_bytes, resumes) {
         (0, _) => "nothing was verified, start the receiver again".to_owned(),
@@ -362,7 +362,7 @@ pub enum Error {
     /// Layers with something that they do not go with.
     #[error("{what} does not go with {scheme}, which sends in layers: {}", .what.instead())]
     NotInLayers {
-        /// What was asked for.
+        /// The requested value.
         what: Unlayered,
         /// The scheme's name.
         scheme: &'static str,
@@ -490,7 +490,7 @@ pub enum Error {
         "datagrams of {datagram} bytes: the interface carries {largest} at most, and below {least} there is no room for symbols"
     )]
     DatagramSize {
-        /// What was asked for.
+        /// The requested value.
         datagram: u16,
         /// The smallest that makes sense.
         least: u16,
@@ -505,7 +505,7 @@ pub enum Error {
     /// It cannot be done without feedback.
     #[error("{what} cannot be sent without feedback: send files, by multicast, at a rate above nothing")]
     NotOneWay {
-        /// What was asked for.
+        /// The requested value.
         what: &'static str,
     },
     /// Receipts are asked for of what no hash names.
@@ -553,7 +553,7 @@ pub enum Error {
         "messages of {size} bytes do not fit; without ZeroMQ's framing a message has 1 to {most} bytes with these datagrams"
     )]
     PgmMessage {
-        /// What was asked for.
+        /// The requested value.
         size: usize,
         /// What fits.
         most: usize,
@@ -561,7 +561,7 @@ pub enum Error {
     /// A PGM source sends one file or stream.
     #[error("cannot send {what} over PGM, which knows no files; send one file or stream, such as an archive")]
     PgmContent {
-        /// What was asked for.
+        /// The requested value.
         what: String,
     },
     /// A packet could not be written: a number that the format has no room for.
@@ -583,7 +583,7 @@ pub enum Error {
     /// Content that FLUTE cannot carry.
     #[error("cannot send {what} over ALC: its files have names and lengths; write it to a file first")]
     AlcContent {
-        /// What was asked for.
+        /// The requested value.
         what: &'static str,
     },
     /// A file that is too long for the erasure code.

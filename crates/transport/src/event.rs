@@ -77,7 +77,7 @@ pub enum Event {
         address: SocketAddr,
         /// Host name of the source of the other session; `None` where the receiver does not say.
         source: Option<String>,
-        /// What the other session brings, likewise.
+        /// Content of the other session, likewise.
         content: Option<String>,
         /// When that session is expected to end, in seconds since 1970 by this host's clock.
         until: Option<u64>,
@@ -458,7 +458,7 @@ pub struct SendReport {
     pub ok: bool,
     /// Whether the session was stopped at its source. The report has its state at that moment.
     pub stopped: bool,
-    /// Of a session without feedback: times that the whole content was sent; 0 otherwise.
+    /// Rounds of a session without feedback: how often the whole content was sent; 0 otherwise.
     pub rounds: u64,
     /// Receivers seen; one that was started again counts once.
     pub receivers: u64,
@@ -521,7 +521,7 @@ pub struct SendReport {
     pub each: Vec<ReceiverReport>,
 }
 
-/// What keeps data from arriving where announcements do.
+/// Reasons for data that does not arrive where announcements do.
 pub(crate) const LOOK_AT_PATH: &str =
     "look at the MTU of the path (smaller datagrams at the source may pass) and at firewalls";
 

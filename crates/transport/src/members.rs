@@ -121,7 +121,7 @@ pub struct MemberRecord {
     pub verified_bytes: u64,
     /// Fraction of packets lost.
     pub loss: f32,
-    /// What its host is busy with, and how much of that is done, in percent.
+    /// Work of its host, and the part that is done, in percent.
     pub activity: (Activity, u8),
     /// The furthest that this work has been, and since when.
     furthest: (u8, u8),

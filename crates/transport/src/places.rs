@@ -20,7 +20,7 @@ pub(crate) struct Held {
     pub(crate) standing: Standing,
 }
 
-/// What the holder of a place has shown.
+/// Proof that the holder of a place has given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) enum Standing {
     /// Nothing but its address.

@@ -108,7 +108,7 @@ fn wrong_receipts(receipts: &ReceiptsReport, checked: &[Checked<'_>]) -> Vec<Str
 }
 
 impl Receiver {
-    /// What the receipt of this entry contradicts.
+    /// Contradictions between this entry and its receipt.
     fn contradiction(&self, signed: &BTreeMap<&str, &Checked<'_>>) -> Option<String> {
         let (receipt, host) = (self.receipt.as_ref()?, &self.host);
         let Some(one) = signed.get(receipt.receiver.as_str()).filter(|one| one.receipt == receipt) else {

@@ -395,7 +395,7 @@ impl Block {
     }
 }
 
-/// What sessions with the same content have in common, where its MD5 can show in the end that it is the same.
+/// A name for the content that all its sessions share, where its MD5 can show in the end that it is the same.
 fn identity<'a>(path: &'a str, md5: &'a Option<[u8; 16]>, oti: &'a Oti) -> Option<Identity<'a>> {
     md5.as_ref().map(|md5| Identity { path, md5, oti })
 }

@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-/// What a record begins with.
+/// The first bytes of a record.
 const MAGIC: [u8; 8] = *b"fcalc-1\n";
 
 /// Symbols of a file whose part is kept at most: 95 GB in packets of Ethernet, and 8 MB of record.
@@ -176,7 +176,7 @@ impl Part {
         }
     }
 
-    /// What an earlier session has left of this file, unless another receiver goes on with it.
+    /// Data of this file from an earlier session, unless another receiver goes on with it.
     pub fn resume(place: &OutputDirectory, identity: Option<Identity<'_>>) -> Option<(Part, Record)> {
         let identity = identity.filter(Identity::is_recorded)?;
         let names = PartNames::kept(&identity);

@@ -37,7 +37,7 @@ const MOST_REASONS: usize = 1_000;
 /// Bytes of memory for the blocks that are not whole, of all files together: more than the longest block takes.
 const MOST_HELD: usize = 256 << 20;
 
-/// What has come is recorded this often, of this number of files.
+/// Received symbols are recorded this often, for this number of files.
 const RECORD_EVERY: Span = Span::from_secs(5);
 const MOST_AT_ONCE: usize = 64;
 

@@ -46,7 +46,7 @@ pub const PERMISSIONS: u32 = 0o777;
 /// Most bytes of the attributes of all entries together: one set may belong to many of them.
 const MAX_ATTRIBUTES: usize = 256 << 20;
 
-/// What files and directories take at least, for [`Manifest::footprint`].
+/// Least space of files and directories, for [`Manifest::footprint`].
 const DISK_BLOCK: u64 = 4096;
 const INODE: u64 = 256;
 

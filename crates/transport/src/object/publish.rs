@@ -122,7 +122,7 @@ fn open_dir(above: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
     disk::openat(above, name, DIR | OFlags::NOFOLLOW, Mode::empty())
 }
 
-/// What the system does not do.
+/// Settings that the system refused.
 enum Refused {
     Open(Errno),
     Create(Errno),

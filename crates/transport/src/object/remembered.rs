@@ -56,9 +56,9 @@ pub struct Admission {
     pub now: u64,
     /// Why the session is no recording.
     pub freshness: Freshness,
-    /// Who sends it.
+    /// Its source.
     pub origin: Origin,
-    /// What to do when a later session, or another source, has brought one of its names.
+    /// Whether it may replace content of a later session or of another source.
     pub replace: Replace,
     /// What becomes of names that a terminal obeys.
     pub names: Names,
@@ -220,7 +220,7 @@ impl Known {
             Freshness::Clock => {
                 (self.started > admission.started).then_some((self.started, admission.started))
             }
-            // What lies in the future was noted by a clock that has been set back since.
+            // A time in the future is from a clock that has been set back since.
             Freshness::Answer => {
                 let is_later = self.began > admission.began.saturating_add(SAME_TIME);
                 (is_later && self.began <= admission.now).then_some((self.began, admission.began))

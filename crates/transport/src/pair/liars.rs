@@ -27,7 +27,7 @@ pub(super) enum Lie {
     Endless,
 }
 
-/// Who lies, and how.
+/// Liars by kind.
 #[derive(Debug)]
 pub(super) struct Lies<W>(pub(super) BTreeMap<W, Lie>);
 

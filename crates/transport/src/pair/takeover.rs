@@ -31,7 +31,7 @@ fn started(scheme: &'static str, key: Option<&GroupKey>, after: Span) -> (Net, R
     (net, all, source)
 }
 
-/// What a receiver has warned of in these words.
+/// Warnings of a receiver with these words.
 fn warned(net: &Net, receiver: usize, words: &str) -> usize {
     let says = |(_, event): &&(Time, Event)| matches!(event, Event::Warning { message, .. } if message.contains(words));
     net.receivers[receiver].events.iter().filter(says).count()
@@ -102,7 +102,7 @@ fn a_session_that_starts_again_with_a_clock_of_the_past_is_followed() {
     }
 }
 
-/// Who takes the place of a session that has broken off: by its address, or by its key and name.
+/// A source that takes the place of a broken session: by its address, or by its key and name.
 #[test]
 fn another_source_takes_no_place_unless_it_shows_the_key_and_the_name() {
     for (key, is_followed) in [(None, false), (Some(key()), true)] {

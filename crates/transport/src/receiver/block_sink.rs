@@ -65,7 +65,7 @@ pub(super) struct BlockSink {
     warnings: Vec<String>,
     /// Length of the object stream by its last block, which alone may be short.
     short_end: Option<u64>,
-    /// What an earlier run has left, as its journal tells.
+    /// Blocks of an earlier run, by its journal.
     left: Option<Told>,
     worker: Worker,
 }
@@ -84,7 +84,7 @@ enum To {
         head: u32,
         lost: u32,
     },
-    /// What earlier runs have left is verified.
+    /// Blocks of earlier runs are verified.
     Preparing {
         work: FileWork,
         outcome: Receiver<Result<Box<Store>, ObjectError>>,

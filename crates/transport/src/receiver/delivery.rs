@@ -86,7 +86,7 @@ pub(crate) trait Delivery: Send {
         Vec::new()
     }
 
-    /// What it brings, in a few words, once that is known.
+    /// Its content in a few words, once that is known.
     fn title(&self) -> Option<String> {
         None
     }

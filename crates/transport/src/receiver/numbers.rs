@@ -135,7 +135,7 @@ impl ReceiverSession {
         }
     }
 
-    /// The congestion control has seen numbers that are none: it begins again, as one that has just joined.
+    /// The congestion control has seen forged numbers: it begins again, like that of a receiver that has just joined.
     fn restart_scheme(&mut self, now: Time) {
         if self.phase != Phase::Receiving {
             return;

@@ -40,7 +40,7 @@ pub(super) struct Registry {
     /// Those who want to be served by unicast, by address, and so many at most.
     children: BTreeMap<SocketAddr, Asked>,
     most_children: usize,
-    /// What a child that takes part in a session has shown by that.
+    /// Proof that a child gives when it takes part in a session.
     shown: Shown,
     /// Those who were turned away.
     turned_away: u64,

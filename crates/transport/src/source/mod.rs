@@ -214,7 +214,7 @@ struct Clocks {
     heartbeat_at: Time,
     second_at: Time,
     status_sent: Time,
-    /// What is left of the wait for receivers.
+    /// Remainder of the wait for receivers.
     wait_left: Span,
     started: Option<Time>,
     finished: Time,

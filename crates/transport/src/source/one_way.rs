@@ -48,7 +48,7 @@ impl SourceSession {
             Repeat::For(time) => self.clocks.started.is_some_and(|began| now.since(began) >= span(time)),
             Repeat::Forever => false,
         };
-        // What was not sent even once is hashed at leisure.
+        // Content that was not sent even once is hashed at leisure.
         let is_hashed = self.delivery.status().root.is_some() || self.delivery.rounds() == 0;
         if is_spent && is_hashed {
             self.close(now);

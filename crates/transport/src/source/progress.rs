@@ -199,7 +199,7 @@ impl SourceSession {
         self.most_moved()
     }
 
-    /// What the receiver that got most in this session has verified of it.
+    /// Content that the furthest receiver has verified in this session.
     fn most_moved(&self) -> u64 {
         let got =
             |(_, member): (_, &MemberRecord)| member.verified_bytes.saturating_sub(member.resumed_bytes);
@@ -271,7 +271,7 @@ impl SourceSession {
             total_bytes: self.delivery.status().blocks.map(|_| total),
             rate_bps: bytes as f64 * 8.0,
             allowed_bps: Some(seen.rate.bps()),
-            // While nobody is heard, what was measured before is no longer known.
+            // Without feedback, earlier measurements are stale.
             rtt_ms: heard().next().map(|_| seen.rtt.as_secs_f64() * 1e3),
             loss: f64::from(heard().map(|member| member.loss).fold(0.0, f32::max)),
             representative,

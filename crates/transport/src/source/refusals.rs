@@ -187,7 +187,7 @@ fn why(refusal: &Refusal, key: Option<KeyId>, until: Option<u64>) -> String {
     }
 }
 
-/// What a busy receiver does, and until when.
+/// The session of a busy receiver, and its estimated end.
 fn busy(refusal: &Refusal, until: Option<u64>) -> String {
     let what = match (refusal.source.as_str(), refusal.content.as_str()) {
         ("", _) => "another session".to_owned(),

@@ -39,7 +39,7 @@ impl Mouth {
     /// Send a datagram, to a host or to the group. One that is too long for the interface does not leave, as on the way.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn send(&self, bytes: &[u8], to: SocketAddr) -> Result<(), NetError> {
         match self.socket.send_batch_to(bytes, bytes.len(), to) {
             Err(NetError::TooLarge { .. } | NetError::Denied { .. }) => Ok(()),
@@ -50,7 +50,7 @@ impl Mouth {
     /// The next datagram that comes before then, its length and where it came from.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn next(
         &mut self,
         until: Instant,
@@ -95,7 +95,7 @@ impl Ear {
     /// Handles all that has arrived, without waiting. The message that `each` returns is sent back, as a receiver answers a source.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn hear(
         &mut self,
         keys: &[Key],

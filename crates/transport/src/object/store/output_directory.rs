@@ -230,7 +230,7 @@ fn remove_unless_own(directory: &OwnedFd, name: impl rustix::path::Arg + Copy) {
     let is_foreign =
         |stat: rustix::fs::Stat| !FileType::from_raw_mode(stat.st_mode).is_file() || stat.st_nlink > 1;
     if stat.is_ok_and(is_foreign) {
-        // What cannot be removed is noticed when it is opened.
+        // A file that cannot be removed is noticed when it is opened.
         disk::unlinkat(directory, name, AtFlags::empty()).ok();
     }
 }

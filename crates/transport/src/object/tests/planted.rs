@@ -1,4 +1,4 @@
-//! What another program has put where a receiver keeps its state, and trees that take more than is allowed.
+//! Files that another program has planted in a receiver's state, and trees that take more than is allowed.
 
 use super::*;
 use crate::object::Admission;
