@@ -385,14 +385,14 @@ impl ReceiverReport {
         IncompleteReceiver { host: self.host.clone(), reason }
     }
 
-    /// Of one that may have come: the session has failed.
+    /// Record of a required host after a failed session: it may have joined.
     #[must_use]
     pub fn unknown(host: String) -> ReceiverReport {
         let reason = Some("the session failed".to_owned());
         ReceiverReport { outcome: ReceiverOutcome::Incomplete, reason, ..ReceiverReport::absent(host) }
     }
 
-    /// Of one that cannot take part.
+    /// Record of a host that cannot take part.
     #[must_use]
     pub fn refused(host: String, reason: String) -> ReceiverReport {
         let reason = Some(format!("refused: {reason}"));

@@ -28,7 +28,7 @@ pub struct Unanswered {
     /// Over ALC: the erasure code [default: none, with --cc rlc raptorq]
     #[arg(long, value_name = "CODE", value_enum)]
     pub fec: Option<Code>,
-    /// With --one-way and over ALC: send everything so many times (`3`), for so long (`10m`), or until stopped (`forever`)
+    /// With --one-way and over ALC: repeat the content a number of times (`3`), for a time (`10m`), or until stopped (`forever`)
     /// [default: 3, with --cc rlc twice for receivers of the lowest layer]
     #[arg(long, value_name = "N|TIME|forever", value_parser = repeat)]
     pub repeat: Option<Repeat>,

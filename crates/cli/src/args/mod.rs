@@ -345,7 +345,7 @@ pub struct Recv {
     /// Accept only sessions of sources that call themselves so, where `*` stands for anything; can be given several times
     #[arg(long, value_name = "NAME")]
     pub accept: Vec<String>,
-    /// Take so many bytes of content from a session at most, like 8G, and as many again of directories, names and attributes: what announces more is not begun, and a stream that brings more ends with an error
+    /// Take at most this many bytes of content from a session, like 8G, and at most as many again for directories, names and attributes: a session that announces more is refused, and a stream that exceeds it ends with an error
     #[arg(long, value_name = "BYTES", value_parser = values::size)]
     pub most: Option<usize>,
     /// Directory for what is received; made when it is not there

@@ -391,7 +391,7 @@ fn answers(direction: Direction, heard: u64, port: u16, asked: &Asked<'_>) -> Ch
     };
     let found = format!("answers of receivers do not arrive {arrow}: {here} must accept UDP on port {port}");
     Check::new("answers", Verdict::Fail, found).advise(format!(
-        "{mend}; where there is none yet:\nnft add rule inet filter input udp dport {port} accept\n\
+        "{mend}; without an existing rule, add one:\nnft add rule inet filter input udp dport {port} accept\n\
          firewall-cmd --add-port={port}/udp\nufw allow {port}/udp"
     ))
 }
