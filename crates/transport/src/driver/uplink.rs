@@ -20,8 +20,11 @@ const STUCK_AFTER: Duration = Duration::from_secs(1);
 /// The same while that is known.
 const STUCK_STILL: Duration = Duration::from_millis(20);
 
-/// Until the first packet leaves, a preferred port that another program has is tried again after this.
+/// Until the first answer comes, a preferred port that another socket has is tried again after this,
 const PORT_CHECK: Duration = Duration::from_millis(100);
+
+/// and is reported as taken when this has passed since the first packet left: a session before this one lets go of it sooner.
+const PORT_TAKEN: Duration = Duration::from_secs(2);
 
 /// A full queue of an interface does not say when it has room, so it is tried again after this.
 const ROOM_CHECK: Duration = Duration::from_millis(1);
@@ -35,8 +38,13 @@ pub(crate) struct Uplink {
     choice: Choice,
     group: SocketAddr,
     options: SourceOptions,
-    /// When the preferred port is tried next; `None` once a packet has left, as receivers answer to the port that it came from.
+    /// When the preferred port is tried next; `None` once an answer has come, as others answer to the same port.
     port_at: Option<Instant>,
+    /// When the first packet left.
+    sent_at: Option<Instant>,
+    has_answers: bool,
+    /// It was reported that the preferred port is taken.
+    port_told: bool,
     outage: Outage,
     batch: Batch,
     injector: Option<Injector>,
@@ -88,6 +96,9 @@ impl Uplink {
             group,
             options,
             port_at: Some(Instant::now() + PORT_CHECK),
+            sent_at: None,
+            has_answers: false,
+            port_told: false,
             outage,
             batch: Batch::new(SLOTS),
             injector: None,
@@ -114,6 +125,9 @@ impl Uplink {
             group: at,
             options,
             port_at: None,
+            sent_at: None,
+            has_answers: false,
+            port_told: false,
             outage: Outage::of_listener(at.ip(), None, patience),
             batch: Batch::new(SLOTS),
             injector: None,
@@ -155,6 +169,13 @@ impl Uplink {
         self.outage.take_error()
     }
 
+    /// From the first packet on, have this port when it is free: whoever has nothing to send yet leaves it to others.
+    #[must_use]
+    pub(crate) fn preferring(mut self, port: u16) -> Uplink {
+        self.options.port = Port::Preferred(port);
+        self
+    }
+
     /// The preferred port, where the socket has another.
     fn missed_port(&self) -> Option<u16> {
         let has = self.local()?.port();
@@ -167,7 +188,8 @@ impl Uplink {
     /// Open the socket at the preferred port when it has become free; whether it has.
     fn claim_port(&mut self) -> bool {
         let now = Instant::now();
-        let (Some(port), Some(_)) = (self.missed_port(), self.port_at.filter(|at| now >= *at)) else {
+        let is_due = self.sent_at.is_some() && self.port_at.is_some_and(|at| now >= at);
+        let Some(port) = self.missed_port().filter(|_| is_due) else {
             return false;
         };
         self.port_at = Some(now + PORT_CHECK);
@@ -177,12 +199,19 @@ impl Uplink {
         true
     }
 
-    /// The first packet leaves: the port stays, also of a socket that is opened again, and one that was not asked for is reported.
+    /// Once an answer has come, the port stays, also of a socket that is opened again. One that was not asked for is reported then, or when
+    /// the preferred one stays taken.
     fn settle_port(&mut self, events: Events<'_>) {
-        let (Some(_), Some(local)) = (self.port_at.take(), self.local()) else { return };
-        if let Some(port) = self.missed_port() {
+        let (Some(_), Some(local)) = (self.port_at, self.local()) else { return };
+        let is_taken = self.has_answers || self.sent_at.is_some_and(|at| at.elapsed() >= PORT_TAKEN);
+        if let Some(port) = self.missed_port().filter(|_| is_taken && !self.port_told) {
+            self.port_told = true;
             events(Event::warning_of(Setting::Port, port_taken(port, local)));
         }
+        if !self.has_answers {
+            return;
+        }
+        self.port_at = None;
         self.options.port = match self.outage.moves() {
             Moves::Anywhere if !matches!(self.options.port, Port::Fixed(_)) => Port::Preferred(local.port()),
             _ => Port::Fixed(local.port()),
@@ -247,6 +276,7 @@ impl Sockets for Uplink {
         if self.listens {
             return Ok(());
         }
+        self.settle_port(events);
         let has_moved = self.claim_port();
         let is_news = match self.outage.look(&self.choice, self.socket.is_some(), events)? {
             Look::Same => false,
@@ -275,6 +305,7 @@ impl Sockets for Uplink {
     fn receive(&mut self, mut each: &mut dyn FnMut(&mut [u8], Meta)) -> Result<usize, Error> {
         let Some(socket) = &self.socket else { return Ok(0) };
         let count = received(socket.receive(&mut self.batch))?;
+        self.has_answers |= count > 0;
         match &mut self.injector {
             None => self.batch.segments().for_each(|(bytes, meta)| each(bytes, meta)),
             Some(injector) => injector.pass_all(&mut self.batch, &mut each),
@@ -300,7 +331,7 @@ impl Sockets for Uplink {
     fn follow(&mut self, _endpoint: &mut dyn Endpoint, _now: Time) {}
 
     fn send(&mut self, bytes: &mut Vec<u8>, transmit: Transmit, events: Events<'_>) -> Result<(), Error> {
-        self.settle_port(events);
+        self.sent_at.get_or_insert_with(Instant::now);
         let mut pending = Pending { from: 0, transmit, taken_at: Instant::now() };
         let handed_over = self.hand_over(bytes, &mut pending);
         if let Ok(Rest::Some) = handed_over {
@@ -322,7 +353,7 @@ impl Sockets for Uplink {
     fn until(&self, moment: Instant) -> Instant {
         let moment = self.outage.until(moment);
         let moment = match self.port_at {
-            Some(at) if self.missed_port().is_some() => moment.min(at),
+            Some(at) if self.sent_at.is_some() && self.missed_port().is_some() => moment.min(at),
             _ => moment,
         };
         if self.pending.is_some() { moment.min(Instant::now() + ROOM_CHECK) } else { moment }

@@ -247,6 +247,7 @@ impl Endpoint for Branch {
     fn handle_notice(&mut self, notice: Notice<'_>, now: Time) {
         if let Notice::NetworkChanged { local } = notice {
             self.local = local.unwrap_or(self.local);
+            self.shared.announces_from(self.local);
         }
         if let Some(session) = &mut self.session {
             session.handle_notice(notice, now);

@@ -311,15 +311,15 @@ fn pass_on(
         }
         let mut events = |event| tell(Some(place), event);
         let to = (group, branch.interface.clone());
-        let port = Port::Preferred(group.port());
-        let options = SourceOptions { ttl: branch.ttl, port, ..SourceOptions::default() };
+        let options = SourceOptions { ttl: branch.ttl, ..SourceOptions::default() };
         let place_of = (shared, place);
         if shared.is_hop() {
-            exits.push(open_exit((config, options), to, place_of, &mut events)?);
+            let (place, exit, uplink) = open_exit((config, options), to, place_of, &mut events)?;
+            exits.push((place, exit, uplink.preferring(group.port())));
             continue;
         }
         let (endpoint, uplink) = open_branch((config, options, branch.max), to, place_of, id, &mut events)?;
-        branches.push((place, endpoint, uplink));
+        branches.push((place, endpoint, uplink.preferring(group.port())));
     }
     if branches.is_empty() && exits.is_empty() && config.listen.is_empty() {
         return Err(Error::NoBranch { group: source.group, interface: heard_on });
