@@ -294,13 +294,18 @@ impl Terminal {
     }
 }
 
+/// The terminal's size; `None` where the system does not know it and says zero.
+fn size() -> Option<termios::Winsize> {
+    termios::tcgetwinsize(stdio::stderr()).ok().filter(|size| size.ws_col > 0 && size.ws_row > 0)
+}
+
 impl TermLike for Terminal {
     fn width(&self) -> u16 {
-        termios::tcgetwinsize(stdio::stderr()).map_or(80, |size| size.ws_col)
+        size().map_or(80, |size| size.ws_col)
     }
 
     fn height(&self) -> u16 {
-        termios::tcgetwinsize(stdio::stderr()).map_or(24, |size| size.ws_row)
+        size().map_or(24, |size| size.ws_row)
     }
 
     fn move_cursor_up(&self, n: usize) -> io::Result<()> {
