@@ -51,6 +51,36 @@ fn a_full_disk_is_named_at_both_ends_and_costs_the_others_nothing() {
     assert!(source.took.as_secs_f64() < 6.0, "it waited for the one that had failed: {source:?}");
 }
 
+/// Parts are preallocated, and the journal grows: a page is enough for some hundred blocks.
+#[test]
+fn a_disk_without_room_for_the_journal_alone_is_named_and_the_next_run_resumes() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::shared(&root, Lab::plan());
+    let file = stage.file("image", 40_000_000);
+    let disk = Mounted::new(stage.text("disk"), "size=48m");
+    let recv = || stage.recv(0, "r0", &["--out", &disk.0]);
+    let mut full = recv();
+    let source = stage.send(&[&file], &["--max", "40M"]);
+    full.said("\"content\"", 20);
+    let filler = format!("{}/filler", disk.0);
+    let fill = must(
+        std::process::Command::new("dd").args(["if=/dev/zero", "bs=4k", &format!("of={filler}")]).output(),
+    );
+    assert!(!fill.status.success(), "the disk is full: {fill:?}");
+    let full = full.ends(40);
+    full.failed(3, "free some space");
+    assert!(full.message().contains("/journal: "), "{full:?}");
+    let source = source.ends(20);
+    let reason = source.done()["incomplete"][0]["reason"].as_str().unwrap_or_default();
+    assert!(source.code == 1 && reason.starts_with("its disk is full: "), "{source:?}");
+    must(std::fs::remove_file(filler));
+    let again = recv();
+    stage.send(&[&file], &[]).succeeds(40);
+    let again = again.succeeds(10);
+    assert!(again.number("resumed_bytes") > 1e6, "{again:?}");
+    assert!(must(std::fs::read(&file)) == must(std::fs::read(format!("{}/image", disk.0))));
+}
+
 #[test]
 fn a_host_without_a_network_says_that_it_sends_through_lo_and_whom_that_reaches() {
     let Some(root) = require_root() else { return };
