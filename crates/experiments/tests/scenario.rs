@@ -319,6 +319,64 @@ fn captured_packets_are_what_wireshark_takes_them_for() {
     assert!(sacks.iter().any(|packet| !packet[0].is_empty()));
 }
 
+/// Packets of a pcapng file by their ECN codepoint: not capable, ECT(1), ECT(0), marked.
+fn codepoints(file: &[u8]) -> [usize; 4] {
+    let (mut counts, mut at) = ([0; 4], 0);
+    while let Some([kind, length]) = file.get(at..at + 8).map(|head| {
+        [0, 4].map(|place| u32::from_le_bytes(head[place..place + 4].try_into().expect("four bytes")))
+    }) {
+        if kind == 6 {
+            let ipv4 = at + 28 + 14;
+            counts[usize::from(file[ipv4 + 1] & 3)] += 1;
+        }
+        at += length as usize;
+    }
+    counts
+}
+
+#[test]
+fn captured_packets_carry_their_ecn_codepoints() {
+    let scenario = r#"
+title = "Marks"
+duration = "10 s"
+
+[topology]
+kind = "dumbbell"
+sources = 2
+leaves = 1
+bottleneck = { rate = "4 Mbit/s", delay = "20 ms", queue = "dualpi2" }
+
+[[flow]]
+name = "multicast"
+kind = "session"
+scheme = "ormcc"
+ecn = "on"
+from = "src1"
+to = "leaf1"
+
+[[flow]]
+name = "prague"
+kind = "tcp-prague"
+from = "src2"
+to = "leaf1"
+
+[probe]
+links = "left->right"
+taps = "left->right"
+
+[sweep]
+queue = { set = "topology.bottleneck.queue", to = ["red,buffer=60,ecn", "dualpi2", "fq_codel,ecn"] }
+"#;
+    let scenario = Scenario::parse(scenario, "marks.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
+    let results = run(&scenario, &threads(2), &Silent).expect("it runs");
+    for (point, capture) in results.captures.iter().enumerate() {
+        let [_, ect1, ect0, marked] = codepoints(&capture.bytes);
+        assert!(ect1 > 100 && ect0 > 100, "{ect1} {ect0}");
+        assert_eq!(results.metric(point, "link.left->right.marks"), [marked as f64]);
+        assert!(marked > 0);
+    }
+}
+
 /// RLC to a slow and a fast receiver, with a twin of each beside it.
 const LAYERED: &str = r#"
 title = "Layers"
@@ -447,8 +505,8 @@ packets = 30
 
 [[window]]
 name = "early"
-from = 2
-to = 8
+from = "2 s"
+to = "8 s"
 
 [[fit]]
 name = "line"

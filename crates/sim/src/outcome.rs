@@ -3,7 +3,7 @@
 use crate::delays::DelayCounts;
 use crate::events::Event;
 use crate::network::{FlowId, LinkId, NodeId};
-use faircast_aqm::{LinkCounts, LossCause};
+use faircast_aqm::{Ecn, LinkCounts, LossCause};
 use faircast_core::node::{Observation, RouterObservation, Tally, Windows};
 use faircast_core::packet::Packet;
 use faircast_core::time::{Rate, Span, Time};
@@ -295,6 +295,8 @@ pub struct Tapped {
     pub size: u16,
     /// What it is.
     pub what: TappedPacket,
+    /// Its ECN codepoint on the link: a mark of the link's own queue is in it.
+    pub ecn: Ecn,
     /// Why it was lost there, if it was.
     pub lost: Option<LossCause>,
 }

@@ -2,12 +2,13 @@
 //!
 //! Node `n` has the address `10.x.y.z` with `x.y.z = n + 1`, flow `f` the group `232.x.y.z` with `x.y.z = f + 1`. Sessions'
 //! packets are faircast packets in UDP; TCP's have their sequence numbers, timestamps and selective acknowledgements in
-//! bytes; what other unicast protocols say is left blank. A packet that the link lost has a comment that says why.
+//! bytes; what other unicast protocols say is left blank. The two ECN bits are those that a packet has on
+//! the link: a mark of the link's own queue is in them. A packet that the link lost has a comment that says why.
 
 use crate::run::transform::to_wire;
 use crate::scenario::Layout;
 use crate::scenario::plan::{FlowKind, RunPlan};
-use faircast_aqm::{DropCause, LossCause};
+use faircast_aqm::{DropCause, Ecn, LossCause};
 use faircast_core::packet::{Body, Data, Packet, Payload};
 use faircast_core::time::Time;
 use faircast_core::unicast::{Ack, Feedback, Protocol, Segment, SegmentFlags};
@@ -101,8 +102,7 @@ fn frame(plan: &RunPlan, layout: &Layout, tapped: &Tapped) -> Vec<u8> {
     let host = |node: u32| address(10, node + 1);
     let receiver = flow.receivers.first().copied().unwrap_or_default();
     let sender_port = SENDER_PORTS + (number % 50_000) as u16;
-    let ecn = |capable: bool| u8::from(capable) * 2;
-    let (from, to, class, protocol, body) = match &tapped.what {
+    let (from, to, protocol, body) = match &tapped.what {
         TappedPacket::Session(packet) => {
             let (from, to) = match &packet.body {
                 Body::Report(report) => {
@@ -112,16 +112,15 @@ fn frame(plan: &RunPlan, layout: &Layout, tapped: &Tapped) -> Vec<u8> {
                 Body::Data(_) | Body::Order(_) => (host(flow.source), address(232, number + 1)),
             };
             let bytes = session_packet(packet, size.saturating_sub(IPV4 + 8));
-            (from, to, ecn(false), UDP, udp(SESSION_PORT, SESSION_PORT, &bytes))
+            (from, to, UDP, udp(SESSION_PORT, SESSION_PORT, &bytes))
         }
         TappedPacket::Segment(segment) => {
-            let capable = ecn(segment.flags.has(SegmentFlags::ECT));
             let bytes = match is_tcp(plan, flow.group) {
                 true => tcp_segment(sender_port, segment, size),
                 false => udp(sender_port, SINK_PORT, &vec![0; size.saturating_sub(IPV4 + 8)]),
             };
             let protocol = if is_tcp(plan, flow.group) { TCP } else { UDP };
-            (host(flow.source), host(receiver), capable, protocol, bytes)
+            (host(flow.source), host(receiver), protocol, bytes)
         }
         TappedPacket::Feedback(feedback) => {
             let payload = payload_of(plan.flows[flow.group].packet.into());
@@ -129,12 +128,12 @@ fn frame(plan: &RunPlan, layout: &Layout, tapped: &Tapped) -> Vec<u8> {
                 Feedback::Ack(ack) => (TCP, tcp_ack(sender_port, ack, payload, tapped.at)),
                 _ => (UDP, udp(SINK_PORT, sender_port, &vec![0; size.saturating_sub(IPV4 + 8)])),
             };
-            (host(receiver), host(flow.source), ecn(false), protocol, bytes)
+            (host(receiver), host(flow.source), protocol, bytes)
         }
         TappedPacket::Datagram(count) => {
             let mut payload = vec![0; size.saturating_sub(IPV4 + 8).max(4)];
             payload[..4].copy_from_slice(&count.to_be_bytes());
-            (host(flow.source), host(receiver), ecn(false), UDP, udp(sender_port, SINK_PORT, &payload))
+            (host(flow.source), host(receiver), UDP, udp(sender_port, SINK_PORT, &payload))
         }
     };
     let link = layout.links[tapped.link.0 as usize];
@@ -145,7 +144,7 @@ fn frame(plan: &RunPlan, layout: &Layout, tapped: &Tapped) -> Vec<u8> {
     }
     out.extend_from_slice(&station(link.from));
     out.extend_from_slice(&[0x08, 0x00]);
-    ip(&mut out, from, to, class, protocol, body);
+    ip(&mut out, (from, to), tapped.ecn, protocol, body);
     out
 }
 
@@ -165,7 +164,7 @@ fn station(node: u32) -> [u8; 6] {
 }
 
 /// An IPv4 packet around what UDP or TCP says; fills in both checksums.
-fn ip(out: &mut Vec<u8>, from: [u8; 4], to: [u8; 4], class: u8, protocol: u8, mut body: Vec<u8>) {
+fn ip(out: &mut Vec<u8>, (from, to): ([u8; 4], [u8; 4]), ecn: Ecn, protocol: u8, mut body: Vec<u8>) {
     let mut pseudo = Vec::with_capacity(12 + body.len());
     pseudo.extend_from_slice(&from);
     pseudo.extend_from_slice(&to);
@@ -179,6 +178,13 @@ fn ip(out: &mut Vec<u8>, from: [u8; 4], to: [u8; 4], class: u8, protocol: u8, mu
     };
     body[place..place + 2].copy_from_slice(&sum.to_be_bytes());
     let length = (IPV4 + body.len()) as u16;
+    // RFC 3168, 5, and RFC 9331, 4.1.
+    let class = match ecn {
+        Ecn::NotEct => 0b00,
+        Ecn::Ect1 => 0b01,
+        Ecn::Ect0 => 0b10,
+        Ecn::Ce => 0b11,
+    };
     let mut header = vec![0x45, class];
     header.extend_from_slice(&length.to_be_bytes());
     header.extend_from_slice(&[0, 0, 0x40, 0, 64, protocol, 0, 0]);

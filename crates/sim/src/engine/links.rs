@@ -12,7 +12,7 @@ use crate::frame::{Body, Frame};
 use crate::network::{Change, FlowId, LinkId};
 use crate::outcome::{LinkSample, Tapped, TappedPacket};
 use crate::routes::{Branch, NONE, Then};
-use faircast_aqm::{Fate, Link, LossCause};
+use faircast_aqm::{Ecn, Fate, Link, LossCause};
 use faircast_core::packet::{self, Layer, Packet};
 use faircast_core::time::{Rate, Time};
 use std::collections::VecDeque;
@@ -573,7 +573,7 @@ impl Engine {
         self.note_fate(link, now, frame.flow, fate);
         if self.links[link as usize].is_tapped() {
             let what = self.tapped(frame);
-            self.tap(link, now, frame.flow, frame.size, what, fate);
+            self.tap(link, now, (frame.flow, frame.size, frame.ecn_bits()), what, fate);
         }
     }
 
@@ -598,22 +598,30 @@ impl Engine {
         if !self.links[link as usize].is_tapped() {
             return;
         }
-        let &Logged { at, data, size, layer, .. } = packet;
+        let &Logged { at, data, size, layer, marked, capable } = packet;
+        let ecn = if marked { Ecn::Ce } else { capable.into() };
         let id = self.sessions[session as usize].id;
         let body = packet::Body::Data(data);
         let what = TappedPacket::Session(Packet { session: id, layer, size, body });
-        self.tap(link, at, session, size, what, fate);
+        self.tap(link, at, (session, size, ecn), what, fate);
     }
 
     #[cold]
-    fn tap(&mut self, link: u32, now: u64, number: u32, size: u16, what: TappedPacket, fate: Fate) {
+    fn tap(
+        &mut self,
+        link: u32,
+        now: u64,
+        (number, size, ecn): (u32, u16, Ecn),
+        what: TappedPacket,
+        fate: Fate,
+    ) {
         let flow = flow_of(&self.sessions, &self.senders, number);
-        let lost = match fate {
-            Fate::Arrives { .. } | Fate::Queued(_) => None,
-            Fate::Lost(cause) => Some(cause),
+        let (ecn, lost) = match fate {
+            Fate::Arrives { marked: true, .. } => (Ecn::Ce, None),
+            Fate::Arrives { .. } | Fate::Queued(_) => (ecn, None),
+            Fate::Lost(cause) => (ecn, Some(cause)),
         };
-        let lost: Option<LossCause> = lost;
-        self.taps.push(Tapped { at: time(now), link: LinkId(link), flow, size, what, lost });
+        self.taps.push(Tapped { at: time(now), link: LinkId(link), flow, size, what, ecn, lost });
     }
 }
 

@@ -6,8 +6,9 @@
 use super::{Engine, time_of};
 use crate::calendar::{Class, Entry};
 use crate::frame::{Body, Frame};
+use crate::outcome::Tapped;
 use crate::routes::Then;
-use faircast_aqm::{Dequeued, Fate, LossCause, Ticket};
+use faircast_aqm::{Dequeued, Ecn, Fate, LossCause, Ticket};
 
 /// Packets that wait at a link.
 #[derive(Debug)]
@@ -102,7 +103,12 @@ impl Engine {
                 self.note_fate(link, now, frame.flow, fate);
             }
             match fate {
-                Fate::Arrives { at, marked } => self.leave_queue(link, frame, at.as_nanos(), marked),
+                Fate::Arrives { at, marked } => {
+                    if let (true, Some(tapped)) = (marked, self.tapped_at(tapped)) {
+                        tapped.ecn = Ecn::Ce;
+                    }
+                    self.leave_queue(link, frame, at.as_nanos(), marked);
+                }
                 Fate::Lost(cause) => self.lose_queued(now, frame, tapped, cause),
                 Fate::Queued(_) => {}
             }
@@ -139,8 +145,12 @@ impl Engine {
         self.enqueue(link, at, frame);
     }
 
+    fn tapped_at(&mut self, place: Option<u32>) -> Option<&mut Tapped> {
+        place.and_then(|place| self.taps.get_mut(place as usize))
+    }
+
     fn lose_queued(&mut self, now: u64, frame: Frame, tapped: Option<u32>, cause: LossCause) {
-        if let Some(tapped) = tapped.and_then(|place| self.taps.get_mut(place as usize)) {
+        if let Some(tapped) = self.tapped_at(tapped) {
             tapped.lost = Some(cause);
         }
         self.note_loss(now, &frame);

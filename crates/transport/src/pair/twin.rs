@@ -24,7 +24,7 @@ use crate::endpoint::testing::{give, take_all};
 use crate::object::ObjectStream;
 use crate::receiver;
 use crate::source::{self, block_source::BlockSource, delivery::of_blocks};
-use faircast_aqm::{Fate, Limit, Link, LinkSpec, LossSpec, QueueSpec};
+use faircast_aqm::{Ecn, Fate, Limit, Link, LinkSpec, LossSpec, QueueSpec};
 use faircast_core::packet::{
     Body, Cause, Data, Echo, Flags, Layer, Mark, Packet, Payload, ReceiverId, Report, ReportContent, Seq,
     SessionId,
@@ -569,7 +569,7 @@ impl World {
             Fate::Lost(cause) => (None, Some(cause)),
         };
         let (link, what) = (LinkId(link as u32), TappedPacket::Session(read(bytes, size)));
-        self.packets.push(Tapped { at: self.now, link, flow: FlowId(0), size, what, lost });
+        self.packets.push(Tapped { at: self.now, link, flow: FlowId(0), size, what, ecn: Ecn::NotEct, lost });
         arrives
     }
 
