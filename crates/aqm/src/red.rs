@@ -119,14 +119,9 @@ const OPTIONS: &[Opt<Config>] = &[
         "max",
         NOT_NEGATIVE,
         field!(max_th),
-        "upper threshold, in packets; 0: three times the lower one",
+        "upper threshold, in packets; 0: three times the lower one; as min: one step",
     ),
-    Opt::number(
-        "w",
-        Within::of(0.0, 0.999_999_999),
-        field!(w_q),
-        "weight of the queue in its average; 0: by the link",
-    ),
+    Opt::number("w", Within::of(0.0, 1.0), field!(w_q), "weight of the queue in its average; 0: by the link"),
     Opt::number("p", Within::up_to(1.0), field!(max_p), "probability at the upper threshold"),
     Opt::whole("mean", 1, u16::MAX as u64, field!(mean_packet_size as u16), "bytes of a usual packet"),
     Opt::number("mark", Within::PART, field!(mark_p), "marks in place of drops below this probability"),
@@ -173,8 +168,8 @@ impl Written for Config {
         let again = Config::read(&text)?;
         let (min, max) = (again.min_th, again.max_th);
         let unfit = |what: String| Err(SpecError::Unfit { of: "red", what });
-        if max > 0.0 && max <= min {
-            return unfit(format!("max is {max}, but must be above min, {min}"));
+        if max > 0.0 && max < min {
+            return unfit(format!("max is {max}, but must not be below min, {min}"));
         }
         if min == 0.0 && max > 0.0 {
             return unfit("min must be given where max is".to_owned());
@@ -332,7 +327,10 @@ impl Red {
     /// What the average says, the buffer aside.
     fn early(&mut self, offer: &Offer, rng: &mut Rng) -> Decision {
         if self.is_hopeless() {
-            return Decision::Drop(DropCause::Overflow);
+            // A step marks above its threshold, as DCTCP's does (RFC 8257, 3.1).
+            let steps = self.config.min_th == self.config.max_th && self.config.mark_p >= 1.0;
+            let may_mark = steps && self.config.ecn && offer.ecn.may_be_marked();
+            return if may_mark { Decision::Mark } else { Decision::Drop(DropCause::Overflow) };
         }
         if self.zone == Zone::Calm {
             self.zone = Zone::Alert;

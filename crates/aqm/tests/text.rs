@@ -124,7 +124,8 @@ fn nonsense_is_refused_with_what_would_do() {
         refusal("red,p=2"),
         "option p cannot be \"2\"; it is above 0 and at most 1: probability at the upper threshold"
     );
-    assert_eq!(refusal("red,min=9,max=8"), "red: max is 8, but must be above min, 9");
+    assert_eq!(refusal("red,min=9,max=8"), "red: max is 8, but must not be below min, 9");
+    assert!("red,min=65,max=65,w=1,abrupt,ecn".parse::<QueueSpec>().is_ok(), "the step of DCTCP");
     assert_eq!(refusal("red,max=8"), "red: min must be given where max is");
     assert_eq!(refusal("codel,target=0.2"), "codel: target is 0.2 s, but must be below interval, 0.1 s");
     assert!(refusal("codel,limit=0").contains("above 0"));

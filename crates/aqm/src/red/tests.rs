@@ -236,3 +236,15 @@ fn the_adapted_probability_stays_within_bounds() {
 fn without_adaptation_there_is_no_timer() {
     assert!(red(Config::auto()).timer().is_never());
 }
+
+#[test]
+fn a_step_marks_from_its_threshold_on_and_drops_what_may_not_be_marked() {
+    let step = Config { min_th: 65.0, max_th: 65.0, w_q: 1.0, gentle: false, ecn: true, ..frozen() };
+    let marked = |waiting| Offer { ecn: true.into(), ..busy(waiting) };
+    assert!(step.check().is_ok());
+    assert_eq!(decisions(red(step), marked(64), 3), [Decision::Accept; 3]);
+    assert_eq!(decisions(red(step), marked(65), 3), [Decision::Mark; 3]);
+    assert_eq!(decisions(red(step), busy(65), 3), [Decision::Drop(DropCause::Overflow); 3]);
+    let ramp = Config { max_th: 66.0, ..step };
+    assert_eq!(decisions(red(ramp), marked(66), 3), [Decision::Drop(DropCause::Overflow); 3], "as in ns-2");
+}
