@@ -10,6 +10,15 @@ use crate::table::Table;
 use faircast_core::time::Time;
 use faircast_sim::{FlowCounts, FlowOutcome};
 
+/// Bits per second that were delivered to an application, each packet once.
+#[derive(Debug, Clone, Copy)]
+struct Goodput {
+    /// Over the whole window.
+    in_window: f64,
+    /// Over the time in it in which the flow and the receiver were there.
+    present: f64,
+}
+
 impl<'a> Run<'a> {
     /// Counts of a flow or receiver in a window.
     fn counted(&self, counts: &[FlowCounts], window: &TimeWindow) -> FlowCounts {
@@ -63,11 +72,15 @@ impl<'a> Run<'a> {
             }
             FlowKind::Datagrams { .. } => out.add(&format!("{name}.loss"), lost / sent),
         }
-        let goodputs: Vec<f64> =
+        let goodputs: Vec<Goodput> =
             self.group(group).map(|(_, index, flow)| self.flow_goodput(index, flow, window)).collect();
         let receivers: Vec<f64> = flows.iter().map(|flow| flow.members.len() as f64).collect();
-        let sum: f64 = goodputs.iter().zip(&receivers).map(|(goodput, receivers)| goodput * receivers).sum();
-        out.add(&format!("{name}.goodput"), sum / receivers.iter().sum::<f64>());
+        let mean = |of: fn(&Goodput) -> f64| {
+            let sum: f64 = goodputs.iter().zip(&receivers).map(|(goodput, count)| of(goodput) * count).sum();
+            sum / receivers.iter().sum::<f64>()
+        };
+        out.add(&format!("{name}.goodput"), mean(|goodput| goodput.in_window));
+        out.add(&format!("{name}.goodput.present"), mean(|goodput| goodput.present));
     }
 
     /// Loss and goodput of some receivers in a window; those beyond `probe.watch` are not counted one by one.
@@ -80,19 +93,22 @@ impl<'a> Run<'a> {
     ) {
         let counted: Vec<&Who<'a>> = receivers.iter().filter(|who| !who.member.counts.is_empty()).collect();
         let mut sum = FlowCounts::default();
-        let mut goodputs = Vec::new();
+        let (mut in_window, mut present) = (Vec::new(), Vec::new());
         for who in counted {
             let counts = self.counted(&who.member.counts, window);
             sum.received += counts.received;
             sum.lost += counts.lost;
-            goodputs.push(self.goodput(counts.delivered, self.seconds_there(who, window), who.flow));
+            let goodput = self.goodput(counts.delivered, &[*who], window);
+            in_window.push(goodput.in_window);
+            present.push(goodput.present);
         }
         out.add(&format!("{name}.loss"), sum.lost as f64 / (sum.received + sum.lost) as f64);
-        out.add(&format!("{name}.goodput"), stats::mean(&goodputs));
+        out.add(&format!("{name}.goodput"), stats::mean(&in_window));
+        out.add(&format!("{name}.goodput.present"), stats::mean(&present));
     }
 
-    /// Bits per second that reached a flow's applications while they were there; the mean over its receivers.
-    fn flow_goodput(&self, index: usize, flow: &'a FlowOutcome, window: &TimeWindow) -> f64 {
+    /// The goodput of a flow, mean over its receivers.
+    fn flow_goodput(&self, index: usize, flow: &'a FlowOutcome, window: &TimeWindow) -> Goodput {
         let receivers: Vec<Who<'a>> = flow
             .members
             .iter()
@@ -100,20 +116,28 @@ impl<'a> Run<'a> {
             .map(|(at, member)| Who { copy: 0, flow: index, at, member })
             .collect();
         if receivers.iter().all(|who| !who.member.counts.is_empty()) {
-            let each = receivers.iter().map(|who| {
-                let delivered = self.counted(&who.member.counts, window).delivered;
-                self.goodput(delivered, self.seconds_there(who, window), index)
-            });
-            return stats::mean(&each.collect::<Vec<_>>());
+            let each: Vec<Goodput> = receivers
+                .iter()
+                .map(|who| self.goodput(self.counted(&who.member.counts, window).delivered, &[*who], window))
+                .collect();
+            let mean = |of: fn(&Goodput) -> f64| stats::mean(&each.iter().map(of).collect::<Vec<_>>());
+            return Goodput { in_window: mean(|it| it.in_window), present: mean(|it| it.present) };
         }
         // Of very large sessions only the sum is counted up to moments.
-        let seconds: f64 = receivers.iter().map(|who| self.seconds_there(who, window)).sum();
-        self.goodput(self.counted(&flow.counts, window).delivered, seconds, index)
+        self.goodput(self.counted(&flow.counts, window).delivered, &receivers, window)
     }
 
-    fn goodput(&self, delivered: u64, seconds: f64, index: usize) -> f64 {
-        let bits = 8.0 * f64::from(self.plan.flows[self.layout.flows[index].group].packet);
-        if seconds > 0.0 { delivered as f64 * bits / seconds } else { 0.0 }
+    /// The mean goodput of receivers of one flow to which this number of packets was delivered.
+    fn goodput(&self, delivered: u64, receivers: &[Who<'a>], window: &TimeWindow) -> Goodput {
+        let Some(first) = receivers.first() else { return Goodput { in_window: 0.0, present: 0.0 } };
+        let packet = self.plan.flows[self.layout.flows[first.flow].group].packet;
+        let bits = delivered as f64 * 8.0 * f64::from(packet);
+        let over = |seconds: f64| if seconds > 0.0 { bits / seconds } else { 0.0 };
+        let seconds = window.to.since(window.from).as_secs_f64();
+        Goodput {
+            in_window: over(seconds * receivers.len() as f64),
+            present: over(receivers.iter().map(|who| self.seconds_there(who, window)).sum()),
+        }
     }
 
     /// How long a receiver and its flow are there in a window.
@@ -138,6 +162,7 @@ impl<'a> Run<'a> {
             ("cuts", whole),
             ("timeouts", whole),
             ("goodput", number),
+            ("goodput_present", number),
             ("share", number),
         ];
         let mut rows = Rows::new("flows", &columns);
@@ -149,7 +174,7 @@ impl<'a> Run<'a> {
                     (group, copy, flow, self.flow_goodput(index, flow, window))
                 })
                 .collect();
-            let sum: f64 = all.iter().map(|(.., goodput)| goodput).sum();
+            let sum: f64 = all.iter().map(|(.., goodput)| goodput.in_window).sum();
             for (group, copy, flow, goodput) in all {
                 let counts = self.counted(&flow.counts, window);
                 rows.push(&[
@@ -163,8 +188,9 @@ impl<'a> Run<'a> {
                     Whole(counts.delivered),
                     Whole(self.within(&flow.cuts, window)),
                     Whole(self.within(&flow.timeouts, window)),
-                    Number(goodput),
-                    Number(goodput / sum),
+                    Number(goodput.in_window),
+                    Number(goodput.present),
+                    Number(goodput.in_window / sum),
                 ]);
             }
         }

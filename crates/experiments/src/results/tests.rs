@@ -8,8 +8,8 @@ use faircast_sim::{FlowCounts, FlowOutcome, LinkOutcome, LinkSample, MemberOutco
 /// A star of two receivers, a session and a TCP flow, ten bins of a second.
 const TWO: &str = "title = \"t\"\nduration = \"10 s\"\nwarmup = \"4 s\"\nstart_jitter = 0\n[topology]\nkind = \"star\"\n\
     leaves = 2\n[[flow]]\nname = \"m\"\nkind = \"session\"\nscheme = \"ormcc\"\nfrom = \"src1\"\nto = \"leaf*\"\n\
-    expected = [{ from = 0, is = \"leaf1\" }, { from = 5, is = \"leaf2\" }]\nsettle = 1\n[[flow]]\nname = \"t\"\n\
-    kind = \"tcp-reno\"\nfrom = \"src1\"\nto = \"leaf1\"\n[[window]]\nname = \"early\"\nfrom = 0\nto = 2\n\
+    expected = [{ from = 0, is = \"leaf1\" }, { from = \"5 s\", is = \"leaf2\" }]\nsettle = \"1 s\"\n[[flow]]\nname = \"t\"\n\
+    kind = \"tcp-reno\"\nfrom = \"src1\"\nto = \"leaf1\"\n[[window]]\nname = \"early\"\nfrom = 0\nto = \"2 s\"\n\
     [probe]\nlinks = \"hub->leaf1\"\n";
 
 fn seconds(seconds: u64) -> Time {
@@ -121,6 +121,31 @@ fn counts_belong_to_their_window_and_goodput_to_the_time_that_flows_are_there() 
     let flows = tables.iter().find(|table| table.name == "flows").expect("always there");
     let Some(Column::Number(shares)) = flows.column("share") else { panic!("a number") };
     assert_eq!(shares[..2], [0.6, 0.4]);
+}
+
+#[test]
+fn goodput_of_late_flows_adds_up_to_at_most_the_rate_of_a_link() {
+    let text = r#"
+        title = "Flows that start late"
+        duration = "12 s"
+        warmup = "2 s"
+        [topology]
+        kind = "dumbbell"
+        leaves = 1
+        bottleneck = { rate = "1 Mbit/s", delay = "5 ms", queue = "20 packets" }
+        [[flow]]
+        name = "tcp"
+        kind = "tcp-sack"
+        from = "src1"
+        to = "leaf1"
+        count = 10
+        start = "2 s .. 11 s"
+    "#;
+    let scenario = Scenario::parse(text, "late.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
+    let results = crate::run::run(&scenario, &Default::default(), &crate::run::Silent).expect("it runs");
+    let sum = |name: &str| results.metric(0, name)[0] * 10.0;
+    assert!((0.5e6..=1e6).contains(&sum("tcp.goodput")), "{}", sum("tcp.goodput"));
+    assert!(sum("tcp.goodput.present") > 1.2e6, "{}", sum("tcp.goodput.present"));
 }
 
 #[test]

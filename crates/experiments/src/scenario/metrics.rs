@@ -99,8 +99,9 @@ const METRICS: &[Metric] = {
             Any,
             Too,
             Window,
-            &["goodput"],
-            "bits per second delivered to the application, each packet once, while the flow and the receiver were there",
+            &["goodput", "goodput.present"],
+            "bits per second delivered to the application, each packet once: over the whole window, so that flows add up to at most a link's rate; over the \
+             time in it in which the flow and the receiver were there",
         ),
         metric(
             Any,

@@ -11,8 +11,8 @@ use faircast_sim::{LayerOutcome, LinkOutcome, Outcome, SourceSample};
 /// Three receivers; the third comes at 4 s.
 const THREE: &str = "title = \"t\"\nduration = \"10 s\"\nstart_jitter = 0\n[topology]\nkind = \"star\"\nleaves = 3\n\
     [[flow]]\nname = \"m\"\nkind = \"session\"\nscheme = \"rlc\"\nfrom = \"src1\"\nto = \"leaf*\"\n\
-    join = [0, 0, 4]\nparts = [{ name = \"first\", receivers = \"leaf1\" }, { name = \"rest\", receivers = \"leaf[2-3]\" }]\n\
-    [[window]]\nname = \"late\"\nfrom = 5\nto = 10\n\
+    join = [0, 0, \"4 s\"]\nparts = [{ name = \"first\", receivers = \"leaf1\" }, { name = \"rest\", receivers = \"leaf[2-3]\" }]\n\
+    [[window]]\nname = \"late\"\nfrom = \"5 s\"\nto = \"10 s\"\n\
     [[fit]]\nname = \"line\"\nof = [\"m.first.rate\", \"m.rest.rate\"]\nagainst = [\"40 kbit/s\", 80e3]\n\
     [[fit]]\nname = \"power\"\nof = [\"m.first.rate\", \"m.rest.rate\"]\nagainst = [1, \"m.rest.layers.max\"]\nscale = \"log\"\n";
 
