@@ -144,9 +144,32 @@ pub fn mean_of(traces: &[Trace]) -> (Trace, Vec<(f64, f64, f64)>) {
     (mean, band)
 }
 
-/// `title`, or the point's values before it in a sweep.
+/// The point's values; empty without a sweep.
 fn panel_title(point: &Point) -> String {
     point.to_string()
+}
+
+/// What a panel shows, and the point's values behind it in a sweep.
+fn titled(what: &str, point: &Point) -> String {
+    let place = panel_title(point);
+    if place.is_empty() { what.to_owned() } else { format!("{what}, {place}") }
+}
+
+/// At most [`MOST_PANELS`] panels; the subtitle says where there would be more.
+fn cut(mut figure: Figure) -> Figure {
+    if figure.panels.len() > MOST_PANELS {
+        figure.panels.truncate(MOST_PANELS);
+        figure.subtitle.push_str(&format!(" Only the first {MOST_PANELS} panels are shown."));
+    }
+    figure
+}
+
+/// Names the run that stands for all runs of a point.
+fn one_run(results: &Results) -> String {
+    match (&results.identity.seeds[..], results.identity.shard) {
+        ([first, _, ..], None) => format!("the run with seed {first}"),
+        _ => "one run".to_owned(),
+    }
 }
 
 fn largest(results: &Results, groups: &[&str]) -> f64 {
@@ -179,13 +202,13 @@ fn runs(results: &Results) -> String {
 /// Over-time averages of all groups: a panel for each point.
 pub fn averages(title: &str, results: &Results, groups: &[&str]) -> Figure {
     let unit = Unit::of(largest(results, groups));
-    let panels = results.points.iter().take(MOST_PANELS).map(|point| Panel {
+    let panels = results.points.iter().take(MOST_PANELS + 1).map(|point| Panel {
         title: panel_title(point),
         x: Axis::new("time (s)").from(0.0),
         y: Axis::new(format!("rate so far ({})", unit.name)).from(0.0),
         layers: average_layers(results, point.index, groups, unit),
     });
-    Figure {
+    cut(Figure {
         title: title.into(),
         subtitle: format!(
             "Over-time averages: what a receiver of each group has got on average since the start; {}.",
@@ -193,7 +216,7 @@ pub fn averages(title: &str, results: &Results, groups: &[&str]) -> Figure {
         ),
         panels: panels.collect(),
         ..Figure::default()
-    }
+    })
 }
 
 /// The first receiver of a group with rows of its own.
@@ -220,14 +243,11 @@ fn rates(title: &str, results: &Results, groups: &[&str]) -> Figure {
             ],
         })
     });
-    let subtitle = "One run, one receiver of each group. Thin: bins of the length that the scenario sets. Heavy: average \
-                    since the start.";
-    Figure {
-        title: title.into(),
-        subtitle: subtitle.into(),
-        panels: panels.take(MOST_PANELS).collect(),
-        ..Figure::default()
-    }
+    let subtitle = format!(
+        "Of {}, one receiver of each group. Thin: bins of the length that the scenario sets. Heavy: average since the start.",
+        one_run(results)
+    );
+    cut(Figure { title: title.into(), subtitle, panels: panels.collect(), ..Figure::default() })
 }
 
 /// Rates over the sweep: the axis with most values across, a panel for each combination of the others.
@@ -248,7 +268,7 @@ fn sweep(title: &str, results: &Results, groups: &[&str]) -> Figure {
             titles.push(others(point));
         }
     }
-    let panels = titles.iter().take(MOST_PANELS).map(|title| {
+    let panels = titles.iter().take(MOST_PANELS + 1).map(|title| {
         let points: Vec<&Point> = results.points.iter().filter(|point| others(point) == *title).collect();
         let layers = groups.iter().enumerate().map(|(colour, group)| {
             let dots = points.iter().enumerate().map(|(place, point)| {
@@ -269,7 +289,12 @@ fn sweep(title: &str, results: &Results, groups: &[&str]) -> Figure {
         Panel { title: title.clone(), x, y, layers: layers.collect() }
     });
     let subtitle = "Mean rate of a receiver of each group; whiskers: 95 % interval over the runs.";
-    Figure { title: title.into(), subtitle: subtitle.into(), panels: panels.collect(), ..Figure::default() }
+    cut(Figure {
+        title: title.into(),
+        subtitle: subtitle.into(),
+        panels: panels.collect(),
+        ..Figure::default()
+    })
 }
 
 /// Logarithmic when the values span more than a factor of 30.
@@ -295,40 +320,37 @@ pub fn dot(x: f64, values: &[f64], unit: f64) -> Dot {
     Dot { x, y: estimate.mean / unit, interval }
 }
 
-/// Packets that wait at probed links, of the first point's first run.
+/// Packets that wait at probed links: a panel for each point and link, of the point's first run.
 fn queues(title: &str, results: &Results) -> Option<Figure> {
     let table = results.table("queues")?;
     let columns = Columns(table);
     let (points, seeds, times) = (columns.wholes("point"), columns.wholes("seed"), columns.numbers("time"));
     let (links, waiting) = (columns.texts("link"), waiting(table)?);
-    let (point, seed) = (*points.first()?, *seeds.first()?);
-    let names: BTreeSet<&String> = links.iter().collect();
-    let panels = names.iter().take(MOST_PANELS).map(|name| {
-        let rows = (0..links.len())
-            .filter(|&row| links[row] == **name && points[row] == point && seeds[row] == seed);
-        let trace = rows.map(|row| (times[row], waiting[row])).collect();
-        let colour = Colour::Series(0);
-        Panel {
-            title: (*name).clone(),
-            x: Axis::new("time (s)").from(0.0),
-            y: Axis::new("queue (packets)").from(0.0),
-            layers: vec![Layer::Line {
-                name: String::new(),
-                colour,
-                weight: Weight::Light,
-                join: Join::Straight,
-                points: trace,
-            }],
+    let mut traces: BTreeMap<(usize, &str), (u64, Trace)> = BTreeMap::new();
+    for row in 0..links.len() {
+        let key = (points[row] as usize, links[row].as_str());
+        let (seed, trace) = traces.entry(key).or_insert_with(|| (seeds[row], Trace::new()));
+        if *seed == seeds[row] {
+            trace.push((times[row], waiting[row]));
         }
+    }
+    let panels = traces.into_iter().map(|((point, link), (_, points))| Panel {
+        title: titled(link, &results.points[point]),
+        x: Axis::new("time (s)").from(0.0),
+        y: Axis::new("queue (packets)").from(0.0),
+        layers: vec![Layer::Line {
+            name: String::new(),
+            colour: Colour::Series(0),
+            weight: Weight::Light,
+            join: Join::Straight,
+            points,
+        }],
     });
-    let subtitle = "Packets that wait, of one run; the one in transmission does not count.";
-    Some(Figure {
-        title: title.into(),
-        subtitle: subtitle.into(),
-        panels: panels.collect(),
-        columns: 1,
-        ranges: Ranges::Shared,
-    })
+    let subtitle =
+        format!("Packets that wait, of {}; the one in transmission does not count.", one_run(results));
+    let panels = panels.collect();
+    let figure = Figure { title: title.into(), subtitle, panels, columns: 1, ranges: Ranges::Shared };
+    (!figure.panels.is_empty()).then(|| cut(figure))
 }
 
 fn waiting(table: &Table) -> Option<Vec<f64>> {
@@ -375,16 +397,14 @@ fn representatives(title: &str, results: &Results) -> Option<Figure> {
     let columns = Columns(results.table("representatives")?);
     let flows: BTreeSet<&String> = columns.texts("flow").iter().collect();
     let mut panels = Vec::new();
-    for point in results.points.iter().take(MOST_PANELS) {
+    for point in results.points.iter().take(MOST_PANELS + 1) {
         for flow in &flows {
             let trace = representative_trace(results, point.index, flow);
             let several: BTreeSet<&String> = trace.iter().map(|(_, receiver)| receiver).collect();
             if several.len() > 1 {
                 let steps = trace.iter().map(|(time, receiver)| (*time, node_number(receiver))).collect();
-                let place = panel_title(point);
-                let title = if place.is_empty() { (*flow).clone() } else { format!("{flow}, {place}") };
                 panels.push(Panel {
-                    title,
+                    title: titled(flow, point),
                     x: Axis::new("time (s)").from(0.0),
                     y: Axis::new("receiver").from(0.0),
                     layers: vec![Layer::steps("", 0, steps)],
@@ -392,11 +412,10 @@ fn representatives(title: &str, results: &Results) -> Option<Figure> {
             }
         }
     }
-    panels.truncate(MOST_PANELS);
-    let subtitle = "The number of the receiver that the source follows, in one run; gaps: none.";
-    let figure =
-        Figure { title: title.into(), subtitle: subtitle.into(), panels, ranges: Ranges::Own, columns: 0 };
-    (!figure.panels.is_empty()).then_some(figure)
+    let subtitle =
+        format!("The number of the receiver that the source follows, in {}; gaps: none.", one_run(results));
+    let figure = Figure { title: title.into(), subtitle, panels, ranges: Ranges::Own, columns: 0 };
+    (!figure.panels.is_empty()).then(|| cut(figure))
 }
 
 #[cfg(test)]
@@ -409,6 +428,19 @@ mod tests {
         assert_eq!(mean, [(1.0, 3.0), (2.0, 4.0)]);
         assert_eq!(band.len(), 1);
         assert!(band[0].1 < 3.0 && band[0].2 > 3.0);
+    }
+
+    #[test]
+    fn panels_of_queues_name_their_setting() {
+        let text = crate::scenario::template("dumbbell").expect("there is one");
+        let text = text.replace("\"100 s\"", "\"3 s\"").replace("\"20 s\"", "\"1 s\"")
+            + "\n[sweep]\nqueue = { set = \"topology.bottleneck.queue\", to = [\"20 packets\", \"40 packets\"] }\n";
+        let scenario = Scenario::parse(&text, "sweep").unwrap_or_else(|wrong| panic!("{wrong}"));
+        let results = crate::run::run(&scenario, &Default::default(), &crate::run::Silent).expect("it runs");
+        let figure = queues("", &results).expect("a link is probed");
+        let titles: Vec<&str> = figure.panels.iter().map(|panel| panel.title.as_str()).collect();
+        assert_eq!(titles, ["left->right, queue = 20 packets", "left->right, queue = 40 packets"]);
+        assert!(figure.subtitle.contains("the run with seed 1"), "{}", figure.subtitle);
     }
 
     #[test]

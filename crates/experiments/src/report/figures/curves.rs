@@ -1,6 +1,6 @@
 //! Rates of chosen flows and receivers on one axis.
 
-use super::{Receiver, Trace, Unit, largest, mean_of, panel_title, runs, traces};
+use super::{Receiver, Trace, Unit, cut, largest, mean_of, panel_title, runs, traces};
 use crate::plot::{Axis, Colour, Figure, Layer, Panel};
 use crate::results::Results;
 use std::collections::BTreeSet;
@@ -75,7 +75,7 @@ pub fn curves(title: &str, results: &Results, wanted: &[Curve]) -> Result<Figure
     }
     let groups: Vec<&str> = wanted.iter().map(|curve| curve.flow.as_str()).collect();
     let unit = Unit::of(largest(results, &groups));
-    let panels = results.points.iter().take(super::MOST_PANELS).map(|point| {
+    let panels = results.points.iter().take(super::MOST_PANELS + 1).map(|point| {
         let (mut bands, mut lines) = (Vec::new(), Vec::new());
         for (number, curve) in wanted.iter().enumerate() {
             let receiver = curve.receiver.as_deref().map_or(Receiver::All, Receiver::Named);
@@ -96,7 +96,7 @@ pub fn curves(title: &str, results: &Results, wanted: &[Curve]) -> Result<Figure
         "Rates in bins of the length that the scenario sets; a flow without a receiver: the mean over all of them; {}.",
         runs(results)
     );
-    Ok(Figure { title: title.into(), subtitle, panels: panels.collect(), ..Figure::default() })
+    Ok(cut(Figure { title: title.into(), subtitle, panels: panels.collect(), ..Figure::default() }))
 }
 
 fn rates(results: &Results, point: usize, curve: &Curve, receiver: Receiver<'_>) -> Vec<Trace> {

@@ -1,9 +1,9 @@
 //! Figures of sessions of several layers.
 
-use super::{Columns, MOST_PANELS, Trace, Unit, panel_title};
+use super::{Columns, Trace, Unit, cut, one_run, titled};
 use crate::plot::{Axis, Colour, Figure, Join, Layer, Panel, Ranges, Weight};
 use crate::results::Results;
-use crate::scenario::{Point, Scenario};
+use crate::scenario::Scenario;
 use std::collections::BTreeSet;
 
 /// Most lines of a panel.
@@ -61,11 +61,6 @@ pub fn subscription_layers(scenario: &Scenario, results: &Results, point: usize,
     traces.map(layer).collect()
 }
 
-fn titled(point: &Point, flow: &str) -> String {
-    let place = panel_title(point);
-    if place.is_empty() { flow.to_owned() } else { format!("{flow}, {place}") }
-}
-
 /// How many layers receivers have over time: a panel for each flow and point.
 pub fn subscriptions(scenario: &Scenario, results: &Results) -> Option<Figure> {
     let flows = flows(scenario, &Columns(results.table("subscriptions")?));
@@ -74,10 +69,10 @@ pub fn subscriptions(scenario: &Scenario, results: &Results) -> Option<Figure> {
         for flow in &flows {
             let layers = subscription_layers(scenario, results, point.index, flow);
             let (x, y) = (Axis::new("time (s)").from(0.0), Axis::new("layers").from(0.0));
-            panels.push(Panel { title: titled(point, flow), x, y, layers });
+            panels.push(Panel { title: titled(flow, point), x, y, layers });
         }
     }
-    let subtitle = "How many layers each receiver is subscribed to, in one run.";
+    let subtitle = format!("How many layers each receiver is subscribed to, in {}.", one_run(results));
     figure(scenario, subtitle, panels)
 }
 
@@ -107,25 +102,19 @@ pub fn rates(scenario: &Scenario, results: &Results) -> Option<Figure> {
             let layers = traces.filter(on).take(MOST_LINES).enumerate().map(line).collect();
             let x = Axis::new("time (s)").from(0.0);
             let y = Axis::new(format!("rate ({})", unit.name)).from(0.0);
-            panels.push(Panel { title: titled(point, flow), x, y, layers });
+            panels.push(Panel { title: titled(flow, point), x, y, layers });
         }
     }
-    figure(
-        scenario,
-        "The rate at which each layer is sent, in one run; layers that are never on are left out.",
-        panels,
-    )
+    let subtitle = format!(
+        "The rate at which each layer is sent, in {}; layers that are never on are left out.",
+        one_run(results)
+    );
+    figure(scenario, subtitle, panels)
 }
 
-fn figure(scenario: &Scenario, subtitle: &str, mut panels: Vec<Panel>) -> Option<Figure> {
+fn figure(scenario: &Scenario, subtitle: String, mut panels: Vec<Panel>) -> Option<Figure> {
     panels.retain(|panel| !panel.layers.is_empty());
-    panels.truncate(MOST_PANELS);
-    let figure = Figure {
-        title: scenario.title().into(),
-        subtitle: subtitle.into(),
-        panels,
-        ranges: Ranges::Shared,
-        columns: 0,
-    };
-    (!figure.panels.is_empty()).then_some(figure)
+    let title = scenario.title().into();
+    let figure = Figure { title, subtitle, panels, ranges: Ranges::Shared, columns: 0 };
+    (!figure.panels.is_empty()).then(|| cut(figure))
 }
