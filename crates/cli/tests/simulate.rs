@@ -55,6 +55,41 @@ fn the_same_run_gives_the_same_figures_and_results() {
     }
 }
 
+/// The names of all files in a directory.
+fn files(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).expect("a directory");
+    let name = |entry: std::io::Result<std::fs::DirEntry>| entry.map(|it| it.file_name().into_string());
+    let mut names: Vec<String> =
+        entries.map(|entry| name(entry).expect("an entry").expect("a name in UTF-8")).collect();
+    names.sort_unstable();
+    names
+}
+
+#[test]
+fn a_directory_holds_the_files_of_one_run_alone() {
+    let place = lab();
+    let run = ["sim", "run", "lab.toml", "-q", "--out", "d", "--set", "duration=21 s"];
+    let end = |arguments: &[&str]| {
+        let (code, _, err) = ended(place.path(), arguments);
+        assert!(code < 2, "{err}"); // a claim of so short a run may fail
+    };
+    end(&[&run[..], &["--plot", "--set", "probe.events=on"]].concat());
+    let directory = place.path().join("d");
+    std::fs::write(directory.join("notes.txt"), "mine").expect("it is ours");
+    assert!(
+        files(&directory).contains(&"rates.svg".into()) && files(&directory).contains(&"events.csv".into())
+    );
+    end(&run);
+    let left = files(&directory);
+    assert!(left.contains(&"notes.txt".into()) && left.contains(&"metrics.csv".into()), "{left:?}");
+    assert!(!left.iter().any(|name| name.ends_with(".svg") || name == "events.csv"), "{left:?}");
+
+    let compare = ["compare", "--scenario", "lab.toml", "--out", "c", "--seeds", "1", "-q", "--schemes"];
+    end(&[&compare[..], &["ormcc,tcp-reno"]].concat());
+    end(&[&compare[..], &["tfrc"]].concat());
+    assert_eq!(files(&place.path().join("c")), ["1-tfrc", "comparison.json", "comparison.svg"]);
+}
+
 #[test]
 fn json_tells_metrics_claims_and_the_end() {
     let place = lab();

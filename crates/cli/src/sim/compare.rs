@@ -16,6 +16,7 @@ use faircast_experiments::scenario::{Point, Scenario};
 use faircast_experiments::stats::Estimate;
 use serde::Serialize;
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
@@ -60,6 +61,10 @@ pub fn run(typed: &Compare, out: &mut impl Write, stop: &AtomicBool) -> Result<(
     let memory = typed.running.max_memory;
     let options =
         RunOptions { threads: typed.running.threads, memory: Some(memory), ..RunOptions::default() };
+    let place = |(number, contender): (usize, &Contender)| {
+        format!("{}-{}", number + 1, contender.text().replace([',', '='], "_"))
+    };
+    let places: Vec<String> = typed.schemes.0.iter().enumerate().map(place).collect();
     let mut all = Vec::new();
     for (number, contender) in typed.schemes.0.iter().enumerate() {
         let mut scenario = running::parse(&replaced(&text, &flow, contender)?, &typed.scenario, memory)?;
@@ -71,18 +76,42 @@ pub fn run(typed: &Compare, out: &mut impl Write, stop: &AtomicBool) -> Result<(
             let teller = RunPrinter::new(telling, contender.text(), stop);
             simulate(&scenario, &options, &teller).map_err(refused)?
         };
-        let place = directory.join(format!("{}-{}", number + 1, contender.text().replace([',', '='], "_")));
-        files::results(&results, &place, typed.running.threads, began.elapsed())?;
+        if number == 0 {
+            begin(&directory, &places)?;
+        }
+        let place = directory.join(&places[number]);
+        files::run(Some(&results), &[], &place, typed.running.threads, began.elapsed())?;
         all.push(Candidate { contender: contender.clone(), scenario, results });
     }
     let comparison = Comparison { flow, all };
-    files::figures(&[("comparison", comparison.figure())], &directory)?;
+    files::write(&files::svg(&[("comparison", comparison.figure())]), &directory)?;
     if typed.json {
         return comparison.json(out).map_err(unwritten);
     }
     comparison.text(out).map_err(unwritten)?;
     writeln!(out, "\nwrote comparison.svg and the results of each into {}", directory.display())
         .map_err(unwritten)
+}
+
+/// Lists the directories of a comparison.
+const PLACES: &str = "comparison.json";
+
+/// Removes the results of an earlier comparison, and lists the directories of this one.
+fn begin(directory: &Path, places: &[String]) -> Result<(), Failure> {
+    let earlier: Vec<String> = std::fs::read(directory.join(PLACES))
+        .ok()
+        .and_then(|text| serde_json::from_slice(&text).ok())
+        .unwrap_or_default();
+    // A directory elsewhere is none of the comparison.
+    for place in earlier.iter().filter(|place| Path::new(place).file_name() == Some(place.as_str().as_ref()))
+    {
+        let place = directory.join(place);
+        files::remove_run(&place)?;
+        let _ = std::fs::remove_dir(place); // it stays where the user has put files of their own
+    }
+    let _ = std::fs::remove_file(directory.join("comparison.svg"));
+    files::page(PLACES, &serde_json::json!(places).to_string(), directory)?;
+    Ok(())
 }
 
 /// The flow that is replaced.

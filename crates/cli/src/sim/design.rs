@@ -77,7 +77,7 @@ pub fn run(typed: &SimSfcDesign, out: &mut impl Write) -> Result<(), Failure> {
     }
     let Some(directory) = &typed.plot else { return Ok(()) };
     let figures = [("bode", bode(&designs)), ("nyquist", nyquist(&designs))];
-    let names = files::figures(&figures, directory)?;
+    let names = files::write(&files::svg(&figures), directory)?;
     if typed.json {
         return Ok(());
     }

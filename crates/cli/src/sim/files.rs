@@ -2,11 +2,14 @@
 
 use crate::failure::Failure;
 use faircast_experiments::report::figures::Named;
-use faircast_experiments::results::write::{WriteError, write_run};
-use faircast_experiments::results::{self, Results};
+use faircast_experiments::results::write::{WriteError, clear, write_run};
+use faircast_experiments::results::{self, Results, Totals};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// Name and content of a file to be written.
+pub type File = (String, Vec<u8>);
 
 /// `lab-results` for `DIR/lab.toml`, in the current directory.
 pub fn beside(scenario: &Path, what: &str) -> PathBuf {
@@ -15,37 +18,57 @@ pub fn beside(scenario: &Path, what: &str) -> PathBuf {
     PathBuf::from(format!("{stem}-{what}"))
 }
 
-/// Write results; the names of the files.
+/// Writes a run in the place of the run that a directory had: results, and other files such as figures. Returns all names.
 ///
 /// # Errors
-/// When one cannot be written.
-pub fn results(
-    results: &Results,
+/// When a file cannot be written, or one of an earlier run cannot be removed.
+pub fn run(
+    results: Option<&Results>,
+    others: &[File],
     directory: &Path,
     threads: Option<NonZeroUsize>,
     took: Duration,
 ) -> Result<Vec<String>, Failure> {
-    let mut paths = results::write(results, directory).map_err(unwritable)?;
+    let mut paths = match results {
+        Some(results) => results::write(results, directory).map_err(unwritable)?,
+        None => remove_run(directory).map(|()| Vec::new())?,
+    };
     let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let threads = threads.map_or(processors, NonZeroUsize::get);
-    paths.push(write_run(directory, &results.totals, threads, took).map_err(unwritable)?);
-    Ok(paths.iter().filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned())).collect())
+    let totals = results.map_or(Totals::default(), |results| results.totals);
+    // Written first, so that the next run finds these files also after an interruption.
+    let names: Vec<&str> = others.iter().map(|(name, _)| name.as_str()).collect();
+    paths.push(write_run(directory, &totals, &names, threads, took).map_err(unwritable)?);
+    let mut all: Vec<String> =
+        paths.iter().filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned())).collect();
+    all.extend(write(others, directory)?);
+    Ok(all)
 }
 
-/// Write figures; the names of the files.
+/// Removes the files of an earlier run from a directory.
+///
+/// # Errors
+/// When one cannot be removed.
+pub fn remove_run(directory: &Path) -> Result<(), Failure> {
+    clear(directory).map_err(unwritable)
+}
+
+/// Figures as SVG.
+pub fn svg(figures: &[Named]) -> Vec<File> {
+    figures.iter().map(|(name, figure)| (format!("{name}.svg"), figure.svg().into_bytes())).collect()
+}
+
+/// Figures as PDF.
+pub fn pdf(figures: &[Named]) -> Vec<File> {
+    figures.iter().map(|(name, figure)| (format!("{name}.pdf"), figure.pdf())).collect()
+}
+
+/// Writes files; returns their names.
 ///
 /// # Errors
 /// When one cannot be written.
-pub fn figures(figures: &[Named], directory: &Path) -> Result<Vec<String>, Failure> {
-    figures.iter().map(|(name, figure)| page(&format!("{name}.svg"), &figure.svg(), directory)).collect()
-}
-
-/// The same as PDF.
-///
-/// # Errors
-/// When one cannot be written.
-pub fn figures_as_pdf(figures: &[Named], directory: &Path) -> Result<Vec<String>, Failure> {
-    figures.iter().map(|(name, figure)| bytes(&format!("{name}.pdf"), &figure.pdf(), directory)).collect()
+pub fn write(files: &[File], directory: &Path) -> Result<Vec<String>, Failure> {
+    files.iter().map(|(name, content)| bytes(name, content, directory)).collect()
 }
 
 /// Write one file; its name.

@@ -89,8 +89,8 @@ fn run_scenario(typed: &SimRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
         let part = typed.shard.map_or(String::new(), |shard| format!("-{}of{}", shard.index, shard.of));
         files::beside(&typed.file, &format!("results{part}"))
     });
-    let mut names = files::results(&results, &directory, typed.running.threads, took)?;
-    names.extend(draw(typed, &scenario, &results, &directory)?);
+    let figures = draw(typed, &scenario, &results)?;
+    let names = files::run(Some(&results), &figures, &directory, typed.running.threads, took)?;
     let claims = if typed.shard.is_some() { Vec::new() } else { judge(&scenario, &results) };
     if typed.json {
         table::json(&results, out).map_err(unwritten)?;
@@ -119,13 +119,8 @@ fn run_scenario(typed: &SimRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
     verdict(&claims)
 }
 
-/// Draw what was asked for; the names of the files.
-fn draw(
-    typed: &SimRun,
-    scenario: &Scenario,
-    results: &Results,
-    directory: &Path,
-) -> Result<Vec<String>, Failure> {
+/// Draws the requested figures.
+fn draw(typed: &SimRun, scenario: &Scenario, results: &Results) -> Result<Vec<files::File>, Usage> {
     let mut all = Vec::new();
     if typed.plot || (typed.pdf && typed.curves.is_empty()) {
         all.extend(figures::figures(scenario, results));
@@ -134,11 +129,11 @@ fn draw(
         let chosen = figures::curves::curves(scenario.title(), results, &typed.curves);
         all.push(("curves", chosen.map_err(Usage::NoCurve)?));
     }
-    let mut names = files::figures(&all, directory)?;
+    let mut drawn = files::svg(&all);
     if typed.pdf {
-        names.extend(files::figures_as_pdf(&all, directory)?);
+        drawn.extend(files::pdf(&all));
     }
-    Ok(names)
+    Ok(drawn)
 }
 
 /// That the flows of the curves that are asked for are in the scenario: before it is run.

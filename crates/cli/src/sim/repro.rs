@@ -115,16 +115,12 @@ fn one(typed: &ReproRun, out: &mut impl Write, stop: &AtomicBool) -> Result<(), 
     let took = began.elapsed();
     let mut written = Vec::new();
     if let Some(directory) = typed.out.as_ref().filter(|_| !done.figures.is_empty()) {
-        if let Some(run) = &done.run {
-            written = files::results(&run.results, directory, typed.running.threads, took)?;
-        }
-        written.extend(files::figures(&done.figures, directory)?);
         let heading = format!("{}: {}", entry.id, entry.about);
-        written.push(files::page(
-            "index.html",
-            &page::html(std::slice::from_ref(&done), &heading),
-            directory,
-        )?);
+        let html = page::html(std::slice::from_ref(&done), &heading);
+        let mut others = files::svg(&done.figures);
+        others.push(("index.html".into(), html.into_bytes()));
+        let results = done.run.as_ref().map(|run| &run.results);
+        written = files::run(results, &others, directory, typed.running.threads, took)?;
     }
     if typed.json {
         json::write(out, &done.outcome).map_err(unwritten)?;

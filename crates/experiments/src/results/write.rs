@@ -41,7 +41,7 @@ pub enum WriteError {
 pub const MANIFEST: &str = "manifest.json";
 
 /// Write tables as CSV, captures, the scenario and the manifest into a directory, which is made when it is not there.
-/// The paths of the files, the manifest last.
+/// The files of an earlier run in it are removed. The paths of the files, the manifest last.
 ///
 /// # Errors
 /// When a file cannot be written.
@@ -66,6 +66,44 @@ pub fn write(results: &Results, directory: &Path) -> Result<Vec<PathBuf>, WriteE
     put(directory, &files, &manifest(results, &files))
 }
 
+/// The name of the file about how a run was made.
+const RUN: &str = "run.json";
+
+/// The part of `run.json` that names files which no manifest lists.
+#[derive(Deserialize)]
+struct Made {
+    #[serde(default)]
+    others: Vec<String>,
+}
+
+/// Removes the files of an earlier run from a directory: those that its `manifest.json` and its `run.json` list, and these two.
+///
+/// # Errors
+/// When a file cannot be removed.
+pub fn clear(directory: &Path) -> Result<(), WriteError> {
+    let read = |name: &str| fs::read(directory.join(name)).unwrap_or_default();
+    let mut names = Vec::new();
+    if let Ok(manifest) = serde_json::from_slice::<Manifest>(&read(MANIFEST)) {
+        names.extend(manifest.files.into_iter().map(|file| file.name));
+        names.push(MANIFEST.to_owned());
+    }
+    if let Ok(made) = serde_json::from_slice::<Made>(&read(RUN)) {
+        names.extend(made.others);
+        names.push(RUN.to_owned());
+    }
+    // A file elsewhere is no file of the run.
+    for name in names.iter().filter(|name| Path::new(name).file_name() == Some(name.as_str().as_ref())) {
+        let path = directory.join(name);
+        match fs::remove_file(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                return Err(WriteError::Io { path, source });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// Write files and a manifest.
 pub(super) fn put(
     directory: &Path,
@@ -77,6 +115,7 @@ pub(super) fn put(
         move |source| WriteError::Io { path, source }
     };
     fs::create_dir_all(directory).map_err(fail(directory))?;
+    clear(directory)?;
     let mut paths = Vec::new();
     let text = serde_json::to_string_pretty(manifest).expect("lists and texts have a JSON text") + "\n";
     let manifest = (MANIFEST.to_owned(), text.into_bytes());
@@ -171,14 +210,15 @@ fn write_display(out: &mut String, value: impl std::fmt::Display) {
     write!(out, "{value}").expect("a string takes all that is written");
 }
 
-/// Write `run.json`: how long it took and with how many threads. It is not listed in the manifest, for it is another one
-/// each time.
+/// Writes `run.json`: how long the run took, with how many threads, and the names of files beside its results, such as
+/// figures. It is not listed in the manifest, for it is another one each time.
 ///
 /// # Errors
 /// When it cannot be written.
 pub fn write_run(
     directory: &Path,
     totals: &Totals,
+    others: &[&str],
     threads: usize,
     took: Duration,
 ) -> Result<PathBuf, WriteError> {
@@ -190,9 +230,11 @@ pub fn write_run(
         "arrivals": totals.arrivals,
         "events": totals.events,
         "digest": format!("{:016x}", totals.digest),
+        "others": others,
     });
-    let path = directory.join("run.json");
+    let path = directory.join(RUN);
     let text = serde_json::to_string_pretty(&run).expect("a tree of JSON values has a text") + "\n";
+    fs::create_dir_all(directory).map_err(|source| WriteError::Io { path: directory.to_owned(), source })?;
     fs::write(&path, text).map_err(|source| WriteError::Io { path: path.clone(), source })?;
     Ok(path)
 }
