@@ -233,8 +233,23 @@ fn check_value(key: &str, node: &Node, takes: &Takes, wrong: &mut Vec<Diagnostic
         }
     };
     if !fits {
-        refuse(node, key, takes.wanted(), wrong);
+        refuse_value(node, key, takes, wrong);
     }
+}
+
+/// A value that does not fit; a number whose unit is missing is shown with the units that it may have.
+fn refuse_value(node: &Node, key: &str, takes: &Takes, wrong: &mut Vec<Diagnostic>) {
+    let units = match takes {
+        Takes::Time | Takes::Times | Takes::Law(LawOf::Times) => ["ms", "s"],
+        Takes::Rate | Takes::Rates => ["kbit/s", "Mbit/s"],
+        Takes::Queue => ["packets", "kB"],
+        _ => return refuse(node, key, takes.wanted(), wrong),
+    };
+    let bare = node.items().iter().find_map(|item| units::bare(item).map(|number| (item, number)));
+    let Some((item, number)) = bare else { return refuse(node, key, takes.wanted(), wrong) };
+    let [one, other] = units.map(|unit| format!("`\"{number} {unit}\"`"));
+    let diagnostic = Diagnostic::new(&item.span, format!("`{key} = {number}` has no unit"), "of which unit?");
+    wrong.push(diagnostic.help(format!("write {one} or {other}")));
 }
 
 /// What a part's own parser says about it.
@@ -251,7 +266,7 @@ fn explain<T>(
             let help = format!("`{key}` takes {}", takes.wanted());
             wrong.push(Diagnostic::new(&node.span, error, "not understood").help(help));
         }
-        Err(None) => refuse(node, key, takes.wanted(), wrong),
+        Err(None) => refuse_value(node, key, takes, wrong),
     }
 }
 
@@ -350,7 +365,7 @@ impl Takes {
                 "a time such as \"50 ms\", a list of times (used in turn), or \"10 ms .. 100 ms\" (drawn at random)"
             }
             Takes::Rates => {
-                "a rate such as \"1.5 Mbit/s\", a list of rates (used in turn), or \"1 Mbit/s .. 2 Mbit/s\" (drawn at random)"
+                "a rate such as \"1.5 Mbit/s\", of at most \"1000 Tbit/s\", a list of rates (used in turn), or \"1 Mbit/s .. 2 Mbit/s\" (drawn at random)"
             }
             Takes::ClockErrors => units::CLOCK_ERRORS,
             Takes::NamesOrNone => "a name or a pattern, or a list of them, which may be empty",
@@ -384,6 +399,8 @@ impl Takes {
         let or_list =
             |one: Json| json!({"anyOf": [one.clone(), {"type": "array", "items": one, "minItems": 1}]});
         let quantity = json!({"type": ["string", "number"]});
+        let text = json!({"type": "string"});
+        let time = json!({"anyOf": [text, {"const": 0}]});
         match self {
             Takes::Text
             | Takes::Scheme
@@ -396,14 +413,12 @@ impl Takes {
             Takes::Words(words) => json!({"enum": words}),
             Takes::Whole => json!({"type": "integer", "minimum": 0}),
             Takes::Number => json!({"type": "number"}),
-            Takes::Share
-            | Takes::Time
-            | Takes::Rate
-            | Takes::Size
-            | Takes::Law(_)
-            | Takes::Queue
-            | Takes::Loss => quantity,
-            Takes::Times | Takes::Rates | Takes::ClockErrors => or_list(quantity),
+            Takes::Share | Takes::Size | Takes::Law(LawOf::Counts) | Takes::Loss => quantity,
+            Takes::Time => time,
+            Takes::Rate | Takes::Queue | Takes::Law(LawOf::Times) => text,
+            Takes::Times => or_list(time),
+            Takes::Rates => or_list(text),
+            Takes::ClockErrors => or_list(quantity),
             Takes::Names | Takes::Metrics => or_list(json!({"type": "string"})),
             Takes::NamesOrNone => {
                 json!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})

@@ -100,16 +100,34 @@ fn flows_that_fit_no_ends_are_refused() {
     assert!(refusal(&nowhere).contains("a flow needs `from` and `to`"));
     let twice = star("") + "[[flow]]\nname = \"m\"\nkind = \"tcp-reno\"\nfrom = \"src1\"\nto = \"leaf1\"\n";
     assert!(refusal(&twice).contains("two flows are called \"m\""));
-    let both =
-        star("") + "[[flow]]\nname = \"t\"\nkind = \"tcp-reno\"\nfrom = \"src1\"\nto = \"leaf1\"\non = 3\n";
+    let both = star("")
+        + "[[flow]]\nname = \"t\"\nkind = \"tcp-reno\"\nfrom = \"src1\"\nto = \"leaf1\"\non = \"3 s\"\n";
     assert!(refusal(&both).contains("the application has one of"));
 }
 
 #[test]
+fn a_number_without_a_unit_is_answered_with_both_spellings() {
+    let leaf = |key: &str| refusal(&star("").replace("leaves = 4", &format!("leaves = 4\nleaf.{key}")));
+    for (key, said) in [
+        ("queue = 40", "`queue = 40` has no unit; write `\"40 packets\"` or `\"40 kB\"`"),
+        ("queue = \"40\"", "`queue = 40` has no unit; write `\"40 packets\"` or `\"40 kB\"`"),
+        ("delay = 20", "`delay = 20` has no unit; write `\"20 ms\"` or `\"20 s\"`"),
+        ("delay = [0, 20]", "`delay = 20` has no unit; write `\"20 ms\"` or `\"20 s\"`"),
+        ("rate = 2.5", "`rate = 2.5` has no unit; write `\"2.5 kbit/s\"` or `\"2.5 Mbit/s\"`"),
+        ("rate = \"1e308 bit/s\"", "of at most \"1000 Tbit/s\""),
+    ] {
+        assert!(leaf(key).contains(said), "{key}: {}", leaf(key));
+    }
+    assert!(refusal(&star("warmup = 2")).contains("write `\"2 ms\"` or `\"2 s\"`"));
+    parse(&star("warmup = 0"));
+}
+
+#[test]
 fn windows_lie_within_the_run() {
-    assert!(refusal(&star("warmup = 10")).contains("must lie within the run"));
+    assert!(refusal(&star("warmup = \"10 s\"")).contains("must lie within the run"));
     assert!(
-        refusal(&star("[[window]]\nname = \"w\"\nfrom = 2\nto = 11")).contains("must lie within the run")
+        refusal(&star("[[window]]\nname = \"w\"\nfrom = \"2 s\"\nto = \"11 s\""))
+            .contains("must lie within the run")
     );
 }
 
@@ -130,7 +148,7 @@ fn a_link_between_neighbours_changes_only_what_it_says() {
 
 #[test]
 fn links_alone_make_a_network() {
-    let text = "title = \"t\"\nduration = 1\n[[link]]\nfrom = \"a\"\nto = \"b\"\n[[link]]\nfrom = \"b\"\n\
+    let text = "title = \"t\"\nduration = \"1 s\"\n[[link]]\nfrom = \"a\"\nto = \"b\"\n[[link]]\nfrom = \"b\"\n\
                 to = \"c[1-3]\"\nrate = [\"1 Mbit/s\", \"2 Mbit/s\"]\n[[flow]]\nname = \"t\"\nkind = \"tcp-reno\"\n\
                 from = \"a\"\nto = \"c*\"\n";
     let layout = parse(text).layout(0, 1);
@@ -144,7 +162,7 @@ fn links_alone_make_a_network() {
 fn topologies_have_the_nodes_that_the_reference_names() {
     let names = |topology: &str, ends: &str| {
         let text = format!(
-            "title = \"t\"\nduration = 1\n[topology]\n{topology}\n[[flow]]\nname = \"t\"\nkind = \"tcp-reno\"\n{ends}\n"
+            "title = \"t\"\nduration = \"1 s\"\n[topology]\n{topology}\n[[flow]]\nname = \"t\"\nkind = \"tcp-reno\"\n{ends}\n"
         );
         let layout = parse(&text).layout(0, 1);
         (0..layout.nodes()).map(|node| layout.names.name(node)).collect::<Vec<_>>().join(" ")
@@ -159,7 +177,7 @@ fn topologies_have_the_nodes_that_the_reference_names() {
 
 #[test]
 fn children_of_a_router_are_numbered_in_a_row() {
-    let text = "title = \"t\"\nduration = 1\n[topology]\nkind = \"tree\"\nfanout = [2, 3]\n[[flow]]\nname = \"t\"\n\
+    let text = "title = \"t\"\nduration = \"1 s\"\n[topology]\nkind = \"tree\"\nfanout = [2, 3]\n[[flow]]\nname = \"t\"\n\
                 kind = \"tcp-reno\"\nalong = \"r1.2->leaf*\"\n";
     let layout = parse(text).layout(0, 1);
     let leaves: Vec<String> = layout.flows.iter().map(|flow| layout.names.name(flow.receivers[0])).collect();
@@ -271,8 +289,8 @@ fn a_claim_has_a_range() {
 
 #[test]
 fn a_timetable_of_representatives_names_members() {
-    let text =
-        star("") + "expected = [{ from = 0, is = \"leaf2\" }, { from = 5, is = [\"leaf3\", \"leaf4\"] }]\n";
+    let text = star("")
+        + "expected = [{ from = 0, is = \"leaf2\" }, { from = \"5 s\", is = [\"leaf3\", \"leaf4\"] }]\n";
     let expected = parse(&text).layout(0, 1).flows[0].expected.clone();
     let members: Vec<Vec<u32>> = expected.into_iter().map(|(_, members)| members).collect();
     assert_eq!(members, [vec![1], vec![2, 3]]);
@@ -296,7 +314,7 @@ fn hostile_texts_are_refused_without_harm() {
     assert!(refusal(&deep).contains("more than 10000 points"));
     let huge = star("").replace("leaves = 4", "leaves = 4000000000");
     assert!(refusal(&huge).contains("at most"));
-    let huge = "title = \"t\"\nduration = 1\n[topology]\nkind = \"tree\"\nfanout = [100000, 100000]\n[[flow]]\n\
+    let huge = "title = \"t\"\nduration = \"1 s\"\n[topology]\nkind = \"tree\"\nfanout = [100000, 100000]\n[[flow]]\n\
                 name = \"t\"\nkind = \"tcp-reno\"\nfrom = \"root\"\nto = \"leaf1\"\n";
     assert!(refusal(huge).contains("too many leaves"));
 }
@@ -355,7 +373,7 @@ fn a_session_may_end_after_some_packets_or_be_silent_now_and_then() {
 fn a_node_of_a_tree_has_sixteen_children_or_as_many_as_are_allowed() {
     let text = |leaves, more| {
         format!(
-            "title = \"t\"\nduration = 1\n[topology]\nkind = \"star\"\nleaves = {leaves}\n[[flow]]\nname = \"t\"\n\
+            "title = \"t\"\nduration = \"1 s\"\n[topology]\nkind = \"star\"\nleaves = {leaves}\n[[flow]]\nname = \"t\"\n\
              kind = \"session\"\nscheme = \"mtcp,preset=published\"\nfrom = \"src1\"\nto = \"leaf*\"\n{more}\n"
         )
     };

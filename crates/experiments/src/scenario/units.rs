@@ -1,4 +1,5 @@
-//! Numbers with units: `1.5 Mbit/s`, `50 ms`, `50 kB`, `5 %`; plain numbers are in base units.
+//! Numbers with units: `1.5 Mbit/s`, `50 ms`, `50 kB`, `5 %`. Times, rates and buffers have a unit; a plain packet size is
+//! in bytes.
 
 use super::plan::RouterKind;
 use super::syntax::{Node, Value};
@@ -11,9 +12,9 @@ use faircast_topology::Edge;
 /// What would have been right.
 pub(crate) type Wanted = &'static str;
 
-pub(crate) const TIME: Wanted = "a time such as \"50 ms\", \"1.5 s\" or \"2 min\", or a number of seconds";
+pub(crate) const TIME: Wanted = "a time with its unit, such as \"50 ms\", \"1.5 s\" or \"2 min\"";
 pub(crate) const RATE: Wanted =
-    "a rate such as \"1.5 Mbit/s\" or \"unlimited\", or a number of bits per second";
+    "a rate with its unit, such as \"1.5 Mbit/s\", of at most \"1000 Tbit/s\", or \"unlimited\"";
 pub(crate) const SIZE: Wanted = "a packet size such as \"1000 B\", or a number of bytes, from 1 to 65535";
 pub(crate) const QUEUE: Wanted = "a drop-tail buffer such as \"50 kB\", \"20 packets\" or \"unlimited\", or a discipline \
     (docs/queues.md) such as \"red,buffer=60,ecn\", \"codel\" or \"drr,limit=60\"";
@@ -83,6 +84,18 @@ fn signed(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
+/// The rate above which no link exists, bits per second.
+const MOST_RATE: f64 = 1e15;
+
+/// A number without a unit other than 0, be it a number or a text.
+pub(crate) fn bare(node: &Node) -> Option<f64> {
+    let number = match &node.value {
+        Value::Text(text) => text.trim().parse().ok()?,
+        _ => node.number()?,
+    };
+    (number != 0.0).then_some(number)
+}
+
 fn number(node: &Node, units: &[(&str, f64)]) -> Option<f64> {
     match &node.value {
         Value::Text(text) => quantity(text, units),
@@ -93,14 +106,15 @@ fn number(node: &Node, units: &[(&str, f64)]) -> Option<f64> {
 
 /// Seconds.
 pub(crate) fn time(node: &Node) -> Option<f64> {
-    number(node, TIMES)
+    if bare(node).is_some() { None } else { number(node, TIMES) }
 }
 
 /// Bits per second.
 pub(crate) fn rate(node: &Node) -> Option<f64> {
     match node.text().map(str::trim) {
         Some("unlimited") => Some(f64::INFINITY),
-        _ => number(node, RATES).filter(|rate| *rate > 0.0),
+        _ if bare(node).is_some() => None,
+        _ => number(node, RATES).filter(|rate| *rate > 0.0 && *rate <= MOST_RATE),
     }
 }
 
@@ -138,6 +152,7 @@ pub(crate) fn limit(node: &Node) -> Option<Limit> {
             let packets = quantity(text, &[("packets", 1.0), ("packet", 1.0)])?;
             in_range(packets).filter(|_| packets.fract() == 0.0).map(Limit::Packets)
         }
+        _ if bare(node).is_some() => None,
         _ => in_range(size(node)?).map(Limit::Bytes),
     }
 }
@@ -222,6 +237,9 @@ pub(crate) fn law(node: &Node, of: LawOf) -> Option<Law> {
         LawOf::Times => TIMES,
         LawOf::Counts => PLAIN,
     };
+    if of == LawOf::Times && bare(node).is_some() {
+        return None;
+    }
     let Value::Text(text) = &node.value else {
         return number(node, units).map(|mean| Law::Constant { mean });
     };
@@ -233,7 +251,8 @@ pub(crate) fn law(node: &Node, of: LawOf) -> Option<Law> {
         Some((mean, shape)) => (mean, Some(quantity(shape, PLAIN)?)),
         None => (rest, None),
     };
-    let mean = quantity(mean, units)?;
+    let has_unit = mean.trim().parse::<f64>().is_err();
+    let mean = quantity(mean, units).filter(|mean| *mean == 0.0 || has_unit == (of == LawOf::Times))?;
     match (name, shape) {
         ("constant", None) => Some(Law::Constant { mean }),
         ("exponential", None) => Some(Law::Exponential { mean }),
@@ -268,6 +287,25 @@ mod tests {
         );
         assert_eq!(size(&text("50 kB")), Some(50_000.0));
         assert_eq!(share(&text("5 %")), Some(0.05));
+    }
+
+    #[test]
+    fn numbers_without_a_unit_are_refused_where_it_decides() {
+        let number = |value: f64| Node { span: 0..0, value: Value::Number(value) };
+        for value in [number(40.0), text("40")] {
+            assert_eq!((time(&value), rate(&value), limit(&value)), (None, None, None));
+            assert_eq!(law(&value, LawOf::Times), None);
+            assert_eq!(law(&value, LawOf::Counts), Some(Law::Constant { mean: 40.0 }));
+            assert_eq!(size(&value), Some(40.0));
+        }
+        assert_eq!((time(&number(0.0)), time(&text("0"))), (Some(0.0), Some(0.0)));
+        assert_eq!(law(&text("pareto 20"), LawOf::Times), None);
+    }
+
+    #[test]
+    fn rates_beyond_every_link_are_refused() {
+        assert_eq!(rate(&text("1000 Tbit/s")), Some(1e15));
+        assert_eq!((rate(&text("1001 Tbit/s")), rate(&text("1e308 bit/s"))), (None, None));
     }
 
     #[test]
