@@ -16,13 +16,20 @@ pub struct Diagnostic {
     pub span: Range<usize>,
 }
 
-/// Everything wrong in a file.
+/// Everything wrong in a file, or all warnings about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostics {
     file: String,
     text: String,
+    /// The first of them, at most [`MOST`].
     all: Vec<Diagnostic>,
+    /// How many there are.
+    count: usize,
+    severity: miette::Severity,
 }
+
+/// Diagnostics that are kept: nobody reads more, and each is searched for in the text.
+const MOST: usize = 100;
 
 /// How diagnostics are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,24 +65,37 @@ impl Diagnostics {
 
     /// Of the file of this name and text.
     pub(crate) fn new(file: &str, text: &str, all: Vec<Diagnostic>) -> Diagnostics {
-        let mut once: Vec<Diagnostic> = Vec::new();
+        let mut all = all;
+        all.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.span.end));
+        let (mut once, mut place): (Vec<Diagnostic>, usize) = (Vec::new(), 0);
         for diagnostic in all {
-            if !once.contains(&diagnostic) {
+            // Of one place there are few.
+            if once.get(place).is_none_or(|first| first.span != diagnostic.span) {
+                place = once.len();
+            }
+            if !once[place..].contains(&diagnostic) {
                 once.push(diagnostic);
             }
         }
-        once.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.span.end));
-        Diagnostics { file: file.to_owned(), text: text.to_owned(), all: once }
+        let count = once.len();
+        once.truncate(MOST);
+        let severity = miette::Severity::Error;
+        Diagnostics { file: file.to_owned(), text: text.to_owned(), all: once, count, severity }
     }
 
-    /// In the order of the text.
+    /// Warnings about the file of this name and text.
+    pub(crate) fn warnings(file: &str, text: &str, all: Vec<Diagnostic>) -> Diagnostics {
+        Diagnostics { severity: miette::Severity::Warning, ..Diagnostics::new(file, text, all) }
+    }
+
+    /// The first hundred, in the order of the text.
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.all.iter()
     }
 
     /// How many.
     pub fn len(&self) -> usize {
-        self.all.len()
+        self.count
     }
 
     /// Whether nothing is wrong.
@@ -101,8 +121,11 @@ impl Diagnostics {
         let source = miette::NamedSource::new(&self.file, self.text.clone()).with_language("toml");
         let mut out = String::new();
         for diagnostic in &self.all {
-            let view = View { diagnostic, source: &source, length: self.text.len() };
+            let view = View { diagnostic, source: &source, length: self.text.len(), severity: self.severity };
             handler.render_report(&mut out, &view).expect("a string takes all that is written");
+        }
+        if self.count > self.all.len() {
+            out.push_str(&format!("... and {} more\n", self.count - self.all.len()));
         }
         out
     }
@@ -130,6 +153,7 @@ struct View<'a> {
     diagnostic: &'a Diagnostic,
     source: &'a miette::NamedSource<String>,
     length: usize,
+    severity: miette::Severity,
 }
 
 impl fmt::Display for View<'_> {
@@ -141,6 +165,10 @@ impl fmt::Display for View<'_> {
 impl std::error::Error for View<'_> {}
 
 impl miette::Diagnostic for View<'_> {
+    fn severity(&self) -> Option<miette::Severity> {
+        Some(self.severity)
+    }
+
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         self.diagnostic.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
     }

@@ -8,6 +8,7 @@ use faircast_aqm::{Limit, QueueSpec};
 use faircast_core::time::{Span, Time};
 use faircast_sim::{Events, Law};
 use faircast_topology::memory::{self, Estimate};
+use std::collections::BTreeMap;
 
 /// Bytes of a node with its name, its place in routes, and its agents.
 const NODE: u64 = 300;
@@ -42,18 +43,17 @@ const BOTTLENECK: Usual = (1e6, 0.02, QueueSpec::DropTail(Limit::Bytes(50_000)))
 /// Those of a link between a host and the network.
 const ACCESS: Usual = (100e6, 0.001, QueueSpec::UNLIMITED);
 
-/// Nodes whose names begin alike.
-struct Row {
-    prefix: String,
-    count: u64,
-}
-
 struct Sizes<'a> {
     plan: &'a RunPlan,
-    rows: Vec<Row>,
+    /// How many nodes have names that begin so.
+    rows: BTreeMap<String, u64>,
     links: u64,
     /// Links of a way through the network, at most.
     depth: u64,
+    /// Bits of the smallest packet of a flow.
+    packet: f64,
+    /// Receivers of a flow that are counted per bin, at most.
+    watched: u64,
     /// Bits per second of the narrowest link, and the most that any link carries.
     narrow: f64,
     widest: f64,
@@ -73,9 +73,11 @@ pub(crate) struct OfRun {
 pub(crate) fn of(plan: &RunPlan) -> OfRun {
     let mut sizes = Sizes {
         plan,
-        rows: Vec::new(),
+        rows: BTreeMap::new(),
         links: 0,
         depth: 1,
+        packet: smallest_packet(plan),
+        watched: crate::results::measure::watched(plan).into(),
         narrow: narrowest(plan),
         widest: 0.0,
         packets: 0,
@@ -84,7 +86,7 @@ pub(crate) fn of(plan: &RunPlan) -> OfRun {
     sizes.topology();
     plan.links.iter().for_each(|link| sizes.link(link));
     let mut run = Estimate::new();
-    run.add(sizes.rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.count)), "nodes", NODE);
+    run.add(sizes.rows.values().fold(0, |sum: u64, count| sum.saturating_add(*count)), "nodes", NODE);
     run.add(sizes.links, "links", LINK);
     run.add(sizes.tables, "bytes of queues' tables", 1);
     let overload = plan.flows.iter().fold(0, |sum: u64, flow| sum.saturating_add(sizes.overload(flow)));
@@ -105,6 +107,12 @@ pub(crate) fn of_plan(plan: &RunPlan) -> u64 {
     let traces = plan.flows.iter().filter_map(|flow| flow.trace.as_ref()).map(|trace| trace.len() as u64);
     let rates = plan.changes.iter().map(|change| change.rates.len() as u64);
     4_000 + 24 * traces.chain(rates).sum::<u64>() + 600 * (plan.flows.len() + plan.links.len()) as u64
+}
+
+/// Bits of the smallest packet of a flow.
+fn smallest_packet(plan: &RunPlan) -> f64 {
+    let smallest = plan.flows.iter().map(|flow| flow.packet).min().unwrap_or(1_000);
+    f64::from(smallest.max(1)) * 8.0
 }
 
 /// How many moments there are until the end, every so often.
@@ -128,7 +136,8 @@ fn whole(number: f64) -> u64 {
 
 impl Sizes<'_> {
     fn row(&mut self, prefix: &str, count: u64) {
-        self.rows.push(Row { prefix: prefix.to_owned(), count });
+        let nodes = self.rows.entry(prefix.to_owned()).or_default();
+        *nodes = nodes.saturating_add(count);
     }
 
     fn topology(&mut self) {
@@ -208,7 +217,7 @@ impl Sizes<'_> {
         let rate = if rate.is_finite() { rate } else { 0.0 };
         self.widest = self.widest.max(rate);
         let until = self.plan.duration.as_secs_f64();
-        let bits = self.smallest_packet();
+        let bits = self.packet;
         let through = self.narrow.min(rate) / bits;
         let under_way = whole(through * delay.min(until));
         // No more than congestion control leaves there, however long it lasts; what comes without, `overload` counts.
@@ -219,12 +228,6 @@ impl Sizes<'_> {
         };
         let all = under_way.saturating_mul(count).saturating_add(waits.saturating_mul(queues));
         self.packets = self.packets.saturating_add(all);
-    }
-
-    /// Bits of the smallest packet of a flow.
-    fn smallest_packet(&self) -> f64 {
-        let smallest = self.plan.flows.iter().map(|flow| flow.packet).min().unwrap_or(1_000);
-        f64::from(smallest.max(1)) * 8.0
     }
 
     fn link(&mut self, link: &super::plan::LinkPlan) {
@@ -243,14 +246,19 @@ impl Sizes<'_> {
         self.depth = self.depth.max((self.depth + 1).min(DEEPEST));
     }
 
+    /// Nodes of rows whose prefix begins with this one, or with which this one begins.
+    fn known(&self, prefix: &str) -> u64 {
+        let longer = self.rows.range(prefix.to_owned()..).take_while(|(row, _)| row.starts_with(prefix));
+        let shorter = prefix.char_indices().filter_map(|(end, _)| self.rows.get(&prefix[..end]));
+        longer.map(|(_, count)| count).chain(shorter).fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
     /// How many nodes are meant at most, and how many of them no row has.
     fn nodes_of(&self, patterns: &Patterns) -> (u64, u64) {
         let (mut all, mut fresh) = (0_u64, 0_u64);
         for At { value, .. } in patterns {
             let prefix = value.split(['*', '[']).next().unwrap_or_default();
-            let begins = |row: &&Row| row.prefix.starts_with(prefix) || prefix.starts_with(&row.prefix);
-            let known =
-                self.rows.iter().filter(begins).fold(0, |sum: u64, row| sum.saturating_add(row.count));
+            let known = self.known(prefix);
             let count = match brackets(value) {
                 Brackets::Range { from, to, .. } => u64::from(to - from) + 1,
                 _ if value.contains('*') => known,
@@ -299,7 +307,7 @@ impl Sizes<'_> {
         }
         // Ways there and back. Those of a session are branches that its receivers share, but for the last.
         run.add(all.saturating_mul(self.depth).saturating_mul(2), &format!("hops of \"{name}\""), HOP);
-        let watched = u64::from(crate::results::measure::watched(self.plan)).min(members);
+        let watched = self.watched.min(members);
         let bins = moments(duration, self.plan.probe.bin).saturating_mul(flows.saturating_mul(2 + watched));
         let seldom = (flows as f64 * duration.as_secs_f64() / 2e6).ceil().clamp(1.0, 1e9);
         let seldom = Span::from_secs(seldom as u64);
@@ -338,7 +346,7 @@ impl Sizes<'_> {
 
     /// What is written down packet by packet: at the rate of the fastest link that is said.
     fn records(&self, run: &mut Estimate) {
-        let packets = whole(self.widest * self.plan.duration.as_secs_f64() / self.smallest_packet());
+        let packets = whole(self.widest * self.plan.duration.as_secs_f64() / self.packet);
         let taps = self.links_of(&self.plan.probe.taps);
         run.add(packets.saturating_mul(taps), "packets on tapped links", RECORDED);
         if self.plan.probe.events == Events::On {

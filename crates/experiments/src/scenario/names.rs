@@ -86,6 +86,14 @@ impl Names {
         Some(row.first + (number - row.number))
     }
 
+    /// The same as [`Self::find`], without a search for what was meant.
+    pub fn existing(&self, pattern: &str) -> Option<Vec<u32>> {
+        match pattern.contains(['*', '[']) {
+            true => self.find(pattern).ok(),
+            false => self.exact(pattern).map(|node| vec![node]),
+        }
+    }
+
     /// The nodes that a pattern names, in order: `leaf3`, `leaf*`, `leaf[1-16]`, `*`.
     pub fn find(&self, pattern: &str) -> Result<Vec<u32>, Nothing> {
         let mut found = Vec::new();

@@ -14,6 +14,7 @@ use faircast_core::rate::Bounds;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_core::unicast::Protocol;
 use faircast_sim::{ApplicationData, Change, Events, Law};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Whether a flow's `kind` is a unicast protocol.
@@ -608,8 +609,9 @@ pub(super) fn choices(root: &Node) -> Vec<Choice> {
 }
 
 fn unique_names(plan: &RunPlan, wrong: &mut Vec<Diagnostic>) {
-    for (index, flow) in plan.flows.iter().enumerate() {
-        if plan.flows[..index].iter().any(|other| other.name.value == flow.name.value) {
+    let mut known = BTreeSet::new();
+    for flow in &plan.flows {
+        if !known.insert(flow.name.value.as_str()) {
             let message = format!("two flows are called \"{}\"", flow.name.value);
             wrong.push(Diagnostic::new(&flow.name.span, message, "the second one"));
         }
