@@ -2,7 +2,7 @@
 //!
 //! The result is a text again, so that what is stored beside results is what was run.
 
-use toml_edit::{DocumentMut, Item, TableLike, TomlError, Value};
+use toml_edit::{DocumentMut, InlineTable, Item, TableLike, TomlError, Value};
 
 /// Why a change cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,6 +23,15 @@ pub enum EditError {
     },
 }
 
+/// What becomes of a table on a path that is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    /// It is made.
+    Made,
+    /// The error names it.
+    Named,
+}
+
 /// A scenario's text under change. Comments and the order of keys stay as they are.
 #[derive(Debug, Clone)]
 pub struct Edit {
@@ -40,13 +49,13 @@ impl Edit {
             .map_err(|error: TomlError| EditError::NotToml(error.message().to_owned()))
     }
 
-    /// Set a key; the value is TOML, or else taken as a text.
+    /// Set a key; the value is TOML, or else taken as a text. Tables on the path that are not there are made.
     ///
     /// # Errors
     /// When the path leads nowhere.
     pub fn set(&mut self, path: &str, value: &str) -> Result<(), EditError> {
         let value = value.trim().parse().unwrap_or_else(|_| Value::from(value));
-        let (table, key) = self.table(path)?;
+        let (table, key) = self.table(path, Missing::Made)?;
         match table.get_mut(key).and_then(Item::as_value_mut) {
             Some(old) => replace(old, value),
             None => drop(table.insert(key, Item::Value(value))),
@@ -59,9 +68,20 @@ impl Edit {
     /// # Errors
     /// When the path leads nowhere.
     pub fn remove(&mut self, path: &str) -> Result<(), EditError> {
-        let (table, key) = self.table(path)?;
+        let (table, key) = self.table(path, Missing::Named)?;
         table.remove(key);
         Ok(())
+    }
+
+    /// Keep those tables of a list for which `keep` says so of the text of a key.
+    pub fn retain(&mut self, list: &str, key: &str, keep: impl Fn(&str) -> bool) {
+        match self.document.get_mut(list) {
+            Some(Item::ArrayOfTables(tables)) => tables.retain(|table| keep(text(table, key))),
+            Some(Item::Value(Value::Array(items))) => {
+                items.retain(|item| item.as_inline_table().is_none_or(|table| keep(text(table, key))));
+            }
+            _ => {}
+        }
     }
 
     /// Multiply every time of the run by `factor`: its length, windows, starts, stops, changes and timetables, where
@@ -114,7 +134,11 @@ impl Edit {
     }
 
     /// The table that holds the last key of a path, and that key.
-    fn table<'a>(&'a mut self, path: &'a str) -> Result<(&'a mut dyn TableLike, &'a str), EditError> {
+    fn table<'a>(
+        &'a mut self,
+        path: &'a str,
+        missing: Missing,
+    ) -> Result<(&'a mut dyn TableLike, &'a str), EditError> {
         let (parents, key) = path.rsplit_once('.').map_or(("", path), |(parents, key)| (parents, key));
         let nowhere = |part: &str| EditError::Nowhere { path: path.to_owned(), part: part.to_owned() };
         let mut at: &mut dyn TableLike = self.document.as_table_mut();
@@ -124,6 +148,10 @@ impl Edit {
                 Some(item) if item.is_array_of_tables() || item.is_array() => {
                     let which = parts.next().ok_or_else(|| nowhere(key))?;
                     member(list(at, part), which).ok_or_else(|| nowhere(which))?
+                }
+                None if missing == Missing::Made => {
+                    at.insert(part, Item::Value(Value::InlineTable(InlineTable::new())));
+                    at.get_mut(part).and_then(Item::as_table_like_mut).ok_or_else(|| nowhere(part))?
                 }
                 _ => at.get_mut(part).and_then(Item::as_table_like_mut).ok_or_else(|| nowhere(part))?,
             };
@@ -250,8 +278,19 @@ mod tests {
     }
 
     #[test]
+    fn a_table_that_is_not_there_is_made() {
+        let mut edit = edit();
+        edit.set("probe.events", "on").expect("the table is made");
+        edit.set("topology.access.jitter", "2 ms").expect("the table is made");
+        let root = read(&edit);
+        assert_eq!(root["probe"]["events"].as_str(), Some("on"));
+        assert_eq!(root["topology"]["access"]["jitter"].as_str(), Some("2 ms"));
+        assert!(edit.remove("nosuch.key").is_err());
+    }
+
+    #[test]
     fn a_path_that_leads_nowhere_is_named() {
-        for (path, part) in [("flow.b.scheme", "b"), ("nosuch.key", "nosuch"), ("link.2.delay", "2")] {
+        for (path, part) in [("flow.b.scheme", "b"), ("title.key", "title"), ("link.2.delay", "2")] {
             let error = edit().set(path, "1").expect_err("it is not there");
             assert_eq!(error, EditError::Nowhere { path: path.into(), part: part.into() });
         }
@@ -267,6 +306,20 @@ mod tests {
         assert_eq!(root["flow"][0]["expected"][0]["from"].as_str(), Some("10 s"));
         assert_eq!(root["window"][0]["to"].as_str(), Some("20 s"));
         assert_eq!(root["link"][0]["delay"].as_str(), Some("20 ms"));
+    }
+
+    #[test]
+    fn tables_of_a_list_are_kept_by_the_text_of_a_key() {
+        for lines in [
+            "router = [{ is = \"a\" }, { is = \"b,c=1\" }]\n",
+            "[[router]]\nis = \"a\"\n[[router]]\nis = \"b,c=1\"\n",
+        ] {
+            let mut edit = Edit::of(lines).expect("it is TOML");
+            edit.retain("router", "is", |is| is.starts_with('b'));
+            let mut root = read(&edit);
+            let left = super::list(root.as_table_mut(), "router");
+            assert_eq!((left.len(), text(left[0], "is")), (1, "b,c=1"), "{}", edit.text());
+        }
     }
 
     #[test]
