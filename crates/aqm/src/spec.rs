@@ -110,6 +110,12 @@ disciplines! {
 }
 
 impl QueueSpec {
+    /// Whether it marks packets that allow it.
+    pub fn marks(&self) -> bool {
+        // Where marks are an option, they are called so.
+        matches!(self, QueueSpec::DualPi2(_)) || self.to_string().split(',').any(|option| option == "ecn")
+    }
+
     /// A buffer that never drops.
     pub const UNLIMITED: QueueSpec = QueueSpec::DropTail(Limit::Packets(u32::MAX));
 }

@@ -71,6 +71,7 @@ fn run_scenario(typed: &SimRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
     if let Some(seeds) = &typed.running.seeds {
         scenario.set_seeds(seeds.0.clone());
     }
+    running::warn(&scenario);
     check_curves(typed, &scenario)?;
     let options = RunOptions {
         threads: typed.running.threads,
@@ -220,7 +221,7 @@ fn new(typed: &SimNew, out: &mut impl Write) -> Result<(), Failure> {
     writeln!(out, "wrote {path}\n\nnext:\n  faircast sim run {path} --plot").map_err(unwritten)
 }
 
-/// A mistake as JSON.
+/// A mistake or a warning as JSON.
 #[derive(Serialize)]
 struct Mistake<'a> {
     event: &'static str,
@@ -236,14 +237,16 @@ fn check(typed: &SimCheck, out: &mut impl Write) -> Result<(), Failure> {
     for file in &typed.files {
         let text = running::text(file)?;
         match Scenario::parse_within(&text, &file.display().to_string(), typed.max_memory) {
-            Ok(scenario) if !typed.json => {
-                writeln!(out, "{}: good; {}", file.display(), table::what_would_run(&scenario))
-                    .map_err(unwritten)?;
+            Ok(scenario) => {
+                if !typed.json {
+                    writeln!(out, "{}: good; {}", file.display(), table::what_would_run(&scenario))
+                        .map_err(unwritten)?;
+                }
+                tell("warning", file, scenario.warnings(), typed, out).map_err(unwritten)?;
             }
-            Ok(_) => {}
             Err(mistakes) => {
                 wrong += 1;
-                tell_mistakes(file, &mistakes, typed, out).map_err(unwritten)?;
+                tell("mistake", file, &mistakes, typed, out).map_err(unwritten)?;
             }
         }
     }
@@ -253,7 +256,9 @@ fn check(typed: &SimCheck, out: &mut impl Write) -> Result<(), Failure> {
     }
 }
 
-fn tell_mistakes(
+/// Tells mistakes or warnings.
+fn tell(
+    event: &'static str,
     file: &Path,
     all: &Diagnostics,
     typed: &SimCheck,
@@ -265,7 +270,7 @@ fn tell_mistakes(
     all.iter().try_for_each(|mistake| {
         let (line, column) = all.position(mistake);
         let (message, help) = (mistake.message.as_str(), mistake.help.as_deref());
-        json::write(out, &Mistake { event: "mistake", file, line, column, message, help })
+        json::write(out, &Mistake { event, file, line, column, message, help })
     })
 }
 

@@ -81,6 +81,13 @@ pub fn mistaken(mistakes: &Diagnostics, path: &Path) -> Usage {
     Usage::ScenarioWrong { path: path.to_owned(), mistakes: mistakes.len() }
 }
 
+/// Show the warnings about a scenario on standard error.
+pub fn warn(scenario: &Scenario) {
+    let mut people = std::io::stderr();
+    // Standard error that cannot be written is nobody's loss.
+    let _ = write!(people, "{}", scenario.warnings().render(look(people.is_terminal())));
+}
+
 /// How much is told while it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Telling {

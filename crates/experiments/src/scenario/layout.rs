@@ -1,11 +1,13 @@
 //! From a [`RunPlan`] and a seed to a network with names.
 
+mod trees;
+
 use super::coordinated;
 use super::diagnostic::Diagnostic;
 use super::names::{Brackets, Names, Nothing, brackets};
 use super::plan::{
-    self, AgentPlan, At, Ecn, Ends, FlowKind, FlowPlan, LinkPlan, Many, Patterns, Per, RouterKind, RunPlan,
-    SessionPlan, TreePlan, Wire,
+    self, At, Ecn, Ends, FlowKind, FlowPlan, LinkPlan, Many, Patterns, Per, RouterKind, RunPlan, SessionPlan,
+    Wire,
 };
 use super::stays::{stays, turns};
 use super::useless;
@@ -17,7 +19,6 @@ use faircast_sim::{
     ApplicationData, Change, CoordinationSpec, Law, LinkId, Network, NodeId, ReceiverSpec, SessionSpec,
     Topology, UnicastProtocol, UnicastSpec,
 };
-use faircast_topology::Routes;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -51,6 +52,8 @@ pub(crate) struct Laid {
     pub to: u32,
     /// Which of the specs.
     pub spec: u32,
+    /// Whether the file states its rate; otherwise it has the usual one.
+    pub is_stated: bool,
 }
 
 /// A flow and what belongs to it.
@@ -336,7 +339,7 @@ impl Builder {
         }
         for edge in network.edges() {
             let spec = self.keep(edge.spec);
-            self.layout.links.push(Laid { from: edge.from.0, to: edge.to.0, spec });
+            self.layout.links.push(Laid { from: edge.from.0, to: edge.to.0, spec, is_stated: true });
         }
     }
 
@@ -363,8 +366,10 @@ impl Builder {
                 known = Some((there, back));
             }
             let (from, to) = (from[index % from.len()], to[index % to.len()]);
-            self.layout.links.push(Laid { from, to, spec: there });
-            self.layout.links.push(Laid { from: to, to: from, spec: back });
+            let is_stated = wire.rate.is_some();
+            self.layout.links.push(Laid { from, to, spec: there, is_stated });
+            let is_stated = is_stated || wire.back.as_ref().is_some_and(|back| back.rate.is_some());
+            self.layout.links.push(Laid { from: to, to: from, spec: back, is_stated });
         }
     }
 
@@ -422,6 +427,8 @@ impl Builder {
         let mut reverse = self.layout.specs[self.layout.links[back].spec as usize];
         if wire.rate.is_some() {
             reverse.rate = spec.rate;
+            self.layout.links[there].is_stated = true;
+            self.layout.links[back].is_stated = true;
         }
         if wire.delay.is_some() {
             reverse.delay = spec.delay;
@@ -448,8 +455,8 @@ impl Builder {
 
     /// All of them, when all are there.
     fn existing(&self, patterns: &Patterns) -> Option<Vec<u32>> {
-        let found: Result<Vec<_>, _> = patterns.iter().map(|p| self.layout.names.find(&p.value)).collect();
-        found.ok().map(|found| found.concat())
+        let found: Option<Vec<_>> = patterns.iter().map(|p| self.layout.names.existing(&p.value)).collect();
+        found.map(|found| found.concat())
     }
 
     /// Nodes by pattern; plain names and rows that are new come into being.
@@ -457,10 +464,10 @@ impl Builder {
         let mut all = Vec::new();
         for pattern in patterns {
             let before = self.layout.names.len();
-            match self.layout.names.find(&pattern.value) {
-                Ok(found) => all.extend(found),
-                Err(_) if pattern.value.contains('*') => self.refuse(pattern),
-                Err(_) => match brackets(&pattern.value) {
+            match self.layout.names.existing(&pattern.value) {
+                Some(found) => all.extend(found),
+                None if pattern.value.contains('*') => self.refuse(pattern),
+                None => match brackets(&pattern.value) {
                     Brackets::None => all.push(self.layout.names.single(&pattern.value)),
                     Brackets::Range { before, from, to, after: "" } => {
                         let first = self.layout.names.row(before, from, to - from + 1);
@@ -634,103 +641,6 @@ impl Builder {
         }
         let pair = |(index, receiver): (usize, &u32)| (from[index % from.len()], vec![*receiver]);
         to.iter().enumerate().map(pair).collect()
-    }
-
-    /// Who is whose parent, and which agents die.
-    fn tree(&mut self, session: &SessionPlan, span: &Range<usize>, flow: &mut LaidFlow) {
-        let count = flow.receivers.len();
-        if session.tree != TreePlan::Flat && session.scheme.agents().is_none() {
-            let message = format!("`{}` as it is chosen here has no agents", session.scheme.name());
-            let help = "a tree needs a scheme with agents: `mtcp,preset=published` or `raccoom`";
-            self.wrong.push(Diagnostic::new(span, message, "no tree").help(help));
-            return;
-        }
-        match &session.tree {
-            TreePlan::Flat => {}
-            TreePlan::FanOut(fan) => {
-                let parent = |member: usize| member.checked_sub(*fan as usize).map(|at| at as u32 / fan);
-                flow.parents = (0..count).map(parent).collect();
-            }
-            TreePlan::Nearest => flow.parents = self.nearest(flow),
-            TreePlan::Agents(agents) => {
-                flow.parents = vec![None; count];
-                agents.iter().for_each(|agent| self.agent(agent, flow));
-            }
-        }
-        for member in 0..count {
-            let (mut next, mut steps) = (flow.parents.get(member).copied().flatten(), 0);
-            while let Some(parent) = next.filter(|_| steps <= count) {
-                next = flow.parents[parent as usize];
-                steps += 1;
-            }
-            if steps > count {
-                let message = format!("{} is below itself", self.layout.names.name(flow.receivers[member]));
-                self.wrong.push(Diagnostic::new(span, message, "no tree"));
-                return;
-            }
-        }
-        self.check_children(session, span, flow);
-    }
-
-    /// No node has more children than the session allows.
-    fn check_children(&mut self, session: &SessionPlan, span: &Range<usize>, flow: &LaidFlow) {
-        let mut children = vec![0; flow.receivers.len() + 1];
-        for parent in &flow.parents {
-            children[parent.map_or(flow.receivers.len(), |parent| parent as usize)] += 1;
-        }
-        let (at, most) = (0..).zip(children).max_by_key(|(_, count)| *count).unwrap_or((0, 0));
-        if most > session.most_children {
-            let parent = flow.receivers.get(at).copied().unwrap_or(flow.source);
-            let name = self.layout.names.name(parent);
-            let message = format!(
-                "{name} has {most} children in the tree, at most {} are allowed",
-                session.most_children
-            );
-            let help = format!("give some of them an agent between, or allow it: most_children = {most}");
-            self.wrong.push(Diagnostic::new(span, message, "too many children").help(help));
-        }
-    }
-
-    /// By receiver, the nearest other one on its way from the source.
-    fn nearest(&self, flow: &LaidFlow) -> Vec<Option<u32>> {
-        let mut member_at = vec![None; self.layout.names.len() as usize];
-        for (member, node) in (0..).zip(&flow.receivers) {
-            member_at[*node as usize] = Some(member);
-        }
-        let topology = self.layout.nodes_and_links(|node| self.layout.hosts.contains(&node));
-        let (mut routes, mut path) = (Routes::new(&topology), Vec::new());
-        let parent = |node: &u32| {
-            routes.path(NodeId(flow.source), NodeId(*node), &mut path)?;
-            let passed = path.iter().rev().map(|link| topology.edges()[link.0 as usize].from);
-            passed.filter_map(|node| member_at[node.0 as usize]).next()
-        };
-        flow.receivers.iter().map(parent).collect()
-    }
-
-    fn agent(&mut self, plan: &AgentPlan, flow: &mut LaidFlow) {
-        let (agent, children) = (self.find(&plan.agent), self.find(&plan.children));
-        let member = |node: &u32| flow.receivers.iter().position(|receiver| receiver == node);
-        let (Some(at), 1) = (agent.first().and_then(member), agent.len()) else {
-            let message = "an agent is one of the flow's receivers";
-            self.wrong.push(Diagnostic::new(&plan.span, message, "not one of them"));
-            return;
-        };
-        for child in &children {
-            match member(child) {
-                Some(child) => flow.parents[child] = Some(at as u32),
-                None => {
-                    let message = format!("{} is no receiver of the flow", self.layout.names.name(*child));
-                    self.wrong.push(Diagnostic::new(&plan.span, message, "cannot be a child"));
-                }
-            }
-        }
-        if let Some(dies) = plan.dies {
-            if flow.stays.is_empty() {
-                flow.stays = vec![(Time::ZERO, Time::NEVER); flow.receivers.len()];
-            }
-            flow.stays[at].1 = dies;
-            flow.returns.extend(plan.returns.map(|back| (at as u32, back, Time::NEVER)));
-        }
     }
 
     fn expected(&mut self, session: &SessionPlan, receivers: &[u32]) -> Vec<(Time, Vec<u32>)> {

@@ -12,12 +12,15 @@
 //! | `read` `plan` | from the tree to types |
 //! | `estimate` | how much memory a plan would take |
 //! | `names` `layout` | from there to a network |
+//! | `lack` | what schemes of trees or routers need |
+//! | `useless` `warnings` | what nothing can come of; what was perhaps not meant |
 //! | `template` | files to start from |
 
 mod coordinated;
 mod diagnostic;
 mod estimate;
 mod hosts;
+mod lack;
 mod layout;
 mod metrics;
 mod names;
@@ -33,10 +36,12 @@ mod tests;
 pub mod traces;
 mod units;
 mod useless;
+mod warnings;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Look};
 pub use faircast_topology::memory;
 pub use hosts::HostThatForwards;
+pub use lack::{Lack, flow_keys, router_kind};
 pub use layout::Layout;
 pub use template::{TEMPLATES, Template, template};
 
@@ -62,6 +67,7 @@ pub struct Scenario {
     plans: Vec<RunPlan>,
     choices: Vec<Choice>,
     fingerprints: Vec<String>,
+    warnings: Diagnostics,
 }
 
 /// An axis of a sweep.
@@ -258,8 +264,10 @@ impl Scenario {
             let span = root.get("sweep").map_or(0..0, |node| node.span.clone());
             vec![Diagnostic::new(&span, format!("more than {MOST_POINTS} points"), "too many combinations")]
         })?;
-        let (mut points, mut plans, mut fingerprints, mut wrong) =
-            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut points, mut plans, mut fingerprints, mut wrong, mut warnings) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        // A warning is given at the first point at which it holds.
+        let mut warned = BTreeSet::new();
         for index in 0..count {
             let point = point(&axes, index);
             match plan_at(&root, &axes, index) {
@@ -268,8 +276,13 @@ impl Scenario {
                     fits(&root, &plan, count, memory).map_err(|wrong| vec![wrong])?;
                     fingerprints.push(fingerprint);
                     let seed = plan.seeds.first().copied().unwrap_or(1);
-                    if let Err(errors) = layout::Layout::new(&plan, seed) {
-                        wrong.extend(errors);
+                    match layout::Layout::new(&plan, seed) {
+                        Ok(layout) => {
+                            let mut here = warnings::of(&plan, &layout, &point);
+                            here.retain(|warning| warned.insert((warning.span.start, warning.label.clone())));
+                            warnings.extend(here);
+                        }
+                        Err(errors) => wrong.extend(errors),
                     }
                     plans.push(plan);
                 }
@@ -299,7 +312,13 @@ impl Scenario {
             plans,
             choices: read::choices(&root),
             fingerprints,
+            warnings: Diagnostics::warnings(file, text, warnings),
         })
+    }
+
+    /// What it does that its text does not suggest.
+    pub fn warnings(&self) -> &Diagnostics {
+        &self.warnings
     }
 
     /// One line: what is to be seen.

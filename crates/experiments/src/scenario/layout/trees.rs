@@ -1,0 +1,105 @@
+//! Trees of sessions: who is whose parent.
+
+use super::super::diagnostic::Diagnostic;
+use super::super::plan::{AgentPlan, SessionPlan, TreePlan};
+use super::{Builder, LaidFlow};
+use faircast_core::time::Time;
+use faircast_sim::NodeId;
+use faircast_topology::Routes;
+use std::ops::Range;
+
+impl Builder {
+    /// Who is whose parent, and which agents die.
+    pub(super) fn tree(&mut self, session: &SessionPlan, span: &Range<usize>, flow: &mut LaidFlow) {
+        let count = flow.receivers.len();
+        if session.scheme.agents().is_none() {
+            return; // a warning says so where a tree is described
+        }
+        match &session.tree {
+            TreePlan::Flat => {}
+            TreePlan::FanOut(fan) => {
+                let parent = |member: usize| member.checked_sub(*fan as usize).map(|at| at as u32 / fan);
+                flow.parents = (0..count).map(parent).collect();
+            }
+            TreePlan::Nearest => flow.parents = self.nearest(flow),
+            TreePlan::Agents(agents) => {
+                flow.parents = vec![None; count];
+                agents.iter().for_each(|agent| self.agent(agent, flow));
+            }
+        }
+        for member in 0..count {
+            let (mut next, mut steps) = (flow.parents.get(member).copied().flatten(), 0);
+            while let Some(parent) = next.filter(|_| steps <= count) {
+                next = flow.parents[parent as usize];
+                steps += 1;
+            }
+            if steps > count {
+                let message = format!("{} is below itself", self.layout.names.name(flow.receivers[member]));
+                self.wrong.push(Diagnostic::new(span, message, "no tree"));
+                return;
+            }
+        }
+        self.check_children(session, span, flow);
+    }
+
+    /// No node has more children than the session allows.
+    fn check_children(&mut self, session: &SessionPlan, span: &Range<usize>, flow: &LaidFlow) {
+        let mut children = vec![0; flow.receivers.len() + 1];
+        for parent in &flow.parents {
+            children[parent.map_or(flow.receivers.len(), |parent| parent as usize)] += 1;
+        }
+        let (at, most) = (0..).zip(children).max_by_key(|(_, count)| *count).unwrap_or((0, 0));
+        if most > session.most_children {
+            let parent = flow.receivers.get(at).copied().unwrap_or(flow.source);
+            let name = self.layout.names.name(parent);
+            let message = format!(
+                "{name} has {most} children in the tree, at most {} are allowed",
+                session.most_children
+            );
+            let help = format!("give some of them an agent between, or allow it: most_children = {most}");
+            self.wrong.push(Diagnostic::new(span, message, "too many children").help(help));
+        }
+    }
+
+    /// By receiver, the nearest other one on its way from the source.
+    fn nearest(&self, flow: &LaidFlow) -> Vec<Option<u32>> {
+        let mut member_at = vec![None; self.layout.names.len() as usize];
+        for (member, node) in (0..).zip(&flow.receivers) {
+            member_at[*node as usize] = Some(member);
+        }
+        let topology = self.layout.nodes_and_links(|node| self.layout.hosts.contains(&node));
+        let (mut routes, mut path) = (Routes::new(&topology), Vec::new());
+        let parent = |node: &u32| {
+            routes.path(NodeId(flow.source), NodeId(*node), &mut path)?;
+            let passed = path.iter().rev().map(|link| topology.edges()[link.0 as usize].from);
+            passed.filter_map(|node| member_at[node.0 as usize]).next()
+        };
+        flow.receivers.iter().map(parent).collect()
+    }
+
+    fn agent(&mut self, plan: &AgentPlan, flow: &mut LaidFlow) {
+        let (agent, children) = (self.find(&plan.agent), self.find(&plan.children));
+        let member = |node: &u32| flow.receivers.iter().position(|receiver| receiver == node);
+        let (Some(at), 1) = (agent.first().and_then(member), agent.len()) else {
+            let message = "an agent is one of the flow's receivers";
+            self.wrong.push(Diagnostic::new(&plan.span, message, "not one of them"));
+            return;
+        };
+        for child in &children {
+            match member(child) {
+                Some(child) => flow.parents[child] = Some(at as u32),
+                None => {
+                    let message = format!("{} is no receiver of the flow", self.layout.names.name(*child));
+                    self.wrong.push(Diagnostic::new(&plan.span, message, "cannot be a child"));
+                }
+            }
+        }
+        if let Some(dies) = plan.dies {
+            if flow.stays.is_empty() {
+                flow.stays = vec![(Time::ZERO, Time::NEVER); flow.receivers.len()];
+            }
+            flow.stays[at].1 = dies;
+            flow.returns.extend(plan.returns.map(|back| (at as u32, back, Time::NEVER)));
+        }
+    }
+}

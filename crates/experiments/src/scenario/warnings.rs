@@ -1,0 +1,181 @@
+//! Warnings: a scenario can be run, and does something else than its text suggests.
+
+use super::Point;
+use super::diagnostic::Diagnostic;
+use super::layout::{LaidFlow, Layout};
+use super::plan::{FlowKind, FlowPlan, RunPlan, SessionPlan, TreePlan};
+use faircast_core::unicast::Protocol;
+use faircast_core::unicast::tcp::Variant;
+use faircast_sim::NodeId;
+use faircast_topology::{LinkId, Routes};
+
+/// Paths of a group that are looked at: receivers of a group are mostly alike.
+const PATHS: usize = 64;
+
+/// All warnings about a point of the sweep.
+pub(super) fn of(plan: &RunPlan, layout: &Layout, point: &Point) -> Vec<Diagnostic> {
+    let topology = layout.nodes_and_links(|node| layout.hosts.contains(&node));
+    let mut routes = Routes::new(&topology);
+    let (mut all, mut path) = (Vec::new(), Vec::new());
+    for flows in layout.flows.chunk_by(|one, other| one.group == other.group) {
+        let flow = &plan.flows[flows[0].group];
+        let ends =
+            flows.iter().flat_map(|laid| laid.receivers.iter().map(|receiver| (laid.source, *receiver)));
+        let (mut unstated, mut unmarked) = (None, None);
+        for (from, to) in ends.take(PATHS) {
+            if routes.path(NodeId(from), NodeId(to), &mut path).is_some() {
+                unstated = unstated.or_else(|| unstated_bottleneck(flow, layout, &path));
+                unmarked = unmarked.or_else(|| never_marked(flow, layout, &path));
+            }
+        }
+        all.extend(unstated);
+        all.extend(unmarked);
+        if let FlowKind::Session(session) = &flow.kind {
+            all.extend(useless_tree(flow, session));
+            all.extend(too_flat(flow, session, &flows[0]));
+        }
+    }
+    if !point.values.is_empty() {
+        all.iter_mut().for_each(|warning| warning.message.push_str(&format!(" (at {point})")));
+    }
+    all
+}
+
+/// The narrowest link has the usual rate of its kind, while the file states rates of other links on the path.
+fn unstated_bottleneck(flow: &FlowPlan, layout: &Layout, path: &[LinkId]) -> Option<Diagnostic> {
+    let laid = |link: &LinkId| layout.links[link.0 as usize];
+    let rate = |link: &LinkId| layout.specs[laid(link).spec as usize].rate.bps();
+    let narrowest = path.iter().min_by(|one, other| rate(one).total_cmp(&rate(other)))?;
+    if laid(narrowest).is_stated || !path.iter().any(|link| laid(link).is_stated) {
+        return None;
+    }
+    let (link, name) = (layout.link_name(narrowest.0), &flow.name.value);
+    let message = format!(
+        "the bottleneck of \"{name}\" is {link}: the file states no rate for it, and the usual one is {:.0} Mbit/s",
+        rate(narrowest) / 1e6
+    );
+    let help = "state its rate; `rate = \"unlimited\"` takes it out of the way";
+    Some(Diagnostic::new(&flow.name.span, message, "a bottleneck that nobody wrote").help(help))
+}
+
+/// A TCP that slows down by marks passes no queue that marks.
+fn never_marked(flow: &FlowPlan, layout: &Layout, path: &[LinkId]) -> Option<Diagnostic> {
+    let FlowKind::Unicast { protocol, .. } = &flow.kind else { return None };
+    let Protocol::Tcp(config) = protocol else { return None };
+    let needs_marks = matches!(config.variant, Variant::Dctcp | Variant::Prague);
+    let spec = |link: &LinkId| layout.specs[layout.links[link.0 as usize].spec as usize];
+    if !needs_marks || path.iter().any(|link| spec(link).queue.marks()) {
+        return None;
+    }
+    let message = format!(
+        "`{}` slows down by marks, and no queue on the way of \"{}\" marks: it reacts to losses alone",
+        protocol.name(),
+        flow.name.value
+    );
+    let help = "give the bottleneck a queue that marks, such as \"dualpi2\" or \"fq_codel,ecn\"";
+    Some(Diagnostic::new(&flow.name.span, message, "never marked").help(help))
+}
+
+/// A tree is described for a scheme without agents.
+fn useless_tree(flow: &FlowPlan, session: &SessionPlan) -> Option<Diagnostic> {
+    if session.tree == TreePlan::Flat || session.scheme.agents().is_some() {
+        return None;
+    }
+    let message =
+        format!("`{}` as it is chosen here has no agents: its tree is ignored", session.scheme.name());
+    let help = "a tree needs a scheme with agents: `mtcp,preset=published` or `raccoom`";
+    Some(Diagnostic::new(&flow.name.span, message, "no tree").help(help))
+}
+
+/// A source without a tree has more children than the scheme is made for.
+fn too_flat(flow: &FlowPlan, session: &SessionPlan, laid: &LaidFlow) -> Option<Diagnostic> {
+    let is_flat = laid.parents.is_empty() && session.scheme.name() == "mtcp";
+    if !is_flat || laid.receivers.len() <= session.most_children as usize {
+        return None;
+    }
+    let message = format!(
+        "\"{}\" has no tree: its source has {} children, and `mtcp` is made for {}",
+        flow.name.value,
+        laid.receivers.len(),
+        session.most_children
+    );
+    let help = "give it a tree: `fan_out = 16`, `tree = \"nearest\"` or `agents`";
+    Some(Diagnostic::new(&flow.name.span, message, "no tree").help(help))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Look, Scenario};
+
+    fn warnings(topology: &str, flow: &str) -> String {
+        let text = format!(
+            "title = \"t\"\nduration = \"1 s\"\n[topology]\n{topology}\n[[flow]]\nname = \"f\"\n{flow}\n"
+        );
+        let scenario = Scenario::parse(&text, "t.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
+        scenario.warnings().render(Look::Plain)
+    }
+
+    const DUMBBELL: &str = "kind = \"dumbbell\"\nleaves = 1\nbottleneck = { rate = \"10 Gbit/s\" }\n";
+
+    fn tcp(kind: &str) -> String {
+        format!("kind = \"{kind}\"\nfrom = \"src1\"\nto = \"leaf1\"\n")
+    }
+
+    #[test]
+    fn a_bottleneck_that_the_file_does_not_state_is_named() {
+        let said = warnings(DUMBBELL, &tcp("tcp-cubic"));
+        assert!(
+            said.contains("the bottleneck of \"f\" is src1->left") && said.contains("100 Mbit/s"),
+            "{said}"
+        );
+        let slower = DUMBBELL.replace("10 Gbit/s", "10 Mbit/s");
+        assert_eq!(warnings(&slower, &tcp("tcp-cubic")), "");
+        let stated = format!("{DUMBBELL}access.rate = \"unlimited\"\nleaf.rate = \"40 Gbit/s\"\n");
+        assert_eq!(warnings(&stated, &tcp("tcp-cubic")), "");
+    }
+
+    #[test]
+    fn a_tcp_that_lives_on_marks_is_warned_before_queues_that_never_mark() {
+        let queue = |queue: &str| {
+            let topology = DUMBBELL.replace("10 Gbit/s\"", &format!("10 Mbit/s\", queue = \"{queue}\""));
+            warnings(&topology, &tcp("tcp-prague"))
+        };
+        for silent in ["40 packets", "red,buffer=40", "fq_codel"] {
+            assert!(
+                queue(silent).contains("`tcp-prague` slows down by marks"),
+                "{silent}: {}",
+                queue(silent)
+            );
+        }
+        for marking in ["red,buffer=40,ecn", "fq_codel,ecn", "dualpi2", "codel,ecn"] {
+            assert_eq!(queue(marking), "", "{marking}");
+        }
+        let sack = warnings(&DUMBBELL.replace("10 Gbit/s", "10 Mbit/s"), &tcp("tcp-sack"));
+        assert_eq!(sack, "");
+    }
+
+    #[test]
+    fn a_tree_without_agents_and_a_scheme_of_trees_without_one_are_named() {
+        let star = "kind = \"star\"\nleaves = 40";
+        let session = |scheme: &str, more: &str| {
+            let flow =
+                format!("kind = \"session\"\nscheme = \"{scheme}\"\nfrom = \"src1\"\nto = \"leaf*\"\n{more}");
+            warnings(star, &flow)
+        };
+        assert!(session("ormcc", "fan_out = 4").contains("its tree is ignored"));
+        assert!(session("mtcp,preset=published", "").contains("its source has 40 children"));
+        assert_eq!(session("mtcp,preset=published", "fan_out = 4"), "");
+        assert_eq!(session("ormcc", ""), "");
+    }
+
+    #[test]
+    fn a_warning_of_a_sweep_names_the_first_point_at_which_it_holds() {
+        let sweep = "\n[sweep]\nscheme = { set = \"flow.f.scheme\", to = [\"mtcp,preset=published\", \"ormcc\", \"smcc\"] }";
+        let flow = format!(
+            "kind = \"session\"\nscheme = \"ormcc\"\nfrom = \"src1\"\nto = \"leaf*\"\nfan_out = 4{sweep}"
+        );
+        let said = warnings("kind = \"star\"\nleaves = 40", &flow);
+        assert_eq!(said.matches("its tree is ignored").count(), 1, "{said}");
+        assert!(said.contains("(at scheme = ormcc)"), "{said}");
+    }
+}
