@@ -331,7 +331,8 @@ impl<C: 'static> Opt<C> {
                 (field.set)(config, seconds.map(Span::from_secs_f64));
             }
             Value::BitsPerSecond(range, field) => {
-                let bps = or_word(scaled(text, &BITS_PER_SECOND).and_then(|text| range.parse(&text)))?;
+                let bps = scaled(text, &BITS_PER_SECOND).and_then(|text| range.parse(&text));
+                let bps = or_word(bps.filter(|bps| *bps <= MOST_RATE))?;
                 (field.set)(config, bps.map(Rate::from_bps));
             }
             Value::Whole(..) if self.word == Some(text) => self.clear(config),
@@ -374,7 +375,7 @@ impl<C: 'static> Opt<C> {
         let takes = match &self.value {
             Value::Number(range, _) => range.to_string(),
             Value::Seconds(range, _) => format!("{range} s"),
-            Value::BitsPerSecond(range, _) => format!("{range} bit/s"),
+            Value::BitsPerSecond(range, _) => format!("{range} bit/s, at most {MOST_RATE:e}"),
             Value::Whole(least, most, _) => format!("{least} to {most}"),
             Value::Choice(words, _) => words.join(" | "),
             Value::Word(..) => "nothing, it stands alone".to_owned(),
@@ -391,6 +392,9 @@ impl<C: 'static> Opt<C> {
         Described { name, takes: self.takes(), meaning, may_stand_alone }
     }
 }
+
+/// The rate above which no link exists, in bits per second.
+pub const MOST_RATE: f64 = 1e15;
 
 /// Units that may stand behind a number, and what they are worth.
 type Units = [(&'static str, f64)];

@@ -329,7 +329,14 @@ mod tests {
             ("host b netns=x", "`netns=x` is not known here; there are no more words"),
             ("link a", "needs two names"),
             ("link a c", "there is no `c`"),
-            ("link a a rate=10X", "option rate cannot be \"10X\"; it is unlimited | above 0 bit/s"),
+            (
+                "link a a rate=10X",
+                "option rate cannot be \"10X\"; it is unlimited | above 0 bit/s, at most 1e15",
+            ),
+            (
+                "link a a rate=1e308",
+                "option rate cannot be \"1e308\"; it is unlimited | above 0 bit/s, at most 1e15",
+            ),
             ("link a a rate=0", "option rate cannot be \"0\""),
             ("link a a rate=-1M", "option rate cannot be"),
             ("link a a rate", "`rate` is not known here"),

@@ -341,17 +341,50 @@ impl FromStr for Protocol {
     }
 }
 
+/// Applies `$of` to the options of any protocol, and its configuration.
+macro_rules! each_options {
+    ($self:ident, ($options:ident, $config:ident) => $of:expr) => {
+        match $self {
+            Protocol::Tcp($config) => {
+                let $options = TCP_OPTIONS.iter().chain(of_variant($config.variant));
+                $of
+            }
+            Protocol::Tfrc($config) => {
+                let $options = TFRC_OPTIONS.iter();
+                $of
+            }
+            Protocol::Rap($config) => {
+                let $options = RAP_OPTIONS.iter();
+                $of
+            }
+            Protocol::Cmtcp($config) => {
+                let $options = CMTCP_OPTIONS.iter();
+                $of
+            }
+        }
+    };
+}
+
 impl Protocol {
     /// What it can be told.
+    #[expect(unused_variables, reason = "the options of a protocol do not depend on its values")]
     pub fn options(&self) -> Vec<Described> {
-        match self {
-            Protocol::Tcp(config) => {
-                TCP_OPTIONS.iter().chain(of_variant(config.variant)).map(Opt::described).collect()
-            }
-            Protocol::Tfrc(_) => TFRC_OPTIONS.iter().map(Opt::described).collect(),
-            Protocol::Rap(_) => RAP_OPTIONS.iter().map(Opt::described).collect(),
-            Protocol::Cmtcp(_) => CMTCP_OPTIONS.iter().map(Opt::described).collect(),
-        }
+        each_options!(self, (options, config) => options.map(Opt::described).collect())
+    }
+
+    /// The value of an option, as it would be written; empty for presets and where there is no such option.
+    pub fn get(&self, name: &str) -> String {
+        each_options!(self, (options, config) => {
+            let mut options = options;
+            options.find(|option| option.name == name).map_or(String::new(), |option| option.get(config))
+        })
+    }
+
+    /// The names of its presets, each a value of the option `preset`.
+    pub fn presets(&self) -> Vec<String> {
+        let options = self.options();
+        let preset = options.iter().find(|option| option.name == "preset");
+        preset.map_or(Vec::new(), |preset| preset.takes.split(" | ").map(str::to_owned).collect())
     }
 }
 
@@ -568,6 +601,25 @@ mod tests {
                 assert_eq!(with("").is_ok(), option.may_stand_alone, "{} {option:?}", entry.name);
             }
         }
+    }
+
+    #[test]
+    fn values_of_options_read_back_as_the_same_protocol() {
+        for entry in CATALOGUE {
+            let first: Protocol = entry.name.parse().expect("listed");
+            for preset in first.presets() {
+                let whole: Protocol = format!("{},preset={preset}", entry.name).parse().expect("listed");
+                let set = |option: &Described| format!(",{}={}", option.name, whole.get(option.name));
+                let options = whole.options();
+                let values: String =
+                    options.iter().filter(|option| option.name != "preset").map(set).collect();
+                let again = format!("{},preset={preset}{values}", entry.name).parse();
+                assert_eq!(again, Ok(whole), "{values}");
+            }
+        }
+        let sack: Protocol = "tcp-sack,preset=linux".parse().expect("listed");
+        assert_eq!((sack.get("min-rto").as_str(), sack.presets().len()), ("0.2", 6));
+        assert_eq!(sack.get("nosuch"), "");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::plan::RouterKind;
 use super::syntax::{Node, Value};
 use super::traces::{self, RateTrace, SendTrace};
 use faircast_aqm::{Limit, LossSpec, QueueSpec};
+use faircast_core::spec::MOST_RATE;
 use faircast_core::time::Span;
 use faircast_sim::{Law, Topology};
 use faircast_topology::Edge;
@@ -83,9 +84,6 @@ fn signed(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let value = if factor < 1.0 { number / (1.0 / factor).round() } else { number * factor };
     value.is_finite().then_some(value)
 }
-
-/// The rate above which no link exists, bits per second.
-const MOST_RATE: f64 = 1e15;
 
 /// A number without a unit other than 0, be it a number or a text.
 pub(crate) fn bare(node: &Node) -> Option<f64> {
