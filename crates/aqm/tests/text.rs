@@ -138,7 +138,7 @@ fn nonsense_is_refused_with_what_would_do() {
     assert!(refusal("drr,quantum=1").contains("64 to 1000000"));
     assert!(refusal("red,w=x").starts_with("option w cannot be \"x\"; it is 0 to "));
     for text in
-        ["red,w=1", "red,w=NaN", "red,min=inf", "red,min=-1", "red,limit=0", "red,mean=0", "red,mark=1.5"]
+        ["red,w=1.5", "red,w=NaN", "red,min=inf", "red,min=-1", "red,limit=0", "red,mean=0", "red,mark=1.5"]
     {
         assert!(refusal(text).contains("cannot be"), "{text}");
     }
