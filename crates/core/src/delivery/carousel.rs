@@ -13,7 +13,7 @@
 //!
 //! The first blocks, which describe the content, lead on the base layer when receivers come.
 
-use super::repair_scheduler::{Pick, PickKind, SYMBOL_LIMIT};
+use super::repair_scheduler::{Pick, PickKind, ids_of};
 use crate::packet::Layer;
 
 /// Blocks get symbols in proportion to their own and so many more: small ones are cheap, and suffer more from single losses.
@@ -52,6 +52,10 @@ struct Block {
     symbols: u16,
     /// The next symbol to be sent, on whichever layer.
     next: u32,
+    /// How often its content has changed.
+    generation: u32,
+    /// Nothing of it is sent any more.
+    is_withdrawn: bool,
 }
 
 /// A layer's walk around the blocks.
@@ -108,7 +112,7 @@ impl Carousel {
 
     /// The content has one more block, of `symbols` source symbols. One that comes late is brought up soon.
     pub fn push(&mut self, symbols: u16) {
-        self.blocks.push(Block { symbols, next: 0 });
+        self.blocks.push(Block { symbols, next: 0, generation: 0, is_withdrawn: false });
         self.weight += weight_of(symbols);
         self.sources += u64::from(symbols);
         let own = u64::from(symbols) + u64::from(symbols) / 16;
@@ -117,6 +121,35 @@ impl Carousel {
             self.served.push(served);
             self.rings[level].total += served;
         }
+    }
+
+    /// The content of block `block` changes. What has left is not sent again: its symbols have other ids from now on. Whether there
+    /// are any left.
+    #[must_use]
+    pub fn renew(&mut self, block: u32) -> bool {
+        // What has not left since it changed last may change again.
+        let has_left = |block: &&mut Block| block.next != ids_of(block.generation).start;
+        let Some(block) = self.blocks.get_mut(block as usize).filter(has_left) else { return true };
+        block.generation += 1;
+        let ids = ids_of(block.generation);
+        block.next = ids.start;
+        !ids.is_empty()
+    }
+
+    /// Nothing of block `block` is sent any more, and it counts as sent.
+    pub fn withdraw(&mut self, block: u32) {
+        let at = block as usize;
+        let Some(block) = self.blocks.get_mut(at).filter(|block| !block.is_withdrawn) else { return };
+        block.is_withdrawn = true;
+        let symbols = block.symbols;
+        self.weight -= weight_of(symbols);
+        let left = u64::from(symbols).saturating_sub(block.next.into());
+        self.sources -= left;
+        for level in 0..self.layers {
+            self.rings[level].total -= self.served[at * self.layers + level];
+            self.served[at * self.layers + level] = 0;
+        }
+        self.pass_complete();
     }
 
     /// Receivers have come, on the base layer: what describes the content is sent to them at once, in turns with the rest.
@@ -140,7 +173,7 @@ impl Carousel {
             // Half of the first lead counts for the goals: it falls into the start of the session, when much may be lost, and
             // who lost too much of it must not wait until all other blocks have caught up. The lead of those who come later is
             // beside the goals.
-            let Block { symbols, next } = self.blocks[block];
+            let Block { symbols, next, .. } = self.blocks[block];
             let is_ahead = self.served[block * self.layers] >= lead_of(symbols) / 2;
             let counts = !is_ahead && next % 2 == 0;
             return Some(self.take(block, if counts { 0 } else { self.layers }));
@@ -241,15 +274,17 @@ impl Carousel {
 
     /// Whether the block has had less than its goal.
     fn is_below(&self, block: usize, level: usize) -> bool {
-        self.served[block * self.layers + level]
-            < self.share(self.rings[level].goal, self.blocks[block].symbols)
+        !self.blocks[block].is_withdrawn
+            && self.served[block * self.layers + level]
+                < self.share(self.rings[level].goal, self.blocks[block].symbols)
     }
 
     /// Whether it has had so much less that it is worth a visit.
     fn lacks(&self, block: usize, level: usize) -> bool {
-        let symbols = self.blocks[block].symbols;
+        let Block { symbols, is_withdrawn, .. } = self.blocks[block];
         let worth = self.share(self.run, symbols).max(1).div_ceil(2);
-        self.served[block * self.layers + level] + worth <= self.share(self.rings[level].goal, symbols)
+        !is_withdrawn
+            && self.served[block * self.layers + level] + worth <= self.share(self.rings[level].goal, symbols)
     }
 
     /// The part of a block of `symbols` in what a full one gets.
@@ -265,18 +300,20 @@ impl Carousel {
         }
         let entry = &mut self.blocks[block];
         let symbol = entry.next;
-        entry.next = if symbol + 1 == SYMBOL_LIMIT { 0 } else { symbol + 1 };
+        let ids = ids_of(entry.generation);
+        entry.next = if symbol + 1 >= ids.end { ids.start } else { symbol + 1 };
         let is_source = symbol < u32::from(entry.symbols);
         self.sent += 1;
         self.sent_first = (self.sent_first + u64::from(is_source)).min(self.sources);
-        while self
-            .blocks
-            .get(self.complete_to as usize)
-            .is_some_and(|block| block.next >= block.symbols.into())
-        {
+        self.pass_complete();
+        Pick { block: block as u32, symbol, kind: if is_source { PickKind::Front } else { PickKind::Repair } }
+    }
+
+    fn pass_complete(&mut self) {
+        let is_sent = |block: &Block| block.is_withdrawn || block.next >= block.symbols.into();
+        while self.blocks.get(self.complete_to as usize).is_some_and(is_sent) {
             self.complete_to += 1;
         }
-        Pick { block: block as u32, symbol, kind: if is_source { PickKind::Front } else { PickKind::Repair } }
     }
 }
 

@@ -7,6 +7,7 @@
 
 use crate::packet::Seq;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// What to send next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +58,10 @@ struct Block {
     resend: u16,
     /// The next repair symbol that was never sent.
     fresh: u32,
+    /// How often its content has changed.
+    generation: u32,
+    /// The first pass leaves it out.
+    is_withdrawn: bool,
     /// The stretches of packets in which repairs left, the latest last: a receiver that lags has
     /// several of them still to come.
     batches: [Stretch; 3],
@@ -73,8 +78,17 @@ struct Stretch {
 /// Symbol ids end here and start over: RaptorQ's, which are 24 bits less the padding of a block (RFC 6330, 3.2).
 pub const SYMBOL_LIMIT: u32 = (1 << 24) - 1024;
 
-/// After the last encoding symbol id that the code has, repairs start over.
-const LAST_SYMBOL: u32 = SYMBOL_LIMIT - 1;
+/// The symbol ids of a block whose content has changed this often: no id has two contents. Empty when none are left.
+pub(crate) fn ids_of(generation: u32) -> Range<u32> {
+    /// The first content has half of all ids, and each later one this number.
+    const EACH: u32 = 1 << 14;
+    let (half, before) = (SYMBOL_LIMIT / 2, generation.saturating_sub(1).min(SYMBOL_LIMIT / EACH) * EACH);
+    match generation {
+        0 => 0..half,
+        _ if half + before + EACH <= SYMBOL_LIMIT => half + before..half + before + EACH,
+        _ => SYMBOL_LIMIT..SYMBOL_LIMIT,
+    }
+}
 
 impl RepairScheduler {
     /// An account whose blocks below `urgent_below` describe the content.
@@ -89,6 +103,8 @@ impl RepairScheduler {
             want: 0,
             resend: symbols,
             fresh: u32::from(symbols),
+            generation: 0,
+            is_withdrawn: false,
             batches: [Stretch::default(); 3],
         });
     }
@@ -97,6 +113,42 @@ impl RepairScheduler {
     pub fn skip_front(&mut self) {
         self.front = self.end();
         self.front_symbol = 0;
+    }
+
+    /// The content of block `block` changes. What has left is not sent again: repairs have other symbol ids from now on. Whether
+    /// there are any left.
+    #[must_use]
+    pub fn renew(&mut self, block: u32) -> bool {
+        let begun = block < self.front || (block, 0) < (self.front, self.front_symbol);
+        // What has not left since it changed last may change again.
+        let has_left =
+            |entry: &&mut Block| entry.generation == 0 || entry.fresh != ids_of(entry.generation).start;
+        let Some(entry) = self.entry(block).filter(|_| begun).filter(has_left) else { return true };
+        entry.generation += 1;
+        let ids = ids_of(entry.generation);
+        (entry.fresh, entry.resend) = (ids.start, entry.symbols);
+        if self.backfill.remove(&block) {
+            self.repairs.insert(block);
+        }
+        !ids.is_empty()
+    }
+
+    /// The content of block `block` changes to one that nobody needs: it counts as sent. Who asks for it all the same, as a relay
+    /// does that knows no better, is answered.
+    pub fn withdraw(&mut self, block: u32) {
+        self.repairs.remove(&block);
+        self.backfill.remove(&block);
+        _ = self.renew(block); // without any symbols left nobody is answered
+        let Some(entry) = self.entry(block) else { return };
+        (entry.is_withdrawn, entry.want, entry.resend) = (true, 0, entry.symbols);
+        self.pass_withdrawn();
+    }
+
+    /// The front is at no block that was withdrawn.
+    fn pass_withdrawn(&mut self) {
+        while self.entry(self.front).is_some_and(|entry| entry.is_withdrawn) {
+            (self.front, self.front_symbol) = (self.front + 1, 0);
+        }
     }
 
     /// Blocks before this one are gone, whether they were sent or not.
@@ -117,8 +169,8 @@ impl RepairScheduler {
     pub fn request(&mut self, block: u32, symbols: u16, seen: Seq) -> bool {
         let (front, urgent) = (self.front, block < self.urgent_below);
         let Some(entry) = self.entry(block) else { return false };
-        if symbols == 0 || block >= front {
-            return false; // not yet sent in the first pass: it will come anyway
+        if symbols == 0 || block >= front || ids_of(entry.generation).is_empty() {
+            return false; // what is not yet sent in the first pass will come anyway
         }
         let on_its_way =
             entry.batches.iter().fold(0, |sum: u16, batch| sum.saturating_add(batch.after(seen)));
@@ -131,13 +183,14 @@ impl RepairScheduler {
             entry.open_batch();
         }
         let mostly_missing = u32::from(needed) * 2 > u32::from(entry.symbols) && entry.symbols > 2;
-        if mostly_missing {
+        let repeats = mostly_missing && entry.generation == 0;
+        if repeats {
             entry.resend = 0;
             entry.want = entry.symbols;
         } else {
             entry.want = needed;
         }
-        let queue = if mostly_missing && !urgent { &mut self.backfill } else { &mut self.repairs };
+        let queue = if repeats && !urgent { &mut self.backfill } else { &mut self.repairs };
         queue.insert(block);
         true
     }
@@ -163,6 +216,7 @@ impl RepairScheduler {
             if self.front_symbol >= symbols {
                 self.front += 1;
                 self.front_symbol = 0;
+                self.pass_withdrawn();
             }
             return;
         }
@@ -170,8 +224,9 @@ impl RepairScheduler {
         match pick.kind {
             PickKind::Backfill => entry.resend += 1,
             _ => {
-                entry.fresh =
-                    if entry.fresh >= LAST_SYMBOL { u32::from(entry.symbols) } else { entry.fresh + 1 }
+                let ids = ids_of(entry.generation);
+                let first = ids.start.max(entry.symbols.into());
+                entry.fresh = if entry.fresh + 1 >= ids.end { first } else { entry.fresh + 1 }
             }
         }
         entry.want = entry.want.saturating_sub(1);
@@ -410,5 +465,49 @@ mod tests {
         scheduler.clear_requests();
         assert!(scheduler.is_idle());
         assert!(scheduler.request(0, 10, Seq(seq)));
+    }
+
+    #[test]
+    fn renewed_block_sends_no_symbol_again() {
+        let (mut scheduler, mut seq) = sent_once(2);
+        assert!(scheduler.request(0, 3, Seq(seq)));
+        let before = drain(&mut scheduler, &mut seq);
+        assert!(scheduler.renew(0));
+        assert!(scheduler.request(0, u16::MAX, Seq(seq)), "all of it is missing");
+        let after = drain(&mut scheduler, &mut seq);
+        assert!(!after.is_empty() && after.iter().all(|pick| pick.kind == PickKind::Repair));
+        let last = before.iter().map(|pick| pick.symbol).max().expect("something was sent");
+        assert!(after.iter().all(|pick| pick.symbol > last));
+        let ends = (0..1_000).any(|_| {
+            let renewed = scheduler.renew(0);
+            scheduler.request(0, 1, Seq(seq));
+            drain(&mut scheduler, &mut seq);
+            !renewed
+        });
+        assert!(ends, "symbol ids end");
+    }
+
+    #[test]
+    fn generations_of_a_block_share_no_symbol_id() {
+        let ids: Vec<_> = (0..600).map(ids_of).collect();
+        assert!(ids.windows(2).all(|pair| pair[0].end <= pair[1].start && pair[1].end <= SYMBOL_LIMIT));
+        assert!(ids[500].len() >= 16_000 && ids[599].is_empty() && ids_of(u32::MAX).is_empty());
+    }
+
+    #[test]
+    fn withdrawn_blocks_are_passed_and_sent_on_request() {
+        let (mut scheduler, mut seq) = sent_once(1);
+        (0..3).for_each(|_| scheduler.push(4));
+        scheduler.withdraw(2);
+        assert!(scheduler.request(0, 1, Seq(seq)));
+        scheduler.withdraw(0);
+        let sent: Vec<u32> = drain(&mut scheduler, &mut seq).iter().map(|pick| pick.block).collect();
+        assert_eq!(sent, [[1; 4], [3; 4]].concat());
+        assert!(scheduler.request(0, 10, Seq(seq)));
+        let again = drain(&mut scheduler, &mut seq);
+        assert!(again.len() == 10 && again.iter().all(|pick| ids_of(1).contains(&pick.symbol)));
+        scheduler.push(4);
+        scheduler.withdraw(4);
+        assert_eq!((scheduler.complete_to(), scheduler.is_idle()), (5, true), "it counts as sent");
     }
 }

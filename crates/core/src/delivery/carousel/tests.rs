@@ -1,5 +1,6 @@
 //! What a receiver of any level gets out of the schedule.
 
+use super::super::repair_scheduler::SYMBOL_LIMIT;
 use super::*;
 use crate::rng::Rng;
 use proptest::prelude::*;
@@ -27,6 +28,30 @@ fn departures(layers: u8) -> Vec<Layer> {
     let slots = 1_u32 << (layers - 1);
     let layer = |slot: u32| if slot == 0 { 0 } else { layers - 1 - slot.trailing_zeros() as u8 };
     (0..slots).map(|slot| Layer(layer(slot))).collect()
+}
+
+#[test]
+fn withdrawn_and_renewed_blocks_leave_the_others_their_share() {
+    let blocks = blocks(6, 40);
+    let mut carousel = fountain(1, 4, &blocks);
+    let sent = |carousel: &mut Carousel, count: usize| {
+        (0..count).filter_map(|_| carousel.next(Layer(0))).collect::<Vec<_>>()
+    };
+    let before = sent(&mut carousel, 700);
+    carousel.withdraw(3);
+    assert!(carousel.renew(2));
+    let after = sent(&mut carousel, 4_000);
+    assert!(after.iter().all(|pick| pick.block != 3));
+    let ids = |picks: &[Pick]| picks.iter().filter(|pick| pick.block == 2).map(|pick| pick.symbol).collect();
+    let (old, new): (BTreeSet<u32>, BTreeSet<u32>) = (ids(&before), ids(&after));
+    assert!(!old.is_empty() && new.len() > 500 && old.is_disjoint(&new));
+    let of = |block| after.iter().filter(|pick| pick.block == block).count();
+    assert!(
+        [0, 1, 4, 5].iter().all(|block| of(*block).abs_diff(of(2)) < 60),
+        "{:?}",
+        (0..7).map(of).collect::<Vec<_>>()
+    );
+    assert_eq!((carousel.complete_to(), carousel.withdraw(0)), (7, ()));
 }
 
 /// A receiver of layers 0 to `level` that comes after `late` rounds of departures and loses this fraction.
