@@ -3,6 +3,7 @@
 use crate::kit::{Ended, FAIRCAST, Stage, must, noise, tell};
 use faircast_core::rng::Rng;
 use faircast_testkit::{Capture, Lab, Node, Offloads, fields, require_root, run};
+use serde_json::Value;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -154,6 +155,13 @@ fn captured(file: &std::path::Path) -> Vec<Vec<u8>> {
     rows.iter().filter(|row| !row[0].is_empty()).map(bytes).collect()
 }
 
+/// When a source had sent everything, to a second: receivers that write to a busy disk take longer.
+fn sent_after(source: &Ended) -> f64 {
+    let is_sent = |progress: &&Value| progress["bytes"] == progress["total_bytes"];
+    let seconds = source.all("progress").find(is_sent).and_then(|progress| progress["seconds"].as_f64());
+    seconds.unwrap_or_else(|| source.number("seconds"))
+}
+
 #[test]
 fn an_outsider_cannot_change_throttle_or_stop_a_sealed_session() {
     let Some(root) = require_root() else { return };
@@ -169,7 +177,7 @@ fn an_outsider_cannot_change_throttle_or_stop_a_sealed_session() {
     assert!(payloads.len() > 5000, "only {} packets were captured", payloads.len());
     let (attacked, receivers, sent) = transfer(&stage, &file, &flags, Some(&payloads));
     let refused: Vec<_> = receivers.iter().chain([&attacked]).map(|ended| ended.number("refused")).collect();
-    let (before, after) = (quiet.number("seconds"), attacked.number("seconds"));
+    let (before, after) = (sent_after(&quiet), sent_after(&attacked));
     tell(&format!(
         "sealed, {sent} forged and replayed packets: {after:.2} s, {before:.2} s without, refused {refused:?}"
     ));
@@ -177,7 +185,7 @@ fn an_outsider_cannot_change_throttle_or_stop_a_sealed_session() {
     // Half of the packets went to the group, half to the source.
     assert!(refused.iter().all(|refused| *refused > 0.4 * sent as f64), "{refused:?} of {sent}");
     // A source that believed any of it would take many times as long; a busy machine takes a little longer.
-    assert!(after < before * 1.5 + 0.5, "{after} s, {before} s without the attack: {attacked:?}");
+    assert!(after < before * 1.5 + 1.5, "{after} s, {before} s without the attack: {attacked:?}");
     assert!(attacked.number("repair_ratio") < quiet.number("repair_ratio") + 0.05, "{attacked:?}");
 }
 
