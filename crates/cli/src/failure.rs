@@ -390,6 +390,9 @@ pub enum Failure {
     /// The session ended, and all have everything but those that were left out as too slow, as was asked for.
     #[error("{0}")]
     LeftOut(String),
+    /// The session ended, and all have everything but files that could not be read or changed while they were sent.
+    #[error("{0}")]
+    WithoutFiles(String),
     /// A check failed, and has been told in full.
     #[error("{0}")]
     Check(String),
@@ -419,7 +422,9 @@ impl Failure {
             Failure::Net(error) => class_of_net(error),
             Failure::Session(error) => class_of_session(error),
             Failure::Key(_) | Failure::System { .. } => Class::System,
-            Failure::Incomplete(_) | Failure::LeftOut(_) | Failure::Check(_) => Class::Transfer,
+            Failure::Incomplete(_) | Failure::LeftOut(_) | Failure::WithoutFiles(_) | Failure::Check(_) => {
+                Class::Transfer
+            }
             Failure::NobodyReads(class) => *class,
         }
     }
@@ -491,10 +496,14 @@ pub fn number_of_session(error: &faircast::Error) -> u8 {
 /// The exit code when all have everything but those that `--slow drop` has left out.
 pub const LEFT_OUT: u8 = 4;
 
+/// The exit code when all have everything but files that could not be read or changed while they were sent.
+pub const WITHOUT_FILES: u8 = 5;
+
 /// The name of a class in JSON.
 pub fn class_name(failure: &Failure) -> &'static str {
     match (failure, failure.class()) {
         (Failure::LeftOut(_), _) => "left_out",
+        (Failure::WithoutFiles(_), _) => "without_files",
         (_, Class::Transfer) => "transfer",
         (_, Class::Usage) => "usage",
         (_, Class::System) => "system",
@@ -512,7 +521,11 @@ const fn number_of(class: Class) -> u8 {
 
 /// The number of the exit code of a failure.
 pub fn number(failure: &Failure) -> u8 {
-    if matches!(failure, Failure::LeftOut(_)) { LEFT_OUT } else { number_of(failure.class()) }
+    match failure {
+        Failure::LeftOut(_) => LEFT_OUT,
+        Failure::WithoutFiles(_) => WITHOUT_FILES,
+        other => number_of(other.class()),
+    }
 }
 
 /// Say on standard error what happened and what to do, and give the exit code.
@@ -573,6 +586,7 @@ mod tests {
     #[test]
     fn who_was_left_out_as_asked_for_has_an_exit_code_of_its_own() {
         assert_eq!(number(&Failure::LeftOut(String::new())), 4);
+        assert_eq!(number(&Failure::WithoutFiles(String::new())), 5);
         assert_eq!(number(&Failure::Incomplete(String::new())), 1);
         assert_eq!(number(&Failure::from(Usage::StdinAndPaths)), 2);
     }

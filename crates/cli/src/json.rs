@@ -136,6 +136,7 @@ mod tests {
                 key: "ab".into(),
                 signed_at: 1_750_000_000,
                 signature: "cd".into(),
+                root: Some("ef".into()),
                 valid: true,
                 known: None,
             }),
@@ -232,7 +233,8 @@ mod tests {
         let lines =
             [include_str!("../tests/events.ndjson"), include_str!("../tests/reports.ndjson")].concat();
         let failure = Failure::LeftOut("left out".to_owned());
-        let ends = text(&Line::failure(&failure)) + &text(&Line::failed());
+        let without = Failure::WithoutFiles("not sent".to_owned());
+        let ends = text(&Line::failure(&failure)) + &text(&Line::failure(&without)) + &text(&Line::failed());
         for line in lines.lines().chain(ends.lines()) {
             let value = serde_json::from_str(line).expect("JSON");
             schema.check_line(&value).unwrap_or_else(|error| panic!("{line}: {error}"));

@@ -60,7 +60,8 @@ fn markdown() -> String {
         "# The command line\n\n\
          This page is the output of `--help`; `FAIRCAST_BLESS=1 cargo test -p faircast-cli` writes it anew.\n\n\
          Data goes to standard output, everything else to standard error. Exit codes: 0 done, 1 a check or\n\
-         transfer failed, 2 usage, 3 network or system, 4 all have everything but those that `--slow drop` has left out. `NO_COLOR` is honoured. The first SIGINT or SIGTERM\n\
+         transfer failed, 2 usage, 3 network or system, 4 all have everything but those that `--slow drop` has left out, 5 all have\n\
+         everything but files that could not be read or changed while they were sent. `NO_COLOR` is honoured. The first SIGINT or SIGTERM\n\
          ends a session in order: its report and its last line say how far it was, and the exit code is 1 (0 for `recv --serve` between two sessions).\n\
          The second one ends the process at once. SIGUSR1 starts a `send` that waits for receivers.\n\n\
          With `--json` a session tells one JSON object a line: `opened`, `warning`, `content`, `joined`, `left`,\n\

@@ -213,6 +213,7 @@ mod tests {
                 key: hex(&key.verify_key()),
                 signed_at: receipt.unix_secs,
                 signature: receipt.signature.iter().map(|byte| format!("{byte:02x}")).collect(),
+                root: None,
                 valid: true,
                 known: None,
             });

@@ -440,9 +440,17 @@ pub fn receive<'a>(
 pub(crate) fn received(report: &ReceiveReport) -> Verdict {
     Verdict {
         summary: received_summary(report),
-        failure: Failure::Incomplete,
-        shortfall: (!report.ok).then(|| match report.packets {
-            0 => "stopped".to_owned(),
+        failure: if report.stopped { Failure::Incomplete } else { Failure::WithoutFiles },
+        shortfall: (!report.ok).then(|| match report.withdrawn.first() {
+            Some(first) if !report.stopped => {
+                let more = report.withdrawn_count - 1;
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                format!(
+                    "not received, changed or unreadable at the source: {first}{more}; everything else is here, \
+                     receive again when the source sends these again"
+                )
+            }
+            _ if report.packets == 0 => "stopped".to_owned(),
             _ => format!("stopped; {}", wording::kept(report.bytes, report.resumes)),
         }),
     }
@@ -636,7 +644,7 @@ fn received_summary(report: &ReceiveReport) -> Vec<String> {
         units::rate(report.goodput_bps),
         units::percent(loss),
         units::count(report.repaired_blocks, "block"),
-        if report.ok { ", all verified" } else { "" },
+        if report.stopped { "" } else { ", all verified" },
     )];
     lines.extend(report.layers.map(|layers| {
         let LayersReport { of, highest, joins, leaves } = layers;

@@ -12,21 +12,30 @@ pub fn sent_failure(report: &SendReport) -> Option<Failure> {
 
 /// What kind of failure a report that is not good is.
 pub fn failure_kind(report: &SendReport) -> fn(String) -> Failure {
-    if only_left_out(report) { Failure::LeftOut } else { Failure::Incomplete }
+    match () {
+        () if only_left_out(report) => Failure::LeftOut,
+        () if report.unsent_count > 0 && report.dropped.is_empty() && are_all_served(report) => {
+            Failure::WithoutFiles
+        }
+        () => Failure::Incomplete,
+    }
 }
 
 /// Whether all have everything but those that were left out as too slow, as was asked for.
 fn only_left_out(report: &SendReport) -> bool {
-    let unsent = report.unsent_count > 0;
+    !report.dropped.is_empty() && report.unsent_count == 0 && are_all_served(report)
+}
+
+/// Whether all have everything that could be sent, but those that were left out.
+fn are_all_served(report: &SendReport) -> bool {
     let unsigned = report.receipts.as_ref().is_some_and(|receipts| !receipts.lacking.is_empty());
     let others = unsigned
         || !report.incomplete.is_empty()
         || !report.absent.is_empty()
         || !report.refused_hosts.is_empty()
         || report.stopped
-        || report.missing > 0
-        || unsent;
-    !report.dropped.is_empty() && !others && report.verified > 0
+        || report.missing > 0;
+    !others && (report.verified > 0 || report.rounds > 0)
 }
 
 /// What a `send` fell short of, and what to do.
@@ -76,7 +85,10 @@ pub fn sent_shortfall(report: &SendReport) -> String {
             } else {
                 "the receivers have everything else"
             };
-            return format!("{}; {rest}, send again what can be read by then", parts.join(", "));
+            return format!(
+                "{}; {rest}, send these again when they can be read and are at rest",
+                parts.join(", ")
+            );
         }
     }
     if !report.incomplete.is_empty() || parts.is_empty() {

@@ -126,6 +126,15 @@ impl Assembly {
         }
     }
 
+    /// Forget the symbols of this block.
+    pub fn forget(&mut self, block: u32) {
+        let current = self.current.take_if(|(current, _)| *current == block).map(|(_, entry)| entry);
+        if let Some(entry) = current.or_else(|| self.others.remove(&block)) {
+            let symbols = self.retire(entry);
+            self.held -= symbols * self.symbol_size;
+        }
+    }
+
     /// Symbols that `block` still needs; `None` when none of it has arrived.
     pub fn needed(&self, block: u32) -> Option<u16> {
         let entry = match &self.current {

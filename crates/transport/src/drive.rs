@@ -7,7 +7,7 @@ use crate::driver::{
 };
 use crate::error::{Error, Unlayered};
 use crate::event::{Event, ReceiveReport, SendReport, Setting};
-use crate::object::{Aspect, HardLinks, ObjectStream, Reading};
+use crate::object::{Aspect, HardLinks, ObjectStream, Reading, Unreadable};
 use crate::receiver;
 use crate::serve::{self, Serving};
 use crate::source;
@@ -293,7 +293,10 @@ fn delivery(
             let outside = stray.outside.filter(|_| !config.preserve.has(Aspect::Links));
             let outside = outside.map(|text| Event::warning_of(Setting::Links, text));
             outside.into_iter().chain(stray.nowhere.map(Event::warning)).for_each(&mut *events);
-            BlockSource::files(object)
+            match unreadable {
+                Unreadable::LeaveOut => BlockSource::files(object),
+                Unreadable::Refuse => BlockSource::all_files(object),
+            }
         }
         Content::Memory(files) => {
             BlockSource::files(ObjectStream::in_memory(files, unix_nanos as i64, symbol_size, symbols)?)

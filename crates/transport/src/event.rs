@@ -497,7 +497,7 @@ pub struct SendReport {
     pub absent: Vec<String>,
     /// Receivers that were expected and cannot take part, with the reason.
     pub refused_hosts: Vec<IncompleteReceiver>,
-    /// What should have been sent and could not be read, up to [`MOST_UNSENT`].
+    /// What should have been sent and could not be read, or changed while it was sent, up to [`MOST_UNSENT`].
     pub unsent: Vec<LeftOut>,
     /// How many there are of those.
     pub unsent_count: u64,
@@ -576,7 +576,7 @@ pub struct StreamSent {
 /// How a `recv` ended.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct ReceiveReport {
-    /// Whether everything has arrived and is verified.
+    /// Whether everything has arrived and is verified: no file is withdrawn.
     pub ok: bool,
     /// Whether it was stopped at this host. The report has its state at that moment.
     pub stopped: bool,
@@ -617,6 +617,11 @@ pub struct ReceiveReport {
     pub dropped_local: u64,
     /// Worth knowing: links and modes that could not be set.
     pub warnings: Vec<String>,
+    /// Files that are not received, because they changed or could not be read at the source while they were sent, up to
+    /// [`MOST_UNSENT`].
+    pub withdrawn: Vec<String>,
+    /// Number of these files.
+    pub withdrawn_count: u64,
     /// What became of the layers of a layered session.
     pub layers: Option<LayersReport>,
     /// Of a live stream in layers: what has come of each, the base layer first.

@@ -46,6 +46,7 @@ mod serve;
 pub mod simulation;
 mod source;
 mod spill;
+mod withdrawals;
 mod worker;
 
 pub use accept::Accept;

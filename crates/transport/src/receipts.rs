@@ -25,6 +25,9 @@ pub struct ReceiptReport {
     pub signed_at: u64,
     /// The signature, in hexadecimal.
     pub signature: String,
+    /// The root that it has signed, in hexadecimal: another than the session's when files were withdrawn later. `None`: the session's.
+    #[serde(default)]
+    pub root: Option<String>,
     /// Whether the holder of the key has signed what this session has sent.
     pub valid: bool,
     /// Whether the key is one of those that have to sign; `None` when any may.
@@ -95,7 +98,8 @@ impl ReceiptsReport {
 
     /// Whether the holder of its key has signed this one, about this session and content.
     pub fn is_signed(&self, one: &ReceiptReport) -> bool {
-        let checked = || Some(one.receipt(self.root_hash()?)?.is_signed(&self.about()?));
+        let root = || one.root.as_deref().map_or_else(|| self.root_hash(), bytes_of);
+        let checked = || Some(one.receipt(root()?)?.is_signed(&self.about()?));
         checked().unwrap_or(false)
     }
 

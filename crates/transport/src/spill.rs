@@ -203,6 +203,14 @@ impl Gathering {
         }
     }
 
+    /// Forget the symbols of this block, unless it is complete.
+    pub fn forget(&mut self, block: u32) {
+        if let Some(entry) = self.blocks.remove(&block) {
+            self.held -= entry.staged.capacity();
+            self.free(block);
+        }
+    }
+
     /// Put the symbols of a block together, if they suffice.
     fn assemble(&mut self, block: u32) -> Result<Added, ObjectError> {
         let Some(mut entry) = self.blocks.remove(&block) else { return Ok(Added::Useless) };

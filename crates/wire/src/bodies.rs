@@ -14,6 +14,7 @@ use crate::message::{
 };
 use crate::reader::Reader;
 use crate::receipt::Receipt;
+use crate::withdrawn::{Withdrawn, WithdrawnPart};
 use faircast_core::packet::{Data, Echo, Flags, ReceiverId, Seq};
 use faircast_core::time::Time;
 use std::net::SocketAddr;
@@ -51,6 +52,8 @@ pub struct Fit {
     pub lagging: usize,
     /// Of [`Status::dropped`].
     pub dropped: usize,
+    /// Of [`Status::withdrawals`].
+    pub withdrawals: usize,
     /// Of [`Request::needs`].
     pub needs: usize,
     /// Of [`Request::held`].
@@ -213,7 +216,8 @@ body! {
         rtt_max_us: u32, "largest round-trip time, in microseconds";
         root: Option<[u8; 32]>, "root hash of the object, once known";
         proof: Option<[u8; 16]>, "where the session is sealed: that a member said root and blocks";
-        root_signature: Option<[u8; 64]>, "of signed content: the source's, over the number of blocks and the root";
+        root_signature: Option<[u8; 64]>, "of signed content: the source's, over the number of blocks, the number of withdrawn files and the root";
+        withdrawn: WithdrawnHead, "once files are withdrawn: their number (4), the place of the first of withdrawals in the list of them (4), and of signed content the source's signature of that place and withdrawals, otherwise zeros (64)";
     }
     lists {
         upper_seqs: [Counter as upper_seq "unwrapped; below 2^62"], "numbers of the next packets of layers 1, 2 and so on";
@@ -222,6 +226,7 @@ body! {
         welcomed: [Welcome], "ask whether the session goes on now";
         lagging: [ReceiverId as lagging_id "a receiver"], "holding up the others";
         dropped: [ReceiverId as dropped_id "a receiver"], "no longer waited for";
+        withdrawals: [Withdrawn], "files that changed or could not be read while they were sent";
     }
 }
 
@@ -229,6 +234,22 @@ group! {
     Welcome {
         id as "welcomed_id": ReceiverId, "a receiver";
         nonce as "welcomed_nonce": u16, "the number that it has drawn";
+    }
+}
+
+written_as! {
+    WithdrawnHead: Option<WithdrawnPart> as Option<[u8; WithdrawnPart::LEN]>, Shape::Optional(WithdrawnPart::LEN),
+        |part| part.map(WithdrawnPart::to_bytes), |bytes| bytes.map(WithdrawnPart::from_bytes);
+}
+
+/// How [`Status::withdrawn`] is written.
+pub(crate) enum WithdrawnHead {}
+
+group! {
+    Withdrawn {
+        entry as "withdrawn_entry": u32, "an entry of the manifest";
+        first_block as "withdrawn_first_block": u32, "the first block with bytes of it";
+        last_block as "withdrawn_last_block": u32, "the last one";
     }
 }
 

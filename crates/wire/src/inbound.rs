@@ -553,7 +553,7 @@ impl Flow {
             // A relay cannot say when the content is complete.
             if let (Some(content), Some(root)) = (content, &status.root) {
                 let proof = status.proof.take().ok_or(OpenError::Forged)?;
-                if !content.proves(&proof, root, status.blocks) {
+                if !content.proves(&proof, root, (status.blocks, status.withdrawn_count())) {
                     return Err(OpenError::Forged);
                 }
             }

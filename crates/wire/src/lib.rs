@@ -51,6 +51,7 @@ mod signature;
 pub mod source;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod withdrawn;
 
 pub use bodies::Fit;
 pub use codec::Quantised;
@@ -71,3 +72,4 @@ pub use seal::OpenError;
 pub use sign::{Signed, SigningKey, VerifyKey, VerifyKeys};
 pub use signature::{SIGNATURE_LEN, Signature};
 pub use source::SourceCodec;
+pub use withdrawn::{Withdrawn, WithdrawnPart};

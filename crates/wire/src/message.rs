@@ -9,6 +9,7 @@ use crate::layers::Spacing;
 pub use crate::name::{Name, NameTooLong, Words};
 use crate::receipt::Receipt;
 use crate::signature::Signature;
+use crate::withdrawn::{Withdrawn, WithdrawnPart};
 use faircast_core::packet::{Data, Echo, Layer, ReceiverId, Report, Seq, SessionId};
 use std::fmt;
 use std::net::SocketAddr;
@@ -158,8 +159,10 @@ pub struct Status {
     pub root: Option<[u8; 32]>,
     /// That a member of the group said the root and the number of blocks, and no relay. Codecs make it and check it.
     pub proof: Option<[u8; 16]>,
-    /// The source's signature of the number of blocks and the root, when its content is signed.
+    /// The source's signature of the number of blocks, the number of withdrawn files and the root, when its content is signed.
     pub root_signature: Option<Signature>,
+    /// Once files were withdrawn, because they changed or could not be read while they were sent. The root covers them.
+    pub withdrawn: Option<WithdrawnPart>,
     /// Feedback is spread over this window, in milliseconds.
     pub spread_ms: u32,
     /// Receivers that the source knows of.
@@ -181,9 +184,13 @@ pub struct Status {
     pub lagging: Vec<ReceiverId>,
     /// Receivers that the source no longer waits for.
     pub dropped: Vec<ReceiverId>,
+    /// Withdrawn files: a part of the list, and the next one in the next status. At most [`Status::MOST_WITHDRAWALS`].
+    pub withdrawals: Vec<Withdrawn>,
 }
 
 impl Status {
+    /// Most withdrawn files in one status.
+    pub const MOST_WITHDRAWALS: usize = 8;
     /// Flag: the session ends.
     pub const CLOSING: u8 = 1;
     /// Flags: the bits of [`Status::backoff`].
@@ -198,6 +205,12 @@ impl Status {
     pub const RECEIPTS: u8 = 1 << 5;
     /// Flag of a session that ends: its source was stopped.
     pub const STOPPED: u8 = 1 << 6;
+
+    /// Number of files withdrawn so far.
+    #[must_use]
+    pub fn withdrawn_count(&self) -> u32 {
+        self.withdrawn.map_or(0, |part| part.total)
+    }
 
     /// How rarely receivers may ask for something, from 0 (as they like) to 3 (once in the spread).
     #[must_use]

@@ -301,16 +301,17 @@ impl ContentKeys {
         })
     }
 
-    /// That a member of the group says that so many blocks have this root.
-    pub(crate) fn proof(&self, root: &[u8; 32], blocks: Option<u32>) -> [u8; 16] {
+    /// That a member of the group says that this number of blocks, less a number of withdrawn files, has this root.
+    pub(crate) fn proof(&self, root: &[u8; 32], (blocks, withdrawn): (Option<u32>, u32)) -> [u8; 16] {
         let mut hasher = blake3::Hasher::new_keyed(&self.prover.0);
         hasher.update(root).update(&blocks.unwrap_or(u32::MAX).to_be_bytes());
+        hasher.update(&withdrawn.to_be_bytes());
         *hasher.finalize().as_bytes().first_chunk().expect("a hash is longer than a proof")
     }
 
     /// Whether this is the proof, in a time that does not depend on where it differs.
-    pub(crate) fn proves(&self, proof: &[u8; 16], root: &[u8; 32], blocks: Option<u32>) -> bool {
-        let right = self.proof(root, blocks);
+    pub(crate) fn proves(&self, proof: &[u8; 16], root: &[u8; 32], of: (Option<u32>, u32)) -> bool {
+        let right = self.proof(root, of);
         right.iter().zip(proof).fold(0, |differing, (a, b)| differing | (a ^ b)) == 0
     }
 }

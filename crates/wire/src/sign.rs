@@ -26,6 +26,7 @@ use crate::key::{KeyError, SIGN, VERIFY, line, one, read};
 use crate::message::{Announce, Name, TransferId};
 use crate::receipt::Receipt;
 use crate::signature::Signature;
+use crate::withdrawn::Withdrawn;
 use curve25519_dalek::edwards::CompressedEdwardsY;
 use faircast_core::packet::{ReceiverId, SessionId};
 use ring::rand::{SecureRandom, SystemRandom};
@@ -98,9 +99,14 @@ impl SigningKey {
         self.sign(&about.page(first_block, hashes))
     }
 
-    /// Sign the root of so many blocks.
-    pub fn sign_root(&self, about: &Signed, blocks: u32, root: &[u8; 32]) -> Signature {
-        self.sign(&about.root(blocks, root))
+    /// Sign the root of this number of blocks, of which `withdrawn` files are no part.
+    pub fn sign_root(&self, about: &Signed, blocks: u32, withdrawn: u32, root: &[u8; 32]) -> Signature {
+        self.sign(&about.root(blocks, withdrawn, root))
+    }
+
+    /// Sign a part of the list of withdrawn files, from place `first` on.
+    pub fn sign_withdrawals(&self, about: &Signed, first: u32, files: &[Withdrawn]) -> Signature {
+        self.sign(&about.withdrawals(first, files))
     }
 
     pub(crate) fn sign(&self, statement: &[u8]) -> Signature {
@@ -148,8 +154,25 @@ impl VerifyKey {
     }
 
     /// Whether a root was.
-    pub fn verifies_root(&self, about: &Signed, blocks: u32, root: &[u8; 32], signature: &Signature) -> bool {
-        self.verifies(&about.root(blocks, root), signature)
+    pub fn verifies_root(
+        &self,
+        about: &Signed,
+        (blocks, withdrawn): (u32, u32),
+        root: &[u8; 32],
+        signature: &Signature,
+    ) -> bool {
+        self.verifies(&about.root(blocks, withdrawn, root), signature)
+    }
+
+    /// Whether a part of the list of withdrawn files was.
+    pub fn verifies_withdrawals(
+        &self,
+        about: &Signed,
+        first: u32,
+        files: &[Withdrawn],
+        signature: &Signature,
+    ) -> bool {
+        self.verifies(&about.withdrawals(first, files), signature)
     }
 
     /// Whether everybody can sign for it: a point of small order, of which no private key is needed.
@@ -183,10 +206,21 @@ impl Signed {
         statement
     }
 
-    fn root(&self, blocks: u32, root: &[u8; 32]) -> Vec<u8> {
-        let mut statement = self.statement("faircast 2: root", 4 + 32);
+    fn root(&self, blocks: u32, withdrawn: u32, root: &[u8; 32]) -> Vec<u8> {
+        let mut statement = self.statement("faircast 2: root", 8 + 32);
         statement.extend(blocks.to_be_bytes());
+        statement.extend(withdrawn.to_be_bytes());
         statement.extend(root);
+        statement
+    }
+
+    fn withdrawals(&self, first: u32, files: &[Withdrawn]) -> Vec<u8> {
+        let mut statement = self.statement("faircast 2: withdrawn files", 4 + 12 * files.len());
+        statement.extend(first.to_be_bytes());
+        for file in files {
+            let numbers = [file.entry, file.first_block, file.last_block];
+            statement.extend(numbers.iter().flat_map(|number| number.to_be_bytes()));
+        }
         statement
     }
 
@@ -349,7 +383,8 @@ mod tests {
             let mut signature = [0; 64];
             signature[..32].copy_from_slice(&bytes);
             assert!(weak.is_weak());
-            let forged = (0..16).filter(|block| weak.verifies_root(&about(), *block, &[5; 32], &signature));
+            let forged =
+                (0..16).filter(|block| weak.verifies_root(&about(), (*block, 0), &[5; 32], &signature));
             assert_eq!(forged.count(), 0, "{bytes:02x?}");
         }
         assert!(!key(1).verify_key().is_weak());
@@ -417,7 +452,12 @@ mod tests {
         ] {
             assert!(!other.is_signed(&about), "{other:?}");
         }
-        assert!(!VerifyKey::from_bytes(receipt.key).verifies_root(&about, 1, &[5; 32], &receipt.signature));
+        assert!(!VerifyKey::from_bytes(receipt.key).verifies_root(
+            &about,
+            (1, 0),
+            &[5; 32],
+            &receipt.signature
+        ));
     }
 
     #[test]
@@ -438,10 +478,16 @@ mod tests {
             assert!(!public.verifies_page(&other, 5, &hashes, &signature), "{other:?}");
         }
         let one = key.sign_page(&about, 5, &hashes[..1]);
-        assert!(!public.verifies_root(&about, 5, &hashes[0], &one), "their contexts differ");
-        let root = key.sign_root(&about, 5, &hashes[0]);
-        assert!(public.verifies_root(&about, 5, &hashes[0], &root));
-        assert!(!public.verifies_root(&about, 4, &hashes[0], &root));
+        assert!(!public.verifies_root(&about, (5, 0), &hashes[0], &one), "their contexts differ");
+        let root = key.sign_root(&about, 5, 1, &hashes[0]);
+        assert!(public.verifies_root(&about, (5, 1), &hashes[0], &root));
+        assert!(!public.verifies_root(&about, (4, 1), &hashes[0], &root));
+        assert!(!public.verifies_root(&about, (5, 0), &hashes[0], &root));
+        let files = [7, 9].map(|entry| Withdrawn { entry, first_block: 1, last_block: 2 });
+        let withdrawals = key.sign_withdrawals(&about, 3, &files);
+        assert!(public.verifies_withdrawals(&about, 3, &files, &withdrawals));
+        assert!(!public.verifies_withdrawals(&about, 4, &files, &withdrawals));
+        assert!(!public.verifies_withdrawals(&about, 3, &files[..1], &withdrawals));
         assert!(!public.verifies_page(&about, 5, &hashes[..1], &root));
     }
 

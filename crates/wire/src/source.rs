@@ -206,7 +206,8 @@ impl Sealing {
     fn prove<'m, 'p>(&self, message: &'m Message<'p>) -> Cow<'m, Message<'p>> {
         match (message, &self.content) {
             (Message::Status(status), Some(content)) if status.root.is_some() => {
-                let proof = status.root.map(|root| content.proof(&root, status.blocks));
+                let proof =
+                    status.root.map(|root| content.proof(&root, (status.blocks, status.withdrawn_count())));
                 Cow::Owned(Message::Status(Status { proof, ..status.clone() }))
             }
             (other, _) => Cow::Borrowed(other),

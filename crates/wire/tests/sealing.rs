@@ -76,6 +76,7 @@ fn the_longest_messages_are_as_long_as_said() {
         root: Some([1; 32]),
         proof: Some([1; 16]),
         root_signature: Some([1; 64]),
+        withdrawn: Some(faircast_wire::WithdrawnPart { total: 1, first: 0, signature: [1; 64] }),
         ..Status::default()
     };
     out.clear();

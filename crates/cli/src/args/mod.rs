@@ -262,7 +262,7 @@ pub struct Send {
     /// Say this of files too: `owner`, `setid`, `acls`, `xattrs`, `privileged`, `all`; receivers give it to them when they ask for it as well
     #[arg(long, value_name = "WHAT,..", value_parser = values::preserve, default_value = "", hide_default_value = true)]
     pub preserve: Preserve,
-    /// Send nothing when something cannot be read; otherwise the rest is sent, it is named, and the exit code is 1
+    /// Send nothing when something cannot be read; otherwise the rest is sent, it is named, and the exit code is 5
     #[arg(long)]
     pub strict: bool,
     /// Send what every symbolic link leads to, in place of the link

@@ -7,6 +7,7 @@ mod alc;
 mod attacks;
 mod basic;
 mod capture;
+mod changing;
 mod crowd;
 mod damage;
 mod doctor;

@@ -1,6 +1,7 @@
 //! Sealed blocks and the root over all of them.
 
 use super::geometry::{Geometry, Hash, TRAILER, symbols_for};
+use std::collections::BTreeSet;
 
 /// Why the bytes of a block are not what was sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -81,13 +82,41 @@ pub struct RootHasher {
     geometry: Geometry,
     hashes: Vec<Option<Hash>>,
     known: u32,
+    /// Entries of withdrawn files.
+    withdrawn: BTreeSet<u32>,
+    /// The latest length and hash of a void block.
+    pub(super) void: Option<(u32, Hash)>,
 }
 
 impl RootHasher {
     /// No hashes yet.
     pub fn new(geometry: Geometry) -> RootHasher {
         let hashes = Vec::with_capacity(geometry.blocks().unwrap_or(0).min(1 << 20) as usize);
-        RootHasher { geometry, hashes, known: 0 }
+        RootHasher { geometry, hashes, known: 0, withdrawn: BTreeSet::new(), void: None }
+    }
+
+    pub(crate) const fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// Note that a file is withdrawn; `false` when that is known.
+    pub(crate) fn withdraw(&mut self, entry: u32) -> bool {
+        self.withdrawn.insert(entry)
+    }
+
+    /// No file is withdrawn any more; those that were.
+    pub(crate) fn want_withdrawn(&mut self) -> BTreeSet<u32> {
+        std::mem::take(&mut self.withdrawn)
+    }
+
+    /// Whether a file is withdrawn.
+    pub(crate) fn is_withdrawn(&self, entry: u32) -> bool {
+        self.withdrawn.contains(&entry)
+    }
+
+    /// The entries of withdrawn files.
+    pub(crate) const fn withdrawn(&self) -> &BTreeSet<u32> {
+        &self.withdrawn
     }
 
     /// Say how long the object stream has become (streams).
@@ -138,6 +167,10 @@ impl RootHasher {
         hasher.update(&self.geometry.to_bytes());
         for hash in &self.hashes {
             hasher.update(&hash.as_ref()?.0);
+        }
+        // The number of hashes follows from the geometry, so what comes after them is no hash.
+        for entry in &self.withdrawn {
+            hasher.update(&entry.to_le_bytes());
         }
         Some(Hash(*hasher.finalize().as_bytes()))
     }

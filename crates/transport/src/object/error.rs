@@ -118,6 +118,19 @@ pub enum ObjectError {
         /// Second path.
         second: PathBuf,
     },
+    /// Files were withdrawn by the source, and the output is no directory.
+    #[error(
+        "files changed at the source while they were sent, and this output takes all files or none; receive into a directory, or send again when they are at rest"
+    )]
+    Withdrawn,
+    /// A block has changed with each file in it that was withdrawn, and cannot change again.
+    #[error(
+        "too many files that share block {index} changed while they were being sent; send them again when they are at rest"
+    )]
+    WithdrawnTooOften {
+        /// Which block.
+        index: u32,
+    },
     /// A name that cannot be sent.
     #[error("{path}: {why}", path = path.display())]
     Name {

@@ -21,7 +21,7 @@ const LITTLE_MEMORY: u64 = 64 << 20;
 const PART_FOR_HASHES: u64 = 16;
 
 /// A BLAKE3 hash.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hash(pub [u8; 32]);
 
 /// Names a transfer: the same names, sizes, modes, times and geometry give the same name.

@@ -46,6 +46,18 @@ impl Layout {
         if fits { Ok(Layout { manifest_len, files }) } else { Err(ManifestError::Sizes) }
     }
 
+    /// The bytes of the object stream that hold this entry's content; `None` when it has none.
+    pub(crate) fn range_of(&self, entry: u32) -> Option<Range<u64>> {
+        let at = self.files.binary_search_by_key(&entry, |&(_, entry)| entry).ok()?;
+        let start = at.checked_sub(1).map_or(self.manifest_len, |before| self.files[before].0);
+        Some(start..self.files[at].0)
+    }
+
+    /// Files that are not empty.
+    pub(crate) fn count(&self) -> usize {
+        self.files.len()
+    }
+
     /// The files' part of this range of the object stream, in order.
     pub(crate) fn pieces(&self, range: Range<u64>) -> impl Iterator<Item = Piece> + '_ {
         let mut at = range.start.max(self.manifest_len);

@@ -49,6 +49,7 @@ pub mod spool;
 pub mod store;
 mod sys;
 mod walk;
+mod withdrawn;
 
 pub(crate) use abandoned::ALC_PREFIX;
 pub(crate) use block::data_of;
@@ -57,6 +58,7 @@ pub use error::{Change, ObjectError, Obstacle};
 pub use file_work::FileWork;
 pub use geometry::{Geometry, GeometryError, Hash, TRAILER, TransferId};
 pub(crate) use journal::{Told, fuzz as fuzz_journal};
+pub(crate) use layout::Layout;
 pub use links::FollowLinks;
 pub use manifest::{Counts, Entry, Kind, Manifest, ManifestError, PathError};
 pub(crate) use manifest::{STATE_DIR, check_path};
@@ -73,6 +75,7 @@ pub use sealed::SealedBlocks;
 pub use sink::{StreamSink, Sunk};
 pub use store::{Durability, Finished, Put, SkippedLink, Store};
 pub use walk::{HardLinks, LeftOut, Reading, Skipped, Unreadable};
+pub(crate) use withdrawn::{Affected, Withdrawal};
 
 #[cfg(test)]
 mod tests;

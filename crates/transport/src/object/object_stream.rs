@@ -9,8 +9,9 @@ use super::memory_file::MemoryFile;
 use super::spool::Spool;
 use super::sys::{self, OpenFiles};
 use super::walk::{LeftOut, Reading, Skipped, Walk, mtime, top_name};
+use super::withdrawn::Withdrawal;
 use rustix::fs::{Advice, OFlags};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
@@ -26,11 +27,22 @@ pub struct ObjectStream {
     manifest_bytes: Vec<u8>,
     geometry: Geometry,
     transfer: TransferId,
-    layout: Layout,
+    layout: Arc<Layout>,
     content: StreamContent,
     skipped: Vec<Skipped>,
     left_out: Vec<LeftOut>,
     notes: Vec<String>,
+    withdrawals: Withdrawals,
+}
+
+/// Files that changed or could not be read while they were sent.
+#[derive(Debug, Default)]
+struct Withdrawals {
+    /// Whether they may be withdrawn while others are left; otherwise they are errors.
+    allowed: bool,
+    entries: BTreeSet<u32>,
+    /// Those that nobody has taken.
+    fresh: Vec<Withdrawal>,
 }
 
 #[derive(Debug)]
@@ -171,7 +183,7 @@ impl ObjectStream {
             symbols_per_block,
         };
         geometry.check()?;
-        let layout = Layout::new(&manifest, &geometry)?;
+        let layout = Arc::new(Layout::new(&manifest, &geometry)?);
         let transfer = TransferId::of(&manifest_bytes, &geometry);
         let (skipped, left_out, notes) = (Vec::new(), Vec::new(), Vec::new());
         Ok(ObjectStream {
@@ -184,6 +196,7 @@ impl ObjectStream {
             skipped,
             left_out,
             notes,
+            withdrawals: Withdrawals::default(),
         })
     }
 
@@ -251,9 +264,18 @@ impl ObjectStream {
                 for piece in self.layout.pieces(range) {
                     let (into, after) = rest.split_at_mut(piece.len);
                     let entry = &self.manifest.entries()[piece.entry as usize];
-                    let file = open.get(piece.entry, || open_source(tops, entry))?;
-                    read_piece(file, piece.offset, into, || source_path(tops, entry), entry)?;
                     rest = after;
+                    if self.withdrawals.entries.contains(&piece.entry) {
+                        into.fill(0);
+                        continue;
+                    }
+                    let read = open.get(piece.entry, || open_source(tops, entry)).and_then(|file| {
+                        read_piece(file, piece.offset, into, || source_path(tops, entry), entry)
+                    });
+                    if let Err(error) = read {
+                        self.withdrawals.add((piece.entry, source_path(tops, entry)), error, &self.layout)?;
+                        into.fill(0);
+                    }
                 }
             }
             StreamContent::Memory(files) => {
@@ -279,6 +301,74 @@ impl ObjectStream {
     }
 }
 
+impl Withdrawals {
+    /// Withdraw this file.
+    ///
+    /// # Errors
+    /// `error` when that is not allowed, nothing else is left, or the fault is not the file's.
+    fn add(
+        &mut self,
+        (entry, path): (u32, PathBuf),
+        error: ObjectError,
+        layout: &Layout,
+    ) -> Result<(), ObjectError> {
+        let is_files = !matches!(error, ObjectError::TooManyOpenFiles { .. });
+        if !self.allowed || !is_files || self.entries.len() + 1 >= layout.count() {
+            return Err(error);
+        }
+        if self.entries.insert(entry) {
+            self.fresh.push(Withdrawal { entry, path, error });
+        }
+        Ok(())
+    }
+}
+
+impl ObjectStream {
+    /// A file that changes or cannot be read is withdrawn from now on, as long as another one is left: its bytes read as zeros.
+    pub(crate) fn allow_withdrawals(&mut self) {
+        self.withdrawals.allowed = matches!(self.content, StreamContent::Files { .. });
+    }
+
+    /// Files that were withdrawn since this was called last.
+    pub(crate) fn take_withdrawals(&mut self) -> Vec<Withdrawal> {
+        std::mem::take(&mut self.withdrawals.fresh)
+    }
+
+    /// How many files are withdrawn.
+    pub(crate) fn withdrawn(&self) -> usize {
+        self.withdrawals.entries.len()
+    }
+
+    pub(crate) fn layout(&self) -> &Arc<Layout> {
+        &self.layout
+    }
+
+    /// Block `index` reads differently than before, and no size or time says which file changed: withdraw all files in it.
+    ///
+    /// # Errors
+    /// [`ObjectError::Changed`] or [`ObjectError::ChangedOneOf`] when that is not allowed or nothing else is left.
+    pub(crate) fn withdraw_block(&mut self, index: u32) -> Result<(), ObjectError> {
+        let pieces = self.layout.pieces(self.geometry.range(index)).map(|piece| piece.entry);
+        let entries: Vec<u32> = pieces.filter(|entry| !self.withdrawals.entries.contains(entry)).collect();
+        if !self.withdrawals.allowed || self.withdrawn() + entries.len() >= self.layout.count() {
+            return Err(self.changed(index));
+        }
+        for entry in entries {
+            let path = self.path_of(&self.manifest.entries()[entry as usize]);
+            let error = ObjectError::Changed { path: path.clone(), change: Change::Content };
+            self.withdrawals.add((entry, path), error, &self.layout)?;
+        }
+        Ok(())
+    }
+
+    fn path_of(&self, entry: &Entry) -> PathBuf {
+        match &self.content {
+            StreamContent::Files { tops, .. } => source_path(tops, entry),
+            StreamContent::Stream(_) | StreamContent::Memory(_) => PathBuf::from(&entry.path),
+        }
+    }
+}
+
 /// That content which has no path of its own can have this one at the receivers.
 fn check_name(name: &str) -> Result<(), ObjectError> {
     check_path(name).map_err(|why| ObjectError::Name { path: name.into(), why })
@@ -291,17 +381,15 @@ impl ObjectStream {
         let in_block: Vec<&Entry> = (self.layout.pieces(self.geometry.range(index)))
             .map(|piece| &entries[piece.entry as usize])
             .collect();
-        let path = |entry: &Entry| match &self.content {
-            StreamContent::Files { tops, .. } => source_path(tops, entry),
-            StreamContent::Stream(_) | StreamContent::Memory(_) => PathBuf::from(&entry.path),
-        };
         match in_block.as_slice() {
-            [first, .., last] => {
-                ObjectError::ChangedOneOf { first: path(first), last: path(last), files: in_block.len() }
-            }
+            [first, .., last] => ObjectError::ChangedOneOf {
+                first: self.path_of(first),
+                last: self.path_of(last),
+                files: in_block.len(),
+            },
             // A block of the manifest alone is made from memory, and does not change.
             one => ObjectError::Changed {
-                path: one.first().map_or_else(PathBuf::new, |entry| path(entry)),
+                path: one.first().map_or_else(PathBuf::new, |entry| self.path_of(entry)),
                 change: Change::Content,
             },
         }

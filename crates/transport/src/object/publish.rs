@@ -299,23 +299,26 @@ pub(crate) fn publish(
     let (place, manifest) = (&store.place, &known.manifest);
     let mut apply = Apply::new(&store.wanted);
     let mut finished = Finished::default();
-    let files = files_of(manifest).count() as u64;
+    let parts = || store.received(manifest).filter(|(_, entry)| !matches!(entry.kind, Kind::HardLink { .. }));
+    let files = parts().count() as u64;
     if store.stage == Stage::Receiving {
         // As late as this, something may have come into the way.
         check_for_obstacles(place, manifest)?;
         make_writable(place, manifest)?;
         place.mark(FINISHING)?;
         work.begin(Activity::Completing, files);
-        for (n, entry) in files_of(manifest) {
+        for (n, entry) in parts() {
             complete_part(place, n, entry, store.content_len(entry), &mut apply, durability)?;
             work.step(&place.out_path)?;
         }
         work.begin(Activity::Renaming, files);
-        name_files(place, manifest, (&mut apply, work), durability)?;
+        name_files(&store, manifest, (&mut apply, work), durability)?;
         place.mark_published()?;
     }
     finished.entries = manifest.counts();
-    finished.bytes = files_of(manifest).map(|(_, entry)| store.content_len(entry)).sum();
+    finished.withdrawn = store.withdrawn_names(manifest);
+    finished.entries.files -= finished.withdrawn.len() as u64;
+    finished.bytes = parts().map(|(_, entry)| store.content_len(entry)).sum();
     work.begin(Activity::Linking, finished.entries.links + finished.entries.directories);
     finished.skipped = make_links(place, manifest, &mut apply, work)?;
     set_dirs(place, manifest, (&mut apply, work), durability)?;
@@ -332,20 +335,21 @@ pub(crate) fn publish(
 
 /// Give parts their names.
 fn name_files(
-    place: &OutputDirectory,
+    store: &Store,
     manifest: &Manifest,
     (apply, work): (&mut Apply<'_>, &FileWork),
     durability: Durability,
 ) -> Result<(), ObjectError> {
+    let place = &store.place;
     let mut tree = place.tree();
     // Among the parts, where nobody can have put anything else in the place of the file.
-    for (n, entry, to) in hard_links_of(manifest) {
+    for (n, entry, to) in hard_links_of(manifest).filter(|(n, entry, _)| !store.is_withdrawn(*n, entry)) {
         let file = &manifest.entries()[to as usize];
         link_part(place, n, (to, file), apply, durability)
             .map_err(|e| ObjectError::io(tree.path_of(entry), "make this hard link", e))?
             .then(|| apply.copies.add(entry, None));
     }
-    for (n, entry) in (0..).zip(manifest.entries()).filter(|(_, entry)| entry.is_file()) {
+    for (n, entry) in store.received(manifest) {
         let (path, part) = (tree.path_of(entry), part_name(n));
         let (above, name) = tree.place_of(entry)?;
         move_over(&place.parts, &part, above, name, path)?;

@@ -7,18 +7,21 @@ use super::block::seal_block;
 use super::error::ObjectError;
 use super::geometry::{Geometry, Hash};
 use super::object_stream::{BlockRead, ObjectStream};
+use super::withdrawn::Withdrawal;
 
 /// The blocks of an object stream, sealed, and the hash that each had when it was read first: 33 bytes a block.
 #[derive(Debug)]
 pub struct SealedBlocks {
     object: ObjectStream,
     hashes: Vec<Option<Hash>>,
+    /// Withdrawals that nobody has taken.
+    withdrawn: Vec<Withdrawal>,
 }
 
 impl SealedBlocks {
     /// The blocks of `object`, none of which has been read yet.
     pub fn new(object: ObjectStream) -> SealedBlocks {
-        SealedBlocks { object, hashes: Vec::new() }
+        SealedBlocks { object, hashes: Vec::new(), withdrawn: Vec::new() }
     }
 
     /// How the object stream is cut into blocks.
@@ -33,19 +36,46 @@ impl SealedBlocks {
     /// As [`ObjectStream::read_block`], and [`ObjectError::Changed`] or [`ObjectError::ChangedOneOf`] when the block is not
     /// what it was when it was read first.
     pub fn read(&mut self, index: u32, buf: &mut Vec<u8>) -> Result<Option<(u16, Hash)>, ObjectError> {
-        if self.object.read_block(index, buf)? == BlockRead::End {
-            return Ok(None);
-        }
-        let (symbols, hash) = seal_block(buf, self.object.geometry().symbol_size);
         let at = index as usize;
-        if at >= self.hashes.len() {
-            self.hashes.resize(at + 1, None);
-        }
-        if *self.hashes[at].get_or_insert(hash) != hash {
+        loop {
+            if self.object.read_block(index, buf)? == BlockRead::End {
+                return Ok(None);
+            }
+            let (symbols, hash) = seal_block(buf, self.object.geometry().symbol_size);
+            self.forget_withdrawn();
+            if at >= self.hashes.len() {
+                self.hashes.resize(at + 1, None);
+            }
+            if *self.hashes[at].get_or_insert(hash) == hash {
+                return Ok(Some((symbols, hash)));
+            }
             buf.clear();
-            return Err(self.object.changed(index));
+            self.object.withdraw_block(index)?;
+            self.forget_withdrawn();
         }
-        Ok(Some((symbols, hash)))
+    }
+
+    /// Blocks with bytes of files that were just withdrawn are others now.
+    fn forget_withdrawn(&mut self) {
+        for withdrawal in self.object.take_withdrawals() {
+            let geometry = self.object.geometry();
+            if let Some(bytes) = self.object.layout().range_of(withdrawal.entry) {
+                let blocks = geometry.block_of(bytes.start)..=geometry.block_of(bytes.end - 1);
+                let hashes = self.hashes.iter_mut().take(*blocks.end() as usize + 1);
+                hashes.skip(*blocks.start() as usize).for_each(|hash| *hash = None);
+            }
+            self.withdrawn.push(withdrawal);
+        }
+    }
+
+    /// Files that were withdrawn since this was called last.
+    pub(crate) fn take_withdrawals(&mut self) -> Vec<Withdrawal> {
+        std::mem::take(&mut self.withdrawn)
+    }
+
+    /// How many files are withdrawn.
+    pub(crate) fn withdrawn(&self) -> usize {
+        self.object.withdrawn()
     }
 }
 

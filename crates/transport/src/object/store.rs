@@ -7,6 +7,7 @@
 mod adopt;
 mod distrust;
 mod output_directory;
+mod withdrawn;
 
 use super::apply::Wanted;
 use super::block::{RootHasher, hash_of};
@@ -109,6 +110,8 @@ pub struct Finished {
     pub skipped: Vec<SkippedLink>,
     /// What else the user should know.
     pub warnings: Vec<String>,
+    /// Files that are not here, as the source has withdrawn them, in the order of the manifest.
+    pub withdrawn: Vec<String>,
 }
 
 /// A link that was not made.
@@ -363,6 +366,8 @@ impl Store {
         {
             return Err(ObjectError::BlockLength { index, expected, found: data.len() });
         }
+        let blanked = self.blanked(index, data);
+        let (data, hash) = blanked.as_ref().map_or((data, hash), |(data, hash)| (&data[..], *hash));
         match self.hashes.get(index) {
             Some(before) if before == hash => return Ok(Put::AlreadyHad),
             Some(_) => return Err(ObjectError::Conflict { index }),
@@ -488,10 +493,13 @@ impl Store {
         let mut rest = &data[data.len() - files_part(&self.geometry, &range)..];
         for piece in known.layout.pieces(range) {
             let (bytes, after) = rest.split_at(piece.len);
+            rest = after;
+            if self.hashes.is_withdrawn(piece.entry) {
+                continue;
+            }
             let part = self.open.get(piece.entry, || self.place.part(piece.entry))?;
             let name = &known.manifest.entries()[piece.entry as usize].path;
             disk::write_all_at(part, bytes, piece.offset).map_err(|e| self.place.failed(name, e, left))?;
-            rest = after;
         }
         Ok(())
     }
@@ -641,17 +649,24 @@ impl Store {
         buf.resize((range.end - range.start) as usize, 0);
         if index < self.geometry.manifest_blocks() {
             let have = sys::read_at(&self.head, buf, range.start)?;
+            if let Some(known) = &self.known {
+                self.hashes.blank(&known.layout, index, buf);
+            }
             return if have == buf.len() { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
         }
         let Some(known) = &self.known else { return Err(io::ErrorKind::NotFound.into()) };
         let mut rest = &mut buf[..];
         for piece in known.layout.pieces(range) {
             let (into, after) = rest.split_at_mut(piece.len);
+            rest = after;
+            if self.hashes.is_withdrawn(piece.entry) {
+                into.fill(0);
+                continue;
+            }
             let part = open.get(piece.entry, || self.place.existing_part(piece.entry))?;
             if sys::read_at(part, into, piece.offset)? < into.len() {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            rest = after;
         }
         Ok(())
     }

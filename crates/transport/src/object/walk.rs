@@ -65,6 +65,14 @@ pub struct LeftOut {
     pub reason: String,
 }
 
+impl LeftOut {
+    pub(crate) fn new(path: &Path, error: &ObjectError) -> LeftOut {
+        let (path, words) = (path.display().to_string(), error.to_string());
+        let reason = words.strip_prefix(&format!("{path}: ")).unwrap_or(&words).to_owned();
+        LeftOut { path, reason }
+    }
+}
+
 /// What was found.
 #[derive(Default)]
 pub(super) struct Walk {
@@ -121,9 +129,7 @@ impl Walk {
         if self.reading.unreadable == Unreadable::Refuse {
             return Err(error);
         }
-        let (path, words) = (path.display().to_string(), error.to_string());
-        let reason = words.strip_prefix(&format!("{path}: ")).unwrap_or(&words).to_owned();
-        self.left_out.push(LeftOut { path, reason });
+        self.left_out.push(LeftOut::new(path, &error));
         self.first.get_or_insert(error);
         Ok(())
     }

@@ -17,6 +17,7 @@ mod agents;
 mod agreement;
 mod blackhole;
 mod busy;
+mod changing;
 mod clocks;
 mod crowd;
 mod determinism;

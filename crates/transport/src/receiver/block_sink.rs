@@ -9,13 +9,13 @@ use crate::object::Told;
 use crate::object::abandoned::{LetGo, let_go_beyond};
 use crate::object::spool::nameless;
 use crate::object::{
-    Admission, Counts, FileWork, Geometry, Hash, Manifest, ObjectError, OwnersBy, Preserve, Put, RootHasher,
-    Store, StreamSink, Sunk, TransferId, replace,
+    Admission, Affected, Counts, FileWork, Geometry, Hash, Manifest, ObjectError, OwnersBy, Preserve, Put,
+    RootHasher, Store, StreamSink, Sunk, TransferId, replace,
 };
 use crate::quota::Quota;
 use crate::spill::Room;
 use crate::worker::Worker;
-use faircast_wire::Activity;
+use faircast_wire::{Activity, Withdrawn};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -128,6 +128,7 @@ pub(crate) struct Done {
     pub(super) entries: Counts,
     pub(super) bytes: u64,
     pub(super) warnings: Vec<String>,
+    pub(super) withdrawn: Vec<String>,
 }
 
 impl BlockSink {
@@ -204,6 +205,46 @@ impl BlockSink {
         placed || (!self.waiting.is_empty() && self.waiting.contains_key(&block))
     }
 
+    /// The source has withdrawn these files. The blocks that change by that.
+    ///
+    /// # Errors
+    /// When the journal cannot be written, or the output is a stream.
+    pub(super) fn withdraw(&mut self, files: &[Withdrawn]) -> Result<Vec<Affected>, Error> {
+        match &mut self.to {
+            To::Files(store) => {
+                let entries: Vec<u32> = files.iter().map(|file| file.entry).collect();
+                Ok(store.withdraw_files(&entries)?)
+            }
+            To::Stream { .. } if !files.is_empty() => Err(ObjectError::Withdrawn.into()),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Another session brings the same content.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub(super) fn restart(&mut self) -> Result<(), Error> {
+        match &mut self.to {
+            To::Files(store) => Ok(store.want_withdrawn()?),
+            _ => Ok(()),
+        }
+    }
+
+    /// How many files are known to be withdrawn, where that is of interest.
+    pub(super) fn withdrawn(&self) -> Option<usize> {
+        match &self.to {
+            To::Files(store) => Some(store.withdrawn()),
+            _ => None,
+        }
+    }
+
+    /// The hash of a block's data with zeros in the place of withdrawn files; `None` when it has none of these.
+    pub(super) fn blanked_hash(&self, block: u32, data: &[u8]) -> Option<Hash> {
+        let To::Files(store) = &self.to else { return None };
+        store.blanked(block, data).map(|(_, hash)| hash)
+    }
+
     /// The blocks that lie in files, and could be wrong there.
     pub(super) fn stored(&self) -> impl Iterator<Item = u32> + '_ {
         let store = match &self.to {
@@ -214,14 +255,14 @@ impl BlockSink {
         (0..end).filter(move |block| store.is_some_and(|store| store.has(*block)))
     }
 
-    /// Block `block` lies in a file and is not the source's when it has another hash: then it is missing from now on. Whether
-    /// it was the source's.
+    /// Block `block` lies in a file and is not the source's when its hash is not: then it is missing from now on. Whether it was the
+    /// source's.
     ///
     /// # Errors
     /// When that cannot be noted.
-    pub(super) fn compare(&mut self, block: u32, hash: Hash) -> Result<bool, Error> {
+    pub(super) fn compare(&mut self, block: u32, is_right: impl Fn(Hash) -> bool) -> Result<bool, Error> {
         let To::Files(store) = &mut self.to else { return Ok(true) };
-        let is_right = store.hash(block) == Some(hash);
+        let is_right = store.hash(block).is_some_and(is_right) || store.is_void(block);
         if !is_right {
             store.withdraw(block)?;
             let bytes = u64::from(self.geometry.block_len(block));
@@ -399,7 +440,7 @@ impl BlockSink {
                     0 => Vec::new(),
                     lost => vec![format!("{lost} blocks of the stream came too late and are missing")],
                 };
-                Done { entries: Counts::of_files(files), bytes, warnings }
+                Done { entries: Counts::of_files(files), bytes, warnings, ..Done::default() }
             }
             To::Files(store) => {
                 let (tell, outcome) = channel();
@@ -577,7 +618,7 @@ fn published(store: Store, root: &Hash, durability: Durability, work: &FileWork)
             format!("{} -> {} leads out of the output directory; not made", link.path, link.target)
         }),
     );
-    Ok(Done { entries: finished.entries, bytes: finished.bytes, warnings })
+    Ok(Done { entries: finished.entries, bytes: finished.bytes, warnings, withdrawn: finished.withdrawn })
 }
 
 /// A live stream has no root: nobody need have all of it.

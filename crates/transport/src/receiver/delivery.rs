@@ -9,7 +9,7 @@ use crate::object::Counts;
 use faircast_core::packet::ReceiverId;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
-use faircast_wire::{Activity, Announce, DataPacket, Hashes, Held, Status, TreeNode};
+use faircast_wire::{Activity, Announce, DataPacket, Hashes, Held, Status, TreeNode, Withdrawn};
 
 /// Whether a symbol has brought news.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +39,19 @@ pub(crate) trait Delivery: Send {
 
     /// The source says how far it is.
     fn on_status(&mut self, status: &Status, now: Time, rng: &mut Rng);
+
+    /// The source has withdrawn these files.
+    ///
+    /// # Errors
+    /// When that cannot be noted, or the output cannot leave files out.
+    fn withdraw(&mut self, _files: &[Withdrawn]) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// How many files are known to be withdrawn; `None` where that does not matter.
+    fn withdrawn(&self) -> Option<usize> {
+        None
+    }
 
     /// The source announces the session, again or in other words.
     fn on_announce(&mut self, _announce: &Announce) {}

@@ -171,6 +171,7 @@ impl ReceiverSession {
             forgery_told: false,
             blocks: geometry.blocks(),
             root: None,
+            withdrawn: 0,
             member_at: now,
             member_tries: 0,
             member_told_at: now,
@@ -388,7 +389,12 @@ impl ReceiverSession {
             }
             stream.delivery.arm(now, &mut self.rng);
         }
-        (stream.blocks, stream.root) = (status.blocks.or(stream.blocks), status.root.or(stream.root));
+        let withdrawn = std::mem::replace(&mut stream.withdrawn, status.withdrawn_count());
+        let root = stream.root.filter(|_| withdrawn == stream.withdrawn);
+        (stream.blocks, stream.root) = (status.blocks.or(stream.blocks), status.root.or(root));
+        if let Err(error) = stream.delivery.withdraw(&status.withdrawals) {
+            return self.fail(error, now);
+        }
         if let Some(due) = &due {
             stream.delivery.on_status(due, now, &mut self.rng);
         }

@@ -5,7 +5,7 @@ use super::delivery::Progressed;
 use super::feedback::turn;
 use super::{CONFIRM_PATIENCE, Finished, Phase, ReceiverSession};
 use crate::error::Error;
-use crate::event::{Event, ReceiveReport};
+use crate::event::{Event, MOST_UNSENT, ReceiveReport};
 use faircast_core::time::{Span, Time};
 
 /// While files get their names it is looked whether they have them: soon at first, then this often.
@@ -56,6 +56,11 @@ impl ReceiverSession {
             return;
         }
         let Some(root) = stream.root else { return };
+        // The root covers withdrawn files: as many must be known.
+        let knows_withdrawn = |known: usize| known == stream.withdrawn as usize;
+        if stream.finishing_since.is_none() && !stream.delivery.withdrawn().is_none_or(knows_withdrawn) {
+            return;
+        }
         let symbols = stream.delivery.symbols();
         self.totals.symbols = symbols.received;
         self.totals.symbols_needed = symbols.needed;
@@ -74,8 +79,8 @@ impl ReceiverSession {
             Ok(Ending::Done(done)) => {
                 stream.finishing_since = None;
                 self.totals.finished = now;
-                self.finished =
-                    Some(Finished { entries: done.entries, bytes: done.bytes, warnings: done.warnings });
+                let (entries, bytes, warnings) = (done.entries, done.bytes, done.warnings);
+                self.finished = Some(Finished { entries, bytes, warnings, withdrawn: done.withdrawn });
                 self.leave_layers(now);
                 if self.outbox.is_muted {
                     self.phase = Phase::Over;
@@ -119,7 +124,7 @@ impl ReceiverSession {
             self.stream.as_ref().map_or((0, 0), |stream| stream.delivery.resumed_bytes());
         let moved_bytes = finished.bytes.saturating_sub(resumed_bytes);
         Ok(ReceiveReport {
-            ok: !stopped,
+            ok: !stopped && finished.withdrawn.is_empty(),
             stopped,
             resumes: stopped && resumes,
             files: finished.entries.files,
@@ -139,6 +144,8 @@ impl ReceiverSession {
             forged_blocks: self.stream.as_ref().map_or(0, |stream| stream.delivery.forged()),
             dropped_local: self.totals.dropped_local,
             warnings: finished.warnings,
+            withdrawn_count: finished.withdrawn.len() as u64,
+            withdrawn: finished.withdrawn.into_iter().take(MOST_UNSENT).collect(),
             layers: self.stream.as_ref().and_then(|stream| stream.layers.report()),
             streams: self.stream.as_ref().map_or_else(Vec::new, |stream| stream.delivery.streams()),
         })

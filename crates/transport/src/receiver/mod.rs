@@ -232,6 +232,8 @@ struct Stream {
     forgery_told: bool,
     blocks: Option<u32>,
     root: Option<[u8; 32]>,
+    /// How many files the source has withdrawn: the root covers them.
+    withdrawn: u32,
     member_at: Time,
     member_tries: u32,
     member_told_at: Time,
@@ -285,6 +287,7 @@ struct Finished {
     entries: Counts,
     bytes: u64,
     warnings: Vec<String>,
+    withdrawn: Vec<String>,
 }
 
 impl ReceiverSession {

@@ -4,10 +4,13 @@ use super::trust::Trust;
 use crate::object::Hash;
 use faircast_core::time::{Span, Time};
 use faircast_wire::Hashes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A page is asked for when the source has had so long to send it by itself.
 const GRACE: Span = Span::from_millis(200);
+
+/// No hash is before this one.
+const LOWEST: Hash = Hash([0; 32]);
 
 /// A complete block and the hash of its data.
 type Held = (Vec<u8>, Hash);
@@ -26,7 +29,8 @@ pub(super) enum Judged {
 /// The pages that have come, and the blocks that wait for theirs.
 pub(super) struct Pages {
     trust: Trust,
-    hashes: BTreeMap<u32, Hash>,
+    /// Of each block, and of one that changed while files were withdrawn several.
+    hashes: BTreeSet<(u32, Hash)>,
     /// Blocks without a hash, complete or in their places from an earlier run, and when to ask for it. Never: when the source
     /// has come to them.
     waiting: BTreeMap<u32, Time>,
@@ -48,7 +52,7 @@ impl Pages {
     pub(super) fn new(trust: Trust, most: usize) -> Pages {
         Pages {
             trust,
-            hashes: BTreeMap::new(),
+            hashes: BTreeSet::new(),
             waiting: BTreeMap::new(),
             ask_at: Time::NEVER,
             written: 0,
@@ -71,7 +75,7 @@ impl Pages {
 
     /// This block is in its place from an earlier run.
     pub(super) fn doubt(&mut self, block: u32) {
-        if !self.hashes.contains_key(&block) {
+        if self.hashes_of(block).next().is_none() {
             self.waiting.insert(block, Time::NEVER);
         }
     }
@@ -85,8 +89,8 @@ impl Pages {
 
     /// Whether a page says anything new.
     pub(super) fn is_news(&self, page: &Hashes) -> bool {
-        let mut blocks = (page.first_block..).take(page.hashes.len());
-        blocks.any(|block| block >= self.written && !self.hashes.contains_key(&block))
+        let mut hashes = (page.first_block..).zip(&page.hashes);
+        hashes.any(|(block, hash)| block >= self.written && !self.hashes.contains(&(block, Hash(*hash))))
     }
 
     /// Whether the source has signed this page; if so, its hashes are known from now on.
@@ -95,7 +99,7 @@ impl Pages {
         if is_signed {
             let hashes = (page.first_block..).zip(&page.hashes);
             for (block, hash) in hashes.filter(|(block, _)| *block >= self.written) {
-                self.hashes.entry(block).or_insert(Hash(*hash));
+                self.hashes.insert((block, Hash(*hash)));
             }
         }
         is_signed
@@ -103,11 +107,22 @@ impl Pages {
 
     /// What is known of a block with this hash.
     pub(super) fn judge(&self, block: u32, hash: Hash) -> Judged {
-        match self.hashes.get(&block) {
-            Some(right) if *right == hash => Judged::Right,
+        match self.hashes_of(block).next() {
+            _ if self.hashes.contains(&(block, hash)) => Judged::Right,
             Some(_) => Judged::Forged,
             None => Judged::Unknown,
         }
+    }
+
+    fn hashes_of(&self, block: u32) -> impl Iterator<Item = &(u32, Hash)> {
+        self.hashes.range((block, LOWEST)..).take_while(move |(of, _)| *of == block)
+    }
+
+    /// This block is void: nothing of it is waited for.
+    pub(super) fn forget(&mut self, block: u32) {
+        self.waiting.remove(&block);
+        let held = self.held.remove(&block);
+        self.held_bytes -= held.map_or(0, |(bytes, _)| bytes.len());
     }
 
     /// A block was not the source's; how often that has been.
@@ -184,14 +199,14 @@ impl Pages {
     /// The blocks of a live stream below this one are written, and are not looked at again.
     pub(super) fn forget_written(&mut self, written: u32) {
         self.written = self.written.max(written);
-        while self.hashes.first_key_value().is_some_and(|(block, _)| *block < self.written) {
+        while self.hashes.first().is_some_and(|(block, _)| *block < self.written) {
             self.hashes.pop_first();
         }
     }
 
     /// Blocks below this one are not wanted any more.
     pub(super) fn drop_before(&mut self, oldest: u32) {
-        self.hashes = self.hashes.split_off(&oldest);
+        self.hashes = self.hashes.split_off(&(oldest, LOWEST));
         self.waiting = self.waiting.split_off(&oldest);
         self.held = self.held.split_off(&oldest);
         self.held_bytes = self.held.values().map(|(bytes, _)| bytes.len()).sum();

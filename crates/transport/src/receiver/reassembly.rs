@@ -8,12 +8,12 @@ use crate::assembly::{Added, Assembly};
 use crate::config::Durability;
 use crate::error::Error;
 use crate::event::Event;
-use crate::object::{Counts, Geometry, Hash, data_of, verify_block};
+use crate::object::{Affected, Counts, Geometry, Hash, data_of, verify_block};
 use crate::spill::Gathering;
 use faircast_core::delivery::request_scheduler::RequestScheduler;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
-use faircast_wire::{Activity, Announce, DataPacket, Hashes, Held, Scheduled, Status};
+use faircast_wire::{Activity, Announce, DataPacket, Hashes, Held, Scheduled, Status, Withdrawn};
 
 /// Memory for incomplete blocks, in bytes.
 pub(crate) const INCOMPLETE: usize = 256 << 20;
@@ -151,7 +151,7 @@ impl Reassembly {
             self.recycle(bytes);
             return Ok(Stored::No);
         };
-        match self.pages.as_ref().map_or(Judged::Right, |pages| pages.judge(block, hash)) {
+        match self.judge(block, &bytes, hash) {
             Judged::Right => self.put(block, bytes, hash),
             Judged::Forged => {
                 self.recycle(bytes);
@@ -165,6 +165,21 @@ impl Reassembly {
                 }
                 Ok(Stored::No)
             }
+        }
+    }
+
+    /// Whether a complete block is the source's. While files are withdrawn its content changes.
+    fn judge(&self, block: u32, bytes: &[u8], hash: Hash) -> Judged {
+        let Some(pages) = &self.pages else { return Judged::Right };
+        let judged = pages.judge(block, hash);
+        let blanked = || data_of(bytes).and_then(|data| self.place.blanked_hash(block, data));
+        match (judged, blanked) {
+            (Judged::Forged, blanked) => match blanked() {
+                Some(hash) if pages.judge(block, hash) == Judged::Right => Judged::Right,
+                Some(_) => Judged::Unknown, // its page may still come
+                None => Judged::Forged,
+            },
+            _ => judged,
         }
     }
 
@@ -337,6 +352,27 @@ impl Delivery for Reassembly {
         self.on_scheduled(&status.scheduled, now);
     }
 
+    fn withdraw(&mut self, files: &[Withdrawn]) -> Result<(), Error> {
+        for affected in self.place.withdraw(files)? {
+            let block = affected.block();
+            // Symbols that are here go with another content than later ones.
+            match &mut self.incomplete {
+                Incomplete::InTurn(blocks) => blocks.forget(block),
+                Incomplete::Together(blocks) => blocks.forget(block),
+            }
+            if affected == Affected::Void(block) {
+                self.requests.on_complete(block);
+                self.pages.iter_mut().for_each(|pages| pages.forget(block));
+            }
+        }
+        self.pass_by();
+        Ok(())
+    }
+
+    fn withdrawn(&self) -> Option<usize> {
+        self.place.withdrawn()
+    }
+
     fn on_page(&mut self, page: &Hashes, now: Time, rng: &mut Rng) -> Result<Progressed, Error> {
         let end = self.end.unwrap_or(self.passed.saturating_add(FARTHEST));
         let is_within = u32::try_from(page.hashes.len())
@@ -352,9 +388,7 @@ impl Delivery for Reassembly {
         while let Some((block, bytes)) = self.pages.as_mut().and_then(|pages| pages.release(page)) {
             self.requests.on_complete(block);
             match bytes {
-                Some((bytes, hash))
-                    if self.pages.as_ref().is_some_and(|pages| pages.judge(block, hash) != Judged::Right) =>
-                {
+                Some((bytes, hash)) if self.judge(block, &bytes, hash) != Judged::Right => {
                     self.recycle(bytes);
                     self.tell_forged();
                 }
@@ -365,8 +399,10 @@ impl Delivery for Reassembly {
                     }
                 }
                 None => {
-                    let hash = Hash(page.hashes[(block - page.first_block) as usize]);
-                    if !self.place.compare(block, hash)? {
+                    let pages = &self.pages;
+                    let is_right =
+                        |hash| pages.as_ref().is_none_or(|pages| pages.judge(block, hash) == Judged::Right);
+                    if !self.place.compare(block, is_right)? {
                         self.warnings.push(format!(
                             "block {block}, stored by an earlier run, is not what the source has signed: it is fetched again"
                         ));
@@ -413,6 +449,11 @@ impl Delivery for Reassembly {
     }
 
     fn restart(&mut self, _now: Time, trust: Option<Trust>) -> Result<(), Error> {
+        if self.place.withdrawn().is_some_and(|withdrawn| withdrawn > 0) {
+            self.place.restart()?;
+            self.low = self.first;
+            self.pass_by();
+        }
         self.passed = self.low;
         if let (Some(pages), Some(trust)) = (&mut self.pages, trust) {
             pages.restart(trust);

@@ -271,7 +271,8 @@ impl Delivery for Streams {
         let brought = |lane: &&Lane| lane.got.blocks > 0 && lane.got.to.is_some();
         let files = self.lanes.iter().filter(brought).count() as u64;
         let entries = Counts::of_files(files);
-        let done = Done { entries, bytes: self.verified_bytes(), warnings: self.warnings() };
+        let (bytes, warnings) = (self.verified_bytes(), self.warnings());
+        let done = Done { entries, bytes, warnings, ..Done::default() };
         Ok(Ending::Done(done))
     }
 

@@ -94,7 +94,7 @@ impl ReceiverSession {
         }
         let Some(stream) = &mut self.stream else { return };
         stream.trust = trust;
-        stream.root = None;
+        (stream.root, stream.withdrawn) = (None, 0);
         let restarted = stream.delivery.restart(now, trust);
         self.tell_takeover(&announce, now.since(heard_at), "continuing with what is verified");
         if let Err(error) = restarted {

@@ -9,8 +9,8 @@ use faircast_wire::{Announce, Hashes, Signed, Status, VerifyKey, VerifyKeys};
 pub(crate) struct Trust {
     key: VerifyKey,
     about: Signed,
-    /// How many blocks there are, and their root, as they were signed.
-    told: Option<(u32, [u8; 32])>,
+    /// How many blocks there are, how many files are withdrawn, and their root, as they were signed.
+    told: Option<(u32, u32, [u8; 32])>,
 }
 
 impl Trust {
@@ -50,15 +50,29 @@ impl Trust {
     /// Take out of a status what only the source can say, where it has not signed it.
     pub(super) fn filter(&mut self, status: &mut Status) {
         let said = match (status.blocks, status.root, status.root_signature) {
-            (Some(blocks), Some(root), Some(signature)) => Some((blocks, root, signature)),
+            (Some(blocks), Some(root), Some(signature)) => {
+                Some((blocks, status.withdrawn_count(), root, signature))
+            }
             _ => None,
         };
-        if let Some((blocks, root, signature)) = said
-            && self.told != Some((blocks, root))
-            && self.key.verifies_root(&self.about, blocks, &root, &signature)
+        // The list of withdrawn files only grows, so what is signed for a shorter one is older.
+        if let Some((blocks, withdrawn, root, signature)) = said
+            && self.told.is_none_or(|(_, before, _)| before < withdrawn)
+            && self.key.verifies_root(&self.about, (blocks, withdrawn), &root, &signature)
         {
-            self.told = Some((blocks, root));
+            self.told = Some((blocks, withdrawn, root));
         }
-        (status.blocks, status.root) = self.told.unzip();
+        status.blocks = self.told.map(|(blocks, ..)| blocks);
+        status.root = self.told.map(|(.., root)| root);
+        let files = &status.withdrawals;
+        let is_signed = status.withdrawn.is_some_and(|part| {
+            !files.is_empty()
+                && self.key.verifies_withdrawals(&self.about, part.first, files, &part.signature)
+        });
+        if !is_signed {
+            status.withdrawals.clear();
+        }
+        let total = self.told.map_or(0, |(_, withdrawn, _)| withdrawn);
+        status.withdrawn.iter_mut().for_each(|part| part.total = total);
     }
 }

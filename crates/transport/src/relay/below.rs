@@ -5,6 +5,7 @@ use super::{End, Shared};
 use crate::object::{Counts, Geometry, Hash, ObjectError, TransferId};
 use crate::source::block_source::Leisure;
 use crate::source::delivery::{Amounts, Asker, BlockStatus, Chosen, Delivery, Looked};
+use crate::withdrawals::Slice;
 use faircast_core::packet::{Flags, Layer, Payload, Seq};
 use faircast_core::time::{Rate, Time};
 use faircast_wire::{Announce, Hashes, Receipt, Scheduled};
@@ -73,6 +74,10 @@ impl Delivery for Below {
         let passing = self.shared.lock();
         let (_, announce) = passing.announce?;
         Some(Announce { hops: announce.hops.saturating_add(1), ..announce })
+    }
+
+    fn pass_withdrawals(&mut self) -> Option<Slice> {
+        Some(self.shared.lock().withdrawals.next())
     }
 
     fn takes_receipts(&self) -> bool {
@@ -164,6 +169,7 @@ impl Delivery for Below {
             complete_to: schedule.complete_to().min(passing.blocks.unwrap_or(u32::MAX)),
             blocks: passing.blocks,
             root: passing.root,
+            withdrawn: passing.withdrawn,
             said: passing.said,
         }
     }

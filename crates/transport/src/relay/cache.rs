@@ -7,6 +7,7 @@
 use crate::spill::Room;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
 
 /// Symbols beyond a block's own that are kept of what comes by: they repair whatever a receiver lacks.
@@ -286,6 +287,15 @@ impl Cache {
             self.had.insert(block);
             self.retire(kept);
             moved.gone.push(block);
+        }
+    }
+
+    /// Blocks in this range of which something is here.
+    pub(super) fn blocks_in(&self, blocks: RangeInclusive<u32>) -> Vec<u32> {
+        if blocks.is_empty() {
+            Vec::new()
+        } else {
+            self.blocks.range(blocks).map(|(block, _)| *block).collect()
         }
     }
 

@@ -43,13 +43,14 @@ pub(crate) use within::{Within, WithinAbove};
 use crate::error::Seen;
 use crate::event::RelayBelow;
 use crate::object::Hash;
-use crate::source::delivery::Asker;
+use crate::source::delivery::{Asker, Said};
 use crate::spill::Room;
+use crate::withdrawals::Slices;
 use cache::{Added, Cache};
 use faircast_core::packet::{ReceiverId, Seq, SessionId};
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
-use faircast_wire::{Announce, DataPacket, Hashes, Held, Status, TreeNode};
+use faircast_wire::{Announce, DataPacket, Hashes, Held, Status, TreeNode, Withdrawn};
 use fetches::{Fetches, Queue};
 use numbers::Counts;
 #[cfg(feature = "simulation")]
@@ -106,7 +107,10 @@ pub(crate) struct Passing {
     passed: u32,
     blocks: Option<u32>,
     root: Option<Hash>,
-    said: crate::source::delivery::Said,
+    /// How many files the source has withdrawn, and which.
+    withdrawn: u32,
+    withdrawals: Slices,
+    said: Said,
     /// Symbols to fetch from above.
     fetches: Fetches,
     /// Blocks that are here and may be wrong: the next symbol takes their place.
@@ -199,7 +203,9 @@ impl Shared {
             passed: 0,
             blocks: None,
             root: None,
-            said: crate::source::delivery::Said::default(),
+            withdrawn: 0,
+            withdrawals: Slices::default(),
+            said: Said::default(),
             fetches: Fetches::default(),
             doubted: BTreeSet::new(),
             turn: 0,
@@ -498,6 +504,15 @@ impl Passing {
     fn on_status(&mut self, status: &Status) {
         self.passed = self.passed.max(status.complete_to);
         self.blocks = status.blocks.or(self.blocks);
+        for Withdrawn { first_block, last_block, .. } in self.withdrawals.learn(status) {
+            // Symbols that come from now on have another content than those that are here.
+            let last = (*last_block).min(self.blocks.unwrap_or(u32::MAX));
+            self.cache.blocks_in(*first_block..=last).iter().for_each(|block| self.lose(*block));
+        }
+        if self.withdrawn != status.withdrawn_count() {
+            // The root that is known covers another number of files.
+            (self.withdrawn, self.root, self.said) = (status.withdrawn_count(), None, Said::default());
+        }
         if let Some(root) = status.root {
             self.root = Some(Hash(root));
             self.said.proof = status.proof.or(self.said.proof);

@@ -1,17 +1,19 @@
 //! The block source: where the blocks of one content come from: files, a pipe read to its end, or a live pipe.
 
 use super::pipe::Pipe;
-use super::reader::Reader;
+use super::reader::{Age, Reader};
 use crate::ends::Input;
 use crate::error::Error;
 use crate::object::{
-    Counts, Entry, Geometry, Hash, Kind, LeftOut, Manifest, ObjectError, ObjectStream, RootHasher,
-    SealedBlocks, TransferId, seal_block,
+    Affected, Counts, Entry, Geometry, Hash, Kind, Layout, LeftOut, Manifest, ObjectError, ObjectStream,
+    RootHasher, SealedBlocks, TransferId, Withdrawal, seal_block,
 };
 use crate::receiver::block_sink::LIVE_ROOT;
 use faircast_core::time::{Span, Time};
-use std::collections::VecDeque;
+use faircast_wire::Withdrawn;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Live data waits so long for a block to fill.
@@ -55,6 +57,11 @@ pub(crate) struct ObjectBlocks {
     /// Blocks below this have been hashed.
     hashed_to: u32,
     scratch: Vec<u8>,
+    layout: Arc<Layout>,
+    /// Withdrawn files, in the order of their withdrawal.
+    withdrawn: Vec<Withdrawn>,
+    /// Blocks with bytes of withdrawn files that nobody has taken.
+    affected: BTreeMap<u32, Affected>,
 }
 
 /// Who reads an object stream.
@@ -101,7 +108,14 @@ fn warnings(object: &ObjectStream) -> Vec<String> {
 }
 
 impl BlockSource {
-    pub(crate) fn files(object: ObjectStream) -> BlockSource {
+    /// Files. One that changes or cannot be read while it is sent is withdrawn.
+    pub(crate) fn files(mut object: ObjectStream) -> BlockSource {
+        object.allow_withdrawals();
+        BlockSource::object(object, None)
+    }
+
+    /// Files of which none may be left out.
+    pub(crate) fn all_files(object: ObjectStream) -> BlockSource {
         BlockSource::object(object, None)
     }
 
@@ -176,6 +190,9 @@ impl BlockSource {
             root: None,
             hashed_to: 0,
             scratch: Vec::new(),
+            layout: Arc::clone(object.layout()),
+            withdrawn: Vec::new(),
+            affected: BTreeMap::new(),
             from: match pipe {
                 Some(pipe) => From::Pipe(Box::new(SealedBlocks::new(object)), pipe),
                 None => From::Files(Reader::new(SealedBlocks::new(object), ready)),
@@ -215,6 +232,29 @@ impl BlockSource {
             BlockSource::ObjectStream(object) => &object.unsent,
             BlockSource::Live(_) => &[],
         }
+    }
+
+    /// Files that were withdrawn while they were sent, in the order of their withdrawal.
+    pub(crate) fn withdrawn(&self) -> &[Withdrawn] {
+        match self {
+            BlockSource::ObjectStream(object) => &object.withdrawn,
+            BlockSource::Live(_) => &[],
+        }
+    }
+
+    /// Blocks that withdrawals have affected since this was called last.
+    pub(crate) fn take_affected(&mut self) -> Vec<Affected> {
+        match self {
+            BlockSource::ObjectStream(object) if !object.affected.is_empty() => {
+                std::mem::take(&mut object.affected).into_values().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether there are any.
+    pub(crate) fn has_affected(&self) -> bool {
+        matches!(self, BlockSource::ObjectStream(object) if !object.affected.is_empty())
     }
 
     pub(crate) fn entries(&self) -> Counts {
@@ -405,14 +445,54 @@ impl ObjectBlocks {
     }
 
     fn read(&mut self, block: u32, bytes: &mut Vec<u8>) -> Result<u16, ObjectError> {
-        let (symbols, hash) = match &mut self.from {
-            From::Files(reader) => reader.take(block, bytes)?,
-            From::Pipe(object, _) => object
-                .read(block, bytes)?
-                .ok_or(ObjectError::NoSuchBlock { index: block, blocks: self.ready })?,
-        };
-        self.hashes.push(block, hash);
-        Ok(symbols)
+        loop {
+            let (symbols, hash, age) = match &mut self.from {
+                From::Files(reader) => reader.take(block, bytes)?,
+                From::Pipe(object, _) => {
+                    let missing = ObjectError::NoSuchBlock { index: block, blocks: self.ready };
+                    let (symbols, hash) = object.read(block, bytes)?.ok_or(missing)?;
+                    (symbols, hash, Age::Current)
+                }
+            };
+            self.follow_withdrawals();
+            // A block that was read ahead may hold a file that is withdrawn by now.
+            if age == Age::Current || !self.hashes.is_affected(&self.layout, block) {
+                self.hashes.push(block, hash);
+                return Ok(symbols);
+            }
+        }
+    }
+
+    /// Take in which files were withdrawn, and name them.
+    fn follow_withdrawals(&mut self) {
+        let From::Files(reader) = &mut self.from else { return };
+        for Withdrawal { entry, path, error } in reader.take_withdrawals() {
+            self.hashes.withdraw(entry);
+            let affected = self.hashes.affected(&self.layout, entry);
+            let first_block = affected.first().map_or(0, |first| first.block());
+            let last_block = affected.last().map_or(0, |last| last.block());
+            self.withdrawn.push(Withdrawn { entry, first_block, last_block });
+            for affected in affected {
+                match affected {
+                    Affected::Void(block) => {
+                        let hash = self.hashes.void_hash(block);
+                        self.hashes.push(block, hash);
+                    }
+                    Affected::Mixed(block) => {
+                        self.hashes.forget(block);
+                        self.hashed_to = self.hashed_to.min(block);
+                    }
+                }
+                self.affected.insert(affected.block(), affected);
+            }
+            self.root = None;
+            if self.withdrawn.len() <= NAMED {
+                self.warnings.push(format!("{error}. The file is withdrawn, and everything else is sent"));
+            } else if self.withdrawn.len() == NAMED + 1 {
+                self.warnings.push("more files are withdrawn: the report names them".to_owned());
+            }
+            self.unsent.push(LeftOut::new(&path, &error));
+        }
     }
 
     fn is_pipe(&self) -> bool {

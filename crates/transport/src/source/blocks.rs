@@ -59,6 +59,16 @@ impl Blocks {
         Ok((symbols, &self.scratch))
     }
 
+    /// Make this block ready.
+    pub(super) fn load(&mut self, block: u32, block_source: &mut BlockSource) -> Result<(), ObjectError> {
+        self.slot(block, block_source).map(|_| ())
+    }
+
+    /// The content of this block changes.
+    pub(super) fn forget(&mut self, block: u32) {
+        self.slots.retain(|slot| slot.block != block);
+    }
+
     /// Whether it is kept ready.
     pub(super) fn has(&self, block: u32) -> bool {
         self.slots.iter().any(|slot| slot.block == block)

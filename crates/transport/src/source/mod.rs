@@ -39,6 +39,7 @@ use crate::event::{Event, RelayBelow};
 use crate::members::{MemberRecord, Members, Pace, onset};
 use crate::object::ObjectError;
 use crate::relay::Standing;
+use crate::withdrawals::Slices;
 use block_source::Leisure;
 use budget::Budget;
 use bursts::Bursts;
@@ -129,6 +130,7 @@ pub(crate) struct SourceSession {
     delivery: Box<dyn Delivery>,
     /// Of signed content.
     pages: Option<Box<Pages>>,
+    withdrawals: Slices,
     members: Members,
     windows: Windows,
     request_rate: RequestRate,
@@ -269,6 +271,7 @@ impl SourceSession {
             source,
             delivery: setup.delivery,
             pages,
+            withdrawals: Slices::default(),
             members: Members::default(),
             windows: Windows::default(),
             request_rate: RequestRate::default(),

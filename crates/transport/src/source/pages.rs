@@ -5,6 +5,7 @@
 
 use super::delivery::Delivery;
 use crate::error::Error;
+use crate::withdrawals::Slice;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::encode::most_hashes;
 use faircast_wire::{Announce, Hashes, Signature, Signed, SigningKey};
@@ -34,11 +35,13 @@ pub(super) struct Pages {
     look_at: Time,
     /// Cells that receivers have asked for.
     asked: BTreeSet<u32>,
+    /// How many files were withdrawn when pages were signed.
+    withdrawn: usize,
     /// When what is asked for may leave.
     repeat_at: Time,
     /// By cell.
     signed: BTreeMap<u32, Page>,
-    root: Option<(u32, [u8; 32], Signature)>,
+    root: Option<((u32, u32), [u8; 32], Signature)>,
 }
 
 /// The latest page of a cell.
@@ -61,6 +64,7 @@ impl Pages {
             waiting_since: None,
             look_at: Time::ZERO,
             asked: BTreeSet::new(),
+            withdrawn: 0,
             repeat_at: Time::ZERO,
             signed: BTreeMap::new(),
             root: None,
@@ -79,16 +83,21 @@ impl Pages {
         Ok(announce.sign(self.about.session, &self.key)?)
     }
 
-    /// The signature of the root of so many blocks.
-    pub(super) fn sign_root(&mut self, blocks: u32, root: [u8; 32]) -> Signature {
+    /// The signature of the root of a number of blocks, less a number of withdrawn files.
+    pub(super) fn sign_root(&mut self, of: (u32, u32), root: [u8; 32]) -> Signature {
         match self.root {
-            Some((of, known, signature)) if (of, known) == (blocks, root) => signature,
+            Some((signed, known, signature)) if (signed, known) == (of, root) => signature,
             _ => {
-                let signature = self.key.sign_root(&self.about, blocks, &root);
-                self.root = Some((blocks, root, signature));
+                let signature = self.key.sign_root(&self.about, of.0, of.1, &root);
+                self.root = Some((of, root, signature));
                 signature
             }
         }
+    }
+
+    /// The signature of a slice of the list of withdrawn files.
+    pub(super) fn sign_withdrawals(&self, slice: &Slice) -> Signature {
+        self.key.sign_withdrawals(&self.about, slice.first, &slice.files)
     }
 
     /// When [`Pages::next`] wants to be called.
@@ -114,6 +123,11 @@ impl Pages {
 
     /// The page that leaves now, if one does.
     pub(super) fn next(&mut self, delivery: &dyn Delivery, now: Time) -> Option<Hashes> {
+        // Blocks with withdrawn files have other hashes.
+        let withdrawn = delivery.withdrawn().len();
+        if std::mem::replace(&mut self.withdrawn, withdrawn) != withdrawn {
+            self.signed.clear();
+        }
         if self.look_at <= now {
             if let Some(page) = self.fresh(delivery, now) {
                 return Some(page);

@@ -1,6 +1,6 @@
 //! A thread that reads and seals blocks ahead, so that sending does not wait for files and hashes.
 
-use crate::object::{Hash, ObjectError, SealedBlocks};
+use crate::object::{Hash, ObjectError, SealedBlocks, Withdrawal};
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -19,6 +19,13 @@ enum Ahead {
     AsTold,
 }
 
+/// Whether a block was read with all files withdrawn that are withdrawn by now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Age {
+    Current,
+    Stale,
+}
+
 /// Reads the blocks of an object stream of files, mostly in order.
 pub(super) struct Reader {
     orders: Sender<(u32, Vec<u8>)>,
@@ -33,13 +40,23 @@ pub(super) struct Reader {
     spare: Vec<Vec<u8>>,
     blocks: u32,
     ahead: Ahead,
+    /// Files withdrawn by reads that have come, and not taken.
+    withdrawals: Vec<Withdrawal>,
+    /// How many files were withdrawn by these reads and earlier ones.
+    withdrawn: usize,
 }
+
+/// Nobody takes blocks any more.
+struct NotWanted;
 
 /// A block as read.
 struct Read {
     block: u32,
     bytes: Vec<u8>,
     sealed: Result<(u16, Hash), ObjectError>,
+    /// Files that this read has withdrawn, and how many are withdrawn with them.
+    withdrawals: Vec<Withdrawal>,
+    withdrawn: usize,
 }
 
 impl Reader {
@@ -51,7 +68,9 @@ impl Reader {
             let sealed = object.read(block, &mut bytes).and_then(|sealed| {
                 sealed.ok_or(ObjectError::NoSuchBlock { index: block, blocks }) // files do not end
             });
-            done.send(Read { block, bytes, sealed })
+            let (withdrawals, withdrawn) = (object.take_withdrawals(), object.withdrawn());
+            let read = Read { block, bytes, sealed, withdrawals, withdrawn };
+            done.send(read).map_err(|_| NotWanted)
         };
         #[cfg(feature = "simulation")]
         if crate::disk::is_watched() {
@@ -87,6 +106,8 @@ impl Reader {
             spare: Vec::new(),
             blocks,
             ahead: Ahead::InARow,
+            withdrawals: Vec::new(),
+            withdrawn: 0,
         };
         (0..AHEAD).for_each(|block| reader.order(block));
         reader
@@ -97,9 +118,14 @@ impl Reader {
         self.ahead = Ahead::AsTold;
     }
 
-    /// Block `block`, sealed, in exchange for the memory in `bytes`; its source symbols and hash. The
-    /// blocks after it are read meanwhile.
-    pub(super) fn take(&mut self, block: u32, bytes: &mut Vec<u8>) -> Result<(u16, Hash), ObjectError> {
+    /// Files that were withdrawn since this was called last.
+    pub(super) fn take_withdrawals(&mut self) -> Vec<Withdrawal> {
+        std::mem::take(&mut self.withdrawals)
+    }
+
+    /// Block `block`, sealed, in exchange for the memory in `bytes`; its source symbols and hash, and whether it was read before a
+    /// file was withdrawn. The blocks after it are read meanwhile.
+    pub(super) fn take(&mut self, block: u32, bytes: &mut Vec<u8>) -> Result<(u16, Hash, Age), ObjectError> {
         self.spare.push(std::mem::take(bytes));
         let read = loop {
             if let Some(at) = self.early.iter().position(|read| read.block == block) {
@@ -109,19 +135,23 @@ impl Reader {
             self.under_way.pop_front();
             #[cfg(feature = "simulation")]
             self.here.iter_mut().for_each(|carry_out| carry_out());
-            let read = self.read.recv().expect("the thread answers every order");
+            let mut read = self.read.recv().expect("the thread answers every order");
+            self.withdrawals.append(&mut read.withdrawals);
+            self.withdrawn = read.withdrawn;
             if read.block == block {
                 break read;
             }
             self.early.push(read);
         };
         *bytes = read.bytes;
+        let age = if read.withdrawn == self.withdrawn { Age::Current } else { Age::Stale };
+        let sealed = read.sealed.map(|(symbols, hash)| (symbols, hash, age));
         if self.ahead == Ahead::AsTold {
             if self.early.len() > MOST_EARLY {
                 self.spare.push(self.early.remove(0).bytes); // ordered in vain
             }
             self.spare.truncate(MOST_EARLY);
-            return read.sealed;
+            return sealed;
         }
         let next = block + 1..self.blocks.min(block.saturating_add(1 + AHEAD));
         // What was read ahead in vain (the front has moved elsewhere) gives its memory back.
@@ -133,7 +163,7 @@ impl Reader {
             }
         }
         next.for_each(|block| self.order(block));
-        read.sealed
+        sealed
     }
 
     /// Read `block` when what was ordered before has been read.

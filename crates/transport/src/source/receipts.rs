@@ -13,6 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// So many are kept: about 300 bytes each.
 const MOST: usize = 65_536;
 
+/// More roots than this are not remembered.
+const MOST_ROOTS: usize = 65_536;
+
 /// So many signatures are checked in a second: a tenth of it, at 50 us each.
 const CHECKS: u32 = 2_000;
 
@@ -24,6 +27,8 @@ pub(super) struct Receipts {
     kept: BTreeMap<ReceiverId, Kept>,
     /// Checked since then.
     checked: (Time, u32),
+    /// The roots that receivers were sent: each withdrawn file makes another one.
+    roots: BTreeSet<[u8; 32]>,
 }
 
 #[derive(Debug)]
@@ -61,7 +66,14 @@ impl Receipts {
         Receipts { keys, ..Receipts::default() }
     }
 
-    fn take(&mut self, receipt: &Receipt, about: &Signed, root: Option<[u8; 32]>, now: Time) -> Taken {
+    /// Receivers are sent this root.
+    pub(super) fn note_root(&mut self, root: Option<[u8; 32]>) {
+        if self.roots.len() < MOST_ROOTS {
+            self.roots.extend(root);
+        }
+    }
+
+    fn take(&mut self, receipt: &Receipt, about: &Signed, now: Time) -> Taken {
         let known = self.kept.get(&receipt.receiver);
         if known.is_some_and(|kept| same(&kept.receipt, receipt)) {
             return Taken::Again;
@@ -74,7 +86,7 @@ impl Receipts {
         }
         self.checked.1 += 1;
         let worth = match &self.keys {
-            _ if root != Some(receipt.root) || !receipt.is_signed(about) => Worth::Nothing,
+            _ if !self.roots.contains(&receipt.root) || !receipt.is_signed(about) => Worth::Nothing,
             Some(keys) if keys.has(&receipt.key) => Worth::Known,
             _ => Worth::Signed,
         };
@@ -108,6 +120,7 @@ impl Receipts {
             key: hex(&kept.receipt.key),
             signed_at: kept.receipt.unix_secs,
             signature: hex(&kept.receipt.signature),
+            root: Some(hex(&kept.receipt.root)),
             valid: kept.worth >= Worth::Signed,
             known: self.keys.as_ref().map(|_| kept.worth == Worth::Known),
         }
@@ -154,8 +167,7 @@ impl SourceSession {
 
     /// At the source: whether it is answered.
     fn keep_receipt(&mut self, receipt: &Receipt, now: Time) -> bool {
-        let root = self.delivery.status().root.map(|root| root.0);
-        let taken = self.receipts.take(receipt, &self.about(), root, now);
+        let taken = self.receipts.take(receipt, &self.about(), now);
         if taken == Taken::New
             && let Some(told) = self.receipts.of(receipt.receiver)
         {
@@ -239,7 +251,8 @@ mod tests {
     fn a_forged_receipt_does_not_stand_in_the_way_of_the_real_one_nor_come_in_its_place() {
         let keys = ReceiptKeys::from_iter([key(1).verify_key()]);
         let mut receipts = Receipts::new(Some(keys));
-        let take = |receipts: &mut Receipts, one| receipts.take(&one, &about(), Some(ROOT), Time::ZERO);
+        receipts.note_root(Some(ROOT));
+        let take = |receipts: &mut Receipts, one| receipts.take(&one, &about(), Time::ZERO);
         let good = |receipts: &Receipts| receipts.good().count();
         let forged = Receipt { key: key(1).verify_key().to_bytes(), ..receipt(1, 2) };
         assert_eq!((take(&mut receipts, forged), good(&receipts)), (Taken::New, 0));
@@ -259,7 +272,8 @@ mod tests {
         let other = Signed { session: SessionId(8), ..about() };
         for (about, root) in [(other, Some(ROOT)), (about(), Some([6; 32])), (about(), None)] {
             let mut receipts = Receipts::new(None);
-            assert_eq!(receipts.take(&receipt(1, 1), &about, root, Time::ZERO), Taken::New);
+            receipts.note_root(root);
+            assert_eq!(receipts.take(&receipt(1, 1), &about, Time::ZERO), Taken::New);
             assert_eq!(receipts.good().count(), 0, "{about:?} {root:?}");
             assert!(receipts.of(id(1)).is_some_and(|told| !told.valid && told.known.is_none()));
         }
@@ -268,9 +282,10 @@ mod tests {
     #[test]
     fn no_more_signatures_are_checked_in_a_second_than_there_is_time_for() {
         let mut receipts = Receipts::new(None);
+        receipts.note_root(Some(ROOT));
         let mut take = |number: u32, now| {
             let receipt = Receipt { unix_secs: number.into(), ..receipt(1, 1) };
-            receipts.take(&receipt, &about(), Some(ROOT), now) != Taken::No
+            receipts.take(&receipt, &about(), now) != Taken::No
         };
         let mut taken = 0;
         for number in 0..CHECKS + 10 {

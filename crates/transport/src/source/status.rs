@@ -4,12 +4,15 @@ use super::delivery::BlockStatus;
 use super::{BASE, Phase, SourceSession, said_rate};
 use crate::error::Error;
 use crate::members::Pace;
+use crate::withdrawals::Slice;
 use faircast_core::node::{Cx, Source as _};
 use faircast_core::packet::{Data, Payload};
 use faircast_core::time::{Span, Time};
 use faircast_wire::SIGNATURE_LEN;
 use faircast_wire::encode::MOST_AROUND_STATUS;
-use faircast_wire::{Announce, DataPacket, Message, Name, Signature, Spacing, Status, TransferId};
+use faircast_wire::{
+    Announce, DataPacket, Message, Name, Signature, Spacing, Status, TransferId, WithdrawnPart,
+};
 
 /// Announcements while receivers gather, and later.
 const ANNOUNCE_GATHERING: Span = Span::from_millis(25);
@@ -30,9 +33,9 @@ const STATUS_HELD: Span = Span::from_millis(50);
 const NEWS: Span = Span::from_millis(2);
 
 /// Bytes of a status that are no entries of lists.
-const AROUND_STATUS: usize = 200;
+const AROUND_STATUS: usize = 220;
 
-const _: () = assert!(MOST_AROUND_STATUS <= AROUND_STATUS + SIGNATURE_LEN, "a status would be cut");
+const _: () = assert!(MOST_AROUND_STATUS <= AROUND_STATUS + 2 * SIGNATURE_LEN, "a status would be cut");
 
 impl SourceSession {
     pub(super) fn write_announce(&mut self, now: Time, out: &mut Vec<u8>) {
@@ -141,7 +144,10 @@ impl SourceSession {
     pub(super) fn write_status(&mut self, now: Time, out: &mut Vec<u8>) {
         let blocks = self.delivery.status();
         let is_signed = self.pages.is_some() || blocks.said.signature.is_some();
-        let around = if is_signed { AROUND_STATUS + SIGNATURE_LEN } else { AROUND_STATUS };
+        self.receipts.note_root(blocks.root.map(|root| root.0));
+        let slice = self.next_withdrawals();
+        let signatures = usize::from(is_signed) + usize::from(blocks.withdrawn > 0);
+        let around = AROUND_STATUS + SIGNATURE_LEN * signatures + 12 * slice.files.len();
         let room = self.setup.datagram.saturating_sub(around);
         let ids = |pace| {
             let aside = self.members.set_aside().filter(|(_, is)| *is == pace);
@@ -165,6 +171,11 @@ impl SourceSession {
             root: blocks.root.map(|hash| hash.0),
             proof: blocks.said.proof,
             root_signature: self.sign_root(blocks).or(blocks.said.signature),
+            withdrawn: (blocks.withdrawn > 0).then(|| WithdrawnPart {
+                total: blocks.withdrawn,
+                first: slice.first,
+                signature: slice.signature.unwrap_or([0; 64]),
+            }),
             spread_ms: millis(self.members.spread(now, self.setup.spread)),
             members: self.members.speaking() as u32,
             flags: self.status_flags(now),
@@ -174,6 +185,7 @@ impl SourceSession {
             welcomed,
             lagging,
             dropped,
+            withdrawals: slice.files,
         };
         self.write(&Message::Status(status), out, now);
         self.clocks.status_sent = now;
@@ -191,7 +203,18 @@ impl SourceSession {
     /// The signature of what is said of all blocks together, when that is signed.
     fn sign_root(&mut self, status: BlockStatus) -> Option<Signature> {
         let pages = self.pages.as_mut()?;
-        Some(pages.sign_root(status.blocks?, status.root?.0))
+        Some(pages.sign_root((status.blocks?, status.withdrawn), status.root?.0))
+    }
+
+    /// The slice of the list of withdrawn files that leaves now.
+    fn next_withdrawals(&mut self) -> Slice {
+        if let Some(slice) = self.delivery.pass_withdrawals() {
+            return slice;
+        }
+        let pages = self.pages.as_deref();
+        self.withdrawals
+            .follow(self.delivery.withdrawn(), |slice| pages.map(|pages| pages.sign_withdrawals(slice)));
+        self.withdrawals.next()
     }
 
     /// A page of hashes, when one is due; whether it was written.

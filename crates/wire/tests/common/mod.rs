@@ -10,7 +10,8 @@ use faircast_core::time::{Span, Time};
 use faircast_wire::{
     Activity, Announce, Attach, DataPacket, GroupKey, Hashes, Held, Invite, KeyId, Member, MemberState,
     Message, Name, Need, Order, OrderAction, Receipt, Refusal, RefusalReason, Request, Scheduled, Signed,
-    SigningKey, Status, Token, TransferId, Tree, TreeNode, Verified, Welcome, Window, Words,
+    SigningKey, Status, Token, TransferId, Tree, TreeNode, Verified, Welcome, Window, Withdrawn,
+    WithdrawnPart, Words,
 };
 use std::net::SocketAddr;
 
@@ -126,6 +127,7 @@ pub fn status() -> Status {
         root: Some(*b"the root hash of the whole tape!"),
         proof: None,
         root_signature: None,
+        withdrawn: Some(WithdrawnPart { total: 3, first: 1, signature: [0; 64] }),
         spread_ms: 250,
         members: 3,
         flags: Status::backoff_flags(3),
@@ -136,6 +138,7 @@ pub fn status() -> Status {
         welcomed: vec![Welcome { id: receiver(0x5566_7788), nonce: 0x0a0b }],
         lagging: vec![receiver(3)],
         dropped: vec![receiver(0xffff_ffff)],
+        withdrawals: vec![Withdrawn { entry: 0x0102_0304, first_block: 7, last_block: 9 }],
     }
 }
 
@@ -251,7 +254,15 @@ pub fn from_source() -> Vec<(&'static str, Message<'static>)> {
         "signed announce",
         Message::Announce(Announce { signer: 0xfeed_f00d, signature: Some(signature), ..announce() }),
     ));
-    all.push(("signed status", Message::Status(Status { root_signature: Some(signature), ..status() })));
+    all.push((
+        "signed status",
+        Message::Status(Status {
+            root_signature: Some(signature),
+            withdrawn: None,
+            withdrawals: vec![],
+            ..status()
+        }),
+    ));
     let hashes = vec![*b"the hash of a block, which is 32", *b"bytes long, and that of the next"];
     all.push(("hashes", Message::Hashes(Hashes { first_block: 76, signature, hashes })));
     all.push(("bare status", Message::Status(Status { flags: Status::CLOSING, ..Status::default() })));

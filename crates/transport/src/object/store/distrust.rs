@@ -32,7 +32,8 @@ impl Store {
     /// # Errors
     /// When the journal cannot be written.
     pub fn withdraw(&mut self, index: u32) -> Result<(), ObjectError> {
-        if self.hashes.forget(index).is_some() {
+        // What is void does not come again.
+        if !self.is_void(index) && self.hashes.forget(index).is_some() {
             self.verified -= u64::from(self.geometry.block_len(index));
             self.journal.withdraw(index)?;
         }

@@ -3,12 +3,13 @@
 
 use super::{Amounts, BlockStatus, Chosen, Delivery, Looked, Said};
 use crate::config::Repeat;
-use crate::object::{Counts, Geometry, Hash, LeftOut, ObjectError, TransferId};
+use crate::object::{Affected, Counts, Geometry, Hash, LeftOut, ObjectError, TransferId};
 use crate::source::block_source::{BlockSource, Leisure};
 use crate::source::blocks::Blocks;
 use faircast_core::delivery::carousel::Carousel;
 use faircast_core::packet::{Flags, Layer, Payload};
 use faircast_core::time::{Rate, Time};
+use faircast_wire::Withdrawn;
 
 /// At this many packets per second, all layers together, a visit to a block lasts one symbol longer. Making a block ready
 /// takes nearly half a millisecond, so it costs about half a processor.
@@ -69,6 +70,19 @@ impl Fountain {
         fountain
     }
 
+    /// Sends what withdrawn files have left of their blocks.
+    fn follow_withdrawals(&mut self) -> Result<(), ObjectError> {
+        for affected in self.source.take_affected() {
+            self.blocks.forget(affected.block());
+            match affected {
+                Affected::Void(block) => self.carousel.withdraw(block),
+                Affected::Mixed(block) if self.carousel.renew(block) => {}
+                Affected::Mixed(index) => return Err(ObjectError::WithdrawnTooOften { index }),
+            }
+        }
+        Ok(())
+    }
+
     fn follow_source(&mut self) {
         while self.carousel.end() < self.source.ready() {
             self.carousel.push(self.source.symbols(self.carousel.end()));
@@ -101,6 +115,10 @@ impl Delivery for Fountain {
         self.source.unsent()
     }
 
+    fn withdrawn(&self) -> &[Withdrawn] {
+        self.source.withdrawn()
+    }
+
     fn welcome(&mut self) {
         if self.most_rounds.is_none() {
             self.carousel.lead(); // otherwise each round begins with what describes the content
@@ -116,6 +134,7 @@ impl Delivery for Fountain {
         let knew_root = self.source.root().is_some();
         self.source.poll(now, leisure)?;
         self.follow_source();
+        self.follow_withdrawals()?;
         // Without feedback a receiver that has all blocks waits for nothing but the root.
         let is_news = self.most_rounds.is_some() && !knew_root && self.source.root().is_some();
         Ok(if is_news { Looked::AtTheEnd } else { Looked::Nothing })
@@ -137,7 +156,15 @@ impl Delivery for Fountain {
         if self.rests() {
             return Ok(None);
         }
-        let Some(pick) = self.carousel.next(layer) else { return Ok(None) };
+        let pick = loop {
+            self.follow_withdrawals()?;
+            let Some(pick) = self.carousel.next(layer) else { return Ok(None) };
+            self.blocks.load(pick.block, &mut self.source)?;
+            // Reading the block may have withdrawn a file: then its symbols have other ids.
+            if !self.source.has_affected() {
+                break pick;
+            }
+        };
         let (symbols, payload) = self.blocks.symbol(pick, &mut self.source)?;
         let place = Payload { block: pick.block, symbol: pick.symbol };
         // Nothing is sent again here.
@@ -174,6 +201,7 @@ impl Delivery for Fountain {
             complete_to: self.carousel.complete_to(),
             blocks: self.source.blocks(),
             root: self.source.root(),
+            withdrawn: self.source.withdrawn().len() as u32,
             said: Said::default(),
         }
     }

@@ -17,9 +17,10 @@ use super::block_source::{BlockSource, Leisure};
 use crate::config::Repeat;
 use crate::event::StreamSent;
 use crate::object::{Counts, Geometry, Hash, LeftOut, ObjectError, TransferId};
+use crate::withdrawals::Slice;
 use faircast_core::packet::{Flags, Layer, Payload, ReceiverId, Seq};
 use faircast_core::time::{Rate, Span, Time};
-use faircast_wire::{Announce, Hashes, Held, Receipt, Scheduled, Signature};
+use faircast_wire::{Announce, Hashes, Held, Receipt, Scheduled, Signature, Withdrawn};
 
 /// A symbol that leaves.
 pub(crate) struct Chosen<'a> {
@@ -50,6 +51,8 @@ pub(crate) struct BlockStatus {
     pub(crate) blocks: Option<u32>,
     /// The root of their hashes, once all are hashed.
     pub(crate) root: Option<Hash>,
+    /// How many files are withdrawn: the root covers them.
+    pub(crate) withdrawn: u32,
     /// At a relay: what its source has said of them.
     pub(crate) said: Said,
 }
@@ -117,6 +120,16 @@ pub(crate) trait Delivery: Send {
     /// What should be sent and cannot be read.
     fn unsent(&self) -> &[LeftOut] {
         &[]
+    }
+
+    /// Files that were withdrawn while they were sent, in the order of their withdrawal.
+    fn withdrawn(&self) -> &[Withdrawn] {
+        &[]
+    }
+
+    /// At a relay: the slice of that list that the next status carries.
+    fn pass_withdrawals(&mut self) -> Option<Slice> {
+        None
     }
 
     /// Whether there is something to start with.

@@ -1,13 +1,13 @@
 //! Everything once, then what receivers ask for: sessions at one rate.
 
 use super::{Amounts, Asker, BlockStatus, Chosen, Delivery, Looked, Said};
-use crate::object::{Counts, Geometry, Hash, LeftOut, ObjectError, TransferId};
+use crate::object::{Affected, Counts, Geometry, Hash, LeftOut, ObjectError, TransferId};
 use crate::source::block_source::{BlockSource, Leisure};
 use crate::source::blocks::Blocks;
 use faircast_core::delivery::repair_scheduler::{Pick, PickKind, RepairScheduler};
 use faircast_core::packet::{Flags, Layer, Payload, Seq};
 use faircast_core::time::{Rate, Time};
-use faircast_wire::Scheduled;
+use faircast_wire::{Scheduled, Withdrawn};
 
 /// Blocks in order, and repairs on request.
 pub(crate) struct OnRequest {
@@ -26,6 +26,19 @@ impl OnRequest {
         let mut delivery = OnRequest { source, blocks, repairs, chosen: None };
         delivery.follow_source();
         delivery
+    }
+
+    /// Sends what withdrawn files have left of their blocks.
+    fn follow_withdrawals(&mut self) -> Result<(), ObjectError> {
+        for affected in self.source.take_affected() {
+            self.blocks.forget(affected.block());
+            match affected {
+                Affected::Void(block) => self.repairs.withdraw(block),
+                Affected::Mixed(block) if self.repairs.renew(block) => {}
+                Affected::Mixed(index) => return Err(ObjectError::WithdrawnTooOften { index }),
+            }
+        }
+        Ok(())
     }
 
     /// The blocks that the source has by now.
@@ -62,6 +75,10 @@ impl Delivery for OnRequest {
         self.source.unsent()
     }
 
+    fn withdrawn(&self) -> &[Withdrawn] {
+        self.source.withdrawn()
+    }
+
     fn resume(&mut self) {
         self.repairs.skip_front();
     }
@@ -74,6 +91,7 @@ impl Delivery for OnRequest {
     ) -> Result<Looked, ObjectError> {
         self.source.poll(now, leisure)?;
         self.follow_source();
+        self.follow_withdrawals()?;
         Ok(Looked::Nothing)
     }
 
@@ -90,8 +108,17 @@ impl Delivery for OnRequest {
     }
 
     fn next(&mut self, _layer: Layer) -> Result<Option<Chosen<'_>>, ObjectError> {
-        self.chosen = self.repairs.pick();
-        let Some(pick) = self.chosen else { return Ok(None) };
+        self.chosen = None;
+        let pick = loop {
+            self.follow_withdrawals()?;
+            let Some(pick) = self.repairs.pick() else { return Ok(None) };
+            self.blocks.load(pick.block, &mut self.source)?;
+            // Reading the block may have withdrawn a file: then its symbols have other ids.
+            if !self.source.has_affected() {
+                break pick;
+            }
+        };
+        self.chosen = Some(pick);
         let (symbols, payload) = self.blocks.symbol(pick, &mut self.source)?;
         let place = Payload { block: pick.block, symbol: pick.symbol };
         let flags = if pick.kind == PickKind::Front { Flags::default() } else { Flags::REPAIR };
@@ -134,6 +161,7 @@ impl Delivery for OnRequest {
             complete_to: self.repairs.complete_to(),
             blocks: self.source.blocks(),
             root: self.source.root(),
+            withdrawn: self.source.withdrawn().len() as u32,
             said: Said::default(),
         }
     }

@@ -345,6 +345,7 @@ impl Delivery for Streams {
             complete_to: 0,
             blocks: is_whole.then_some(0),
             root: is_whole.then_some(Hash(LIVE_ROOT)),
+            withdrawn: 0,
             said: Said::default(),
         }
     }

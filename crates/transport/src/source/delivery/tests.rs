@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::object::ObjectStream;
+use faircast_core::rng::Rng;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -110,4 +111,51 @@ fn a_file_that_changes_while_it_is_hashed_for_the_root_is_found() {
     source.poll(Time::ZERO, Leisure::Yes).expect("the root takes what was read as it was");
     let error = source.read(7, &mut bytes).expect_err("it reads differently");
     assert_names(&error, &path);
+}
+
+/// More blocks than are kept ready, of files of 50 to 2,500 bytes.
+fn tree(rng: &mut Rng) -> (BlockSource, Vec<PathBuf>, TempDir) {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let paths: Vec<PathBuf> = (0..260).map(|n| dir.path().join(format!("{n:03}"))).collect();
+    for path in &paths {
+        let bytes: Vec<u8> = (0..50 + rng.below(2_450)).map(|_| rng.bits() as u8).collect();
+        std::fs::write(path, bytes).expect("room");
+    }
+    let object = ObjectStream::open(&paths, T, K).expect("readable");
+    (BlockSource::files(object), paths, dir)
+}
+
+/// Files grow, vanish and change in place, while receivers ask for blocks again.
+#[test]
+fn withdrawn_files_give_no_place_two_contents() {
+    for (seed, layers) in (0..12).map(|seed| (seed, if seed % 3 == 0 { 2 } else { 1 })) {
+        let mut rng = Rng::new(seed, 1);
+        let (source, paths, _dir) = tree(&mut rng);
+        let mut delivery = of_blocks(source, layers);
+        let mut left = Left::default();
+        let by =
+            |seq| Asker { from: ReceiverId::new(1).expect("it is not zero"), seen: Seq(seq), held: None };
+        let blocks = delivery.status().blocks.expect("files have a length");
+        for seq in 0..12_000 {
+            if rng.chance(0.005) {
+                let path = &paths[rng.below(200) as usize];
+                match rng.below(3) {
+                    0 => drop(std::fs::remove_file(path)),
+                    1 if path.exists() => std::fs::write(path, [7; 3_000]).expect("room"),
+                    2 if path.exists() => change(path, 20),
+                    _ => {}
+                }
+            }
+            if rng.chance(0.2) {
+                delivery.request(rng.below(blocks.into()) as u32, 1 + rng.below(4) as u16, &by(seq));
+            }
+            if rng.chance(0.02) {
+                delivery.look(Time::ZERO, Leisure::Yes, &|_| Rate::ZERO).expect("other files are left");
+            }
+            let layer = rng.below(layers.into()) as u8;
+            left.take(&mut *delivery, layer, seq).expect("other files are left");
+        }
+        assert!(delivery.withdrawn().len() > 10, "{seed}: {:?}", delivery.withdrawn());
+        assert_eq!(delivery.withdrawn().len(), delivery.unsent().len());
+    }
 }
