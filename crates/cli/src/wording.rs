@@ -126,6 +126,11 @@ pub fn error(error: &Error) -> String {
             lasted.as_secs(),
             kept(*verified_bytes, *resumes)
         ),
+        Error::NothingServed { source_address, lasted, verified_bytes, resumes } => format!(
+            "{source_address} answers and has served nothing of what was asked for within {} s (--patience); {}",
+            lasted.as_secs(),
+            kept(*verified_bytes, *resumes)
+        ),
         Error::SourceSilent { silent, verified_bytes, resumes } => format!(
             "the source has been silent for {}; {}",
             secs(*silent),

@@ -145,6 +145,15 @@ impl Assembly {
         Some((entry.symbols + entry.beyond).saturating_sub(got).max(1) as u16)
     }
 
+    /// Symbols of all blocks that are here.
+    pub fn gathered(&self) -> u64 {
+        let current = self.current.iter().map(|(_, entry)| entry);
+        current
+            .chain(self.others.values())
+            .map(|entry| entry.have_count + entry.repair_ids.len())
+            .sum::<usize>() as u64
+    }
+
     /// Which of the first 256 source symbols of `block` have arrived: bit `k % 8` of byte `k / 8`; `None` when none of it is here,
     /// or it has more.
     pub fn held(&self, block: u32) -> Option<[u8; 32]> {

@@ -423,6 +423,21 @@ pub enum Error {
         /// Whether a receiver that is started again goes on there.
         resumes: bool,
     },
+    /// The source, or a relay in its place, answers and serves nothing of what is asked for.
+    #[error(
+        "{source_address} answers and has served nothing of what was asked for within {} s; {}",
+        .lasted.as_secs(), kept(*.verified_bytes, *.resumes)
+    )]
+    NothingServed {
+        /// Where it is.
+        source_address: std::net::SocketAddr,
+        /// For how long.
+        lasted: Duration,
+        /// Bytes verified.
+        verified_bytes: u64,
+        /// Whether a receiver that is started again goes on there.
+        resumes: bool,
+    },
     /// The source went silent in the middle.
     #[error(
         "the source has been silent for {}; {}", seconds(.silent.as_secs_f64()), kept(*.verified_bytes, *.resumes)
@@ -679,6 +694,7 @@ impl Error {
                 | Error::SourceSilent { .. }
                 | Error::SourceRestarted
                 | Error::NothingArrives { .. }
+                | Error::NothingServed { .. }
                 | Error::Ended { .. }
                 | Error::GaveWay { .. }
                 | Error::PgmSilent { .. }
@@ -697,6 +713,7 @@ impl Error {
             | Error::SourceRestarted
             | Error::Superseded { .. }
             | Error::NothingArrives { .. }
+            | Error::NothingServed { .. }
             | Error::Ended { .. }
             | Error::GaveWay { .. }
             | Error::RootMismatch

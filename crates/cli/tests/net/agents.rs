@@ -172,7 +172,7 @@ fn an_agent_below_another_one_may_have_no_receivers() {
     assert!(ended.number("seconds") > 11.0, "{ended:?}");
     assert_eq!((ended.number("receivers"), ended.number("verified")), (2.0, 2.0), "{ended:?}");
     children.into_iter().for_each(|child| drop(child.succeeds(20)));
-    assert!(!below.task.stdout().contains("no agent answers"), "{}", below.task.stdout());
+    assert!(!below.task.stdout().contains("no agent serves"), "{}", below.task.stdout());
     below.said("joined", 5);
     [below, top].into_iter().for_each(Running::crashes);
 }

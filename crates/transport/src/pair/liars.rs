@@ -25,6 +25,8 @@ pub(super) enum Lie {
     Greedy,
     /// It is as congested as can be said, and is never done.
     Endless,
+    /// Of an agent: it passes nothing on.
+    Withholding,
 }
 
 /// Liars by kind.
@@ -52,7 +54,9 @@ impl Lie {
     pub(super) fn told(self, bytes: Vec<u8>) -> Option<Vec<u8>> {
         let Ok((header, message)) = parse(&bytes, &Newest::default()) else { return Some(bytes) };
         let lie = match (self, message) {
-            (Lie::Stuck | Lie::Endless, Message::Request(_)) => return None,
+            (Lie::Stuck | Lie::Endless, Message::Request(_)) | (Lie::Withholding, Message::Data(_)) => {
+                return None;
+            }
             (Lie::Greedy, Message::Member(member)) if header.seq.is_multiple_of(2) => {
                 let needs = vec![Need { first: 0, run: u16::MAX, symbols: u16::MAX }];
                 Message::Request(Request { from: member.from, needs, held: Vec::new(), echo: member.echo })

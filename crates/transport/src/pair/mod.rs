@@ -41,6 +41,7 @@ mod net;
 mod node;
 mod noise;
 mod one_way;
+mod orphans;
 mod outage;
 mod phantoms;
 mod poison;
@@ -61,6 +62,7 @@ mod trace;
 mod tree;
 mod twin;
 mod window;
+mod withholding;
 mod year;
 
 use crate::event::Event;

@@ -87,6 +87,8 @@ pub(super) struct Tree {
     pub(super) sent: u64,
     /// Who changes what it says.
     pub(super) lies: super::liars::Lies<Who>,
+    /// A relay, or hop, that changes what it sends down.
+    pub(super) hostile: Option<(usize, super::withholding::Hostile)>,
 }
 
 enum What {
@@ -223,6 +225,7 @@ impl Tree {
             answers: 0,
             sent: 0,
             lies: Default::default(),
+            hostile: None,
         }
     }
 
@@ -401,6 +404,9 @@ impl Tree {
                 let from = self.relays[at].address;
                 up.into_iter().for_each(|(bytes, to)| self.send_up(who, from, to, bytes));
                 for (branch, bytes) in down {
+                    let hostile = self.hostile.as_mut().filter(|(relay, _)| *relay == at);
+                    let sent = hostile.map_or(Some(bytes.clone()), |(_, hostile)| hostile.sends(&bytes));
+                    let Some(bytes) = sent else { continue };
                     let from = self.relays[at].branch_address(branch);
                     self.send_down((Head::Branch { relay: at, branch }, Layer(0)), from, &bytes);
                 }
@@ -766,35 +772,4 @@ fn a_relay_restarted_at_its_address_serves_on() {
         }
         println!("{name}: over after {:.1} s", tree.now.as_secs_f64());
     }
-}
-
-#[test]
-fn an_orphan_goes_on_from_the_root() {
-    let mut tree = Tree::new(27, Offer::bytes(6_000_000).expect(2).at_most_mbps(8.0));
-    let link = || Link::millis(4).mbps(30.0).fifo(80_000);
-    let relay = tree.relay(Head::Source, 1, MEMORY, link());
-    tree.receivers(branch(relay, 0), 2, link());
-    tree.start();
-    tree.run_until(Span::from_secs(60), |tree| tree.now > Time::ZERO + Span::from_secs(3));
-    tree.kill_relay(relay);
-    (0..2).for_each(|receiver| tree.also(receiver, Head::Source, link()));
-    tree.run_to_end(Span::from_secs(300));
-    for node in &tree.receivers {
-        assert!(node.report().ok && node.has(&tree.source), "{} has something else", node.host);
-    }
-    assert!(overhead_of(&tree) < 1.4, "what they have is not sent again: {}", overhead_of(&tree));
-}
-
-#[test]
-fn who_comes_late_below_a_relay_gets_the_whole() {
-    let mut tree = Tree::new(28, Offer::bytes(4_000_000).expect(2).at_most_mbps(8.0));
-    let link = || Link::millis(4).mbps(30.0).fifo(80_000).losing(0.002);
-    let relay = tree.relay(Head::Source, 1, 1 << 20, link());
-    tree.receivers(branch(relay, 0), 3, link());
-    tree.late.push(2);
-    tree.start();
-    tree.run_until(Span::from_secs(60), |tree| tree.now > Time::ZERO + Span::from_secs(3));
-    tree.start_receiver(2);
-    tree.run_to_end(Span::from_secs(300));
-    tree.assert_all_verified();
 }

@@ -217,11 +217,23 @@ impl Attaching {
         (self.found.is_none() && self.ring > 0).then_some(*place).or(self.unfound)
     }
 
-    /// The parent was an agent and is silent: ask the next one, or whoever is found.
+    /// The parent is no good: ask the next one, or whoever is found.
     pub(super) fn lose(&mut self, now: Time) {
         self.at = (self.at + 1) % self.parents.len().max(1);
         (self.found, self.ring, self.token, self.invitation) = (None, 0, [0; 16], 0);
         (self.tries, self.unanswered, self.is_agent, self.next_at) = (0, 0, false, now);
+    }
+
+    /// The parent serves nothing: ask another one, if there may be one; who it was.
+    pub(super) fn forsake(&mut self, now: Time) -> Option<SocketAddr> {
+        let parent = self.parent()?;
+        let is_group = self.parents.get(self.at).is_some_and(|place| place.ip().is_multicast());
+        let is_only = self.parents.len() == 1 && !is_group;
+        if self.waits_for_invitations || is_only {
+            return None;
+        }
+        self.lose(now);
+        Some(parent)
     }
 
     /// Somebody invites; whether to ask there. What it is asked shows whether it is where it says.
@@ -257,7 +269,7 @@ impl ReceiverSession {
     fn attaches(&self, now: Time) -> bool {
         match self.phase {
             Phase::Searching => true,
-            Phase::Receiving if self.seeks_an_agent() => true,
+            Phase::Receiving if self.seeks_an_agent() || self.is_unserved() => true,
             _ => self.may_move() && now.since(self.clocks.heard_at) >= MOVED_AFTER,
         }
     }
@@ -317,7 +329,11 @@ impl ReceiverSession {
     }
 
     pub(super) fn on_token(&mut self, token: &Token, from: SocketAddr, now: Time) {
+        let is_no_better = self.is_no_better(from, now);
         let Some(attaching) = self.attaching.as_mut().filter(|_| token.to == self.setup.id) else { return };
+        if attaching.sought().is_some() && is_no_better {
+            return; // the nearest would be found again
+        }
         if attaching.on_token(token.token, token.agent, from, now) {
             self.candidates.on_sign_of_life(from, now);
             self.seen = self.seen.filter(|seen| !matches!(seen, Seen::NoParent(_)));

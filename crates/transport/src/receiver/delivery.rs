@@ -1,6 +1,7 @@
 //! What a session brings: an object, or a live stream on each layer.
 
 use super::block_sink::Ending;
+use super::service::Reached;
 use super::trust::Trust;
 use crate::config::Durability;
 use crate::error::Error;
@@ -62,6 +63,11 @@ pub(crate) trait Delivery: Send {
     /// When what it completes cannot be written.
     fn on_page(&mut self, _page: &Hashes, _now: Time, _rng: &mut Rng) -> Result<Progressed, Error> {
         Ok(Progressed::No)
+    }
+
+    /// How far it has come.
+    fn reached(&self) -> Reached {
+        Reached { symbols: self.symbols().needed, ..Reached::default() }
     }
 
     /// Blocks that came complete and that the source has not signed.

@@ -92,7 +92,8 @@ impl ReceiverSession {
                 false => continues(stream, &announce, now),
                 true => self.may_succeed(session, &announce, now),
             };
-            if !self.may_move() || !self.is_quiet(now) || !is_wanted {
+            let is_vain = !is_other && self.is_no_better(from, now);
+            if !self.may_move() || !self.is_quiet(now) || !is_wanted || is_vain {
                 self.totals.refused += u64::from(!is_other);
                 if is_other && self.phase == Phase::Receiving {
                     self.object_to_another(session, &announce, from, now);
@@ -295,6 +296,7 @@ impl ReceiverSession {
         stream.delivery.arm(now, &mut self.rng);
         self.events.push_back(Event::warning(match before == from {
             true => format!("{from} has been restarted; going on with it"),
+            false if self.has_forsaken(before) => format!("going on with {from}"),
             false => format!("{before} is silent; going on with {from}"),
         }));
     }
@@ -328,6 +330,7 @@ impl ReceiverSession {
         stream.begun = false;
         stream.registered = false;
         stream.delivery.on_other_parent();
+        self.service.on_other_parent();
         (stream.member_at, stream.member_tries, stream.says_alive) = (now + delay, 0, false);
         self.clocks.heard_at = now;
         true
@@ -435,6 +438,7 @@ impl ReceiverSession {
                 let wanted = stream.delivery.due(now, &mut self.rng).to_vec();
                 if !wanted.is_empty() {
                     self.under.on_asked(now);
+                    self.service.on_asked();
                     self.asks.on_asked(now, &mut self.rng);
                 }
                 let to_relay = stream.announced.parent != stream.announced.source;

@@ -29,6 +29,7 @@ pub(crate) mod reasons;
 mod reassembly;
 mod receipts;
 mod searching;
+pub(crate) mod service;
 mod streams;
 mod takeover;
 pub(crate) mod trust;
@@ -145,6 +146,7 @@ pub(crate) struct ReceiverSession {
     objections: Objections,
     attaching: Option<Attaching>,
     under: Under,
+    service: service::Service,
     receipts: receipts::Outgoing,
     rng: Rng,
     scheme_rng: Rng,
@@ -324,6 +326,7 @@ impl ReceiverSession {
             objections: Objections::default(),
             attaching: Attaching::new(setup.parents, setup.invited, now),
             under: Under::default(),
+            service: service::Service::default(),
             receipts: receipts::Outgoing::new(setup.sign_receipts),
             rng,
             scheme_rng: setup.scheme_rng,
@@ -357,6 +360,7 @@ impl ReceiverSession {
         let waits = self.stream.as_ref().is_some_and(|stream| stream.delivery.waits_for_output());
         if waits {
             self.clocks.heard_at = now; // nobody listens, so nobody is silent
+            self.service.rest();
         }
         waits
     }
@@ -414,6 +418,7 @@ impl ReceiverSession {
                 if is_handed_on {
                     self.mark_handed_on(&mut packet.data);
                 }
+                self.service.on_data(now);
                 self.hand_on(raw, Some(packet.data.seq));
                 self.pass_through(&packet, size, now);
                 self.on_data(&packet, size, marked, arrived, now);
@@ -537,6 +542,7 @@ impl ReceiverSession {
             self.tell_progress(now);
             self.tell_tree(now);
             self.look_for_flooding(now);
+            self.look_at_service(now);
             if self.phase == Phase::Receiving && self.has_lost_place() {
                 self.give_way(now);
             }
@@ -563,9 +569,6 @@ impl ReceiverSession {
             }
             Phase::Receiving => {
                 self.look_after_files(now);
-                if self.phase != Phase::Receiving {
-                    return;
-                }
                 if self.phase != Phase::Receiving {
                     return;
                 }

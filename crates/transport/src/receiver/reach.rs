@@ -24,6 +24,9 @@ pub(super) const MOVED_AFTER: Span = Span::from_secs(2);
 const SILENT_AFTER: f64 = 1.0 / 12.0;
 const SOONEST: Span = Span::from_secs(5);
 
+/// A parent that serves nothing, or of which no data comes, is left after this part of the patience.
+pub(super) const LEFT_AFTER: f64 = 1.0 / 4.0;
+
 /// The clock of a source that moves goes on as before; older announcements are somebody's recordings.
 const CLOCKS_AGREE: u64 = 5;
 
@@ -144,6 +147,8 @@ impl ReceiverSession {
         }
         if lasted >= self.setup.patience {
             self.fail(error, now);
+        } else if lasted >= self.setup.patience.scaled(LEFT_AFTER) {
+            self.forsake(now);
         }
     }
 

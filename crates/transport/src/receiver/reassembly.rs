@@ -3,6 +3,7 @@
 use super::block_sink::{BlockSink, Ending, Placed};
 use super::delivery::{Delivery, Progressed, SymbolCounts};
 use super::pages::{Judged, Pages};
+use super::service::Reached;
 use super::trust::Trust;
 use crate::assembly::{Added, Assembly};
 use crate::config::Durability;
@@ -84,6 +85,8 @@ pub(super) struct Reassembly {
     wanted: Vec<(u32, u16)>,
     symbols: u64,
     symbols_needed: u64,
+    /// Complete blocks that did not verify.
+    wrong: u64,
 }
 
 impl Reassembly {
@@ -113,6 +116,7 @@ impl Reassembly {
             wanted: Vec::new(),
             symbols: 0,
             symbols_needed: 0,
+            wrong: 0,
         };
         reassembly.doubt_stored();
         reassembly.pass_by();
@@ -148,12 +152,14 @@ impl Reassembly {
     fn store(&mut self, block: u32, bytes: Vec<u8>, now: Time) -> Result<Stored, Error> {
         let Ok((_, hash)) = verify_block(&bytes) else {
             // Not what the source sealed: collect it again.
+            self.wrong += 1;
             self.recycle(bytes);
             return Ok(Stored::No);
         };
         match self.judge(block, &bytes, hash) {
             Judged::Right => self.put(block, bytes, hash),
             Judged::Forged => {
+                self.wrong += 1;
                 self.recycle(bytes);
                 self.tell_forged();
                 Ok(Stored::No)
@@ -419,6 +425,24 @@ impl Delivery for Reassembly {
             self.arm(now, rng);
         }
         Ok(progressed)
+    }
+
+    fn reached(&self) -> Reached {
+        let symbols = match &self.incomplete {
+            Incomplete::InTurn(blocks) => blocks.gathered(),
+            Incomplete::Together(_) => 0, // nobody asks
+        };
+        Reached { blocks: self.place.blocks().into(), symbols, wrong: self.wrong }
+    }
+
+    /// Symbols of the former parent may be wrong.
+    fn on_other_parent(&mut self) {
+        if let Incomplete::InTurn(blocks) = &mut self.incomplete
+            && std::mem::take(&mut self.wrong) > 0
+        {
+            blocks.drop_before(u32::MAX);
+            self.requests.forget_before(u32::MAX);
+        }
     }
 
     fn forged(&self) -> u64 {

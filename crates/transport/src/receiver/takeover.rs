@@ -18,9 +18,9 @@ use std::net::{IpAddr, SocketAddr};
 const AGE_MARGIN: Span = Span::from_millis(500);
 
 impl ReceiverSession {
-    /// Whether the session that is followed is silent enough to be left for another one.
+    /// Whether the session that is followed is silent enough to be left for another one, or serves nothing.
     pub(super) fn is_quiet(&self, now: Time) -> bool {
-        now.since(self.clocks.heard_at) >= MOVED_AFTER
+        now.since(self.clocks.heard_at) >= MOVED_AFTER || self.is_unserved()
     }
 
     /// Whether the announced session, another one, may take the place of the one that is followed: it has the same content, or it is

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!   Source   -- an agent has answered: ask it --------> Asking -- it serves --> Agent
-//!   Agent    -- silent --> Seeking another -- found --> Asking
+//!   Agent    -- serves nothing -----------------------> Source
+//!            -- silent --> Seeking another -- found --> Asking
 //!                             \-- none -----------------> Source
 //! ```
 //!
@@ -381,13 +382,17 @@ impl ReceiverSession {
         }
         stream.registered = false;
         stream.delivery.on_other_parent();
+        stream.reach.on_data(None);
+        self.service.on_other_parent();
         (stream.member_at, stream.member_tries) = (now, 0);
     }
 
     /// No agent serves it any more.
     fn go_to_the_source(&mut self, now: Time) {
         (self.under.parent, self.under.is_alone) = (Parent::Source, true);
-        self.events.push_back(Event::warning("no agent answers; going on as a child of the source itself"));
+        self.events.push_back(Event::warning(
+            "no agent serves this receiver; going on as a child of the source itself",
+        ));
         self.begin_under_another(now);
     }
 
@@ -395,6 +400,10 @@ impl ReceiverSession {
     pub(super) fn watch_agent(&mut self, now: Time) {
         match self.under.parent {
             Parent::Source => {}
+            Parent::Agent { at, .. } if self.has_forsaken(at) => {
+                (self.under.group, self.under.left) = (0, Some(at));
+                self.go_to_the_source(now);
+            }
             Parent::Agent { at, heard_at } if now.since(heard_at) >= MOVED_AFTER => {
                 (self.under.group, self.under.left) = (0, Some(at));
                 let is_relay = self.setup.relay.is_some();

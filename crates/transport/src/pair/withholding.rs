@@ -1,0 +1,208 @@
+//! Parents that answer and serve nothing: relays, agents and hops that withhold symbols, or send wrong ones.
+
+use super::grove::Grove;
+use super::liars::Lie;
+use super::node::PATIENCE;
+use super::tree::{Head, Tree, branch, schemes};
+use super::*;
+use crate::error::Error;
+use crate::relay::RouterKind;
+use faircast_wire::{DataPacket, Message, Newest, SourceCodec, Status, encode, parse};
+
+const BYTES: u64 = 3_000_000;
+const MEMORY: usize = 64 << 20;
+
+/// A relay's ways not to serve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// It sends no symbol, and says so.
+    Withholds,
+    /// It sends no symbol, and says that it does.
+    Pretends,
+    /// All symbols are wrong.
+    Spoils,
+}
+
+const WAYS: [Way; 3] = [Way::Withholds, Way::Pretends, Way::Spoils];
+
+/// A relay that does so.
+#[derive(Debug)]
+pub(super) struct Hostile {
+    way: Way,
+    /// The number after that of its latest packet.
+    next: Option<u64>,
+}
+
+impl Hostile {
+    /// What it sends in place of this datagram, of an open session.
+    pub(super) fn sends(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let Ok((header, message)) = parse(bytes, &Newest::default()) else { return Some(bytes.to_vec()) };
+        let mut spoilt;
+        let sent = match (self.way, message) {
+            (Way::Spoils, Message::Data(packet)) if !packet.payload.is_empty() => {
+                spoilt = packet.payload.to_vec();
+                spoilt[0] ^= 1;
+                Message::Data(DataPacket { payload: &spoilt, ..packet })
+            }
+            (Way::Withholds | Way::Pretends, Message::Data(_)) => return None,
+            (Way::Withholds, Message::Status(mut status)) => {
+                status.next_seq = *self.next.get_or_insert(status.next_seq);
+                Message::Status(status)
+            }
+            (Way::Withholds, Message::Announce(mut announce)) => {
+                announce.next_seq = *self.next.get_or_insert(announce.next_seq);
+                Message::Announce(announce)
+            }
+            _ => return Some(bytes.to_vec()),
+        };
+        let mut out = Vec::new();
+        encode(&mut out, header.session, header.seq, &sent, 2_000).expect("it is as long as before");
+        Some(out)
+    }
+}
+
+fn link() -> Link {
+    Link::millis(4).mbps(30.0).fifo(80_000).losing(0.002)
+}
+
+fn offer(scheme: &'static str) -> Offer {
+    Offer::bytes(BYTES).by(scheme).expect(2).at_most_mbps(8.0)
+}
+
+/// Two receivers below a relay or a hop, when content has begun to come.
+fn begin(tree: &mut Tree, relay: usize) {
+    tree.receivers(branch(relay, 0), 2, link());
+    tree.start();
+    tree.run_until(secs(60), |tree| tree.receivers.iter().all(|node| node.verified_bytes() > BYTES / 8));
+}
+
+/// All have everything; after how many seconds.
+fn end(tree: &mut Tree, name: &str) -> f64 {
+    let from = tree.now;
+    tree.run_until(secs(300), |tree| tree.receivers.iter().all(|node| node.ended.is_some()));
+    for node in &tree.receivers {
+        let is_well = node.ended.as_ref().is_some_and(Result::is_ok);
+        assert!(is_well && node.has(&tree.source), "{name}: {}: {:?}", node.host, node.ended);
+    }
+    tree.now.since(from).as_secs_f64()
+}
+
+/// The relay becomes hostile in each way, and its receivers hear another parent: the content comes anew from there, after the patience at
+/// most.
+fn assert_left(name: &str, make: impl Fn() -> (Tree, usize, Head)) {
+    let (mut tree, relay, _) = make();
+    begin(&mut tree, relay);
+    let calm = end(&mut tree, name);
+    for way in WAYS {
+        let (mut tree, relay, other) = make();
+        begin(&mut tree, relay);
+        tree.hostile = Some((relay, Hostile { way, next: None }));
+        (0..2).for_each(|at| tree.also(at, other, link()));
+        let took = end(&mut tree, name);
+        println!("{name}, {way:?}: {took:.1} s, and {calm:.1} s of an honest one");
+        assert!(took < 2.0 * (calm + PATIENCE.as_secs_f64()), "{name}, {way:?}: {took} s, {calm} s");
+    }
+}
+
+#[test]
+fn a_relay_that_serves_nothing_is_left_for_another() {
+    for scheme in schemes() {
+        assert_left(scheme, || {
+            let mut tree = Tree::new(91, offer(scheme));
+            let bad = tree.relay(Head::Source, 1, MEMORY, link());
+            let good = tree.relay(Head::Source, 1, MEMORY, link());
+            (tree, bad, branch(good, 0))
+        });
+    }
+}
+
+#[test]
+fn a_relay_that_serves_nothing_is_left_for_the_source() {
+    for scheme in schemes() {
+        assert_left(scheme, || {
+            let mut tree = Tree::new(92, offer(scheme));
+            let bad = tree.relay(Head::Source, 1, MEMORY, link());
+            (tree, bad, Head::Source)
+        });
+    }
+}
+
+#[test]
+fn a_hop_that_serves_nothing_is_left_for_another() {
+    for kind in RouterKind::ALL {
+        assert_left(&kind.to_string(), || {
+            let mut tree = Tree::new(93, offer(kind.scheme()));
+            let bad = tree.hop(Head::Source, kind, 1, link());
+            let good = tree.hop(Head::Source, kind, 1, link());
+            (tree, bad, branch(good, 0))
+        });
+    }
+}
+
+/// It slows the session down to its floor until it is left.
+#[test]
+fn an_agent_that_serves_nothing_is_left_for_the_source() {
+    const FLOOR: f64 = 0.5;
+    let mut grove = Grove::new(94, offer("mtcp").expect(3).at_least_mbps(FLOOR));
+    let lan = Link::millis(2).mbps(8.0).fifo(60_000).losing(0.005);
+    let agent = grove.agent(&[], 16, lan);
+    let address = grove.agents[agent].address;
+    grove.receivers(&[address], 3, lan);
+    grove.lies.0.insert(address, Lie::Withholding);
+    grove.start();
+    grove.run_until(secs(300), |grove| grove.receivers.iter().all(|node| node.ended.is_some()));
+    grove.assert_all_verified(0..3);
+    let (took, at_the_floor) = (grove.now.as_secs_f64(), BYTES as f64 * 8.0 / (FLOOR * 1e6));
+    println!("{took:.1} s, and {at_the_floor:.1} s at the floor");
+    assert!(took < at_the_floor + PATIENCE.as_secs_f64(), "{took} s, {at_the_floor} s");
+}
+
+/// A source that lives and says that it has sent everything. No relay and no other address goes on with the session.
+#[test]
+fn the_only_parent_that_serves_nothing_is_waited_for_as_long_as_patience_lasts() {
+    for scheme in schemes() {
+        let mut net = Net::new(95);
+        let all = net.receivers(1, Link::millis(5).mbps(20.0).fifo(60_000), Link::millis(5));
+        let source = net.source(Offer::bytes(BYTES).by(scheme).at_most_mbps(16.0).expect(1));
+        net.run_for(Span::from_millis(700));
+        net.kill_source(source);
+        let node = &net.sources[source];
+        let (from, blocks) = (node.address, node.object().geometry().blocks());
+        let mut codec = SourceCodec::new(node.id, None, node.announced().salt);
+        let began = net.now;
+        while net.receivers[all.start].ended.is_none() {
+            let status = Status {
+                next_seq: 100_000,
+                complete_to: blocks.expect("files have a length"),
+                blocks,
+                rtt_max_us: 10_000,
+                spread_ms: 10,
+                ..Status::default()
+            };
+            let mut bytes = Vec::new();
+            codec.encode(&mut bytes, &Message::Status(status), 1_400).expect("a small message");
+            net.inject_down(all.start, from, bytes);
+            net.run_for(Span::from_millis(100));
+            assert!(net.now.since(began) < secs(40), "{scheme}: it waits for ever");
+        }
+        let ended = &net.receivers[all.start].ended;
+        assert!(matches!(ended, Some(Err(Error::NothingServed { .. }))), "{scheme}: {ended:?}");
+    }
+}
+
+/// It waits itself for its parent, as long as its own patience lasts.
+#[test]
+fn an_honest_relay_that_has_nothing_for_a_while_is_waited_for() {
+    for scheme in schemes() {
+        let mut tree = Tree::new(96, offer(scheme));
+        let relay = tree.relay(Head::Source, 1, MEMORY, link());
+        begin(&mut tree, relay);
+        tree.hostile = Some((relay, Hostile { way: Way::Withholds, next: None }));
+        let from = tree.now;
+        let pause = Span::from_secs_f64(0.7 * PATIENCE.as_secs_f64());
+        tree.run_until(secs(60), |tree| tree.now > from + pause);
+        tree.hostile = None;
+        tree.run_to_end(secs(300));
+        tree.assert_all_verified();
+    }
+}

@@ -1,0 +1,202 @@
+//! Detection of a parent that answers and serves nothing.
+//!
+//! A source, a relay or an agent may announce a session, say that it has everything, and withhold what is asked for, or send symbols of which
+//! no block verifies. Once a second the receiver looks whether it has come any further. After a part of the patience without progress it
+//! leaves such a parent for another one that it hears; at the end of the patience it ends, and what is verified stays.
+//!
+//! A second counts only while symbols are asked for and the parent is heard. Data for others excuses a parent, unless blocks do not verify. A
+//! relay may itself wait for its parent as long as the patience lasts, so its children wait longer, by its distance from the source. A parent
+//! that says that it has nothing yet is left later, when another one is heard, and never a reason to end: its source may be paused.
+
+use super::reach::{LEFT_AFTER, MOVED_AFTER};
+use super::{Phase, ReceiverSession};
+use crate::error::Error;
+use crate::event::Event;
+use faircast_core::time::{Span, Time};
+use faircast_wire::Announce;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Data that is of no use here excuses a parent for so long.
+const EXCUSED: Span = Span::from_secs(5);
+
+/// How far a receiver has come.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Reached {
+    /// Blocks that are in their places.
+    pub(crate) blocks: u64,
+    /// Symbols of other blocks that are here.
+    pub(crate) symbols: u64,
+    /// Blocks that were complete and did not verify.
+    pub(crate) wrong: u64,
+}
+
+/// What has come of what was asked for.
+#[derive(Debug, Default)]
+pub(super) struct Service {
+    /// Symbols were asked for since the latest progress.
+    asked: bool,
+    /// Blocks and blocks that did not verify at the latest progress, and the most symbols since: who collects a wrong block again and again
+    /// has never more of it.
+    best: Reached,
+    /// The most symbols under this parent.
+    most_here: u64,
+    /// When data came last.
+    data_at: Time,
+    /// Seconds without progress and without excuse: since the latest progress, and of them under this parent.
+    vain: u64,
+    vain_here: u64,
+    /// Seconds without progress under this parent.
+    idle_here: u64,
+    /// Parents that were left since the latest progress.
+    forsaken: Vec<SocketAddr>,
+}
+
+impl Service {
+    pub(super) const fn on_asked(&mut self) {
+        self.asked = true;
+    }
+
+    pub(super) const fn on_data(&mut self, now: Time) {
+        self.data_at = now;
+    }
+
+    /// Another parent serves from now on.
+    pub(super) const fn on_other_parent(&mut self) {
+        (self.best.wrong, self.most_here) = (0, 0);
+        (self.vain_here, self.idle_here) = (0, 0);
+    }
+
+    /// Nothing is expected now.
+    pub(super) fn rest(&mut self) {
+        let Service { best, data_at, .. } = *self;
+        *self = Service { best, most_here: best.symbols, data_at, ..Service::default() };
+    }
+
+    /// A second has passed.
+    fn look(&mut self, reached: Reached, is_heard: bool, now: Time) {
+        if reached.blocks != self.best.blocks {
+            self.best = reached;
+            self.rest();
+        } else if reached.symbols > self.best.symbols {
+            self.best.symbols = reached.symbols;
+            self.rest();
+        } else if reached.symbols > self.most_here {
+            self.most_here = reached.symbols;
+            (self.vain_here, self.idle_here) = (0, 0);
+        } else if is_heard {
+            self.idle_here += 1;
+            let is_excused = reached.wrong == self.best.wrong && now.since(self.data_at) < EXCUSED;
+            let is_vain = self.asked && !is_excused;
+            self.vain += u64::from(is_vain);
+            self.vain_here += u64::from(is_vain);
+        }
+    }
+
+    /// Whether to leave the parent.
+    fn is_vain(&self, patience: Span) -> bool {
+        Span::from_secs(self.vain_here) >= patience.scaled(LEFT_AFTER)
+            || Span::from_secs(self.idle_here) >= patience
+    }
+}
+
+impl ReceiverSession {
+    /// Whether the parent serves nothing, so that another one is looked for.
+    pub(super) fn is_unserved(&self) -> bool {
+        self.says_to().is_some_and(|parent| self.has_forsaken(parent))
+    }
+
+    /// Whether this parent was left because it served nothing.
+    pub(super) fn has_forsaken(&self, parent: SocketAddr) -> bool {
+        self.service.forsaken.contains(&parent)
+    }
+
+    /// Whether this one is no parent in place of one that serves nothing. When that one is silent, any is.
+    pub(super) fn is_no_better(&self, parent: SocketAddr, now: Time) -> bool {
+        let is_heard = now.since(self.clocks.heard_at) < MOVED_AFTER;
+        is_heard && self.is_unserved() && self.has_forsaken(parent)
+    }
+
+    /// Leave a parent that serves nothing, and end when there is no other. Once a second.
+    pub(super) fn look_at_service(&mut self, now: Time) {
+        let Some(stream) = &self.stream else { return };
+        let patience = self.setup.patience;
+        let is_live = stream.announced.flags & Announce::LIVE != 0 && !self.service.asked;
+        if self.phase != Phase::Receiving || stream.deferred || stream.finishing_since.is_some() || is_live {
+            return self.service.rest();
+        }
+        let is_heard = now.since(self.clocks.heard_at) < MOVED_AFTER;
+        self.service.look(stream.delivery.reached(), is_heard, now);
+        let hops = 1 + u64::from(stream.announced.hops);
+        let vain = Span::from_secs(self.service.vain);
+        if vain >= patience * hops {
+            let error = Error::NothingServed {
+                source_address: self.says_to().unwrap_or(stream.source),
+                lasted: Duration::from_nanos(vain.as_nanos()),
+                verified_bytes: stream.delivery.verified_bytes(),
+                resumes: self.resumes(),
+            };
+            return self.fail(error, now);
+        }
+        if self.service.is_vain(patience) {
+            self.forsake(now);
+        }
+    }
+
+    /// Look for another parent.
+    pub(super) fn forsake(&mut self, now: Time) {
+        let Some(parent) = self.says_to().filter(|parent| !self.has_forsaken(*parent)) else { return };
+        self.service.forsaken.push(parent);
+        let forsaken = &mut self.service.forsaken;
+        if self.under.is_of_the_source()
+            && let Some(attaching) = &mut self.attaching
+        {
+            forsaken.extend(attaching.forsake(now));
+        }
+        if self.service.asked {
+            let message = format!(
+                "{parent} answers and serves nothing of what is asked for; looking for another parent"
+            );
+            self.events.push_back(Event::warning(message));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Span = Span::from_secs(20);
+
+    fn at(second: u64) -> Time {
+        Time::ZERO + Span::from_secs(100 + second)
+    }
+
+    /// After how many seconds a parent is left that brings a receiver so far.
+    fn left_after(asks: bool, reached: impl Fn(u64) -> (Reached, bool)) -> Option<u64> {
+        let mut service = Service::default();
+        (0..200).find(|second| {
+            let (reached, data) = reached(*second);
+            if asks {
+                service.on_asked();
+            }
+            if data {
+                service.on_data(at(*second));
+            }
+            service.look(reached, true, at(*second));
+            service.is_vain(PATIENCE)
+        })
+    }
+
+    #[test]
+    fn only_a_parent_that_brings_nothing_or_wrong_blocks_is_left() {
+        let with = |blocks, symbols, wrong| Reached { blocks, symbols, wrong };
+        assert_eq!(left_after(true, |_| (with(3, 7, 0), false)), Some(5), "it withholds");
+        assert_eq!(left_after(false, |_| (with(3, 7, 0), false)), Some(20), "it was not asked");
+        assert_eq!(left_after(true, |second| (with(3, second / 4, 0), false)), None, "it is slow");
+        assert_eq!(left_after(true, |second| (with(second / 4, 0, 0), false)), None, "it is slow");
+        assert_eq!(left_after(true, |_| (with(3, 7, 0), true)), Some(20), "it serves others");
+        let wrong = |second| (with(0, second % 9, second / 9), true);
+        assert_eq!(left_after(true, wrong), Some(13), "each block is wrong");
+    }
+}
