@@ -41,6 +41,7 @@ mod signed;
 mod slow;
 mod stalled;
 mod streams;
+mod terminal;
 mod tree;
 mod unicast;
 mod window;
