@@ -185,7 +185,8 @@ pub struct Sending {
     /// number when not given
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub to: Option<PathBuf>,
-    /// Serve so many hosts at most that ask without being invited
+    /// Serve at most this number of hosts that ask without an invitation. A host that has not shown the key gets at most three
+    /// quarters of these places
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024), requires = "listen")]
     pub children: u16,
     /// Memory for what slower hosts served by unicast have not got yet, in bytes; more than that is read again

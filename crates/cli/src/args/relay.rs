@@ -63,7 +63,7 @@ pub struct Relay {
     /// Do not answer hosts that look for a relay (`--parent find`)
     #[arg(long, requires = "listen")]
     pub hidden: bool,
-    /// Serve so many of them at most
+    /// Serve at most this number of them. A host that has not shown the key gets at most three quarters of these places
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub children: u16,
     /// The relay's key (`keygen --relay`): without one only sessions that are not sealed are passed on
