@@ -1,10 +1,13 @@
-//! `faircast schemes`: the congestion control schemes and their parameters.
+//! `faircast schemes`: the congestion control schemes and their parameters; [`protocols`] has unicast protocols.
+
+mod protocols;
 
 use crate::args::Schemes;
 use crate::failure::{Failure, Usage, unwritten};
 use crate::json;
 use faircast_core::schemes::{CATALOGUE, Entry, Scheme};
 use faircast_core::spec::Described;
+use faircast_core::unicast;
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -41,7 +44,14 @@ pub fn run(args: &Schemes, out: &mut impl Write) -> Result<(), Failure> {
     let wanted = |entry: &&'static Entry| args.name.as_ref().is_none_or(|name| entry.name == name);
     let entries: Vec<&'static Entry> = CATALOGUE.iter().filter(wanted).collect();
     if let (true, Some(name)) = (entries.is_empty(), &args.name) {
-        let known = CATALOGUE.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
+        if let Some(entry) = unicast::CATALOGUE.iter().find(|entry| entry.name == name) {
+            let written =
+                if args.json { protocols::as_json(entry, out) } else { protocols::as_text(entry, out) };
+            return written.map_err(unwritten);
+        }
+        let schemes = CATALOGUE.iter().map(|entry| entry.name);
+        let known = schemes.chain(unicast::CATALOGUE.iter().map(|entry| entry.name));
+        let known = known.collect::<Vec<_>>().join(", ");
         return Err(Usage::NoSuchScheme { name: name.clone(), known }.into());
     }
     let written = if args.json { as_json(&entries, out) } else { as_text(&entries, out) };
@@ -103,7 +113,16 @@ fn as_text(entries: &[&'static Entry], out: &mut impl Write) -> io::Result<()> {
         }
         writeln!(out)?;
     }
-    writeln!(out, "Use one with --cc, options behind commas: --cc ormcc,beta=0.7")
+    writeln!(out, "Use one with --cc, options behind commas: --cc ormcc,beta=0.7")?;
+    let protocols: Vec<&str> = unicast::CATALOGUE.iter().map(|entry| entry.name).collect();
+    told(
+        out,
+        "",
+        &format!(
+            "Simulations also have unicast protocols, as in `faircast schemes tcp-sack`: {}",
+            protocols.join(", ")
+        ),
+    )
 }
 
 /// Widest line of text.
@@ -149,6 +168,11 @@ mod tests {
     fn one_scheme_can_be_asked_for_and_an_unknown_one_names_the_others() {
         assert!(listed(Some("ormcc"), true).expect("it exists").starts_with("{\"name\":\"ormcc\","));
         let failure = listed(Some("nosuch"), false).expect_err("it does not exist");
-        assert!(failure.to_string().contains("ormcc"), "{failure}");
+        assert!(
+            failure.to_string().contains("ormcc") && failure.to_string().contains("tcp-sack"),
+            "{failure}"
+        );
+        let sack = listed(Some("tcp-sack"), false).expect("it exists");
+        assert!(sack.contains("initial-window") && sack.contains("linux2.4"), "{sack}");
     }
 }

@@ -517,9 +517,11 @@ pub struct Demo {
 
 /// List the congestion control schemes and their parameters.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  faircast schemes\n  faircast schemes ormcc\n  faircast schemes --json")]
+#[command(
+    after_help = "Examples:\n  faircast schemes\n  faircast schemes ormcc\n  faircast schemes tcp-sack\n  faircast schemes --json"
+)]
 pub struct Schemes {
-    /// Only this scheme
+    /// Only this scheme, or a unicast protocol of simulations
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
     /// Tell every scheme as JSON, one object a line

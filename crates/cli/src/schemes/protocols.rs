@@ -1,0 +1,187 @@
+//! `faircast schemes tcp-sack`: the unicast protocols of simulations, with every option and preset.
+
+use super::told;
+use crate::json;
+use faircast_core::spec::Described;
+use faircast_core::unicast::{Entry, Protocol};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+/// A protocol as JSON.
+#[derive(Serialize)]
+struct ProtocolLine {
+    name: &'static str,
+    summary: &'static str,
+    described_in: &'static str,
+    /// The preset whose values hold where none is given.
+    preset: Option<String>,
+    parameters: Vec<Parameter>,
+}
+
+/// A parameter as JSON.
+#[derive(Serialize)]
+struct Parameter {
+    name: &'static str,
+    takes: String,
+    meaning: &'static str,
+    default: String,
+    /// Its value with each preset.
+    presets: BTreeMap<String, String>,
+}
+
+/// A protocol and what is made of it by its presets.
+struct Listed {
+    entry: Entry,
+    usual: Protocol,
+    presets: Vec<(String, Protocol)>,
+}
+
+impl Listed {
+    fn of(entry: &Entry) -> Listed {
+        let usual: Protocol = entry.name.parse().expect("every protocol of the catalogue can be read");
+        let with = |preset: String| {
+            let protocol = format!("{},preset={preset}", entry.name).parse();
+            (preset, protocol.expect("every preset that an option lists can be read"))
+        };
+        Listed { entry: *entry, usual, presets: usual.presets().into_iter().map(with).collect() }
+    }
+
+    /// The preset whose values hold where none is given.
+    fn preset(&self) -> Option<&str> {
+        let same = self.presets.iter().find(|(_, protocol)| *protocol == self.usual);
+        same.map(|(preset, _)| preset.as_str())
+    }
+
+    fn default(&self, option: &str) -> String {
+        match option {
+            "preset" => self.preset().unwrap_or_default().to_owned(),
+            _ => self.usual.get(option),
+        }
+    }
+}
+
+/// As one object a protocol.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn as_json(entry: &Entry, out: &mut impl Write) -> io::Result<()> {
+    let listed = Listed::of(entry);
+    let Entry { name, summary, source } = listed.entry;
+    let parameter = |Described { name, takes, meaning, .. }: Described| {
+        let presets = listed.presets.iter().filter(|_| name != "preset");
+        let presets = presets.map(|(preset, protocol)| (preset.clone(), protocol.get(name))).collect();
+        Parameter { name, takes, meaning, default: listed.default(name), presets }
+    };
+    let parameters = listed.usual.options().into_iter().map(parameter).collect();
+    let preset = listed.preset().map(str::to_owned);
+    json::write(out, &ProtocolLine { name, summary, described_in: source, preset, parameters })
+}
+
+/// For people.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn as_text(entry: &Entry, out: &mut impl Write) -> io::Result<()> {
+    let listed = Listed::of(entry);
+    writeln!(out, "{}", entry.name)?;
+    told(out, &format!("  {:<13} ", "what"), entry.summary)?;
+    told(out, &format!("  {:<13} ", "described in"), entry.source)?;
+    writeln!(out, "  {:<18} default", "options")?;
+    for Described { name, takes, meaning, .. } in listed.usual.options() {
+        told(out, &format!("    {name:<16} {:<12} ", listed.default(name)), &format!("{meaning} ({takes})"))?;
+    }
+    if !listed.presets.is_empty() {
+        let row = |name: &str, values: Vec<&str>| {
+            let cells: String = values.iter().map(|value| format!(" {value:<12}")).collect();
+            format!("    {name:<16}{cells}").trim_end().to_owned()
+        };
+        writeln!(out, "  values with each preset")?;
+        writeln!(out, "{}", row("preset", listed.presets.iter().map(|(name, _)| name.as_str()).collect()))?;
+        for option in listed.usual.options().into_iter().filter(|option| option.name != "preset") {
+            let values: Vec<String> =
+                listed.presets.iter().map(|(_, protocol)| protocol.get(option.name)).collect();
+            writeln!(out, "{}", row(option.name, values.iter().map(String::as_str).collect()))?;
+        }
+    }
+    writeln!(out, "\nIn scenarios: kind = \"{},OPTION=VALUE,...\"", entry.name)
+}
+
+/// The page `docs/tcp.md`.
+#[cfg(test)]
+fn markdown() -> String {
+    use std::fmt::Write as _;
+
+    let mut page = String::from(
+        "# TCP and other unicast protocols\n\n\
+         The flows beside which multicast is measured, as scenarios and `faircast compare` name them: `kind = \"tcp-sack,preset=linux,delack\"`.\n\
+         A preset goes first; the options behind it change its values. `faircast schemes tcp-sack` prints the same.\n\
+         `FAIRCAST_BLESS=1 cargo test -p faircast-cli protocols` writes this page anew from the catalogue.\n\n\
+         Presets: `ns235` has the values of ns-2.35, `ns2001` and `ns2.1b7a` those of ns-2 in 2001 and 2000, `rfc` those of the current standards,\n\
+         `linux` those of Linux, `linux2.4` those of its kernel 2.4. Times are seconds, windows packets.\n\
+         Without jitter flows get into step: [phase effects](phase-effects.md).\n",
+    );
+    for entry in faircast_core::unicast::CATALOGUE {
+        let listed = Listed::of(entry);
+        let presets: String = listed.presets.iter().map(|(name, _)| format!(" `{name}` |")).collect();
+        let rule = "---|".repeat(listed.presets.len());
+        write!(
+            page,
+            "\n## `{}`\n\n{} ({}).\n\n| option | takes | meaning | default |{presets}\n|---|---|---|---|{rule}\n",
+            entry.name, entry.summary, entry.source
+        )
+        .expect("a string takes everything");
+        for Described { name, takes, meaning, .. } in listed.usual.options() {
+            let value = |protocol: &Protocol| match name {
+                "preset" => String::new(),
+                _ => protocol.get(name),
+            };
+            let values: String =
+                listed.presets.iter().map(|(_, protocol)| format!(" {} |", value(protocol))).collect();
+            let (takes, default) = (takes.replace('|', "\\|"), listed.default(name));
+            writeln!(page, "| `{name}` | {takes} | {meaning} | {default} |{values}")
+                .expect("a string takes everything");
+        }
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faircast_core::unicast::CATALOGUE;
+    use std::path::Path;
+
+    #[test]
+    fn every_protocol_is_listed_with_all_options_and_presets() {
+        for entry in CATALOGUE {
+            let (mut text, mut json) = (Vec::new(), Vec::new());
+            as_text(entry, &mut text).expect("a vector takes everything");
+            as_json(entry, &mut json).expect("a vector takes everything");
+            let text = String::from_utf8(text).expect("text");
+            let json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
+            let protocol: Protocol = entry.name.parse().expect("listed");
+            for option in protocol.options() {
+                assert!(
+                    text.contains(option.name)
+                        && text.contains(option.meaning.split(' ').next().unwrap_or(""))
+                );
+            }
+            assert_eq!(json["parameters"].as_array().map(Vec::len), Some(protocol.options().len()));
+            assert!(protocol.presets().iter().all(|preset| text.contains(preset)), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_page_of_protocols_is_fresh() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tcp.md");
+        if std::env::var_os("FAIRCAST_BLESS").is_some() {
+            std::fs::write(&path, markdown()).expect("docs/ is writable");
+        }
+        let written = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            written == markdown(),
+            "docs/tcp.md is stale: FAIRCAST_BLESS=1 cargo test -p faircast-cli protocols"
+        );
+    }
+}
