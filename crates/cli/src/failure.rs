@@ -359,8 +359,11 @@ pub enum Usage {
     /// No such reproduction.
     #[error(transparent)]
     NoSuchReproduction(#[from] faircast_experiments::repro::NoSuchEntry),
+    /// A scheme cannot be compared in a scenario.
+    #[error("{0}")]
+    Lacks(faircast_experiments::scenario::Lack),
     /// No such scheme.
-    #[error("there is no scheme `{name}`; choose one of {known}")]
+    #[error("there is no scheme or protocol `{name}`; choose one of {known}")]
     NoSuchScheme {
         /// As given.
         name: String,

@@ -141,6 +141,7 @@ fn what_makes_no_sense_exits_with_2_and_says_what_to_do() {
         (vec!["sim", "run", "lab.toml", "--shard", "3/2"], "a shard is written as"),
         (vec!["repro", "run", "000/fig-9.9"], "repro list"),
         (vec!["repro", "verify", "000/fig-2.19", "000/fig-9"], "repro list"),
+        (vec!["sim", "run", "lab.toml", "--set", "duration=60"], "error: lab.toml cannot be run: 1 mistake"),
         (vec!["compare", "--schemes", "nosuch", "--scenario", "lab.toml"], "no scheme or protocol `nosuch`"),
         (
             vec!["compare", "--schemes", "ormcc", "--scenario", "lab.toml", "--flow", "x"],
@@ -214,6 +215,49 @@ fn the_list_of_reproductions_names_all_with_their_claims() {
     let all = lines(&out);
     assert!(code == 0 && all.iter().any(|line| line["id"] == "000/table-3.3" && line["can_be_run"] == true));
     assert!(ended(place.path(), &["repro", "list"]).1.contains("000/table-3.2"));
+}
+
+/// A star of twenty receivers with lines for schemes of trees and routers.
+fn star(lines: &str, routers: &str) -> String {
+    format!(
+        "title = \"Twenty receivers\"\nduration = \"5 s\"\n[topology]\nkind = \"star\"\nleaves = 20\n{routers}\n\
+         [[flow]]\nname = \"m\"\nkind = \"session\"\nscheme = \"ormcc\"\nfrom = \"src1\"\nto = \"leaf*\"\n{lines}\n"
+    )
+}
+
+#[test]
+fn schemes_of_trees_and_routers_are_compared_with_these_or_refused() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let compare = |schemes: &str, text: String| {
+        std::fs::write(place.path().join("star.toml"), text).expect("it is ours");
+        ended(place.path(), &["compare", "--schemes", schemes, "--scenario", "star.toml", "-q", "--out", "c"])
+    };
+    for (scheme, said) in [
+        ("ormcc,mtcp", "no tree for 20 receivers: write `mtcp,repair=tree`"),
+        ("ormcc,mtcp,repair=tree", "`mtcp` needs a tree for 20 receivers, and `m` has none"),
+        ("raccoom", "`raccoom` needs routers"),
+        ("rmanp", "is = \"rmanp\""),
+    ] {
+        let (code, out, err) = compare(scheme, star("", ""));
+        assert_eq!((code, out.as_str()), (2, ""), "{err}");
+        assert!(err.contains(said) && !place.path().join("c").exists(), "{err}");
+    }
+    let routers =
+        ["acknowledgements", "rmanp"].map(|is| format!("[[router]]\nat = \"hub\"\nis = \"{is}\"\n"));
+    let (code, out, err) =
+        compare("ormcc,mtcp,repair=tree,raccoom,rmanp,tcp-sack", star("fan_out = 4", &routers.concat()));
+    assert_eq!(code, 0, "{out}{err}");
+    for (directory, has, has_not) in [
+        ("1-ormcc", "fan_out", "[[router]]"),
+        ("2-mtcp_repair_tree", "fan_out", "[[router]]"),
+        ("3-raccoom", "acknowledgements", "is = \"rmanp\""),
+        ("4-rmanp", "is = \"rmanp\"", "acknowledgements"),
+        ("5-tcp-sack", "tcp-sack", "fan_out"),
+    ] {
+        let path = place.path().join("c").join(directory).join("scenario.toml");
+        let text = std::fs::read_to_string(path).expect("it was run");
+        assert!(text.contains(has) && !text.contains(has_not), "{directory}: {text}");
+    }
 }
 
 #[test]

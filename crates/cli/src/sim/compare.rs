@@ -12,7 +12,7 @@ use faircast_experiments::report::figures::{Unit, dot};
 use faircast_experiments::report::text::{Align, Grid};
 use faircast_experiments::results::Results;
 use faircast_experiments::run::{RunOptions, run as simulate};
-use faircast_experiments::scenario::{Point, Scenario};
+use faircast_experiments::scenario::{Point, Scenario, flow_keys, router_kind};
 use faircast_experiments::stats::Estimate;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -33,28 +33,14 @@ struct Comparison {
     all: Vec<Candidate>,
 }
 
-/// Keys of sessions that unicast flows do not have.
-const OF_SESSIONS: &[&str] = &[
-    "scheme",
-    "per",
-    "report",
-    "join",
-    "leave",
-    "join_latency",
-    "leave_latency",
-    "alive",
-    "mute_after",
-    "expected",
-    "settle",
-];
-
 /// Compare.
 ///
 /// # Errors
 /// When the scenario cannot be read or run.
 pub fn run(typed: &Compare, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
     let text = running::text(&typed.scenario)?;
-    running::parse(&text, &typed.scenario, typed.running.max_memory)?;
+    let original = running::parse(&text, &typed.scenario, typed.running.max_memory)?;
+    running::warn(&original);
     let flow = flow(&text, typed.flow.as_deref())?;
     let directory = typed.out.clone().unwrap_or_else(|| files::beside(&typed.scenario, "comparison"));
     let telling = if typed.quiet { Telling::Nothing } else { Telling::Progress };
@@ -65,12 +51,9 @@ pub fn run(typed: &Compare, out: &mut impl Write, stop: &AtomicBool) -> Result<(
         format!("{}-{}", number + 1, contender.text().replace([',', '='], "_"))
     };
     let places: Vec<String> = typed.schemes.0.iter().enumerate().map(place).collect();
+    let scenarios = scenarios(typed, &text, &original, &flow)?;
     let mut all = Vec::new();
-    for (number, contender) in typed.schemes.0.iter().enumerate() {
-        let mut scenario = running::parse(&replaced(&text, &flow, contender)?, &typed.scenario, memory)?;
-        if let Some(seeds) = &typed.running.seeds {
-            scenario.set_seeds(seeds.0.clone());
-        }
+    for (number, (contender, scenario)) in typed.schemes.0.iter().zip(scenarios).enumerate() {
         let began = Instant::now();
         let results = {
             let teller = RunPrinter::new(telling, contender.text(), stop);
@@ -91,6 +74,23 @@ pub fn run(typed: &Compare, out: &mut impl Write, stop: &AtomicBool) -> Result<(
     comparison.text(out).map_err(unwritten)?;
     writeln!(out, "\nwrote comparison.svg and the results of each into {}", directory.display())
         .map_err(unwritten)
+}
+
+/// The scenario of each contender: all are read before the first one runs.
+fn scenarios(typed: &Compare, text: &str, original: &Scenario, flow: &str) -> Result<Vec<Scenario>, Failure> {
+    let memory = typed.running.max_memory;
+    let one = |contender: &Contender| -> Result<Scenario, Failure> {
+        let text = replaced(text, original, flow, contender)?;
+        let mut scenario = running::parse(&text, &typed.scenario, memory)?;
+        if let Some(seeds) = &typed.running.seeds {
+            scenario.set_seeds(seeds.0.clone());
+        }
+        match scenario.lack(flow) {
+            Some(lack) => Err(Usage::Lacks(lack).into()),
+            None => Ok(scenario),
+        }
+    };
+    typed.schemes.0.iter().map(one).collect()
 }
 
 /// Lists the directories of a comparison.
@@ -127,21 +127,28 @@ fn flow(text: &str, wanted: Option<&str>) -> Result<String, Usage> {
     })
 }
 
-/// The scenario with a contender in the flow's place, and without claims, which are about the original.
-fn replaced(text: &str, flow: &str, contender: &Contender) -> Result<String, Usage> {
+/// The scenario with a contender in the flow's place, and without claims, which are about the original. Routers of schemes
+/// stay where a session of their scheme is; keys that the contender's kind of flow does not have are left out.
+fn replaced(text: &str, original: &Scenario, flow: &str, contender: &Contender) -> Result<String, Usage> {
     let mut edit = Edit::of(text)?;
     edit.remove("claim")?;
     let key = |name: &str| format!("flow.{flow}.{name}");
-    match contender {
-        Contender::Scheme(scheme) => {
-            edit.set(&key("kind"), "session")?;
-            edit.set(&key("scheme"), &format!("{scheme:?}"))?;
-        }
-        Contender::Protocol(protocol) => {
-            edit.set(&key("kind"), &format!("{protocol:?}"))?;
-            OF_SESSIONS.iter().try_for_each(|name| edit.remove(&key(name)))?;
-        }
+    let name = contender.text().split(',').next().unwrap_or_default();
+    let (kind, scheme) = match contender {
+        Contender::Scheme(scheme) => ("session", Some(scheme)),
+        Contender::Protocol(protocol) => (protocol.as_str(), None),
+    };
+    edit.set(&key("kind"), &format!("{kind:?}"))?;
+    if let Some(scheme) = scheme {
+        edit.set(&key("scheme"), &format!("{scheme:?}"))?;
     }
+    let known = flow_keys(kind);
+    for foreign in flow_keys("session").into_iter().filter(|key| !known.contains(key)) {
+        edit.remove(&key(foreign))?;
+    }
+    let others = original.sessions().filter(|(group, _)| *group != flow).map(|(_, scheme)| scheme);
+    let wanted: Vec<&str> = others.chain([name]).filter_map(router_kind).collect();
+    edit.retain("router", "is", |is| wanted.contains(&is.split(',').next().unwrap_or_default()));
     Ok(edit.text())
 }
 
@@ -305,10 +312,11 @@ mod tests {
     fn any_scheme_or_protocol_can_take_the_place_of_a_session_in_every_template() {
         for template in faircast_experiments::scenario::TEMPLATES {
             let name = flow(template.text, None).expect("every template has a session");
+            let original = Scenario::parse(template.text, template.name).expect("it can be run");
             for contender in
                 [Contender::Scheme("ormcc,beta=0.6".into()), Contender::Protocol("tcp-sack,delack".into())]
             {
-                let text = replaced(template.text, &name, &contender).expect("the flow is there");
+                let text = replaced(template.text, &original, &name, &contender).expect("the flow is there");
                 Scenario::parse(&text, template.name).expect("it can be run");
                 assert!(text.contains(contender.text()) && !text.contains("[[claim]]"), "{text}");
             }

@@ -7,6 +7,16 @@ use super::{Scenario, shape, shapes};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Lack {
+    /// Agents, of which a tree is made.
+    #[error(
+        "`{scheme}` as it is chosen has no agents, and so no tree for {receivers} receivers: write `{scheme},repair=tree`"
+    )]
+    Agents {
+        /// The scheme.
+        scheme: &'static str,
+        /// How many receivers it has.
+        receivers: usize,
+    },
     /// A tree of receivers.
     #[error(
         "`{scheme}` needs a tree for {receivers} receivers, and `{flow}` has none: give the flow `fan_out = 16`, \
@@ -77,6 +87,7 @@ fn lack_at(plan: &RunPlan, scenario: &Scenario, point: usize, name: &str) -> Opt
     let scheme = session.scheme.name();
     let routers = || router_kind(scheme).map(|kind| Lack::Routers { scheme, kind });
     match scheme {
+        "mtcp" if is_flat && session.scheme.agents().is_none() => Some(Lack::Agents { scheme, receivers }),
         "mtcp" if is_flat => Some(Lack::Tree { scheme, flow: name.to_owned(), receivers }),
         "raccoom" if is_flat && !has_routers(|kind| *kind == RouterKind::Acknowledgements) => routers(),
         "rmanp" if !has_routers(|kind| matches!(kind, RouterKind::Active(_))) => routers(),
