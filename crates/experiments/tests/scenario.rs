@@ -377,6 +377,72 @@ queue = { set = "topology.bottleneck.queue", to = ["red,buffer=60,ecn", "dualpi2
     }
 }
 
+#[test]
+fn delays_of_unicast_flows_and_the_verdict_on_a_link_are_metrics() {
+    let scenario = r#"
+title = "Delays"
+duration = "20 s"
+warmup = "5 s"
+
+[topology]
+kind = "dumbbell"
+sources = 2
+leaves = 2
+bottleneck = { rate = "10 Mbit/s", delay = "10 ms", queue = "dualpi2" }
+access = { rate = "unlimited", delay = "1 ms" }
+leaf = { rate = "unlimited", delay = "1 ms" }
+
+[[flow]]
+name = "prague"
+kind = "tcp-prague"
+delays = "on"
+from = "src1"
+to = "leaf1"
+
+[[flow]]
+name = "cubic"
+kind = "tcp-cubic"
+delays = "on"
+from = "src2"
+to = "leaf2"
+
+[[link]]
+from = "a"
+to = "b"
+rate = "1 Mbit/s"
+delay = "5 ms"
+
+[[flow]]
+name = "alone"
+kind = "tcp-reno,window=1"
+delays = "on"
+from = "a"
+to = "b"
+
+[probe]
+links = ["left->right", "a->b"]
+"#;
+    let scenario = Scenario::parse(scenario, "delays.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
+    let results = run(&scenario, &threads(1), &Silent).expect("it runs");
+    let metric = |name: &str| results.metric(0, name)[0];
+    // 5 ms over a link of its own, and 8 ms of transmission.
+    assert!((metric("alone.delay") - 0.013).abs() < 1e-6, "{}", metric("alone.delay"));
+    assert!((metric("alone.delay.p99") / 0.013 - 1.0).abs() < 0.05);
+    for group in ["prague", "cubic"] {
+        let [p50, p95, p99] = ["p50", "p95", "p99"].map(|name| metric(&format!("{group}.delay.{name}")));
+        assert!(0.012 <= p50 && p50 <= p95 && p95 <= p99, "{group}: {p50} {p95} {p99}");
+    }
+    assert!(metric("prague.delay.p50") < metric("cubic.delay.p50"), "the queue for L4S is the shorter one");
+    let Some(Column::Number(delays)) = results.table("flows").and_then(|table| table.column("delay_p99"))
+    else {
+        panic!("every flow has a column")
+    };
+    assert_eq!(delays.len(), 3);
+    assert!((delays[0] - metric("prague.delay.p99")).abs() < 1e-12);
+    assert!(metric("link.left->right.busy") > 0.5 && metric("link.a->b.busy") == 0.0);
+    assert!(metric("link.left->right.acted") > 0.0 && metric("link.a->b.acted") == 0.0);
+}
+
 /// RLC to a slow and a fast receiver, with a twin of each beside it.
 const LAYERED: &str = r#"
 title = "Layers"

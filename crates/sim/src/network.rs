@@ -10,6 +10,7 @@ use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_core::unicast::Protocol;
 use faircast_core::unicast::coordination::Coordination;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub use faircast_topology::{LinkId, NodeId, Topology};
@@ -204,6 +205,8 @@ pub struct Network {
     pub(crate) routers: Vec<(NodeId, Arc<dyn RouterSpec>)>,
     pub(crate) router_restarts: Vec<(Time, NodeId)>,
     pub(crate) moments: Vec<Time>,
+    /// Unicast flows whose packets are timed.
+    pub(crate) timed: BTreeSet<u32>,
     pub(crate) relays: Vec<(FlowId, u32, FlowId, Arc<dyn RelaySpec>)>,
     pub(crate) clocks: Vec<(FlowId, Clock)>,
     pub(crate) coordinations: Vec<CoordinationSpec>,
@@ -345,13 +348,17 @@ impl Network {
         self.rare(flow).parents = parents;
     }
 
-    /// It is measured how long the session's packets take from their first sending to each member
-    /// ([`MemberOutcome::delay`](crate::MemberOutcome::delay)). Not for sessions with a tree or of several layers.
+    /// It is measured how long packets take: a session's from their first sending to each member
+    /// ([`MemberOutcome::delay`](crate::MemberOutcome::delay)), a unicast flow's from each sending to its receiver, of datagrams
+    /// none ([`MemberOutcome::delays`](crate::MemberOutcome::delays)). Not for sessions with a tree or of several layers.
     ///
     /// # Panics
-    /// When `flow` is not a session of this network.
+    /// When `flow` is not a flow of this network.
     pub fn time_deliveries(&mut self, flow: FlowId) {
-        self.rare(flow).is_timed = true;
+        match self.flows.get(flow.0 as usize) {
+            Some(Flow::Unicast(_)) => _ = self.timed.insert(flow.0),
+            _ => self.rare(flow).is_timed = true,
+        }
     }
 
     fn rare(&mut self, flow: FlowId) -> &mut SessionExtras {

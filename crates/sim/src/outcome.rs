@@ -189,6 +189,9 @@ pub struct MemberOutcome {
     pub excluded: Option<Time>,
     /// How long packets took to it; nothing unless [`Network::time_deliveries`](crate::Network::time_deliveries) asked for it.
     pub delay: DelayOutcome,
+    /// The same as a histogram: of a unicast flow's receiver one for each span between the counted moments, of a session's
+    /// member one for the run.
+    pub delays: Vec<DelayCounts>,
 }
 
 /// How long packets took from the source's first sending to a receiver's first copy, whichever that was.

@@ -59,9 +59,14 @@ pub fn text(scenario: &Scenario, results: &Results, out: &mut impl Write) -> io:
         if !layers.is_empty() {
             write!(out, "\n{}", layers.text())?;
         }
+        let delays = delays(scenario, results, point);
+        if !delays.is_empty() {
+            write!(out, "\n{}", delays.text())?;
+        }
         let links = links(results, point);
         if !links.is_empty() {
             write!(out, "\n{}", links.text())?;
+            verdicts(results, point, out)?;
         }
     }
     Ok(())
@@ -131,6 +136,45 @@ fn layers(results: &Results, point: &Point) -> Grid {
         ]);
     }
     grid
+}
+
+/// How long packets of timed flows took.
+fn delays(scenario: &Scenario, results: &Results, point: &Point) -> Grid {
+    let mut grid = Grid::new(&[
+        ("delay of", Align::Left),
+        ("mean", Align::Right),
+        ("p50", Align::Right),
+        ("p95", Align::Right),
+        ("p99", Align::Right),
+    ]);
+    for group in scenario.groups() {
+        let cell = |name: &str| {
+            let metric = estimate(results, point, &format!("{group}.{name}"));
+            metric.map_or_else(|| "-".to_owned(), |estimate| format!("{:.1} ms", estimate.mean * 1e3))
+        };
+        if estimate(results, point, &format!("{group}.delay.p50")).is_some() {
+            let cells = ["delay", "delay.p50", "delay.p95", "delay.p99"].map(cell);
+            grid.row([group.to_owned()].into_iter().chain(cells).collect());
+        }
+    }
+    grid
+}
+
+/// Whether each probed link was a bottleneck, and whether its queue acted.
+fn verdicts(results: &Results, point: &Point, out: &mut impl Write) -> io::Result<()> {
+    let names = results.metric_names();
+    for link in names.iter().filter_map(|name| name.strip_prefix("link.")?.strip_suffix(".busy")) {
+        let mean = |name: &str| {
+            estimate(results, point, &format!("link.{link}.{name}")).map_or(0.0, |estimate| estimate.mean)
+        };
+        writeln!(
+            out,
+            "{link} was a bottleneck {} of the time; its queue dropped or marked {} of the packets",
+            units::percent(mean("busy")),
+            units::percent(mean("acted"))
+        )?;
+    }
+    Ok(())
 }
 
 fn links(results: &Results, point: &Point) -> Grid {

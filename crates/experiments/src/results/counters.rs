@@ -8,7 +8,7 @@ use crate::scenario::plan::{FlowKind, TimeWindow};
 use crate::stats;
 use crate::table::Table;
 use faircast_core::time::Time;
-use faircast_sim::{FlowCounts, FlowOutcome};
+use faircast_sim::{DelayCounts, FlowCounts, FlowOutcome};
 
 /// Bits per second that were delivered to an application, each packet once.
 #[derive(Debug, Clone, Copy)]
@@ -164,6 +164,10 @@ impl<'a> Run<'a> {
             ("goodput", number),
             ("goodput_present", number),
             ("share", number),
+            ("delay", number),
+            ("delay_p50", number),
+            ("delay_p95", number),
+            ("delay_p99", number),
         ];
         let mut rows = Rows::new("flows", &columns);
         for window in &self.plan.windows {
@@ -177,6 +181,13 @@ impl<'a> Run<'a> {
             let sum: f64 = all.iter().map(|(.., goodput)| goodput.in_window).sum();
             for (group, copy, flow, goodput) in all {
                 let counts = self.counted(&flow.counts, window);
+                // Sessions are timed over the whole run.
+                let spans: &[DelayCounts] = match self.plan.flows[group].kind {
+                    FlowKind::Unicast { .. } => &flow.members[0].delays,
+                    _ => &[],
+                };
+                let delays = self.delays_in(spans, window);
+                let quantile = |share| Number(delays.quantile(share).unwrap_or(f64::NAN));
                 rows.push(&[
                     Text(self.name(group)),
                     Whole(copy),
@@ -191,6 +202,10 @@ impl<'a> Run<'a> {
                     Number(goodput.in_window),
                     Number(goodput.present),
                     Number(goodput.in_window / sum),
+                    Number(delays.mean().unwrap_or(f64::NAN)),
+                    quantile(0.5),
+                    quantile(0.95),
+                    quantile(0.99),
                 ]);
             }
         }

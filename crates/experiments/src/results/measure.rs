@@ -407,6 +407,7 @@ impl<'a> Run<'a> {
                 self.windows_of_tree(group, window, &mut out);
                 self.shares_of_tree(group, window, &mut out);
                 self.parts_in_window(group, window, &mut out);
+                self.unicast_delays(group, window, &mut out);
             }
             if shares.len() > 1 {
                 out.add("jain", stats::jain(&shares));
@@ -595,15 +596,15 @@ impl<'a> Run<'a> {
         if offered > 0.0 {
             let lost = dropped + (last.counts.lost - first.counts.lost) as f64;
             out.add(&format!("{name}.loss"), lost / offered);
+            let marked = (last.counts.marked - first.counts.marked) as f64;
+            out.add(&format!("{name}.acted"), (dropped + marked) / offered);
         }
+        let busy = samples.iter().filter(|sample| sample.waiting > 0).count();
+        out.add(&format!("{name}.busy"), busy as f64 / samples.len() as f64);
     }
 
     fn link_delays(&self, outcome: &LinkOutcome, name: &str, window: &TimeWindow, out: &mut Metrics) {
-        let moments = self.plan.moments();
-        let first = moments.partition_point(|at| *at <= window.from);
-        let last = moments.partition_point(|at| *at < window.to);
-        let mut delays = DelayCounts::default();
-        outcome.delays.iter().take(last + 1).skip(first).for_each(|span| delays.merge(span));
+        let delays = self.delays_in(&outcome.delays, window);
         for (what, value) in [
             ("delay", delays.mean()),
             ("reordered", Some(delays.reordered() as f64)),
@@ -612,6 +613,16 @@ impl<'a> Run<'a> {
         ] {
             out.add(&format!("{name}.{what}"), value.unwrap_or(f64::NAN));
         }
+    }
+
+    /// The delays of a window, of those that are counted span by span between moments.
+    pub(super) fn delays_in(&self, spans: &[DelayCounts], window: &TimeWindow) -> DelayCounts {
+        let moments = self.plan.moments();
+        let first = moments.partition_point(|at| *at <= window.from);
+        let last = moments.partition_point(|at| *at < window.to);
+        let mut delays = DelayCounts::default();
+        spans.iter().take(last + 1).skip(first).for_each(|span| delays.merge(span));
+        delays
     }
 
     /// Bits that a link could have carried, with its changes of rate.

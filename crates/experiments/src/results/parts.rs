@@ -5,7 +5,7 @@ use crate::scenario::plan::{Abscissa, FlowKind, RouterKind, TimeWindow};
 use crate::stats;
 use faircast_core::node::RouterObservation;
 use faircast_core::time::Span;
-use faircast_sim::{DelayOutcome, MemberOutcome, NodeId};
+use faircast_sim::{DelayCounts, DelayOutcome, MemberOutcome, NodeId};
 use std::collections::BTreeSet;
 
 /// The delays to some receivers together.
@@ -24,6 +24,16 @@ fn delays(name: &str, receivers: &[Who<'_>], out: &mut Metrics) {
     let most = secs(|delay| delay.most).into_iter().fold(0.0, f64::max);
     out.add(&format!("{name}.delay.min"), least);
     out.add(&format!("{name}.delay.max"), most);
+    let mut counts = DelayCounts::default();
+    receivers.iter().flat_map(|who| &who.member.delays).for_each(|span| counts.merge(span));
+    quantiles(name, &counts, out);
+}
+
+/// The delays that shares of packets had at most.
+fn quantiles(name: &str, counts: &DelayCounts, out: &mut Metrics) {
+    for (what, share) in [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)] {
+        out.add(&format!("{name}.delay.{what}"), counts.quantile(share).unwrap_or(f64::NAN));
+    }
 }
 
 impl<'a> Run<'a> {
@@ -102,6 +112,17 @@ impl<'a> Run<'a> {
         if session.is_timed {
             delays(name, &receivers, out);
             self.parts(group).for_each(|(part, receivers)| delays(&part, &receivers, out));
+        }
+    }
+
+    /// How long packets of a group of unicast flows took in a window.
+    pub(super) fn unicast_delays(&self, group: usize, window: &TimeWindow, out: &mut Metrics) {
+        if let FlowKind::Unicast { is_timed: true, .. } = self.plan.flows[group].kind {
+            let mut all = DelayCounts::default();
+            self.receivers(group).for_each(|who| all.merge(&self.delays_in(&who.member.delays, window)));
+            let name = self.name(group);
+            out.add(&format!("{name}.delay"), all.mean().unwrap_or(f64::NAN));
+            quantiles(name, &all, out);
         }
     }
 

@@ -28,6 +28,8 @@ const SAMPLE: u64 = 200;
 const BIN: u64 = 80;
 /// Bytes of a stay of a receiver, of a turn of an application, or of a change of a link.
 const TURN: u64 = 160;
+/// Bytes of a histogram of delays.
+const DELAYS: u64 = 2_000;
 /// Bytes of a packet that is recorded, with its place in a capture.
 const RECORDED: u64 = 250;
 /// A queue holds so many seconds of what the narrowest link carries, at most.
@@ -305,6 +307,17 @@ impl Sizes<'_> {
             let talks = session.talks.as_ref().map_or(0, turns).saturating_mul(flows);
             run.add(talks, &format!("turns of \"{name}\""), TURN);
         }
+        let is_timed = match &flow.kind {
+            FlowKind::Session(session) => session.is_timed,
+            FlowKind::Unicast { is_timed, .. } => *is_timed,
+            FlowKind::Datagrams { .. } => false,
+        };
+        let spans = self.plan.moments().len() as u64 + 1;
+        run.add(
+            if is_timed { all.saturating_mul(spans) } else { 0 },
+            &format!("delays of \"{name}\""),
+            DELAYS,
+        );
         // Ways there and back. Those of a session are branches that its receivers share, but for the last.
         run.add(all.saturating_mul(self.depth).saturating_mul(2), &format!("hops of \"{name}\""), HOP);
         let watched = self.watched.min(members);

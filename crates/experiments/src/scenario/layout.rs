@@ -169,14 +169,15 @@ impl Layout {
                     }
                     id
                 }
-                FlowKind::Unicast { protocol, ack, supply } => {
+                FlowKind::Unicast { protocol, ack, supply, is_timed } => {
                     let protocol = UnicastProtocol::Controlled(*protocol);
                     let supply = plan.supplied(&mut network, *supply);
-                    network.unicast(UnicastSpec {
-                        ack_size: *ack,
-                        supply,
-                        ..unicast_spec(plan, flow, protocol)
-                    })
+                    let spec = unicast_spec(plan, flow, protocol);
+                    let id = network.unicast(UnicastSpec { ack_size: *ack, supply, ..spec });
+                    if *is_timed {
+                        network.time_deliveries(id);
+                    }
+                    id
                 }
                 FlowKind::Datagrams { rate, jitter, supply } => {
                     let protocol =

@@ -26,6 +26,8 @@ enum Of {
     Tree,
     /// Sessions whose packets are timed.
     Timed,
+    /// Unicast flows whose packets are timed.
+    TimedUnicast,
     /// All active routers together.
     Routers,
     /// All groups together.
@@ -75,7 +77,10 @@ const FIRST: usize = 16;
 
 /// All metrics.
 const METRICS: &[Metric] = {
-    use Of::{All, Any, Expected, Fit, Layered, Link, Routers, Session, Timed, Transfers, Tree, Unicast};
+    use Of::{
+        All, Any, Expected, Fit, Layered, Link, Routers, Session, Timed, TimedUnicast, Transfers, Tree,
+        Unicast,
+    };
     use Over::{Run, Window};
     use Parts::{No, Too};
     &[
@@ -142,6 +147,14 @@ const METRICS: &[Metric] = {
             Window,
             &["drops", "drops.early", "marks", "loss"],
             "packets dropped by the queue, those of them that it dropped for a reason of its own, not for a full buffer, and packets marked; share of those offered that was lost",
+        ),
+        metric(
+            Link,
+            No,
+            Window,
+            &["busy", "acted"],
+            "share of the samples in which packets wait, so that the link is a bottleneck; share of the packets offered that its queue \
+             dropped or marked",
         ),
         metric(Link, No, Window, &["reordered"], "packets that left after others that had come later"),
         metric(
@@ -287,6 +300,21 @@ const METRICS: &[Metric] = {
             &["delay", "delay.min", "delay.max"],
             "seconds from the source's first sending of a packet to its arrival, mean over packets and receivers, least and largest",
         ),
+        metric(
+            Timed,
+            Too,
+            Run,
+            &["delay.p50", "delay.p95", "delay.p99"],
+            "the delay that half, 95 % and 99 % of these packets had at most, over all receivers, to 5 %",
+        ),
+        metric(
+            TimedUnicast,
+            No,
+            Window,
+            &["delay", "delay.p50", "delay.p95", "delay.p99"],
+            "with `delays = \"on\"`, seconds from a packet's sending to its arrival, each sending on its own: mean, and what half, 95 % and \
+             99 % of the packets had at most, to 5 %, over all flows of the group",
+        ),
         metric(Session, No, Run, &["excluded"], "receivers that were excluded, per flow"),
         metric(
             Routers,
@@ -321,6 +349,7 @@ fn has(flow: &FlowPlan, of: Of) -> bool {
         (Of::Layered, FlowKind::Session(session)) => session.scheme.layers() > 1,
         (Of::Tree, FlowKind::Session(session)) => session.scheme.agents().is_some(),
         (Of::Timed, FlowKind::Session(session)) => session.is_timed,
+        (Of::TimedUnicast, FlowKind::Unicast { is_timed, .. }) => *is_timed,
         _ => false,
     }
 }

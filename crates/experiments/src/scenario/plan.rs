@@ -159,7 +159,7 @@ pub(crate) enum Abscissa {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum FlowKind {
     Session(Box<SessionPlan>),
-    Unicast { protocol: Protocol, ack: u16, supply: ApplicationData },
+    Unicast { protocol: Protocol, ack: u16, supply: ApplicationData, is_timed: bool },
     Datagrams { rate: f64, jitter: f64, supply: ApplicationData },
 }
 

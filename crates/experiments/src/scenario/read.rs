@@ -266,6 +266,7 @@ fn flow(node: &Node, jitter: f64, wrong: &mut Vec<Diagnostic>) -> FlowPlan {
             protocol: protocol.parse().expect("was accepted when the tree was checked"),
             ack: size(node, "ack").unwrap_or(40),
             supply: supply(node, wrong),
+            is_timed: is_timed(node),
         },
     };
     FlowPlan {
@@ -343,8 +344,13 @@ fn session(node: &Node, packet: u16, wrong: &mut Vec<Diagnostic>) -> FlowKind {
         tree: tree(node, wrong),
         most_children: count(node, "most_children", wrong).unwrap_or(MOST_CHILDREN),
         ecn: if text(node, "ecn").as_deref() == Some("on") { Ecn::On } else { Ecn::Off },
-        is_timed: text(node, "delays").as_deref() == Some("on"),
+        is_timed: is_timed(node),
     }))
+}
+
+/// Whether it is measured how long packets take.
+fn is_timed(node: &Node) -> bool {
+    text(node, "delays").as_deref() == Some("on")
 }
 
 fn router(node: &Node) -> RouterPlan {

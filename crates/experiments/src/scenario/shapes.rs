@@ -452,6 +452,12 @@ static UNICAST: Shape = Shape {
             "Transfers on new connections: packets of each,",
         ),
         key("pause", Takes::Law(LawOf::Times), Optional, "and the time between two."),
+        key(
+            "delays",
+            Takes::Words(&["on", "off"]),
+            Default("off"),
+            "Whether it is measured how long packets take to the receiver.",
+        ),
         TRACE,
         TRACE_FILE,
         PARTS,

@@ -5,6 +5,7 @@ use super::layers::Subscription;
 use super::meter::Meter;
 use super::places::{Seen, SessionTree};
 use super::relays::SessionSource;
+use crate::delays::DelayCounts;
 use crate::outcome::{DelayOutcome, FlowCounts};
 use crate::routes::NONE;
 use crate::traffic::ApplicationData;
@@ -266,12 +267,15 @@ pub struct MemberExtra {
 pub struct Delays {
     pub seen: Seen,
     pub outcome: DelayOutcome,
+    pub counts: DelayCounts,
 }
 
 impl Delays {
     fn on_data(&mut self, data: &Data, at: u64) {
         if self.seen.note(data.seq.0) {
-            self.outcome.add(time(at).since(data.sent_at));
+            let delay = time(at).since(data.sent_at);
+            self.outcome.add(delay);
+            self.counts.add(delay.as_secs_f64());
         }
     }
 }
@@ -466,6 +470,8 @@ pub struct SinkAgent {
     pub rng: Rng,
     /// Packets delivered by earlier connections.
     pub delivered_before: u64,
+    /// How long packets took to it, span by span between the counted moments, where that is asked for.
+    pub delays: Option<Box<[DelayCounts]>>,
 }
 
 /// When a sender is sampled next.

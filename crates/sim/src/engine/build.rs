@@ -19,6 +19,7 @@ use super::relays::SessionSource;
 use super::routers::{RESTART, ROUTER, RouterNode};
 use super::tournament::Tournament;
 use crate::calendar::{Calendar, Class, Entry};
+use crate::delays::DelayCounts;
 use crate::frame::Store;
 use crate::network::{
     Events, Flow, LinkId, Network, NodeId, Options, PacketTransform, SessionExtras, SessionSpec,
@@ -416,6 +417,11 @@ impl Builder<'_> {
             sink: protocol.map(|protocol| protocol.sink()),
             rng: stream(seed, Stream::Sink, u64::from(number), 0),
             delivered_before: 0,
+            delays: self
+                .network
+                .timed
+                .contains(&(flow as u32))
+                .then(|| vec![DelayCounts::default(); self.network.moments.len() + 1].into_boxed_slice()),
         });
         Ok(())
     }

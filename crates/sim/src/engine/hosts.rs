@@ -608,6 +608,12 @@ impl Engine {
         it.bytes += u64::from(frame.size);
         it.meter.bytes += u64::from(frame.size);
         it.digest = mix(it.digest, now, u64::from(segment.seq));
+        if let Some(delays) = &mut it.delays
+            && !segment.flags.has(SegmentFlags::SYN)
+        {
+            let span = self.moments.0.partition_point(|moment| *moment <= now);
+            delays[span].add(time(now).since(segment.sent_at).as_secs_f64());
+        }
         let Some(sink) = &mut it.sink else { return };
         let cx = &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects };
         let answer = sink.on_segment(segment, frame.marked, cx);

@@ -216,6 +216,7 @@ fn finish_session(session: &mut SessionAgent, into: &mut FlowOutcome, bin: u64, 
 }
 
 fn member_outcome(member: &ReceiverAgent, bins: Vec<u64>) -> MemberOutcome {
+    let timed = member.extra.as_ref().and_then(|extra| extra.delays.as_ref());
     MemberOutcome {
         packets: u64::from(member.packets),
         bytes: member.bytes,
@@ -228,11 +229,8 @@ fn member_outcome(member: &ReceiverAgent, bins: Vec<u64>) -> MemberOutcome {
         bins,
         counts: Vec::new(),
         excluded: member.extra.as_ref().and_then(|extra| extra.excluded).map(time),
-        delay: member
-            .extra
-            .as_ref()
-            .and_then(|extra| extra.delays.as_ref())
-            .map_or(DelayOutcome::default(), |delays| delays.outcome),
+        delay: timed.map_or(DelayOutcome::default(), |delays| delays.outcome),
+        delays: timed.map_or(Vec::new(), |delays| vec![delays.counts.clone()]),
     }
 }
 
@@ -247,6 +245,7 @@ fn finish_sink(sink: &mut SinkAgent, into: &mut FlowOutcome, bin: u64) {
         lost,
         delivered: sink.delivered(),
         reports: sink.reports,
+        delays: sink.delays.take().map_or(Vec::new(), Vec::from),
         ..MemberOutcome::default()
     });
 }
