@@ -295,6 +295,16 @@ pub enum Usage {
     /// A curve that a scenario does not have.
     #[error("{0}; write FLOW or FLOW:RECEIVER")]
     NoCurve(faircast_experiments::report::figures::curves::UnknownCurve),
+    /// Metrics are to be drawn over a sweep, and there is none.
+    #[error(
+        "the scenario has no `[sweep]` over which metrics could be drawn; --plot and --curves draw single runs"
+    )]
+    NoSweep,
+    /// A metric that no run has.
+    #[error(
+        "no run of the scenario has a metric `{0}`; metrics.csv of a run lists all, docs/scenarios.md explains them"
+    )]
+    NoSuchMetric(String),
     /// Packets are wanted, but no link is tapped.
     #[error(
         "the scenario taps no link; add `[probe]` with `taps = \"FROM->TO\"` to choose whose packets are captured"

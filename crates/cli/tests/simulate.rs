@@ -141,6 +141,7 @@ fn what_makes_no_sense_exits_with_2_and_says_what_to_do() {
         (vec!["sim", "run", "lab.toml", "--shard", "3/2"], "a shard is written as"),
         (vec!["repro", "run", "000/fig-9.9"], "repro list"),
         (vec!["repro", "verify", "000/fig-2.19", "000/fig-9"], "repro list"),
+        (vec!["sim", "run", "lab.toml", "--metrics", "tcp.rtt"], "has no `[sweep]`"),
         (vec!["sim", "run", "lab.toml", "--set", "duration=60"], "error: lab.toml cannot be run: 1 mistake"),
         (vec!["compare", "--schemes", "nosuch", "--scenario", "lab.toml"], "no scheme or protocol `nosuch`"),
         (

@@ -139,7 +139,10 @@ pub struct SimRun {
     /// Draw the rates of these on one axis too (`curves`): flows, or one of their receivers, as in multicast:leaf1,tcp
     #[arg(long, value_name = "FLOW[:RECEIVER],..", value_delimiter = ',')]
     pub curves: Vec<Curve>,
-    /// Write figures as PDF too; without --curves all of them
+    /// Draw these metrics over the sweep too (`metrics`), as in multicast.rate,tcp.delay.p99
+    #[arg(long, value_name = "METRIC,..", value_delimiter = ',')]
+    pub metrics: Vec<String>,
+    /// Write figures as PDF too; without --curves and --metrics all of them
     #[arg(long)]
     pub pdf: bool,
     /// Directory for results [default: NAME-results for a scenario NAME.toml]

@@ -73,6 +73,7 @@ fn run_scenario(typed: &SimRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
     }
     running::warn(&scenario);
     check_curves(typed, &scenario)?;
+    check_metrics(typed, &scenario)?;
     let options = RunOptions {
         threads: typed.running.threads,
         shard: typed.shard,
@@ -123,13 +124,18 @@ fn run_scenario(typed: &SimRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
 /// Draws the requested figures.
 fn draw(typed: &SimRun, scenario: &Scenario, results: &Results) -> Result<Vec<files::File>, Usage> {
     let mut all = Vec::new();
-    if typed.plot || (typed.pdf && typed.curves.is_empty()) {
+    if typed.plot || (typed.pdf && typed.curves.is_empty() && typed.metrics.is_empty()) {
         all.extend(figures::figures(scenario, results));
     }
     if !typed.curves.is_empty() {
         let chosen = figures::curves::curves(scenario.title(), results, &typed.curves);
         all.push(("curves", chosen.map_err(Usage::NoCurve)?));
     }
+    all.extend(
+        figures::metrics(scenario.title(), results, &typed.metrics)
+            .map(|figure| ("metrics", figure))
+            .filter(|_| !typed.metrics.is_empty()),
+    );
     let mut drawn = files::svg(&all);
     if typed.pdf {
         drawn.extend(files::pdf(&all));
@@ -145,6 +151,19 @@ fn check_curves(typed: &SimRun, scenario: &Scenario) -> Result<(), Usage> {
             let known = flows.iter().map(ToString::to_string).collect();
             Err(Usage::NoCurve(UnknownCurve { curve: curve.to_string(), known }))
         }
+        None => Ok(()),
+    }
+}
+
+/// That there is a sweep for the metrics that are asked for, and that a run can have them: before it is run.
+fn check_metrics(typed: &SimRun, scenario: &Scenario) -> Result<(), Usage> {
+    if !typed.metrics.is_empty() && scenario.axes().is_empty() {
+        return Err(Usage::NoSweep);
+    }
+    let points = || 0..scenario.points().len();
+    let is_known = |name: &str| points().any(|point| scenario.metric_names(point).contains(name));
+    match typed.metrics.iter().find(|name| !is_known(name)) {
+        Some(name) => Err(Usage::NoSuchMetric(name.clone())),
         None => Ok(()),
     }
 }

@@ -23,6 +23,7 @@ fn short_run(file: PathBuf, out: PathBuf) -> SimRun {
         file,
         plot: true,
         curves: Vec::new(),
+        metrics: Vec::new(),
         pdf: false,
         out: Some(out),
         running: Running { seeds: None, threads: None, max_memory: 1 << 30 },

@@ -250,43 +250,72 @@ fn rates(title: &str, results: &Results, groups: &[&str]) -> Figure {
     cut(Figure { title: title.into(), subtitle, panels: panels.collect(), ..Figure::default() })
 }
 
-/// Rates over the sweep: the axis with most values across, a panel for each combination of the others.
-fn sweep(title: &str, results: &Results, groups: &[&str]) -> Figure {
-    let unit = Unit::of(largest(results, groups));
-    let across =
-        results.axes.iter().enumerate().max_by_key(|(_, axis)| axis.values.len()).map_or(0, |(at, _)| at);
-    let axis = &results.axes[across];
-    let others = |point: &Point| -> String {
-        let others = point.values.iter().enumerate().filter(|(at, _)| *at != across);
-        let texts: Vec<String> = others.map(|(_, (name, value))| format!("{name} = {value}")).collect();
-        texts.join(", ")
-    };
-    let numeric: Option<Vec<f64>> = axis.values.iter().map(number).collect();
-    let mut titles: Vec<String> = Vec::new();
-    for point in &results.points {
-        if !titles.contains(&others(point)) {
-            titles.push(others(point));
+/// The axis of a sweep with most values, which runs across a panel, and the settings of the others.
+struct Across<'a> {
+    results: &'a Results,
+    place: usize,
+    /// Its values, where all are numbers.
+    numeric: Option<Vec<f64>>,
+    /// All combinations of the other axes, in words.
+    others: Vec<String>,
+}
+
+impl<'a> Across<'a> {
+    fn of(results: &'a Results) -> Across<'a> {
+        let most = results.axes.iter().enumerate().max_by_key(|(_, axis)| axis.values.len());
+        let place = most.map_or(0, |(place, _)| place);
+        let numeric = results.axes[place].values.iter().map(number).collect();
+        let mut others: Vec<String> = Vec::new();
+        for point in &results.points {
+            let other = others_of(point, place);
+            if !others.contains(&other) {
+                others.push(other);
+            }
+        }
+        Across { results, place, numeric, others }
+    }
+
+    /// A metric at the points with these settings of the other axes.
+    fn layer(&self, others: &str, metric: &str, name: &str, colour: usize, unit: f64) -> Layer {
+        let points = self.results.points.iter().filter(|point| others_of(point, self.place) == others);
+        let dots = points.enumerate().map(|(place, point)| {
+            let x = self.numeric.as_ref().map_or(place as f64, |values| values[place]);
+            dot(x, &self.results.metric(point.index, metric), unit)
+        });
+        let (name, colour) = (name.to_owned(), Colour::Series(colour));
+        match self.numeric {
+            Some(_) => Layer::Dots { name, colour, points: dots.collect(), joined: Joined::Yes },
+            None => Layer::Bars { name, colour, bars: dots.collect() },
         }
     }
-    let panels = titles.iter().take(MOST_PANELS + 1).map(|title| {
-        let points: Vec<&Point> = results.points.iter().filter(|point| others(point) == *title).collect();
-        let layers = groups.iter().enumerate().map(|(colour, group)| {
-            let dots = points.iter().enumerate().map(|(place, point)| {
-                let x = numeric.as_ref().map_or(place as f64, |values| values[place]);
-                dot(x, &results.metric(point.index, &format!("{group}.rate")), unit.size)
-            });
-            let (name, colour) = ((*group).to_owned(), Colour::Series(colour));
-            match numeric {
-                Some(_) => Layer::Dots { name, colour, points: dots.collect(), joined: Joined::Yes },
-                None => Layer::Bars { name, colour, bars: dots.collect() },
-            }
-        });
-        let x = match &numeric {
+
+    fn axis(&self) -> Axis {
+        let axis = &self.results.axes[self.place];
+        match &self.numeric {
             Some(values) => numeric_axis(&axis.name, values),
             None => Axis::new("").named(axis.values.iter().map(|v| format!("{} = {v}", axis.name)).collect()),
+        }
+    }
+}
+
+/// The values of a point on all axes but one, in words.
+fn others_of(point: &Point, without: usize) -> String {
+    let others = point.values.iter().enumerate().filter(|(at, _)| *at != without);
+    let texts: Vec<String> = others.map(|(_, (name, value))| format!("{name} = {value}")).collect();
+    texts.join(", ")
+}
+
+/// Rates over the sweep: a panel for each combination of the axes that do not run across.
+fn sweep(title: &str, results: &Results, groups: &[&str]) -> Figure {
+    let unit = Unit::of(largest(results, groups));
+    let across = Across::of(results);
+    let panels = across.others.iter().take(MOST_PANELS + 1).map(|others| {
+        let rate = |(colour, group): (usize, &&str)| {
+            across.layer(others, &format!("{group}.rate"), group, colour, unit.size)
         };
         let y = Axis::new(format!("rate ({})", unit.name)).from(0.0);
-        Panel { title: title.clone(), x, y, layers: layers.collect() }
+        let layers = groups.iter().enumerate().map(rate).collect();
+        Panel { title: others.clone(), x: across.axis(), y, layers }
     });
     let subtitle = "Mean rate of a receiver of each group; whiskers: 95 % interval over the runs.";
     cut(Figure {
@@ -295,6 +324,24 @@ fn sweep(title: &str, results: &Results, groups: &[&str]) -> Figure {
         panels: panels.collect(),
         ..Figure::default()
     })
+}
+
+/// Chosen metrics over a sweep: a panel for each metric, with a series for each combination of the axes that do not run
+/// across; `None` without a sweep.
+pub fn metrics(title: &str, results: &Results, wanted: &[String]) -> Option<Figure> {
+    if results.axes.is_empty() {
+        return None;
+    }
+    let across = Across::of(results);
+    let panels = wanted.iter().map(|metric| {
+        let series = across.others.iter().enumerate();
+        let layers = series.map(|(colour, others)| across.layer(others, metric, others, colour, 1.0));
+        let y = Axis::new(metric.as_str()).from(0.0);
+        Panel { title: metric.clone(), x: across.axis(), y, layers: layers.collect() }
+    });
+    let subtitle = "Means over the runs in base units; whiskers: 95 % interval.".into();
+    let panels = panels.collect();
+    Some(cut(Figure { title: title.into(), subtitle, panels, ranges: Ranges::Own, columns: 0 }))
 }
 
 /// Logarithmic when the values span more than a factor of 30.
@@ -441,6 +488,26 @@ mod tests {
         let titles: Vec<&str> = figure.panels.iter().map(|panel| panel.title.as_str()).collect();
         assert_eq!(titles, ["left->right, queue = 20 packets", "left->right, queue = 40 packets"]);
         assert!(figure.subtitle.contains("the run with seed 1"), "{}", figure.subtitle);
+    }
+
+    #[test]
+    fn chosen_metrics_have_a_panel_each_and_a_series_for_each_setting() {
+        let text = crate::scenario::template("dumbbell").expect("there is one");
+        let text = text.replace("\"100 s\"", "\"3 s\"").replace("\"20 s\"", "\"1 s\"");
+        let sweep = "\n[sweep]\n\"topology.leaves\" = [5, 6, 7]\n\"topology.bottleneck.delay\" = [\"5 ms\", \"9 ms\"]\n";
+        let run = |text: &str| {
+            let scenario = Scenario::parse(text, "t").unwrap_or_else(|wrong| panic!("{wrong}"));
+            crate::run::run(&scenario, &Default::default(), &crate::run::Silent).expect("it runs")
+        };
+        let wanted = ["tcp.rtt".to_owned(), "link.left->right.drops".to_owned()];
+        let figure = metrics("", &run(&(text.clone() + sweep)), &wanted).expect("there is a sweep");
+        let panels: Vec<(&str, usize)> =
+            figure.panels.iter().map(|panel| (panel.title.as_str(), panel.layers.len())).collect();
+        assert_eq!(panels, [("tcp.rtt", 2), ("link.left->right.drops", 2)]);
+        let Layer::Dots { name, points, .. } = &figure.panels[0].layers[1] else { panic!("dots") };
+        assert_eq!((name.as_str(), points.len()), ("delay = 9 ms", 3));
+        assert!(points.iter().all(|dot| dot.y > 0.018), "a round trip takes 18 ms at least");
+        assert!(metrics("", &run(&text), &wanted).is_none());
     }
 
     #[test]
