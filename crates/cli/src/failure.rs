@@ -295,16 +295,6 @@ pub enum Usage {
     /// A curve that a scenario does not have.
     #[error("{0}; write FLOW or FLOW:RECEIVER")]
     NoCurve(faircast_experiments::report::figures::curves::UnknownCurve),
-    /// Metrics are to be drawn over a sweep, and there is none.
-    #[error(
-        "the scenario has no `[sweep]` over which metrics could be drawn; --plot and --curves draw single runs"
-    )]
-    NoSweep,
-    /// A metric that no run has.
-    #[error(
-        "no run of the scenario has a metric `{0}`; metrics.csv of a run lists all, docs/scenarios.md explains them"
-    )]
-    NoSuchMetric(String),
     /// Packets are wanted, but no link is tapped.
     #[error(
         "the scenario taps no link; add `[probe]` with `taps = \"FROM->TO\"` to choose whose packets are captured"
@@ -369,11 +359,8 @@ pub enum Usage {
     /// No such reproduction.
     #[error(transparent)]
     NoSuchReproduction(#[from] faircast_experiments::repro::NoSuchEntry),
-    /// A scheme cannot be compared in a scenario.
-    #[error("{0}")]
-    Lacks(faircast_experiments::scenario::Lack),
     /// No such scheme.
-    #[error("there is no scheme or protocol `{name}`; choose one of {known}")]
+    #[error("there is no scheme `{name}`; choose one of {known}")]
     NoSuchScheme {
         /// As given.
         name: String,

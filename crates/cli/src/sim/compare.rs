@@ -86,7 +86,7 @@ fn scenarios(typed: &Compare, text: &str, original: &Scenario, flow: &str) -> Re
             scenario.set_seeds(seeds.0.clone());
         }
         match scenario.lack(flow) {
-            Some(lack) => Err(Usage::Lacks(lack).into()),
+            Some(lack) => Err(running::mistaken(&lack, &typed.scenario).into()),
             None => Ok(scenario),
         }
     };

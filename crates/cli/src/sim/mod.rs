@@ -73,7 +73,9 @@ fn run_scenario(typed: &SimRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
     }
     running::warn(&scenario);
     check_curves(typed, &scenario)?;
-    check_metrics(typed, &scenario)?;
+    if let Some(lack) = scenario.lack_of_metrics(&typed.metrics) {
+        return Err(running::mistaken(&lack, &typed.file).into());
+    }
     let options = RunOptions {
         threads: typed.running.threads,
         shard: typed.shard,
@@ -151,19 +153,6 @@ fn check_curves(typed: &SimRun, scenario: &Scenario) -> Result<(), Usage> {
             let known = flows.iter().map(ToString::to_string).collect();
             Err(Usage::NoCurve(UnknownCurve { curve: curve.to_string(), known }))
         }
-        None => Ok(()),
-    }
-}
-
-/// That there is a sweep for the metrics that are asked for, and that a run can have them: before it is run.
-fn check_metrics(typed: &SimRun, scenario: &Scenario) -> Result<(), Usage> {
-    if !typed.metrics.is_empty() && scenario.axes().is_empty() {
-        return Err(Usage::NoSweep);
-    }
-    let points = || 0..scenario.points().len();
-    let is_known = |name: &str| points().any(|point| scenario.metric_names(point).contains(name));
-    match typed.metrics.iter().find(|name| !is_known(name)) {
-        Some(name) => Err(Usage::NoSuchMetric(name.clone())),
         None => Ok(()),
     }
 }

@@ -1,47 +1,9 @@
-//! Parts that a scheme of trees or routers needs, and that a scenario does not have.
+//! Parts that are asked of a scenario and that it does not have: the tree or routers of a scheme, metrics over a sweep.
 
+use super::diagnostic::{Diagnostic, Diagnostics};
 use super::plan::{FlowKind, RouterKind, RunPlan};
 use super::{Scenario, shape, shapes};
-
-/// A part that a scheme needs and a scenario does not have.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Lack {
-    /// Agents, of which a tree is made.
-    #[error(
-        "`{scheme}` as it is chosen has no agents, and so no tree for {receivers} receivers: write `{scheme},repair=tree`"
-    )]
-    Agents {
-        /// The scheme.
-        scheme: &'static str,
-        /// How many receivers it has.
-        receivers: usize,
-    },
-    /// A tree of receivers.
-    #[error(
-        "`{scheme}` needs a tree for {receivers} receivers, and `{flow}` has none: give the flow `fan_out = 16`, \
-         `tree = \"nearest\"` or `agents`; schemes without agents ignore these keys"
-    )]
-    Tree {
-        /// The scheme.
-        scheme: &'static str,
-        /// The flow.
-        flow: String,
-        /// How many receivers it has.
-        receivers: usize,
-    },
-    /// Routers of a kind.
-    #[error(
-        "`{scheme}` needs routers, and the scenario has none of its kind: add `[[router]]` with `at = \"hub\"`, or where \
-         packets to receivers part, and `is = \"{kind}\"`; a comparison gives them to `{scheme}` alone"
-    )]
-    Routers {
-        /// The scheme.
-        scheme: &'static str,
-        /// The kind.
-        kind: &'static str,
-    },
-}
+use std::collections::BTreeSet;
 
 /// The kind of routers that a scheme of this name is made for, as in `is = KIND`.
 pub fn router_kind(scheme: &str) -> Option<&'static str> {
@@ -68,27 +30,67 @@ impl Scenario {
         })
     }
 
-    /// What a session of this name needs at some point of the sweep and does not have.
-    pub fn lack(&self, flow: &str) -> Option<Lack> {
-        (0..self.plans.len()).find_map(|point| lack_at(&self.plans[point], self, point, flow))
+    /// What the scheme of a session of this name needs at some point of the sweep and does not have.
+    pub fn lack(&self, flow: &str) -> Option<Diagnostics> {
+        let points = 0..self.plans.len();
+        let wrong = points.into_iter().find_map(|point| lack_at(&self.plans[point], self, point, flow));
+        wrong.map(|wrong| Diagnostics::new(&self.file, &self.text, vec![wrong]))
+    }
+
+    /// Why these metrics cannot be drawn over the sweep.
+    pub fn lack_of_metrics(&self, wanted: &[String]) -> Option<Diagnostics> {
+        let first = wanted.first()?;
+        let known: BTreeSet<String> =
+            (0..self.plans.len()).flat_map(|point| self.metric_names(point)).collect();
+        let wrong = match wanted.iter().find(|name| !known.contains(*name)) {
+            _ if self.axes.is_empty() => {
+                let message = format!("the scenario has no `[sweep]` over which `{first}` could be drawn");
+                Diagnostic::new(&(0..0), message, "no sweep")
+            }
+            Some(name) => {
+                let near = shape::nearest(name, known.iter().map(String::as_str));
+                let help = near.map_or("metrics.csv of a run lists all".to_owned(), |near| {
+                    format!("did you mean `{near}`?")
+                });
+                Diagnostic::new(&(0..0), format!("no run has a metric `{name}`"), "unknown").help(help)
+            }
+            None => return None,
+        };
+        Some(Diagnostics::new(&self.file, &self.text, vec![wrong]))
     }
 }
 
-fn lack_at(plan: &RunPlan, scenario: &Scenario, point: usize, name: &str) -> Option<Lack> {
+fn lack_at(plan: &RunPlan, scenario: &Scenario, point: usize, name: &str) -> Option<Diagnostic> {
     let group = plan.flows.iter().position(|flow| flow.name.value == name)?;
-    let FlowKind::Session(session) = &plan.flows[group].kind else { return None };
-    let seed = plan.seeds.first().copied().unwrap_or(1);
-    let layout = scenario.layout(point, seed);
+    let flow = &plan.flows[group];
+    let FlowKind::Session(session) = &flow.kind else { return None };
+    let layout = scenario.layout(point, plan.seeds.first().copied().unwrap_or(1));
     let laid = layout.flows.iter().find(|flow| flow.group == group)?;
     let receivers = laid.receivers.len();
     let is_flat = laid.parents.is_empty() && receivers > session.most_children as usize;
     let has_routers =
         |wanted: fn(&RouterKind) -> bool| layout.routers.iter().any(|(_, kind, ..)| wanted(kind));
     let scheme = session.scheme.name();
-    let routers = || router_kind(scheme).map(|kind| Lack::Routers { scheme, kind });
+    let lack = |message: String, label: &str, help: String| {
+        Some(Diagnostic::new(&flow.name.span, message, label).help(help))
+    };
+    let routers = || {
+        let kind = router_kind(scheme).unwrap_or_default();
+        let help = format!(
+            "add `[[router]]` with `is = \"{kind}\"` and `at = \"hub\"`, or where ways part; a comparison gives it to `{scheme}` alone"
+        );
+        lack(format!("`{scheme}` needs routers, and the scenario has none of its kind"), "no routers", help)
+    };
     match scheme {
-        "mtcp" if is_flat && session.scheme.agents().is_none() => Some(Lack::Agents { scheme, receivers }),
-        "mtcp" if is_flat => Some(Lack::Tree { scheme, flow: name.to_owned(), receivers }),
+        "mtcp" if is_flat && session.scheme.agents().is_none() => {
+            let message =
+                format!("`{scheme}` as it is chosen has no agents, and {receivers} receivers need a tree");
+            lack(message, "no agents", format!("write `{scheme},repair=tree`"))
+        }
+        "mtcp" if is_flat => {
+            let help = "give the flow `fan_out = 16`, `tree = \"nearest\"` or `agents`; schemes without agents ignore these";
+            lack(format!("`{scheme}` needs a tree for {receivers} receivers"), "no tree", help.to_owned())
+        }
         "raccoom" if is_flat && !has_routers(|kind| *kind == RouterKind::Acknowledgements) => routers(),
         "rmanp" if !has_routers(|kind| matches!(kind, RouterKind::Active(_))) => routers(),
         _ => None,

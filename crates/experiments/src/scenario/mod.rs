@@ -12,7 +12,7 @@
 //! | `read` `plan` | from the tree to types |
 //! | `estimate` | how much memory a plan would take |
 //! | `names` `layout` | from there to a network |
-//! | `lack` | what schemes of trees or routers need |
+//! | `lack` | what is asked of a scenario that it does not have |
 //! | `useless` `warnings` | what nothing can come of; what was perhaps not meant |
 //! | `template` | files to start from |
 
@@ -41,7 +41,7 @@ mod warnings;
 pub use diagnostic::{Diagnostic, Diagnostics, Look};
 pub use faircast_topology::memory;
 pub use hosts::HostThatForwards;
-pub use lack::{Lack, flow_keys, router_kind};
+pub use lack::{flow_keys, router_kind};
 pub use layout::Layout;
 pub use template::{TEMPLATES, Template, template};
 
