@@ -40,14 +40,15 @@ fn until(what: &str, within: u64, mut so: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(within);
     while !so() {
         assert!(Instant::now() < end, "not so within {within} s: {what}");
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(100));
     }
 }
 
 /// Wait until the host is in at least so many of the session's groups, and check that the bridge forwards them.
 fn climbs(stage: &Stage, receiver: &mut Running, groups: usize) {
     let node = stage.lab.receiver(0);
-    until("it joins layers", 30, || {
+    // On a busy host packets are lost, and a receiver that loses packets joins nothing for a while.
+    until("it joins layers", 120, || {
         assert!(receiver.task.is_running(), "{}", receiver.task.stdout());
         joined(node, stage).len() >= groups
     });
