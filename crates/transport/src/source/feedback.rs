@@ -13,6 +13,7 @@ use faircast_core::packet::{Cause, Layer, ReceiverId, Report, ReportContent};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Form, Member as MemberReport, MemberState, Message, Request, Window};
 use std::net::SocketAddr;
+use std::ops::Range;
 
 /// One request may ask for so many blocks at most.
 const MOST_BLOCKS: u32 = 8192;
@@ -27,6 +28,11 @@ const HELD_FOR: Span = Span::from_millis(500);
 
 /// A receiver that has limited the rate for so long is named.
 const NAMED_AFTER: Span = Span::from_secs(2);
+
+/// The blocks that a request names among those that there are: others would cost time for each of them.
+pub(super) fn asked(first: u32, run: u32, end: Option<u32>) -> Range<u32> {
+    first..first.saturating_add(run).min(end.unwrap_or(u32::MAX))
+}
 
 impl SourceSession {
     /// A datagram from a receiver that arrived at `arrived` (the kernel's time, not after `now`).
@@ -206,6 +212,7 @@ impl SourceSession {
             return;
         }
         let mut scheduled = false;
+        let end = self.delivery.status().blocks;
         for need in &request.needs {
             let run = u32::from(need.run).min(MOST_BLOCKS);
             if need.symbols == 0 {
@@ -215,7 +222,7 @@ impl SourceSession {
                 }
                 continue;
             }
-            for block in need.first..need.first.saturating_add(run) {
+            for block in asked(need.first, run, end) {
                 let cost = need.symbols.min(self.delivery.symbols_of(block));
                 if !self.may_ask_for(request.from, from, cost) {
                     self.counts.refused += 1;

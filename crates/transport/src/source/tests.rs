@@ -305,6 +305,13 @@ fn packets_of_a_scheme_whose_receivers_need_the_rate_say_it_always() {
 }
 
 #[test]
+fn requests_name_only_blocks_that_are_there() {
+    assert_eq!(feedback::asked(3, 8_192, Some(5)), 3..5);
+    assert!(feedback::asked(9, 8_192, Some(5)).is_empty());
+    assert_eq!(feedback::asked(u32::MAX - 2, 8, None), u32::MAX - 2..u32::MAX);
+}
+
+#[test]
 fn reports_about_layers_that_are_not_and_requests_change_nothing() {
     let mut run = Run::of("rlc,layers=2,base=1000000", 50_000);
     run.run_for(Span::from_millis(50));
