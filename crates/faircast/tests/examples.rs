@@ -35,7 +35,7 @@ fn ends_well(mut child: Child) -> String {
 /// A group that no other test uses, nor another run of this one.
 fn group(number: u32) -> String {
     let pid = std::process::id();
-    format!("239.255.{}.{}:{}", 100 + number, 1 + pid % 250, 40_000 + pid % 20_000)
+    format!("239.255.{}.{}:{}", 100 + number, 1 + pid % 250, 10_000 + pid % 20_000)
 }
 
 #[test]
