@@ -11,7 +11,10 @@ const LONG: Duration = Duration::from_secs(60);
 /// A group that no other test uses, nor another run of this one.
 fn group(number: u8) -> SocketAddr {
     let pid = std::process::id();
-    SocketAddr::from(([239, 255, 160 + number, 1 + (pid % 250) as u8], 10_000 + (pid % 20_000) as u16))
+    SocketAddr::from((
+        [239, 255, 160 + number, 1 + (pid % 250) as u8],
+        10_000 + (pid % 1_000 * 20) as u16 + u16::from(number),
+    ))
 }
 
 fn content(bytes: u32) -> Vec<u8> {
