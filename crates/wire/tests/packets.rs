@@ -315,6 +315,8 @@ fn lists_are_cut_to_the_limit_and_each_gets_a_part() {
         confirmed: (1..1_000).map(receiver).collect(),
         lagging: vec![receiver(5)],
         dropped: vec![],
+        withdrawn: None,
+        withdrawals: vec![],
         ..status()
     };
     for limit in [300, 301, 302, 303, 1_200] {
