@@ -1,6 +1,7 @@
 //! What is sent, in all its versions, and what may lie in an output directory.
 
 use faircast_core::rng::Rng;
+use faircast_transport::object::LeftOut;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
@@ -125,7 +126,16 @@ impl Contents {
 
     /// Whether all of some version lies there.
     pub fn any_is_in(&self, out: &Path) -> bool {
-        self.versions.iter().any(|version| is_in(version, out))
+        self.any_is_in_without(out, &[])
+    }
+
+    /// The same without files that a source has left out, by their paths there.
+    pub fn any_is_in_without(&self, out: &Path, unsent: &[LeftOut]) -> bool {
+        let is_unsent = |name: &str| unsent.iter().any(|one| Path::new(&one.path).ends_with(name));
+        self.versions.iter().any(|version| {
+            let sent = version.iter().filter(|(name, _)| !is_unsent(name));
+            sent.into_iter().all(|(name, bytes)| lies_in(out, name, bytes))
+        })
     }
 
     /// Words that must not be seen in sealed packets.
@@ -135,7 +145,11 @@ impl Contents {
 }
 
 fn is_in(version: &BTreeMap<String, Vec<u8>>, out: &Path) -> bool {
-    version.iter().all(|(name, bytes)| fs::read(out.join(name)).is_ok_and(|found| found == *bytes))
+    version.iter().all(|(name, bytes)| lies_in(out, name, bytes))
+}
+
+fn lies_in(out: &Path, name: &str, bytes: &[u8]) -> bool {
+    fs::read(out.join(name)).is_ok_and(|found| found == bytes)
 }
 
 fn top(name: &str) -> &str {

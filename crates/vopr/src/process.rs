@@ -8,6 +8,7 @@ use crate::world::{Finding, World};
 use faircast_core::packet::SessionId;
 use faircast_core::time::Time;
 use faircast_transport::config::InvitedHost;
+use faircast_transport::object::LeftOut;
 use faircast_transport::simulation::{self, Receiver, Relay, Source};
 use faircast_transport::{
     Content, Destination, Durability, Error, LayerInput, Pacing, ReceiveConfig, ReceiveReport, RelayConfig,
@@ -245,7 +246,13 @@ impl World {
             Ended::Source(report) => {
                 self.log.say(now, &format!("{name} ends: {}", in_short_sent(report)));
                 if let Ok(report) = &**report {
-                    let have = self.have()?;
+                    let have = self.have(&report.unsent)?;
+                    let may_change = [Trouble::SourceFile, Trouble::SourceDisk, Trouble::NewContent];
+                    if !report.unsent.is_empty() && !may_change.iter().any(|trouble| self.plan.has(*trouble))
+                    {
+                        let seen = format!("{name} leaves out {:?}", report.unsent);
+                        return Err(self.finding("a source leaves out no file that is at rest", seen));
+                    }
                     if report.verified > have as u64 {
                         let seen =
                             format!("{name} says that {} have everything, and {have} do", report.verified);
@@ -261,6 +268,9 @@ impl World {
                     return self.end_of_stream(host, &name, report);
                 }
                 self.check_names(host)?;
+                if report.as_ref().as_ref().is_ok_and(|report| report.withdrawn_count > 0) {
+                    self.without.insert(host, self.sends);
+                }
                 if report.as_ref().as_ref().is_ok_and(|report| report.ok)
                     && !self.contents.any_is_in(&self.out(host))
                 {
@@ -272,10 +282,12 @@ impl World {
         Ok(())
     }
 
-    /// How many receivers have everything, or how many of their processes had the end of a stream, as a source may count them.
-    fn have(&mut self) -> Result<usize, Finding> {
+    /// How many receivers have everything but what was left out, or how many of their processes had the end of a stream, as a source may
+    /// count them.
+    fn have(&mut self, unsent: &[LeftOut]) -> Result<usize, Finding> {
         if !self.plan.kind.is_live() {
-            return Ok(self.receivers().filter(|host| self.contents.any_is_in(&self.out(*host))).count());
+            let has = |host: &usize| self.contents.any_is_in_without(&self.out(*host), unsent);
+            return Ok(self.receivers().filter(has).count());
         }
         if self.plan.kind == Kind::Layers {
             return Ok(usize::MAX); // whoever stays to the end is done, whatever it lacks

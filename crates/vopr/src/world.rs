@@ -88,6 +88,8 @@ pub(crate) struct World {
     pub(crate) starts: Vec<u32>,
     /// How many versions of the content there were when the source was started.
     pub(crate) sends: usize,
+    /// The sends that have served this host with all but files that were left out.
+    pub(crate) without: BTreeMap<usize, usize>,
     calendar: BinaryHeap<Reverse<(Time, u64, usize)>>,
     booked: Vec<Option<What>>,
     free: Vec<usize>,
@@ -132,6 +134,7 @@ impl World {
             is_calm: false,
             starts: vec![0; count],
             sends: 0,
+            without: BTreeMap::new(),
             calendar: BinaryHeap::new(),
             booked: Vec::new(),
             free: Vec::new(),
@@ -278,8 +281,10 @@ impl World {
         if self.plan.kind.is_live() {
             return false;
         }
-        let is_old = self.hosts[0].process.is_some() && self.sends < self.contents.versions();
+        let goes_on = self.hosts[0].process.is_some();
+        let is_old = goes_on && self.sends < self.contents.versions();
         is_old && self.contents.any_is_in(&self.out(host))
+            || goes_on && self.without.get(&host) == Some(&self.sends)
     }
 
     /// Whether a receiver runs for content that turned out to be what it had.

@@ -123,5 +123,8 @@ fn a_source_that_does_not_look_whether_its_files_change_is_found() {
 fn a_source_that_hears_no_requests_is_found() {
     let found = found(Mistake::Deaf, |plan| plan.has(Trouble::Loss));
     let promise = found.finding.expect("it was found").promise;
-    assert!(promise.contains("once trouble is over"), "{promise}");
+    // Receivers never have everything, or layers are sent to them without end.
+    let endless =
+        promise.contains("once trouble is over") || promise == "sessions send no more than they need";
+    assert!(endless, "{promise}");
 }
