@@ -269,7 +269,7 @@ impl World {
                 }
                 self.check_names(host)?;
                 if report.as_ref().as_ref().is_ok_and(|report| report.withdrawn_count > 0) {
-                    self.without.insert(host, self.sends);
+                    self.without.insert(host, self.starts[0]);
                 }
                 if report.as_ref().as_ref().is_ok_and(|report| report.ok)
                     && !self.contents.any_is_in(&self.out(host))

@@ -88,8 +88,8 @@ pub(crate) struct World {
     pub(crate) starts: Vec<u32>,
     /// How many versions of the content there were when the source was started.
     pub(crate) sends: usize,
-    /// The sends that have served this host with all but files that were left out.
-    pub(crate) without: BTreeMap<usize, usize>,
+    /// By host: the start of the source that has served it with all but files that were left out.
+    pub(crate) without: BTreeMap<usize, u32>,
     calendar: BinaryHeap<Reverse<(Time, u64, usize)>>,
     booked: Vec<Option<What>>,
     free: Vec<usize>,
@@ -284,7 +284,7 @@ impl World {
         let goes_on = self.hosts[0].process.is_some();
         let is_old = goes_on && self.sends < self.contents.versions();
         is_old && self.contents.any_is_in(&self.out(host))
-            || goes_on && self.without.get(&host) == Some(&self.sends)
+            || goes_on && self.without.get(&host) == Some(&self.starts[0])
     }
 
     /// Whether a receiver runs for content that turned out to be what it had.
