@@ -155,13 +155,13 @@ fn late_receiver_gets_the_rest_of_a_session_with_withdrawn_files() {
         let mut net = Net::new(23);
         net.receivers(2, path().losing(0.01), Link::millis(5));
         net.kill_receiver(1);
-        let source = net.source(offer(entry.name).expect(2).wait_secs(20));
+        let source = net.source(offer(entry.name).at_most_mbps(1.5).wait_secs(20));
         let files = tree(&mut net, source, 23);
         net.sources[source].offer.start.start();
-        net.run_for(Span::from_millis(1_500));
+        net.run_for(Span::from_millis(700));
         let content = net.sources[source].content.clone();
         ["a", "c/10", LATE].iter().for_each(|name| append(&content.join(name)));
-        net.run_for(Span::from_millis(300));
+        net.run_for(Span::from_millis(200));
         net.start_receiver(1);
         net.run_to_end(secs(300));
         assert_rest_arrived(&net.sources[source], &net.receivers, &files, &["a", "c/10", LATE, "y"]);
