@@ -139,17 +139,19 @@ impl Streams {
         self.ended[host].1 = false;
     }
 
-    /// Everything that this host has got is a part of some stream, in order. What it has of layer 0; `None` when it has nothing.
+    /// Checks that everything this host has got is a part of some stream, in order. Returns its part of layer 0, of the
+    /// newest stream if its process followed one session after another; `None` when it has nothing.
     pub(crate) fn check(&mut self, host: usize, out: &Path) -> Result<Option<Part>, String> {
         let taken = self.sinks[host].taken.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut newest = self.part_of(0, &taken)?;
         for (lane, path) in files(&self.directory_now(host, out)) {
             let bytes = fs::read(&path).map_err(|error| error.to_string())?;
             let part = self.part_of(lane, &bytes).map_err(|why| format!("{}: {why}", path.display()))?;
-            if lane == 0 && newest.is_none() {
-                newest = part;
+            if lane == 0 {
+                newest = newest.into_iter().chain(part).max_by_key(|(version, part)| (*version, part.ends));
             }
         }
+        let newest = newest.map(|(_, part)| part);
         let (ended, newest_has) = &mut self.ended[host];
         if newest.as_ref().is_some_and(|part| part.ends) && !*newest_has {
             (*ended, *newest_has) = (*ended + 1, true);
@@ -157,18 +159,23 @@ impl Streams {
         Ok(newest)
     }
 
-    /// What part of a stream of this layer that is, of the newest that it may be.
-    fn part_of(&self, lane: usize, bytes: &[u8]) -> Result<Option<Part>, String> {
+    /// The stream of this layer that `bytes` come from, by its number, and the part of it that they are.
+    fn part_of(&self, lane: usize, bytes: &[u8]) -> Result<Option<(usize, Part)>, String> {
         if bytes.is_empty() {
             return Ok(None);
         }
-        let all: Vec<_> = self.versions.iter().rev().filter_map(|version| version.get(lane)).collect();
-        let mut parts: Vec<Part> = all.iter().filter_map(|all| part(bytes, all, gaps)).collect();
+        let parts_with = |gaps: fn(&[u8], &[u8]) -> Option<usize>| -> Vec<(usize, Part)> {
+            let newest_first = self.versions.iter().enumerate().rev();
+            let found = newest_first
+                .filter_map(|(version, lanes)| Some((version, part(bytes, lanes.get(lane)?, gaps)?)));
+            found.collect()
+        };
+        let mut parts = parts_with(gaps);
         if parts.is_empty() {
-            parts = all.iter().filter_map(|all| part(bytes, all, gaps_of_short_pieces)).collect();
+            parts = parts_with(gaps_of_short_pieces);
         }
         // Some bytes may be a part of several streams, as all of them begin alike.
-        let place = parts.iter().position(|part| part.ends).unwrap_or(0);
+        let place = parts.iter().position(|(_, part)| part.ends).unwrap_or(0);
         let found = parts.into_iter().nth(place).map(Some);
         found.ok_or_else(|| {
             format!("{} bytes of layer {lane} are no part of any stream, in order", bytes.len())
@@ -392,5 +399,24 @@ mod tests {
         assert!((2..=62).contains(&sink.write(&[1; 100]).expect("some are taken")));
         sink.flush().expect("it takes all");
         assert_eq!(sink.write(&[1; 100]).expect("all are taken"), 100);
+    }
+
+    #[test]
+    fn the_newest_of_several_stream_files_counts() {
+        let out = tempfile::tempdir().expect("a directory");
+        let mut streams = Streams::new(1);
+        let mut rng = Rng::new(3, 3);
+        let run = streams.directory(0, out.path());
+        std::fs::create_dir_all(&run).expect("a directory");
+        let versions: Vec<Arc<Vec<u8>>> = (0..2).map(|_| Arc::new(content::bytes(2_000, &mut rng))).collect();
+        streams.versions = versions.iter().map(|bytes| vec![bytes.clone()]).collect();
+        std::fs::write(run.join("stream-aaaaaaaa"), &versions[0][..800]).expect("a file");
+        std::fs::write(run.join("stream-bbbbbbbb"), &versions[1][..]).expect("a file");
+        let part = streams.check(0, out.path()).expect("both are parts of streams");
+        assert_eq!(part, Some(Part { gaps: 0, ends: true }));
+        std::fs::write(run.join("stream-aaaaaaaa"), &versions[0][..]).expect("a file");
+        std::fs::write(run.join("stream-bbbbbbbb"), &versions[1][..900]).expect("a file");
+        let part = streams.check(0, out.path()).expect("both are parts of streams");
+        assert_eq!(part, Some(Part { gaps: 0, ends: false }), "the end of an older stream is not enough");
     }
 }
