@@ -21,7 +21,8 @@ pub enum Then {
     Event,
     /// At once, when the packet is offered to the link.
     AtOnce,
-    /// Together with others that go into the same link, by that link's inbox; for branches, by those of its children.
+    /// Together with others that go into the same link, by that link's inbox, in this lane; for branches, in the lanes of
+    /// its children.
     Inbox(u32),
 }
 
@@ -35,8 +36,8 @@ pub struct Branch {
     /// The branches after this one.
     pub children: (u32, u32),
     pub then: Then,
-    /// The inbox of its link; [`NONE`] for none.
-    pub inbox: u32,
+    /// From the branch before it to the inbox of its link; [`NONE`] for none.
+    pub lane: u32,
     /// The bundle that the children form; [`NONE`] for none.
     pub bundle: u32,
     /// The bundle that this branch is part of; [`NONE`] for none.
@@ -59,7 +60,7 @@ impl Branch {
             member,
             children: (0, 0),
             then: Then::Event,
-            inbox: NONE,
+            lane: NONE,
             bundle: NONE,
             part_of: NONE,
             taken: 0,

@@ -3,11 +3,12 @@
 use super::agents::NEVER;
 use super::build::Builder;
 use super::bundles::Bundle;
-use super::inboxes::Inbox;
+use super::inboxes::Inboxes;
 use super::is_eager;
 use super::links::SimLink;
 use crate::routes::{Branch, Hop, NONE, Then};
 use faircast_topology::Edge;
+use std::collections::BTreeMap;
 
 /// Who puts packets into a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -205,9 +206,10 @@ impl Builder<'_> {
     }
 
     /// Links that only hosts with senders feed, over links that stay as they are, get inboxes.
-    pub(super) fn put_up_inboxes(&mut self, structure: &Structure, links: &[SimLink]) -> Vec<Inbox> {
+    pub(super) fn put_up_inboxes(&mut self, structure: &Structure, links: &[SimLink]) -> Inboxes {
+        let mut inboxes = Inboxes::new();
         if !is_eager(self.options.mode) {
-            return Vec::new();
+            return inboxes;
         }
         // By link: the least delay of its feeders; `None` when one of them is not of the kind.
         let mut lookahead: Vec<Option<u64>> = structure
@@ -277,34 +279,27 @@ impl Builder<'_> {
                 break;
             }
         }
-        let mut inboxes = Vec::new();
-        let ids: Vec<u32> = lookahead
-            .iter()
-            .map(|bound| match usable(*bound) {
-                Some(bound) => {
-                    inboxes.push(Inbox::new(bound));
-                    inboxes.len() as u32 - 1
-                }
-                None => NONE,
-            })
-            .collect();
+        let ids: Vec<u32> =
+            lookahead.iter().map(|bound| usable(*bound).map_or(NONE, |bound| inboxes.add(bound))).collect();
+        let mut lanes = BTreeMap::new();
+        let mut lane = |link, inbox| *lanes.entry((link, inbox)).or_insert_with(|| inboxes.add_lane(inbox));
         for number in 0..self.hops.len() {
-            let Hop { next, then, .. } = self.hops[number];
+            let Hop { link, next, then } = self.hops[number];
             if then == Then::Event && next != NONE {
                 let inbox = ids[self.hops[next as usize].link as usize];
                 if inbox != NONE {
-                    self.hops[number].then = Then::Inbox(inbox);
+                    self.hops[number].then = Then::Inbox(lane(link, inbox));
                 }
             }
         }
         for number in 0..self.branches.len() {
-            self.branches[number].inbox = ids[self.branches[number].link as usize];
-        }
-        for number in 0..self.branches.len() {
-            let Branch { children, .. } = self.branches[number];
-            let mut inboxes = (children.0..children.1).map(|child| self.branches[child as usize].inbox);
-            if inboxes.any(|inbox| inbox != NONE) {
-                self.branches[number].then = Then::Inbox(NONE);
+            let Branch { link, children, .. } = self.branches[number];
+            for child in children.0..children.1 {
+                let inbox = ids[self.branches[child as usize].link as usize];
+                if inbox != NONE {
+                    self.branches[child as usize].lane = lane(link, inbox);
+                    self.branches[number].then = Then::Inbox(NONE);
+                }
             }
         }
         inboxes

@@ -9,7 +9,7 @@ use super::bundles::Bundle;
 use super::check::{SimError, check};
 use super::clocked::Clocked;
 use super::delays::Delays;
-use super::inboxes::Inbox;
+use super::inboxes::Inboxes;
 use super::layers::{MulticastForwarding, Subscription};
 use super::links::{Probe, SimLink};
 use super::membership_schedule::{MembershipSchedule, merged};
@@ -451,7 +451,7 @@ impl Builder<'_> {
         mut self,
         links: Vec<SimLink>,
         bundles: Vec<Bundle>,
-        inboxes: Vec<Inbox>,
+        inboxes: Inboxes,
         (routers, router_of_link): (Vec<RouterNode>, BTreeMap<u32, u32>),
         passage: Option<Box<dyn PacketTransform>>,
     ) -> Engine {
@@ -573,7 +573,6 @@ impl Builder<'_> {
             branches: self.branches,
             gates: self.gates,
             bundles,
-            inbox_due: vec![NEVER; inboxes.len()],
             inboxes,
             hosts,
             slots,

@@ -3,67 +3,165 @@
 //! Whatever a sending host does from now on reaches the link a propagation delay later at the soonest. So when the first
 //! packet of an inbox is due, all that is due within that delay is already there: it is sorted and worked on together,
 //! with one entry in the calendar.
+//!
+//! An inbox has a lane for each link that feeds it. The packets of a lane are in the order of their arrivals, so a batch
+//! touches only the packets that it takes, however many wait in the links that feed the inbox.
 
 use super::Engine;
 use crate::calendar::{Class, Entry};
 use crate::frame::{Body, Frame};
+use crate::routes::NONE;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// Packets that will be offered to a link.
 #[derive(Debug)]
 pub struct Inbox {
     /// The least delay of the links that feed it, in nanoseconds.
-    pub lookahead: u64,
-    /// With the entries that their arrivals would have in the calendar.
-    packets: Vec<(Entry, Frame)>,
+    lookahead: u64,
+    /// The calendar's entry for its first packet; [`u64::MAX`] for none.
+    due: u64,
+    /// Lanes with packets, by the arrival of their first one.
+    lanes: BinaryHeap<Reverse<(u64, u32)>>,
+}
+
+/// Packets of one link on their way to one inbox, as a list in the pool.
+#[derive(Debug)]
+struct Lane {
+    inbox: u32,
+    /// [`NONE`] when there is no packet.
+    first: u32,
+    last: u32,
+}
+
+#[derive(Debug)]
+struct Place {
+    /// The entry that its arrival would have in the calendar.
+    entry: Entry,
+    frame: Frame,
+    next: u32,
+}
+
+/// All inboxes of a network.
+#[derive(Debug, Default)]
+pub struct Inboxes {
+    inboxes: Vec<Inbox>,
+    lanes: Vec<Lane>,
+    pool: Vec<Place>,
+    /// The first free place of the pool.
+    free: u32,
+    /// The packets that are worked on; its memory is used again.
+    batch: Vec<(Entry, Frame)>,
 }
 
 /// Set in the number of a calendar entry that concerns an inbox instead of a bundle.
 pub const INBOX: u32 = 1 << 31;
 
-impl Inbox {
-    pub fn new(lookahead: u64) -> Inbox {
-        Inbox { lookahead, packets: Vec::with_capacity(64) }
+impl Inboxes {
+    pub fn new() -> Inboxes {
+        Inboxes { free: NONE, ..Inboxes::default() }
+    }
+
+    /// Adds an inbox and returns its number.
+    pub fn add(&mut self, lookahead: u64) -> u32 {
+        self.inboxes.push(Inbox { lookahead, due: u64::MAX, lanes: BinaryHeap::new() });
+        self.inboxes.len() as u32 - 1
+    }
+
+    /// Adds a lane to an inbox and returns its number.
+    pub fn add_lane(&mut self, inbox: u32) -> u32 {
+        self.lanes.push(Lane { inbox, first: NONE, last: NONE });
+        self.lanes.len() as u32 - 1
+    }
+
+    /// Appends a packet to a lane. Returns the inbox if the packet is its first one.
+    #[inline]
+    fn push(&mut self, lane: u32, entry: Entry, frame: Frame) -> Option<u32> {
+        let place = Place { entry, frame, next: NONE };
+        let index = if self.free == NONE {
+            self.pool.push(place);
+            self.pool.len() as u32 - 1
+        } else {
+            let index = self.free;
+            let free = &mut self.pool[index as usize];
+            self.free = free.next;
+            *free = place;
+            index
+        };
+        let it = &mut self.lanes[lane as usize];
+        let last = std::mem::replace(&mut it.last, index);
+        if it.first != NONE {
+            let last = &mut self.pool[last as usize];
+            debug_assert!(last.entry.time() <= entry.time(), "packets of one link arrive in order");
+            last.next = index;
+            return None;
+        }
+        it.first = index;
+        let inbox = &mut self.inboxes[it.inbox as usize];
+        inbox.lanes.push(Reverse((entry.time(), lane)));
+        if entry.time() >= inbox.due {
+            return None;
+        }
+        inbox.due = entry.time();
+        Some(it.inbox)
+    }
+
+    /// Moves all packets that arrive before `end` from an inbox to `batch`.
+    fn take(&mut self, inbox: u32, end: u64, batch: &mut Vec<(Entry, Frame)>) {
+        let lanes = &mut self.inboxes[inbox as usize].lanes;
+        while let Some(&Reverse((at, number))) = lanes.peek()
+            && at < end
+        {
+            let lane = &mut self.lanes[number as usize];
+            while let Some(place) = self.pool.get_mut(lane.first as usize)
+                && place.entry.time() < end
+            {
+                batch.push((place.entry, place.frame));
+                let next = std::mem::replace(&mut place.next, self.free);
+                self.free = std::mem::replace(&mut lane.first, next);
+            }
+            match self.pool.get(lane.first as usize) {
+                None => _ = lanes.pop(),
+                Some(first) => {
+                    if let Some(mut lane) = lanes.peek_mut() {
+                        lane.0.0 = first.entry.time();
+                    }
+                }
+            }
+        }
     }
 }
 
 impl Engine {
-    /// A packet comes out of `link` then, and wants into the inbox's link.
-    pub(super) fn drop_in(&mut self, inbox: u32, link: u32, at: u64, frame: Frame) {
-        let it = &mut self.inboxes[inbox as usize];
-        it.packets.push((Entry::arrival(at, link, frame.rank), frame));
+    /// A packet comes out of `link` then, and wants into the link of the lane's inbox.
+    pub(super) fn drop_in(&mut self, lane: u32, link: u32, at: u64, frame: Frame) {
         // An earlier entry of the calendar may be there for a later packet; then this one comes first, and that one finds
         // nothing to do or the next packets.
-        if it.packets.len() == 1 || at < self.inbox_due[inbox as usize] {
-            self.inbox_due[inbox as usize] = at;
+        if let Some(inbox) = self.inboxes.push(lane, Entry::arrival(at, link, frame.rank), frame) {
             self.calendar.push(Entry::new(at, Class::Flush, INBOX | inbox));
         }
     }
 
     /// The first packet of an inbox is due.
     pub(super) fn empty_inbox(&mut self, inbox: u32, now: u64) {
-        if self.inbox_due[inbox as usize] != now {
+        let it = &self.inboxes.inboxes[inbox as usize];
+        if it.due != now {
             return;
         }
-        let it = &mut self.inboxes[inbox as usize];
         let complete = now.saturating_add(it.lookahead);
-        let mut packets = std::mem::take(&mut it.packets);
-        packets.sort_by_key(|(entry, _)| *entry); // stable: packets of one link stay in order
-        let due = packets.partition_point(|(entry, _)| entry.time() < complete);
-        for (entry, frame) in packets.drain(..due) {
+        let mut batch = std::mem::take(&mut self.inboxes.batch);
+        self.inboxes.take(inbox, complete, &mut batch);
+        batch.sort_by_key(|(entry, _)| *entry); // stable: packets of one link stay in order
+        for (entry, frame) in batch.drain(..) {
             self.offer(entry.time(), frame);
         }
+        self.inboxes.batch = batch;
         // What was worked on may already have brought an answer, and that new packets: they are due later.
-        let it = &mut self.inboxes[inbox as usize];
-        packets.append(&mut it.packets);
-        debug_assert!(
-            packets.iter().all(|(entry, _)| entry.time() >= complete),
-            "an inbox was emptied too early"
-        );
-        let next = packets.iter().map(|(entry, _)| entry.time()).min();
-        it.packets = packets;
-        self.inbox_due[inbox as usize] = next.unwrap_or(u64::MAX);
-        if let Some(next) = next {
-            self.calendar.push(Entry::new(next, Class::Flush, INBOX | inbox));
+        let it = &mut self.inboxes.inboxes[inbox as usize];
+        it.due = it.lanes.peek().map_or(u64::MAX, |earliest| earliest.0.0);
+        debug_assert!(it.due >= complete, "an inbox was emptied too early");
+        if it.due != u64::MAX {
+            self.calendar.push(Entry::new(it.due, Class::Flush, INBOX | inbox));
         }
     }
 

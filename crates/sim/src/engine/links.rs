@@ -213,9 +213,9 @@ impl Engine {
             self.traversals += 1;
             match hop.then {
                 Then::Event => return self.enqueue(hop.link, at, frame),
-                Then::Inbox(inbox) => {
+                Then::Inbox(lane) => {
                     frame.at = hop.next;
-                    return self.drop_in(inbox, hop.link, at, frame);
+                    return self.drop_in(lane, hop.link, at, frame);
                 }
                 Then::AtOnce if hop.next == NONE => return self.deliver(at, &frame),
                 Then::AtOnce => (frame.at, now) = (hop.next, at),
@@ -305,7 +305,7 @@ impl Engine {
         for child in children.0..children.1 {
             self.store.hold(slot);
             frame.at = child;
-            self.drop_in(self.branches[child as usize].inbox, link, at, frame);
+            self.drop_in(self.branches[child as usize].lane, link, at, frame);
         }
     }
 

@@ -52,7 +52,7 @@ use bundles::Bundle;
 use coordination::{Coordination, Membership};
 use faircast_core::node::Effects;
 use faircast_core::time::{Span, Time};
-use inboxes::{INBOX, Inbox};
+use inboxes::{INBOX, Inboxes};
 use layers::MulticastForwarding;
 use links::{Probe, Ring, SimLink};
 use meter::Moments;
@@ -90,9 +90,7 @@ pub struct Engine {
     branches: Vec<Branch>,
     gates: MulticastForwarding,
     bundles: Vec<Bundle>,
-    inboxes: Vec<Inbox>,
-    /// By inbox: when its first packet is due.
-    inbox_due: Vec<u64>,
+    inboxes: Inboxes,
     hosts: Vec<Host>,
     slots: Vec<Slot>,
     /// Of hosts with many agents.
