@@ -128,6 +128,7 @@ mod tests {
                 source: Some("lab-1".into()),
                 content: Some("image".into()),
                 until: Some(1_750_000_000),
+                done: false,
             },
             Event::Left { receiver: "1f".into(), host: "lab-07".into(), verified: true, reason: None },
             Event::Receipt(ReceiptReport {

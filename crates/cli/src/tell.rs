@@ -318,7 +318,15 @@ pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
                 "{host} at {address} sends on this group, too; this host receives from {followed} (--accept takes sources by name)"
             )),
         ),
-        Event::Busy { host, address, source, content, until } => {
+        Event::Busy { host, address, source, content, done: true, .. } => {
+            let what = units::session_of(source.as_deref(), content.as_deref());
+            let text = format!(
+                "{host} ({}) has just received {what}; start `faircast recv` there again for this session",
+                address.ip()
+            );
+            (Level::Normal, Words::Warning(text))
+        }
+        Event::Busy { host, address, source, content, until, done: false } => {
             let what = units::session_of(source.as_deref(), content.as_deref());
             let until =
                 until.map_or_else(String::new, |until| format!(" until about {}", units::time_of_day(until)));

@@ -81,6 +81,8 @@ pub enum Event {
         content: Option<String>,
         /// When that session is expected to end, in seconds since 1970 by this host's clock.
         until: Option<u64>,
+        /// Whether the receiver has everything of that session and ends: another one has to be started there for this session.
+        done: bool,
     },
     /// A receiver is done, or gone.
     Left {

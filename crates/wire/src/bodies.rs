@@ -338,7 +338,7 @@ body! {
         host: Name, "the receiver's host; at most 63 bytes";
         source: Name, "of busy: the source of the session that is followed; at most 63 bytes";
         content: Name, "of busy: what that session brings; at most 63 bytes";
-        seconds: U32OrNone, "of busy: estimated seconds until that session ends; 2^32 - 1: not known";
+        seconds: U32OrNone, "of busy: estimated seconds until that session ends; 0: everything of it is here; 2^32 - 1: not known";
     }
 }
 

@@ -366,7 +366,7 @@ pub struct Refusal {
     pub source: Name,
     /// Of a busy receiver: what that session brings.
     pub content: Name,
-    /// Of a busy receiver: estimated seconds until that session ends.
+    /// Of a busy receiver: estimated seconds until that session ends; 0 when it has everything of that session.
     pub seconds: Option<u32>,
 }
 

@@ -51,6 +51,8 @@ fn receivers_follow_a_source_that_starts_again_with_other_content() {
             let from = net.now;
             net.run_to_end(secs(120));
             net.assert_all_verified(source, all.clone());
+            let busy = |(_, event): &&(Time, Event)| matches!(event, Event::Busy { .. });
+            assert_eq!(net.sources[source].events.iter().find(busy), None, "{} {gap}", entry.name);
             for receiver in all {
                 assert_eq!(
                     warned(&net, receiver, TOLD),
@@ -63,6 +65,9 @@ fn receivers_follow_a_source_that_starts_again_with_other_content() {
                     matches!(event, Event::Joined { .. }).then(|| at.since(from).as_secs_f64())
                 });
                 assert!(joined.is_some_and(|after| after < 3.0), "{} {gap}: {joined:?}", entry.name);
+                let events = net.receivers[receiver].events.iter();
+                let others = events.filter(|(_, event)| matches!(event, Event::OtherSource { .. })).count();
+                assert_eq!(others, 0, "{} {gap}: it is no other source", entry.name);
             }
         }
     }
@@ -201,6 +206,45 @@ fn a_receiver_gives_way_when_another_of_its_host_takes_the_next_session() {
         assert!(net.sources[source].report().ok, "{}", entry.name);
         assert_eq!(ended(&net, |end| matches!(end, Err(Error::Superseded { .. }))), 1, "{}", entry.name);
         net.run_until(secs(10), |net| ended(net, Result::is_ok) == 1);
+    }
+}
+
+/// A session shorter than the time in which a busy receiver waits for its turn to report.
+#[test]
+fn a_receiver_of_a_short_session_names_it_to_the_other_source() {
+    for entry in CATALOGUE {
+        let is_layered = entry.name.parse::<Scheme>().expect("it is in the catalogue").layers() > 1;
+        for key in [None, Some(key())] {
+            let mut net = Net::new(15);
+            let all = net.receivers_with(2, path(), back(), None, key.clone());
+            let offer = || {
+                let offer = Offer::bytes(100_000).by(entry.name).expect(2);
+                key.clone().into_iter().fold(offer, Offer::sealed)
+            };
+            let first = net.source(offer());
+            let is_joined = |(_, event): &(Time, Event)| matches!(event, Event::Joined { .. });
+            let joined = |net: &Net| all.clone().all(|node| net.receivers[node].events.iter().any(is_joined));
+            net.run_until(secs(1), joined);
+            let loser = net.source(offer());
+            net.run_to_end(secs(60));
+            net.assert_all_verified(first, all.clone());
+            let mut done = 0;
+            for (_, event) in &net.sources[loser].events {
+                let Event::Busy { source, content, done: is_done, .. } = event else { continue };
+                let is_named = content.as_deref().map_or(is_layered, |content| content == "content");
+                assert!(*is_done && is_named, "{}: {event:?}", entry.name);
+                assert_eq!(source.as_deref(), Some("source"), "{}", entry.name);
+                done += 1;
+            }
+            assert_eq!(done, 2, "{}: {:?}", entry.name, net.sources[loser].events);
+            let Some(Err(error)) = &net.sources[loser].ended else { panic!("nobody joined") };
+            assert!(error.to_string().contains("has just received"), "{}: {error}", entry.name);
+            for receiver in all {
+                let events = net.receivers[receiver].events.iter();
+                let others = events.filter(|(_, event)| matches!(event, Event::OtherSource { .. })).count();
+                assert_eq!(others, 1, "{}", entry.name);
+            }
+        }
     }
 }
 

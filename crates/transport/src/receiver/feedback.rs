@@ -169,6 +169,7 @@ impl ReceiverSession {
             place_kept: false,
             registered: false,
             content_told: false,
+            title: None,
             forgery_told: false,
             blocks: geometry.blocks(),
             root: None,

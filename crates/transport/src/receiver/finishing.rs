@@ -43,6 +43,7 @@ impl ReceiverSession {
             && let Some(entries) = stream.delivery.entries()
         {
             stream.content_told = true;
+            stream.title = stream.delivery.title();
             self.events.push_back(Event::Content {
                 transfer: stream.announced.transfer.to_string(),
                 files: entries.files,
@@ -90,12 +91,15 @@ impl ReceiverSession {
                 // Receivers are often done at the same moment: each waits for its turn.
                 (stream.member_at, stream.member_tries) = (now + turn(stream.spread, &mut self.rng), 0);
                 stream.says_alive = false;
+                self.objections.hasten(stream.member_at);
                 let patience = (stream.spread * 2 + CONFIRM_PATIENCE).max(self.setup.patience);
                 self.phase = Phase::Confirming { until: now + patience };
                 if stream.window.may_limit() {
                     self.tell_window(faircast_wire::Window::UNLIMITED, now); // it wants no more
                 }
                 if self.stream.as_ref().is_some_and(|stream| stream.closed) {
+                    self.objections.hasten(now);
+                    self.refuse_sessions(now);
                     self.phase = Phase::Over; // nobody waits for its word
                     return;
                 }

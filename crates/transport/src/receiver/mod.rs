@@ -230,6 +230,8 @@ struct Stream {
     place_kept: bool,
     registered: bool,
     content_told: bool,
+    /// First name of the content, and how many more there are, once known.
+    title: Option<String>,
     /// It was told that somebody forges numbers.
     forgery_told: bool,
     blocks: Option<u32>,
@@ -554,9 +556,7 @@ impl ReceiverSession {
             self.ask(now);
             self.attach(now);
         }
-        if matches!(self.phase, Phase::Searching | Phase::Receiving) {
-            self.refuse_sessions(now);
-        }
+        self.refuse_sessions(now);
         match self.phase {
             Phase::Searching => {
                 if let Some(waited) = self.setup.wait.filter(|wait| silent >= *wait) {
@@ -608,8 +608,9 @@ impl ReceiverSession {
     fn wake_at(&self, now: Time) -> Time {
         let tree_at = self.watch_at().min(self.speak_at());
         let at = self.clocks.second_at.min(self.attach_at(now)).min(tree_at).min(match self.phase {
-            Phase::Searching | Phase::Receiving => self.candidates.deadline().min(self.objections.deadline()),
-            Phase::Confirming { .. } => self.candidates.deadline(),
+            Phase::Searching | Phase::Receiving | Phase::Confirming { .. } => {
+                self.candidates.deadline().min(self.objections.deadline())
+            }
             Phase::Over => Time::NEVER,
         });
         let Some(stream) = &self.stream else { return at };

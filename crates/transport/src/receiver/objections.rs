@@ -16,8 +16,8 @@ const MOST: usize = 8;
 /// So often each.
 const TIMES: u32 = 2;
 
-/// Not at once, for what is wanted may come, too; and not all receivers at the same moment.
-const FIRST: Span = Span::from_millis(300);
+/// Not at once, for a wanted session may come, too, or take the place of a silent one; and not all receivers at the same moment.
+const FIRST: Span = SILENT;
 const SPREAD: Span = Span::from_millis(1_200);
 const AGAIN: Span = Span::from_secs(10);
 
@@ -81,6 +81,11 @@ impl Objections {
             let say_at = now + FIRST + SPREAD.scaled(rng.unit());
             self.0.push(Objection { session, source, about, heard_at: now, say_at, said: 0 });
         }
+    }
+
+    /// This receiver has everything at this time: it sends the first refusals by then, for it may not be there later.
+    pub(super) fn hasten(&mut self, at: Time) {
+        self.0.iter_mut().filter(|one| one.said == 0).for_each(|one| one.say_at = one.say_at.min(at));
     }
 
     /// When one of them is to be told.
@@ -165,7 +170,15 @@ impl ReceiverSession {
         let is_breaking_off = self.phase == Phase::Receiving && now.since(self.clocks.heard_at) >= SILENT;
         // A receiver that waits leaves the same content to the one that has its place.
         let is_waited_for = accept.does_one_wait() && !due.about.is_same_content;
-        !matches!(self.phase, Phase::Searching | Phase::Receiving)
+        // One that has everything makes room where receivers follow each other.
+        let makes_room = match self.phase {
+            Phase::Searching | Phase::Receiving => false,
+            Phase::Confirming { .. } => self.failure.is_some() || accept.places.is_some(),
+            Phase::Over => true,
+        };
+        let is_followed = self.stream.as_ref().is_some_and(|stream| stream.session == due.session);
+        makes_room
+            || is_followed
             || is_breaking_off
             || is_waited_for
             || accept.is_anothers(due.session, self.setup.id)
@@ -179,23 +192,23 @@ impl ReceiverSession {
         };
         // Members of another group learn no names of this one.
         let may_know = self.codec.key_of(due.session) == self.codec.key_of(stream.session);
-        let content = stream.delivery.title().unwrap_or_default();
+        let content = stream.title.as_deref().unwrap_or_default();
         Refusal {
             source: if may_know { stream.announced.name } else { Name::EMPTY },
-            content: if may_know { Name::clipped(&content) } else { Name::EMPTY },
-            seconds: self.seconds_left(now),
+            content: if may_know { Name::clipped(content) } else { Name::EMPTY },
+            seconds: if self.finished.is_some() { Some(0) } else { self.seconds_left(now) },
             ..refusal
         }
     }
 
-    /// Estimated seconds until everything is here, from what came so far.
+    /// Estimated seconds until everything is here, at least 1, from the bytes received so far.
     fn seconds_left(&self, now: Time) -> Option<u32> {
         let delivery = &self.stream.as_ref()?.delivery;
         let (gathered, all) = (delivery.gathered_bytes(), delivery.content_bytes()?);
         let moved = gathered.saturating_sub(delivery.resumed_bytes().0) as f64;
         let elapsed = now.since(self.totals.first_packet?).as_secs_f64();
         let left = all.saturating_sub(gathered) as f64 * elapsed / moved;
-        left.is_finite().then_some(left.ceil() as u32)
+        left.is_finite().then_some((left.ceil() as u32).max(1))
     }
 }
 

@@ -63,7 +63,8 @@ impl Refusals {
         if refusal.reason == RefusalReason::Busy {
             let said = |name: &Name| Some(name.to_string()).filter(|name| !name.is_empty());
             let (source, content) = (said(&refusal.source), said(&refusal.content));
-            return Some(Event::Busy { host: host.to_owned(), address: from, source, content, until });
+            let done = refusal.seconds == Some(0);
+            return Some(Event::Busy { host: host.to_owned(), address: from, source, content, until, done });
         }
         Some(Event::warning(format!("{host} ({ip}) hears this session and does not follow it: {why}")))
     }
@@ -187,13 +188,16 @@ fn why(refusal: &Refusal, key: Option<KeyId>, until: Option<u64>) -> String {
     }
 }
 
-/// The session of a busy receiver, and its estimated end.
+/// The session of a busy receiver, and its estimated end; or that the receiver has everything of that session.
 fn busy(refusal: &Refusal, until: Option<u64>) -> String {
     let what = match (refusal.source.as_str(), refusal.content.as_str()) {
         ("", _) => "another session".to_owned(),
         (source, "") => format!("another session, of {source}"),
         (source, content) => format!("{source}'s {content}"),
     };
+    if refusal.seconds == Some(0) {
+        return format!("it has just received {what}; start a receiver there again");
+    }
     let until = until.map(|until| UNIX_EPOCH + Duration::from_secs(until));
     let until =
         until.map_or_else(String::new, |until| format!(" until about {}", format_rfc3339_seconds(until)));
@@ -237,7 +241,8 @@ mod tests {
         let from = SocketAddr::from(([10, 0, 0, 1], 9));
         let told = refusals.on_refusal(&busy, from, None, 1_000_000_000).expect("it is news");
         let (host, source, content) = ("pc1".to_owned(), Some("lab1".to_owned()), Some("image".to_owned()));
-        assert_eq!(told, Event::Busy { host, address: from, source, content, until: Some(1_000_000_090) });
+        let until = Some(1_000_000_090);
+        assert_eq!(told, Event::Busy { host, address: from, source, content, until, done: false });
         let refused = refusals.of(&RequiredHost::new("PC1")).expect("it is known");
         assert_eq!(refused.reason, "it is receiving lab1's image until about 2001-09-09T01:48:10Z");
         assert!(refusals.of(&RequiredHost::new("pc2")).is_none());
