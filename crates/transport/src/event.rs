@@ -593,7 +593,7 @@ pub struct ReceiveReport {
     pub directories: u64,
     /// Bytes of content; when not everything has arrived, those that are verified.
     pub bytes: u64,
-    /// From the first packet of the session to the end, in seconds.
+    /// From the first data packet of the session to the end, in seconds.
     pub seconds: f64,
     /// `moved_bytes` over `seconds`, in bit/s.
     pub goodput_bps: f64,

@@ -38,6 +38,9 @@ fn the_wait_is_spent_before_the_start_or_at_the_end_not_twice() {
         assert!((5.9..7.0).contains(&report.start_seconds), "{name}: {report:?}");
         assert!(at < report.start_seconds + report.seconds + 1.0, "{name}: ended after {at} s: {report:?}");
         assert_eq!((report.verified, &report.absent), (2, &vec!["host7".to_owned()]), "{name}");
+        // The wait is no part of the transfer at receivers either.
+        let took = net.receivers[0].report().seconds;
+        assert!(took > 0.0 && took < report.seconds + 0.5, "{name}: {took} s of {} s", report.seconds);
     }
 }
 

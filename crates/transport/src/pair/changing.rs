@@ -79,6 +79,8 @@ fn assert_rest_arrived(
         assert_eq!((report.ok, report.withdrawn_count), (withdrawn.is_empty(), withdrawn.len() as u64));
         assert!(withdrawn.iter().all(|name| changed.contains(name)), "{withdrawn:?}");
         assert_eq!(report.files, (files.len() - withdrawn.len()) as u64);
+        assert_eq!(sent.bytes, report.bytes, "both ends count the same content");
+        assert!(sent.moved_bytes <= sent.bytes, "{sent:?}");
         for (name, bytes) in files {
             let got = fs::read(node.dir.join("content").join(name)).ok();
             let wanted = Some(bytes).filter(|_| !withdrawn.contains(name.as_str()));

@@ -467,7 +467,11 @@ impl ReceiverSession {
         };
         self.totals.packets += 1;
         self.totals.bytes += u64::from(size);
-        self.totals.first_packet.get_or_insert(now);
+        // A probe before the start is no part of the session that the scheme controls.
+        let is_probe = packet.data.payload == Payload::NONE;
+        if !is_probe {
+            self.totals.first_packet.get_or_insert(now);
+        }
         if let ForScheme::Subscribed(mut arrival) = heard {
             (arrival.size, arrival.marked) = (size, marked);
             self.totals.lost += u64::from(arrival.lost);
@@ -478,8 +482,6 @@ impl ReceiverSession {
             }
             self.join_first(now);
             let Some(stream) = &mut self.stream else { return };
-            // A probe before the start is no part of the session that the scheme controls.
-            let is_probe = packet.data.payload == Payload::NONE;
             if !is_probe && !std::mem::replace(&mut stream.begun, true) {
                 stream.layers.begin(packet.data.seq, now);
                 arrival.lost = 0;

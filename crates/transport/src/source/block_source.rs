@@ -60,6 +60,8 @@ pub(crate) struct ObjectBlocks {
     layout: Arc<Layout>,
     /// Withdrawn files, in the order of their withdrawal.
     withdrawn: Vec<Withdrawn>,
+    /// Bytes of withdrawn files.
+    withdrawn_bytes: u64,
     /// Blocks with bytes of withdrawn files that nobody has taken.
     affected: BTreeMap<u32, Affected>,
 }
@@ -192,6 +194,7 @@ impl BlockSource {
             scratch: Vec::new(),
             layout: Arc::clone(object.layout()),
             withdrawn: Vec::new(),
+            withdrawn_bytes: 0,
             affected: BTreeMap::new(),
             from: match pipe {
                 Some(pipe) => From::Pipe(Box::new(SealedBlocks::new(object)), pipe),
@@ -321,13 +324,14 @@ impl BlockSource {
         }
     }
 
-    /// Bytes of content so far, without the manifest.
+    /// Bytes of content so far, without the manifest and withdrawn files.
     pub(crate) fn content_bytes(&self) -> u64 {
         match self {
             BlockSource::ObjectStream(object) => {
                 let so_far = u64::from(object.ready) * object.geometry.capacity();
                 let manifest = u64::from(object.geometry.manifest_len);
-                object.geometry.stream_len.unwrap_or(so_far).saturating_sub(manifest)
+                let content = object.geometry.stream_len.unwrap_or(so_far).saturating_sub(manifest);
+                content.saturating_sub(object.withdrawn_bytes)
             }
             BlockSource::Live(live) => live.bytes,
         }
@@ -471,6 +475,7 @@ impl ObjectBlocks {
             let affected = self.hashes.affected(&self.layout, entry);
             let first_block = affected.first().map_or(0, |first| first.block());
             let last_block = affected.last().map_or(0, |last| last.block());
+            self.withdrawn_bytes += self.layout.range_of(entry).map_or(0, |bytes| bytes.end - bytes.start);
             self.withdrawn.push(Withdrawn { entry, first_block, last_block });
             for affected in affected {
                 match affected {

@@ -64,7 +64,8 @@ impl SourceSession {
         let named = |outcome| with(outcome).map(ReceiverReport::incomplete);
         let incomplete: Vec<_> =
             named(ReceiverOutcome::Incomplete).filter(|one| !unsigned.contains(&one.host)).collect();
-        let moved_bytes = if verified > 0 { self.moved_bytes(bytes) } else { self.most_moved() };
+        // Receivers count withdrawn files among what they have verified.
+        let moved_bytes = if verified > 0 { self.moved_bytes(bytes) } else { self.most_moved() }.min(bytes);
         let receipts = self.receipts_report(&replaced);
         let signed = receipts.as_ref().is_none_or(|receipts| receipts.lacking.is_empty());
         let (dropped, absent) = (names(ReceiverOutcome::Dropped), names(ReceiverOutcome::Absent));
