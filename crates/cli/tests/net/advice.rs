@@ -94,6 +94,14 @@ fn routes_and_path_filters_that_lose_multicast_are_named() {
 }
 
 #[test]
+fn rules_are_read_by_a_root_without_sbin_in_the_path() {
+    let Some(root) = require_root() else { return };
+    let lab = must(Lab::plan().company(Company::Shared).build(&root));
+    let ended = must(lab.receiver(0).run("env", &["PATH=/nowhere", FAIRCAST, "doctor"], WITHIN));
+    assert!(ended.stdout.contains("ok    firewall    no rule drops UDP"), "{}", ended.stdout);
+}
+
+#[test]
 fn an_address_that_two_hosts_have_is_named() {
     let Some(root) = require_root() else { return };
     let lab = must(Lab::plan().company(Company::Shared).build(&root));

@@ -198,14 +198,15 @@ enum Unsaid {
 
 /// The output of a program.
 fn printed(program: &str, args: &[&str]) -> Result<String, Unsaid> {
-    // Users have no `sbin` in their path; they may not read rules either.
-    let elsewhere = || ["/usr/sbin", "/sbin"].iter().any(|dir| Path::new(dir).join(program).exists());
-    let out = match Command::new(program).args(args).output() {
-        Err(error) if error.kind() == ErrorKind::NotFound && !elsewhere() => return Err(Unsaid::Absent),
-        Ok(out) if out.status.success() => out,
-        _ => return Err(Unsaid::Refused),
-    };
-    String::from_utf8(out.stdout).map_err(|_| Unsaid::Refused)
+    // Users have no `sbin` in their path, nor has root after `su`.
+    for dir in ["", "/usr/sbin", "/sbin"] {
+        return match Command::new(Path::new(dir).join(program)).args(args).output() {
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Ok(out) if out.status.success() => String::from_utf8(out.stdout).map_err(|_| Unsaid::Refused),
+            _ => Err(Unsaid::Refused),
+        };
+    }
+    Err(Unsaid::Absent)
 }
 
 #[cfg(test)]
