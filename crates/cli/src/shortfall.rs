@@ -59,7 +59,7 @@ pub fn sent_shortfall(report: &SendReport) -> String {
     }
     if !report.refused_hosts.is_empty() {
         let hosts = named(report.refused_hosts.iter().map(|one| (&*one.host, &*one.reason)));
-        parts.push(hosts);
+        parts.push(format!("not joined: {hosts}"));
     }
     if !report.dropped.is_empty() {
         parts.push(format!("left out as too slow: {}", report.dropped.join(", ")));
@@ -115,8 +115,10 @@ pub fn sent_shortfall(report: &SendReport) -> String {
 
 /// The one thing to do.
 fn remedy(report: &SendReport) -> String {
-    if let Some(refused) = report.refused_hosts.first().filter(|one| one.reason.contains("key")) {
-        return format!("give {} this session's key, and run both commands again", refused.host);
+    let lacks_key = report.refused_hosts.iter().filter(|one| one.reason.contains("key"));
+    let lacks_key: Vec<&str> = lacks_key.map(|one| &*one.host).collect();
+    if !lacks_key.is_empty() {
+        return format!("give {} this session's key, and run both commands again", lacks_key.join(", "));
     }
     let first = report.incomplete.first();
     let is = |reason: &str| first.filter(|one| one.reason.starts_with(reason)).map(|one| &one.host);

@@ -300,9 +300,12 @@ pub enum Change {
     /// Its content, under the same size and time.
     #[error("other content, same size and time")]
     Content,
-    /// It is gone or something else.
-    #[error("no longer a file")]
+    /// Nothing is there.
+    #[error("removed")]
     Gone,
+    /// It is something else.
+    #[error("no longer a regular file")]
+    Replaced,
 }
 
 /// What is in the way.

@@ -426,7 +426,7 @@ fn check_unchanged(file: &File, path: &Path, entry: &Entry) -> Result<(), Object
     }
     let now = file.metadata().map_err(|e| ObjectError::io(path, "read", e))?;
     let change = if !now.is_file() {
-        Change::Gone
+        Change::Replaced
     } else if now.len() != entry.size() {
         Change::Size { before: entry.size(), now: now.len() }
     } else if mtime(&now) != entry.mtime {
