@@ -7,7 +7,9 @@ use super::parent::{From, Parent, Role, Use};
 use super::receiver::congested;
 use super::store::Slot;
 use crate::node::{Cx, Departure, Observation, Relay, RelaySpec, SourceControl, Stamp, Tally, Windows};
-use crate::packet::{Arrival, Cause, Data, Flags, Layer, Mark, Order, ReceiverId, Report, Seq, Signal};
+use crate::packet::{
+    Arrival, Cause, Data, Flags, Layer, Mark, Order, OrderContent, ReceiverId, Report, Seq, Signal,
+};
 use crate::time::{Rate, Span, Time};
 
 /// A sender's agent.
@@ -174,7 +176,10 @@ impl crate::node::Receiver for Agent {
 
     fn on_order(&mut self, order: &Order, cx: &mut Cx<'_>) {
         let begun = self.inbound.begun();
-        if self.inbound.on_order(order, cx) {
+        let is_mine = self.inbound.on_order(order, cx);
+        if is_mine && order.content == OrderContent::Poll {
+            self.report(cx);
+        } else if is_mine {
             if self.inbound.begun() < begun {
                 self.parent.store.reach_back(self.inbound.begun());
                 self.parent.begin(self.inbound.begun(), cx.now);

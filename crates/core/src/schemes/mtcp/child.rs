@@ -33,6 +33,10 @@ pub(super) struct Child {
     /// The latest question, until it is answered.
     pub(super) asked: Option<(u32, Time)>,
     pub(super) ask_at: Time,
+    /// When its next report is overdue, while packets are outstanding below it.
+    pub(super) overdue_at: Time,
+    /// It was asked about late packets below this one, and its answer is awaited before a timeout counts.
+    pub(super) probed_to: u64,
     /// Packets acknowledged in this round of its group.
     pub(super) acknowledged: u64,
     pub(super) backoff: u32,
@@ -120,6 +124,8 @@ impl Child {
             round_trip: RoundTrip::default(),
             asked: None,
             ask_at: now,
+            overdue_at: Time::NEVER,
+            probed_to: 0,
             acknowledged: 0,
             backoff: 1,
             summary: None,
@@ -173,10 +179,15 @@ impl Child {
         self.summary.map_or(own, |summary| summary.low.min(own))
     }
 
-    /// The lowest packet that is on its way to it or to somebody below it: what is known to be lost is not.
-    pub(super) fn under_way(&self) -> u64 {
+    /// The lowest packet that is on its way to it for the first time. A lost packet is not: the retransmission window has it.
+    pub(super) fn first_under_way(&self) -> u64 {
         let from = self.lost_to.max(self.board.base());
-        let own = (from..self.end).find(|seq| !self.board.has(*seq)).unwrap_or(from.max(self.end));
+        (from..self.end).find(|seq| !self.board.has(*seq)).unwrap_or(from.max(self.end))
+    }
+
+    /// The same, to it or to somebody below it.
+    pub(super) fn under_way(&self) -> u64 {
+        let own = self.first_under_way();
         self.summary.map_or(own, |summary| summary.low.min(own))
     }
 
@@ -201,6 +212,11 @@ impl Child {
         if from < self.board.base() {
             (self.begins, self.tell_at) = (Some(from), now);
         }
+    }
+
+    /// Whether its latest summary says that packets are outstanding below it.
+    pub(super) fn has_outstanding_below(&self) -> bool {
+        self.summary.is_some_and(|it| it.transit > 0 || it.low < self.end)
     }
 
     /// It has said something, and may wait for packets below `end`.

@@ -198,7 +198,7 @@ impl Inbound {
         due
     }
 
-    /// The parent says something; whether this node is to say how it stands.
+    /// The parent says something. Returns whether this node is to say how it stands.
     pub(super) fn on_order(&mut self, order: &Order, cx: &mut Cx<'_>) -> bool {
         if order.to != self.me {
             return false;
@@ -223,7 +223,7 @@ impl Inbound {
         }
         let echo = Echo { seq: Seq(self.end.saturating_sub(1)), hold: Span::ZERO };
         self.send(ReportContent::Answered { echo, number: order.number }, cx);
-        matches!(order.content, OrderContent::Join { .. })
+        true
     }
 
     pub(super) fn send(&self, content: ReportContent, cx: &mut Cx<'_>) {

@@ -17,6 +17,7 @@
 //! | `inbound` `board` | what has arrived, and when it is acknowledged |
 //! | `parent` `child` `store` | what a node knows of its children and keeps for them |
 //! | `window` `delay` | Vegas over relative delays |
+//! | `timeouts` | packets that are late, and children that are silent |
 //! | `outbound` `repairs` | what it sends them, and the retransmission window |
 //! | `local` | congestion localization |
 //! | `beside` | agents where the session's delivery repairs as well |
@@ -39,6 +40,7 @@ mod source;
 mod store;
 #[cfg(test)]
 mod tests;
+mod timeouts;
 mod window;
 
 pub use agent::Agent;

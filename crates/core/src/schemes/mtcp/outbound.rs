@@ -1,6 +1,6 @@
 //! What a node sends to its children: orders, questions, and packets that they miss (seed 001, 3.1).
 
-use super::child::Group;
+use super::child::{Child, Group};
 use super::config::Repair;
 use super::parent::{Parent, Role};
 use crate::node::{Effect, Effects, To};
@@ -76,19 +76,37 @@ impl Parent {
         (child.tell_at, child.told) = (now + again, Some((number, now)));
     }
 
-    /// Ask a child for its round-trip time. The sender knows it: relative delays are round trips there.
-    fn ask(&mut self, now: Time, effects: &mut Effects) {
-        if self.role == Role::Sender {
-            return;
+    /// When a child is asked next.
+    pub(super) fn asks_at(&self, child: &Child) -> Time {
+        match self.role {
+            // Relative delays are round trips at the sender.
+            Role::Sender => child.overdue_at,
+            Role::Agent => child.ask_at.min(child.overdue_at),
         }
-        let Some(place) = self.children.iter().position(|child| child.ask_at <= now) else { return };
+    }
+
+    /// Asks a child for its round-trip time, and an agent for its summary. An agent does not repeat a summary after which
+    /// nothing is outstanding. When that one is lost, the window stays closed, and only a question opens it again, as a
+    /// probe opens TCP's window (RFC 9293, 3.8.6.1).
+    fn ask(&mut self, now: Time, effects: &mut Effects) {
+        let Some(place) = self.children.iter().position(|child| self.asks_at(child) <= now) else { return };
         let child = &self.children[place];
         let known = child.round_trip.samples() >= FIRST_QUESTIONS;
         let id = child.id;
         let next = now + if known { self.config.poll_every } else { self.config.poll_first };
         let number = self.order(id, OrderContent::Poll, effects);
+        let overdue_at = self.overdue_at(place, now);
         let child = &mut self.children[place];
-        (child.ask_at, child.asked) = (next, Some((number, now)));
+        (child.ask_at, child.asked, child.overdue_at) = (next, Some((number, now)), overdue_at);
+    }
+
+    /// When the next report of a child is overdue that has just reported or been asked: a report interval and a timeout later.
+    pub(super) fn overdue_at(&self, place: usize, now: Time) -> Time {
+        let child = &self.children[place];
+        if !child.has_outstanding_below() {
+            return Time::NEVER;
+        }
+        now + self.config.report_every + child.round_trip.timeout(&self.config)
     }
 
     /// A child has done what it was told.
@@ -117,10 +135,15 @@ impl Parent {
         let Some(seq) = it.repairs.next(it.window.size(), now) else { return };
         let first = self.of(group).find(|child| child.wants(seq)).map(|child| child.id);
         let wanting = self.of(group).filter(|child| child.wants(seq)).take(2).count();
-        let (Some(id), true) = (first, self.store.get(seq).is_some()) else {
+        let is_called = self.called(group) == Some(seq);
+        let to = match first {
+            Some(id) if wanting == 1 && !is_called => Some(To::Child(id)),
+            None if !is_called => None,
+            _ => Some(To::Group),
+        };
+        let Some(to) = to.filter(|_| self.store.get(seq).is_some()) else {
             return self.groups[group as usize].repairs.give_up(seq);
         };
-        let to = if wanting == 1 { To::Child(id) } else { To::Group };
         self.send_data(to, group, seq, Flags::REPAIR, now, effects);
         self.groups[group as usize].repairs.on_sent(seq, round, now);
     }

@@ -1,7 +1,7 @@
 //! The sending half of a node of the tree: its children, its windows over them, its store and its repairs (seed 001, 3.1).
 
 use super::board::Board;
-use super::child::{Child, Group, MOST_BACKOFF, Summary};
+use super::child::{Child, Group, Summary};
 use super::config::{Config, LossFilter, Repair, Rounds};
 use super::repairs::Repairs;
 use super::store::{Slot, Store};
@@ -19,7 +19,9 @@ pub(super) struct Parent {
     /// By their numbers.
     pub(super) children: Vec<Child>,
     /// So many are said to be there; until all of them spoke, nothing is dropped.
-    expected: usize,
+    pub(super) expected: usize,
+    /// Whether the first packet is sent again until they have spoken.
+    pub(super) is_calling: bool,
     /// The windows and repairs of the two groups.
     pub(super) groups: [GroupState; 2],
     pub(super) store: Store,
@@ -93,8 +95,6 @@ const LONGEST_HOLD: Span = Span::from_secs(10);
 const SHORTEST_GAP: Span = Span::from_micros(50);
 /// An agent asks its own parent for packets at most so old for a child, or half of its store: it has to keep all since then.
 const REACH: u64 = Board::SPAN / 2;
-/// A silent child is not given up before so many of its time-outs could have passed.
-const TIMEOUTS: u64 = 3;
 /// The window may be so many times the session's, and the headroom more.
 const TIMES_SESSION: f64 = 2.0;
 
@@ -109,6 +109,7 @@ impl Parent {
             role,
             children: Vec::new(),
             expected: 0,
+            is_calling: false,
             groups: [group(), group()],
             store: Store::default(),
             end: 0,
@@ -137,7 +138,7 @@ impl Parent {
     }
 
     /// Whether children are missing that are said to be there.
-    fn waits_for_children(&self) -> bool {
+    pub(super) fn waits_for_children(&self) -> bool {
         self.config.repair == Repair::Tree && self.children.len() < self.expected
     }
 
@@ -347,9 +348,7 @@ impl Parent {
         }
         for child in &self.children {
             leaves = leaves.min(child.tell_at);
-            if self.role == Role::Agent {
-                leaves = leaves.min(child.ask_at);
-            }
+            leaves = leaves.min(self.asks_at(child));
         }
         next.min(leaves.max(self.pumped_at + SHORTEST_GAP))
     }
@@ -365,6 +364,7 @@ impl Parent {
             for place in 0..self.children.len() {
                 self.time_out(place, now);
             }
+            self.call_missing(now);
             self.timer_at = self.next_timer();
         }
         for group in Group::BOTH {
@@ -519,10 +519,12 @@ impl Parent {
     /// A child has spoken: delays, losses, windows.
     fn after(&mut self, place: usize, echo: Echo, new: u64, usage: Use, now: Time) {
         self.sample(place, echo, now);
+        let overdue_at = self.overdue_at(place, now);
         let child = &mut self.children[place];
         child.hear(self.end, now);
+        child.overdue_at = overdue_at;
         if new > 0 {
-            child.backoff = 1;
+            (child.backoff, child.probed_to) = (1, 0);
         }
         let group = child.group;
         if child.is_there {
@@ -533,8 +535,10 @@ impl Parent {
     }
 
     fn settle(&mut self, group: Group, usage: Use, now: Time) {
-        let children = &self.children;
-        let wanted = |seq| children.iter().any(|child| child.group == group && child.wants(seq));
+        let (called, children) = (self.called(group), &self.children);
+        let wanted = |seq| {
+            called == Some(seq) || children.iter().any(|child| child.group == group && child.wants(seq))
+        };
         self.groups[group as usize].repairs.settle(wanted, now);
         if group == Group::Local {
             self.wake_local(now);
@@ -608,7 +612,7 @@ impl Parent {
     }
 
     /// A packet is lost on the way to a child: it is sent again, or waited for no more.
-    fn miss(&mut self, place: usize, seq: u64) {
+    pub(super) fn miss(&mut self, place: usize, seq: u64) {
         let child = &mut self.children[place];
         match self.config.repair {
             Repair::Session => _ = child.set(seq),
@@ -631,7 +635,7 @@ impl Parent {
     /// Acknowledgements move the window of a group.
     fn on_progress(&mut self, group: Group, usage: Use, now: Time) {
         let bases = self.of(group).map(|child| match self.config.repair {
-            Repair::Tree => child.board.base(),
+            Repair::Tree => child.first_under_way().min(self.end),
             Repair::Session => child.board.base().min(self.end),
         });
         let Some(acknowledged) = bases.min() else { return };
@@ -691,84 +695,6 @@ impl Parent {
             Repair::Session => needed,
         };
         self.store.drop_below(least);
-    }
-
-    /// When the earliest timer of a child expires.
-    fn next_timer(&self) -> Time {
-        self.children
-            .iter()
-            .filter_map(|child| self.late(child))
-            .map(|(_, at)| at)
-            .min()
-            .unwrap_or(Time::NEVER)
-    }
-
-    /// The first packet whose acknowledgement by this child is awaited, and when it is late.
-    fn late(&self, child: &Child) -> Option<(u64, Time)> {
-        let end = if child.group == Group::Local { self.next_local } else { self.end };
-        let first = child.lost_to.max(child.board.base());
-        let sent = |seq: u64| {
-            let slot = self.store.get(seq).filter(|_| !child.board.has(seq))?;
-            match child.group {
-                Group::Session => Some((seq, slot.sent_at, slot.here_at)),
-                // Some may have been skipped, for all who were in the group had them.
-                Group::Local if slot.local_at.is_never() => None,
-                Group::Local => Some((seq, Some(slot.local_at), slot.local_at)),
-            }
-        };
-        let (seq, sent_at, here_at) = (first..end).find_map(sent)?;
-        let late = sent_at.and_then(|at| child.delay.late(at, &self.config, child.backoff));
-        let first = self.config.doubled(self.config.first_timeout, child.backoff);
-        Some((seq, late.unwrap_or(here_at + first)))
-    }
-
-    /// What a child did not acknowledge in time is lost.
-    fn time_out(&mut self, place: usize, now: Time) {
-        while let Some((seq, at)) = self.late(&self.children[place])
-            && at <= now
-        {
-            let group = self.children[place].group;
-            let next = if group == Group::Local { self.next_local } else { self.end };
-            if self.groups[group as usize].window.on_timeout(seq, next) {
-                let child = &mut self.children[place];
-                child.slow_starts.add(now);
-                child.backoff = (child.backoff * 2).min(MOST_BACKOFF);
-                if self.config.repair == Repair::Session {
-                    // Nothing that is out opens the window any more.
-                    let it = &mut self.groups[group as usize];
-                    it.acknowledged = it.acknowledged.max(next);
-                }
-            }
-            self.losses += 1;
-            match self.config.repair {
-                // Nothing that is out counts any more, as in TCP: an agent whose store was full has nothing new to say.
-                Repair::Session => {
-                    let child = &mut self.children[place];
-                    child.advance(next);
-                    child.end = child.end.max(next);
-                }
-                Repair::Tree => self.miss(place, seq),
-            }
-        }
-    }
-
-    fn give_up_the_silent(&mut self, now: Time) {
-        let (end, silence) = (self.end, self.config.silence);
-        let next_local = self.next_local;
-        let config = self.config;
-        let gone = |child: &Child| {
-            let sent = if child.group == Group::Local { next_local } else { end };
-            let patience = silence.max(child.round_trip.timeout(&config) * TIMEOUTS);
-            child.board.base() < sent && child.silent_since.is_some_and(|since| now.since(since) > patience)
-        };
-        while let Some(child) = self.children.iter().find(|child| gone(child)) {
-            let id = child.id;
-            self.forget(id, now);
-        }
-        if self.waits_for_children() && now.since(self.started_at) > silence {
-            self.expected = self.children.len();
-            self.regroup(now);
-        }
     }
 
     /// The children have changed: windows and repairs follow those that are left.

@@ -44,6 +44,8 @@ pub struct Node {
     pub loses: BTreeSet<u64>,
     pub arrivals: Vec<(Time, u64, bool)>,
     pub reports: u64,
+    /// The part of its reports that is lost.
+    pub report_loss: f64,
     pub lost: u64,
 }
 
@@ -101,6 +103,7 @@ impl Grove {
                 loses: BTreeSet::new(),
                 arrivals: Vec::new(),
                 reports: 0,
+                report_loss: 0.0,
                 lost: 0,
             }
         };
@@ -123,6 +126,11 @@ impl Grove {
         let cx = &mut Cx { now: Time::ZERO, rng: &mut grove.rng, effects: &mut grove.effects };
         grove.source.start(cx);
         grove
+    }
+
+    /// Other random numbers.
+    pub fn reseed(&mut self, seed: u64) {
+        self.rng = Rng::new(seed, 1000);
     }
 
     pub fn agent(&self, node: usize) -> &Agent {
@@ -283,8 +291,10 @@ impl Grove {
                 Effect::Report(report) => {
                     let it = &mut self.nodes[node.expect("the source does not report")];
                     it.reports += 1;
-                    let (to, at) = (it.parent, self.now + it.path.delay);
-                    self.schedule(at, Event::Report { to, report });
+                    let (to, at, loss) = (it.parent, self.now + it.path.delay, it.report_loss);
+                    if loss == 0.0 || !self.rng.chance(loss) {
+                        self.schedule(at, Event::Report { to, report });
+                    }
                 }
                 Effect::Attend(group) => self.nodes[node.expect("the source is in no group")].group = group,
                 Effect::Send { to, packet } => self.send(node, to, &packet),

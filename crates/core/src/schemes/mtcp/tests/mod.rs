@@ -3,6 +3,7 @@
 mod beside;
 mod grove;
 mod localization;
+mod lost_reports;
 mod nodes;
 mod silence;
 mod windows;

@@ -6,7 +6,7 @@ use crate::packet::{Arrival, Data, Flags, Payload, Signal};
 use crate::rng::Rng;
 use crate::time::Time;
 
-fn without_moves() -> Config {
+pub(super) fn without_moves() -> Config {
     Config { localize: Localize::Off, ..Config::published() }
 }
 
@@ -138,7 +138,8 @@ fn a_near_agent_judges_its_queues_once_per_round_of_the_tree() {
             (Some(0), Path::mbps(2.0, 1, 60)),
             (None, Path::mbps(2.0, 150, 60)),
         ];
-        let mut grove = Grove::new(Config { rounds, ..without_moves() }, &nodes);
+        let narrow = Config { alpha: 1.0, beta: 3.0, gamma: 1.0, decrease: 0.5, ..without_moves() };
+        let mut grove = Grove::new(Config { rounds, ..narrow }, &nodes);
         let (mut sum, mut ticks) = (0.0, 0);
         for tick in 200..600 {
             grove.run_until(f64::from(tick) * 0.1);

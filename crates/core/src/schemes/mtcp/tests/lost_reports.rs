@@ -1,0 +1,64 @@
+//! Reports are lost on the way to a parent. No report is acknowledged, so a parent asks for those that it waits for.
+
+use super::windows::without_moves;
+use super::*;
+
+/// Two agents in a row above two leaves; paths without losses of data.
+fn tree() -> Grove {
+    let nodes = [
+        (None, Path::mbps(4.0, 15, 100)),
+        (Some(0), Path::mbps(4.0, 20, 100)),
+        (Some(1), Path::mbps(4.0, 40, 100)),
+        (Some(1), Path::mbps(4.0, 40, 100)),
+    ];
+    Grove::new(without_moves(), &nodes)
+}
+
+#[test]
+fn the_window_opens_again_after_any_report_is_lost() {
+    for seed in 1..=30 {
+        let mut grove = tree();
+        grove.reseed(seed);
+        grove.nodes.iter_mut().for_each(|node| node.report_loss = 0.5);
+        grove.run_until(60.0);
+        let before = grove.sent;
+        grove.run_until(120.0);
+        assert!(grove.sent > before, "seed {seed}: nothing leaves after packet {before}");
+    }
+}
+
+#[test]
+fn a_lost_first_packet_is_sent_again_before_its_receiver_is_known() {
+    let path = Path::mbps(4.0, 20, 100);
+    let mut grove = Grove::new(without_moves(), &[(None, path), (None, path)]);
+    grove.nodes[1].loses.insert(0);
+    grove.run_until(15.0);
+    assert!(grove.sent > 50, "{} packets left", grove.sent);
+    assert!(grove.nodes.iter().all(|node| node.got.contains(&0)), "and everybody has it");
+}
+
+#[test]
+fn a_lost_acknowledgement_of_the_last_packet_is_no_slow_start() {
+    let mut grove = tree();
+    grove.run_until(20.0);
+    grove.limit = grove.sent;
+    grove.run_until(22.0);
+    let slow_starts = |grove: &Grove| {
+        let agents = (0..2).map(|node| grove.agent(node).parent().windows().slow_starts).sum::<u64>();
+        agents + grove.source.parent().windows().slow_starts
+    };
+    let before = slow_starts(&grove);
+    // The answer to the question comes after the acknowledgement is late, and before the timeout.
+    grove.limit += 1;
+    grove.nodes[2].report_loss = 1.0;
+    grove.run_until(22.25);
+    grove.nodes[2].report_loss = 0.0;
+    grove.run_until(30.0);
+    assert!(grove.is_complete());
+    assert_eq!(slow_starts(&grove), before);
+    // Without an answer the timeout counts.
+    grove.limit += 1;
+    grove.nodes[2].report_loss = 1.0;
+    grove.run_until(35.0);
+    assert!(slow_starts(&grove) > before);
+}
