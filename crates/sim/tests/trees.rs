@@ -106,7 +106,7 @@ fn reports_of_a_flat_session_go_to_the_source() {
 /// One leaf's link drops to a tenth: it hears its agent instead of the source, and its link carries no more of the session.
 #[test]
 fn a_congested_leaf_moves_and_comes_back() {
-    let mut tree = tree("mtcp,preset=published,local-high=8ms,local-part=0,store=20000", 3, 4, 1);
+    let mut tree = tree("mtcp,preset=published,local-high=30ms,local-part=0,store=20000", 3, 4, 1);
     let (at, back) = (Time::from_secs_f64(15.0), Time::from_secs_f64(30.0));
     tree.net.change(at, tree.leaves[0], Change::Rate(Rate::from_mbps(0.8)));
     // Wider than before: it has to catch up while the session goes on.

@@ -14,13 +14,15 @@ pub struct Config {
     pub mode: Mode,
     /// Who sends lost packets again.
     pub repair: Repair,
-    /// Queued packets below which a window grows in avoidance (Vegas' "alpha"; ns-2's default, for the seed prints none).
+    /// Queued packets below which a window grows in avoidance (Vegas' "alpha"). The paper prints no thresholds. Those of ns-2's
+    /// Vegas, 1 and 3 packets, leave a session less than a tenth of the rate of a TCP that fills a FIFO of 50 packets.
     pub alpha: f64,
     /// Queued packets above which it shrinks ("beta").
     pub beta: f64,
     /// Queued packets that end slow start ("gamma").
     pub gamma: f64,
-    /// Part of a window that is kept when a packet is lost. Open in the seed: one half is TCP's, Vegas has three quarters.
+    /// The part of a window that remains when a packet is lost. Open in the paper, which modifies Vegas: Vegas keeps three quarters,
+    /// TCP one half.
     pub decrease: f64,
     /// A packet is lost when so many later ones have arrived (TCP's, open in the seed).
     pub duplicates: u8,
@@ -61,7 +63,7 @@ pub struct Config {
     /// A child that says nothing for so long while packets leave for it is given up, but not before three of its own time-outs
     /// could have passed. Open.
     pub silence: Span,
-    /// Packets leave no faster than so many windows per round, two at once; `None` for at once. Open: the seed has no pacing.
+    /// Packets leave no faster than this many windows per round, two at once; `None` for at once, as in the paper.
     pub pacing: Option<f64>,
     /// By what persistent congestion of a child is detected, if at all.
     pub localize: Localize,
@@ -164,10 +166,10 @@ impl Config {
             sending: Sending { catch_up: CatchUp { packets: 2, span: Span::ZERO }, ..sending },
             mode: Mode::Transit,
             repair: Repair::Tree,
-            alpha: 1.0,
-            beta: 3.0,
-            gamma: 1.0,
-            decrease: 0.5,
+            alpha: 6.0,
+            beta: 12.0,
+            gamma: 6.0,
+            decrease: 0.75,
             duplicates: 3,
             loss_filter: LossFilter::Off,
             rounds: Rounds::Tree,
@@ -187,7 +189,7 @@ impl Config {
             store: 512,
             repair_threshold: 16.0,
             silence: Span::from_secs(30),
-            pacing: Some(2.0),
+            pacing: None,
             localize: Localize::Either,
             local: Local {
                 slow_starts: 3,
@@ -204,12 +206,17 @@ impl Config {
     }
 
     /// A real network: the session's delivery repairs, nobody is moved but by agents below the source, and a first timeout of 1 s as in
-    /// RFC 6298, 2.1. After an interruption the first packet leaves within a second, and every round of slow start grows; a receiver
+    /// RFC 6298, 2.1. Packets are paced, thresholds are those of ns-2's Vegas, and a loss halves the window as in TCP. After an interruption the first packet leaves within a second, and every round of slow start grows; a receiver
     /// that is silent for a second holds nobody.
     pub fn transport(packet_size: u16) -> Config {
         Config {
             sending: Sending::transport(packet_size),
             repair: Repair::Session,
+            alpha: 1.0,
+            beta: 3.0,
+            gamma: 1.0,
+            decrease: 0.5,
+            pacing: Some(2.0),
             localize: Localize::Off,
             first_timeout: Span::from_secs(1),
             longest_slack: Some(Span::from_secs(1)),
