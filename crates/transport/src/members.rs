@@ -117,6 +117,8 @@ pub struct MemberRecord {
     is_known: bool,
     /// Another process has come in its place, and it has not been heard since.
     is_replaced: bool,
+    /// A later process of the same receiver has everything as well, and counts in its place.
+    is_recounted: bool,
     /// Bytes verified.
     pub verified_bytes: u64,
     /// Fraction of packets lost.
@@ -239,7 +241,9 @@ impl Members {
         member.address = address;
         member.reason = report.reason;
         member.is_relay |= report.reason == RELAYS;
-        (member.receivers, member.receivers_done) = spoken_for(report, member.is_relay);
+        if !member.is_recounted {
+            (member.receivers, member.receivers_done) = spoken_for(report, member.is_relay);
+        }
         member.blocks_missing = report.blocks_missing;
         member.verified_bytes = report.verified_bytes;
         member.rate = sensible(report.rate);
@@ -273,10 +277,31 @@ impl Members {
         self.answer(report);
         match report.state {
             _ if was_finished => Change::None,
-            MemberState::Done => Change::Done,
+            MemberState::Done => {
+                self.recount(report.from);
+                Change::Done
+            }
             MemberState::Failed | MemberState::Leaving => Change::Failed,
             _ if is_new => Change::Joined,
             _ => Change::None,
+        }
+    }
+
+    /// A receiver that had everything, ended, and was started again counts once: its earlier records count no more.
+    fn recount(&mut self, id: ReceiverId) {
+        let Some(newest) = self.known.get(&id).filter(|member| !member.is_relay && self.at(member.address.ip()) > 1)
+        else {
+            return;
+        };
+        let (host, address, joined_at) = (newest.host.clone(), newest.address.ip(), newest.joined_at);
+        for member in self.known.values_mut() {
+            let is_earlier = member.state == MemberState::Done && member.heard_at < joined_at;
+            if is_earlier && !member.is_relay && member.address.ip() == address && member.host == host {
+                self.tally.discount(member);
+                member.is_recounted = true;
+                (member.receivers, member.receivers_done) = (0, 0);
+                self.tally.count(member);
+            }
         }
     }
 
@@ -461,8 +486,8 @@ impl Members {
         self.tally.unfinished - self.tally.uncounted
     }
 
-    /// Receivers without everything that were not heard any more since another one of the same
-    /// name joined from the same address: a receiver that is started again has a new id.
+    /// Earlier records of receivers that were started again, which have a new id each time: another receiver of the same name
+    /// joined from the same address, and the earlier one has not been heard since, or both have everything.
     pub fn replaced(&self) -> BTreeSet<ReceiverId> {
         let mut newest: BTreeMap<(&str, IpAddr), Time> = BTreeMap::new();
         for member in self.known.values() {
@@ -472,7 +497,7 @@ impl Members {
         let is_replaced = |member: &MemberRecord| {
             let joined = newest.get(&(member.host.as_str(), member.address.ip()));
             let is_over = member.is_replaced || member.state != MemberState::Done;
-            is_over && joined.is_some_and(|joined| *joined > member.heard_at)
+            member.is_recounted || is_over && joined.is_some_and(|joined| *joined > member.heard_at)
         };
         self.iter().filter(|(_, member)| is_replaced(member)).map(|(id, _)| id).collect()
     }
@@ -578,6 +603,7 @@ impl MemberRecord {
             named_known: 0,
             is_known: false,
             is_replaced: false,
+            is_recounted: false,
             blocks_missing: report.blocks_missing,
             verified_bytes: report.verified_bytes,
             loss: 0.0,

@@ -65,6 +65,23 @@ fn a_receiver_that_was_started_again_is_neither_waited_for_nor_incomplete() {
 }
 
 #[test]
+fn a_receiver_that_had_everything_and_was_started_again_counts_once() {
+    let mut members = Members::default();
+    report(&mut members, 1, 'a', MemberState::Joined, at(0));
+    report(&mut members, 3, 'b', MemberState::Joined, at(0));
+    report(&mut members, 1, 'a', MemberState::Done, at(2));
+    report(&mut members, 2, 'a', MemberState::Joined, at(4));
+    assert_eq!((members.verified(), members.unfinished()), (1, 2));
+    report(&mut members, 2, 'a', MemberState::Done, at(6));
+    report(&mut members, 1, 'a', MemberState::Done, at(7));
+    assert_eq!((members.receivers(), members.verified(), members.unfinished()), (2, 1, 1));
+    report(&mut members, 4, 'b', MemberState::Joined, at(7));
+    report(&mut members, 4, 'b', MemberState::Done, at(8));
+    report(&mut members, 3, 'b', MemberState::Done, at(8));
+    assert_eq!(members.verified(), 3, "two receivers may run on a host at the same time");
+}
+
+#[test]
 fn who_goes_on_under_another_parent_is_no_member_any_more_until_it_comes_back() {
     let mut members = Members::default();
     let address = SocketAddr::from(([192, 0, 2, 1], 7));
