@@ -251,7 +251,7 @@ pub struct ReproList {
 /// Repeat one, and compare with what is published.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    faircast repro run 000/fig-3.4\n  \
+    faircast repro run 000/fig-3.4 --plot\n  \
     faircast repro run 000/table-3.2 --out table --seeds 30\n  \
     faircast repro run 000/fig-3.6 --quick\n\n\
     Exit codes: 0 every claim holds or is open, 1 one fails, 2 usage, 3 system.")]
@@ -263,6 +263,12 @@ pub struct ReproRun {
     #[command(flatten)]
     pub running: Running,
     /// Write scenario, results and figures into this directory
+    /// Draw its figures as SVG, beside scenario and results, without --out in 000-fig-3.4-results for 000/fig-3.4
+    #[arg(long)]
+    pub plot: bool,
+    /// Draw its figures as PDF too
+    #[arg(long)]
+    pub pdf: bool,
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
     /// Change a key of the scenario, as in flow.multicast.scheme=ormcc,beta=0.6

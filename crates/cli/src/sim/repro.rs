@@ -13,7 +13,7 @@ use faircast_experiments::repro::{
 use faircast_experiments::run::kept::Kept;
 use serde::Serialize;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -114,10 +114,15 @@ fn one(typed: &ReproRun, out: &mut impl Write, stop: &AtomicBool) -> Result<(), 
     };
     let took = began.elapsed();
     let mut written = Vec::new();
-    if let Some(directory) = typed.out.as_ref().filter(|_| !done.figures.is_empty()) {
+    let out_of_id = || PathBuf::from(format!("{}-results", entry.id.replace('/', "-")));
+    let directory = typed.out.clone().or_else(|| (typed.plot || typed.pdf).then(out_of_id));
+    if let Some(directory) = directory.as_ref().filter(|_| !done.figures.is_empty()) {
         let heading = format!("{}: {}", entry.id, entry.about);
         let html = page::html(std::slice::from_ref(&done), &heading);
         let mut others = files::svg(&done.figures);
+        if typed.pdf {
+            others.extend(files::pdf(&done.figures));
+        }
         others.push(("index.html".into(), html.into_bytes()));
         let results = done.run.as_ref().map(|run| &run.results);
         written = files::run(results, &others, directory, typed.running.threads, took)?;
@@ -126,10 +131,12 @@ fn one(typed: &ReproRun, out: &mut impl Write, stop: &AtomicBool) -> Result<(), 
         json::write(out, &done.outcome).map_err(unwritten)?;
     } else {
         tell(&done, took, out).map_err(unwritten)?;
-        if let (Some(directory), false) = (&typed.out, written.is_empty()) {
+        if let (Some(directory), false) = (&directory, written.is_empty()) {
             let count = units::count(written.len() as u64, "file");
             writeln!(out, "wrote {count} into {}; look at index.html", directory.display())
                 .map_err(unwritten)?;
+        } else if directory.is_some() {
+            writeln!(out, "nothing is written: {} has no figure", entry.id).map_err(unwritten)?;
         }
     }
     decide(&done.outcome, typed.quick, out, typed.json)
