@@ -153,6 +153,7 @@ fn merge_files(parts: &[Part], runs: &[Job]) -> Result<Vec<(String, Vec<u8>)>, M
     let mut names: Vec<&str> = fullest.into_iter().flat_map(files_of).map(|(name, _)| name).collect();
     let others: BTreeSet<&str> = parts.iter().flat_map(files_of).map(|(name, _)| name).collect();
     names.extend(others.iter().filter(|name| !names.contains(name)).copied().collect::<Vec<_>>());
+    names.retain(|name| !name.ends_with(PARQUET)); // made anew, from the merged table
     let rank = |name: &str| super::measure::TABLES.iter().position(|table| name == format!("{table}.csv"));
     names.sort_by_key(|name| match (*name, rank(name)) {
         ("scenario.toml", _) => (0, 0, 0),
@@ -172,11 +173,40 @@ fn merge_files(parts: &[Part], runs: &[Job]) -> Result<Vec<(String, Vec<u8>)>, M
                 contents.push((path, bytes));
             }
         }
-        let merged =
-            if name.ends_with(".csv") { merge_csv(&contents, runs)? } else { contents.swap_remove(0).1 };
+        let Some(table) = name.strip_suffix(".csv") else {
+            files.push((name.to_owned(), contents.swap_remove(0).1));
+            continue;
+        };
+        let merged = merge_csv(&contents, runs)?;
+        let columnar = merge_parquet(parts, table, &merged)?;
         files.push((name.to_owned(), merged));
+        files.extend(columnar);
     }
     Ok(files)
+}
+
+/// How names of Parquet files end.
+const PARQUET: &str = ".parquet";
+
+/// A merged table as a Parquet file, where a part has one.
+#[cfg(feature = "parquet")]
+fn merge_parquet(parts: &[Part], table: &str, text: &[u8]) -> Result<Option<(String, Vec<u8>)>, MergeError> {
+    let name = format!("{table}{PARQUET}");
+    let Some(part) = parts.iter().find(|part| files_of(part).any(|(known, _)| known == name)) else {
+        return Ok(None);
+    };
+    let path = part.directory.join(&name);
+    let file = fs::File::open(&path).map_err(|source| MergeError::Read { path: path.clone(), source })?;
+    let merged = super::parquet::typed(table, text, file)
+        .and_then(|table| super::parquet::to_parquet(&table).map_err(|error| error.to_string()));
+    let bytes = merged.map_err(|reason| MergeError::NotResults { path, reason })?;
+    Ok(Some((name, bytes)))
+}
+
+/// Nothing: this build writes no Parquet files.
+#[cfg(not(feature = "parquet"))]
+fn merge_parquet(_: &[Part], _: &str, _: &[u8]) -> Result<Option<(String, Vec<u8>)>, MergeError> {
+    Ok(None)
 }
 
 /// The place of a capture's run.

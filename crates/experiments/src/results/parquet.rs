@@ -3,7 +3,10 @@
 use crate::table::{Column, Table};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
 use parquet::arrow::ArrowWriter;
+use parquet::basic::Type;
 use parquet::errors::ParquetError;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use std::fs::File;
 use std::sync::Arc;
 
 /// The table as a Parquet file. Numbers that are none are null.
@@ -21,6 +24,42 @@ pub fn to_parquet(table: &Table) -> Result<Vec<u8>, ParquetError> {
     writer.write(&batch)?;
     writer.close()?;
     Ok(bytes)
+}
+
+/// Reads a table from CSV. The Parquet file of a part of this table has the types of its columns, which CSV does not say.
+///
+/// # Errors
+/// What is wrong with either file.
+pub fn typed(name: &str, text: &[u8], part: File) -> Result<Table, String> {
+    let part = SerializedFileReader::new(part).map_err(|error| error.to_string())?;
+    let schema = part.metadata().file_metadata().schema_descr();
+    let empty = |place: usize| {
+        let column = match schema.column(place).physical_type() {
+            Type::INT64 => Column::Whole(Vec::new()),
+            Type::DOUBLE => Column::Number(Vec::new()),
+            _ => Column::Text(Vec::new()),
+        };
+        (schema.column(place).name().to_owned(), column)
+    };
+    let mut columns: Vec<(String, Column)> = (0..schema.num_columns()).map(empty).collect();
+    let mut reader = csv::Reader::from_reader(text);
+    let header = reader.headers().map_err(|error| error.to_string())?;
+    if !header.iter().eq(columns.iter().map(|(name, _)| name.as_str())) {
+        return Err("its columns are not those of the CSV file".to_owned());
+    }
+    for record in reader.records() {
+        let record = record.map_err(|error| error.to_string())?;
+        for ((name, column), field) in columns.iter_mut().zip(&record) {
+            let wrong = || format!("`{field}` in column `{name}` is no number");
+            match column {
+                Column::Whole(values) => values.push(field.parse().map_err(|_| wrong())?),
+                Column::Number(values) if field.is_empty() => values.push(f64::NAN),
+                Column::Number(values) => values.push(field.parse().map_err(|_| wrong())?),
+                Column::Text(values) => values.push(field.to_owned()),
+            }
+        }
+    }
+    Ok(Table { name: name.to_owned(), columns })
 }
 
 fn array(column: &Column) -> ArrayRef {
