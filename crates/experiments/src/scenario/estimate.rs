@@ -30,6 +30,10 @@ const BIN: u64 = 80;
 const TURN: u64 = 160;
 /// Bytes of a histogram of delays.
 const DELAYS: u64 = 2_000;
+/// Bytes of a row of a result: in the table of its run, in the table of all runs, and as text.
+const ROW: u64 = 550;
+/// Bytes of metrics and counts of a run and of each of its flows.
+const METRICS: u64 = 20_000;
 /// Bytes of a packet that is recorded, with its place in a capture.
 const RECORDED: u64 = 250;
 /// A queue holds so many seconds of what the narrowest link carries, at most.
@@ -99,9 +103,11 @@ pub(crate) fn of(plan: &RunPlan) -> OfRun {
         moments(plan.duration, plan.probe.queue_every).saturating_mul(sizes.links_of(&plan.probe.links));
     run.add(probed, "samples of queues", SAMPLE);
     sizes.changes(&mut run);
+    let before = run.total();
     sizes.records(&mut run);
-    let kept = series.saturating_mul(BIN).saturating_add(probed.saturating_mul(SAMPLE)) / 2;
-    OfRun { run, kept: kept.saturating_add(2_000) }
+    let records = run.total().saturating_sub(before);
+    let rows = plan.flows.iter().fold(probed, |sum: u64, flow| sum.saturating_add(sizes.rows_of(flow)));
+    OfRun { run, kept: rows.saturating_mul(ROW).saturating_add(METRICS).saturating_add(records) }
 }
 
 /// Bytes of a plan that stays for as long as its scenario does.
@@ -284,8 +290,8 @@ impl Sizes<'_> {
         patterns.iter().filter_map(ends).fold(0, u64::saturating_add).min(self.links)
     }
 
-    /// Add a `[[flow]]`; how many moments its series have.
-    fn flow(&self, flow: &FlowPlan, run: &mut Estimate) -> u64 {
+    /// How many flows a `[[flow]]` makes, and how many receivers each has.
+    fn crowd(&self, flow: &FlowPlan) -> (u64, u64) {
         let receivers = match &flow.ends {
             Ends::Along(links) => self.links_of(links),
             Ends::Nodes { to, from } => self.nodes_of(to).0.max(self.nodes_of(from).0),
@@ -293,7 +299,23 @@ impl Sizes<'_> {
         let together = matches!(&flow.kind, FlowKind::Session(session) if session.per == Per::Group)
             && matches!(flow.ends, Ends::Nodes { .. });
         let (flows, members) = if together { (1, receivers) } else { (receivers, 1) };
-        let flows = flows.saturating_mul(flow.count.into());
+        (flows.saturating_mul(flow.count.into()), members)
+    }
+
+    /// Rows of rates, averages and samples of a `[[flow]]`.
+    fn rows_of(&self, flow: &FlowPlan) -> u64 {
+        let ((flows, members), probe) = (self.crowd(flow), &self.plan.probe);
+        let shown = flows.saturating_mul(members).min(probe.receivers.into()) + 1;
+        let rates = moments(self.plan.duration, probe.bin).saturating_mul(shown).saturating_mul(2);
+        let sample = probe.sample.unwrap_or(Span::from_secs(1));
+        rates.saturating_add(
+            moments(self.plan.duration, sample).saturating_mul(flows.min(probe.receivers.into())),
+        )
+    }
+
+    /// Add a `[[flow]]`; how many moments its series have.
+    fn flow(&self, flow: &FlowPlan, run: &mut Estimate) -> u64 {
+        let (flows, members) = self.crowd(flow);
         let all = flows.saturating_mul(members);
         let name = &flow.name.value;
         let duration = self.plan.duration;
