@@ -87,7 +87,7 @@ fn a_directory_holds_the_files_of_one_run_alone() {
     let compare = ["compare", "--scenario", "lab.toml", "--out", "c", "--seeds", "1", "-q", "--schemes"];
     end(&[&compare[..], &["ormcc,tcp-reno"]].concat());
     end(&[&compare[..], &["tfrc"]].concat());
-    assert_eq!(files(&place.path().join("c")), ["1-tfrc", "comparison.json", "comparison.svg"]);
+    assert_eq!(files(&place.path().join("c")), ["1-tfrc", "comparison.json", "comparison.svg", "runs"]);
 }
 
 #[test]

@@ -127,8 +127,9 @@ pub struct Running {
     faircast sim run lab.toml --plot --seeds 10 --out results\n  \
     faircast sim run lab.toml --curves multicast:leaf1,multicast:leaf2,tcp --pdf\n  \
     faircast sim run lab.toml --set \"duration=60 s\" --set topology.leaves=100\n  \
-    faircast sim run lab.toml --shard 2/8       on one of eight machines\n\n\
-    Every metric is the mean over the seeds; +- is half of its 95 % interval (Student's t).")]
+    faircast sim run lab.toml --shard 2/8 --out part-2       on one of eight machines\n\n\
+    Every metric is the mean over the seeds; +- is half of its 95 % interval (Student's t). With --out, finished runs \
+    are stored in DIR/runs: after an interruption the same command runs only the others.")]
 pub struct SimRun {
     /// The scenario
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -145,7 +146,7 @@ pub struct SimRun {
     /// Write figures as PDF too; without --curves and --metrics all of them
     #[arg(long)]
     pub pdf: bool,
-    /// Directory for results [default: NAME-results for a scenario NAME.toml]
+    /// Directory for results, which also stores finished runs [default: NAME-results for a scenario NAME.toml, without finished runs]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
     /// How it is run.
@@ -163,7 +164,7 @@ pub struct SimRun {
     /// Tell everything as JSON, one object a line, on standard output
     #[arg(long)]
     pub json: bool,
-    /// Tell no progress
+    /// Tell no estimate and no progress
     #[arg(long, short)]
     pub quiet: bool,
 }
@@ -262,13 +263,13 @@ pub struct ReproRun {
     /// How it is run.
     #[command(flatten)]
     pub running: Running,
-    /// Write scenario, results and figures into this directory
     /// Draw its figures as SVG, beside scenario and results, without --out in 000-fig-3.4-results for 000/fig-3.4
     #[arg(long)]
     pub plot: bool,
     /// Draw its figures as PDF too
     #[arg(long)]
     pub pdf: bool,
+    /// Write scenario, results and figures into this directory
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
     /// Change a key of the scenario, as in flow.multicast.scheme=ormcc,beta=0.6
@@ -336,7 +337,7 @@ pub struct Compare {
     /// The flow that is replaced [default: the first session]
     #[arg(long, value_name = "NAME")]
     pub flow: Option<String>,
-    /// Directory for results and figures [default: NAME-comparison for a scenario NAME.toml]
+    /// Directory for results and figures, which also stores finished runs [default: NAME-comparison for a scenario NAME.toml, without finished runs]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
     /// How it is run.
@@ -345,7 +346,7 @@ pub struct Compare {
     /// Tell every result as JSON, one object a line
     #[arg(long)]
     pub json: bool,
-    /// Tell no progress
+    /// Tell no estimate and no progress
     #[arg(long, short)]
     pub quiet: bool,
 }

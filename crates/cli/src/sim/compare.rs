@@ -2,7 +2,8 @@
 
 use super::args::{Compare, Contender};
 use super::running::{self, RunPrinter, Telling, refused};
-use super::{files, table};
+use super::stored::{self, Stored};
+use super::{files, outlook, table};
 use crate::failure::{Failure, Usage, unwritten};
 use crate::json;
 use crate::units;
@@ -11,7 +12,8 @@ use faircast_experiments::plot::{Axis, Colour, Figure, Layer, Panel};
 use faircast_experiments::report::figures::{Unit, dot};
 use faircast_experiments::report::text::{Align, Grid};
 use faircast_experiments::results::Results;
-use faircast_experiments::run::{RunOptions, run as simulate};
+use faircast_experiments::run::forecast::{Forecast, forecast};
+use faircast_experiments::run::{RunOptions, admit, run as simulate};
 use faircast_experiments::scenario::{Point, Scenario, flow_keys, router_kind};
 use faircast_experiments::stats::Estimate;
 use serde::Serialize;
@@ -44,20 +46,33 @@ pub fn run(typed: &Compare, out: &mut impl Write, stop: &AtomicBool) -> Result<(
     let flow = flow(&text, typed.flow.as_deref())?;
     let directory = typed.out.clone().unwrap_or_else(|| files::beside(&typed.scenario, "comparison"));
     let telling = if typed.quiet { Telling::Nothing } else { Telling::Progress };
-    let memory = typed.running.max_memory;
-    let options =
-        RunOptions { threads: typed.running.threads, memory: Some(memory), ..RunOptions::default() };
     let place = |(number, contender): (usize, &Contender)| {
         format!("{}-{}", number + 1, contender.text().replace([',', '='], "_"))
     };
     let places: Vec<String> = typed.schemes.0.iter().enumerate().map(place).collect();
     let scenarios = scenarios(typed, &text, &original, &flow)?;
+    let mut options = RunOptions {
+        threads: typed.running.threads,
+        memory: Some(typed.running.max_memory),
+        ..RunOptions::default()
+    };
+    scenarios.iter().try_for_each(|scenario| admit(scenario, &options).map(|_| ())).map_err(refused)?;
+    let stored = Stored::open(typed.out.as_deref())?;
+    options.kept = stored.as_ref().map(Stored::kept);
+    if !(typed.quiet || typed.json) {
+        let mut all = Forecast::default();
+        for scenario in &scenarios {
+            all += forecast(scenario, &options).map_err(refused)?;
+        }
+        outlook::announce(&all, stored.as_ref(), &scenarios.iter().collect::<Vec<_>>())?;
+    }
     let mut all = Vec::new();
     for (number, (contender, scenario)) in typed.schemes.0.iter().zip(scenarios).enumerate() {
         let began = Instant::now();
         let results = {
             let teller = RunPrinter::new(telling, contender.text(), stop);
-            simulate(&scenario, &options, &teller).map_err(refused)?
+            let results = simulate(&scenario, &options, &teller);
+            results.inspect_err(|_| stored.iter().for_each(Stored::explain_resume)).map_err(refused)?
         };
         if number == 0 {
             begin(&directory, &places)?;
@@ -68,6 +83,8 @@ pub fn run(typed: &Compare, out: &mut impl Write, stop: &AtomicBool) -> Result<(
     }
     let comparison = Comparison { flow, all };
     files::write(&files::svg(&[("comparison", comparison.figure())]), &directory)?;
+    let scenarios: Vec<&Scenario> = comparison.all.iter().map(|candidate| &candidate.scenario).collect();
+    stored::keep_only(&scenarios, &directory)?;
     if typed.json {
         return comparison.json(out).map_err(unwritten);
     }

@@ -5,7 +5,9 @@
 //! | [`args`] | what can be typed |
 //! | [`running`] | reading scenarios, running them, telling how far they are |
 //! | [`table`] | what came of a scenario, as tables and JSON |
+//! | `outlook` | what is said before the first run |
 //! | [`files`] | where results and figures go |
+//! | `stored` | finished runs, from which an interrupted command goes on |
 //! | `hurst` `series` | how self-similar a series is, and how it is read |
 //! | `design` | gains of queues for a link |
 //! | [`repro`] [`compare`] | the other two commands |
@@ -15,9 +17,11 @@ pub mod compare;
 mod design;
 pub mod files;
 mod hurst;
+mod outlook;
 pub mod repro;
 pub mod running;
 mod series;
+mod stored;
 pub mod table;
 #[cfg(test)]
 mod tests;
@@ -30,12 +34,14 @@ use faircast_experiments::report::figures;
 use faircast_experiments::report::figures::curves::UnknownCurve;
 use faircast_experiments::repro::{Judged, Verdict, judge};
 use faircast_experiments::results::Results;
-use faircast_experiments::run::RunOptions;
+use faircast_experiments::run::forecast::forecast;
+use faircast_experiments::run::{RunOptions, admit};
 use faircast_experiments::scenario::{self, Diagnostics, Look, Scenario, TEMPLATES};
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use stored::Stored;
 
 /// Run a verb of `sim`.
 ///
@@ -76,14 +82,22 @@ fn run_scenario(typed: &SimRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
     if let Some(lack) = scenario.lack_of_metrics(&typed.metrics) {
         return Err(running::mistaken(&lack, &typed.file).into());
     }
-    let options = RunOptions {
+    let mut options = RunOptions {
         threads: typed.running.threads,
         shard: typed.shard,
         memory: Some(typed.running.max_memory),
         ..RunOptions::default()
     };
+    admit(&scenario, &options).map_err(running::refused)?; // before a directory is made
+    let stored = Stored::open(typed.out.as_deref())?;
+    options.kept = stored.as_ref().map(Stored::kept);
+    let forecast = forecast(&scenario, &options).map_err(running::refused)?;
+    if !(typed.quiet || typed.json) {
+        outlook::announce(&forecast, stored.as_ref(), &[&scenario])?;
+    }
     let quiet = if typed.quiet { running::Telling::Nothing } else { running::Telling::Progress };
-    let (mut results, took) = running::run(&scenario, &options, quiet, stop)?;
+    let run = running::run(&scenario, &options, quiet, stop);
+    let (mut results, took) = run.inspect_err(|_| stored.iter().for_each(Stored::explain_resume))?;
     match (typed.pcap, results.captures.is_empty()) {
         (true, true) => return Err(Usage::NoTaps.into()),
         (false, _) => results.captures.clear(),
@@ -95,6 +109,7 @@ fn run_scenario(typed: &SimRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
     });
     let figures = draw(typed, &scenario, &results)?;
     let names = files::run(Some(&results), &figures, &directory, typed.running.threads, took)?;
+    stored::keep_only(&[&scenario], &directory)?;
     let claims = if typed.shard.is_some() { Vec::new() } else { judge(&scenario, &results) };
     if typed.json {
         table::json(&results, out).map_err(unwritten)?;
@@ -115,6 +130,7 @@ fn run_scenario(typed: &SimRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
             scenario: &scenario,
             results: &results,
             claims: &claims,
+            stored: forecast.stored,
             directory: &directory,
             names: &names,
         };
@@ -162,6 +178,8 @@ struct Told<'a> {
     scenario: &'a Scenario,
     results: &'a Results,
     claims: &'a [Judged],
+    /// Runs that an earlier command made.
+    stored: usize,
     directory: &'a Path,
     names: &'a [String],
 }
@@ -169,7 +187,7 @@ struct Told<'a> {
 impl Told<'_> {
     fn write(&self, typed: &SimRun, took: std::time::Duration, out: &mut impl Write) -> std::io::Result<()> {
         writeln!(out, "{}", self.scenario.title())?;
-        writeln!(out, "{}\n", table::what_was_run(self.scenario, self.results, took))?;
+        writeln!(out, "{}\n", table::what_was_run(self.scenario, self.results, self.stored, took))?;
         table::text(self.scenario, self.results, out)?;
         if !self.claims.is_empty() {
             writeln!(out, "\n{}", table::claims(self.claims))?;

@@ -28,13 +28,22 @@ pub fn what_would_run(scenario: &Scenario) -> String {
     )
 }
 
-/// The same, after they were run.
-pub fn what_was_run(scenario: &Scenario, results: &Results, took: Duration) -> String {
+/// The same after the runs, of which an earlier command made `stored`.
+pub fn what_was_run(scenario: &Scenario, results: &Results, stored: usize, took: Duration) -> String {
     let seconds = took.as_secs_f64();
+    let (would, runs) = (what_would_run(scenario), units::count(results.jobs.len() as u64, "run"));
+    if stored == results.jobs.len() {
+        return format!("{would}; nothing simulated, {stored} of {runs} stored before");
+    }
+    if stored > 0 {
+        return format!(
+            "{would}; {stored} of {runs} stored before, the others simulated in {}",
+            units::seconds(seconds)
+        );
+    }
     let per_second = results.totals.traversals as f64 / seconds.max(1e-9);
     format!(
-        "{}; simulated in {}, {} million packets over links a second",
-        what_would_run(scenario),
+        "{would}; simulated in {}, {} million packets over links a second",
         units::seconds(seconds),
         short(per_second / 1e6)
     )

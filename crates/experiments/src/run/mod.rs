@@ -3,6 +3,7 @@
 //! Which thread runs what changes nothing in the results: each run is a function of its point and seed, and results are
 //! put in the order of points and seeds afterwards.
 
+pub mod forecast;
 pub mod kept;
 pub mod transform;
 
@@ -92,6 +93,8 @@ pub struct Status {
     pub simulated: f64,
     /// Simulated seconds in all.
     pub to_simulate: f64,
+    /// Simulated seconds of runs that were stored before: they took no time.
+    pub stored: f64,
     /// Since the start.
     pub elapsed: Duration,
 }
@@ -99,7 +102,7 @@ pub struct Status {
 impl Status {
     /// How long it will take from now on, once that can be said.
     pub fn remaining(&self) -> Option<Duration> {
-        let share = self.simulated / self.to_simulate;
+        let share = (self.simulated - self.stored) / (self.to_simulate - self.stored);
         let known = share > 0.0 && self.elapsed > Duration::from_millis(200);
         known.then(|| self.elapsed.mul_f64(((1.0 - share) / share).clamp(0.0, 1e6)))
     }
@@ -177,6 +180,8 @@ struct State {
     results: Vec<Option<Result<Done, RunError>>>,
     /// Simulated seconds of each job so far.
     simulated: Vec<f64>,
+    /// Simulated seconds of the jobs that were stored before.
+    stored: f64,
     done: usize,
 }
 
@@ -188,13 +193,7 @@ const STEPS: u64 = 50;
 /// # Errors
 /// When the simulator refuses a network, the shard is empty, it would take more memory than it may, or `progress` asked to stop.
 pub fn run(scenario: &Scenario, options: &RunOptions, progress: &dyn Progress) -> Result<Results, RunError> {
-    let jobs = jobs(scenario, options.shard)?;
-    let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let threads = options.threads.map_or(processors, NonZeroUsize::get).clamp(1, jobs.len());
-    let estimate = scenario.estimate_of_runs(&jobs, threads);
-    estimate
-        .within(options.memory.unwrap_or(memory::DEFAULT))
-        .map_err(|refused| RunError::Memory { refused })?;
+    let Admitted { jobs, threads, .. } = admit(scenario, options)?;
     let results = std::iter::repeat_with(|| None).take(jobs.len()).collect();
     #[expect(clippy::disallowed_methods, reason = "tells how long it will take; no result knows it")]
     let began = Instant::now();
@@ -205,7 +204,7 @@ pub fn run(scenario: &Scenario, options: &RunOptions, progress: &dyn Progress) -
         jobs: &jobs,
         next: AtomicUsize::new(0),
         stop: AtomicBool::new(false),
-        state: Mutex::new(State { results, simulated: vec![0.0; jobs.len()], done: 0 }),
+        state: Mutex::new(State { results, simulated: vec![0.0; jobs.len()], stored: 0.0, done: 0 }),
         began,
         to_simulate: jobs.iter().map(|(point, _)| scenario.duration(*point)).sum(),
     };
@@ -228,7 +227,39 @@ pub fn run(scenario: &Scenario, options: &RunOptions, progress: &dyn Progress) -
     Ok(assemble(scenario, options, jobs, done?))
 }
 
-/// Points and seeds, in the order of results.
+/// Runs that may be made.
+pub struct Admitted {
+    /// Points and seeds, in the order of results.
+    pub jobs: Vec<(usize, u64)>,
+    /// Runs at the same time.
+    pub threads: usize,
+    /// Bytes of memory for the runs that are made at the same time, at most.
+    pub working: u64,
+    /// Bytes of memory for the results of all, at most.
+    pub results: u64,
+}
+
+/// Checks whether the runs that the options choose may be made, before anything is built.
+///
+/// # Errors
+/// When the shard holds no run, or the runs would take more memory than they may.
+pub fn admit(scenario: &Scenario, options: &RunOptions) -> Result<Admitted, RunError> {
+    let jobs = jobs(scenario, options.shard)?;
+    let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let threads = options.threads.map_or(processors, NonZeroUsize::get).clamp(1, jobs.len());
+    let estimate = scenario.estimate_of_runs(&jobs, threads);
+    estimate
+        .within(options.memory.unwrap_or(memory::DEFAULT))
+        .map_err(|refused| RunError::Memory { refused })?;
+    let results = scenario.estimate_of_results(&jobs);
+    let working = estimate.total().saturating_sub(results);
+    Ok(Admitted { jobs, threads, working, results })
+}
+
+/// The runs of a scenario, or of one shard of it: points and seeds, in the order of results.
+///
+/// # Errors
+/// When the shard holds no run.
 fn jobs(scenario: &Scenario, shard: Option<Shard>) -> Result<Vec<(usize, u64)>, RunError> {
     let points = 0..scenario.points().len();
     let all: Vec<(usize, u64)> =
@@ -271,6 +302,7 @@ impl Work<'_> {
             runs: self.jobs.len(),
             simulated: state.simulated.iter().sum(),
             to_simulate: self.to_simulate,
+            stored: state.stored,
             elapsed: self.began.elapsed(),
         };
         drop(state);
@@ -282,14 +314,14 @@ impl Work<'_> {
 
     fn job(&self, number: usize, point: usize, seed: u64) -> Result<Done, RunError> {
         let plan = self.scenario.plan(point);
-        let layout = self.scenario.layout(point, seed);
-        // Captures and counts of the codec are not kept.
-        let kept = self.options.kept.as_ref();
-        let kept = kept.filter(|_| layout.taps.is_empty() && self.options.codec == Codec::Skip);
+        // Counts of the codec are not kept.
+        let kept = self.options.kept.as_ref().filter(|_| self.options.codec == Codec::Skip);
         let fingerprint = self.scenario.fingerprint(point);
-        if let Some(done) = kept.and_then(|kept| kept.get(fingerprint, seed)) {
+        if let Some(done) = kept.and_then(|kept| kept.get(fingerprint, (point, seed))) {
+            self.lock().stored += self.scenario.duration(point);
             return Ok(done);
         }
+        let layout = self.scenario.layout(point, seed);
         let network = layout.network(plan, seed);
         let options = Options {
             until: plan.duration,

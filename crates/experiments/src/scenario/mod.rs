@@ -419,18 +419,22 @@ impl Scenario {
     /// How much memory these runs would take, so many at a time, with what is kept of each until the results are written.
     pub fn estimate_of_runs(&self, jobs: &[(usize, u64)], threads: usize) -> Estimate {
         let points: Vec<estimate::OfRun> = self.plans.iter().map(estimate::of).collect();
-        let (mut all, mut kept) = (Estimate::new(), 0_u64);
-        for (point, _) in jobs {
-            kept = kept.saturating_add(points[*point].kept);
-        }
+        let mut all = Estimate::new();
         let largest = points.iter().max_by_key(|point| point.run.total());
         let threads = threads.min(jobs.len()) as u64;
         for part in largest.iter().flat_map(|point| point.run.parts()) {
             let what = if threads > 1 { format!("times {}", part.what) } else { part.what.clone() };
             if threads > 1 { all.add(threads, &what, part.bytes) } else { all.add_part(part.clone()) }
         }
-        all.add(jobs.len() as u64, "runs whose results are kept", kept / (jobs.len() as u64).max(1));
+        let what = format!("{} runs whose results are kept", jobs.len());
+        all.add_part(memory::Part { what, bytes: self.estimate_of_results(jobs) });
         all
+    }
+
+    /// How much of that holds the results of these runs until they are written, in bytes.
+    pub fn estimate_of_results(&self, jobs: &[(usize, u64)]) -> u64 {
+        let points: Vec<u64> = self.plans.iter().map(|plan| estimate::of(plan).kept).collect();
+        jobs.iter().fold(0, |sum: u64, (point, _)| sum.saturating_add(points[*point]))
     }
 
     pub(crate) fn plan(&self, point: usize) -> &RunPlan {

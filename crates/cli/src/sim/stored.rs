@@ -1,0 +1,83 @@
+//! Finished runs in the directory of `--out`: an interrupted command goes on where it was.
+
+use crate::failure::Failure;
+use crate::units;
+use faircast_experiments::run::forecast::Forecast;
+use faircast_experiments::run::kept::Kept;
+use faircast_experiments::scenario::Scenario;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Name of the directory with finished runs inside a directory of results.
+const RUNS: &str = "runs";
+
+/// The finished runs of a directory of results.
+pub struct Stored {
+    runs: PathBuf,
+    kept: Kept,
+}
+
+impl Stored {
+    /// Opens the runs below `out`, or none without it. The directory is made where it is missing.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn open(out: Option<&Path>) -> Result<Option<Stored>, Failure> {
+        let Some(out) = out else { return Ok(None) };
+        let runs = out.join(RUNS);
+        let kept = Kept::at(&runs).map_err(unwritable(&runs))?;
+        Ok(Some(Stored { runs, kept }))
+    }
+
+    /// A handle for the runner.
+    pub fn kept(&self) -> Kept {
+        self.kept.clone()
+    }
+
+    /// Writes to standard error how many runs are here, and what becomes of those of other scenarios.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub fn announce(&self, forecast: &Forecast, scenarios: &[&Scenario]) -> Result<(), Failure> {
+        let others = self.kept.others(scenarios).map_err(unwritable(&self.runs))?;
+        let runs = self.runs.display();
+        // Standard error that cannot be written is nobody's loss.
+        let mut people = std::io::stderr();
+        let all = units::count(forecast.runs as u64, "run");
+        let verb = if forecast.runs == 1 { "is" } else { "are" };
+        let _ = writeln!(people, "{} of {all} {verb} already there", forecast.stored);
+        if others > 0 {
+            let others = units::count(others as u64, "run");
+            let _ = writeln!(
+                people,
+                "{others} of another scenario or version in {runs} will be removed when this scenario is complete"
+            );
+        }
+        Ok(())
+    }
+
+    /// Writes to standard error how an interrupted command goes on.
+    pub fn explain_resume(&self) {
+        let _ = writeln!(
+            std::io::stderr(),
+            "finished runs are in {}; start the same command again to go on",
+            self.runs.display()
+        );
+    }
+}
+
+/// Removes the runs of other scenarios from a directory of results: it holds those of one.
+///
+/// # Errors
+/// When one cannot be removed.
+pub fn keep_only(scenarios: &[&Scenario], directory: &Path) -> Result<(), Failure> {
+    let runs = directory.join(RUNS);
+    if !runs.is_dir() {
+        return Ok(());
+    }
+    Kept::at(&runs).and_then(|kept| kept.keep_only(scenarios)).map_err(unwritable(&runs))
+}
+
+fn unwritable(path: &Path) -> impl FnOnce(std::io::Error) -> Failure {
+    Failure::system(format!("write {}", path.display()))
+}

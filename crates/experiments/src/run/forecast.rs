@@ -1,0 +1,321 @@
+//! Forecast of a scenario's runs: simulated time, packets over links and memory, before anything is simulated.
+//!
+//! Flows share the links of their paths as long connections would: all rates rise together until a link is full or a flow has
+//! what it may have (max-min fairness). A session takes the rate of its slowest receiver; one of several layers also what the
+//! paths of the others have left. Times are means over the run. Feedback of sessions and lost packets are not counted.
+
+use super::{RunError, RunOptions, admit};
+use crate::scenario::plan::{FlowKind, FlowPlan, RunPlan, SessionPlan};
+use crate::scenario::{Layout, Scenario};
+use faircast_aqm::{LinkSpec, LossSpec};
+use faircast_core::time::Time;
+use faircast_core::unicast::Protocol;
+use faircast_sim::{ApplicationData, LinkId, NodeId};
+use faircast_topology::{Routes, Topology};
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
+
+/// What runs that are still to be made will take.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Forecast {
+    /// All runs.
+    pub runs: usize,
+    /// Those of them that are stored; the rest is about the others.
+    pub stored: usize,
+    /// Simulated seconds.
+    pub simulated: f64,
+    /// Packets carried over a link, hop by hop.
+    pub traversals: f64,
+    /// Memory for the runs that are made at the same time, bytes, at most.
+    pub working: u64,
+    /// Memory for the results of all runs, bytes, at most.
+    pub results: u64,
+    /// Runs at the same time.
+    pub threads: usize,
+}
+
+impl AddAssign for Forecast {
+    /// Adds runs that are made after these.
+    fn add_assign(&mut self, next: Forecast) {
+        self.runs += next.runs;
+        self.stored += next.stored;
+        self.simulated += next.simulated;
+        self.traversals += next.traversals;
+        self.working = self.working.max(next.working);
+        self.results = self.results.saturating_add(next.results);
+        self.threads = self.threads.max(next.threads);
+    }
+}
+
+/// Points of a sweep that are looked at; the others are taken to be like these.
+const MOST_POINTS: usize = 16;
+/// Rounds in which flows get their shares; those that are left after them have the share of the last round.
+const MOST_ROUNDS: usize = 1_000;
+/// The constant of the square-root formula: packets in flight are this over the root of the loss probability.
+const SQUARE_ROOT: f64 = 1.22;
+
+/// Forecasts the runs of a scenario that are not stored.
+///
+/// # Errors
+/// When the shard is empty, or the runs would take more memory than they may.
+pub fn forecast(scenario: &Scenario, options: &RunOptions) -> Result<Forecast, RunError> {
+    let admitted = admit(scenario, options)?;
+    let is_stored = |(point, seed): &&(usize, u64)| {
+        options.kept.as_ref().is_some_and(|kept| kept.has(scenario, *point, *seed))
+    };
+    let (stored, left): (Vec<_>, Vec<_>) = admitted.jobs.iter().partition(is_stored);
+    let mut seeds: BTreeMap<usize, (u64, usize)> = BTreeMap::new();
+    for &(point, seed) in &left {
+        seeds.entry(point).or_insert((seed, 0)).1 += 1;
+    }
+    let every = seeds.len().div_ceil(MOST_POINTS).max(1);
+    let (mut seen, mut packets) = (0, 0.0);
+    for (point, (seed, runs)) in seeds.iter().step_by(every) {
+        seen += runs;
+        packets += traversals(scenario.plan(*point), &scenario.layout(*point, *seed)) * *runs as f64;
+    }
+    let per_run = if seen > 0 { packets / seen as f64 } else { 0.0 };
+    Ok(Forecast {
+        runs: admitted.jobs.len(),
+        stored: stored.len(),
+        simulated: left.iter().map(|(point, _)| scenario.duration(*point)).sum(),
+        traversals: per_run * left.len() as f64,
+        working: admitted.working,
+        results: admitted.results,
+        threads: admitted.threads,
+    })
+}
+
+/// A flow's demand and path.
+struct Demand {
+    /// Share of the run in which it sends.
+    active: f64,
+    /// Bits per second that it sends at most while it does.
+    most: f64,
+    /// Bits of a packet.
+    bits: f64,
+    /// Links that carry its data, and the share of its packets that each carries.
+    links: Vec<(u32, f64)>,
+    /// Packets over links on the way back for each packet of data.
+    back: f64,
+    /// For a session of several layers, the path of each receiver.
+    branches: Vec<Vec<u32>>,
+}
+
+/// Packets over links in one run.
+fn traversals(plan: &RunPlan, layout: &Layout) -> f64 {
+    let topology = layout.nodes_and_links(|node| layout.hosts.contains(&node));
+    let mut routes = Routes::new(&topology);
+    let demands: Vec<Demand> =
+        (0..layout.flows.len()).map(|flow| demand(plan, layout, flow, &mut routes)).collect();
+    let mut free: Vec<f64> = topology.edges().iter().map(|edge| edge.spec.rate.bps()).collect();
+    let rates = share(&demands, &mut free);
+    let seconds = plan.duration.as_secs_f64();
+    let of = |(demand, rate): (&Demand, &f64)| {
+        let each: f64 = demand.links.iter().map(|(_, part)| part).sum();
+        let packets = rate * demand.active * seconds / demand.bits;
+        packets * (each + demand.back) + beyond(demand, &free) * demand.active * seconds / demand.bits
+    };
+    demands.iter().zip(&rates).map(of).sum()
+}
+
+/// Rates of all flows while they send, bits per second; `free` is the rate of each link, and then what of it is left.
+fn share(demands: &[Demand], free: &mut [f64]) -> Vec<f64> {
+    let mut rates = vec![0.0; demands.len()];
+    let mut weights = vec![0.0; free.len()];
+    let mut open: Vec<usize> = (0..demands.len()).filter(|flow| demands[*flow].active > 0.0).collect();
+    for demand in open.iter().map(|flow| &demands[*flow]) {
+        demand.links.iter().for_each(|(link, _)| weights[*link as usize] += demand.active);
+    }
+    // The free rates count what flows with a rate have taken; open flows all have the rate `level`.
+    let mut level = 0.0_f64;
+    for round in 0..MOST_ROUNDS {
+        let used = open.iter().flat_map(|flow| demands[*flow].links.iter().map(|(link, _)| *link as usize));
+        let full = |link: usize| free[link] / weights[link].max(1e-12);
+        let links = used.map(full).fold(f64::INFINITY, f64::min);
+        level = open.iter().map(|flow| demands[*flow].most).fold(links, f64::min).max(level);
+        let last = round + 1 == MOST_ROUNDS;
+        let is_done = |flow: &usize| {
+            let demand = &demands[*flow];
+            let narrow = demand.links.iter().any(|(link, _)| full(*link as usize) <= level * (1.0 + 1e-9));
+            last || demand.most <= level || narrow || !level.is_finite()
+        };
+        let (done, others): (Vec<usize>, Vec<usize>) = open.into_iter().partition(is_done);
+        for flow in done {
+            // Nothing limits a flow that crosses no link with a rate: it sends no packets over links.
+            rates[flow] = if level.is_finite() { level } else { 0.0 };
+            let Demand { active, links, .. } = &demands[flow];
+            for (link, _) in links {
+                weights[*link as usize] -= active;
+                free[*link as usize] = (free[*link as usize] - active * rates[flow]).max(0.0);
+            }
+        }
+        open = others;
+        if open.is_empty() {
+            break;
+        }
+    }
+    rates
+}
+
+/// Bits per second, summed over links, of the layers that not all receivers of a session can take.
+fn beyond(demand: &Demand, free: &[f64]) -> f64 {
+    let mut extra: BTreeMap<u32, f64> = BTreeMap::new();
+    for path in &demand.branches {
+        let rate = path.iter().map(|link| free[*link as usize]).fold(f64::INFINITY, f64::min);
+        for link in path {
+            let most = extra.entry(*link).or_default();
+            *most = most.max(if rate.is_finite() { rate } else { 0.0 });
+        }
+    }
+    extra.values().sum()
+}
+
+/// What a flow asks for, and over which links.
+fn demand(plan: &RunPlan, layout: &Layout, flow: usize, routes: &mut Routes<'_>) -> Demand {
+    let laid = &layout.flows[flow];
+    let said = &plan.flows[laid.group];
+    let bits = f64::from(said.packet.max(1)) * 8.0;
+    let seconds = plan.duration.as_secs_f64();
+    let stop = laid.stop.min(plan.duration);
+    let sends = stop.since(laid.start.min(stop)).as_secs_f64() / seconds;
+    let traced = said.trace.as_ref().map(|trace| {
+        let here = trace.iter().filter(|(at, _)| laid.start + *at < stop);
+        here.map(|(_, packets)| u64::from(*packets)).sum::<u64>() as f64
+    });
+    let (supplied, limited) = supply(said, traced, bits, sends * seconds);
+    let talks = if laid.talks.is_empty() { 1.0 } else { share_of(&laid.talks, laid.start, stop) };
+    let mut demand = Demand {
+        active: sends * supplied * talks,
+        most: limited,
+        bits,
+        links: Vec::new(),
+        back: 0.0,
+        branches: Vec::new(),
+    };
+    let topology = routes.topology();
+    let (mut path, mut crossed) = (Vec::new(), BTreeMap::new());
+    let mut again = vec![0.0; laid.receivers.len()];
+    for &(member, join, leave) in &laid.returns {
+        again[member as usize] += share_of(&[(join, leave)], laid.start, stop);
+    }
+    for (member, node) in laid.receivers.iter().enumerate() {
+        if routes.path(NodeId(laid.source), NodeId(*node), &mut path).is_none() {
+            continue;
+        }
+        let here = laid.stays.get(member).map_or(1.0, |stay| share_of(&[*stay], laid.start, stop));
+        let here = here + again[member];
+        for link in &path {
+            let part: &mut f64 = crossed.entry(link.0).or_default();
+            *part = (*part + here).min(1.0);
+        }
+        // A flow that sends for a part of the run is not faster than its links.
+        let narrowest = specs(topology, &path).map(|spec| spec.rate.bps()).fold(f64::INFINITY, f64::min);
+        demand.most = demand.most.min(narrowest);
+        let elastic = !matches!(said.kind, FlowKind::Datagrams { .. });
+        if elastic {
+            demand.most = demand.most.min(formula(topology, &path, bits));
+        }
+        match &said.kind {
+            FlowKind::Session(session) if session.scheme.layers() > 1 => {
+                demand.branches.push(path.iter().map(|link| link.0).collect());
+            }
+            FlowKind::Unicast { protocol, .. } => {
+                demand.most = demand.most.min(window(protocol, topology, &path, bits));
+                let answers = answers(protocol);
+                if routes.path(NodeId(*node), NodeId(laid.source), &mut path).is_some() {
+                    demand.back = answers * path.len() as f64;
+                }
+            }
+            _ => {}
+        }
+    }
+    demand.links = crossed.into_iter().collect();
+    demand
+}
+
+/// The share of the time in which an application has something to send, and bits per second that it gives at most.
+fn supply(said: &FlowPlan, traced: Option<f64>, bits: f64, seconds: f64) -> (f64, f64) {
+    let spread = |packets: f64| packets * bits / seconds.max(1e-9);
+    let (most, supply) = match &said.kind {
+        FlowKind::Session(session) => (session_most(session, spread), &ApplicationData::Endless),
+        FlowKind::Unicast { supply, .. } => (f64::INFINITY, supply),
+        FlowKind::Datagrams { rate, supply, .. } => (*rate, supply),
+    };
+    if let Some(packets) = traced {
+        return (1.0, most.min(spread(packets)));
+    }
+    match supply {
+        ApplicationData::Endless | ApplicationData::Trace(_) => (1.0, most),
+        ApplicationData::Packets(packets) => (1.0, most.min(spread(f64::from(*packets)))),
+        ApplicationData::OnOff { on, off } => (on.mean() / (on.mean() + off.mean()).max(1e-9), most),
+        ApplicationData::Transfers { packets, pause } => {
+            (1.0, most.min(packets.mean().max(1.0) * bits / pause.mean().max(1e-9)))
+        }
+    }
+}
+
+fn session_most(session: &SessionPlan, spread: impl Fn(f64) -> f64) -> f64 {
+    session.packets.map_or(f64::INFINITY, |packets| spread(packets as f64))
+}
+
+/// The share of a time in which one of these stays lies.
+fn share_of(stays: &[(Time, Time)], start: Time, stop: Time) -> f64 {
+    let within = |(from, to): &(Time, Time)| {
+        let to = (*to).min(stop);
+        to.since((*from).max(start).min(to))
+    };
+    let all = stop.since(start.min(stop)).as_secs_f64();
+    let there: f64 = stays.iter().map(|stay| within(stay).as_secs_f64()).sum();
+    (there / all.max(1e-9)).min(1.0)
+}
+
+/// Seconds of a round trip without queues, on a way back like this one.
+fn round_trip(topology: &Topology, path: &[LinkId]) -> f64 {
+    2.0 * specs(topology, path).map(|spec| spec.delay.as_secs_f64()).sum::<f64>()
+}
+
+fn specs<'a>(topology: &'a Topology, path: &'a [LinkId]) -> impl Iterator<Item = &'a LinkSpec> {
+    path.iter().map(|link| &topology.edges()[link.0 as usize].spec)
+}
+
+/// Bits per second that congestion control leaves a flow on a path with random loss.
+fn formula(topology: &Topology, path: &[LinkId], bits: f64) -> f64 {
+    let passes: f64 = specs(topology, path).map(|spec| 1.0 - spec.loss.map_or(0.0, probability)).product();
+    let lost = 1.0 - passes;
+    let round_trip = round_trip(topology, path).max(1e-6);
+    if lost > 0.0 { SQUARE_ROOT * bits / (round_trip * lost.sqrt()) } else { f64::INFINITY }
+}
+
+fn probability(loss: LossSpec) -> f64 {
+    match loss {
+        LossSpec::Bernoulli(lost) => lost,
+        LossSpec::GilbertElliott { to_bad, to_good, good, bad } => {
+            let share = to_bad / (to_bad + to_good).max(1e-12);
+            share * bad + (1.0 - share) * good
+        }
+    }
+}
+
+/// Bits per second that a receiver's window lets through.
+fn window(protocol: &Protocol, topology: &Topology, path: &[LinkId], bits: f64) -> f64 {
+    let Protocol::Tcp(config) = protocol else { return f64::INFINITY };
+    let sent: f64 =
+        specs(topology, path).map(|spec| bits / spec.rate.bps()).filter(|time| time.is_finite()).sum();
+    f64::from(config.receiver_window) * bits / (round_trip(topology, path) + sent).max(1e-6)
+}
+
+/// Acknowledgements for each packet.
+fn answers(protocol: &Protocol) -> f64 {
+    match protocol {
+        Protocol::Tcp(config) => {
+            if config.delayed_ack.is_some() {
+                0.5
+            } else {
+                1.0
+            }
+        }
+        Protocol::Rap(_) => 1.0,
+        Protocol::Tfrc(_) | Protocol::Cmtcp(_) => 0.0,
+    }
+}
