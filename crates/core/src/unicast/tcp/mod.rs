@@ -29,6 +29,7 @@
 mod aimd;
 mod config;
 mod fast;
+mod held;
 mod law;
 mod rto;
 mod sack;

@@ -7,14 +7,20 @@ use super::config::{Recovery, Shrinking};
 use super::tcb::{ControlBlock, DUPLICATES, NONE, Origin, Reaction};
 use crate::time::Time;
 use crate::unicast::Ack;
+use std::collections::VecDeque;
 
-/// What the receiver has beyond the left edge, and the state of a recovery.
+/// What the receiver has beyond the left edge, and the state of a recovery. No question looks at all ranges: there are as
+/// many as holes in a window.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Scoreboard {
-    /// Packets that arrived, `from..to`, ascending and apart.
-    ranges: Vec<(u32, u32)>,
+    /// Packets that arrived, `from..to`, ascending, apart and beyond the left edge.
+    ranges: VecDeque<(u32, u32)>,
+    /// Packets in the ranges.
+    held: u32,
     /// Holes below this were sent again.
     resent_to: u32,
+    /// Packets in the ranges that are below that.
+    held_below: u32,
     /// Packets thought to be on their way.
     pipe: i64,
     recovering: bool,
@@ -62,7 +68,18 @@ impl Scoreboard {
 
     fn clear(&mut self) {
         self.ranges.clear();
-        self.resent_to = 0;
+        (self.held, self.held_below, self.resent_to) = (0, 0, 0);
+    }
+
+    /// Holes below this were sent again.
+    fn set_resent_to(&mut self, end: u32) {
+        if end < self.resent_to {
+            (self.held_below, self.resent_to) = (0, 0);
+        }
+        let first = self.ranges.partition_point(|range| range.1 <= self.resent_to);
+        let passed = self.ranges.range(first..).take_while(|range| range.0 < end);
+        self.held_below += passed.map(|range| range.1.min(end) - range.0.max(self.resent_to)).sum::<u32>();
+        self.resent_to = end;
     }
 
     pub(super) fn on_timeout(&mut self) {
@@ -78,19 +95,21 @@ impl Scoreboard {
     }
 
     /// Nothing beyond the left edge is known to have arrived.
-    pub(super) const fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.ranges.is_empty() && !self.recovering
     }
 
-    /// The first packet of those sent again that is lost once more leaves at once; it is in the pipe already.
-    pub(super) fn resend_lost(&mut self, tcb: &mut ControlBlock, mut is_lost: impl FnMut(u32) -> bool) {
-        let mut first = NONE;
-        self.each_missing(tcb.una, self.resent_to, |seq| {
-            if first == NONE && is_lost(seq) {
-                first = seq;
-            }
-        });
-        if self.recovering && first != NONE && (tcb.urgent == NONE || self.counts) {
+    /// The first packet of those sent again that is lost once more leaves at once; it is in the pipe already. `find` returns
+    /// it from those of a range that have not arrived.
+    pub(super) fn resend_lost(
+        &mut self,
+        tcb: &mut ControlBlock,
+        find: impl FnOnce(std::ops::Range<u32>) -> Option<u32>,
+    ) {
+        if self.recovering
+            && (tcb.urgent == NONE || self.counts)
+            && let Some(first) = find(tcb.una..self.resent_to)
+        {
             tcb.urgent = first;
             self.counts = false;
         }
@@ -99,7 +118,7 @@ impl Scoreboard {
     /// Calls for every packet of `from..to` that is not known to have arrived.
     pub(super) fn each_missing(&self, mut from: u32, to: u32, mut call: impl FnMut(u32)) {
         let first = self.ranges.partition_point(|range| range.1 <= from);
-        for &(start, end) in &self.ranges[first..] {
+        for &(start, end) in self.ranges.range(first..) {
             if start >= to {
                 break;
             }
@@ -111,10 +130,15 @@ impl Scoreboard {
 
     /// The left edge moved to `una`.
     fn advance(&mut self, una: u32) {
-        self.ranges.retain_mut(|range| {
-            range.0 = range.0.max(una);
-            range.0 < range.1
-        });
+        while let Some(range) = self.ranges.front_mut().filter(|range| range.0 < una) {
+            let passed = (range.0, range.1.min(una));
+            range.0 = passed.1;
+            if range.0 == range.1 {
+                self.ranges.pop_front();
+            }
+            self.held -= passed.1 - passed.0;
+            self.held_below -= below(passed, self.resent_to);
+        }
     }
 
     /// Whether this says anything new.
@@ -126,23 +150,32 @@ impl Scoreboard {
         news
     }
 
-    fn add(&mut self, mut from: u32, mut to: u32) -> bool {
+    fn add(&mut self, from: u32, to: u32) -> bool {
         if from >= to {
             return false;
         }
         let first = self.ranges.partition_point(|range| range.1 < from);
-        let last = first + self.ranges[first..].partition_point(|range| range.0 <= to);
-        if first == last {
-            self.ranges.insert(first, (from, to));
-            return true;
+        let mut new = (from, to);
+        let mut end = first;
+        while let Some(&known) = self.ranges.get(end).filter(|known| known.0 <= to) {
+            if known.0 <= from && to <= known.1 {
+                return false;
+            }
+            new = (new.0.min(known.0), new.1.max(known.1));
+            self.held -= known.1 - known.0;
+            self.held_below -= below(known, self.resent_to);
+            end += 1;
         }
-        if self.ranges[first].0 <= from && to <= self.ranges[first].1 {
-            return false;
+        self.held += new.1 - new.0;
+        self.held_below += below(new, self.resent_to);
+        if first == end {
+            self.ranges.insert(first, new);
+        } else {
+            self.ranges[first] = new;
+            if end > first + 1 {
+                self.ranges.drain(first + 1..end);
+            }
         }
-        from = from.min(self.ranges[first].0);
-        to = to.max(self.ranges[last - 1].1);
-        self.ranges[first] = (from, to);
-        self.ranges.drain(first + 1..last);
         true
     }
 
@@ -158,28 +191,28 @@ impl Scoreboard {
         0
     }
 
-    /// Packets of `from..to` that have not arrived.
-    fn missing(&self, from: u32, to: u32) -> u32 {
-        let arrived = |range: &(u32, u32)| range.1.min(to).saturating_sub(range.0.max(from));
-        to.saturating_sub(from) - self.ranges.iter().map(arrived).sum::<u32>()
-    }
-
     /// Packets on their way of those in `una..max` (RFC 6675, 4, `SetPipe`).
     pub(super) fn in_pipe(&self, una: u32, max: u32) -> u32 {
-        let resent = self.missing(una, self.resent_to.max(una));
-        self.missing(self.lost_below().max(una), max) + resent
+        let resent = self.resent_to.saturating_sub(una) - self.held_below;
+        // Above those that are lost the same number has arrived as it takes to call them lost.
+        let arrived = self.held.min(DUPLICATES);
+        max.saturating_sub(self.lost_below().max(una)).saturating_sub(arrived) + resent
     }
 
     /// The lowest packet missing below the highest arrival that was not sent again.
     fn next_hole(&self, una: u32) -> Option<u32> {
-        let mut hole = self.resent_to.max(una);
-        for &(from, to) in &self.ranges {
-            if hole < from {
-                return Some(hole);
-            }
-            hole = hole.max(to);
+        let hole = self.resent_to.max(una);
+        let first = self.ranges.partition_point(|range| range.1 <= hole);
+        match *self.ranges.get(first)? {
+            (from, to) if from <= hole => self.ranges.get(first + 1).map(|_| to),
+            _ => Some(hole),
         }
-        None
+    }
+
+    /// The highest packet missing of `una..max`.
+    fn last_missing(&self, una: u32, max: u32) -> Option<u32> {
+        let end = self.ranges.back().filter(|range| range.1 >= max).map_or(max, |range| range.0);
+        end.checked_sub(1).filter(|seq| (una..max).contains(seq))
     }
 
     /// An acknowledgement, old ones included.
@@ -229,7 +262,7 @@ impl Scoreboard {
         self.recovering = true;
         self.counts = false;
         self.rescued = false;
-        self.resent_to = tcb.una + 1;
+        self.set_resent_to(tcb.una + 1);
         let config = &tcb.config;
         let by_and_by =
             config.recovery == Recovery::Scoreboard && config.shrinking == Shrinking::Proportional;
@@ -238,8 +271,8 @@ impl Scoreboard {
     }
 
     /// Packets that have arrived, from the first of the connection on.
-    fn arrived(&self, una: u32) -> u32 {
-        una + self.ranges.iter().map(|(from, to)| to - from).sum::<u32>()
+    const fn arrived(&self, una: u32) -> u32 {
+        una + self.held
     }
 
     fn on_ack_in_recovery(&mut self, tcb: &mut ControlBlock, ack: &Ack, echo: bool, now: Time) {
@@ -250,7 +283,7 @@ impl Scoreboard {
             self.recovering = false;
             if tcb.law.is_some() {
                 // What arrived beyond the recovery stays known (RFC 6675, 5.1).
-                self.resent_to = 0;
+                self.set_resent_to(0);
                 self.advance(ack.next);
                 self.add_all(ack);
             } else {
@@ -307,10 +340,9 @@ impl Scoreboard {
             // New packets go before holes that may be mere reordering (RFC 6675, 4, rules 2 and 3 of `NextSeg`).
             tcb.limit = nxt + 1;
         } else if by_board && !more && !self.rescued && self.next_hole(una).is_none() {
-            let last = (una..max).rev().find(|seq| self.missing(*seq, *seq + 1) > 0);
             self.rescued = true;
             self.counts = true;
-            tcb.urgent = last.unwrap_or(NONE);
+            tcb.urgent = self.last_missing(una, max).unwrap_or(NONE);
         } else if let Some(hole) = self.next_hole(una).filter(|hole| *hole < end) {
             self.counts = true;
             tcb.urgent = hole;
@@ -333,8 +365,68 @@ impl Scoreboard {
         }
         if origin == Origin::Urgent {
             self.counts = true; // only the first one does not count
-            self.resent_to = self.resent_to.max(seq + 1);
+            self.set_resent_to(self.resent_to.max(seq + 1));
         }
         self.plan(tcb);
+    }
+}
+
+/// Packets of a range that are below `end`.
+fn below(range: (u32, u32), end: u32) -> u32 {
+    range.1.min(end).saturating_sub(range.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+    use std::collections::BTreeSet;
+
+    /// What RFC 6675 says of a set of packets that arrived.
+    fn counted(
+        arrived: &BTreeSet<u32>,
+        resent_to: u32,
+        una: u32,
+        max: u32,
+    ) -> (u32, Option<u32>, Option<u32>) {
+        let missing = |seq: &u32| !arrived.contains(seq);
+        let is_lost = |seq: &u32| arrived.range(seq + 1..).count() >= DUPLICATES as usize;
+        let on_their_way = (una..max).filter(|seq| missing(seq) && !is_lost(seq)).count();
+        let resent = (una..resent_to).filter(missing).count();
+        let hole =
+            (resent_to.max(una)..max).find(|seq| missing(seq) && arrived.range(seq + 1..).next().is_some());
+        ((on_their_way + resent) as u32, hole, (una..max).rev().find(missing))
+    }
+
+    #[test]
+    fn what_a_scoreboard_counts_is_what_a_set_of_packets_says() {
+        for seed in 0..20 {
+            let mut rng = Rng::new(seed, 3);
+            let (mut board, mut arrived) = (Scoreboard::default(), BTreeSet::new());
+            let (mut una, mut max) = (0, 1);
+            for _ in 0..500 {
+                match rng.below(8) {
+                    0 => {
+                        una += rng.below(u64::from(max - una) + 1) as u32;
+                        arrived = arrived.split_off(&una);
+                        board.advance(una);
+                    }
+                    1 => board.set_resent_to(una + rng.below(u64::from(max - una) + 1) as u32),
+                    2 | 3 => max += 1 + rng.below(20) as u32,
+                    _ => {
+                        let from = una + 1 + rng.below(u64::from(max - una)) as u32;
+                        let to = max.min(from + rng.below(5) as u32);
+                        let news = board.add(from, to);
+                        assert_eq!(news, (from..to).any(|seq| !arrived.contains(&seq)));
+                        arrived.extend(from..to);
+                    }
+                }
+                let (pipe, hole, last) = counted(&arrived, board.resent_to, una, max);
+                assert_eq!(board.in_pipe(una, max), pipe);
+                assert_eq!(board.next_hole(una), hole);
+                assert_eq!(board.last_missing(una, max), last);
+                assert_eq!(board.arrived(una), una + arrived.len() as u32);
+            }
+        }
     }
 }

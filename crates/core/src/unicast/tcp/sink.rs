@@ -1,6 +1,7 @@
 //! The receiving end: cumulative, delayed and selective acknowledgements, and the echo of congestion marks.
 
 use super::config::{Config, Handshake, Variant};
+use super::held::Held;
 use crate::node::Cx;
 use crate::time::{Span, Time};
 use crate::unicast::{Ack, Feedback, Segment, SegmentFlags};
@@ -25,8 +26,8 @@ pub struct Sink {
     due: Time,
     /// Timestamp to be echoed.
     echo: Time,
-    /// Packets beyond `next`, `from..to`; the one with the newest arrival first (RFC 2018, 4).
-    ranges: Vec<(u32, u32)>,
+    /// Packets beyond `next`; `None` before the first.
+    held: Option<Box<Held>>,
     /// The first packet is data and is acknowledged at once, as a SYN would be.
     opening: bool,
 }
@@ -46,7 +47,7 @@ impl Sink {
             delay: config.delayed_ack.unwrap_or(Span::ZERO),
             due: Time::NEVER,
             echo: Time::ZERO,
-            ranges: Vec::new(),
+            held: None,
             opening: config.handshake == Handshake::None || config.variant == Variant::Vegas,
         }
     }
@@ -54,37 +55,9 @@ impl Sink {
     fn ack(&mut self, syn: bool) -> Feedback {
         self.due = Time::NEVER;
         self.acked = self.next;
-        let mut blocks = [(0, 0); 3];
-        if self.selective {
-            for (block, range) in blocks.iter_mut().zip(&self.ranges) {
-                *block = *range;
-            }
-        }
+        let held = self.held.as_deref_mut().filter(|_| self.selective);
+        let blocks = held.map_or([(0, 0); 3], Held::newest);
         Feedback::Ack(Ack { next: self.next, echo: self.echo, blocks, ece: self.echoing, syn })
-    }
-
-    /// Packet `seq` fills the left edge: what follows it may already be there.
-    fn advance(&mut self) {
-        self.next += 1;
-        if !self.ranges.is_empty() {
-            let next = self.next;
-            if let Some(index) = self.ranges.iter().position(|range| range.0 == next) {
-                self.next = self.ranges.remove(index).1;
-            }
-        }
-    }
-
-    /// Packet `seq` is beyond the left edge.
-    fn keep(&mut self, seq: u32) {
-        let mut new = (seq, seq + 1);
-        self.ranges.retain(|&(from, to)| {
-            let touches = from <= new.1 && new.0 <= to;
-            if touches {
-                new = (new.0.min(from), new.1.max(to));
-            }
-            !touches
-        });
-        self.ranges.insert(0, new);
     }
 }
 
@@ -114,9 +87,15 @@ impl crate::unicast::Sink for Sink {
         let fills_gap = seq + 1 < self.end;
         self.end = self.end.max(seq + 1);
         if seq == self.next {
-            self.advance();
+            self.next += 1;
+            let end = self.held.as_deref_mut().and_then(|held| held.take_from(self.next));
+            self.next = end.unwrap_or(self.next);
         } else if seq > self.next {
-            self.keep(seq);
+            let held = self.held.get_or_insert_default();
+            let range = held.add(seq);
+            if self.selective {
+                held.report(range);
+            }
         }
         // Only a packet in order, with nothing missing or waiting, may wait for a second one (RFC 5681, 4.2).
         let in_order = seq + 1 == self.next && !fills_gap;

@@ -9,6 +9,7 @@ use crate::rng::Rng;
 use crate::time::{Span, Time};
 use crate::unicast::tcp::config::Config;
 use crate::unicast::tcp::window::CongestionWindow;
+use std::ops::Range;
 
 /// 2/ln 2: the smallest gain that doubles the rate every round (4.3.2).
 const HIGH_GAIN: f64 = 2.885;
@@ -137,10 +138,10 @@ impl Bbr {
         self.delivery.on_arrival(seq, now);
     }
 
-    /// Whether a packet that was sent again is lost again, as the sender that the draft has in mind finds it (RACK; RFC 8985). Without it a lost
+    /// The first packet of a range that was sent again and is lost again, as the sender that the draft has in mind finds it (RACK; RFC 8985). Without it a lost
     /// retransmission costs a timeout, and BBR has many.
-    pub(in crate::unicast::tcp) fn is_lost_again(&self, seq: u32) -> bool {
-        self.rtt.is_some_and(|rtt| self.delivery.is_lost_again(seq, rtt / 4))
+    pub(in crate::unicast::tcp) fn first_lost_again(&mut self, range: Range<u32>) -> Option<u32> {
+        self.delivery.first_lost_again(range, self.rtt? / 4)
     }
 
     /// An acknowledgement was worked on; its arrivals are told (4.1, `BBRUpdateOnACK`).

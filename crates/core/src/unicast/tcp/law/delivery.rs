@@ -1,6 +1,8 @@
 //! How fast packets are delivered, sample by sample (draft-cheng-iccrg-delivery-rate-estimation-00, 3), in packets.
 
 use crate::time::{Span, Time};
+use std::collections::VecDeque;
+use std::ops::Range;
 
 /// A packet that is out.
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,6 +38,8 @@ pub(super) struct Sample {
 pub(super) struct Delivery {
     /// A ring by packet number; its length is a power of two.
     out: Vec<Out>,
+    /// Packets that were sent again, and when, in this order; behind the first also some that have arrived or left once more.
+    again: VecDeque<(u32, Time)>,
     /// Packets delivered so far (`C.delivered`), and when the latest was.
     pub delivered: u64,
     delivered_at: Time,
@@ -70,6 +74,10 @@ impl Delivery {
         };
         let mask = self.out.len() - 1;
         self.out[seq as usize & mask] = out;
+        if again {
+            self.forget_again(una);
+            self.again.push_back((seq, now));
+        }
     }
 
     fn widen(&mut self, size: usize, una: u32) {
@@ -118,11 +126,26 @@ impl Delivery {
         })
     }
 
-    /// Whether packet `seq` was sent again and is lost again: others that left later than it by so long have arrived (as RFC 8985 has it).
-    pub(super) fn is_lost_again(&self, seq: u32, later: Span) -> bool {
+    /// The first packet of a range, none of it acknowledged, that was sent again and is lost again: others that left later than
+    /// it by `later` have arrived (as RFC 8985 has it).
+    pub(super) fn first_lost_again(&mut self, range: Range<u32>, later: Span) -> Option<u32> {
+        self.forget_again(range.start);
+        let lost = self.again.iter().take_while(|(_, sent_at)| *sent_at + later < self.latest);
+        let lost = lost.filter(|it| range.contains(&it.0) && self.is_out_since(it, range.start));
+        lost.map(|(seq, _)| *seq).min()
+    }
+
+    fn forget_again(&mut self, una: u32) {
+        while self.again.front().is_some_and(|it| !self.is_out_since(it, una)) {
+            self.again.pop_front();
+        }
+    }
+
+    /// Whether a packet is still out that was sent again at this moment, and not since.
+    fn is_out_since(&self, &(seq, sent_at): &(u32, Time), una: u32) -> bool {
         let Some(mask) = self.out.len().checked_sub(1) else { return false };
         let out = &self.out[seq as usize & mask];
-        out.is_out && out.was_sent_again && out.sent_at + later < self.latest
+        seq >= una && out.is_out && out.was_sent_again && out.sent_at == sent_at
     }
 
     /// The application has nothing more, and `inflight` are in the pipe.

@@ -30,7 +30,7 @@ use dctcp::Dctcp;
 pub(super) enum Law {
     Cubic(Cubic),
     Dctcp(Dctcp),
-    Bbr(Bbr),
+    Bbr(Box<Bbr>),
 }
 
 /// What an acknowledgement of new data, or of a mark, tells a law before loss recovery sees it.
@@ -50,7 +50,7 @@ impl Law {
         match config.variant {
             Variant::Cubic => Some(Law::Cubic(Cubic::new(config.hystart, config.fast_convergence))),
             Variant::Dctcp | Variant::Prague => Some(Law::Dctcp(Dctcp::new(config))),
-            Variant::Bbr => Some(Law::Bbr(Bbr::new(config))),
+            Variant::Bbr => Some(Law::Bbr(Box::new(Bbr::new(config)))),
             Variant::Tahoe | Variant::Reno | Variant::NewReno | Variant::Sack | Variant::Vegas => None,
         }
         .map(Box::new)

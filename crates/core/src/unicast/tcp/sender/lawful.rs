@@ -42,9 +42,9 @@ impl Sender {
             tcb.on_echo(ack.next);
         }
         board.on_ack(tcb, ack, echo, now);
-        let law = tcb.law.take();
-        if let Some(Law::Bbr(bbr)) = law.as_deref() {
-            board.resend_lost(tcb, |seq| bbr.is_lost_again(seq));
+        let mut law = tcb.law.take();
+        if let Some(Law::Bbr(bbr)) = law.as_deref_mut() {
+            board.resend_lost(tcb, |range| bbr.first_lost_again(range));
         }
         tcb.law = law;
         let inflight = inflight(tcb, board);
