@@ -3,7 +3,9 @@
 //! - `tcp`: the star of the ns-2 comparison. N receivers, each behind a link of its own with one TCP Reno flow, and a
 //!   multicast stream at 0.3 Mbit/s to all.
 //! - `window`: the same with fast last hops, so that nothing is lost and the windows grow by 1,250 packets a second.
-//! - `ormcc`: a star of ORMCC.
+//! - `losses`: N flows of BBR, each over a link of its own of 100 Mbit/s and 100 ms that loses 1 %: windows of thousands of
+//!   packets with holes.
+//! - a scheme, as `ormcc,preset=published`: a star of it, each receiver behind a link of 1 Mbit/s.
 //! - `tree`: a tree of two levels with two single receivers beside every last hop.
 //! - `layers`: GMCC's layers to N receivers in six groups with two single receivers of PGMCC beside each (seed 000, 4.3).
 //! - `mtcp`: a tree of MTCP in which every agent has sixteen children (seed 001, 5).
@@ -11,7 +13,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 
-use faircast_aqm::{Limit, LinkSpec, QueueSpec};
+use faircast_aqm::{Limit, LinkSpec, LossSpec, QueueSpec};
 use faircast_core::node::RouterSpec;
 use faircast_core::rng::Rng;
 use faircast_core::routers::{acknowledgements, rmanp};
@@ -84,7 +86,30 @@ fn tcp_star(receivers: usize, last_hop: LinkSpec) -> Network {
     net
 }
 
-fn ormcc_star(receivers: usize) -> Network {
+/// Flows of BBR over links that lose packets at random.
+fn lossy_paths(flows: usize) -> Network {
+    let mut net = Network::new(1);
+    let mut rng = Rng::new(1, 99);
+    for _ in 0..flows {
+        let (from, to) = (net.node(), net.node());
+        let there = link(100.0, 100, QueueSpec::DropTail(Limit::Packets(2500)));
+        net.duplex(from, to, LinkSpec { loss: Some(LossSpec::Bernoulli(0.01)), ..there }, wide(100.0, 100));
+        net.unicast(UnicastSpec {
+            protocol: UnicastProtocol::Controlled("tcp-bbr".parse::<Protocol>().expect("a protocol")),
+            packet_size: 1000,
+            ack_size: 40,
+            from,
+            to,
+            start: Time::from_secs_f64(rng.unit()),
+            stop: Time::NEVER,
+            supply: ApplicationData::Endless,
+        });
+    }
+    net
+}
+
+/// A star of one session, each receiver behind its own link of 1 Mbit/s.
+fn star(receivers: usize, scheme: Scheme) -> Network {
     let mut net = Network::new(1);
     let (source, router) = (net.node(), net.node());
     net.duplex(source, router, wide(100.0, 1), wide(100.0, 1));
@@ -94,7 +119,7 @@ fn ormcc_star(receivers: usize) -> Network {
         net.duplex(router, leaf, bottleneck(50), wide(1.0, 50));
         members.push(ReceiverSpec { node: leaf, join: Time::ZERO, leave: Time::NEVER, mute_after: None });
     }
-    net.session(session(source, members, Config::published()));
+    net.session(SessionSpec { scheme, ..session(source, members, Config::published()) });
     net
 }
 
@@ -227,6 +252,7 @@ fn main() {
     let net = match kind.as_str() {
         "tcp" => tcp_star(receivers, bottleneck(5)),
         "window" => tcp_star(receivers, wide(100.0, 5)),
+        "losses" => lossy_paths(receivers),
         "tree" => tree(receivers.isqrt()),
         "layers" => layers(receivers),
         "mtcp" => mtcp_tree(receivers),
@@ -238,7 +264,7 @@ fn main() {
             let router: Arc<dyn RouterSpec> = Arc::new(acknowledgements::Config);
             routed_tree(receivers, "raccoom,preset=published,law=steady,first=400000", &router)
         }
-        _ => ormcc_star(receivers),
+        scheme => star(receivers, scheme.parse::<Scheme>().expect("a scheme").with_packet_size(1000)),
     };
     let until = Time::from_secs_f64(seconds);
     let options = Options { until, sample: Span::MAX, watch: Watch::First(0), ..Options::default() };
