@@ -289,7 +289,8 @@ impl Members {
 
     /// A receiver that had everything, ended, and was started again counts once: its earlier records count no more.
     fn recount(&mut self, id: ReceiverId) {
-        let Some(newest) = self.known.get(&id).filter(|member| !member.is_relay && self.at(member.address.ip()) > 1)
+        let Some(newest) =
+            self.known.get(&id).filter(|member| !member.is_relay && self.at(member.address.ip()) > 1)
         else {
             return;
         };
