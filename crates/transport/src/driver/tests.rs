@@ -120,7 +120,8 @@ fn over_alc(content: Content, out: &Path) -> (alc::AlcSend, alc::AlcReceive) {
         ttl: 0,
         pacing: alc::Pacing::Layered { scheme, spacing: Spacing::Address },
         fec: Fec::RaptorQ,
-        repeat: alc::Repeat::Rounds(2),
+        // A busy machine may lose more than one round can repair.
+        repeat: alc::Repeat::Rounds(4),
         patience: LONG,
         datagram: None,
         content,
