@@ -125,7 +125,7 @@ to = "120 s"
 
 /// Reports to agents cross the links that TCP fills, and many are lost.
 #[test]
-fn mtcp_in_a_tree_gets_a_third_of_the_rate_of_tcp_late_in_the_run() {
+fn mtcp_in_a_tree_gets_three_tenths_of_tcps_rate() {
     let star = r#"
 kind = "star"
 leaves = 20

@@ -29,7 +29,7 @@ pub fn to_parquet(table: &Table) -> Result<Vec<u8>, ParquetError> {
 /// Reads a table from CSV. The Parquet file of a part of this table has the types of its columns, which CSV does not say.
 ///
 /// # Errors
-/// What is wrong with either file.
+/// A mistake in one of the files.
 pub fn typed(name: &str, text: &[u8], part: File) -> Result<Table, String> {
     let part = SerializedFileReader::new(part).map_err(|error| error.to_string())?;
     let schema = part.metadata().file_metadata().schema_descr();

@@ -15,7 +15,7 @@ use faircast_topology::{Routes, Topology};
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
-/// What runs that are still to be made will take.
+/// The estimated cost of the runs that remain.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Forecast {
     /// All runs.
@@ -171,7 +171,7 @@ fn beyond(demand: &Demand, free: &[f64]) -> f64 {
     extra.values().sum()
 }
 
-/// What a flow asks for, and over which links.
+/// The demand of a flow, and its links.
 fn demand(plan: &RunPlan, layout: &Layout, flow: usize, routes: &mut Routes<'_>) -> Demand {
     let laid = &layout.flows[flow];
     let said = &plan.flows[laid.group];

@@ -18,7 +18,7 @@ static UNFINISHED: AtomicU64 = AtomicU64::new(0);
 /// Which code makes the runs of this build: a hash of the simulator, the congestion control and what measures them.
 pub const CODE: &str = env!("FAIRCAST_CODE");
 
-/// What a file of a run holds before its checksum: rows and metrics, counts, and the captured packets.
+/// Content of a file of a run before its checksum: rows and metrics, counts, and the captured packets.
 type Content = (Measured, Totals, Option<Vec<u8>>);
 
 /// Hexadecimal digits of a fingerprint in a file's name.

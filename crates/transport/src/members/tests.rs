@@ -65,7 +65,7 @@ fn a_receiver_that_was_started_again_is_neither_waited_for_nor_incomplete() {
 }
 
 #[test]
-fn a_receiver_that_had_everything_and_was_started_again_counts_once() {
+fn a_finished_receiver_that_restarts_counts_once() {
     let mut members = Members::default();
     report(&mut members, 1, 'a', MemberState::Joined, at(0));
     report(&mut members, 3, 'b', MemberState::Joined, at(0));

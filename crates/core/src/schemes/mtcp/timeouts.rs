@@ -67,7 +67,7 @@ impl Parent {
         Some((seq, if seq < child.probed_to { late + round_trip } else { late }))
     }
 
-    /// What a child did not acknowledge in time is lost. In a tree the child is asked first, as by the probes of RFC 8985, 7:
+    /// A packet that a child did not acknowledge in time is lost. In a tree the child is asked first, as by the probes of RFC 8985, 7:
     /// in a large group some acknowledgement is always lost, and each one would start the whole session again.
     pub(super) fn time_out(&mut self, place: usize, now: Time) {
         while let Some((seq, at)) = self.late(&self.children[place])

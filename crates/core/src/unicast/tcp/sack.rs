@@ -9,7 +9,7 @@ use crate::time::Time;
 use crate::unicast::Ack;
 use std::collections::VecDeque;
 
-/// What the receiver has beyond the left edge, and the state of a recovery. No question looks at all ranges: there are as
+/// The ranges that the receiver has beyond the left edge, and the state of a recovery. No question looks at all ranges: there are as
 /// many as holes in a window.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Scoreboard {
@@ -382,7 +382,7 @@ mod tests {
     use crate::rng::Rng;
     use std::collections::BTreeSet;
 
-    /// What RFC 6675 says of a set of packets that arrived.
+    /// RFC 6675 for a set of packets that arrived.
     fn counted(
         arrived: &BTreeSet<u32>,
         resent_to: u32,

@@ -28,7 +28,7 @@ fn the_window_opens_again_after_any_report_is_lost() {
 }
 
 #[test]
-fn a_lost_first_packet_is_sent_again_before_its_receiver_is_known() {
+fn the_first_packet_is_repeated_for_unknown_children() {
     let path = Path::mbps(4.0, 20, 100);
     let mut grove = Grove::new(without_moves(), &[(None, path), (None, path)]);
     grove.nodes[1].loses.insert(0);
