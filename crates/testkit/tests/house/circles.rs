@@ -1,9 +1,8 @@
 //! Circles of files that name one another, within a crate: what has to be read together.
 
+use super::code::{Module, module};
 use super::scan::Source;
 use std::collections::{BTreeMap, BTreeSet};
-
-type Module = Vec<String>;
 
 /// The files of `krate` that name one another in a circle, each circle as `crate: file, file`. A module and the modules below it do
 /// not count, nor do tests.
@@ -18,7 +17,7 @@ pub fn circles(krate: &str, sources: &[Source]) -> Vec<String> {
     let arrows: BTreeMap<&Module, BTreeSet<&Module>> = files
         .iter()
         .map(|(from, text)| {
-            let named = paths(&without_comments_and_tests(text));
+            let named = expand_all(&without_comments_and_tests(text));
             let targets = named.iter().filter_map(|path| resolve(from, path, &files));
             (from, targets.filter(|to| !to.starts_with(from) && !from.starts_with(to)).collect())
         })
@@ -40,21 +39,13 @@ fn is_test(path: &str) -> bool {
         .any(|word| path.split(['/', '.']).any(|part| part == *word))
 }
 
-fn module(path: &str) -> Module {
-    let mut parts: Module = path.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
-    if parts.last().is_some_and(|last| ["mod", "lib", "main"].contains(&last.as_str())) {
-        parts.pop();
-    }
-    parts
-}
-
 fn without_comments_and_tests(text: &str) -> String {
     let code = text.find("#[cfg(test)]\nmod tests").map_or(text, |at| &text[..at]);
     code.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }
 
 /// All paths that begin with `crate`, `self` or `super`, those of `use` trees one by one.
-fn paths(code: &str) -> Vec<Module> {
+pub fn expand_all(code: &str) -> Vec<Module> {
     let mut found = Vec::new();
     for start in ["crate::", "super::", "self::"] {
         for (at, _) in code.match_indices(start) {
@@ -102,7 +93,7 @@ fn expand<'a>(mut text: &'a str, before: &Module, found: &mut Vec<Module>) -> &'
 }
 
 /// The file that a path leads to.
-fn resolve<'a>(from: &Module, path: &[String], files: &'a BTreeMap<Module, &str>) -> Option<&'a Module> {
+pub fn resolve<'a, T>(from: &Module, path: &[String], files: &'a BTreeMap<Module, T>) -> Option<&'a Module> {
     let (first, rest) = path.split_first()?;
     let mut at = match first.as_str() {
         "crate" => Module::new(),

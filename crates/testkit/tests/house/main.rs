@@ -2,12 +2,14 @@
 
 mod book;
 mod circles;
+mod code;
+mod folders;
 mod scan;
 mod seeds;
 
 use scan::{Source, sources};
 use seeds::Seeds;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -182,26 +184,30 @@ const CIRCLES: &[&str] = &[
     "experiments: scenario/names, scenario/read, scenario/shape, scenario/shapes",
 ];
 
+/// Crates that others are built from.
+const LIBRARIES: [&str; 12] = [
+    "core",
+    "aqm",
+    "topology",
+    "wire",
+    "fec",
+    "net",
+    "sim",
+    "transport",
+    "faircast",
+    "emulator",
+    "experiments",
+    "cocoon-quinn",
+];
+
+/// Crates that are only programs.
+const PROGRAMS: [&str; 2] = ["cli", "cocoon-bpf"];
+
 #[test]
 fn no_files_name_one_another_in_a_new_circle() {
     let sources = rust_sources();
-    let crates = [
-        "core",
-        "aqm",
-        "topology",
-        "wire",
-        "fec",
-        "net",
-        "sim",
-        "transport",
-        "faircast",
-        "emulator",
-        "experiments",
-        "cli",
-        "cocoon-bpf",
-        "cocoon-quinn",
-    ];
-    let found: Vec<String> = crates.iter().flat_map(|krate| circles::circles(krate, &sources)).collect();
+    let crates = LIBRARIES.iter().chain(&PROGRAMS);
+    let found: Vec<String> = crates.flat_map(|krate| circles::circles(krate, &sources)).collect();
     let new: Vec<String> =
         found.iter().filter(|circle| !CIRCLES.contains(&circle.as_str())).cloned().collect();
     assert_none("files that name one another in a circle; move what both need into a file of its own", &new);
@@ -209,6 +215,63 @@ fn no_files_name_one_another_in_a_new_circle() {
     assert_none(
         "circles that are gone: take them off the list",
         &gone.map(|circle| (*circle).to_owned()).collect::<Vec<_>>(),
+    );
+}
+
+/// Knots that are there, with the uses inside of each. They may only become looser.
+const KNOTS: &[(&str, usize)] = &[
+    ("core: node, rate", 3),
+    ("core: routers, schemes", 13),
+    ("core: unicast/cocoon, unicast/tcp", 5),
+    ("experiments: report, repro", 35),
+    ("experiments: repro/computed, repro/registry", 2),
+    ("experiments: results, run, scenario", 46),
+    ("net: interface, sys", 2),
+    ("transport: config, ends, object", 18),
+    ("transport: drive, members, receiver, relay, serve, source", 102),
+    ("transport: object/abandoned, object/publish, object/store", 20),
+];
+
+#[test]
+fn folders_use_one_another_in_no_new_circle() {
+    let sources = rust_sources();
+    let found = LIBRARIES.iter().chain(&PROGRAMS).flat_map(|krate| folders::knots(krate, &sources));
+    let found: BTreeMap<_, _> = found.map(|knot| (knot.folders, knot.uses)).collect();
+    let record = KNOTS.iter().map(|(folders, uses)| ((*folders).to_owned(), *uses)).collect();
+    assert_none(
+        "folders that use one another in a circle",
+        &folders::against_record("uses", &found, &record),
+    );
+}
+
+/// What library code uses of the host it runs on, by folder. State machines use nothing of it; these numbers may only fall.
+const HOST_USES: &str = include_str!("host-uses.txt");
+
+/// The columns of [`HOST_USES`] behind the folder.
+const HOST_COLUMNS: [&str; 5] = ["files", "threads", "clocks", "processes", "features"];
+
+#[test]
+fn library_code_uses_no_more_of_the_host() {
+    let sources = rust_sources();
+    let mut found = BTreeMap::new();
+    for (folder, uses) in LIBRARIES.iter().flat_map(|krate| folders::host_uses(krate, &sources)) {
+        for (column, number) in HOST_COLUMNS.iter().zip(uses.numbers()) {
+            found.insert(format!("{folder} {column}"), number);
+        }
+    }
+    let mut record = BTreeMap::new();
+    for line in HOST_USES.lines().filter(|line| !line.starts_with('#')) {
+        let mut words = line.split_whitespace();
+        let folder = words.next().expect("a line begins with its folder");
+        let numbers: Vec<usize> = words.map(|word| word.parse().expect("a number")).collect();
+        assert_eq!(numbers.len(), HOST_COLUMNS.len(), "{line}");
+        record.extend(
+            HOST_COLUMNS.iter().zip(numbers).map(|(column, number)| (format!("{folder} {column}"), number)),
+        );
+    }
+    assert_none(
+        "uses of the host that are not as in crates/testkit/tests/house/host-uses.txt",
+        &folders::against_record("uses", &found, &record),
     );
 }
 

@@ -1,0 +1,141 @@
+//! The production code of a crate: its files without comments, strings and tests.
+
+use super::scan::Source;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The path of a module in its crate; empty for the crate's root.
+pub type Module = Vec<String>;
+
+/// The files of `krate` by module, without those that only tests are compiled from.
+pub fn files(krate: &str, sources: &[Source]) -> BTreeMap<Module, String> {
+    let root = format!("crates/{krate}/src/");
+    let (mut files, mut test_modules) = (BTreeMap::new(), BTreeSet::new());
+    for source in sources {
+        let Some(path) = source.path.to_str().and_then(|path| path.strip_prefix(&root)) else { continue };
+        let module = module(path);
+        let (code, tests) = without_tests(&without_comments_and_strings(&source.text));
+        test_modules.extend(tests.into_iter().map(|name| [module.clone(), vec![name]].concat()));
+        files.insert(module, code);
+    }
+    files.retain(|module, _| !(1..=module.len()).any(|len| test_modules.contains(&module[..len])));
+    files
+}
+
+/// The module of a file, by its path below `src`.
+pub fn module(path: &str) -> Module {
+    let mut parts: Module = path.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
+    if parts.last().is_some_and(|last| ["mod", "lib", "main"].contains(&last.as_str())) {
+        parts.pop();
+    }
+    parts
+}
+
+/// The text with comments taken out, and with nothing between the quotes of its strings and characters.
+fn without_comments_and_strings(text: &str) -> String {
+    let (mut code, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(first) = rest.chars().next() {
+        let raw = rest.strip_prefix('r').map(|after| after.len() - after.trim_start_matches('#').len());
+        let raw = raw.filter(|hashes| rest[1 + hashes..].starts_with('"'));
+        let (len, kept) = match (first, raw) {
+            (_, Some(hashes)) => {
+                let end = format!("\"{}", "#".repeat(hashes));
+                let body = &rest[hashes + 2..];
+                (hashes + 2 + body.find(&end).map_or(body.len(), |at| at + end.len()), "\"\"")
+            }
+            ('"', _) => (1 + quoted(&rest[1..], '"'), "\"\""),
+            ('\'', _) if rest.starts_with("'\\") => (1 + quoted(&rest[1..], '\''), "''"),
+            ('\'', _) if rest.chars().nth(2) == Some('\'') => {
+                (2 + rest[1..].chars().next().map_or(0, char::len_utf8), "''")
+            }
+            ('/', _) if rest.starts_with("//") => (rest.find('\n').unwrap_or(rest.len()), ""),
+            ('/', _) if rest.starts_with("/*") => (rest.find("*/").map_or(rest.len(), |at| at + 2), ""),
+            (c, _) if is_word(c) => {
+                let len = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+                (len, &rest[..len])
+            }
+            (other, _) => (other.len_utf8(), &rest[..other.len_utf8()]),
+        };
+        code.push_str(kept);
+        rest = &rest[len..];
+    }
+    code
+}
+
+/// Bytes up to the closing quote and with it.
+fn quoted(text: &str, quote: char) -> usize {
+    let mut escaped = false;
+    let end = text.find(|c| {
+        let ends = c == quote && !escaped;
+        escaped = c == '\\' && !escaped;
+        ends
+    });
+    end.map_or(text.len(), |at| at + 1)
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// Code without its items under `#[cfg(test)]`, and the names of those that are modules in files of their own.
+fn without_tests(code: &str) -> (String, Vec<String>) {
+    let (mut kept, mut modules, mut rest) = (String::new(), Vec::new(), code);
+    while let Some(at) = rest.find("#[cfg(test)]") {
+        kept.push_str(&rest[..at]);
+        let item = &rest[at + "#[cfg(test)]".len()..];
+        let end = end_of_item(item);
+        if let Some(module) = item[..end].strip_suffix(';').and_then(|item| item.rsplit_once("mod ")) {
+            modules.push(module.1.trim().to_owned());
+        }
+        rest = &item[end..];
+    }
+    kept.push_str(rest);
+    (kept, modules)
+}
+
+/// Where an item ends: at a semicolon outside of brackets, or behind its block.
+fn end_of_item(code: &str) -> usize {
+    let mut depth = 0_i32;
+    for (at, c) in code.char_indices() {
+        match c {
+            '{' | '(' | '[' => depth += 1,
+            ')' | ']' => depth -= 1,
+            '}' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 && (c == ';' || c == '}') && !code[at + 1..].starts_with(';') {
+            return at + 1;
+        }
+    }
+    code.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(path: &str, text: &str) -> Source {
+        Source { path: format!("crates/x/src/{path}").into(), text: text.to_owned() }
+    }
+
+    #[test]
+    fn comments_strings_and_characters_are_taken_out() {
+        let text = "a(\"b \\\" c\", '\\'', 'd', r#\"e\"f\"#); // g\n/* h */ fn i<'j>() {}";
+        assert_eq!(without_comments_and_strings(text), "a(\"\", '', '', \"\"); \n fn i<'j>() {}");
+    }
+
+    #[test]
+    fn items_and_files_of_tests_are_taken_out() {
+        let root = "mod a;\n#[cfg(test)]\nmod b;\n#[cfg(test)]\npub(crate) use a::{c, d};\n#[cfg(test)]\nmod e { f(); }\ng();";
+        let sources = [
+            source("lib.rs", root),
+            source("a.rs", "#[cfg(test)]\n#[path = \"k\"]\nmod h;\ni();"),
+            source("a/h.rs", "fs()"),
+            source("b/mod.rs", "fs()"),
+            source("b/l.rs", "fs()"),
+        ];
+        let found = files("x", &sources);
+        assert_eq!(found.keys().map(|module| module.join("/")).collect::<Vec<_>>(), ["", "a"]);
+        assert_eq!(found[&vec![]].split_whitespace().collect::<String>(), "moda;g();");
+        assert_eq!(found[&vec!["a".to_owned()]].trim(), "i();");
+    }
+}
