@@ -4,9 +4,9 @@
 use faircast_aqm::{LossSpec, QueueSpec};
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
-use faircast_core::unicast::Protocol;
 use faircast_emulator::{EmulationPlan, Net};
 use faircast_experiments::scenario;
+use faircast_unicast::Protocol;
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 

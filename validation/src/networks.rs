@@ -7,11 +7,11 @@ use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{Scheme, ormcc};
 use faircast_core::time::{Rate, Span, Time};
-use faircast_core::unicast::Protocol;
 use faircast_sim::{
     ApplicationData, FlowId, LinkId, Network, NodeId, Options, ReceiverSpec, SessionSpec, UnicastProtocol,
     UnicastSpec,
 };
+use faircast_unicast::Protocol;
 
 /// Bytes of an acknowledgement on the wire.
 const ACK: u16 = 40;

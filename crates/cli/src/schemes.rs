@@ -7,7 +7,6 @@ use crate::failure::{Failure, Usage, unwritten};
 use crate::json;
 use faircast_core::schemes::{CATALOGUE, Entry, Scheme};
 use faircast_core::spec::Described;
-use faircast_core::unicast;
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -44,13 +43,13 @@ pub fn run(args: &Schemes, out: &mut impl Write) -> Result<(), Failure> {
     let wanted = |entry: &&'static Entry| args.name.as_ref().is_none_or(|name| entry.name == name);
     let entries: Vec<&'static Entry> = CATALOGUE.iter().filter(wanted).collect();
     if let (true, Some(name)) = (entries.is_empty(), &args.name) {
-        if let Some(entry) = unicast::CATALOGUE.iter().find(|entry| entry.name == name) {
+        if let Some(entry) = faircast_unicast::CATALOGUE.iter().find(|entry| entry.name == name) {
             let written =
                 if args.json { protocols::as_json(entry, out) } else { protocols::as_text(entry, out) };
             return written.map_err(unwritten);
         }
         let schemes = CATALOGUE.iter().map(|entry| entry.name);
-        let known = schemes.chain(unicast::CATALOGUE.iter().map(|entry| entry.name));
+        let known = schemes.chain(faircast_unicast::CATALOGUE.iter().map(|entry| entry.name));
         let known = known.collect::<Vec<_>>().join(", ");
         return Err(Usage::NoSuchScheme { name: name.clone(), known }.into());
     }
@@ -114,7 +113,7 @@ fn as_text(entries: &[&'static Entry], out: &mut impl Write) -> io::Result<()> {
         writeln!(out)?;
     }
     writeln!(out, "Use one with --cc, options behind commas: --cc ormcc,beta=0.7")?;
-    let protocols: Vec<&str> = unicast::CATALOGUE.iter().map(|entry| entry.name).collect();
+    let protocols: Vec<&str> = faircast_unicast::CATALOGUE.iter().map(|entry| entry.name).collect();
     told(
         out,
         "",

@@ -3,8 +3,8 @@
 
 use crate::layout::{AtomCounters, GroupKey, Which};
 use faircast_core::time::{Span, Time};
-use faircast_core::unicast::cocoon::grouping::{Config, Counters, Grouping, Seen};
-use faircast_core::unicast::cocoon::{Config as Rules, Coordinator, GroupId, MemberId, View};
+use faircast_unicast::cocoon::grouping::{Config, Counters, Grouping, Seen};
+use faircast_unicast::cocoon::{Config as Rules, Coordinator, GroupId, MemberId, View};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 

@@ -4,7 +4,7 @@
 use crate::fates::Fates;
 use crate::{CocoonError, Loaded, Place};
 use faircast_core::time::Time;
-use faircast_core::unicast::cocoon::grouping::Config;
+use faircast_unicast::cocoon::grouping::Config;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 

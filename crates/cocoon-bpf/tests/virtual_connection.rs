@@ -3,7 +3,7 @@
 use faircast_cocoon_bpf::layout::{Group, Slot};
 use faircast_cocoon_bpf::regulator::{Opening, Regulator};
 use faircast_core::time::{Span, Time};
-use faircast_core::unicast::cocoon::{Config, Coordinator, MemberId, Recovery, Start, View};
+use faircast_unicast::cocoon::{Config, Coordinator, MemberId, Recovery, Start, View};
 use std::time::Duration;
 
 /// Bytes of a packet, of both TCP and UDP here.
@@ -13,8 +13,8 @@ const PACKET: usize = 1460;
 struct Both {
     coordinator: Coordinator,
     members: [MemberId; 2],
-    group: faircast_core::unicast::cocoon::GroupId,
-    sockets: [faircast_core::unicast::cocoon::SocketId; 2],
+    group: faircast_unicast::cocoon::GroupId,
+    sockets: [faircast_unicast::cocoon::SocketId; 2],
     regulator: Regulator,
     windows: [u32; 2],
     acked: u64,

@@ -2,7 +2,7 @@
 
 use crate::shared::Shared;
 use faircast_core::time::{Span, Time};
-use faircast_core::unicast::cocoon::{MemberId, Own, Recovery, Verdict, View};
+use faircast_unicast::cocoon::{MemberId, Own, Recovery, Verdict, View};
 use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use std::any::Any;

@@ -2,7 +2,7 @@
 
 use crate::controller::CoordinatedFactory;
 use crate::shared::{Prefixes, Shared};
-use faircast_core::unicast::cocoon::{Config, Counters, GroupId};
+use faircast_unicast::cocoon::{Config, Counters, GroupId};
 use quinn_proto::congestion::ControllerFactory;
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -5,7 +5,7 @@
 //! the same path by itself, and each learns by its own losses what the others had learnt before. Here the connections to a prefix
 //! are a group. When one loses, those that have as much in flight reduce their windows too; what was sent before the reduction and
 //! is lost as well reduces nothing again; a new connection begins with half the window of the group's smallest.
-//! The rules are those of [`faircast_core::unicast::cocoon`].
+//! The rules are those of [`faircast_unicast::cocoon`].
 //!
 //! # Use
 //!
@@ -45,6 +45,6 @@ mod shared;
 mod tests;
 
 pub use controller::{CoordinatedController, CoordinatedFactory};
-pub use faircast_core::unicast::cocoon::{Config, Counters};
+pub use faircast_unicast::cocoon::{Config, Counters};
 pub use groups::{Cocoon, GroupReport};
 pub use shared::Prefixes;

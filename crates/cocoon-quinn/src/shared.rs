@@ -1,7 +1,7 @@
 //! Which connections are one group, and the coordinator that all share.
 
 use faircast_core::time::Time;
-use faircast_core::unicast::cocoon::{Config, Coordinator, GroupId, Joined, MemberId, View};
+use faircast_unicast::cocoon::{Config, Coordinator, GroupId, Joined, MemberId, View};
 use quinn_proto::congestion::ControllerFactory;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -1,7 +1,7 @@
 //! Controllers called as quinn calls them.
 
 use crate::{Cocoon, Prefixes};
-use faircast_core::unicast::cocoon::{Config, Start};
+use faircast_unicast::cocoon::{Config, Start};
 use quinn_proto::congestion::{Controller, ControllerFactory, NewRenoConfig};
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -13,7 +13,6 @@
 //! | [`half`] | the 16-bit numbers of marks |
 //! | [`delivery`] | gaps, requests, and the account of what must be sent again |
 //! | [`analysis`] | what the documents compute about their schemes |
-//! | [`unicast`] | TCP, TFRC and RAP, which multicast shares bottlenecks with |
 
 // So that what the tests of other crates use as well can name it.
 #[cfg(test)]
@@ -34,4 +33,3 @@ pub mod schemes;
 pub mod spec;
 pub mod suppress;
 pub mod time;
-pub mod unicast;

@@ -76,8 +76,6 @@ pub use receiver::Receiver;
 pub use sender::Sender;
 pub use session::{Configuration, Session, Stop, relay, run, start};
 
-#[cfg(feature = "sim")]
-pub use faircast_aqm as aqm;
 pub use faircast_core as core;
 pub use faircast_core::packet::Layer;
 pub use faircast_core::schemes::Scheme;
@@ -86,8 +84,6 @@ pub use faircast_core::time::Rate;
 #[cfg(feature = "experiments")]
 pub use faircast_experiments as experiments;
 pub use faircast_net::NetError;
-#[cfg(feature = "sim")]
-pub use faircast_sim as sim;
 pub use faircast_transport::config::{
     self, BadLimits, Content, DEFAULT_GROUP, Destination, Durability, Freshness, InvitedHost, LayerInput,
     Multicast, OneWay, Pacing, ReceiptKeys, ReceiveConfig, Repeat, Replace, RequiredHost, SendConfig, Slow,
@@ -122,6 +118,16 @@ pub use faircast_transport::{
     RelaySource, RelayStatus, RelayedSession, RouterKind,
 };
 pub use faircast_wire::{GroupKey, HopKey, KeyError, KeyRing, SigningKey, Spacing, VerifyKey, VerifyKeys};
+#[cfg(feature = "sim")]
+pub use simulation::{aqm, sim, unicast};
+
+/// The simulator, its queues and its unicast flows.
+#[cfg(feature = "sim")]
+mod simulation {
+    pub use faircast_aqm as aqm;
+    pub use faircast_sim as sim;
+    pub use faircast_unicast as unicast;
+}
 
 /// What the system calls this host, cut to the 63 bytes that packets have room for.
 #[must_use]

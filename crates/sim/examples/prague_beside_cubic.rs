@@ -4,8 +4,8 @@
 
 use faircast_aqm::{LinkSpec, QueueSpec};
 use faircast_core::time::{Rate, Span, Time};
-use faircast_core::unicast::Protocol;
 use faircast_sim::{ApplicationData, Network, NodeId, Options, UnicastProtocol, UnicastSpec};
+use faircast_unicast::Protocol;
 
 /// What a kind of flows got in a run.
 #[derive(Debug, Clone, Copy, Default)]

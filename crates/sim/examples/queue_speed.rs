@@ -9,8 +9,8 @@
 
 use faircast_aqm::{LinkSpec, QueueSpec};
 use faircast_core::time::{Rate, Span, Time};
-use faircast_core::unicast::Protocol;
 use faircast_sim::{ApplicationData, Network, Options, UnicastProtocol, UnicastSpec};
+use faircast_unicast::Protocol;
 use std::time::Instant;
 
 const FLOWS: u32 = 60;

@@ -20,10 +20,10 @@ use faircast_core::routers::{acknowledgements, rmanp};
 use faircast_core::schemes::Scheme;
 use faircast_core::schemes::ormcc::Config;
 use faircast_core::time::{Rate, Span, Time};
-use faircast_core::unicast::Protocol;
 use faircast_sim::{
     ApplicationData, Network, Options, ReceiverSpec, SessionSpec, UnicastProtocol, UnicastSpec, Watch,
 };
+use faircast_unicast::Protocol;
 use std::sync::Arc;
 use std::time::Instant;
 

@@ -2,7 +2,7 @@
 
 use faircast_aqm::Ecn;
 use faircast_core::packet::{Data, Layer, Order, Report};
-use faircast_core::unicast::{Feedback, Segment};
+use faircast_unicast::{Feedback, Segment};
 
 /// A packet under way.
 #[derive(Debug, Clone, Copy)]

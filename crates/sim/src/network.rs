@@ -8,8 +8,8 @@ use faircast_core::packet::Packet;
 use faircast_core::routers::aggregation;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
-use faircast_core::unicast::Protocol;
-use faircast_core::unicast::coordination::Coordination;
+use faircast_unicast::Protocol;
+use faircast_unicast::coordination::Coordination;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -111,8 +111,8 @@ pub enum Groups {
     #[default]
     Told,
     /// The numbers name atoms; their groups form, merge and split by what the host measures
-    /// ([`grouping`](faircast_core::unicast::cocoon::grouping)). Of TCP with windows of its own only.
-    Measured(faircast_core::unicast::cocoon::grouping::Config),
+    /// ([`grouping`](faircast_unicast::cocoon::grouping)). Of TCP with windows of its own only.
+    Measured(faircast_unicast::cocoon::grouping::Config),
 }
 
 /// A change of a link.

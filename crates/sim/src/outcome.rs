@@ -7,7 +7,7 @@ use faircast_aqm::{Ecn, LinkCounts, LossCause};
 use faircast_core::node::{Observation, RouterObservation, Tally, Windows};
 use faircast_core::packet::Packet;
 use faircast_core::time::{Rate, Span, Time};
-use faircast_core::unicast::{Feedback, Segment, SenderView};
+use faircast_unicast::{Feedback, Segment, SenderView};
 
 /// The result of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -39,11 +39,11 @@ pub struct Outcome {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CoordinationOutcome {
     /// What the coordinator counted; zeros for macroflows.
-    pub counters: faircast_core::unicast::cocoon::Counters,
+    pub counters: faircast_unicast::cocoon::Counters,
     /// Datagrams that were dropped at the host because too many waited for their turn.
     pub held_back: u64,
     /// What grouping counted, where groups are measured.
-    pub grouping: Option<faircast_core::unicast::cocoon::grouping::Counters>,
+    pub grouping: Option<faircast_unicast::cocoon::grouping::Counters>,
     /// Where groups are measured: by the number of an atom that its flows were given, the number of its group at the end, from 0 in
     /// the order of atoms; `None` for one that was never there.
     pub groups: Vec<Option<u32>>,

@@ -6,8 +6,8 @@ mod nets;
 use faircast_aqm::{LinkSpec, LossSpec};
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
-use faircast_core::unicast::Protocol;
 use faircast_sim::{Network, Options, Outcome, SessionSpec, UnicastProtocol, UnicastSpec, Watch};
+use faircast_unicast::Protocol;
 
 fn scheme(text: &str) -> Scheme {
     text.parse().expect("a scheme")

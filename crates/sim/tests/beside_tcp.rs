@@ -5,8 +5,8 @@ mod nets;
 
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
-use faircast_core::unicast::Protocol;
 use faircast_sim::{Network, Options, SessionSpec, UnicastProtocol, UnicastSpec, Watch};
+use faircast_unicast::Protocol;
 
 const SECONDS: usize = 180;
 const MBPS: f64 = 10.0;

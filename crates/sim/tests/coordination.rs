@@ -2,12 +2,12 @@
 
 use faircast_aqm::{Limit, LinkSpec, QueueSpec};
 use faircast_core::time::{Rate, Span, Time};
-use faircast_core::unicast::Protocol;
-use faircast_core::unicast::cocoon::grouping::Config;
 use faircast_sim::{
     ApplicationData, CoordinationSpec, FlowId, Groups, Law, Mode, Network, NodeId, Options, Outcome,
     SimError, UnicastProtocol, UnicastSpec,
 };
+use faircast_unicast::Protocol;
+use faircast_unicast::cocoon::grouping::Config;
 
 fn wire(mbps: f64, millis: u64, packets: u32) -> LinkSpec {
     let queue = QueueSpec::DropTail(Limit::Packets(packets));

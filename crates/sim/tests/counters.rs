@@ -3,11 +3,11 @@
 mod nets;
 
 use faircast_core::time::{Rate, Span, Time};
-use faircast_core::unicast::Protocol;
 use faircast_sim::{
     ApplicationData, FlowCounts, FlowOutcome, Law, Network, Options, Outcome, SourceSample, UnicastProtocol,
     UnicastSpec,
 };
+use faircast_unicast::Protocol;
 
 fn at(seconds: f64) -> Time {
     Time::from_secs_f64(seconds)
@@ -73,7 +73,7 @@ fn counters_go_on_over_connections() {
             })
             .collect();
         for pair in views.windows(2) {
-            let counts = |view: &faircast_core::unicast::SenderView| {
+            let counts = |view: &faircast_unicast::SenderView| {
                 [view.sent, view.again, view.acked, view.cuts, view.timeouts]
             };
             let (before, after) = (counts(&pair[0]), counts(&pair[1]));

@@ -7,8 +7,8 @@ use faircast_aqm::{Limit, LinkSpec, QueueSpec};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
-use faircast_core::unicast::Protocol;
 use faircast_sim::{MemberOutcome, Network, Options, Outcome, SessionSpec, UnicastProtocol, UnicastSpec};
+use faircast_unicast::Protocol;
 use nets::{link, member, session, wide};
 
 const LINKS: [f64; 6] = [2.0, 4.0, 8.0, 16.0, 32.0, 100.0];

@@ -3,7 +3,7 @@
 use super::told;
 use crate::json;
 use faircast_core::spec::Described;
-use faircast_core::unicast::{Entry, Protocol};
+use faircast_unicast::{Entry, Protocol};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -121,7 +121,7 @@ fn markdown() -> String {
          `linux` those of Linux, `linux2.4` those of its kernel 2.4. Times are seconds, windows packets.\n\
          Without jitter flows get into step: [phase effects](phase-effects.md).\n",
     );
-    for entry in faircast_core::unicast::CATALOGUE {
+    for entry in faircast_unicast::CATALOGUE {
         let listed = Listed::of(entry);
         let presets: String = listed.presets.iter().map(|(name, _)| format!(" `{name}` |")).collect();
         let rule = "---|".repeat(listed.presets.len());
@@ -149,7 +149,7 @@ fn markdown() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use faircast_core::unicast::CATALOGUE;
+    use faircast_unicast::CATALOGUE;
     use std::path::Path;
 
     #[test]

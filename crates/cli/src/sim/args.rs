@@ -4,10 +4,10 @@ use clap::{Args, Subcommand, ValueHint};
 use faircast_core::schemes::{self, Scheme};
 use faircast_core::spec::SpecError;
 use faircast_core::time::{Rate, Span};
-use faircast_core::unicast::{self, Protocol};
 use faircast_experiments::report::figures::curves::Curve;
 use faircast_experiments::run::Shard;
 use faircast_experiments::scenario::memory;
+use faircast_unicast::Protocol;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -417,14 +417,15 @@ fn contenders(text: &str) -> Result<Contenders, String> {
 
 /// Options of protocols that stand without a value.
 fn flags() -> Vec<&'static str> {
-    let protocols = unicast::CATALOGUE.iter().filter_map(|entry| entry.name.parse::<Protocol>().ok());
+    let protocols =
+        faircast_unicast::CATALOGUE.iter().filter_map(|entry| entry.name.parse::<Protocol>().ok());
     let options = protocols.flat_map(|protocol| protocol.options());
     options.filter(|option| option.may_stand_alone).map(|option| option.name).collect()
 }
 
 fn contender(text: String) -> Result<Contender, String> {
     let name = text.split(',').next().unwrap_or_default();
-    if unicast::CATALOGUE.iter().any(|entry| entry.name == name) {
+    if faircast_unicast::CATALOGUE.iter().any(|entry| entry.name == name) {
         return text
             .parse::<Protocol>()
             .map_err(|error| error.to_string())
@@ -434,7 +435,8 @@ fn contender(text: String) -> Result<Contender, String> {
         Ok(_) => Ok(Contender::Scheme(text)),
         Err(SpecError::UnknownName { name, .. }) => {
             let schemes = schemes::CATALOGUE.iter().map(|entry| entry.name);
-            let known: Vec<&str> = schemes.chain(unicast::CATALOGUE.iter().map(|entry| entry.name)).collect();
+            let known: Vec<&str> =
+                schemes.chain(faircast_unicast::CATALOGUE.iter().map(|entry| entry.name)).collect();
             Err(format!("there is no scheme or protocol `{name}`; choose from: {}", known.join(", ")))
         }
         Err(error) => Err(error.to_string()),

@@ -1,6 +1,6 @@
 //! How fast TCP goes: the formula with timeouts is [`Path`], without them it is here.
 
-pub use crate::unicast::formula::Path;
+pub use crate::rate::formula::Path;
 
 use crate::time::{Rate, Span};
 

@@ -236,7 +236,7 @@ fn blind_rate(at: Operating) -> Rate {
 }
 
 /// The equation as the thesis prints it: without the bound of the timeouts' share by one, which
-/// [`crate::unicast::formula`] has and which tells above a loss event rate of 8/27.
+/// [`crate::rate::formula`] has and which tells above a loss event rate of 8/27.
 fn tcp_rate(at: Operating, loss: f64) -> Rate {
     let rtt = at.rtt.as_secs_f64();
     let timeout = rtt + 4.0 * at.deviation.as_secs_f64();

@@ -8,6 +8,7 @@ pub mod binomial;
 pub mod bounds;
 pub mod cut_gate;
 pub mod equation;
+pub mod formula;
 pub mod pacer;
 pub mod policy;
 pub mod send_controller;

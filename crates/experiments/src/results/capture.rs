@@ -11,8 +11,8 @@ use crate::scenario::plan::{FlowKind, RunPlan};
 use faircast_aqm::{DropCause, Ecn, LossCause};
 use faircast_core::packet::{Body, Data, Packet, Payload};
 use faircast_core::time::Time;
-use faircast_core::unicast::{Ack, Feedback, Protocol, Segment, SegmentFlags};
 use faircast_sim::{Outcome, Tapped, TappedPacket};
+use faircast_unicast::{Ack, Feedback, Protocol, Segment, SegmentFlags};
 
 /// A captured run.
 #[derive(Debug, Clone, PartialEq, Eq)]

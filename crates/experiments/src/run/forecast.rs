@@ -9,9 +9,9 @@ use crate::scenario::plan::{FlowKind, FlowPlan, RunPlan, SessionPlan};
 use crate::scenario::{Layout, Scenario};
 use faircast_aqm::{LinkSpec, LossSpec};
 use faircast_core::time::Time;
-use faircast_core::unicast::Protocol;
 use faircast_sim::{ApplicationData, LinkId, NodeId};
 use faircast_topology::{Routes, Topology};
+use faircast_unicast::Protocol;
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 

@@ -3,9 +3,9 @@
 use super::diagnostic::Diagnostic;
 use super::plan::{CoordinatePlan, FlowKind, RunPlan, SharedBy};
 use super::shape::meant;
-use faircast_core::unicast::cocoon::grouping;
-use faircast_core::unicast::coordination::Coordination;
 use faircast_sim::{CoordinationSpec, FlowId, Groups};
+use faircast_unicast::cocoon::grouping;
+use faircast_unicast::coordination::Coordination;
 
 /// A flow that is laid.
 #[derive(Debug, Clone, Copy)]

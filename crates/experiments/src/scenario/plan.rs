@@ -7,9 +7,9 @@ use faircast_core::rng::Rng;
 use faircast_core::routers::rmanp;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
-use faircast_core::unicast::Protocol;
-use faircast_core::unicast::coordination::Coordination;
 use faircast_sim::{ApplicationData, Change, Events, Law, Network};
+use faircast_unicast::Protocol;
+use faircast_unicast::coordination::Coordination;
 use std::ops::Range;
 use std::sync::Arc;
 

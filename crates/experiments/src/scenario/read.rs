@@ -12,8 +12,8 @@ use super::{Alternative, Choice, Claim, Setting, Trend, names, shape, shapes, tr
 use crate::stats::{Scale, Trait};
 use faircast_core::rate::Bounds;
 use faircast_core::time::{Rate, Span, Time};
-use faircast_core::unicast::Protocol;
 use faircast_sim::{ApplicationData, Change, Events, Law};
+use faircast_unicast::Protocol;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -366,7 +366,7 @@ fn router(node: &Node) -> RouterPlan {
 /// Flows that share congestion control.
 fn coordinate(node: &Node, wrong: &mut Vec<Diagnostic>) -> Option<CoordinatePlan> {
     let text = node.get("way")?;
-    let way = match text.text()?.parse::<faircast_core::unicast::coordination::Coordination>() {
+    let way = match text.text()?.parse::<faircast_unicast::coordination::Coordination>() {
         Ok(way) => way,
         Err(error) => {
             wrong.push(Diagnostic::new(&text.span, error.to_string(), "no way of coordination"));

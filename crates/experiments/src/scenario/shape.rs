@@ -5,7 +5,6 @@ use super::diagnostic::Diagnostic;
 use super::syntax::{Node, Value};
 use super::units::{self, LawOf};
 use faircast_core::schemes::{self, Scheme};
-use faircast_core::unicast;
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write as _;
 
@@ -121,7 +120,7 @@ impl Kinds {
         let names: Vec<_> = self.shapes.iter().map(|(name, _)| *name).collect();
         match self.other {
             Some((accepts, shape)) => accepts(kind).map(|()| shape).map_err(|error| {
-                let protocols = unicast::CATALOGUE.iter().map(|entry| entry.name);
+                let protocols = faircast_unicast::CATALOGUE.iter().map(|entry| entry.name);
                 let name = kind.split(',').next().unwrap_or_default();
                 let known: Vec<_> = names.iter().copied().chain(protocols).collect();
                 if known.contains(&name) { error } else { meant(name, &known) }

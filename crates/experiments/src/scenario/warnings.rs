@@ -4,10 +4,10 @@ use super::Point;
 use super::diagnostic::Diagnostic;
 use super::layout::{LaidFlow, Layout};
 use super::plan::{FlowKind, FlowPlan, RunPlan, SessionPlan, TreePlan};
-use faircast_core::unicast::Protocol;
-use faircast_core::unicast::tcp::Variant;
 use faircast_sim::NodeId;
 use faircast_topology::{LinkId, Routes};
+use faircast_unicast::Protocol;
+use faircast_unicast::tcp::Variant;
 
 /// Paths of a group that are looked at: receivers of a group are mostly alike.
 const PATHS: usize = 64;

@@ -15,7 +15,7 @@ use faircast_core::packet::{Data, Echo, Layer, Mark, ReceiverId, Report, ReportC
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{AnyReceiver, SaysRate, Scheme};
 use faircast_core::time::{Span, Time};
-use faircast_core::unicast::{AnySender, AnySink, Protocol, SenderView};
+use faircast_unicast::{AnySender, AnySink, Protocol, SenderView};
 
 /// No moment.
 pub const NEVER: u64 = u64::MAX;

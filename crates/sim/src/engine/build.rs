@@ -33,8 +33,8 @@ use faircast_core::node::Effects;
 use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::time::Span;
-use faircast_core::unicast::SenderView;
 use faircast_topology::{Edge, Routes};
+use faircast_unicast::SenderView;
 use std::collections::BTreeMap;
 
 /// Random streams: which kind of thing, then its number.

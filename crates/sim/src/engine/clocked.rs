@@ -5,9 +5,9 @@ use faircast_core::node::{Cx, Departure, Observation, Source as _, SourceControl
 use faircast_core::packet::{Layer, Report};
 use faircast_core::schemes::AnySource;
 use faircast_core::time::{Rate, Time};
-use faircast_core::unicast::cocoon::{Verdict, View};
-use faircast_core::unicast::tcp::{self, RttEstimate};
-use faircast_core::unicast::{AnySender, Feedback, Segment, Sender as _, SenderView};
+use faircast_unicast::cocoon::{Verdict, View};
+use faircast_unicast::tcp::{self, RttEstimate};
+use faircast_unicast::{AnySender, Feedback, Segment, Sender as _, SenderView};
 
 /// A state machine and the clock that it is told the time by. Moments that callers give and get are the simulation's.
 #[derive(Debug)]

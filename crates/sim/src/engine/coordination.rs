@@ -13,11 +13,11 @@ use crate::outcome::CoordinationOutcome;
 use crate::routes::NONE;
 use faircast_core::node::Cx;
 use faircast_core::time::{Span, Time};
-use faircast_core::unicast::cocoon::grouping::Grouping;
-use faircast_core::unicast::cocoon::{self, Coordinator, GroupId, MemberId, Offered, SendTimes, SocketId};
-use faircast_core::unicast::coordination::Coordination as Way;
-use faircast_core::unicast::macroflow::Macroflow;
-use faircast_core::unicast::{Feedback, Protocol, SegmentFlags};
+use faircast_unicast::cocoon::grouping::Grouping;
+use faircast_unicast::cocoon::{self, Coordinator, GroupId, MemberId, Offered, SendTimes, SocketId};
+use faircast_unicast::coordination::Coordination as Way;
+use faircast_unicast::macroflow::Macroflow;
+use faircast_unicast::{Feedback, Protocol, SegmentFlags};
 use std::net::{IpAddr, Ipv6Addr};
 
 /// How the flows of a host are coordinated.
@@ -122,7 +122,7 @@ impl Engine {
         let bad = |flow: u32, why: &'static str| SimError::BadCoordination { flow, why };
         let mut host = None;
         let mut groups: Vec<Group> = Vec::new();
-        let mut protocols: Vec<faircast_core::unicast::tcp::Config> = Vec::new();
+        let mut protocols: Vec<faircast_unicast::tcp::Config> = Vec::new();
         let mut unit = 0.0;
         for &(flow, group) in &spec.flows {
             let Some(Flow::Unicast(unicast)) = network.flows.get(flow.0 as usize) else {
@@ -423,7 +423,7 @@ impl Engine {
 
     /// What it has found out itself.
     #[cold]
-    fn give_round_trip(&mut self, number: u32, before: Option<faircast_core::unicast::tcp::RttEstimate>) {
+    fn give_round_trip(&mut self, number: u32, before: Option<faircast_unicast::tcp::RttEstimate>) {
         let it = &self.senders[number as usize];
         let SenderKind::Controlled(sender) = &it.kind else { return };
         let (after, membership) = (sender.round_trip(), it.membership);
@@ -652,7 +652,7 @@ impl Engine {
     }
 
     /// How a flow of a macroflow looks.
-    pub(super) fn observe_shared(&mut self, number: u32) -> faircast_core::unicast::SenderView {
+    pub(super) fn observe_shared(&mut self, number: u32) -> faircast_unicast::SenderView {
         let membership = self.senders[number as usize].membership;
         self.macroflow(membership).map_or_else(Default::default, |(flow, place)| flow.observe(place))
     }

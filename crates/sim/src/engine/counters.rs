@@ -9,7 +9,7 @@ use super::links::UNICAST;
 use super::record::Records;
 use crate::frame::{Body, Frame};
 use crate::outcome::FlowCounts;
-use faircast_core::unicast::{SegmentFlags, SenderView};
+use faircast_unicast::{SegmentFlags, SenderView};
 use std::ops::Range;
 
 impl Records {

@@ -13,7 +13,7 @@ use crate::routes::NONE;
 use faircast_aqm::Ecn;
 use faircast_core::node::{Cx, Departure, Effect, Receiver as _, SourceControl};
 use faircast_core::packet::{self, Arrival, Data, Layer, Packet, Payload, Report, ReportContent};
-use faircast_core::unicast::{Feedback, Segment, SegmentFlags, Sink as _};
+use faircast_unicast::{Feedback, Segment, SegmentFlags, Sink as _};
 
 impl Engine {
     /// A host's entry in the calendar has come.

@@ -12,7 +12,7 @@ use crate::outcome::{
 use faircast_core::node::Observation;
 use faircast_core::packet::{Layer, ReceiverId};
 use faircast_core::time::Rate;
-use faircast_core::unicast::{SenderView, Sink as _};
+use faircast_unicast::{SenderView, Sink as _};
 
 /// One outcome for each flow, filled while the network runs.
 #[derive(Debug, Default)]

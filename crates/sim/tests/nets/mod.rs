@@ -6,11 +6,11 @@ use faircast_core::rng::Rng;
 use faircast_core::schemes::ormcc::Config;
 use faircast_core::schemes::{CATALOGUE, Scheme};
 use faircast_core::time::{Rate, Span, Time};
-use faircast_core::unicast::Protocol;
 use faircast_sim::{
     ApplicationData, Change, FlowId, Law, LinkId, Mode, Network, NodeId, Options, Outcome, ReceiverSpec,
     SessionSpec, UnicastProtocol, UnicastSpec,
 };
+use faircast_unicast::Protocol;
 
 /// What comes of it in both engines, which must agree.
 #[track_caller]

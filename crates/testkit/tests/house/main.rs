@@ -14,14 +14,22 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What each package may depend on among ours, besides test dependencies.
-const MAY_USE: [(&str, &[&str]); 17] = [
+const MAY_USE: [(&str, &[&str]); 18] = [
     ("faircast-core", &[]),
+    ("faircast-unicast", &["faircast-core"]),
     ("faircast-aqm", &["faircast-core"]),
     ("faircast-topology", &["faircast-core", "faircast-aqm"]),
-    ("faircast-sim", &["faircast-core", "faircast-aqm", "faircast-topology"]),
+    ("faircast-sim", &["faircast-core", "faircast-unicast", "faircast-aqm", "faircast-topology"]),
     (
         "faircast-experiments",
-        &["faircast-core", "faircast-aqm", "faircast-topology", "faircast-sim", "faircast-wire"],
+        &[
+            "faircast-core",
+            "faircast-unicast",
+            "faircast-aqm",
+            "faircast-topology",
+            "faircast-sim",
+            "faircast-wire",
+        ],
     ),
     ("faircast-emulator", &["faircast-core", "faircast-aqm", "faircast-topology"]),
     ("faircast-wire", &["faircast-core"]),
@@ -37,6 +45,7 @@ const MAY_USE: [(&str, &[&str]); 17] = [
             "faircast-net",
             "faircast-transport",
             // Behind features.
+            "faircast-unicast",
             "faircast-aqm",
             "faircast-sim",
             "faircast-experiments",
@@ -47,6 +56,7 @@ const MAY_USE: [(&str, &[&str]); 17] = [
         &[
             "faircast",
             "faircast-core",
+            "faircast-unicast",
             "faircast-aqm",
             "faircast-wire",
             "faircast-fec",
@@ -59,9 +69,9 @@ const MAY_USE: [(&str, &[&str]); 17] = [
     ),
     ("faircast-testkit", &["faircast-emulator"]),
     ("faircast-vopr", &["faircast-core", "faircast-wire", "faircast-net", "faircast-transport"]),
-    ("faircast-cocoon-bpf", &["faircast-core"]),
-    ("faircast-cocoon-quinn", &["faircast-core"]),
-    ("faircast-validation", &["faircast-core", "faircast-aqm", "faircast-sim"]),
+    ("faircast-cocoon-bpf", &["faircast-core", "faircast-unicast"]),
+    ("faircast-cocoon-quinn", &["faircast-core", "faircast-unicast"]),
+    ("faircast-validation", &["faircast-core", "faircast-unicast", "faircast-aqm", "faircast-sim"]),
 ];
 
 /// Packages that are no members of the workspace, and why: what they need would be everybody's burden.
@@ -71,7 +81,7 @@ const APART: [&str; 2] = [
 ];
 
 /// Crates that have no clock, no threads, no sockets and no hash maps: clippy says so by the same file in each.
-const CLOCKLESS: [&str; 7] = ["core", "aqm", "topology", "wire", "fec", "sim", "experiments"];
+const CLOCKLESS: [&str; 8] = ["core", "unicast", "aqm", "topology", "wire", "fec", "sim", "experiments"];
 
 /// Longest source file, in lines.
 const LONGEST: usize = 800;
@@ -185,8 +195,9 @@ const CIRCLES: &[&str] = &[
 ];
 
 /// Crates that others are built from.
-const LIBRARIES: [&str; 12] = [
+const LIBRARIES: [&str; 13] = [
     "core",
+    "unicast",
     "aqm",
     "topology",
     "wire",
@@ -222,7 +233,7 @@ fn no_files_name_one_another_in_a_new_circle() {
 const KNOTS: &[(&str, usize)] = &[
     ("core: node, rate", 3),
     ("core: routers, schemes", 13),
-    ("core: unicast/cocoon, unicast/tcp", 5),
+    ("unicast: cocoon, tcp", 5),
     ("experiments: report, repro", 35),
     ("experiments: repro/computed, repro/registry", 2),
     ("experiments: results, run, scenario", 46),
@@ -366,8 +377,8 @@ fn no_file_names_a_path_of_one_machine() {
 }
 
 /// Crates that other programs embed: their words are not those of the command line.
-const EMBEDDED: [&str; 9] =
-    ["core", "aqm", "topology", "wire", "fec", "net", "transport", "faircast", "cocoon-quinn"];
+const EMBEDDED: [&str; 10] =
+    ["core", "unicast", "aqm", "topology", "wire", "fec", "net", "transport", "faircast", "cocoon-quinn"];
 
 #[test]
 fn libraries_name_no_flag_of_the_command_line() {

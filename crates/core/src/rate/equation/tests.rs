@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::rate::Doubling;
-use crate::unicast::formula::Path;
+use crate::rate::formula::Path;
 
 const AT: Operating = Operating {
     rate: Rate::from_mbps(1.0),

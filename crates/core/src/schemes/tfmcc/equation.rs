@@ -1,6 +1,6 @@
 //! TCP's rate by its loss event rate (RFC 4654, 2.1), without a limit on the part of timeouts.
 //!
-//! [`crate::unicast::formula`] is the original formula, whose probability of timeouts is at most one; RFC 4654 and RFC
+//! [`crate::rate::formula`] is the original formula, whose probability of timeouts is at most one; RFC 4654 and RFC
 //! 5348 print it without that limit. The two differ where more than three packets in ten are lost.
 
 use crate::time::{Rate, Span};
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn with_few_losses_it_agrees_with_the_original_formula() {
-        let path = crate::unicast::formula::Path::new(1000, Span::from_millis(80));
+        let path = crate::rate::formula::Path::new(1000, Span::from_millis(80));
         for loss in [1e-4, 0.003, 0.04, 0.25] {
             let (here, there) = (rate(1000.0, path.rtt, loss), path.tcp_rate(loss));
             assert!((here.bps() / there.bps() - 1.0).abs() < 1e-9, "{loss}");

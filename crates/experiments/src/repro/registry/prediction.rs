@@ -10,10 +10,10 @@ use faircast_core::analysis::self_similar::fgn;
 use faircast_core::analysis::self_similar::hurst::{self, Method};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
-use faircast_core::unicast::Protocol;
 use faircast_sim::{
     ApplicationData, Law, LinkSample, Network, NodeId, Options, UnicastProtocol, UnicastSpec, Watch,
 };
+use faircast_unicast::Protocol;
 
 /// Where packets come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,642 @@
+//! Protocols by name and options: `tcp-reno`, `tcp-sack,preset=ns2001,delack,ecn`, `tfrc`, `rap,fine`, `cmtcp,interval=5`.
+
+use super::tcp::{self, Handshake, Switch, Variant};
+use super::{Feedback, Segment, Sender, SenderView, Sink};
+use super::{cmtcp, rap, tfrc};
+use faircast_core::node::{Cx, Departure};
+use faircast_core::spec::{self, Described, Opt, SpecError, Within};
+use faircast_core::time::Time;
+use faircast_core::{choice, field};
+use std::str::FromStr;
+
+/// A unicast protocol and its parameters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Protocol {
+    /// TCP.
+    Tcp(tcp::Config),
+    /// TCP-friendly rate control.
+    Tfrc(tfrc::Config),
+    /// Rate adaptation protocol.
+    Rap(rap::Config),
+    /// TCP's formula at fixed times.
+    Cmtcp(cmtcp::Config),
+}
+
+/// A protocol as a user sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry {
+    /// How it is called in scenarios and on a command line.
+    pub name: &'static str,
+    /// One line about it.
+    pub summary: &'static str,
+    /// Where it is described.
+    pub source: &'static str,
+}
+
+/// All protocols.
+pub const CATALOGUE: &[Entry] = &[
+    Entry { name: "tcp-tahoe", summary: "TCP with slow start after every loss", source: "Jacobson 1988" },
+    Entry { name: "tcp-reno", summary: "TCP with fast recovery", source: "RFC 2581" },
+    Entry {
+        name: "tcp-newreno",
+        summary: "TCP that recovers from several losses in a window",
+        source: "RFC 6582",
+    },
+    Entry { name: "tcp-sack", summary: "TCP with selective acknowledgements", source: "RFC 2018, 6675" },
+    Entry {
+        name: "tcp-vegas",
+        summary: "TCP that keeps one to three packets queued",
+        source: "Brakmo and Peterson 1995",
+    },
+    Entry { name: "tcp-cubic", summary: "TCP whose window is a cubic function of time", source: "RFC 9438" },
+    Entry { name: "tcp-dctcp", summary: "TCP that marks slow down by their share", source: "RFC 8257" },
+    Entry {
+        name: "tcp-prague",
+        summary: "DCTCP for the Internet: ECT(1), spaced packets, rates that do not follow short round trips",
+        source: "draft-briscoe-iccrg-prague-congestion-control",
+    },
+    Entry {
+        name: "tcp-bbr",
+        summary: "TCP whose rate follows a model of the path, version 1",
+        source: "draft-cardwell-iccrg-bbr-congestion-control-00",
+    },
+    Entry {
+        name: "tfrc",
+        summary: "sends as fast as TCP's formula allows at the measured loss event rate",
+        source: "RFC 5348",
+    },
+    Entry {
+        name: "rap",
+        summary: "spaces packets by a gap: one packet per round trip more, or half",
+        source: "Rejaie, Handley and Estrin 1999",
+    },
+    Entry {
+        name: "cmtcp",
+        summary: "takes the rate of TCP's formula every few seconds, or twice its own where nothing was lost",
+        source: "Padhye, Kurose, Towsley and Koodli 1999",
+    },
+];
+
+const TFRC_OPTIONS: &[Opt<tfrc::Config>] = &[
+    Opt::other(
+        "preset",
+        "ns235 | rfc",
+        |_| String::new(),
+        |config, preset| {
+            let values = match preset {
+                "ns235" => tfrc::Config::ns235(),
+                "rfc" => tfrc::Config::rfc(),
+                _ => return None,
+            };
+            *config = tfrc::Config { packet_size: config.packet_size, ..values };
+            Some(())
+        },
+        "the values that the other options change; goes first",
+    ),
+    Opt::alone(
+        "on",
+        Opt::choice(
+            "ecn",
+            choice!(ecn: "off" => Switch::Off, "on" => Switch::On),
+            "explicit congestion notification",
+        ),
+    ),
+];
+
+const RAP_OPTIONS: &[Opt<rap::Config>] = &[Opt::alone(
+    "on",
+    Opt::choice(
+        "fine",
+        choice!(grain: "off" => rap::Grain::Coarse, "on" => rap::Grain::Fine),
+        "the gap follows the newest round trips",
+    ),
+)];
+
+const CMTCP_OPTIONS: &[Opt<cmtcp::Config>] = &[Opt::seconds(
+    "interval",
+    Within::of(0.01, HOUR),
+    field!(interval),
+    "time between two computations of the rate",
+)];
+
+/// Times are at most an hour.
+const HOUR: f64 = 3600.0;
+
+const TCP_OPTIONS: &[Opt<tcp::Config>] = &[
+    Opt::other(
+        "preset",
+        "ns235 | ns2001 | ns2.1b7a | rfc | linux | linux2.4",
+        |_| String::new(),
+        |config, preset| {
+            let values = match preset {
+                "ns235" => tcp::Config::ns235,
+                "ns2001" => tcp::Config::ns2001,
+                "ns2.1b7a" => tcp::Config::ns21b7a,
+                "rfc" => tcp::Config::rfc,
+                "linux" => tcp::Config::linux,
+                "linux2.4" => tcp::Config::linux24,
+                _ => return None,
+            };
+            *config = tcp::Config { packet_size: config.packet_size, ..values(config.variant) };
+            Some(())
+        },
+        "the values that the other options change; goes first",
+    ),
+    Opt::alone(
+        "0.1",
+        Opt::or(
+            "off",
+            Opt::seconds(
+                "delack",
+                Within::up_to(HOUR),
+                field!(delayed_ack?),
+                "acknowledge every second packet, or after this time; alone: 100 ms",
+            ),
+        ),
+    ),
+    Opt::choice(
+        "counting",
+        choice!(counting: "acks" => tcp::Counting::Acknowledgements, "packets" => tcp::Counting::Packets),
+        "what an acknowledgement counts for when the window grows",
+    ),
+    Opt::choice(
+        "shrinking",
+        choice!(shrinking: "at-once" => tcp::Shrinking::AtOnce, "proportional" => tcp::Shrinking::Proportional),
+        "how the window comes down in a recovery by the scoreboard: proportional is RFC 6937",
+    ),
+    Opt::alone(
+        "on",
+        Opt::choice(
+            "ecn",
+            choice!(ecn: "off" => Switch::Off, "on" => Switch::On),
+            "explicit congestion notification",
+        ),
+    ),
+    Opt::whole("window", 1, MOST, field!(receiver_window as u32), "the receiver's window in packets"),
+    Opt::whole(
+        "initial-window",
+        1,
+        MOST,
+        field!(initial_window as u32),
+        "congestion window at the start in packets",
+    ),
+    Opt::seconds("min-rto", Within::of(0.0, HOUR), field!(min_rto), "lowest retransmission timeout"),
+    Opt::seconds(
+        "initial-rto",
+        Within::up_to(HOUR),
+        field!(initial_rto),
+        "retransmission timeout before the first sample",
+    ),
+    Opt::seconds(
+        "tick",
+        Within::up_to(HOUR),
+        field!(tick),
+        "granularity of the clock that measures round trips",
+    ),
+    Opt::seconds(
+        "jitter",
+        Within::of(0.0, HOUR),
+        field!(jitter),
+        "a window that opens is used after a random time up to this",
+    ),
+    Opt::whole("max-burst", 1, MOST, field!(max_burst as u32), "packets sent at most on one acknowledgement"),
+    Opt::choice(
+        "syn",
+        choice!(handshake: "off" => Handshake::None, "on" => Handshake::Syn),
+        "open the connection with a SYN",
+    ),
+    Opt::choice(
+        "limited-transmit",
+        choice!(limited_transmit: "off" => Switch::Off, "on" => Switch::On),
+        "new packets on the first two duplicate acknowledgements",
+    ),
+];
+
+const CUBIC_OPTIONS: &[Opt<tcp::Config>] = &[
+    Opt::choice(
+        "hystart",
+        choice!(hystart: "off" => Switch::Off, "on" => Switch::On),
+        "the first slow start ends when round trips become longer (RFC 9406)",
+    ),
+    Opt::choice(
+        "fast-convergence",
+        choice!(fast_convergence: "off" => Switch::Off, "on" => Switch::On),
+        "a flow whose maximum falls leaves room for others (RFC 9438, 4.7)",
+    ),
+];
+
+const DCTCP_OPTIONS: &[Opt<tcp::Config>] = &[Opt::whole(
+    "gain-shift",
+    0,
+    16,
+    field!(gain_shift as u8),
+    "a round's share of marks counts by a half to this power (RFC 8257, 4.1, g)",
+)];
+
+/// What connections of this variant can be told beside [`TCP_OPTIONS`].
+const fn of_variant(variant: Variant) -> &'static [Opt<tcp::Config>] {
+    match variant {
+        Variant::Cubic => CUBIC_OPTIONS,
+        Variant::Dctcp | Variant::Prague => DCTCP_OPTIONS,
+        _ => &[],
+    }
+}
+
+/// Windows count packets in 32 bits.
+const MOST: u64 = u32::MAX as u64;
+
+impl Protocol {
+    /// Its name, as in [`CATALOGUE`].
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Protocol::Tcp(config) => match config.variant {
+                Variant::Tahoe => "tcp-tahoe",
+                Variant::Reno => "tcp-reno",
+                Variant::NewReno => "tcp-newreno",
+                Variant::Sack => "tcp-sack",
+                Variant::Vegas => "tcp-vegas",
+                Variant::Cubic => "tcp-cubic",
+                Variant::Dctcp => "tcp-dctcp",
+                Variant::Prague => "tcp-prague",
+                Variant::Bbr => "tcp-bbr",
+            },
+            Protocol::Tfrc(_) => "tfrc",
+            Protocol::Rap(_) => "rap",
+            Protocol::Cmtcp(_) => "cmtcp",
+        }
+    }
+
+    /// The protocol for packets of this size on the link.
+    #[must_use]
+    pub const fn with_packet_size(mut self, bytes: u16) -> Protocol {
+        match &mut self {
+            Protocol::Tcp(config) => config.packet_size = bytes,
+            Protocol::Tfrc(config) => config.packet_size = bytes,
+            Protocol::Rap(config) => config.packet_size = bytes,
+            Protocol::Cmtcp(config) => config.packet_size = bytes,
+        }
+        self
+    }
+
+    /// A sending end.
+    pub fn sender(&self) -> AnySender {
+        match self {
+            Protocol::Tcp(config) => AnySender::Tcp(tcp::Sender::new(*config)),
+            Protocol::Tfrc(config) => AnySender::Tfrc(tfrc::Sender::new(*config)),
+            Protocol::Rap(config) => AnySender::Rare(Box::new(RareSender::Rap(rap::Sender::new(*config)))),
+            Protocol::Cmtcp(config) => {
+                AnySender::Rare(Box::new(RareSender::Cmtcp(cmtcp::Sender::new(*config))))
+            }
+        }
+    }
+
+    /// A receiving end.
+    pub fn sink(&self) -> AnySink {
+        match self {
+            Protocol::Tcp(config) => AnySink::Tcp(tcp::Sink::new(config)),
+            Protocol::Tfrc(config) => AnySink::Tfrc(Box::new(tfrc::Sink::new(config))),
+            Protocol::Rap(_) | Protocol::Cmtcp(_) => AnySink::Rap(rap::Sink::default()),
+        }
+    }
+}
+
+/// The name, then options, separated by commas.
+impl FromStr for Protocol {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Protocol, SpecError> {
+        let (name, options) = spec::split(text);
+        let mut protocol = match name {
+            "tcp-tahoe" => Protocol::Tcp(tcp::Config::ns235(Variant::Tahoe)),
+            "tcp-reno" => Protocol::Tcp(tcp::Config::ns235(Variant::Reno)),
+            "tcp-newreno" => Protocol::Tcp(tcp::Config::ns235(Variant::NewReno)),
+            "tcp-sack" => Protocol::Tcp(tcp::Config::ns235(Variant::Sack)),
+            "tcp-vegas" => Protocol::Tcp(tcp::Config::ns235(Variant::Vegas)),
+            "tcp-cubic" => Protocol::Tcp(tcp::Config::linux(Variant::Cubic)),
+            "tcp-dctcp" => Protocol::Tcp(tcp::Config::linux(Variant::Dctcp)),
+            "tcp-prague" => Protocol::Tcp(tcp::Config::linux(Variant::Prague)),
+            "tcp-bbr" => Protocol::Tcp(tcp::Config::linux(Variant::Bbr)),
+            "tfrc" => Protocol::Tfrc(tfrc::Config::ns235()),
+            "rap" => Protocol::Rap(rap::Config::ns235()),
+            "cmtcp" => Protocol::Cmtcp(cmtcp::Config::chosen()),
+            _ => {
+                return Err(SpecError::UnknownName {
+                    kind: "protocol",
+                    name: name.to_owned(),
+                    known: CATALOGUE.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", "),
+                });
+            }
+        };
+        let of = format!("protocol {name}");
+        match &mut protocol {
+            Protocol::Tcp(config) => {
+                let more = of_variant(config.variant);
+                spec::configure(config, options, &of, &[TCP_OPTIONS, more])?;
+            }
+            Protocol::Tfrc(config) => spec::configure(config, options, &of, &[TFRC_OPTIONS])?,
+            Protocol::Rap(config) => spec::configure(config, options, &of, &[RAP_OPTIONS])?,
+            Protocol::Cmtcp(config) => spec::configure(config, options, &of, &[CMTCP_OPTIONS])?,
+        }
+        Ok(protocol)
+    }
+}
+
+/// Applies `$of` to the options of any protocol, and its configuration.
+macro_rules! each_options {
+    ($self:ident, ($options:ident, $config:ident) => $of:expr) => {
+        match $self {
+            Protocol::Tcp($config) => {
+                let $options = TCP_OPTIONS.iter().chain(of_variant($config.variant));
+                $of
+            }
+            Protocol::Tfrc($config) => {
+                let $options = TFRC_OPTIONS.iter();
+                $of
+            }
+            Protocol::Rap($config) => {
+                let $options = RAP_OPTIONS.iter();
+                $of
+            }
+            Protocol::Cmtcp($config) => {
+                let $options = CMTCP_OPTIONS.iter();
+                $of
+            }
+        }
+    };
+}
+
+impl Protocol {
+    /// What it can be told.
+    #[expect(unused_variables, reason = "the options of a protocol do not depend on its values")]
+    pub fn options(&self) -> Vec<Described> {
+        each_options!(self, (options, config) => options.map(Opt::described).collect())
+    }
+
+    /// The value of an option, as it would be written; empty for presets and where there is no such option.
+    pub fn get(&self, name: &str) -> String {
+        each_options!(self, (options, config) => {
+            let mut options = options;
+            options.find(|option| option.name == name).map_or(String::new(), |option| option.get(config))
+        })
+    }
+
+    /// The names of its presets, each a value of the option `preset`.
+    pub fn presets(&self) -> Vec<String> {
+        let options = self.options();
+        let preset = options.iter().find(|option| option.name == "preset");
+        preset.map_or(Vec::new(), |preset| preset.takes.split(" | ").map(str::to_owned).collect())
+    }
+}
+
+/// Any protocol's sender.
+#[derive(Debug, Clone)]
+pub enum AnySender {
+    /// TCP.
+    Tcp(tcp::Sender),
+    /// TFRC.
+    Tfrc(tfrc::Sender),
+    /// One that is rarer: a choice among few is made faster for every packet of the others.
+    Rare(Box<RareSender>),
+}
+
+/// Senders of the rarer protocols.
+#[derive(Debug, Clone)]
+pub enum RareSender {
+    /// RAP.
+    Rap(rap::Sender),
+    /// CMTCP.
+    Cmtcp(cmtcp::Sender),
+}
+
+/// Any protocol's receiver.
+#[derive(Debug, Clone)]
+pub enum AnySink {
+    /// TCP.
+    Tcp(tcp::Sink),
+    /// TFRC; larger than the others and rarer.
+    Tfrc(Box<tfrc::Sink>),
+    /// RAP and CMTCP.
+    Rap(rap::Sink),
+}
+
+macro_rules! each_rare_sender {
+    ($value:expr, $inner:ident => $call:expr) => {
+        match $value {
+            RareSender::Rap($inner) => $call,
+            RareSender::Cmtcp($inner) => $call,
+        }
+    };
+}
+
+macro_rules! each_sender {
+    ($value:expr, $inner:ident => $call:expr) => {
+        match $value {
+            AnySender::Tcp($inner) => $call,
+            AnySender::Tfrc($inner) => $call,
+            AnySender::Rare($inner) => $call,
+        }
+    };
+}
+
+macro_rules! each_sink {
+    ($value:expr, $inner:ident => $call:expr) => {
+        match $value {
+            AnySink::Tcp($inner) => $call,
+            AnySink::Tfrc($inner) => $call,
+            AnySink::Rap($inner) => $call,
+        }
+    };
+}
+
+impl Sender for AnySender {
+    fn start(&mut self, cx: &mut Cx<'_>) {
+        each_sender!(self, sender => sender.start(cx))
+    }
+
+    fn supply(&mut self, packets: u32, now: Time) {
+        each_sender!(self, sender => sender.supply(packets, now))
+    }
+
+    #[inline]
+    fn departure(&self) -> Departure {
+        each_sender!(self, sender => sender.departure())
+    }
+
+    #[inline]
+    fn on_departure(&mut self, cx: &mut Cx<'_>) -> Segment {
+        each_sender!(self, sender => sender.on_departure(cx))
+    }
+
+    #[inline]
+    fn on_feedback(&mut self, feedback: &Feedback, cx: &mut Cx<'_>) {
+        each_sender!(self, sender => sender.on_feedback(feedback, cx))
+    }
+
+    #[inline]
+    fn deadline(&self) -> Time {
+        each_sender!(self, sender => sender.deadline())
+    }
+
+    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        each_sender!(self, sender => sender.on_deadline(cx))
+    }
+
+    #[inline]
+    fn cuts(&self) -> u32 {
+        each_sender!(self, sender => sender.cuts())
+    }
+
+    fn observe(&self) -> SenderView {
+        each_sender!(self, sender => sender.observe())
+    }
+}
+
+impl Sender for RareSender {
+    fn start(&mut self, cx: &mut Cx<'_>) {
+        each_rare_sender!(self, sender => sender.start(cx))
+    }
+
+    fn supply(&mut self, packets: u32, now: Time) {
+        each_rare_sender!(self, sender => sender.supply(packets, now))
+    }
+
+    fn departure(&self) -> Departure {
+        each_rare_sender!(self, sender => sender.departure())
+    }
+
+    fn on_departure(&mut self, cx: &mut Cx<'_>) -> Segment {
+        each_rare_sender!(self, sender => sender.on_departure(cx))
+    }
+
+    fn on_feedback(&mut self, feedback: &Feedback, cx: &mut Cx<'_>) {
+        each_rare_sender!(self, sender => sender.on_feedback(feedback, cx))
+    }
+
+    fn deadline(&self) -> Time {
+        each_rare_sender!(self, sender => sender.deadline())
+    }
+
+    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        each_rare_sender!(self, sender => sender.on_deadline(cx))
+    }
+
+    fn cuts(&self) -> u32 {
+        each_rare_sender!(self, sender => sender.cuts())
+    }
+
+    fn observe(&self) -> SenderView {
+        each_rare_sender!(self, sender => sender.observe())
+    }
+}
+
+impl Sink for AnySink {
+    #[inline]
+    fn on_segment(&mut self, segment: &Segment, marked: bool, cx: &mut Cx<'_>) -> Option<Feedback> {
+        each_sink!(self, sink => sink.on_segment(segment, marked, cx))
+    }
+
+    #[inline]
+    fn deadline(&self) -> Time {
+        each_sink!(self, sink => sink.deadline())
+    }
+
+    fn on_deadline(&mut self, cx: &mut Cx<'_>) -> Option<Feedback> {
+        each_sink!(self, sink => sink.on_deadline(cx))
+    }
+
+    fn delivered(&self) -> u64 {
+        each_sink!(self, sink => sink.delivered())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faircast_core::time::Span;
+
+    #[test]
+    fn every_name_stands_for_its_protocol() {
+        for entry in CATALOGUE {
+            let protocol: Protocol = entry.name.parse().expect("it is listed");
+            assert_eq!(protocol.name(), entry.name);
+        }
+        assert_eq!("tcp-sack".parse(), Ok(Protocol::Tcp(tcp::Config::ns235(Variant::Sack))));
+    }
+
+    #[test]
+    fn options_change_the_preset() {
+        let expected = tcp::Config {
+            delayed_ack: Some(Span::from_millis(100)),
+            ecn: Switch::On,
+            jitter: Span::from_millis(5),
+            ..tcp::Config::ns2001(Variant::Sack)
+        };
+        let parsed = "tcp-sack, preset=ns2001,delack,ecn,jitter=0.005".parse();
+        assert_eq!(parsed, Ok(Protocol::Tcp(expected)));
+        assert_eq!(
+            "tcp-reno,preset=ns2.1b7a".parse::<Protocol>(),
+            "tcp-reno,preset=ns2001,window=20".parse(),
+            "a release of ns-2 with its default window"
+        );
+        let linux24 =
+            "tcp-sack,preset=linux,initial-window=2,tick=0.01,initial-rto=3,counting=acks,shrinking=at-once"
+                .parse();
+        let Ok(Protocol::Tcp(linux24)) = linux24 else { panic!("{linux24:?}") };
+        let linux24 = tcp::Config { max_rto: Span::from_secs(120), ..linux24 };
+        assert_eq!("tcp-sack,preset=linux2.4".parse(), Ok(Protocol::Tcp(linux24)));
+        let fine = rap::Config { grain: rap::Grain::Fine, ..rap::Config::ns235() };
+        assert_eq!("rap,fine".parse(), Ok(Protocol::Rap(fine)));
+        assert_eq!("tfrc,preset=rfc".parse(), Ok(Protocol::Tfrc(tfrc::Config::rfc())));
+    }
+
+    #[test]
+    fn every_option_takes_what_it_says_and_refuses_what_it_does_not() {
+        for entry in CATALOGUE {
+            let protocol: Protocol = entry.name.parse().expect("listed");
+            for option in protocol.options() {
+                let with = |rest: &str| format!("{},{}{rest}", entry.name, option.name).parse::<Protocol>();
+                let good = ["=rfc", "=off", "=0.5", "=3", "=packets", "=at-once"];
+                assert!(good.iter().any(|value| with(value).is_ok()), "{} {option:?}", entry.name);
+                with("=-1").expect_err(option.name);
+                assert_eq!(with("").is_ok(), option.may_stand_alone, "{} {option:?}", entry.name);
+            }
+        }
+    }
+
+    #[test]
+    fn values_of_options_read_back_as_the_same_protocol() {
+        for entry in CATALOGUE {
+            let first: Protocol = entry.name.parse().expect("listed");
+            for preset in first.presets() {
+                let whole: Protocol = format!("{},preset={preset}", entry.name).parse().expect("listed");
+                let set = |option: &Described| format!(",{}={}", option.name, whole.get(option.name));
+                let options = whole.options();
+                let values: String =
+                    options.iter().filter(|option| option.name != "preset").map(set).collect();
+                let again = format!("{},preset={preset}{values}", entry.name).parse();
+                assert_eq!(again, Ok(whole), "{values}");
+            }
+        }
+        let sack: Protocol = "tcp-sack,preset=linux".parse().expect("listed");
+        assert_eq!((sack.get("min-rto").as_str(), sack.presets().len()), ("0.2", 6));
+        assert_eq!(sack.get("nosuch"), "");
+    }
+
+    #[test]
+    fn errors_say_what_would_be_right() {
+        let message = |text: &str| text.parse::<Protocol>().expect_err("wrong on purpose").to_string();
+        assert!(
+            message("udp").starts_with("there is no protocol \"udp\"; choose one of: tcp-tahoe, tcp-reno, ")
+        );
+        assert_eq!(message("rap,ecn"), "protocol rap has no option \"ecn\"; its options are: fine");
+        assert_eq!(message("tcp-reno,jitter"), "option \"jitter\" has no value; write jitter=VALUE");
+        assert!(message("tcp-reno,window=0").contains("it is 1 to 4294967295: the receiver's window"));
+        assert!(message("tfrc,preset=ns2001").contains("it is ns235 | rfc: "));
+    }
+
+    #[test]
+    fn both_ends_stay_small() {
+        assert!(size_of::<AnySender>() <= 288, "{}", size_of::<AnySender>());
+        assert!(size_of::<AnySink>() <= 64, "{}", size_of::<AnySink>());
+    }
+}

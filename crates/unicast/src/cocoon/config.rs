@@ -1,0 +1,136 @@
+//! What the chapter leaves open, and bounds.
+
+use faircast_core::time::Span;
+
+/// Which members' watermarks a notice moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Covers {
+    /// Every member's: the last line of figure 4.2, which stands outside its branches.
+    AllMembers,
+    /// Those whose windows were cut: "the last time the congestion window was adjusted" (4.3).
+    CutMembers,
+}
+
+/// What of the member that met congestion the others compare their flights with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compared {
+    /// What was out when it found the loss (figure 4.2).
+    Before,
+    /// Half of that: what it keeps. Of connections with equal windows all are halved then, where figure 4.2 halves one.
+    After,
+}
+
+/// What a member's own loss below its watermark does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Below {
+    /// The packet is sent again, no window changes (4.3).
+    RepairOnly,
+    /// It halves its own window as any TCP would, and tells nobody. A departure that is there to be measured.
+    CutsAlone,
+}
+
+/// Who sends its first unacknowledged packet again at another member's timeout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Again {
+    /// Whose packet left before the one that timed out (4.3).
+    All,
+    /// Of these, who waits for no packet that has timed out already: "with the hope of avoiding a timeout" (4.3). One that has
+    /// timed out backs off, and would be kept from it by the others.
+    NotTimedOut,
+    /// Nobody.
+    Nobody,
+}
+
+/// Whose round trips set the retransmission timer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimerOf {
+    /// The group's (4.2).
+    Group,
+    /// The member's own.
+    Member,
+}
+
+/// What a new connection begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// Half of the window of the active member that has the smallest one (4.4).
+    Reference,
+    /// An even share of all members' windows, which the others give up (ensemble sharing; RFC 9040, 7 and C).
+    EvenShare,
+    /// What it would by itself.
+    Alone,
+}
+
+/// Whom congestion at one member cuts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cuts {
+    /// The others as well, as figure 4.2 says.
+    Others,
+    /// Nobody else.
+    Alone,
+}
+
+/// Parameters of a coordinator.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Config {
+    /// Which members' watermarks a notice moves.
+    pub covers: Covers,
+    /// What the others' flights are compared with after a loss.
+    pub compared: Compared,
+    /// A loss below the watermark.
+    pub below: Below,
+    /// Who sends again at another's timeout.
+    pub again: Again,
+    /// Whose round trips set the timer.
+    pub timer: TimerOf,
+    /// Whom congestion at one member cuts.
+    pub cuts: Cuts,
+    /// What a new connection begins with.
+    pub start: Start,
+    /// Granularity "G" of clocks (RFC 6298, 2).
+    pub granularity: Span,
+    /// The shortest retransmission timeout.
+    pub least_rto: Span,
+    /// The longest, and the end of backing off.
+    pub most_rto: Span,
+    /// The group's round trip before the first sample, for sockets that send by rate (4.5, rule 5).
+    pub default_rtt: Span,
+    /// The virtual connection's window per socket before there is a TCP in the group, in segments (4.5, rule 1).
+    pub default_window: f64,
+    /// Datagrams that a socket holds while it may not send.
+    pub backlog: usize,
+    /// Members of a group at most.
+    pub most_members: usize,
+    /// Groups at most.
+    pub most_groups: usize,
+}
+
+impl Config {
+    /// As the chapter says; what it leaves open as `docs/cocoon.md` has it.
+    pub const fn published() -> Config {
+        Config {
+            covers: Covers::AllMembers,
+            compared: Compared::Before,
+            below: Below::RepairOnly,
+            again: Again::All,
+            timer: TimerOf::Group,
+            cuts: Cuts::Others,
+            start: Start::Reference,
+            granularity: Span::from_millis(1),
+            least_rto: Span::from_secs(1),
+            most_rto: Span::from_secs(60),
+            default_rtt: Span::from_millis(200),
+            // Seed gap: 4.5, rule 1, has "a default value" for a group without TCP. Here two segments a socket.
+            default_window: 2.0,
+            backlog: 64,
+            most_members: 1024,
+            most_groups: 4096,
+        }
+    }
+
+    /// What the standards offer in its place: connections to one host share round trips and windows when they open, and congestion
+    /// is everybody's own (RFC 9040, ensemble sharing).
+    pub const fn rfc9040() -> Config {
+        Config { cuts: Cuts::Alone, start: Start::EvenShare, ..Config::published() }
+    }
+}

@@ -1,0 +1,124 @@
+//! UDP sockets of a group, as one virtual connection (seed 002, 4.5).
+
+use faircast_core::time::{Span, Time};
+use std::collections::VecDeque;
+
+/// A UDP socket of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SocketId(pub(super) u64);
+
+/// A datagram's size is no larger, whatever a caller says.
+const MOST_SIZE: f64 = 1e9;
+
+/// What became of a datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Offered {
+    /// It waits for its turn.
+    Queued,
+    /// The socket holds as many as it may.
+    Dropped,
+}
+
+#[derive(Debug, Clone)]
+struct Socket {
+    name: SocketId,
+    waiting: VecDeque<f64>,
+}
+
+/// The sockets of a group, and the window that they share.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Sockets {
+    sockets: Vec<Socket>,
+    /// Whose turn it is.
+    turn: usize,
+    /// The virtual connection's window (`cwnd_v`).
+    window: f64,
+    /// What was sent and is not made up for by acknowledgements (`FlightSize_v`).
+    flight: f64,
+    /// When the next one may leave where nobody acknowledges anything.
+    next_at: Time,
+}
+
+impl Sockets {
+    /// Names rise.
+    pub(super) fn open(&mut self, name: SocketId) {
+        self.sockets.push(Socket { name, waiting: VecDeque::new() });
+    }
+
+    pub(super) fn close(&mut self, socket: SocketId) {
+        if let Some(at) = self.place(socket) {
+            self.sockets.remove(at);
+            self.turn -= usize::from(at < self.turn);
+        }
+    }
+
+    /// Another group's sockets join these, and keep their names.
+    pub(super) fn take(&mut self, other: Sockets) {
+        self.flight += other.flight;
+        self.sockets.extend(other.sockets);
+        self.sockets.sort_by_key(|it| it.name);
+        self.turn = 0;
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.sockets.len()
+    }
+
+    fn place(&self, socket: SocketId) -> Option<usize> {
+        self.sockets.binary_search_by_key(&socket, |it| it.name).ok()
+    }
+
+    pub(super) fn offer(&mut self, socket: SocketId, size: f64, most: usize) -> Offered {
+        let Some(at) = self.place(socket) else { return Offered::Dropped };
+        let waiting = &mut self.sockets[at].waiting;
+        if waiting.len() >= most {
+            return Offered::Dropped;
+        }
+        waiting.push_back(if size > 0.0 { size.min(MOST_SIZE) } else { 0.0 });
+        Offered::Queued
+    }
+
+    /// The mean window of the TCPs for each socket.
+    pub(super) fn follow(&mut self, mean: f64) {
+        self.window = mean * self.sockets.len() as f64;
+    }
+
+    pub(super) fn default_window(&mut self, each: f64) {
+        if self.window == 0.0 {
+            self.window = each * self.sockets.len() as f64;
+        }
+    }
+
+    pub(super) fn acknowledged(&mut self, newly: f64) {
+        self.flight = (self.flight - newly).max(0.0);
+    }
+
+    pub(super) const fn window(&self) -> (f64, f64) {
+        (self.window, self.flight)
+    }
+
+    pub(super) fn next_at(&self) -> Time {
+        if self.sockets.iter().any(|it| !it.waiting.is_empty()) { self.next_at } else { Time::NEVER }
+    }
+
+    /// Whose first datagram leaves now: `alone` when no TCP acknowledges anything, `frozen` after one's timeout.
+    pub(super) fn next(&mut self, now: Time, alone: bool, frozen: bool, rtt: Span) -> Option<SocketId> {
+        if frozen || (alone && now < self.next_at) || (!alone && self.flight > self.window) {
+            return None;
+        }
+        let count = self.sockets.len();
+        let at = (self.turn..self.turn + count)
+            .map(|at| at % count)
+            .find(|at| !self.sockets[*at].waiting.is_empty())?;
+        let size = self.sockets[at].waiting.pop_front().expect("it was found with one");
+        self.turn = (at + 1) % count;
+        if alone {
+            let wait = rtt.as_secs_f64() * size / self.window.max(f64::MIN_POSITIVE);
+            self.next_at = now + Span::from_secs_f64(wait.min(60.0));
+        } else {
+            self.flight += size;
+        }
+        Some(self.sockets[at].name)
+    }
+}

@@ -1,0 +1,66 @@
+//! When packets left that are not acknowledged.
+
+use faircast_core::time::Time;
+use std::collections::VecDeque;
+
+/// The moments at which a sender's outstanding packets left the last time, for senders that keep none. It takes memory when the
+/// window is larger than it ever was.
+#[derive(Debug, Clone, Default)]
+pub struct SendTimes {
+    /// Number of the first one.
+    first: u64,
+    times: VecDeque<Time>,
+}
+
+/// No more are kept: those beyond are taken for new.
+const MOST: usize = 1 << 16;
+
+impl SendTimes {
+    /// Packet `seq` leaves.
+    pub fn on_sent(&mut self, seq: u64, now: Time) {
+        if self.times.is_empty() {
+            self.first = seq;
+        }
+        let Some(at) = seq.checked_sub(self.first) else { return };
+        if let Some(time) = self.times.get_mut(at as usize) {
+            *time = now;
+        } else if at == self.times.len() as u64 && self.times.len() < MOST {
+            self.times.push_back(now);
+        }
+    }
+
+    /// All before `una` are acknowledged.
+    pub fn on_acknowledged(&mut self, una: u64) {
+        while self.first < una && self.times.pop_front().is_some() {
+            self.first += 1;
+        }
+    }
+
+    /// When the first one left; [`Time::NEVER`] when nothing is out.
+    pub fn of_first(&self) -> Time {
+        self.times.front().copied().unwrap_or(Time::NEVER)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_packets_time_is_that_of_its_last_departure() {
+        let mut it = SendTimes::default();
+        assert_eq!(it.of_first(), Time::NEVER);
+        let at = Time::from_nanos;
+        (5..9).for_each(|seq| it.on_sent(seq, at(seq * 10)));
+        it.on_sent(5, at(100));
+        assert_eq!(it.of_first(), at(100));
+        it.on_acknowledged(7);
+        assert_eq!(it.of_first(), at(70));
+        it.on_sent(3, at(200));
+        assert_eq!(it.of_first(), at(70));
+        it.on_acknowledged(50);
+        assert_eq!(it.of_first(), Time::NEVER);
+        it.on_sent(60, at(600));
+        assert_eq!(it.of_first(), at(600));
+    }
+}

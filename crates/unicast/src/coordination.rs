@@ -1,0 +1,169 @@
+//! Ways for connections of one host to share congestion control, by name and options: `cocoon,covers=cut`, `tcp-int`, `manager`.
+
+use super::cocoon::{self, Again, Below, Compared, Covers, Cuts, Start, TimerOf};
+use super::macroflow;
+use faircast_core::choice;
+use faircast_core::spec::{self, Described, Opt, SpecError};
+use std::str::FromStr;
+
+/// How connections of a host share congestion control.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Coordination {
+    /// Each has a window of its own; they share round trips, starts and congestion ([`cocoon`]).
+    Windows(cocoon::Config),
+    /// All have one window together ([`macroflow`]).
+    Macroflow(macroflow::Config),
+}
+
+/// A way as a user sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry {
+    /// How it is called in scenarios.
+    pub name: &'static str,
+    /// One line about it.
+    pub summary: &'static str,
+    /// Where it is described.
+    pub source: &'static str,
+}
+
+/// All ways.
+pub const CATALOGUE: &[Entry] = &[
+    Entry {
+        name: "cocoon",
+        summary: "windows of their own; who meets congestion tells the others of its group",
+        source: "seed 002, 4",
+    },
+    Entry {
+        name: "ensemble",
+        summary: "windows of their own; who opens gets an even share of all windows, and the round trip",
+        source: "RFC 9040",
+    },
+    Entry {
+        name: "tcp-int",
+        summary: "one window for all connections to a host, which take turns",
+        source: "Balakrishnan and others 1998",
+    },
+    Entry {
+        name: "manager",
+        summary: "one window for all connections to a host, whose packets are paced (Congestion Manager)",
+        source: "RFC 3124",
+    },
+];
+
+const WINDOWS: &[Opt<cocoon::Config>] = &[
+    Opt::choice(
+        "covers",
+        choice!(covers: "all" => Covers::AllMembers, "cut" => Covers::CutMembers),
+        "whose watermarks a notice moves: every member's, or those whose windows it cuts",
+    ),
+    Opt::choice(
+        "compared",
+        choice!(compared: "before" => Compared::Before, "after" => Compared::After),
+        "what others' flights are compared with after a loss: the loser's before it cut its window, or after",
+    ),
+    Opt::choice(
+        "below",
+        choice!(below: "repair" => Below::RepairOnly, "cut" => Below::CutsAlone),
+        "what a loss below the watermark does: it is repaired, or cuts its own connection's window as well",
+    ),
+    Opt::choice(
+        "again",
+        choice!(again: "all" => Again::All, "once" => Again::NotTimedOut, "none" => Again::Nobody),
+        "whose first packet another's timeout sends again: all older ones', theirs that have not timed out, nobody's",
+    ),
+    Opt::choice(
+        "timer",
+        choice!(timer: "group" => TimerOf::Group, "own" => TimerOf::Member),
+        "whose round trips set retransmission timers",
+    ),
+    Opt::choice(
+        "cuts",
+        choice!(cuts: "others" => Cuts::Others, "alone" => Cuts::Alone),
+        "whether congestion at one connection tells the others",
+    ),
+    Opt::choice(
+        "start",
+        choice!(start: "reference" => Start::Reference, "even" => Start::EvenShare, "alone" => Start::Alone),
+        "what a new connection begins with: half of the smallest window, an even share of all, or what it would by itself",
+    ),
+];
+
+const MACROFLOW: &[Opt<macroflow::Config>] = &[Opt::choice(
+    "fast-start",
+    choice!(fast_start: "off" => macroflow::FastStart::Off, "on" => macroflow::FastStart::On),
+    "after a pause the window is what it was, less a half or a packet",
+)];
+
+impl Coordination {
+    /// Its name, as in [`CATALOGUE`].
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Coordination::Windows(cocoon::Config { start: Start::EvenShare, .. }) => "ensemble",
+            Coordination::Windows(_) => "cocoon",
+            Coordination::Macroflow(macroflow::Config { law: macroflow::Law::Integrated, .. }) => "tcp-int",
+            Coordination::Macroflow(_) => "manager",
+        }
+    }
+
+    /// What it can be told.
+    pub fn options(&self) -> Vec<Described> {
+        match self {
+            Coordination::Windows(_) => WINDOWS.iter().map(Opt::described).collect(),
+            Coordination::Macroflow(_) => MACROFLOW.iter().map(Opt::described).collect(),
+        }
+    }
+}
+
+/// The name, then options, separated by commas.
+impl FromStr for Coordination {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Coordination, SpecError> {
+        let (name, options) = spec::split(text);
+        let mut it = match name {
+            "cocoon" => Coordination::Windows(cocoon::Config::published()),
+            "ensemble" => Coordination::Windows(cocoon::Config::rfc9040()),
+            "tcp-int" => Coordination::Macroflow(macroflow::Config::integrated()),
+            "manager" => Coordination::Macroflow(macroflow::Config::manager()),
+            _ => {
+                return Err(SpecError::UnknownName {
+                    kind: "coordination",
+                    name: name.to_owned(),
+                    known: CATALOGUE.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", "),
+                });
+            }
+        };
+        let of = format!("coordination {name}");
+        match &mut it {
+            Coordination::Windows(config) => spec::configure(config, options, &of, &[WINDOWS])?,
+            Coordination::Macroflow(config) => spec::configure(config, options, &of, &[MACROFLOW])?,
+        }
+        Ok(it)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_stands_for_its_way() {
+        for entry in CATALOGUE {
+            assert_eq!(entry.name.parse::<Coordination>().expect(entry.name).name(), entry.name);
+        }
+        let message = "cocoons".parse::<Coordination>().expect_err("there is none").to_string();
+        assert!(message.contains("cocoon, ensemble, tcp-int, manager"), "{message}");
+    }
+
+    #[test]
+    fn options_change_what_the_chapter_leaves_open() {
+        let it: Coordination = "cocoon,covers=cut,again=once,start=alone".parse().expect("these are options");
+        let expected = cocoon::Config {
+            covers: Covers::CutMembers,
+            again: Again::NotTimedOut,
+            start: Start::Alone,
+            ..cocoon::Config::published()
+        };
+        assert_eq!(it, Coordination::Windows(expected));
+    }
+}

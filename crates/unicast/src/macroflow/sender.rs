@@ -1,0 +1,383 @@
+//! The sending end of all connections of a macroflow.
+
+use super::connection::{Connection, Out, Phase};
+use super::{Config, FastStart, Law};
+use crate::tcp::{self, Handshake, Smoothed};
+use crate::{Ack, Segment, SegmentFlags, SenderView};
+use faircast_core::time::{Rate, Span, Time};
+
+/// What tells of a loss (RFC 5681, 3.2).
+const DUPLICATES: u32 = 3;
+
+/// The sending end of connections to one host.
+#[derive(Debug, Clone)]
+pub struct Macroflow {
+    config: Config,
+    tcp: tcp::Config,
+    connections: Vec<Connection>,
+    /// Whose turn it is.
+    turn: usize,
+    window: f64,
+    threshold: f64,
+    /// Number of the latest packet.
+    number: u64,
+    /// Losses of packets up to this number belong to the latest reduction.
+    recover: u64,
+    smoothed: Smoothed,
+    measured: bool,
+    /// Mean of the round trips, in nanoseconds; 0 before the first.
+    mean: u64,
+    backoff: u32,
+    expires: Time,
+    /// When anything was sent.
+    latest: Time,
+    /// When the next packet may leave, where they are paced.
+    next_at: Time,
+}
+
+impl Macroflow {
+    /// For so many connections with these timers and windows.
+    pub fn new(config: Config, tcp: tcp::Config, connections: usize) -> Macroflow {
+        Macroflow {
+            config,
+            connections: (0..connections).map(|_| Connection::new()).collect(),
+            turn: 0,
+            window: f64::from(tcp.initial_window),
+            threshold: f64::from(tcp.receiver_window),
+            number: 0,
+            recover: 0,
+            smoothed: Smoothed::default(),
+            measured: false,
+            mean: 0,
+            backoff: 0,
+            expires: Time::NEVER,
+            latest: Time::ZERO,
+            next_at: Time::ZERO,
+            tcp,
+        }
+    }
+
+    /// A connection opens, to send so many packets ([`u32::MAX`]: no end).
+    pub fn open(&mut self, connection: usize, packets: u32, now: Time) {
+        if self.in_network() == 0 && self.number > 0 {
+            self.after_pause(now);
+        } else if self.number > 0 && self.config.law == Law::Integrated {
+            self.window += 1.0; // ns-2's `fixedIw_` off
+        }
+        let syn = self.tcp.handshake == Handshake::Syn;
+        let it = &mut self.connections[connection];
+        *it = Connection::new();
+        (it.supply, it.phase) = (packets, if syn { Phase::SynReady } else { Phase::Open });
+    }
+
+    /// An open connection has so many packets to send in all ([`u32::MAX`]: no end), and no fewer than have left.
+    pub fn supply(&mut self, connection: usize, packets: u32, now: Time) {
+        let had = self.connections[connection].max();
+        if packets > had && self.number > 0 && self.in_network() == 0 {
+            self.after_pause(now);
+        }
+        self.connections[connection].supply = packets.max(had);
+    }
+
+    /// The connection sends nothing more.
+    pub fn close(&mut self, connection: usize) {
+        let it = &mut self.connections[connection];
+        let counts = it.counts;
+        *it = Connection { counts, ..Connection::new() };
+        self.stop_timer_if_idle();
+    }
+
+    /// Nothing was out for as long as `now` since the latest packet.
+    fn after_pause(&mut self, now: Time) {
+        let pause = now.since(self.latest);
+        let timeout = self.timeout();
+        if pause < timeout {
+            return;
+        }
+        match (self.config.law, self.config.fast_start) {
+            (_, FastStart::On) => {
+                let slow_start = self.window < self.threshold;
+                self.window = (if slow_start { self.window / 2.0 } else { self.window - 1.0 }).max(1.0);
+            }
+            (Law::Manager, FastStart::Off) => {
+                let times = pause.as_nanos() / timeout.as_nanos().max(1);
+                self.window = (self.window / 2f64.powi(times.min(64) as i32)).max(1.0);
+            }
+            (Law::Integrated, FastStart::Off) => self.window = 1.0,
+        }
+        self.backoff = 0;
+    }
+
+    /// The retransmission timeout.
+    fn timeout(&self) -> Span {
+        let tick = self.tcp.tick.as_nanos().max(1);
+        let base = if self.measured {
+            Span::from_nanos((self.smoothed.timeout_ticks().max(0) as u64).saturating_mul(tick))
+        } else {
+            self.tcp.initial_rto
+        };
+        let doubled = base.max(self.tcp.min_rto).as_nanos().saturating_mul(1 << self.backoff.min(12));
+        Span::from_nanos(doubled).min(self.tcp.max_rto).max(self.tcp.tick * 2)
+    }
+
+    fn sample(&mut self, sent: Time, now: Time) {
+        let tick = self.tcp.tick.as_nanos().max(1);
+        let span = now.since(sent).as_nanos();
+        let ticks = (span + sent.as_nanos() % tick) / tick;
+        self.smoothed.add(ticks.clamp(1, 1 << 50) as i64);
+        self.mean = if self.measured { (7 * self.mean + span) / 8 } else { span };
+        self.measured = true;
+    }
+
+    /// Whether the window lets one more leave.
+    fn has_room(&self) -> bool {
+        self.window >= f64::from(self.in_network()) + 1.0
+    }
+
+    /// Packets in the network, as far as it is known (ns-2's `ownd_`).
+    fn in_network(&self) -> u32 {
+        self.connections.iter().map(Connection::in_network).sum()
+    }
+
+    fn whose_turn(&self) -> Option<usize> {
+        let count = self.connections.len();
+        let window = self.tcp.receiver_window;
+        let mut all = (self.turn..self.turn + count).map(|at| at % count);
+        // A SYN waits for no window.
+        let has_room = self.has_room();
+        all.find(|at| {
+            let it = &self.connections[*at];
+            it.phase == Phase::SynReady || has_room && it.has_something(window)
+        })
+    }
+
+    /// When the next packet may leave: at [`Time::ZERO`] at once, at [`Time::NEVER`] not before something happens.
+    pub fn departure(&self) -> Time {
+        match self.whose_turn() {
+            None => Time::NEVER,
+            Some(_) if self.config.law == Law::Manager => self.next_at,
+            Some(_) => Time::ZERO,
+        }
+    }
+
+    /// The next packet leaves now, if one may: of which connection, and what.
+    pub fn next(&mut self, now: Time) -> Option<(usize, Segment)> {
+        if self.departure() > now {
+            return None;
+        }
+        let at = self.whose_turn()?;
+        self.turn = (at + 1) % self.connections.len();
+        self.latest = now;
+        let expires = now + self.timeout();
+        let it = &mut self.connections[at];
+        let own = self.config.law == Law::Manager || it.phase == Phase::SynReady;
+        let timer = if own { &mut it.expires } else { &mut self.expires };
+        *timer = if timer.is_never() { expires } else { *timer };
+        if it.phase == Phase::SynReady {
+            (it.phase, it.syn_at) = (Phase::SynSent, now);
+            return Some((at, Segment { seq: 0, flags: SegmentFlags::SYN, sent_at: now, rtt: Span::ZERO }));
+        }
+        self.number += 1;
+        let out = Out { number: self.number, sent_at: now, later: 0, lost: false };
+        let mut flags = SegmentFlags::default();
+        let place = if it.lost > 0 { it.out.iter().position(|out| out.lost) } else { None };
+        let place = match place {
+            Some(place) => {
+                it.out[place] = out;
+                it.lost -= 1;
+                it.counts.again += 1;
+                flags = SegmentFlags::AGAIN;
+                place as u32
+            }
+            None => {
+                it.out.push_back(out);
+                it.out.len() as u32 - 1
+            }
+        };
+        it.counts.sent += 1;
+        let seq = it.una + place;
+        if self.config.law == Law::Manager && self.mean > 0 {
+            let gap = Span::from_nanos((self.mean as f64 / self.window.max(1.0)) as u64);
+            self.next_at = self.next_at.max(now) + gap;
+        }
+        Some((at, Segment { seq, flags, sent_at: now, rtt: Span::ZERO }))
+    }
+
+    /// An acknowledgement for this connection.
+    pub fn on_feedback(&mut self, connection: usize, ack: &Ack, now: Time) {
+        let it = &mut self.connections[connection];
+        match it.phase {
+            Phase::Open if ack.next <= it.max() && !ack.syn => {}
+            Phase::SynSent | Phase::SynReady if ack.syn => {
+                it.phase = Phase::Open;
+                let sent = it.syn_at;
+                self.sample(sent, now);
+                self.backoff = 0;
+                self.connections[connection].expires = Time::NEVER;
+                return;
+            }
+            _ => return,
+        }
+        if ack.next > it.una {
+            self.on_advance(connection, ack, now);
+        } else if ack.next == it.una && !it.out.is_empty() {
+            self.on_duplicate(connection);
+        }
+        if self.config.law == Law::Integrated {
+            self.note_later(connection, ack.echo);
+        }
+        self.stop_timer_if_idle();
+    }
+
+    fn on_advance(&mut self, connection: usize, ack: &Ack, now: Time) {
+        let it = &mut self.connections[connection];
+        it.acknowledge(ack.next);
+        it.duplicates = 0;
+        it.counts.acked = u64::from(it.una);
+        let partial = it.una < it.recover && !it.out.is_empty();
+        if partial {
+            // The first one that is missing was lost with those that are repaired.
+            it.lose(0);
+        }
+        self.sample(ack.echo, now);
+        self.backoff = 0;
+        self.restart_timer(connection, now);
+        if !partial {
+            let step = if self.window < self.threshold { 1.0 } else { 1.0 / self.window };
+            self.window += step;
+        }
+    }
+
+    fn on_duplicate(&mut self, connection: usize) {
+        let it = &mut self.connections[connection];
+        it.duplicates += 1;
+        it.one_left();
+        let heard = it.duplicates + it.out[0].later;
+        if heard >= DUPLICATES && !it.out[0].lost && it.una >= it.recover {
+            self.repair(connection);
+        }
+    }
+
+    /// The first packet of a connection is lost.
+    fn repair(&mut self, connection: usize) {
+        let it = &mut self.connections[connection];
+        let number = it.out[0].number;
+        it.lose(0);
+        it.recover = it.max();
+        if number > self.recover {
+            it.counts.cuts += 1;
+            self.window = (self.window / 2.0).max(1.0);
+            self.threshold = self.window.floor().max(2.0);
+            self.recover = self.number;
+        }
+    }
+
+    /// What was sent at `echo` has arrived: packets of other connections that left before it are late.
+    fn note_later(&mut self, connection: usize, echo: Time) {
+        for other in 0..self.connections.len() {
+            let it = &mut self.connections[other];
+            if other == connection || it.phase != Phase::Open {
+                continue;
+            }
+            let mut late = 0;
+            for out in it.out.iter_mut().take_while(|out| out.sent_at < echo) {
+                out.later += u32::from(!out.lost);
+                late += u32::from(out.later >= DUPLICATES);
+            }
+            let Some(first) = it.out.front() else { continue };
+            let heard = it.duplicates + first.later >= DUPLICATES;
+            // A packet that is out alone has no others to tell of its loss.
+            if heard && !first.lost && (it.duplicates > 0 || late >= 2 || it.out.len() == 1) {
+                self.repair(other);
+            }
+        }
+    }
+
+    fn restart_timer(&mut self, connection: usize, now: Time) {
+        let expires = now + self.timeout();
+        let it = &mut self.connections[connection];
+        match self.config.law {
+            Law::Integrated => self.expires = expires,
+            Law::Manager => it.expires = if it.out.is_empty() { Time::NEVER } else { expires },
+        }
+    }
+
+    fn stop_timer_if_idle(&mut self) {
+        if self.connections.iter().all(|it| it.out.is_empty()) {
+            self.expires = Time::NEVER;
+        }
+    }
+
+    /// When [`Macroflow::on_deadline`] wants to be called.
+    pub fn deadline(&self) -> Time {
+        self.connections.iter().map(|it| it.expires).fold(self.expires, Time::min)
+    }
+
+    /// A timer may have run out.
+    pub fn on_deadline(&mut self, now: Time) {
+        for at in 0..self.connections.len() {
+            if self.connections[at].expires <= now {
+                self.connections[at].counts.timeouts += 1;
+                self.backoff += 1;
+                let expires = now + self.timeout();
+                let it = &mut self.connections[at];
+                if it.phase == Phase::SynSent {
+                    (it.phase, it.expires) = (Phase::SynReady, Time::NEVER);
+                } else {
+                    it.expires = expires;
+                    self.collapse(at, now);
+                }
+            }
+        }
+        if self.expires <= now {
+            self.backoff += 1;
+            self.expires = now + self.timeout();
+            let oldest = |it: &Connection| it.out.iter().map(|out| out.sent_at).min();
+            let all = self.connections.iter().enumerate();
+            let first = all.filter_map(|(at, it)| oldest(it).map(|sent| (sent, at))).min();
+            if let Some((_, first)) = first {
+                self.connections[first].counts.timeouts += 1;
+                self.collapse(first, now);
+            }
+        }
+    }
+
+    /// A connection has timed out: the window is one packet.
+    fn collapse(&mut self, first: usize, now: Time) {
+        self.connections[first].counts.cuts += 1;
+        self.threshold = (self.window / 2.0).floor().max(2.0);
+        self.window = 1.0;
+        self.recover = self.number;
+        for (at, it) in self.connections.iter_mut().enumerate() {
+            if at == first || self.config.law == Law::Integrated {
+                it.go_back();
+            }
+        }
+        self.next_at = now;
+    }
+
+    /// Connections that have lost packets to send again.
+    #[cfg(test)]
+    pub(super) fn waiting_to_be_sent_again(&self) -> usize {
+        self.connections.iter().filter(|it| it.lost > 0).count()
+    }
+
+    /// How many packets of a connection are acknowledged.
+    pub fn acked(&self, connection: usize) -> u32 {
+        self.connections[connection].una
+    }
+
+    /// How a connection looks; window, threshold and round trip are the macroflow's.
+    pub fn observe(&self, connection: usize) -> SenderView {
+        let rtt = Span::from_nanos(self.mean);
+        let bits = self.window * f64::from(self.tcp.packet_size) * 8.0;
+        let rate = if rtt == Span::ZERO { 0.0 } else { bits / rtt.as_secs_f64() };
+        SenderView {
+            window: self.window,
+            threshold: self.threshold,
+            rtt,
+            rate: Rate::from_bps(rate),
+            ..self.connections[connection].counts
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! How fast packets are delivered, sample by sample (draft-cheng-iccrg-delivery-rate-estimation-00, 3), in packets.
+
+use faircast_core::time::{Span, Time};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// A packet that is out.
+#[derive(Debug, Clone, Copy, Default)]
+struct Out {
+    sent_at: Time,
+    /// [`Delivery::first_sent_at`], [`Delivery::delivered_at`] and [`Delivery::delivered`] when it left.
+    first_sent_at: Time,
+    delivered_at: Time,
+    delivered: u64,
+    /// Its arrival is not counted yet.
+    is_out: bool,
+    was_sent_again: bool,
+    app_limited: bool,
+}
+
+/// What one acknowledgement says.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sample {
+    /// Packets that it says have arrived.
+    pub newly: u32,
+    /// Packets delivered when the newest of them left.
+    pub prior_delivered: u64,
+    /// Packets per second; `None` where the interval is too short to say.
+    pub rate: Option<f64>,
+    /// The round trip of that packet, if it was sent once.
+    pub rtt: Option<Span>,
+    /// The application, not the network, set the rate.
+    pub app_limited: bool,
+}
+
+/// Counts of a connection.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Delivery {
+    /// A ring by packet number; its length is a power of two.
+    out: Vec<Out>,
+    /// Packets that were sent again, and when, in this order; behind the first also some that have arrived or left once more.
+    again: VecDeque<(u32, Time)>,
+    /// Packets delivered so far (`C.delivered`), and when the latest was.
+    pub delivered: u64,
+    delivered_at: Time,
+    first_sent_at: Time,
+    /// Packets are limited by the application until so many are delivered; 0: they are not.
+    app_limited_to: u64,
+    /// The latest moment at which a packet left that has arrived.
+    latest: Time,
+    /// The newest packet of this acknowledgement.
+    newest: Option<Out>,
+    newly: u32,
+}
+
+impl Delivery {
+    /// Packet `seq` leaves; all from `una` on may be out. `inflight` were in the pipe before it.
+    pub(super) fn on_sent(&mut self, seq: u32, una: u32, inflight: u32, again: bool, now: Time) {
+        let span = (seq.max(una) - una.min(seq)) as usize + 1;
+        if span > self.out.len() {
+            self.widen(span.next_power_of_two().max(16), una);
+        }
+        if inflight == 0 {
+            (self.first_sent_at, self.delivered_at) = (now, now);
+        }
+        let out = Out {
+            sent_at: now,
+            first_sent_at: self.first_sent_at,
+            delivered_at: self.delivered_at,
+            delivered: self.delivered,
+            is_out: true,
+            was_sent_again: again,
+            app_limited: self.app_limited_to > 0,
+        };
+        let mask = self.out.len() - 1;
+        self.out[seq as usize & mask] = out;
+        if again {
+            self.forget_again(una);
+            self.again.push_back((seq, now));
+        }
+    }
+
+    fn widen(&mut self, size: usize, una: u32) {
+        let old = std::mem::replace(&mut self.out, vec![Out::default(); size]);
+        for seq in una..una.saturating_add(old.len() as u32) {
+            self.out[seq as usize & (size - 1)] = old[seq as usize & (old.len() - 1)];
+        }
+    }
+
+    /// Packet `seq` has arrived, as this acknowledgement says or one before it.
+    pub(super) fn on_arrival(&mut self, seq: u32, now: Time) {
+        let Some(mask) = self.out.len().checked_sub(1) else { return };
+        let out = &mut self.out[seq as usize & mask];
+        if !std::mem::take(&mut out.is_out) {
+            return;
+        }
+        self.delivered += 1;
+        self.delivered_at = now;
+        self.latest = self.latest.max(out.sent_at);
+        self.newly += 1;
+        if self.newest.is_none_or(|newest| (out.delivered, out.sent_at) >= (newest.delivered, newest.sent_at))
+        {
+            self.newest = Some(*out);
+        }
+    }
+
+    /// All arrivals of this acknowledgement are told: the sample.
+    /// An interval shorter than the lowest round trip says nothing of the path.
+    pub(super) fn take_sample(&mut self, lowest: Option<Span>, now: Time) -> Option<Sample> {
+        let newly = std::mem::take(&mut self.newly);
+        let newest = self.newest.take()?;
+        if self.app_limited_to > 0 && self.delivered > self.app_limited_to {
+            self.app_limited_to = 0;
+        }
+        self.first_sent_at = newest.sent_at;
+        let sending = newest.sent_at.since(newest.first_sent_at);
+        let interval = sending.max(now.since(newest.delivered_at));
+        let valid = interval > Span::ZERO && lowest.is_none_or(|lowest| interval >= lowest);
+        let packets = (self.delivered - newest.delivered) as f64;
+        Some(Sample {
+            newly,
+            prior_delivered: newest.delivered,
+            rate: valid.then(|| packets / interval.as_secs_f64()),
+            rtt: (!newest.was_sent_again).then(|| now.since(newest.sent_at)),
+            app_limited: newest.app_limited,
+        })
+    }
+
+    /// The first packet of a range, none of it acknowledged, that was sent again and is lost again: others that left later than
+    /// it by `later` have arrived (as RFC 8985 has it).
+    pub(super) fn first_lost_again(&mut self, range: Range<u32>, later: Span) -> Option<u32> {
+        self.forget_again(range.start);
+        let lost = self.again.iter().take_while(|(_, sent_at)| *sent_at + later < self.latest);
+        let lost = lost.filter(|it| range.contains(&it.0) && self.is_out_since(it, range.start));
+        lost.map(|(seq, _)| *seq).min()
+    }
+
+    fn forget_again(&mut self, una: u32) {
+        while self.again.front().is_some_and(|it| !self.is_out_since(it, una)) {
+            self.again.pop_front();
+        }
+    }
+
+    /// Whether a packet is still out that was sent again at this moment, and not since.
+    fn is_out_since(&self, &(seq, sent_at): &(u32, Time), una: u32) -> bool {
+        let Some(mask) = self.out.len().checked_sub(1) else { return false };
+        let out = &self.out[seq as usize & mask];
+        seq >= una && out.is_out && out.was_sent_again && out.sent_at == sent_at
+    }
+
+    /// The application has nothing more, and `inflight` are in the pipe.
+    pub(super) fn limit(&mut self, inflight: u32) {
+        self.app_limited_to = (self.delivered + u64::from(inflight)).max(1);
+    }
+}

@@ -1,0 +1,71 @@
+//! HyStart++ (RFC 9406): slow start ends when round trips become longer, before anything is lost.
+
+use super::Heard;
+use crate::Ack;
+use faircast_core::time::Span;
+
+/// Constants of RFC 9406, 4.3. `L` is left out: it limits growth of senders that do not space their packets, and the others.
+const MIN_THRESHOLD: Span = Span::from_millis(4);
+const MAX_THRESHOLD: Span = Span::from_millis(16);
+const RTT_DIVISOR: u64 = 8;
+const SAMPLES: u32 = 8;
+const GROWTH_DIVISOR: f64 = 4.0;
+const ROUNDS: u32 = 5;
+
+/// One slow start.
+#[derive(Debug, Clone)]
+pub(super) struct HyStart {
+    /// The round ends when this is acknowledged.
+    round_end: u32,
+    last_min: Span,
+    min: Span,
+    samples: u32,
+    /// In conservative slow start: the lowest round trip when it began, and rounds so far.
+    conservative: Option<(Span, u32)>,
+}
+
+impl Default for HyStart {
+    fn default() -> HyStart {
+        HyStart { round_end: 0, last_min: Span::MAX, min: Span::MAX, samples: 0, conservative: None }
+    }
+}
+
+impl HyStart {
+    pub(super) fn on_heard(&mut self, ack: &Ack, heard: &Heard) {
+        if ack.next <= heard.una {
+            return;
+        }
+        self.min = self.min.min(heard.now.since(ack.echo));
+        self.samples += 1;
+        let enough = self.samples >= SAMPLES;
+        match self.conservative {
+            None if enough && self.min < Span::MAX && self.last_min < Span::MAX => {
+                let eighth = Span::from_nanos(self.last_min.as_nanos() / RTT_DIVISOR);
+                let threshold = eighth.clamp(MIN_THRESHOLD, MAX_THRESHOLD);
+                if self.min >= self.last_min + threshold {
+                    self.conservative = Some((self.min, 0));
+                }
+            }
+            // The longer round trip was a passing one.
+            Some((baseline, _)) if enough && self.min < baseline => self.conservative = None,
+            _ => {}
+        }
+        if ack.next > self.round_end {
+            self.round_end = heard.nxt;
+            (self.last_min, self.min, self.samples) = (self.min, Span::MAX, 0);
+            if let Some((_, rounds)) = &mut self.conservative {
+                *rounds += 1;
+            }
+        }
+    }
+
+    /// Congestion avoidance begins.
+    pub(super) fn is_over(&self) -> bool {
+        self.conservative.is_some_and(|(_, rounds)| rounds >= ROUNDS)
+    }
+
+    /// The window grows by an acknowledged packet over this.
+    pub(super) const fn divisor(&self) -> f64 {
+        if self.conservative.is_some() { GROWTH_DIVISOR } else { 1.0 }
+    }
+}

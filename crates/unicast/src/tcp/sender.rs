@@ -1,0 +1,548 @@
+//! The sending end: opens the connection, asks loss recovery what an acknowledgement means, and lets packets leave.
+
+use super::config::{AfterMark, Config, CwrOn, Handshake, Idle, Switch, Variant};
+use super::fast::{self, FastRecovery};
+use super::law::Law;
+use super::rto::RttEstimate;
+use super::sack::Scoreboard;
+use super::tcb::{ControlBlock, DUPLICATES, NONE, Origin, Reaction};
+use super::vegas::Vegas;
+use super::window::CongestionWindow;
+use crate::cocoon::{Recovery as Repair, Verdict, View};
+use crate::{Ack, Feedback, Segment, SegmentFlags, SenderView};
+use faircast_core::node::{Cx, Departure};
+use faircast_core::time::{Rate, Span, Time};
+
+mod lawful;
+
+/// How far the connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Closed,
+    /// The SYN may leave.
+    SynReady,
+    SynSent,
+    Open,
+}
+
+/// How losses are found and repaired.
+#[derive(Debug, Clone)]
+enum Recovery {
+    /// Tahoe, Reno, NewReno.
+    Fast(FastRecovery),
+    Sack(Box<Scoreboard>),
+    Vegas(Box<Vegas>),
+}
+
+/// A TCP sender.
+#[derive(Debug, Clone)]
+pub struct Sender {
+    tcb: ControlBlock,
+    recovery: Recovery,
+    phase: Phase,
+    /// So many packets may still leave on this acknowledgement.
+    budget: u32,
+    /// Not before this may a window that has opened be used.
+    release: Time,
+    again: u32,
+    timeouts: u32,
+    sent: u64,
+}
+
+const _: () = assert!(size_of::<Sender>() <= 320);
+
+/// How far somebody who coordinates several senders reduces the window of one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Reduction {
+    /// As at a loss that it finds itself: the window and the threshold are what [`Config::halving`] says.
+    Half,
+    /// To this window and slow-start threshold, in packets. A window is never made larger.
+    To {
+        /// The window.
+        window: f64,
+        /// The slow-start threshold.
+        threshold: f64,
+    },
+}
+
+/// Whether a window was reduced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Reduced {
+    /// It was.
+    Done,
+    /// It was not: of the packets that were out at the latest reduction some still are, or nothing is out.
+    Already,
+}
+
+impl Sender {
+    /// A closed connection.
+    pub fn new(config: Config) -> Sender {
+        let recovery = match config.variant {
+            Variant::Tahoe | Variant::Reno | Variant::NewReno => Recovery::Fast(FastRecovery::default()),
+            Variant::Vegas => Recovery::Vegas(Box::default()),
+            _ => Recovery::Sack(Box::default()),
+        };
+        let config = Law::settle(config);
+        Sender {
+            recovery,
+            phase: Phase::Closed,
+            budget: 0,
+            release: if config.jitter == Span::ZERO { Time::ZERO } else { Time::NEVER },
+            again: 0,
+            timeouts: 0,
+            sent: 0,
+            tcb: ControlBlock::new(config),
+        }
+    }
+
+    /// Move the window and the slow-start threshold, in packets, for another reason than congestion: a new connection
+    /// begins with what its neighbours know, or takes a share of theirs. In a fast recovery this is the window that the
+    /// recovery goes on with. A connection that has yet to open with a SYN opens with its whole packets. The window is kept
+    /// between 1 and the receiver's, the threshold at 2 or more.
+    ///
+    /// As with every call, read `departure` and `deadline` again.
+    pub fn set_window(&mut self, window: f64, threshold: f64, cx: &mut Cx<'_>) {
+        let tcb = &mut self.tcb;
+        let window = window.max(1.0).min(f64::from(tcb.config.receiver_window));
+        tcb.initial_window = window as u32;
+        tcb.window.set_threshold(threshold.max(2.0));
+        if self.phase == Phase::Open || tcb.config.handshake == Handshake::None {
+            tcb.window.set(window);
+        }
+        if self.phase == Phase::Open {
+            self.plan(cx);
+        }
+    }
+
+    /// Reduce the window because a neighbour found congestion that this sender shares. Nothing is sent again. At most once
+    /// per window of data: a loss or mark of packets that are out now reduces it no second time (but for a loss of the very
+    /// first packet), and within a window that was reduced already nothing happens. It counts among [`SenderView::cuts`], and
+    /// with ECN the receiver is told.
+    ///
+    /// As with every call, read `departure` and `deadline` again.
+    pub fn reduce(&mut self, to: Reduction, cx: &mut Cx<'_>) -> Reduced {
+        let tcb = &mut self.tcb;
+        if tcb.flight() == 0 || tcb.una < tcb.recover {
+            return Reduced::Already;
+        }
+        let (window, threshold) = match to {
+            Reduction::Half => (tcb.half(), tcb.half()),
+            Reduction::To { window, threshold } => (window.min(tcb.window.packets()), threshold),
+        };
+        tcb.recover = tcb.max;
+        tcb.reaction = Reaction::Reduced;
+        tcb.reduce(threshold, window);
+        if let Recovery::Vegas(vegas) = &mut self.recovery {
+            vegas.on_reduction(&tcb.window, cx.now);
+        }
+        self.plan(cx);
+        Reduced::Done
+    }
+
+    /// What a coordinator of several connections is told of this one (seed 002, 4.3). When its first packet left is the caller's to say: the sender
+    /// keeps no times of packets.
+    pub fn view(&self) -> View {
+        let tcb = &self.tcb;
+        let recovery = match tcb.reaction {
+            Reaction::FastRetransmit => Repair::Fast,
+            Reaction::Timeout if tcb.una < tcb.recover => Repair::Timeout,
+            _ => Repair::None,
+        };
+        View {
+            recovery,
+            has_data: self.phase != Phase::Closed && tcb.max < tcb.supply,
+            ..View::in_packets(
+                u64::from(tcb.una),
+                u64::from(tcb.max),
+                tcb.window.packets(),
+                tcb.window.threshold(),
+            )
+        }
+    }
+
+    /// Do what a coordinator asks for (seed 002, 4.3): reduce windows, send the first unacknowledged packet again. A window that becomes
+    /// smaller counts among [`SenderView::cuts`].
+    ///
+    /// As with every call, read `departure` and `deadline` again.
+    pub fn obey(&mut self, verdict: &Verdict, cx: &mut Cx<'_>) {
+        let sacked = matches!(&self.recovery, Recovery::Sack(scoreboard) if scoreboard.is_recovering());
+        let tcb = &mut self.tcb;
+        let before = tcb.window.packets();
+        let threshold = verdict.ssthresh.unwrap_or(tcb.window.threshold()).max(2.0);
+        match verdict.cwnd {
+            Some(window) if window < before => tcb.reduce(threshold, window.max(1.0)),
+            _ => tcb.window.set_threshold(threshold),
+        }
+        if self.phase != Phase::Open {
+            return;
+        }
+        if verdict.send_again && tcb.flight() > 0 && tcb.urgent == NONE && !sacked {
+            tcb.urgent = tcb.una;
+            tcb.timer.rewind(cx.now);
+        }
+        self.plan(cx);
+    }
+
+    /// Losses of packets before this number reduce nothing: they belong to a congestion that was answered.
+    pub fn cover(&mut self, before: u64) {
+        self.tcb.covered = u32::try_from(before).unwrap_or(u32::MAX).min(self.tcb.max);
+    }
+
+    /// Take over an estimate of the round-trip time that neighbours made; the next sample goes on from there. The timeout that
+    /// follows from it counts when the timer is started the next time.
+    pub fn set_round_trip(&mut self, estimate: RttEstimate) {
+        self.tcb.timer.rtt.set(estimate, &self.tcb.config);
+    }
+
+    /// What it knows of the round-trip time; `None` before the first sample.
+    pub fn round_trip(&self) -> Option<RttEstimate> {
+        self.tcb.timer.rtt.estimate(&self.tcb.config)
+    }
+
+    /// Its congestion window.
+    pub const fn window(&self) -> &CongestionWindow {
+        &self.tcb.window
+    }
+
+    /// Packets that are out (RFC 5681, 2, `FlightSize`).
+    pub const fn flight_size(&self) -> u32 {
+        self.tcb.flight()
+    }
+
+    /// The end of what was out at the latest reaction to congestion: losses below it belong to that one. 0 before the first, and after
+    /// a recovery by selective acknowledgements.
+    pub const fn recovery_point(&self) -> u32 {
+        self.tcb.recover
+    }
+
+    /// New packets that may leave, the application permitting: the end of the range.
+    #[inline]
+    fn open_to(&self) -> u32 {
+        if self.budget == 0 { self.tcb.nxt } else { self.tcb.limit.min(self.tcb.supply) }
+    }
+
+    /// After every call that may have moved the window.
+    #[inline]
+    fn plan(&mut self, cx: &mut Cx<'_>) {
+        let tcb = &mut self.tcb;
+        tcb.limit = tcb.una.saturating_add(tcb.window.allowed(tcb.config.receiver_window));
+        self.budget = tcb.config.max_burst;
+        if tcb.duplicates > 0 {
+            self.plan_amid_duplicates();
+        }
+        if let Recovery::Sack(scoreboard) = &mut self.recovery {
+            scoreboard.plan(&mut self.tcb);
+        }
+        self.draw_release(cx);
+    }
+
+    /// Something may leave after a random time, and that is not drawn yet.
+    #[inline]
+    fn draw_release(&mut self, cx: &mut Cx<'_>) {
+        if self.tcb.config.jitter > Span::ZERO && self.release.is_never() && self.waits() {
+            self.release = cx.now + self.tcb.config.jitter.scaled(cx.rng.unit());
+        }
+    }
+
+    /// Whether something may leave that waits for [`Self::release`]: new packets, and in a recovery by selective acknowledgements all
+    /// holes but the first, as in ns-2's `send_much`.
+    #[inline]
+    fn waits(&self) -> bool {
+        self.tcb.nxt < self.open_to() || self.hole_waits()
+    }
+
+    #[inline]
+    fn hole_waits(&self) -> bool {
+        match &self.recovery {
+            Recovery::Sack(_) if self.tcb.law.is_some() => self.tcb.urgent != NONE,
+            Recovery::Sack(scoreboard) => self.tcb.urgent != NONE && scoreboard.is_hole_after_the_first(),
+            Recovery::Fast(_) | Recovery::Vegas(_) => false,
+        }
+    }
+
+    fn plan_amid_duplicates(&mut self) {
+        let few = self.tcb.duplicates < DUPLICATES;
+        match self.tcb.config.variant {
+            Variant::Vegas => return,
+            // Two new packets at most for every duplicate (ns-2's NewReno).
+            Variant::NewReno if !few => self.budget = self.budget.min(2),
+            _ => {}
+        }
+        if few && self.tcb.config.limited_transmit == Switch::On {
+            let tcb = &mut self.tcb;
+            let end = tcb.una.saturating_add(tcb.config.receiver_window);
+            tcb.limit = tcb.limit.saturating_add(tcb.duplicates).min(end);
+            let waits = tcb.config.jitter > Span::ZERO && tcb.urgent == NONE;
+            if waits && tcb.una < tcb.nxt && self.tcb.nxt < self.open_to() {
+                self.tcb.urgent = self.tcb.nxt; // no window has opened: nothing to wait for
+            }
+        }
+    }
+
+    fn on_ack(&mut self, ack: &Ack, cx: &mut Cx<'_>) {
+        let now = cx.now;
+        match self.phase {
+            Phase::Open if ack.next <= self.tcb.max => {}
+            Phase::SynSent | Phase::SynReady if ack.syn && ack.next == 0 => {
+                self.open(now);
+                return self.plan(cx);
+            }
+            _ => return,
+        }
+        let tcb = &mut self.tcb;
+        let echo = ack.ece && tcb.config.ecn == Switch::On;
+        if echo {
+            tcb.on_plain_echo(ack.next);
+        }
+        match &mut self.recovery {
+            Recovery::Fast(recovery) if ack.next > tcb.una => recovery.on_advance(tcb, ack, echo, now),
+            Recovery::Fast(_) if ack.next == tcb.una && !ack.syn => fast::on_duplicate(tcb, now),
+            Recovery::Fast(_) => return,
+            Recovery::Sack(_) if tcb.law.is_some() => self.on_ack_by_law(ack, echo, cx),
+            Recovery::Sack(scoreboard) => scoreboard.on_ack(tcb, ack, echo, now),
+            Recovery::Vegas(vegas) => vegas.on_ack(tcb, ack, echo, now),
+        }
+        if !echo {
+            self.tcb.echo_at_one = false;
+        }
+        self.plan(cx);
+    }
+
+    /// The SYN was acknowledged.
+    fn open(&mut self, now: Time) {
+        self.phase = Phase::Open;
+        let tcb = &mut self.tcb;
+        if let Some(timed_at) = tcb.timer.end_timing_syn() {
+            tcb.timer.rtt.end_backoff(&tcb.config);
+            tcb.timer.rtt.sample(timed_at, now, &tcb.config);
+        }
+        tcb.window.set(f64::from(tcb.initial_window));
+        tcb.timer.restart(now);
+    }
+
+    fn on_timeout(&mut self, cx: &mut Cx<'_>) {
+        let tcb = &mut self.tcb;
+        if self.phase == Phase::SynSent {
+            self.phase = Phase::SynReady;
+            tcb.initial_window = 1;
+            tcb.window.set_threshold(2.0);
+        } else if tcb.flight() == 0 {
+            self.on_idle();
+            return self.plan(cx);
+        } else if let Recovery::Vegas(vegas) = &mut self.recovery {
+            vegas.on_timeout(tcb, cx.now);
+        } else {
+            tcb.window.set_inflation(0);
+            let half = tcb.half();
+            let fresh = tcb.una < tcb.recover || tcb.config.after_mark == AfterMark::Always;
+            let reduced = tcb.reaction == Reaction::Reduced && fresh;
+            tcb.reduce(if reduced { tcb.window.threshold() } else { half }, 1.0);
+        }
+        self.timeouts += 1;
+        let tcb = &mut self.tcb;
+        if let Some(Law::Bbr(bbr)) = tcb.law.as_deref_mut() {
+            bbr.on_timeout();
+        }
+        tcb.duplicates = 0;
+        tcb.urgent = NONE;
+        tcb.recover = tcb.max;
+        tcb.reaction = Reaction::Timeout;
+        tcb.nxt = tcb.una;
+        if let Recovery::Sack(scoreboard) = &mut self.recovery {
+            scoreboard.on_timeout();
+        }
+        tcb.timer.rtt.back_off(&tcb.config);
+        tcb.timer.rewind(cx.now);
+        self.plan(cx);
+    }
+
+    /// Nothing was out for as long as a timeout.
+    fn on_idle(&mut self) {
+        let tcb = &mut self.tcb;
+        tcb.timer.stop();
+        tcb.duplicates = 0;
+        tcb.window.set_inflation(0);
+        if let Some(law) = tcb.law.as_deref_mut() {
+            law.on_idle();
+        }
+        match tcb.config.idle {
+            Idle::OnePacket => {
+                tcb.recover = tcb.max;
+                tcb.reaction = Reaction::Timeout;
+                tcb.window.set(1.0);
+                tcb.say_cwr = true;
+            }
+            Idle::InitialWindow => {
+                tcb.window.set(tcb.window.packets().clamp(1.0, f64::from(tcb.config.initial_window)));
+            }
+        }
+    }
+
+    /// Stamps packet `seq`, which leaves now.
+    #[inline]
+    fn send(&mut self, seq: u32, now: Time) -> Segment {
+        let tcb = &mut self.tcb;
+        if tcb.timer.expires().is_never() || tcb.flight() == 0 {
+            tcb.timer.restart(now);
+        }
+        let mut flags = match tcb.config.ecn {
+            Switch::Off => SegmentFlags::default(),
+            Switch::On => may_be_marked(tcb.config.variant),
+        };
+        let new = seq >= tcb.max;
+        let says_cwr = match tcb.config.cwr_on {
+            CwrOn::NewData => new,
+            CwrOn::Latest => seq + 1 >= tcb.max,
+            CwrOn::AnyPacket => true,
+        };
+        if new {
+            tcb.max = seq + 1;
+            tcb.timer.time(seq, now);
+        } else {
+            self.again += 1;
+            flags = flags.with(SegmentFlags::AGAIN);
+        }
+        if tcb.say_cwr && says_cwr {
+            tcb.say_cwr = false;
+            if tcb.config.ecn == Switch::On {
+                flags = flags.with(SegmentFlags::CWR);
+            }
+        }
+        self.sent += 1;
+        Segment { seq, flags, sent_at: now, rtt: Span::ZERO }
+    }
+
+    fn send_syn(&mut self, now: Time) -> Segment {
+        self.phase = Phase::SynSent;
+        self.tcb.timer.time_syn(self.sent, now);
+        self.tcb.timer.restart(now);
+        self.sent += 1;
+        Segment { seq: 0, flags: SegmentFlags::SYN, sent_at: now, rtt: Span::ZERO }
+    }
+}
+
+/// Flags of a packet that may be marked: ECT(1) says that marks are taken by their share (RFC 9331, 4.1).
+#[cold]
+fn may_be_marked(variant: Variant) -> SegmentFlags {
+    match variant {
+        Variant::Prague => SegmentFlags::ECT.with(SegmentFlags::ECT1),
+        _ => SegmentFlags::ECT,
+    }
+}
+
+impl crate::Sender for Sender {
+    fn start(&mut self, cx: &mut Cx<'_>) {
+        if self.phase != Phase::Closed {
+            return;
+        }
+        // The connection's clock ticks independently of others'.
+        let config = &self.tcb.config;
+        let syn = config.handshake == Handshake::Syn && config.variant != Variant::Vegas;
+        self.tcb.timer.rtt.set_phase(config.tick.scaled(cx.rng.unit()));
+        self.phase = if syn { Phase::SynReady } else { Phase::Open };
+        self.plan(cx);
+    }
+
+    fn supply(&mut self, packets: u32, now: Time) {
+        self.tcb.supply = packets.max(self.tcb.max);
+        self.budget = self.budget.max(1);
+        if self.phase == Phase::Open && self.release.is_never() && self.tcb.nxt < self.open_to() {
+            self.release = now;
+        }
+    }
+
+    #[inline]
+    fn departure(&self) -> Departure {
+        if self.phase == Phase::Open {
+            if self.tcb.urgent != NONE {
+                Departure::At(if self.hole_waits() { self.release } else { Time::ZERO })
+            } else if self.tcb.nxt < self.open_to() {
+                Departure::At(self.release)
+            } else {
+                Departure::AfterReport
+            }
+        } else if self.phase == Phase::SynReady && self.tcb.supply > 0 {
+            Departure::At(Time::ZERO)
+        } else {
+            Departure::AfterReport
+        }
+    }
+
+    #[inline]
+    fn on_departure(&mut self, cx: &mut Cx<'_>) -> Segment {
+        if self.phase == Phase::SynReady {
+            return self.send_syn(cx.now);
+        }
+        let tcb = &mut self.tcb;
+        let origin = if tcb.urgent == NONE { Origin::Window } else { Origin::Urgent };
+        let seq = if origin == Origin::Window {
+            tcb.nxt += 1;
+            self.budget = self.budget.saturating_sub(1);
+            tcb.nxt - 1
+        } else {
+            let seq = std::mem::replace(&mut tcb.urgent, NONE);
+            if seq == tcb.nxt && seq > tcb.una {
+                tcb.nxt += 1;
+            }
+            seq
+        };
+        let segment = self.send(seq, cx.now);
+        match &mut self.recovery {
+            Recovery::Fast(_) => {}
+            Recovery::Sack(scoreboard) => {
+                scoreboard.on_sent(&mut self.tcb, seq, origin);
+                if self.tcb.law.is_some() {
+                    self.on_sent_by_law(seq, segment.flags.has(SegmentFlags::AGAIN), cx.now);
+                }
+            }
+            Recovery::Vegas(vegas) => vegas.on_sent(seq, self.tcb.una, cx.now),
+        }
+        if self.tcb.config.jitter > Span::ZERO && !self.waits() {
+            self.release = Time::NEVER;
+        }
+        self.draw_release(cx);
+        segment
+    }
+
+    #[inline]
+    fn on_feedback(&mut self, feedback: &Feedback, cx: &mut Cx<'_>) {
+        if let Feedback::Ack(ack) = feedback {
+            self.on_ack(ack, cx);
+        }
+    }
+
+    #[inline]
+    fn deadline(&self) -> Time {
+        self.tcb.timer.expires()
+    }
+
+    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        if cx.now >= self.tcb.timer.expires() {
+            self.on_timeout(cx);
+        }
+    }
+
+    #[inline]
+    fn cuts(&self) -> u32 {
+        self.tcb.window.reductions()
+    }
+
+    fn observe(&self) -> SenderView {
+        let ControlBlock { window, timer, una, config, .. } = &self.tcb;
+        let rtt = timer.rtt.smoothed(config);
+        let bytes = window.packets() * f64::from(config.packet_size);
+        let rate = if rtt == Span::ZERO { 0.0 } else { bytes * 8.0 / rtt.as_secs_f64() };
+        SenderView {
+            window: window.packets(),
+            threshold: window.threshold(),
+            rtt,
+            rate: Rate::from_bps(rate),
+            sent: self.sent,
+            again: u64::from(self.again),
+            acked: u64::from(*una),
+            cuts: u64::from(window.reductions()),
+            timeouts: u64::from(self.timeouts),
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What senders with a law of their own do beside the rest: see [`law`](super::super::law).
+
+use super::{Recovery, Sender};
+use crate::Ack;
+use crate::tcp::law::{Heard, Law, Seen};
+use crate::tcp::sack::Scoreboard;
+use crate::tcp::tcb::{ControlBlock, Reaction};
+use faircast_core::node::Cx;
+use faircast_core::time::Time;
+
+/// Packets in the pipe: by the scoreboard where it knows anything, else those sent since the left edge.
+fn inflight(tcb: &ControlBlock, board: &Scoreboard) -> u32 {
+    if board.is_empty() { tcb.nxt.saturating_sub(tcb.una) } else { board.in_pipe(tcb.una, tcb.max) }
+}
+
+impl Sender {
+    /// Its law, where that is not Reno's or Vegas'.
+    #[cfg(test)]
+    pub(in crate::tcp) fn law(&self) -> Option<&Law> {
+        self.tcb.law.as_deref()
+    }
+
+    /// An acknowledgement of something sent, on an open connection.
+    pub(super) fn on_ack_by_law(&mut self, ack: &Ack, echo: bool, cx: &mut Cx<'_>) {
+        let now = cx.now;
+        let (tcb, Recovery::Sack(board)) = (&mut self.tcb, &mut self.recovery) else { return };
+        if ack.next < tcb.una || ack.syn {
+            return; // old
+        }
+        let prior_inflight = inflight(tcb, board);
+        let Some(law) = tcb.law.as_deref_mut() else { return };
+        let rtt = tcb.timer.rtt.smoothed(&tcb.config);
+        law.on_heard(ack, &Heard { now, rtt, una: tcb.una, nxt: tcb.nxt });
+        if let Law::Bbr(bbr) = law {
+            (tcb.una..ack.next).for_each(|seq| bbr.on_arrival(seq, now));
+            for &(from, to) in &ack.blocks {
+                let (from, to) = (from.max(ack.next), to.min(tcb.max));
+                board.each_missing(from, to, |seq| bbr.on_arrival(seq, now));
+            }
+        }
+        if echo && law.heeds_marks(now) {
+            tcb.on_echo(ack.next);
+        }
+        board.on_ack(tcb, ack, echo, now);
+        let mut law = tcb.law.take();
+        if let Some(Law::Bbr(bbr)) = law.as_deref_mut() {
+            board.resend_lost(tcb, |range| bbr.first_lost_again(range));
+        }
+        tcb.law = law;
+        let inflight = inflight(tcb, board);
+        let idle = tcb.nxt >= tcb.supply;
+        let recovering = board.is_recovering();
+        let after_timeout = tcb.reaction == Reaction::Timeout && tcb.una < tcb.recover;
+        if let Some(Law::Bbr(bbr)) = tcb.law.as_deref_mut() {
+            let seen = Seen { now, prior_inflight, inflight, recovering, after_timeout, idle };
+            bbr.on_ack(&mut tcb.window, &seen, cx.rng);
+        }
+    }
+
+    /// Packet `seq` has left.
+    pub(super) fn on_sent_by_law(&mut self, seq: u32, again: bool, now: Time) {
+        let (tcb, Recovery::Sack(board)) = (&mut self.tcb, &self.recovery) else { return };
+        let before = inflight(tcb, board).saturating_sub(1);
+        let Some(law) = tcb.law.as_deref_mut() else { return };
+        if let Law::Bbr(bbr) = law {
+            bbr.on_sent(seq, tcb.una, before, again, now);
+        }
+        if let Some(gap) = law.gap(&tcb.window, tcb.timer.rtt.smoothed(&tcb.config)) {
+            self.release = now + gap;
+        }
+    }
+}

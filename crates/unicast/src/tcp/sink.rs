@@ -1,0 +1,121 @@
+//! The receiving end: cumulative, delayed and selective acknowledgements, and the echo of congestion marks.
+
+use super::config::{Config, Handshake, Variant};
+use super::held::Held;
+use crate::{Ack, Feedback, Segment, SegmentFlags};
+use faircast_core::node::Cx;
+use faircast_core::time::{Span, Time};
+
+/// A TCP receiver.
+#[derive(Debug, Clone)]
+pub struct Sink {
+    /// Next packet expected.
+    next: u32,
+    /// Highest packet received, plus 1.
+    end: u32,
+    /// What the latest acknowledgement said.
+    acked: u32,
+    selective: bool,
+    /// A mark is echoed until the sender says that it reduced its window (RFC 3168, 6.1.3).
+    echoing: bool,
+    /// What is echoed is whether the packets that an acknowledgement acknowledges first were marked (RFC 8257, 3.2).
+    exact: bool,
+    /// How long to wait for a second packet; zero for not at all.
+    delay: Span,
+    /// When the waiting ends.
+    due: Time,
+    /// Timestamp to be echoed.
+    echo: Time,
+    /// Packets beyond `next`; `None` before the first.
+    held: Option<Box<Held>>,
+    /// The first packet is data and is acknowledged at once, as a SYN would be.
+    opening: bool,
+}
+
+const _: () = assert!(size_of::<Sink>() <= 128);
+
+impl Sink {
+    /// A receiver that waits for its first packet.
+    pub fn new(config: &Config) -> Sink {
+        Sink {
+            next: 0,
+            end: 0,
+            acked: 0,
+            selective: config.variant.is_selective(),
+            echoing: false,
+            exact: config.variant.echoes_exactly(),
+            delay: config.delayed_ack.unwrap_or(Span::ZERO),
+            due: Time::NEVER,
+            echo: Time::ZERO,
+            held: None,
+            opening: config.handshake == Handshake::None || config.variant == Variant::Vegas,
+        }
+    }
+
+    fn ack(&mut self, syn: bool) -> Feedback {
+        self.due = Time::NEVER;
+        self.acked = self.next;
+        let held = self.held.as_deref_mut().filter(|_| self.selective);
+        let blocks = held.map_or([(0, 0); 3], Held::newest);
+        Feedback::Ack(Ack { next: self.next, echo: self.echo, blocks, ece: self.echoing, syn })
+    }
+}
+
+impl crate::Sink for Sink {
+    fn on_segment(&mut self, segment: &Segment, marked: bool, cx: &mut Cx<'_>) -> Option<Feedback> {
+        if segment.flags.has(SegmentFlags::SYN) {
+            self.echo = self.echo.max(segment.sent_at);
+            return Some(self.ack(true));
+        }
+        let mut before = None;
+        if self.exact {
+            // What waits is acknowledged with what it was (RFC 8257, 3.2).
+            if marked != self.echoing && !self.due.is_never() {
+                before = Some(self.ack(false));
+            }
+            self.echoing = marked;
+        } else {
+            if segment.flags.has(SegmentFlags::CWR) {
+                self.echoing = false;
+            }
+            self.echoing |= marked;
+        }
+        let seq = segment.seq;
+        if seq <= self.acked && segment.sent_at >= self.echo {
+            self.echo = segment.sent_at; // RFC 7323, 4.3
+        }
+        let fills_gap = seq + 1 < self.end;
+        self.end = self.end.max(seq + 1);
+        if seq == self.next {
+            self.next += 1;
+            let end = self.held.as_deref_mut().and_then(|held| held.take_from(self.next));
+            self.next = end.unwrap_or(self.next);
+        } else if seq > self.next {
+            let held = self.held.get_or_insert_default();
+            let range = held.add(seq);
+            if self.selective {
+                held.report(range);
+            }
+        }
+        // Only a packet in order, with nothing missing or waiting, may wait for a second one (RFC 5681, 4.2).
+        let in_order = seq + 1 == self.next && !fills_gap;
+        let first = std::mem::take(&mut self.opening);
+        if self.delay > Span::ZERO && self.due.is_never() && in_order && !first {
+            self.due = cx.now + self.delay;
+            return before;
+        }
+        Some(self.ack(false))
+    }
+
+    fn deadline(&self) -> Time {
+        self.due
+    }
+
+    fn on_deadline(&mut self, cx: &mut Cx<'_>) -> Option<Feedback> {
+        (cx.now >= self.due).then(|| self.ack(false))
+    }
+
+    fn delivered(&self) -> u64 {
+        u64::from(self.next)
+    }
+}
