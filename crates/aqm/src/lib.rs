@@ -14,10 +14,12 @@
 //! | [`fifo`] [`codel`] [`cobalt`] [`drr`] [`fq_codel`] [`dualpi2`] | disciplines that hold packets, each with its options |
 //! | [`loss`] | losses on the wire: Bernoulli, Gilbert-Elliott |
 //! | [`link`] | rate, delay, queue and loss together |
+//! | [`analysis`] | models behind the design of queues |
 //!
 //! A discipline is one file, its `mod` line and its line in the list of [`spec`]. One from outside goes into
 //! [`Link::with_discipline`].
 
+pub mod analysis;
 mod any;
 pub mod avq;
 #[cfg(test)]

@@ -3,12 +3,12 @@
 //!
 //! Its two constants belong to a number of flows, a round-trip time and a link. ns-2's defaults were computed for 60 flows, 0.246 s
 //! and 3750 packets/s; with [`Config::design`] they are computed by the same rule for the link that the queue is before
-//! ([`pi`](faircast_core::analysis::control::pi)). The queue is of packets that wait, without the one in transmission.
+//! ([`pi`](crate::analysis::control::pi)). The queue is of packets that wait, without the one in transmission.
 
+use crate::analysis::control::{self, Flows};
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
 use crate::ticks::Ticks;
 use crate::written::Tabled;
-use faircast_core::analysis::control::{self, Flows};
 use faircast_core::field;
 use faircast_core::rng::Rng;
 use faircast_core::spec::{Opt, Within};

@@ -8,9 +8,9 @@
 //!
 //! Seed gap: neither the bias nor how the rate of arrivals is measured is said (seed 002, 6.5).
 
+use crate::analysis::sfc::{Link, Model};
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
 use crate::written::Tabled;
-use faircast_core::analysis::sfc::{Link, Model};
 use faircast_core::rng::Rng;
 use faircast_core::spec::{Form, Opt, Within};
 use faircast_core::time::{Rate, Span, Time};

@@ -12,13 +12,11 @@
 //! | [`spec`] | names with options as text |
 //! | [`half`] | the 16-bit numbers of marks |
 //! | [`delivery`] | gaps, requests, and the account of what must be sent again |
-//! | [`analysis`] | what the documents compute about their schemes |
 
 // So that what the tests of other crates use as well can name it.
 #[cfg(test)]
 extern crate self as faircast_core;
 
-pub mod analysis;
 pub mod delivery;
 pub mod estimate;
 pub mod half;

@@ -1,5 +1,6 @@
 //! Scenarios, results, statistics and plots: the documents' figures and tables as files that can be run.
 
+pub mod analysis;
 pub mod aqm;
 pub mod edit;
 pub mod plot;

@@ -4,7 +4,7 @@ use super::args::SimHurst;
 use super::series::{self, What};
 use crate::failure::{Failure, unwritten};
 use crate::json;
-use faircast_core::analysis::self_similar::hurst::{self, METHODS};
+use faircast_experiments::analysis::self_similar::hurst::{self, METHODS};
 use serde::Serialize;
 use std::io::Write;
 

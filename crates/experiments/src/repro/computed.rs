@@ -2,8 +2,8 @@
 
 use super::registry::Calculated;
 use super::{Judged, Tolerance};
+use crate::analysis::loss_events::{Losses, Point, point};
 use crate::plot::{Axis, Figure, Layer, Panel, Ranges};
-use faircast_core::analysis::loss_events::{Losses, Point, point};
 
 /// The largest window of the chain: larger ones change nothing where losses come one by one.
 // Seed gap: 2.2.1.3 solves the chain "for different large N's" and names none.

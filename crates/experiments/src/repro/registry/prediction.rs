@@ -2,12 +2,12 @@
 //! discipline saw in a simulated run is given to a second one, interval by interval, which says what it predicts.
 
 use super::Calculated;
+use crate::analysis::self_similar::fgn;
+use crate::analysis::self_similar::hurst::{self, Method};
 use crate::plot::{Axis, Dot, Figure, Joined, Layer, Panel, Ranges};
 use crate::repro::{Judged, Tolerance};
 use faircast_aqm::paqm::{Config, Paqm};
 use faircast_aqm::{Discipline as _, Ecn, LinkSpec, Offer, QueueSpec};
-use faircast_core::analysis::self_similar::fgn;
-use faircast_core::analysis::self_similar::hurst::{self, Method};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_sim::{

@@ -1,14 +1,12 @@
 //! Seed 002, chapters 5 and 6: PAQM and SFC.
 
 use super::{Calculated, Embedded, Entry, embedded, prediction};
+use crate::analysis::self_similar::prediction::{Correlation, brownian_error, farima_error, linear_error};
 use crate::plot::{Axis, Figure, Layer, Panel, Ranges};
 use crate::report::figures::figures;
 use crate::repro::{Judged, Tolerance, Verdict};
+use faircast_aqm::analysis::sfc::{Gains, Link, Model};
 use faircast_aqm::paqm;
-use faircast_core::analysis::self_similar::prediction::{
-    Correlation, brownian_error, farima_error, linear_error,
-};
-use faircast_core::analysis::sfc::{Gains, Link, Model};
 use faircast_core::time::Span;
 
 fn one(name: &str, published: Option<f64>, tolerance: Tolerance, value: f64) -> Judged {

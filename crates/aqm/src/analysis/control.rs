@@ -3,7 +3,7 @@
 //! The plant is TCP's window linearised (Hollot, Misra, Towsley and Gong 2001): `(R C)^3 / (2 N)^2` packets of queue for a probability of one,
 //! with poles at `2 N / (R^2 C)` and `1 / R`, and a delay of a round trip `R`.
 
-use crate::time::Span;
+use faircast_core::time::Span;
 
 /// Long flows over one link.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,7 +1,7 @@
 //! ORMCC's properties (seed 000, appendix C): it follows the most congested path, shares that with TCP, and its reports do
 //! not grow with the group.
 
-use crate::time::{Rate, Span};
+use faircast_core::time::{Rate, Span};
 
 /// The bottleneck of a path (seed 000, C.1).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -137,7 +137,7 @@ impl Feedback {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Rng;
+    use faircast_core::rng::Rng;
 
     #[track_caller]
     fn assert_near(value: f64, expected: f64, tolerance: f64) {

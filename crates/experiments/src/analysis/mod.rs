@@ -8,19 +8,15 @@
 //! | [`tcp`] | how fast TCP goes |
 //! | [`delays`] | who answers early when answers are spread |
 //! | [`layers`] | how fast RLC goes, and means over its layers (seed 004) |
-//! | [`control`] | PI and RED by design rules, and how far a loop is from swinging |
 //! | [`self_similar`] | self-similar traffic: samples, Hurst parameters, predictions (seed 002, 5.2) |
-//! | [`sfc`] | SFC's model of TCP, its equilibrium and its stable gains (seed 002, chapter 6) |
 //!
-//! Rates here are in the units of the formulas, as [`Rate`](crate::time::Rate) where they are rates. Nothing in the
+//! Rates here are in the units of the formulas, as [`Rate`](faircast_core::time::Rate) where they are rates. Nothing in the
 //! schemes depends on this module.
 
-pub mod control;
 pub mod delays;
 pub mod filters;
 pub mod layers;
 pub mod loss_events;
 pub mod representative;
 pub mod self_similar;
-pub mod sfc;
 pub mod tcp;

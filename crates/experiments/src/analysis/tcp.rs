@@ -1,8 +1,8 @@
 //! How fast TCP goes: the formula with timeouts is [`Path`], without them it is here.
 
-pub use crate::rate::formula::Path;
+pub use faircast_core::rate::formula::Path;
 
-use crate::time::{Rate, Span};
+use faircast_core::time::{Rate, Span};
 
 /// The mean window in packets at this loss event rate, with an acknowledgement for every `packets_per_ack` packets and
 /// without timeouts.

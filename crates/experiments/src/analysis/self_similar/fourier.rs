@@ -49,7 +49,7 @@ pub(super) fn periodogram(series: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Rng;
+    use faircast_core::rng::Rng;
 
     #[test]
     fn it_is_the_sum_that_it_says() {

@@ -3,7 +3,7 @@
 
 use super::fgn;
 use super::gamma::{gamma, log_gamma};
-use crate::estimate::prediction::levinson;
+use faircast_core::estimate::prediction::levinson;
 
 /// Of fractional Brownian motion from its whole past (Gripenberg and Norros 1996).
 pub fn brownian_error(hurst: f64) -> f64 {

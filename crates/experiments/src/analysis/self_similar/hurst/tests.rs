@@ -1,6 +1,6 @@
 use super::super::fgn;
 use super::*;
-use crate::rng::Rng;
+use faircast_core::rng::Rng;
 
 fn mean(hurst: f64, method: Method, (seeds, length): (u64, usize)) -> f64 {
     let one = |seed| {

@@ -24,7 +24,7 @@ pub fn deviations_that_cover_a_step(gain: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::Ewma;
+    use faircast_core::estimate::Ewma;
 
     /// Analysis A2.
     #[test]

@@ -1,6 +1,6 @@
 //! Who answers early when answers are spread by the truncated exponential law (seed 000, 3.1.4).
 
-use crate::suppress::TruncatedExponential;
+use faircast_core::suppress::TruncatedExponential;
 
 /// The probability of a delay below `part` of the longest one.
 pub fn probability_below(law: TruncatedExponential, part: f64) -> f64 {
@@ -23,7 +23,7 @@ pub fn early(law: TruncatedExponential, receivers: u32, first: f64, silencing: f
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Rng;
+    use faircast_core::rng::Rng;
 
     /// Analysis A7.
     #[test]

@@ -8,7 +8,7 @@
 //! Seed gap: (6.17) and (6.18) lack a factor each; [`Link::printed_k1`] has them as printed (seed 002, 6.4).
 
 use super::control::Loop;
-use crate::time::Span;
+use faircast_core::time::Span;
 
 /// Which expected change of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

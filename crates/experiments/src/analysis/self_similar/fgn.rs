@@ -1,7 +1,7 @@
 //! Fractional Gaussian noise: exact samples by circulant embedding (Davies and Harte 1987).
 
 use super::fourier::{self, Complex};
-use crate::rng::Rng;
+use faircast_core::rng::Rng;
 
 /// The autocorrelation of fractional Gaussian noise at this lag.
 pub fn autocorrelation(hurst: f64, lag: u32) -> f64 {
@@ -53,7 +53,7 @@ pub fn normal_pair(rng: &mut Rng) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::prediction;
+    use faircast_core::estimate::prediction;
 
     #[test]
     fn samples_have_the_autocorrelation_that_was_asked_for() {
