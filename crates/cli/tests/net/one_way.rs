@@ -60,17 +60,19 @@ fn an_incomplete_receiver_goes_on_with_a_later_session() {
     let stage = stage(&root, 1);
     let file = stage.file("image", 6_000_000);
     let once = ["--one-way", "--rate", "30M", "--repeat", "1"];
+    // A round repairs a loss of 11 % in about half of the blocks, and a loss of 2 % in all of them.
     let mut sessions = 0;
     let complete = loop {
+        let faults = if sessions == 0 { "loss=0.11" } else { "loss=0.02" };
         sessions += 1;
-        let receiver = stage.recv(0, "r0", &["--one-way", "--faults", "loss=0.12"]);
+        let receiver = stage.recv(0, "r0", &["--one-way", "--faults", faults]);
         is_honest(&stage.send(&[&file], &once).succeeds(30), 1.0);
         let ended = receiver.ends(30);
         if ended.code == 0 {
             break ended;
         }
         assert!(ended.message().contains("sent everything as often as it was to"), "{ended:?}");
-        assert!(sessions < 12, "{ended:?}");
+        assert!(sessions < 4, "{ended:?}");
     };
     assert!(sessions > 1 && complete.number("resumed_bytes") > 0.0, "{sessions} sessions: {complete:?}");
     assert!(stage.has("r0", &file));

@@ -37,6 +37,8 @@ pub struct Carousel {
     served: Vec<u64>,
     rings: Vec<Ring>,
     lead: Lead,
+    /// The blocks that describe the content get this number of shares.
+    leading_shares: u64,
     /// Source symbols of all blocks.
     sources: u64,
     sent: u64,
@@ -50,6 +52,8 @@ pub struct Carousel {
 struct Block {
     /// Source symbols, K.
     symbols: u16,
+    /// What it gets of the symbols, in proportion to those of other blocks.
+    weight: u64,
     /// The next symbol to be sent, on whichever layer.
     next: u32,
     /// How often its content has changed.
@@ -96,6 +100,7 @@ impl Carousel {
             served: Vec::new(),
             rings: vec![Ring { at: 0, is_visiting: false, goal: 0, total: 0 }; layers],
             lead: Lead { blocks: leading as usize, ..Lead::default() },
+            leading_shares: 1,
             sources: 0,
             sent: 0,
             sent_first: 0,
@@ -110,14 +115,22 @@ impl Carousel {
         self.run = u64::from(symbols.max(1));
     }
 
+    /// The blocks that describe the content get two shares from now on: without them a receiver can store no other block. This comes
+    /// before the first [`push`](Carousel::push).
+    pub fn double_leading(&mut self) {
+        self.leading_shares = 2;
+    }
+
     /// The content has one more block, of `symbols` source symbols. One that comes late is brought up soon.
     pub fn push(&mut self, symbols: u16) {
-        self.blocks.push(Block { symbols, next: 0, generation: 0, is_withdrawn: false });
-        self.weight += weight_of(symbols);
+        let shares = if self.blocks.len() < self.lead.blocks { self.leading_shares } else { 1 };
+        let weight = weight_of(symbols) * shares;
+        self.blocks.push(Block { symbols, weight, next: 0, generation: 0, is_withdrawn: false });
+        self.weight += weight;
         self.sources += u64::from(symbols);
         let own = u64::from(symbols) + u64::from(symbols) / 16;
         for level in 0..self.layers {
-            let served = self.share(self.rings[level].goal, symbols).saturating_sub(own);
+            let served = self.share(self.rings[level].goal, weight).saturating_sub(own);
             self.served.push(served);
             self.rings[level].total += served;
         }
@@ -142,7 +155,7 @@ impl Carousel {
         let Some(block) = self.blocks.get_mut(at).filter(|block| !block.is_withdrawn) else { return };
         block.is_withdrawn = true;
         let symbols = block.symbols;
-        self.weight -= weight_of(symbols);
+        self.weight -= block.weight;
         let left = u64::from(symbols).saturating_sub(block.next.into());
         self.sources -= left;
         for level in 0..self.layers {
@@ -276,20 +289,20 @@ impl Carousel {
     fn is_below(&self, block: usize, level: usize) -> bool {
         !self.blocks[block].is_withdrawn
             && self.served[block * self.layers + level]
-                < self.share(self.rings[level].goal, self.blocks[block].symbols)
+                < self.share(self.rings[level].goal, self.blocks[block].weight)
     }
 
     /// Whether it has had so much less that it is worth a visit.
     fn lacks(&self, block: usize, level: usize) -> bool {
-        let Block { symbols, is_withdrawn, .. } = self.blocks[block];
-        let worth = self.share(self.run, symbols).max(1).div_ceil(2);
+        let Block { weight, is_withdrawn, .. } = self.blocks[block];
+        let worth = self.share(self.run, weight).max(1).div_ceil(2);
         !is_withdrawn
-            && self.served[block * self.layers + level] + worth <= self.share(self.rings[level].goal, symbols)
+            && self.served[block * self.layers + level] + worth <= self.share(self.rings[level].goal, weight)
     }
 
-    /// The part of a block of `symbols` in what a full one gets.
-    fn share(&self, of_full: u64, symbols: u16) -> u64 {
-        of_full * weight_of(symbols) / self.full
+    /// The part of a block of `weight` in what a full one gets.
+    fn share(&self, of_full: u64, weight: u64) -> u64 {
+        of_full * weight / self.full
     }
 
     /// The block's next symbol leaves, and counts for this level and those above.

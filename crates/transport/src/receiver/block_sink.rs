@@ -487,14 +487,20 @@ impl BlockSink {
         placed + self.waiting.len() as u32
     }
 
+    /// Bytes of verified content. Blocks that wait for the manifest are among them.
     pub(super) fn verified_bytes(&self) -> u64 {
-        let placed = match &self.to {
+        self.stored_bytes() + self.waiting_bytes as u64
+    }
+
+    /// Bytes of verified content that lie in their places. Blocks that wait for the manifest are lost if the session ends before it
+    /// comes.
+    pub(super) fn stored_bytes(&self) -> u64 {
+        match &self.to {
             To::Files(store) => store.verified_bytes(),
             To::Stream { sink, head, .. } => sink.written().saturating_sub((*head).into()),
             To::Preparing { .. } => 0,
             To::Publishing { bytes, .. } | To::Finished { bytes, .. } => *bytes,
-        };
-        placed + self.waiting_bytes as u64
+        }
     }
 
     /// Bytes that are verified and that the reader of the output has not taken.

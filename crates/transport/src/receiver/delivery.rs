@@ -218,6 +218,9 @@ pub(crate) trait Delivery: Send {
     /// Bytes that are verified.
     fn verified_bytes(&self) -> u64;
 
+    /// Bytes that are verified and in their places, so that a receiver that is started again goes on with them.
+    fn stored_bytes(&self) -> u64;
+
     /// Bytes of the whole content, when known.
     fn content_bytes(&self) -> Option<u64> {
         None

@@ -416,7 +416,7 @@ impl ReceiverSession {
             self.phase = Phase::Over;
             return;
         }
-        let (verified_bytes, resumes) = (self.verified_bytes(), self.resumes());
+        let (verified_bytes, resumes) = (self.stored_bytes(), self.resumes());
         self.failure = Some(Error::Ended { reason, verified_bytes, resumes });
         self.totals.finished = now;
         self.phase = Phase::Over;

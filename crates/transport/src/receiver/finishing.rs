@@ -120,7 +120,7 @@ impl ReceiverSession {
             Some(Error::Stopped) => true,
             Some(error) => return Err(error),
         };
-        let so_far = Finished { bytes: self.verified_bytes(), ..Finished::default() };
+        let so_far = Finished { bytes: self.stored_bytes(), ..Finished::default() };
         let finished = if stopped { so_far } else { self.finished.take().unwrap_or_default() };
         let from = self.totals.first_packet.unwrap_or(self.totals.finished);
         let seconds = self.totals.finished.since(from).as_secs_f64();

@@ -583,7 +583,7 @@ impl ReceiverSession {
                     let silent = std::time::Duration::from_nanos(silent.as_nanos());
                     self.failure = Some(Error::SourceSilent {
                         silent,
-                        verified_bytes: self.verified_bytes(),
+                        verified_bytes: self.stored_bytes(),
                         resumes: self.resumes(),
                     });
                     self.phase = Phase::Over;
@@ -732,11 +732,11 @@ impl ReceiverSession {
     /// Whether a receiver that is started again goes on where this one is.
     fn resumes(&self) -> bool {
         let is_live = self.stream.as_ref().is_some_and(|stream| stream.announced.flags & Announce::LIVE != 0);
-        matches!(self.setup.destination, Destination::Directory(_)) && !is_live && self.verified_bytes() > 0
+        matches!(self.setup.destination, Destination::Directory(_)) && !is_live && self.stored_bytes() > 0
     }
 
-    fn verified_bytes(&self) -> u64 {
-        self.stream.as_ref().map_or(0, |stream| stream.delivery.verified_bytes())
+    fn stored_bytes(&self) -> u64 {
+        self.stream.as_ref().map_or(0, |stream| stream.delivery.stored_bytes())
     }
 
     /// Something is wrong at this receiver: tell the source, then end.

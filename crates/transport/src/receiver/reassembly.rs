@@ -604,6 +604,10 @@ impl Delivery for Reassembly {
         self.place.verified_bytes()
     }
 
+    fn stored_bytes(&self) -> u64 {
+        self.place.stored_bytes()
+    }
+
     fn content_bytes(&self) -> Option<u64> {
         let manifest = u64::from(self.geometry.manifest_len);
         self.geometry.stream_len.map(|len| len.saturating_sub(manifest))

@@ -284,7 +284,7 @@ impl ReceiverSession {
     pub(super) fn give_way(&mut self, now: Time) {
         let Some(source_address) = self.stream.as_ref().map(|stream| stream.source) else { return };
         self.leave(now);
-        self.failure = Some(Error::GaveWay { source_address, verified_bytes: self.verified_bytes() });
+        self.failure = Some(Error::GaveWay { source_address, verified_bytes: self.stored_bytes() });
     }
 
     /// There is no place for this session's content here: tell its source why, for the user there.

@@ -288,6 +288,10 @@ impl Delivery for Streams {
         self.lanes.iter().map(|lane| lane.got.bytes).sum()
     }
 
+    fn stored_bytes(&self) -> u64 {
+        self.verified_bytes()
+    }
+
     fn symbols(&self) -> SymbolCounts {
         let decoded = self.lanes.iter().map(|lane| lane.blocks.decoded).sum();
         SymbolCounts { received: self.symbols, needed: self.symbols_needed, decoded }

@@ -111,7 +111,7 @@ impl ReceiverSession {
             return self.end_superseded(&announce, now);
         }
         let Some(former) = self.stream.take() else { return };
-        let verified = former.delivery.verified_bytes();
+        let verified = former.delivery.stored_bytes();
         let goes_on =
             format!("it has other content, and the {verified} bytes verified of the former are kept");
         self.tell_takeover(&announce, now.since(self.clocks.heard_at), &goes_on);

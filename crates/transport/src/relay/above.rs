@@ -265,6 +265,10 @@ impl Delivery for Above {
         0 // a relay cannot verify what it cannot read
     }
 
+    fn stored_bytes(&self) -> u64 {
+        0
+    }
+
     fn content_bytes(&self) -> Option<u64> {
         let manifest = u64::from(self.geometry.manifest_len);
         self.geometry.stream_len.map(|len| len.saturating_sub(manifest))
