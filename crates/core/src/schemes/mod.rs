@@ -9,6 +9,7 @@ pub mod mca;
 pub mod mca_plus;
 pub mod mtcp;
 pub mod ormcc;
+pub mod paced;
 pub mod pgmcc;
 pub mod raccoom;
 pub mod rlc;

@@ -35,4 +35,4 @@ mod tests;
 
 pub use config::{AcrossSwitch, Config, SwitchOn};
 pub use receiver::{Counts, Receiver};
-pub use source::Source;
+pub use source::{Policy, Source};

@@ -2,14 +2,18 @@
 
 use super::config::{AcrossSwitch, Config, SwitchOn};
 use crate::estimate::Ewma;
-use crate::node::{Cx, Departure, Observation, SourceControl, Stamp, Tally};
-use crate::packet::{Cause, Echo, Layer, Mark, ReceiverId, Report, ReportContent, Seq, Signal};
+use crate::node::{Cx, Observation, Tally};
+use crate::packet::{Cause, Echo, Mark, ReceiverId, Report, ReportContent, Seq, Signal};
 use crate::rate::{AnyPolicy, Congestion, CutGate, Growth, Operating, RatePolicy, SendController};
+use crate::schemes::paced::{PacedPolicy, PacedSource};
 use crate::time::{Rate, Span, Time};
 
 /// The source of an ORMCC session. Its state does not depend on the number of receivers.
+pub type Source = PacedSource<Policy>;
+
+/// The decisions of an ORMCC source.
 #[derive(Debug, Clone)]
-pub struct Source {
+pub struct Policy {
     config: Config,
     policy: AnyPolicy,
     /// Sends at the rate that the scheme allows, "lambda".
@@ -28,7 +32,6 @@ pub struct Source {
     grace_until: Time,
     gate: CutGate,
     last_report: Option<(ReceiverId, Seq)>,
-    tick_at: Time,
     tally: Tally,
 }
 
@@ -55,61 +58,12 @@ const FIRST_DEVIATION: f64 = 0.25;
 const RTT_GAIN: f64 = 0.125;
 const RESPONSE_GAIN: f64 = 0.125;
 
-impl Source {
-    /// A source that has not started.
-    pub fn new(config: Config) -> Source {
-        Source {
-            config,
-            policy: config.policy.policy_after(config.sending.start),
-            controller: SendController::new(config.sending),
-            representative: None,
-            trust: Trust::Invalid,
-            level: Ewma::new(config.alpha_source),
-            rtt: Ewma::new(RTT_GAIN),
-            full_rtt: Ewma::new(RTT_GAIN),
-            response: Ewma::new(RESPONSE_GAIN),
-            check: None,
-            grace_until: Time::ZERO,
-            gate: CutGate::default(),
-            last_report: None,
-            tick_at: Time::NEVER,
-            tally: Tally::default(),
-        }
-    }
-
-    /// A receiver left or is excluded: it is not followed any longer.
-    fn forget(&mut self, receiver: ReceiverId) {
-        if self.representative == Some(receiver) {
-            self.representative = None;
-            self.distrust();
-        }
-    }
-
-    /// The group is another one now (a slow part was set aside, or is served at last): what was learned about the old one's
-    /// paths does not hold.
-    fn start_again(&mut self, now: Time) {
-        self.representative = None;
-        self.distrust();
-        self.level = Ewma::new(self.config.alpha_source);
-        self.rtt = Ewma::new(RTT_GAIN);
-        self.full_rtt = Ewma::new(RTT_GAIN);
-        self.response = Ewma::new(RESPONSE_GAIN);
-        self.policy = self.config.policy.policy_after(self.config.sending.start);
-        self.controller.start_again(now);
-        self.tick_at = now + self.control_rtt();
-    }
-
-    /// The round-trip time that times the rate: the representative's; before there is one, the largest.
-    fn control_rtt(&self) -> Span {
-        let followed = self.rtt.mean().map(Span::from_secs_f64);
-        followed.unwrap_or(self.controller.rtt_max()).max(self.config.sending.shortest_rtt)
-    }
-
+impl Policy {
     fn operating(&self) -> Operating {
         Operating {
             rate: self.controller.rate(),
-            rtt: self.control_rtt(),
-            full_rtt: self.full_rtt.mean().map_or(Span::ZERO, Span::from_secs_f64).max(self.control_rtt()),
+            rtt: self.rtt(),
+            full_rtt: self.full_rtt.mean().map_or(Span::ZERO, Span::from_secs_f64).max(self.rtt()),
             deviation: Span::from_secs_f64(self.rtt.deviation()),
             packet_size: self.config.sending.packet_size,
         }
@@ -120,18 +74,6 @@ impl Source {
     fn distrust(&mut self) {
         self.trust = Trust::Invalid;
         self.check = None;
-    }
-
-    /// Every round-trip time (seed 000, 3.1.5 and appendix B.1).
-    fn tick(&mut self, now: Time) {
-        let rtt = self.control_rtt();
-        let next = self.tick_at + rtt;
-        self.tick_at = if next > now { next } else { now + rtt };
-        if self.controller.watch(rtt, now) == Growth::Allowed && self.gate.is_open(now, rtt) {
-            let raised = self.policy.on_tick(self.operating());
-            self.controller.set_rate(raised, now);
-            self.watch_representative(now, rtt);
-        }
     }
 
     /// The rate has come to where the representative's bottleneck should be full: begin to wait for its report.
@@ -151,30 +93,6 @@ impl Source {
             Some(mean) => Span::from_secs_f64(mean + PATIENCE * self.response.deviation()).max(rtt * 2),
             None => (self.controller.rtt_max() * 16).max(Span::from_secs(2)),
         }
-    }
-
-    /// The application sends again: what was timed goes on where it stopped.
-    fn resume(&mut self, now: Time) {
-        let Some(pause) = self.controller.resume(now) else { return };
-        if let Some(check) = &mut self.check {
-            check.since += pause;
-            check.expires += pause;
-        }
-        self.tick_at = now + self.control_rtt();
-    }
-
-    /// A receiver that is not necessarily followed is alive.
-    // Seed gap: 3.1.6 knows samples from congestion reports only. Where a transport's receivers also show that they are
-    // there, those of the representative count too; otherwise a fast path would be timed by its last congestion for
-    // minutes.
-    fn on_alive(&mut self, from: ReceiverId, echo: Echo, now: Time) {
-        let Some(sample) = self.controller.sample(echo, now) else { return };
-        if self.representative == Some(from)
-            || (self.representative.is_none() && !self.controller.is_starting())
-        {
-            self.rtt.add(sample.as_secs_f64(), 0.0);
-        }
-        self.controller.on_alive(from, sample, now);
     }
 
     fn on_congested(&mut self, from: ReceiverId, echo: Echo, level: Rate, mean: Rate, now: Time) {
@@ -244,7 +162,7 @@ impl Source {
     /// Whether a receiver is more congested than the representative: farther away within the grace period, else slower.
     fn is_worse(&self, level: Rate, mean: Rate, sample: Option<Span>, now: Time) -> bool {
         if now < self.grace_until {
-            return sample.is_some_and(|sample| sample > self.control_rtt());
+            return sample.is_some_and(|sample| sample > self.rtt());
         }
         let value = match self.config.switch_on {
             SwitchOn::Sample => level,
@@ -257,7 +175,7 @@ impl Source {
     /// At most once per round-trip time: down to a part of the throughput at congestion (seed 000, 3.1.5).
     fn cut(&mut self, level: Rate, now: Time) {
         self.controller.end_start_up();
-        if !self.gate.is_open(now, self.control_rtt()) {
+        if !self.gate.is_open(now, self.rtt()) {
             return;
         }
         let congestion = Congestion { level, keep: self.config.beta };
@@ -266,109 +184,131 @@ impl Source {
         self.check = None;
         self.controller.set_rate(lowered, now);
     }
-
-    fn on_received(&mut self, from: ReceiverId, echo: Echo, rate: Rate, loss: f32, now: Time) {
-        self.controller.on_received(from, echo, rate, loss, now);
-        self.on_alive(from, echo, now);
-    }
 }
 
-impl crate::node::Source for Source {
-    fn start(&mut self, cx: &mut Cx<'_>) {
-        self.controller.start(cx.now);
-        self.tick_at = cx.now + self.control_rtt();
-    }
+impl PacedPolicy for Policy {
+    type Config = Config;
 
-    fn departure(&self, layer: Layer) -> Departure {
-        match layer {
-            Layer(0) => Departure::At(self.controller.departure()),
-            _ => Departure::At(Time::NEVER),
+    fn new(config: Config) -> Policy {
+        Policy {
+            config,
+            policy: config.policy.policy_after(config.sending.start),
+            controller: SendController::new(config.sending),
+            representative: None,
+            trust: Trust::Invalid,
+            level: Ewma::new(config.alpha_source),
+            rtt: Ewma::new(RTT_GAIN),
+            full_rtt: Ewma::new(RTT_GAIN),
+            response: Ewma::new(RESPONSE_GAIN),
+            check: None,
+            grace_until: Time::ZERO,
+            gate: CutGate::default(),
+            last_report: None,
+            tally: Tally::default(),
         }
     }
 
-    fn on_departure(&mut self, _layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
-        self.resume(cx.now);
-        let rtt_max = self.controller.rtt_max();
-        let departed = self.controller.depart(size, self.control_rtt(), cx.now);
-        self.policy.on_departure();
+    fn controller(&self) -> &SendController {
+        &self.controller
+    }
+
+    fn controller_mut(&mut self) -> &mut SendController {
+        &mut self.controller
+    }
+
+    /// The representative's round-trip time; before there is one, the largest.
+    fn rtt(&self) -> Span {
+        let followed = self.rtt.mean().map(Span::from_secs_f64);
+        followed.unwrap_or(self.controller.rtt_max()).max(self.config.sending.shortest_rtt)
+    }
+
+    fn stamp(&mut self, _size: u16, _now: Time) -> (Signal, Mark) {
         let id = self.representative.filter(|_| self.trust == Trust::Valid);
         let (mean, deviation) = match (id, self.level.mean()) {
             (Some(_), Some(mean)) => (mean as f32, self.level.deviation() as f32),
             _ => (f32::INFINITY, 0.0),
         };
-        let mark = Mark::Representative { id, mean, deviation, rtt_max: rtt_max.as_secs_f64() as f32 };
-        Stamp { seq: departed.seq, rate: departed.rate, flags: departed.flags, signal: Signal::None, mark }
+        let rtt_max = self.controller.rtt_max().as_secs_f64() as f32;
+        (Signal::None, Mark::Representative { id, mean, deviation, rtt_max })
+    }
+
+    fn on_departed(&mut self, _now: Time) {
+        self.policy.on_departure();
     }
 
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
         let (now, from) = (cx.now, report.from);
-        if !self.controller.has_left(report.content.echo()) || self.controller.is_probed(report, now) {
-            return;
-        }
-        self.controller.on_arrived(report.content.echo().seq, now);
         let bps = |rate: f32| Rate::from_bps(f64::from(rate));
         match report.content {
-            ReportContent::Congested { cause: Cause::Leaving, .. } => self.forget(from),
             ReportContent::Congested { echo, level, mean, cause: Cause::Loss | Cause::Mark } => {
                 self.on_congested(from, echo, bps(level), bps(mean), now);
             }
-            ReportContent::Alive { echo }
-            | ReportContent::Selective { echo, .. }
-            | ReportContent::Congested { echo, cause: Cause::Heartbeat | Cause::Joining, .. } => {
-                self.on_alive(from, echo, now);
-            }
-            ReportContent::Received { echo, rate, loss } => {
-                self.on_received(from, echo, bps(rate), loss, now)
-            }
-            _ => {} // this scheme's receivers do not say it
+            ReportContent::Selective { echo, .. } => self.on_alive(from, echo, now),
+            _ => {} // this scheme's receivers do not send it
+        }
+    }
+
+    /// Every round-trip time (seed 000, 3.1.5 and appendix B.1).
+    fn on_tick(&mut self, rtt: Span, now: Time) {
+        if self.controller.watch(rtt, now) == Growth::Allowed && self.gate.is_open(now, rtt) {
+            let raised = self.policy.on_tick(self.operating());
+            self.controller.set_rate(raised, now);
+            self.watch_representative(now, rtt);
+        }
+    }
+
+    fn forget(&mut self, receiver: ReceiverId, _now: Time) {
+        if self.representative == Some(receiver) {
+            self.representative = None;
+            self.distrust();
+        }
+    }
+
+    fn on_start_again(&mut self, _now: Time) {
+        self.representative = None;
+        self.distrust();
+        self.level = Ewma::new(self.config.alpha_source);
+        self.rtt = Ewma::new(RTT_GAIN);
+        self.full_rtt = Ewma::new(RTT_GAIN);
+        self.response = Ewma::new(RESPONSE_GAIN);
+        self.policy = self.config.policy.policy_after(self.config.sending.start);
+    }
+
+    fn observe(&self, seen: Observation) -> Observation {
+        Observation {
+            limiting: self.representative.filter(|_| self.trust == Trust::Valid),
+            level: self.level.mean().map(Rate::from_bps),
+            cuts: self.gate.cuts(),
+            tally: self.tally,
+            ..seen
+        }
+    }
+
+    fn on_resume(&mut self, pause: Span, _now: Time) {
+        if let Some(check) = &mut self.check {
+            check.since += pause;
+            check.expires += pause;
+        }
+    }
+
+    // Seed gap: 3.1.6 knows samples from congestion reports only. Where a transport's receivers also show that they are
+    // there, those of the representative count too; otherwise a fast path would be timed by its last congestion for
+    // minutes.
+    fn on_sample(&mut self, from: ReceiverId, sample: Span) {
+        if self.representative == Some(from)
+            || (self.representative.is_none() && !self.controller.is_starting())
+        {
+            self.rtt.add(sample.as_secs_f64(), 0.0);
         }
     }
 
     fn deadline(&self) -> Time {
-        if self.controller.is_idle() {
-            return self.tick_at;
-        }
-        let check = self.check.map_or(Time::NEVER, |check| check.expires);
-        self.tick_at.min(check).min(self.controller.deadline())
+        self.check.map_or(Time::NEVER, |check| check.expires)
     }
 
-    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
-        let now = cx.now;
-        if now < self.deadline() {
-            return;
-        }
-        if now >= self.tick_at {
-            self.tick(now);
-        }
-        if self.controller.is_idle() {
-            self.tick_at = self.controller.rest_until(self.tick_at);
-            return;
-        }
-        if self.check.is_some_and(|check| now >= check.expires) {
+    fn on_deadline(&mut self, now: Time) {
+        if now >= self.deadline() {
             self.distrust();
-        }
-        self.controller.on_deadline(now);
-    }
-
-    fn control(&mut self, control: SourceControl, now: Time) {
-        self.controller.control(control, now);
-        match control {
-            SourceControl::Forget(receiver) => self.forget(receiver),
-            SourceControl::StartAgain => self.start_again(now),
-            SourceControl::Members(_) | SourceControl::Limits(_) | SourceControl::SignOfLife => {}
-        }
-    }
-
-    fn observe(&self) -> Observation {
-        Observation {
-            rate: self.controller.pace(),
-            rtt: self.control_rtt(),
-            limiting: self.representative.filter(|_| self.trust == Trust::Valid),
-            level: self.level.mean().map(Rate::from_bps),
-            rtt_max: self.controller.rtt_max(),
-            cuts: self.gate.cuts(),
-            tally: self.tally,
-            starting: self.controller.is_starting(),
         }
     }
 }
@@ -376,18 +316,18 @@ impl crate::node::Source for Source {
 #[cfg(test)]
 impl Source {
     pub(super) fn history_next(&self) -> Seq {
-        self.controller.next_seq()
+        self.policy.controller.next_seq()
     }
 
     pub(super) fn sent(&self, seq: Seq) -> Option<Time> {
-        self.controller.sent_at(seq)
+        self.policy.controller.sent_at(seq)
     }
 
     pub(super) fn check_since(&self) -> Option<Time> {
-        self.check.map(|check| check.since)
+        self.policy.check.map(|check| check.since)
     }
 
     pub(super) fn patience_now(&self) -> Span {
-        self.patience(self.control_rtt())
+        self.policy.patience(self.policy.rtt())
     }
 }

@@ -1,0 +1,209 @@
+//! The source of a scheme with one rate that is paced: the part that such schemes have in common.
+//!
+//! ```text
+//!   driver          start, departures, reports, deadlines, control
+//!      |
+//!   PacedSource     numbers and times packets, drops reports that cannot be, feeds start-up, rests while the application
+//!      |            has nothing to send, ticks once a period
+//!   PacedPolicy     whom to follow, what to say in packets, when to raise the rate and when to cut it
+//! ```
+//!
+//! A policy owns its [`SendController`] and is a type parameter, so that a call costs what it costs in one piece.
+
+use crate::node::{Cx, Departure, Observation, Source, SourceControl, Stamp, Tally};
+use crate::packet::{Cause, Echo, Layer, Mark, ReceiverId, Report, ReportContent, Signal};
+use crate::rate::SendController;
+use crate::time::{Rate, Span, Time};
+
+/// The decisions of one scheme.
+pub trait PacedPolicy: Sized {
+    /// The scheme's configuration.
+    type Config;
+
+    /// The policy of a source that has not started.
+    fn new(config: Self::Config) -> Self;
+    /// What sends.
+    fn controller(&self) -> &SendController;
+    /// The same, to be changed.
+    fn controller_mut(&mut self) -> &mut SendController;
+    /// Round-trip time of the path that the rate follows; before there is a sample, the assumed one.
+    fn rtt(&self) -> Span;
+    /// What a packet of `size` bytes that leaves now says.
+    fn stamp(&mut self, size: u16, now: Time) -> (Signal, Mark);
+    /// A report that is neither a sign of life nor an answer to the start-up nor a farewell.
+    fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>);
+    /// Once a period: watch the controller, and raise the rate.
+    fn on_tick(&mut self, period: Span, now: Time);
+    /// A receiver left or is excluded: it is not followed any longer.
+    fn forget(&mut self, receiver: ReceiverId, now: Time);
+    /// The group is another one now: what was learned about the old one's paths does not hold. The controller has started again.
+    fn on_start_again(&mut self, now: Time);
+    /// `seen` with the receiver that limits the rate, its level, cuts and tally.
+    fn observe(&self, seen: Observation) -> Observation;
+
+    /// Time from one tick to the next.
+    fn period(&self) -> Span {
+        self.rtt()
+    }
+    /// The session starts; the controller has started.
+    fn on_start(&mut self, _now: Time) {}
+    /// The application sends again after this pause: what was timed goes on where it stopped.
+    fn on_resume(&mut self, _pause: Span, _now: Time) {}
+    /// A packet has left.
+    fn on_departed(&mut self, _now: Time) {}
+    /// A round-trip sample of a receiver that reports no congestion.
+    fn on_sample(&mut self, _from: ReceiverId, _sample: Span) {}
+    /// An answer has ended the start-up, or the lack of one.
+    fn on_started(&mut self, _now: Time) {}
+    /// When [`PacedPolicy::on_deadline`] wants to be called, besides ticks and start-up. Nobody asks while the source is idle.
+    fn deadline(&self) -> Time {
+        Time::NEVER
+    }
+    /// A deadline has passed, this or another one.
+    fn on_deadline(&mut self, _now: Time) {}
+    /// A tick has found the source idle.
+    fn on_idle(&mut self) {}
+    /// What the driver says of the group's size and of limits.
+    fn control(&mut self, _control: SourceControl) {}
+
+    /// A receiver that is not necessarily followed is alive.
+    fn on_alive(&mut self, from: ReceiverId, echo: Echo, now: Time) {
+        let Some(sample) = self.controller().sample(echo, now) else { return };
+        self.on_sample(from, sample);
+        self.controller_mut().on_alive(from, sample, now);
+    }
+}
+
+/// The source of a scheme with one rate.
+#[derive(Debug, Clone)]
+pub struct PacedSource<P> {
+    pub(super) policy: P,
+    tick_at: Time,
+}
+
+impl<P: PacedPolicy> PacedSource<P> {
+    /// A source that has not started.
+    pub fn new(config: P::Config) -> PacedSource<P> {
+        PacedSource { policy: P::new(config), tick_at: Time::NEVER }
+    }
+
+    /// The ticks keep their pace (seed 000, 3.1.5 and appendix A).
+    fn tick(&mut self, now: Time) {
+        let period = self.policy.period();
+        let next = self.tick_at + period;
+        self.tick_at = if next > now { next } else { now + period };
+        self.policy.on_tick(period, now);
+    }
+
+    /// Calls this, and tells the policy when it has ended the start-up.
+    fn feed_start_up(&mut self, now: Time, feed: impl FnOnce(&mut P)) {
+        let starting = self.policy.controller().is_starting();
+        feed(&mut self.policy);
+        if starting && !self.policy.controller().is_starting() {
+            self.policy.on_started(now);
+        }
+    }
+}
+
+impl<P: PacedPolicy> Source for PacedSource<P> {
+    fn start(&mut self, cx: &mut Cx<'_>) {
+        self.policy.controller_mut().start(cx.now);
+        self.policy.on_start(cx.now);
+        self.tick_at = cx.now + self.policy.period();
+    }
+
+    fn departure(&self, layer: Layer) -> Departure {
+        match layer {
+            Layer(0) => Departure::At(self.policy.controller().departure()),
+            _ => Departure::At(Time::NEVER),
+        }
+    }
+
+    fn on_departure(&mut self, _layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
+        let now = cx.now;
+        if let Some(pause) = self.policy.controller_mut().resume(now) {
+            self.policy.on_resume(pause, now);
+            self.tick_at = now + self.policy.period();
+        }
+        let (signal, mark) = self.policy.stamp(size, now);
+        let rtt = self.policy.rtt();
+        let departed = self.policy.controller_mut().depart(size, rtt, now);
+        self.policy.on_departed(now);
+        Stamp { seq: departed.seq, rate: departed.rate, flags: departed.flags, signal, mark }
+    }
+
+    fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
+        let (now, from) = (cx.now, report.from);
+        let controller = self.policy.controller_mut();
+        if !controller.has_left(report.content.echo()) || controller.is_probed(report, now) {
+            return;
+        }
+        controller.on_arrived(report.content.echo().seq, now);
+        match report.content {
+            ReportContent::Congested { cause: Cause::Leaving, .. } => self.policy.forget(from, now),
+            ReportContent::Alive { echo }
+            | ReportContent::Congested { echo, cause: Cause::Heartbeat | Cause::Joining, .. } => {
+                self.policy.on_alive(from, echo, now);
+            }
+            ReportContent::Received { echo, rate, loss } => self.feed_start_up(now, |policy| {
+                let rate = Rate::from_bps(f64::from(rate));
+                policy.controller_mut().on_received(from, echo, rate, loss, now);
+                policy.on_alive(from, echo, now);
+            }),
+            _ => self.policy.on_report(report, cx),
+        }
+    }
+
+    fn deadline(&self) -> Time {
+        if self.policy.controller().is_idle() {
+            return self.tick_at;
+        }
+        self.tick_at.min(self.policy.deadline()).min(self.policy.controller().deadline())
+    }
+
+    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        let now = cx.now;
+        if now < self.deadline() {
+            return;
+        }
+        if now >= self.tick_at {
+            self.tick(now);
+        }
+        if self.policy.controller().is_idle() {
+            self.policy.on_idle();
+            self.tick_at = self.policy.controller().rest_until(self.tick_at);
+            return;
+        }
+        self.feed_start_up(now, |policy| policy.controller_mut().on_deadline(now));
+        self.policy.on_deadline(now);
+    }
+
+    fn control(&mut self, control: SourceControl, now: Time) {
+        self.policy.controller_mut().control(control, now);
+        match control {
+            SourceControl::Forget(receiver) => self.policy.forget(receiver, now),
+            SourceControl::StartAgain => {
+                self.policy.controller_mut().start_again(now);
+                self.policy.on_start_again(now);
+                self.tick_at = now + self.policy.period();
+            }
+            SourceControl::Members(_) | SourceControl::Limits(_) | SourceControl::SignOfLife => {
+                self.policy.control(control);
+            }
+        }
+    }
+
+    fn observe(&self) -> Observation {
+        let controller = self.policy.controller();
+        self.policy.observe(Observation {
+            rate: controller.pace(),
+            rtt: self.policy.rtt(),
+            limiting: None,
+            level: None,
+            rtt_max: controller.rtt_max(),
+            cuts: 0,
+            tally: Tally::default(),
+            starting: controller.is_starting(),
+        })
+    }
+}
