@@ -29,4 +29,4 @@ mod tests;
 
 pub use config::{Config, Excess, Gate, Mode};
 pub use receiver::Receiver;
-pub use source::Source;
+pub use source::{Policy, Source};

@@ -4,14 +4,18 @@ use super::bin::{Bin, Verdict};
 use super::config::{Config, Gate, Mode};
 use super::er::{Er, Situation};
 use crate::estimate::{ControlClock, Ewma};
-use crate::node::{Cx, Departure, Observation, SourceControl, Stamp, Tally};
-use crate::packet::{Cause, Echo, Layer, Mark, ReceiverId, Report, ReportContent, Seq};
+use crate::node::{Cx, Observation, Tally};
+use crate::packet::{Cause, Echo, Mark, ReceiverId, Report, ReportContent, Seq, Signal};
 use crate::rate::{CutGate, Growth, SendController};
+use crate::schemes::paced::{PacedPolicy, PacedSource};
 use crate::time::{Rate, Span, Time};
 
 /// The source of an MCA session.
+pub type Source = PacedSource<Policy>;
+
+/// The decisions of an MCA source.
 #[derive(Debug, Clone)]
-pub struct Source {
+pub struct Policy {
     config: Config,
     controller: SendController,
     control: ControlClock,
@@ -23,7 +27,6 @@ pub struct Source {
     /// When a report or event last passed the filter: until a round-trip time later there is no growth.
     congested_at: Option<Time>,
     last_report: Option<(ReceiverId, Seq)>,
-    tick_at: Time,
     tally: Tally,
 }
 
@@ -49,47 +52,9 @@ impl Filter {
     }
 }
 
-impl Source {
-    /// A source that has not started.
-    pub fn new(config: Config) -> Source {
-        Source {
-            config,
-            controller: SendController::new(config.sending),
-            control: ControlClock::new(config.measuring.interval),
-            filter: Filter::new(&config),
-            rtt: Ewma::new(RTT_GAIN),
-            gate: CutGate::default(),
-            congested_at: None,
-            last_report: None,
-            tick_at: Time::NEVER,
-            tally: Tally::default(),
-        }
-    }
-
-    /// A receiver left or is excluded.
-    fn forget(&mut self, receiver: ReceiverId) {
-        match &mut self.filter {
-            Filter::Bin(bin) => bin.forget(receiver),
-            Filter::Er(er) => er.forget(receiver),
-        }
-    }
-
-    /// The group is another one now.
-    fn start_again(&mut self, now: Time) {
-        self.filter = Filter::new(&self.config);
-        self.rtt = Ewma::new(RTT_GAIN);
-        self.controller.start_again(now);
-        self.tick_at = now + self.srtt();
-    }
-
-    /// "RTT"; before a sample, what is assumed.
-    fn mean_rtt(&self) -> Span {
-        let mean = self.rtt.mean().map(Span::from_secs_f64);
-        mean.unwrap_or(self.controller.rtt_max()).max(self.config.sending.shortest_rtt)
-    }
-
+impl Policy {
     fn with_deviations(&self, deviations: u64) -> Span {
-        self.mean_rtt() + Span::from_secs_f64(self.rtt.deviation()) * deviations
+        self.rtt() + Span::from_secs_f64(self.rtt.deviation()) * deviations
     }
 
     fn srtt(&self) -> Span {
@@ -107,38 +72,6 @@ impl Source {
             Filter::Bin(bin) => bin.leader(),
             Filter::Er(er) => er.followed(),
         }
-    }
-
-    /// Every SRTT.
-    // Seed gap: D.2 lets the rate grow while there is "no CE", D.3 also while reports are filtered out. Events that
-    // MaxLPRF drops would stop all growth of a large group, so growth stops for those that pass.
-    fn tick(&mut self, now: Time) {
-        let srtt = self.srtt();
-        let next = self.tick_at + srtt;
-        self.tick_at = if next > now { next } else { now + srtt };
-        let calm = self.congested_at.is_none_or(|at| now.since(at) >= srtt);
-        let growth = self.controller.watch(srtt, now);
-        let step = self.step();
-        if let Filter::Bin(bin) = &mut self.filter {
-            bin.decay(srtt, now);
-        }
-        if growth == Growth::Allowed && calm {
-            self.controller.set_rate(self.controller.rate() + step, now);
-            if let Filter::Bin(bin) = &mut self.filter {
-                bin.on_increment(step);
-            }
-        }
-    }
-
-    // Seed gap: D.2 takes round-trip samples from reports of congestion only. Where a transport's receivers also show
-    // that they are there, those of the limiting one count too.
-    fn on_alive(&mut self, from: ReceiverId, echo: Echo, now: Time) {
-        let Some(sample) = self.controller.sample(echo, now) else { return };
-        let limiting = self.limiting();
-        if limiting == Some(from) || (limiting.is_none() && !self.controller.is_starting()) {
-            self.rtt.add(sample.as_secs_f64(), 0.0);
-        }
-        self.controller.on_alive(from, sample, now);
     }
 
     fn on_congested(&mut self, from: ReceiverId, echo: Echo, egress: Rate, cx: &mut Cx<'_>) {
@@ -199,7 +132,7 @@ impl Source {
         let (rate, srtt) = (self.controller.rate(), self.srtt());
         let at = Situation {
             rate,
-            rtt: self.mean_rtt(),
+            rtt: self.rtt(),
             deviation: Span::from_secs_f64(self.rtt.deviation()),
             step: self.step(),
             now,
@@ -218,36 +151,46 @@ impl Source {
             self.controller.set_rate(lowered, now);
         }
     }
-
-    fn on_received(&mut self, from: ReceiverId, echo: Echo, rate: Rate, loss: f32, now: Time) {
-        self.controller.on_received(from, echo, rate, loss, now);
-        self.on_alive(from, echo, now);
-    }
 }
 
-impl crate::node::Source for Source {
-    fn start(&mut self, cx: &mut Cx<'_>) {
-        self.controller.start(cx.now);
-        self.tick_at = cx.now + self.srtt();
-    }
+impl PacedPolicy for Policy {
+    type Config = Config;
 
-    fn departure(&self, layer: Layer) -> Departure {
-        match layer {
-            Layer(0) => Departure::At(self.controller.departure()),
-            _ => Departure::At(Time::NEVER),
+    fn new(config: Config) -> Policy {
+        Policy {
+            config,
+            controller: SendController::new(config.sending),
+            control: ControlClock::new(config.measuring.interval),
+            filter: Filter::new(&config),
+            rtt: Ewma::new(RTT_GAIN),
+            gate: CutGate::default(),
+            congested_at: None,
+            last_report: None,
+            tally: Tally::default(),
         }
     }
 
-    fn on_departure(&mut self, _layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
-        if self.controller.resume(cx.now).is_some() {
-            self.tick_at = cx.now + self.srtt();
-        }
-        let rtt = self.mean_rtt();
+    fn controller(&self) -> &SendController {
+        &self.controller
+    }
+
+    fn controller_mut(&mut self) -> &mut SendController {
+        &mut self.controller
+    }
+
+    /// "RTT"; before a sample, the assumed one.
+    fn rtt(&self) -> Span {
+        let mean = self.rtt.mean().map(Span::from_secs_f64);
+        mean.unwrap_or(self.controller.rtt_max()).max(self.config.sending.shortest_rtt)
+    }
+
+    fn period(&self) -> Span {
+        self.srtt()
+    }
+
+    fn stamp(&mut self, size: u16, now: Time) -> (Signal, Mark) {
         let gap = self.controller.pace().span_of(u64::from(size));
-        let signal = self.control.on_departure(gap, rtt, cx.now);
-        let rtt_max = self.controller.rtt_max().as_secs_f64() as f32;
-        let departed = self.controller.depart(size, rtt, cx.now);
-        let id = self.limiting();
+        let signal = self.control.on_departure(gap, self.rtt(), now);
         let (mean, deviation) = match &self.filter {
             Filter::Er(er) => {
                 let mean = er.egress().mean().map_or(f32::INFINITY, |mean| mean as f32);
@@ -255,79 +198,67 @@ impl crate::node::Source for Source {
             }
             Filter::Bin(_) => (f32::INFINITY, 0.0),
         };
-        let mark = Mark::Representative { id, mean, deviation, rtt_max };
-        Stamp { seq: departed.seq, rate: departed.rate, flags: departed.flags, signal, mark }
+        let rtt_max = self.controller.rtt_max().as_secs_f64() as f32;
+        (signal, Mark::Representative { id: self.limiting(), mean, deviation, rtt_max })
     }
 
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
-        let (now, from) = (cx.now, report.from);
-        if !self.controller.has_left(report.content.echo()) || self.controller.is_probed(report, now) {
-            return;
-        }
-        self.controller.on_arrived(report.content.echo().seq, now);
-        let bps = |rate: f32| Rate::from_bps(f64::from(rate));
         match report.content {
-            ReportContent::Congested { cause: Cause::Leaving, .. } => self.forget(from),
             ReportContent::Congested {
                 echo,
                 level,
                 cause: Cause::Accumulation | Cause::Loss | Cause::Mark,
                 ..
-            } => self.on_congested(from, echo, bps(level), cx),
-            ReportContent::Alive { echo }
-            | ReportContent::Selective { echo, .. }
-            | ReportContent::Congested { echo, cause: Cause::Heartbeat | Cause::Joining, .. } => {
-                self.on_alive(from, echo, now);
+            } => self.on_congested(report.from, echo, Rate::from_bps(f64::from(level)), cx),
+            ReportContent::Selective { echo, .. } => self.on_alive(report.from, echo, cx.now),
+            _ => {} // this scheme's receivers do not send it
+        }
+    }
+
+    /// Every SRTT.
+    // Seed gap: D.2 lets the rate grow while there is "no CE", D.3 also while reports are filtered out. Events that
+    // MaxLPRF drops would stop all growth of a large group, so growth stops for those that pass.
+    fn on_tick(&mut self, srtt: Span, now: Time) {
+        let calm = self.congested_at.is_none_or(|at| now.since(at) >= srtt);
+        let growth = self.controller.watch(srtt, now);
+        let step = self.step();
+        if let Filter::Bin(bin) = &mut self.filter {
+            bin.decay(srtt, now);
+        }
+        if growth == Growth::Allowed && calm {
+            self.controller.set_rate(self.controller.rate() + step, now);
+            if let Filter::Bin(bin) = &mut self.filter {
+                bin.on_increment(step);
             }
-            ReportContent::Received { echo, rate, loss } => {
-                self.on_received(from, echo, bps(rate), loss, now)
-            }
-            _ => {} // this scheme's receivers do not say it
         }
     }
 
-    fn deadline(&self) -> Time {
-        if self.controller.is_idle() { self.tick_at } else { self.tick_at.min(self.controller.deadline()) }
-    }
-
-    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
-        let now = cx.now;
-        if now < self.deadline() {
-            return;
-        }
-        if now >= self.tick_at {
-            self.tick(now);
-        }
-        if self.controller.is_idle() {
-            self.tick_at = self.controller.rest_until(self.tick_at);
-            return;
-        }
-        self.controller.on_deadline(now);
-    }
-
-    fn control(&mut self, control: SourceControl, now: Time) {
-        self.controller.control(control, now);
-        match control {
-            SourceControl::Forget(receiver) => self.forget(receiver),
-            SourceControl::StartAgain => self.start_again(now),
-            SourceControl::Members(_) | SourceControl::Limits(_) | SourceControl::SignOfLife => {}
+    fn forget(&mut self, receiver: ReceiverId, _now: Time) {
+        match &mut self.filter {
+            Filter::Bin(bin) => bin.forget(receiver),
+            Filter::Er(er) => er.forget(receiver),
         }
     }
 
-    fn observe(&self) -> Observation {
+    fn on_start_again(&mut self, _now: Time) {
+        self.filter = Filter::new(&self.config);
+        self.rtt = Ewma::new(RTT_GAIN);
+    }
+
+    fn observe(&self, seen: Observation) -> Observation {
         let level = match &self.filter {
             Filter::Er(er) => er.egress().mean().map(Rate::from_bps),
             Filter::Bin(_) => None,
         };
-        Observation {
-            rate: self.controller.pace(),
-            rtt: self.mean_rtt(),
-            limiting: self.limiting(),
-            level,
-            rtt_max: self.controller.rtt_max(),
-            cuts: self.gate.cuts(),
-            tally: self.tally,
-            starting: self.controller.is_starting(),
+        Observation { limiting: self.limiting(), level, cuts: self.gate.cuts(), tally: self.tally, ..seen }
+    }
+
+    // Seed gap: D.2 takes round-trip samples from reports of congestion only. Where a transport's receivers also show
+    // that they are there, those of the limiting one count too.
+    fn on_sample(&mut self, from: ReceiverId, sample: Span) {
+        let limiting = self.limiting();
+        if limiting == Some(from) || (limiting.is_none() && !self.controller.is_starting()) {
+            self.rtt.add(sample.as_secs_f64(), 0.0);
         }
     }
 }
