@@ -34,4 +34,4 @@ mod tests;
 
 pub use config::{AcrossSwitch, Config, Samples, Suppress, WhileInvalid};
 pub use receiver::{Counts, Receiver};
-pub use source::Source;
+pub use source::{Policy, Source};

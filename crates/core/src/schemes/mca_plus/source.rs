@@ -2,14 +2,18 @@
 
 use super::config::{AcrossSwitch, Config, Samples};
 use crate::estimate::{ControlClock, Ewma};
-use crate::node::{Cx, Departure, Observation, SourceControl, Stamp, Tally};
-use crate::packet::{Cause, Echo, Layer, Mark, ReceiverId, Report, ReportContent, Seq};
+use crate::node::{Cx, Observation, Tally};
+use crate::packet::{Cause, Echo, Mark, ReceiverId, Report, ReportContent, Seq, Signal};
 use crate::rate::{AnyPolicy, Congestion, CutGate, Growth, Operating, RatePolicy, SendController};
+use crate::schemes::paced::{PacedPolicy, PacedSource};
 use crate::time::{Rate, Span, Time};
 
 /// The source of an MCA+ session. Its state does not depend on the number of receivers.
+pub type Source = PacedSource<Policy>;
+
+/// The decisions of an MCA+ source.
 #[derive(Debug, Clone)]
-pub struct Source {
+pub struct Policy {
     config: Config,
     policy: AnyPolicy,
     controller: SendController,
@@ -24,7 +28,6 @@ pub struct Source {
     absent_at: Option<Time>,
     gate: CutGate,
     last_report: Option<(ReceiverId, Seq)>,
-    tick_at: Time,
     tally: Tally,
 }
 
@@ -47,60 +50,11 @@ const PERIOD: u64 = 4;
 /// Deviations above the mean at which the bottleneck counts as full (seed 000, 5.2.1.3).
 const FULL: f64 = 4.0;
 
-impl Source {
-    /// A source that has not started.
-    pub fn new(config: Config) -> Source {
-        Source {
-            config,
-            policy: config.policy.policy_after(config.sending.start),
-            controller: SendController::new(config.sending),
-            control: ControlClock::new(config.measuring.interval),
-            representative: None,
-            trust: Trust::Invalid,
-            level: None,
-            rtt: Ewma::new(RTT_GAIN),
-            absent_at: None,
-            gate: CutGate::default(),
-            last_report: None,
-            tick_at: Time::NEVER,
-            tally: Tally::default(),
-        }
-    }
-
-    /// A receiver left or is excluded: it is not followed any longer.
-    fn forget(&mut self, receiver: ReceiverId) {
-        if self.representative == Some(receiver) {
-            self.representative = None;
-            self.distrust();
-        }
-    }
-
-    /// The group is another one now: what was learned about the old one's paths does not hold.
-    fn start_again(&mut self, now: Time) {
-        self.representative = None;
-        self.distrust();
-        self.level = None;
-        self.rtt = Ewma::new(RTT_GAIN);
-        self.controller.start_again(now);
-        self.tick_at = now + self.period();
-    }
-
+impl Policy {
     /// Headers say from now on that everybody may report.
     fn distrust(&mut self) {
         self.trust = Trust::Invalid;
         self.absent_at = None;
-    }
-
-    fn mean_rtt(&self) -> Span {
-        let followed = self.rtt.mean().map(Span::from_secs_f64);
-        followed.unwrap_or(self.controller.rtt_max()).max(self.config.sending.shortest_rtt)
-    }
-
-    /// `SRTT + 4 sigma`, which times growth, cuts and patience.
-    // Seed gap: 5.2.1.1 prints sigma = 7/8 sigma + 1/8 (|SRTT - s| - sigma), which takes sigma off twice. Here the plain
-    // mean deviation.
-    fn period(&self) -> Span {
-        self.mean_rtt() + Span::from_secs_f64(self.rtt.deviation()) * PERIOD
     }
 
     fn operating(&self) -> Operating {
@@ -113,18 +67,6 @@ impl Source {
         }
     }
 
-    /// Every period (seed 000, 5.2.1.2).
-    fn tick(&mut self, now: Time) {
-        let period = self.period();
-        let next = self.tick_at + period;
-        self.tick_at = if next > now { next } else { now + period };
-        if self.controller.watch(period, now) == Growth::Allowed && self.gate.is_open(now, period) {
-            let raised = self.policy.on_tick(self.operating());
-            self.controller.set_rate(raised, now);
-            self.watch_representative(now, period);
-        }
-    }
-
     /// The rate has come to where the representative's bottleneck should be full: begin to wait for its report.
     fn watch_representative(&mut self, now: Time, period: Span) {
         let Some(level) = self.level else { return };
@@ -133,25 +75,6 @@ impl Source {
         if self.trust == Trust::Valid && self.absent_at.is_none() && rate >= full {
             self.absent_at = Some(now + period * u64::from(self.config.patience));
         }
-    }
-
-    /// The application sends again: what was timed goes on where it stopped.
-    fn resume(&mut self, now: Time) {
-        let Some(pause) = self.controller.resume(now) else { return };
-        self.absent_at = self.absent_at.map(|at| at + pause);
-        self.tick_at = now + self.period();
-    }
-
-    // Seed gap: 5.2.1.1 takes round-trip samples from reports of congestion only. Where a transport's receivers also
-    // show that they are there, those of the representative count too.
-    fn on_alive(&mut self, from: ReceiverId, echo: Echo, now: Time) {
-        let Some(sample) = self.controller.sample(echo, now) else { return };
-        if self.representative == Some(from)
-            || (self.representative.is_none() && !self.controller.is_starting())
-        {
-            self.rtt.add(sample.as_secs_f64(), 0.0);
-        }
-        self.controller.on_alive(from, sample, now);
     }
 
     fn on_congested(&mut self, from: ReceiverId, echo: Echo, level: Level, keep: f64, now: Time) {
@@ -210,11 +133,6 @@ impl Source {
         self.controller.set_rate(lowered, now);
     }
 
-    fn on_received(&mut self, from: ReceiverId, echo: Echo, rate: Rate, loss: f32, now: Time) {
-        self.controller.on_received(from, echo, rate, loss, now);
-        self.on_alive(from, echo, now);
-    }
-
     /// What is kept of the rate at this kind of congestion; `None` for what is none.
     const fn keep(&self, cause: Cause) -> Option<f64> {
         match cause {
@@ -234,106 +152,128 @@ impl Level {
     }
 }
 
-impl crate::node::Source for Source {
-    fn start(&mut self, cx: &mut Cx<'_>) {
-        self.controller.start(cx.now);
-        self.tick_at = cx.now + self.period();
-    }
+impl PacedPolicy for Policy {
+    type Config = Config;
 
-    fn departure(&self, layer: Layer) -> Departure {
-        match layer {
-            Layer(0) => Departure::At(self.controller.departure()),
-            _ => Departure::At(Time::NEVER),
+    fn new(config: Config) -> Policy {
+        Policy {
+            config,
+            policy: config.policy.policy_after(config.sending.start),
+            controller: SendController::new(config.sending),
+            control: ControlClock::new(config.measuring.interval),
+            representative: None,
+            trust: Trust::Invalid,
+            level: None,
+            rtt: Ewma::new(RTT_GAIN),
+            absent_at: None,
+            gate: CutGate::default(),
+            last_report: None,
+            tally: Tally::default(),
         }
     }
 
-    fn on_departure(&mut self, _layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
-        self.resume(cx.now);
-        let rtt = self.mean_rtt();
+    fn controller(&self) -> &SendController {
+        &self.controller
+    }
+
+    fn controller_mut(&mut self) -> &mut SendController {
+        &mut self.controller
+    }
+
+    fn rtt(&self) -> Span {
+        let followed = self.rtt.mean().map(Span::from_secs_f64);
+        followed.unwrap_or(self.controller.rtt_max()).max(self.config.sending.shortest_rtt)
+    }
+
+    /// `SRTT + 4 sigma`, which times growth, cuts and patience.
+    // Seed gap: 5.2.1.1 prints sigma = 7/8 sigma + 1/8 (|SRTT - s| - sigma), which takes sigma off twice. Here the plain
+    // mean deviation.
+    fn period(&self) -> Span {
+        self.rtt() + Span::from_secs_f64(self.rtt.deviation()) * PERIOD
+    }
+
+    fn stamp(&mut self, size: u16, now: Time) -> (Signal, Mark) {
         let gap = self.controller.pace().span_of(u64::from(size));
-        let signal = self.control.on_departure(gap, rtt, cx.now);
-        let rtt_max = self.controller.rtt_max().as_secs_f64() as f32;
-        let departed = self.controller.depart(size, rtt, cx.now);
-        self.policy.on_departure();
+        let signal = self.control.on_departure(gap, self.rtt(), now);
         let id = self.representative.filter(|_| self.trust == Trust::Valid);
         let (mean, deviation) = match (id, self.level) {
             (Some(_), Some(level)) => (level.mean as f32, level.deviation as f32),
             _ => (f32::INFINITY, 0.0),
         };
-        let mark = Mark::Representative { id, mean, deviation, rtt_max };
-        Stamp { seq: departed.seq, rate: departed.rate, flags: departed.flags, signal, mark }
+        let rtt_max = self.controller.rtt_max().as_secs_f64() as f32;
+        (signal, Mark::Representative { id, mean, deviation, rtt_max })
+    }
+
+    fn on_departed(&mut self, _now: Time) {
+        self.policy.on_departure();
     }
 
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
-        let (now, from) = (cx.now, report.from);
-        if !self.controller.has_left(report.content.echo()) || self.controller.is_probed(report, now) {
-            return;
-        }
-        self.controller.on_arrived(report.content.echo().seq, now);
-        let bps = |rate: f32| Rate::from_bps(f64::from(rate));
         match report.content {
-            ReportContent::Congested { cause: Cause::Leaving, .. } => self.forget(from),
             ReportContent::Congested { echo, level, mean, cause } => {
-                match (self.keep(cause), Level::of_report(level, mean)) {
-                    (None, _) => self.on_alive(from, echo, now),
-                    (Some(keep), Some(level)) => self.on_congested(from, echo, level, keep, now),
-                    (Some(_), None) => {}
+                if let (Some(keep), Some(level)) = (self.keep(cause), Level::of_report(level, mean)) {
+                    self.on_congested(report.from, echo, level, keep, cx.now);
                 }
             }
-            ReportContent::Alive { echo } | ReportContent::Selective { echo, .. } => {
-                self.on_alive(from, echo, now)
-            }
-            ReportContent::Received { echo, rate, loss } => {
-                self.on_received(from, echo, bps(rate), loss, now)
-            }
-            _ => {} // this scheme's receivers do not say it
+            ReportContent::Selective { echo, .. } => self.on_alive(report.from, echo, cx.now),
+            _ => {} // this scheme's receivers do not send it
+        }
+    }
+
+    /// Every period (seed 000, 5.2.1.2).
+    fn on_tick(&mut self, period: Span, now: Time) {
+        if self.controller.watch(period, now) == Growth::Allowed && self.gate.is_open(now, period) {
+            let raised = self.policy.on_tick(self.operating());
+            self.controller.set_rate(raised, now);
+            self.watch_representative(now, period);
+        }
+    }
+
+    fn forget(&mut self, receiver: ReceiverId, _now: Time) {
+        if self.representative == Some(receiver) {
+            self.representative = None;
+            self.distrust();
+        }
+    }
+
+    fn on_start_again(&mut self, _now: Time) {
+        self.representative = None;
+        self.distrust();
+        self.level = None;
+        self.rtt = Ewma::new(RTT_GAIN);
+    }
+
+    fn observe(&self, seen: Observation) -> Observation {
+        Observation {
+            limiting: self.representative.filter(|_| self.trust == Trust::Valid),
+            level: self.level.map(|level| Rate::from_bps(level.mean)),
+            cuts: self.gate.cuts(),
+            tally: self.tally,
+            ..seen
+        }
+    }
+
+    fn on_resume(&mut self, pause: Span, _now: Time) {
+        self.absent_at = self.absent_at.map(|at| at + pause);
+    }
+
+    // Seed gap: 5.2.1.1 takes round-trip samples from reports of congestion only. Where a transport's receivers also
+    // show that they are there, those of the representative count too.
+    fn on_sample(&mut self, from: ReceiverId, sample: Span) {
+        if self.representative == Some(from)
+            || (self.representative.is_none() && !self.controller.is_starting())
+        {
+            self.rtt.add(sample.as_secs_f64(), 0.0);
         }
     }
 
     fn deadline(&self) -> Time {
-        if self.controller.is_idle() {
-            return self.tick_at;
-        }
-        self.tick_at.min(self.absent_at.unwrap_or(Time::NEVER)).min(self.controller.deadline())
+        self.absent_at.unwrap_or(Time::NEVER)
     }
 
-    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
-        let now = cx.now;
-        if now < self.deadline() {
-            return;
-        }
-        if now >= self.tick_at {
-            self.tick(now);
-        }
-        if self.controller.is_idle() {
-            self.tick_at = self.controller.rest_until(self.tick_at);
-            return;
-        }
-        if self.absent_at.is_some_and(|at| now >= at) {
+    fn on_deadline(&mut self, now: Time) {
+        if now >= self.deadline() {
             self.distrust();
-        }
-        self.controller.on_deadline(now);
-    }
-
-    fn control(&mut self, control: SourceControl, now: Time) {
-        self.controller.control(control, now);
-        match control {
-            SourceControl::Forget(receiver) => self.forget(receiver),
-            SourceControl::StartAgain => self.start_again(now),
-            SourceControl::Members(_) | SourceControl::Limits(_) | SourceControl::SignOfLife => {}
-        }
-    }
-
-    fn observe(&self) -> Observation {
-        Observation {
-            rate: self.controller.pace(),
-            rtt: self.mean_rtt(),
-            limiting: self.representative.filter(|_| self.trust == Trust::Valid),
-            level: self.level.map(|level| Rate::from_bps(level.mean)),
-            rtt_max: self.controller.rtt_max(),
-            cuts: self.gate.cuts(),
-            tally: self.tally,
-            starting: self.controller.is_starting(),
         }
     }
 }
