@@ -25,4 +25,4 @@ mod tests;
 
 pub use config::{Config, Echoes, Part, Selection, Silence};
 pub use receiver::Receiver;
-pub use source::Source;
+pub use source::{Policy, Source};
