@@ -42,4 +42,4 @@ pub(crate) use aggregate::{Aggregate, Aggregator};
 pub use config::{Aim, Answers, Config};
 pub use law::Law;
 pub use receiver::Receiver;
-pub use source::Source;
+pub use source::{Policy, Source};

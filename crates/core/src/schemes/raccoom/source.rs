@@ -6,17 +6,21 @@ use super::friendly::Friendly;
 use super::law::{Rates, Seen};
 use super::probing::{Look, Probing};
 use super::target::Target;
-use crate::node::{Cx, Departure, Observation, SourceControl, Stamp, Tally};
-use crate::packet::{Cause, Echo, Flags, Layer, Mark, ReceiverId, Report, ReportContent, ShortId, Signal};
+use crate::node::{Cx, Observation, SourceControl, Tally};
+use crate::packet::{Echo, Mark, ReceiverId, Report, ShortId, Signal};
 use crate::rate::bounds::Guard;
 use crate::rate::{Growth, SendController, Start};
+use crate::schemes::paced::{PacedPolicy, PacedSource};
 use crate::schemes::pgmcc;
 use crate::schemes::pgmcc::timeout::Timeout;
 use crate::time::{Rate, Span, Time};
 
 /// The source of a RACCOOM session.
+pub type Source = PacedSource<Policy>;
+
+/// The decisions of a RACCOOM source.
 #[derive(Debug, Clone)]
-pub struct Source {
+pub struct Policy {
     config: Config,
     controller: SendController,
     /// What acknowledges: one stream from the first router, or the receivers themselves.
@@ -42,7 +46,6 @@ pub struct Source {
     /// Where few answer: the target's newest round trip.
     newest_rtt: Span,
     members: usize,
-    tick_at: Time,
     cuts: u64,
     tally: Tally,
 }
@@ -56,39 +59,7 @@ const PACKETS_OF_TIMEOUT: u64 = 2;
 /// Where few answer, others take turns no faster and no slower than this, in seconds.
 const TURNS: (f64, f64) = (0.02, 10.0);
 
-impl Source {
-    /// A source that has not started.
-    pub fn new(config: Config) -> Source {
-        Source {
-            controller: SendController::new(config.sending),
-            children: Aggregator::new(),
-            target: Target::new(config.table),
-            accumulated: Rate::ZERO,
-            acked: 0,
-            last_cut: 0,
-            settles_until: Time::ZERO,
-            friendly: Friendly::new(config.queue),
-            probing: Probing::new(config.probe),
-            applied_at: Time::ZERO,
-            growth: Growth::Allowed,
-            timeout: new_timeout(&config),
-            timeout_at: Time::NEVER,
-            silences: 0,
-            newest_rtt: Span::ZERO,
-            members: 0,
-            tick_at: Time::NEVER,
-            cuts: 0,
-            tally: Tally::default(),
-            config,
-        }
-    }
-
-    /// Round-trip time of the target path; before there is a sample, the assumed one.
-    fn rtt(&self) -> Span {
-        let sending = &self.config.sending;
-        self.timeout.smoothed().unwrap_or(self.controller.rtt_max()).max(sending.shortest_rtt)
-    }
-
+impl Policy {
     /// "E", in packets.
     fn wanted(&self) -> f64 {
         match self.config.aim {
@@ -114,11 +85,16 @@ impl Source {
         self.timeout_at = if waits { now + self.timeout.span().max(least) } else { Time::NEVER };
     }
 
-    /// Start-up is over: the law begins at the rate that it left.
-    fn take_over(&mut self, now: Time) {
+    /// The law begins at the present rate.
+    fn begin(&mut self, now: Time) {
         self.accumulated = self.controller.rate();
         self.applied_at = now;
         self.probing.restart(now);
+    }
+
+    /// Start-up is over: the law begins at the rate that it left.
+    fn take_over(&mut self, now: Time) {
+        self.begin(now);
         self.restart_timer(now);
     }
 
@@ -275,48 +251,6 @@ impl Source {
         self.restart_timer(now);
     }
 
-    /// Once per round-trip time: see to guards.
-    fn tick(&mut self, now: Time) {
-        let rtt = self.rtt();
-        let next = self.tick_at + rtt;
-        self.tick_at = if next > now { next } else { now + rtt };
-        let starting = self.controller.is_starting();
-        let before = self.controller.rate();
-        self.growth = self.controller.watch(rtt, now);
-        let after = self.controller.rate();
-        if !starting && !self.controller.is_starting() && after.bps() < before.bps() {
-            // Silence or idleness has lowered the rate.
-            self.accumulated = self.accumulated * (after.bps() / before.bps());
-        }
-    }
-
-    fn forget(&mut self, receiver: ReceiverId, now: Time) {
-        if let Some(id) = ShortId::of(receiver) {
-            self.target.forget(id);
-        }
-        if let Some(up) = self.children.leave(receiver) {
-            let sample = self.controller.sample(echo_of(&up), now);
-            self.on_news(up, sample, now);
-        }
-        self.newest_rtt = self.target.id().map_or(Span::ZERO, |_| self.newest_rtt);
-    }
-
-    fn start_again(&mut self, now: Time) {
-        self.controller.start_again(now);
-        self.children = Aggregator::new();
-        self.target = Target::new(self.config.table);
-        self.timeout = new_timeout(&self.config);
-        self.friendly = Friendly::new(self.config.queue);
-        self.newest_rtt = Span::ZERO;
-        self.last_cut = self.controller.next_seq().0;
-        self.acked = self.acked.max(self.last_cut);
-        self.tick_at = now + self.rtt();
-        self.timeout_at = Time::NEVER;
-        if !self.controller.is_starting() {
-            self.take_over(now);
-        }
-    }
-
     /// How often others than the target say where they are, in seconds.
     fn turns(&self) -> f32 {
         match self.config.answers {
@@ -353,141 +287,141 @@ fn new_timeout(config: &Config) -> Timeout {
     })
 }
 
-impl crate::node::Source for Source {
-    fn start(&mut self, cx: &mut Cx<'_>) {
-        self.controller.start(cx.now);
+impl PacedPolicy for Policy {
+    type Config = Config;
+
+    fn new(config: Config) -> Policy {
+        Policy {
+            controller: SendController::new(config.sending),
+            children: Aggregator::new(),
+            target: Target::new(config.table),
+            accumulated: Rate::ZERO,
+            acked: 0,
+            last_cut: 0,
+            settles_until: Time::ZERO,
+            friendly: Friendly::new(config.queue),
+            probing: Probing::new(config.probe),
+            applied_at: Time::ZERO,
+            growth: Growth::Allowed,
+            timeout: new_timeout(&config),
+            timeout_at: Time::NEVER,
+            silences: 0,
+            newest_rtt: Span::ZERO,
+            members: 0,
+            cuts: 0,
+            tally: Tally::default(),
+            config,
+        }
+    }
+
+    fn controller(&self) -> &SendController {
+        &self.controller
+    }
+
+    fn controller_mut(&mut self) -> &mut SendController {
+        &mut self.controller
+    }
+
+    fn rtt(&self) -> Span {
+        let sending = &self.config.sending;
+        self.timeout.smoothed().unwrap_or(self.controller.rtt_max()).max(sending.shortest_rtt)
+    }
+
+    fn stamp(&mut self, _size: u16, _now: Time) -> (Signal, Mark) {
+        (Signal::None, self.mark())
+    }
+
+    fn on_departed(&mut self, now: Time) {
+        if self.controller.is_running() && self.timeout_at.is_never() && !self.controller.is_starting() {
+            self.restart_timer(now);
+        }
+    }
+
+    fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
+        if let Some(said) = Aggregate::said_by(&report.content) {
+            self.on_newest(report.from, report.content.echo(), said, cx.now);
+        }
+    }
+
+    /// Once per round-trip time: see to guards.
+    fn on_tick(&mut self, rtt: Span, now: Time) {
+        let starting = self.controller.is_starting();
+        let before = self.controller.rate();
+        self.growth = self.controller.watch(rtt, now);
+        let after = self.controller.rate();
+        if !starting && !self.controller.is_starting() && after.bps() < before.bps() {
+            // Silence or idleness has lowered the rate.
+            self.accumulated = self.accumulated * (after.bps() / before.bps());
+        }
+    }
+
+    fn forget(&mut self, receiver: ReceiverId, now: Time) {
+        if let Some(id) = ShortId::of(receiver) {
+            self.target.forget(id);
+        }
+        if let Some(up) = self.children.leave(receiver) {
+            let sample = self.controller.sample(echo_of(&up), now);
+            self.on_news(up, sample, now);
+        }
+        self.newest_rtt = self.target.id().map_or(Span::ZERO, |_| self.newest_rtt);
+    }
+
+    fn on_start_again(&mut self, now: Time) {
+        self.children = Aggregator::new();
+        self.target = Target::new(self.config.table);
+        self.timeout = new_timeout(&self.config);
+        self.friendly = Friendly::new(self.config.queue);
+        self.newest_rtt = Span::ZERO;
+        self.last_cut = self.controller.next_seq().0;
+        self.acked = self.acked.max(self.last_cut);
+        self.timeout_at = Time::NEVER;
+        if !self.controller.is_starting() {
+            self.take_over(now);
+        }
+    }
+
+    fn observe(&self, seen: Observation) -> Observation {
+        let limiting = self.target.id().map(ReceiverId::from);
+        Observation { limiting, cuts: self.cuts, tally: self.tally, ..seen }
+    }
+
+    fn on_start(&mut self, now: Time) {
         if let (Start::Linear, Some(first)) = (self.config.sending.start, self.config.first_rate) {
-            self.controller.set_rate(first, cx.now);
+            self.controller.set_rate(first, now);
         }
         // What left before were probes.
         self.last_cut = self.controller.next_seq().0;
         self.acked = self.last_cut;
-        self.tick_at = cx.now + self.rtt();
-        self.accumulated = self.controller.rate();
-        self.applied_at = cx.now;
-        self.probing.restart(cx.now);
+        self.begin(now);
     }
 
-    fn departure(&self, layer: Layer) -> Departure {
-        match layer {
-            Layer(0) => Departure::At(self.controller.departure()),
-            _ => Departure::At(Time::NEVER),
-        }
+    fn on_resume(&mut self, _pause: Span, now: Time) {
+        self.begin(now);
     }
 
-    fn on_departure(&mut self, _layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
-        if !self.controller.is_running() {
-            let departed = self.controller.depart(size, self.rtt(), cx.now);
-            let flags = Flags::default();
-            return Stamp {
-                seq: departed.seq,
-                rate: departed.rate,
-                flags,
-                signal: Signal::None,
-                mark: self.mark(),
-            };
-        }
-        if self.controller.resume(cx.now).is_some() {
-            self.tick_at = cx.now + self.rtt();
-            self.applied_at = cx.now;
-            self.accumulated = self.controller.rate();
-            self.probing.restart(cx.now);
-        }
-        let mark = self.mark();
-        let departed = self.controller.depart(size, self.rtt(), cx.now);
-        if self.timeout_at.is_never() && !self.controller.is_starting() {
-            self.restart_timer(cx.now);
-        }
-        Stamp { seq: departed.seq, rate: departed.rate, flags: departed.flags, signal: Signal::None, mark }
-    }
-
-    fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
-        let (now, from) = (cx.now, report.from);
-        let echo = report.content.echo();
-        if !self.controller.has_left(echo) || self.controller.is_probed(report, now) {
-            return;
-        }
-        self.controller.on_arrived(echo.seq, now);
-        match report.content {
-            ReportContent::Congested { cause: Cause::Leaving, .. } => self.forget(from, now),
-            ReportContent::Newest { .. } => {
-                if let Some(said) = Aggregate::said_by(&report.content) {
-                    self.on_newest(from, echo, said, now);
-                }
-            }
-            ReportContent::Received { echo, rate, loss } => {
-                let starting = self.controller.is_starting();
-                let rate = Rate::from_bps(f64::from(rate));
-                self.controller.on_received(from, echo, rate, loss, now);
-                if let Some(sample) = self.controller.sample(echo, now) {
-                    self.controller.on_alive(from, sample, now);
-                }
-                if starting && !self.controller.is_starting() {
-                    self.take_over(now);
-                }
-            }
-            ReportContent::Alive { echo }
-            | ReportContent::Congested { echo, cause: Cause::Heartbeat | Cause::Joining, .. } => {
-                if let Some(sample) = self.controller.sample(echo, now) {
-                    self.controller.on_alive(from, sample, now);
-                }
-            }
-            _ => {} // this scheme's receivers do not say it
-        }
+    fn on_started(&mut self, now: Time) {
+        self.take_over(now);
     }
 
     fn deadline(&self) -> Time {
-        if self.controller.is_idle() {
-            return self.tick_at;
-        }
-        let timeout_at = if self.controller.is_starting() { Time::NEVER } else { self.timeout_at };
-        self.tick_at.min(self.controller.deadline()).min(timeout_at)
+        if self.controller.is_starting() { Time::NEVER } else { self.timeout_at }
     }
 
-    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
-        let now = cx.now;
-        if now < self.deadline() {
-            return;
-        }
-        if now >= self.tick_at {
-            self.tick(now);
-        }
-        if self.controller.is_idle() {
-            self.timeout_at = Time::NEVER;
-            self.tick_at = self.controller.rest_until(self.tick_at);
-            return;
-        }
-        let starting = self.controller.is_starting();
-        self.controller.on_deadline(now);
-        if starting && !self.controller.is_starting() {
-            self.take_over(now);
-        }
-        if now >= self.timeout_at && !self.controller.is_starting() {
+    fn on_deadline(&mut self, now: Time) {
+        if now >= self.deadline() {
             self.time_out(now);
         }
     }
 
-    fn control(&mut self, control: SourceControl, now: Time) {
-        self.controller.control(control, now);
-        match control {
-            SourceControl::Forget(receiver) => self.forget(receiver, now),
-            SourceControl::StartAgain => self.start_again(now),
-            SourceControl::Members(members) => self.members = members,
-            SourceControl::Limits(bounds) => self.accumulated = bounds.clamp(self.accumulated),
-            SourceControl::SignOfLife => {}
-        }
+    fn on_idle(&mut self) {
+        self.timeout_at = Time::NEVER;
     }
 
-    fn observe(&self) -> Observation {
-        Observation {
-            rate: self.controller.pace(),
-            rtt: self.rtt(),
-            limiting: self.target.id().map(ReceiverId::from),
-            level: None,
-            rtt_max: self.controller.rtt_max(),
-            cuts: self.cuts,
-            tally: self.tally,
-            starting: self.controller.is_starting(),
+    fn control(&mut self, control: SourceControl) {
+        match control {
+            SourceControl::Members(members) => self.members = members,
+            SourceControl::Limits(bounds) => self.accumulated = bounds.clamp(self.accumulated),
+            SourceControl::Forget(_) | SourceControl::StartAgain | SourceControl::SignOfLife => {}
         }
     }
 }
@@ -496,11 +430,11 @@ impl crate::node::Source for Source {
 impl Source {
     /// "R_a", "LastCut" and "E".
     pub(super) fn inside(&self) -> (Rate, u64, f64) {
-        (self.accumulated, self.last_cut, self.wanted())
+        (self.policy.accumulated, self.policy.last_cut, self.policy.wanted())
     }
 
     /// "RTT_min".
     pub(super) fn shortest(&self) -> Option<Span> {
-        self.target.shortest()
+        self.policy.target.shortest()
     }
 }
