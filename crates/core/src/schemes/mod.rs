@@ -104,11 +104,11 @@ schemes! { $
 }
 
 // Behind the list, which defines `each!` for it.
+#[cfg(test)]
+mod bench;
 pub mod catalogue;
 #[cfg(test)]
 mod conformance;
-#[cfg(test)]
-mod star;
 
 pub use catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire};
 

@@ -222,14 +222,6 @@ impl PacedPolicy for Policy {
 
 #[cfg(test)]
 impl Source {
-    pub(super) fn sent(&self, seq: Seq) -> Option<Time> {
-        self.policy.controller.sent_at(seq)
-    }
-
-    pub(super) fn next_seq(&self) -> Seq {
-        self.policy.controller.next_seq()
-    }
-
     pub(super) const fn round_trip(&self) -> &RoundTrip {
         &self.policy.round_trip
     }

@@ -5,12 +5,12 @@
 use super::*;
 use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
 use crate::packet::{
-    Arrival, Cause, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq, Signal,
+    Arrival, Cause, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, ReportContent, Seq, Signal,
 };
 use crate::rate::{Averaging, Bounds, PolicyChoice, Start};
 use crate::rng::Rng;
 use crate::schemes::Scheme;
-use crate::schemes::star::{Path, Star, receiver_id};
+use crate::schemes::bench::{Bench, Path, Star, receiver_id};
 use crate::time::{Rate, Span, Time};
 
 fn at(secs: f64) -> Time {
@@ -33,24 +33,13 @@ fn data(seq: u64, flags: Flags) -> Data {
     }
 }
 
-/// A source driven by hand, which sends whenever it may.
-struct Sender {
-    source: Source,
-    rng: Rng,
-    effects: Effects,
-    now: Time,
-    departures: Vec<Time>,
-}
+type Sender = Bench<Source>;
 
 const RTT: Span = Span::from_millis(100);
 
 impl Sender {
     fn new(config: Config) -> Sender {
-        let (source, rng) = (Source::new(config), Rng::new(1, 0));
-        let mut sender =
-            Sender { source, rng, effects: Effects::new(), now: Time::ZERO, departures: Vec::new() };
-        sender.source.start(&mut Cx { now: Time::ZERO, rng: &mut sender.rng, effects: &mut sender.effects });
-        sender
+        Bench::by_hand(Source::new(config), 1000)
     }
 
     /// Until the rate has grown for two seconds and the round trip is known to be constant.
@@ -61,58 +50,16 @@ impl Sender {
         sender
     }
 
-    fn run_until(&mut self, end: Time) {
-        loop {
-            let Departure::At(departure) = self.source.departure(Layer(0)) else {
-                panic!("a rate has no window")
-            };
-            let next = departure.min(self.source.deadline());
-            if next > end {
-                break;
-            }
-            self.now = next.max(self.now);
-            let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
-            if self.source.deadline() <= self.now {
-                self.source.on_deadline(cx);
-            } else {
-                self.source.on_departure(Layer(0), 1000, cx);
-                self.departures.push(self.now);
-            }
-        }
-        self.now = end;
-    }
-
-    fn run_for(&mut self, span: Span) {
-        self.run_until(self.now + span);
-    }
-
-    fn hear(&mut self, from: u64, content: ReportContent) {
-        let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
-        self.source.on_report(&Report { from: receiver_id(from), layer: Layer(0), content }, cx);
-    }
-
-    /// An answer to the newest packet that seems to be `rtt` away: the rest of the time it was held.
-    fn echo(&self, rtt: Span) -> Echo {
-        let newest = self.source.next_seq().0 - 1;
-        let sent = |seq| self.source.sent(Seq(seq)).expect("remembered");
-        let seq = (0..=newest).rev().find(|&seq| self.now.since(sent(seq)) >= rtt).expect("long ago");
-        Echo { seq: Seq(seq), hold: self.now.since(sent(seq)).saturating_sub(rtt) }
-    }
-
     fn alive(&mut self, from: u64, rtt: Span) {
         let echo = self.echo(rtt);
-        self.hear(from, ReportContent::Alive { echo });
+        self.report(from, ReportContent::Alive { echo });
     }
 
     /// A negative acknowledgement for `count` packets.
     fn lost(&mut self, from: u64, count: u16, rtt: Span) {
         let echo = self.echo(rtt);
         let first = Seq(echo.seq.0.saturating_sub(u64::from(count)));
-        self.hear(from, ReportContent::Lost { echo, first, count, loss: 0.0 });
-    }
-
-    fn rate(&self) -> f64 {
-        self.source.observe().rate.bps()
+        self.report(from, ReportContent::Lost { echo, first, count, loss: 0.0 });
     }
 }
 
@@ -145,10 +92,10 @@ fn nothing_is_sent_for_half_a_round_trip_after_a_reduction() {
     sender.lost(1, 1, RTT);
     let (reduced_at, silence) = (sender.now, sender.source.round_trip().silence());
     assert!((Span::from_millis(50)..Span::from_millis(55)).contains(&silence), "{silence}");
-    sender.departures.clear();
+    sender.sent.clear();
     sender.run_for(Span::from_secs(1));
-    assert_eq!(sender.departures[0], reduced_at + silence, "then at once");
-    let gap = sender.departures[1].since(sender.departures[0]);
+    assert_eq!(sender.sent[0].at, reduced_at + silence, "then at once");
+    let gap = sender.sent[1].at.since(sender.sent[0].at);
     assert!(gap > Span::from_millis(1), "and with no credit for the silence: {gap}");
 }
 
@@ -237,10 +184,10 @@ fn a_repeated_request_is_an_indication_but_no_sample() {
     let mut sender = Sender::settled(Config::published());
     let echo = sender.echo(RTT);
     let request = ReportContent::Lost { echo, first: echo.seq, count: 1, loss: 0.0 };
-    sender.hear(2, request);
+    sender.report(2, request);
     let before = sender.source.observe();
     sender.run_for(Span::from_millis(300));
-    sender.hear(2, request);
+    sender.report(2, request);
     let after = sender.source.observe();
     assert_eq!((after.rtt, after.tally.indications), (before.rtt, before.tally.indications + 1));
 }
@@ -249,10 +196,10 @@ fn a_repeated_request_is_an_indication_but_no_sample() {
 fn each_packet_of_a_burst_is_timed_when_reports_name_the_lost_ones() {
     let mut sender = Sender::new(Config { prune: Part::Off, ..Config::published() });
     sender.run_until(at(2.0));
-    let first = sender.source.next_seq().0 - 4;
+    let first = sender.sent.len() as u64 - 4;
     let echo = Echo { seq: Seq(first), hold: Span::ZERO };
-    sender.hear(1, ReportContent::Lost { echo, first: Seq(first), count: 3, loss: 0.0 });
-    let ages = (first..first + 3).map(|seq| sender.now.since(sender.source.sent(Seq(seq)).expect("sent")));
+    sender.report(1, ReportContent::Lost { echo, first: Seq(first), count: 3, loss: 0.0 });
+    let ages = (first..first + 3).map(|seq| sender.now.since(sender.sent[seq as usize].at));
     let mean = ages.map(Span::as_secs_f64).reduce(|mean, age| mean + (age - mean) / 8.0).expect("three");
     assert!((sender.source.observe().rtt.as_secs_f64() - mean).abs() < 1e-8);
 }
@@ -267,9 +214,9 @@ fn an_unknown_packet_is_an_indication_without_a_sample_and_a_future_one_is_nothi
         count: 1,
         loss: 0.0,
     };
-    sender.hear(1, lost(1_000_000, Span::ZERO));
+    sender.report(1, lost(1_000_000, Span::ZERO));
     assert_eq!(sender.source.observe(), before);
-    sender.hear(1, lost(0, Span::MAX));
+    sender.report(1, lost(0, Span::MAX));
     let after = sender.source.observe();
     assert_eq!((after.rtt, after.tally.indications, after.cuts), (before.rtt, 1, 1));
 }
@@ -279,7 +226,7 @@ fn foreign_reports_of_loss_and_marks_are_indications() {
     for cause in [Cause::Loss, Cause::Mark] {
         let mut sender = Sender::settled(Config::published());
         let echo = sender.echo(RTT);
-        sender.hear(9, ReportContent::Congested { echo, level: 0.0, mean: 0.0, cause });
+        sender.report(9, ReportContent::Congested { echo, level: 0.0, mean: 0.0, cause });
         let seen = sender.source.observe();
         assert_eq!((seen.tally.indications, seen.cuts, seen.limiting), (1, 1, Some(receiver_id(9))));
     }
@@ -298,7 +245,7 @@ fn a_receiver_that_left_is_not_counted_any_longer() {
     assert_eq!(sender.source.observe().limiting, Some(receiver_id(2)));
     let leaving =
         ReportContent::Congested { echo: sender.echo(RTT), level: 0.0, mean: 0.0, cause: Cause::Leaving };
-    sender.hear(2, leaving);
+    sender.report(2, leaving);
     assert_eq!(sender.source.observe().limiting, None);
 }
 
@@ -355,10 +302,10 @@ fn an_idle_source_slows_down_and_then_sleeps() {
     let mut sender = Sender::settled(Config::published());
     let mut calls = 0;
     while !sender.source.deadline().is_never() {
-        let now = sender.source.deadline();
-        sender.source.on_deadline(&mut Cx { now, rng: &mut sender.rng, effects: &mut sender.effects });
+        sender.now = sender.source.deadline();
+        sender.call(|source, cx| source.on_deadline(cx));
         calls += 1;
-        assert!(calls < 100, "still awake at {now}");
+        assert!(calls < 100, "still awake at {}", sender.now);
     }
     assert_eq!(sender.rate(), 80_000.0);
 }

@@ -2,13 +2,13 @@
 
 use super::bin::{Bin, Verdict};
 use super::*;
-use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
+use crate::node::{Cx, Effect, Effects, Receiver as _, Source as _, SourceControl};
 use crate::packet::{
-    Arrival, Cause, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq, Signal,
+    Arrival, Cause, Data, Echo, Flags, Layer, Mark, Payload, Report, ReportContent, Seq, Signal,
 };
 use crate::rng::Rng;
 use crate::schemes::Scheme;
-use crate::schemes::star::{Path, Star, receiver_id};
+use crate::schemes::bench::{Bench, Path, Sent, Star, receiver_id};
 use crate::time::{Rate, Span, Time};
 
 fn at(secs: f64) -> Time {
@@ -21,22 +21,11 @@ fn mbps(rate: f64) -> Rate {
 
 const RTT: Span = Span::from_millis(100);
 
-/// A source driven by hand, which sends whenever it may and numbers its control packets.
-struct Sender {
-    source: Source,
-    rng: Rng,
-    effects: Effects,
-    now: Time,
-    controls: Vec<(Seq, Time)>,
-}
+type Sender = Bench<Source>;
 
 impl Sender {
     fn new(config: Config) -> Sender {
-        let (source, rng) = (Source::new(config), Rng::new(1, 0));
-        let mut sender =
-            Sender { source, rng, effects: Effects::new(), now: Time::ZERO, controls: Vec::new() };
-        sender.source.start(&mut Cx { now: Time::ZERO, rng: &mut sender.rng, effects: &mut sender.effects });
-        sender
+        Bench::by_hand(Source::new(config), 1000)
     }
 
     fn bin() -> Sender {
@@ -47,55 +36,17 @@ impl Sender {
         Sender::new(Config::published())
     }
 
-    fn run_until(&mut self, end: Time) {
-        loop {
-            let Departure::At(departure) = self.source.departure(Layer(0)) else {
-                panic!("a rate has no window")
-            };
-            let next = departure.min(self.source.deadline());
-            if next > end {
-                break;
-            }
-            self.now = next.max(self.now);
-            let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
-            if self.source.deadline() <= self.now {
-                self.source.on_deadline(cx);
-            } else {
-                let stamp = self.source.on_departure(Layer(0), 1000, cx);
-                if stamp.signal == Signal::Control {
-                    self.controls.push((stamp.seq, self.now));
-                }
-            }
-        }
-        self.now = end;
-    }
-
-    fn run_for(&mut self, span: Span) {
-        self.run_until(self.now + span);
-    }
-
-    fn hear(&mut self, from: u64, content: ReportContent) {
-        let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
-        self.source.on_report(&Report { from: receiver_id(from), layer: Layer(0), content }, cx);
+    fn controls(&self) -> impl DoubleEndedIterator<Item = &Sent> {
+        self.sent.iter().filter(|sent| sent.stamp.signal == Signal::Control)
     }
 
     /// A report of this egress rate whose packet left a round-trip time ago, as near as packets are.
     fn congested(&mut self, from: u64, egress: Rate) {
         let rtt = Span::from_millis(99);
-        let answered = self.controls.iter().rev().find(|(_, sent)| self.now.since(*sent) >= rtt);
-        let (seq, sent) = *answered.expect("a control packet every 50 ms");
-        let hold = self.now.since(sent).saturating_sub(RTT);
+        let answered = self.controls().rev().find(|sent| self.now.since(sent.at) >= rtt);
+        let echo = self.echo_of(answered.expect("a control packet every 50 ms"), RTT);
         let level = egress.bps() as f32;
-        let echo = Echo { seq, hold };
-        self.hear(from, ReportContent::Congested { echo, level, mean: level, cause: Cause::Accumulation });
-    }
-
-    fn rate(&self) -> f64 {
-        self.source.observe().rate.bps()
-    }
-
-    fn limiting(&self) -> Option<u64> {
-        self.source.observe().limiting.map(ReceiverId::get)
+        self.report(from, ReportContent::Congested { echo, level, mean: level, cause: Cause::Accumulation });
     }
 }
 
@@ -107,7 +58,7 @@ fn near(a: f64, b: f64) -> bool {
 fn a_control_packet_leaves_every_interval() {
     let mut sender = Sender::er();
     sender.run_until(at(10.0));
-    let controls = sender.controls.len();
+    let controls = sender.controls().count();
     assert!((195..=201).contains(&controls), "{controls} in ten seconds");
 }
 
@@ -330,7 +281,7 @@ fn a_receiver_that_left_is_not_followed_any_longer() {
             sender.congested(1, mbps(1.0));
             assert_eq!(sender.limiting(), Some(1));
             match way {
-                0 => sender.hear(1, leaving),
+                0 => sender.report(1, leaving),
                 1 => sender.source.control(SourceControl::Forget(receiver_id(1)), sender.now),
                 _ => sender.source.control(SourceControl::StartAgain, sender.now),
             }
@@ -346,7 +297,7 @@ fn absurd_and_repeated_reports_are_dropped() {
     let before = sender.rate();
     for level in [f32::NAN, f32::INFINITY, 0.0, -1.0] {
         let echo = Echo { seq: Seq(5), hold: Span::ZERO };
-        sender.hear(1, ReportContent::Congested { echo, level, mean: level, cause: Cause::Accumulation });
+        sender.report(1, ReportContent::Congested { echo, level, mean: level, cause: Cause::Accumulation });
     }
     assert_eq!((sender.rate(), sender.limiting()), (before, None));
     sender.congested(1, mbps(1.0));
@@ -474,10 +425,10 @@ fn paths_of_all_kinds_are_used_without_loss_after_start_up() {
             let mut star = Star::new(&scheme, 1400, &[path], 1);
             star.run_until(at(10.0));
             assert!(star.peak(500).bps() < 1.75 * path.rate.bps(), "{name} {path:?}: {}", star.peak(500));
-            let (sent, got) = (star.sent.iter().sum::<u64>(), star.leaves[0].bytes);
+            let (sent, got) = (star.bytes_sent(), star.leaves[0].bytes);
             star.run_until(at(25.0));
             let used = (star.leaves[0].bytes - got) as f64 * 8.0 / 15.0 / path.rate.bps();
-            let lost = (star.sent.iter().sum::<u64>() - sent).saturating_sub(star.leaves[0].bytes - got);
+            let lost = (star.bytes_sent() - sent).saturating_sub(star.leaves[0].bytes - got);
             assert!(used > 0.85, "{name} {path:?}: {used}");
             assert!(lost <= path.buffer, "{name} {path:?}: {lost} bytes neither arrived nor queued");
         }

@@ -1,12 +1,12 @@
 //! MCA+'s rules one by one.
 
 use super::*;
-use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
+use crate::node::{Cx, Effect, Effects, Receiver as _, Source as _, SourceControl};
 use crate::packet::{
-    Arrival, Cause, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq, Signal,
+    Arrival, Cause, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, ReportContent, Seq, Signal,
 };
 use crate::rng::Rng;
-use crate::schemes::star::{Path, Star, receiver_id};
+use crate::schemes::bench::{Bench, Path, Star, receiver_id};
 use crate::schemes::{AnyReceiver, Scheme};
 use crate::time::{Rate, Span, Time};
 
@@ -191,31 +191,13 @@ fn a_representative_that_leaves_says_so() {
     assert!(matches!(leaving[..], [ReportContent::Congested { cause: Cause::Leaving, .. }]));
 }
 
-/// A source driven by hand, which sends whenever it may.
-struct Sender {
-    source: Source,
-    rng: Rng,
-    effects: Effects,
-    now: Time,
-    mark: Mark,
-    sent: Vec<Time>,
-}
+type Sender = Bench<Source>;
 
 const RTT: Span = Span::from_millis(100);
 
 impl Sender {
     fn new(config: Config) -> Sender {
-        let (source, rng) = (Source::new(config), Rng::new(1, 0));
-        let mut sender = Sender {
-            source,
-            rng,
-            effects: Effects::new(),
-            now: Time::ZERO,
-            mark: Mark::None,
-            sent: Vec::new(),
-        };
-        sender.source.start(&mut Cx { now: Time::ZERO, rng: &mut sender.rng, effects: &mut sender.effects });
-        sender
+        Bench::by_hand(Source::new(config), 1000)
     }
 
     fn started() -> Sender {
@@ -224,57 +206,22 @@ impl Sender {
         sender
     }
 
-    fn run_until(&mut self, end: Time) {
-        loop {
-            let Departure::At(departure) = self.source.departure(Layer(0)) else {
-                panic!("a rate has no window")
-            };
-            let next = departure.min(self.source.deadline());
-            if next > end {
-                break;
-            }
-            self.now = next.max(self.now);
-            let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
-            if self.source.deadline() <= self.now {
-                self.source.on_deadline(cx);
-            } else {
-                self.mark = self.source.on_departure(Layer(0), 1000, cx).mark;
-                self.sent.push(self.now);
-            }
-        }
-        self.now = end;
-    }
-
-    fn run_for(&mut self, span: Span) {
-        self.run_until(self.now + span);
-    }
-
-    fn hear(&mut self, from: u64, content: ReportContent) {
-        let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
-        self.source.on_report(&Report { from: receiver_id(from), layer: Layer(0), content }, cx);
-    }
-
     /// A report with this mean and deviation whose round trip took a tenth of a second.
     fn congested(&mut self, from: u64, mean: f64, deviation: f64, cause: Cause) {
-        let seq = self.sent.partition_point(|sent| self.now.since(*sent) >= RTT) - 1;
-        let hold = self.now.since(self.sent[seq]).saturating_sub(RTT);
-        let echo = Echo { seq: Seq(seq as u64), hold };
+        let echo = self.echo(RTT);
         let content =
             ReportContent::Congested { echo, level: (mean - deviation) as f32, mean: mean as f32, cause };
-        self.hear(from, content);
+        self.report(from, content);
     }
 
     fn accumulation(&mut self, from: u64, mean: f64, deviation: f64) {
         self.congested(from, mean, deviation, Cause::Accumulation);
     }
 
-    fn rate(&self) -> f64 {
-        self.source.observe().rate.bps()
-    }
-
     fn named(&mut self) -> (Option<u64>, f32, f32) {
         self.run_for(Span::from_millis(20));
-        let Mark::Representative { id, mean, deviation, .. } = self.mark else {
+        let mark = self.newest(0).expect("it sends").stamp.mark;
+        let Mark::Representative { id, mean, deviation, .. } = mark else {
             panic!("every packet says who is followed")
         };
         (id.map(ReceiverId::get), mean, deviation)
@@ -371,7 +318,7 @@ fn a_representative_that_left_is_not_followed_any_longer() {
         let mut sender = Sender::started();
         sender.accumulation(1, 1e6, 0.25e6);
         match way {
-            0 => sender.hear(1, leaving),
+            0 => sender.report(1, leaving),
             1 => sender.source.control(SourceControl::Forget(receiver_id(1)), sender.now),
             _ => sender.source.control(SourceControl::StartAgain, sender.now),
         }
@@ -385,7 +332,7 @@ fn absurd_and_repeated_reports_are_dropped() {
     let before = sender.rate();
     let echo = Echo { seq: Seq(5), hold: Span::ZERO };
     for (level, mean) in [(f32::NAN, 1e6), (1e6, f32::INFINITY), (0.0, 0.0), (-1.0, 1e6), (1e6, f32::NAN)] {
-        sender.hear(1, ReportContent::Congested { echo, level, mean, cause: Cause::Accumulation });
+        sender.report(1, ReportContent::Congested { echo, level, mean, cause: Cause::Accumulation });
     }
     assert_eq!((sender.rate(), sender.source.observe().limiting), (before, None));
     sender.accumulation(1, 1e6, 0.25e6);
@@ -401,9 +348,8 @@ fn only_followed_receivers_time_the_source_unless_asked_for_otherwise() {
         sender.run_until(at(2.04));
         sender.accumulation(1, 1e6, 0.25e6);
         sender.run_for(Span::from_millis(500));
-        let far = Seq(sender.sent.partition_point(|sent| sender.now.since(*sent) >= RTT * 4) as u64 - 1);
-        let echo = Echo { seq: far, hold: Span::ZERO };
-        sender.hear(2, ReportContent::Congested { echo, level: 1e6, mean: 1e6, cause: Cause::Loss });
+        let echo = Echo { hold: Span::ZERO, ..sender.echo(RTT * 4) };
+        sender.report(2, ReportContent::Congested { echo, level: 1e6, mean: 1e6, cause: Cause::Loss });
         let rtt = sender.source.observe().rtt;
         assert_eq!(rtt > Span::from_millis(130), samples == Samples::All, "{rtt}");
     }
@@ -415,10 +361,8 @@ fn the_round_trip_time_begins_anew_with_another_representative() {
         let mut sender = Sender::new(Config { across_switch, ..Config::published() });
         sender.run_until(at(2.04));
         sender.accumulation(1, 1e6, 0.25e6);
-        let far = sender.sent.partition_point(|sent| sender.now.since(*sent) >= RTT * 3) - 1;
-        let hold = sender.now.since(sender.sent[far]).saturating_sub(RTT * 3);
-        let echo = Echo { seq: Seq(far as u64), hold };
-        sender.hear(2, ReportContent::Congested { echo, level: 0.5e6, mean: 0.6e6, cause: Cause::Loss });
+        let echo = sender.echo(RTT * 3);
+        sender.report(2, ReportContent::Congested { echo, level: 0.5e6, mean: 0.6e6, cause: Cause::Loss });
         assert_eq!(sender.source.observe().rtt, Span::from_millis(rtt));
     }
 }

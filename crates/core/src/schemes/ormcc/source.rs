@@ -315,14 +315,6 @@ impl PacedPolicy for Policy {
 
 #[cfg(test)]
 impl Source {
-    pub(super) fn history_next(&self) -> Seq {
-        self.policy.controller.next_seq()
-    }
-
-    pub(super) fn sent(&self, seq: Seq) -> Option<Time> {
-        self.policy.controller.sent_at(seq)
-    }
-
     pub(super) fn check_since(&self) -> Option<Time> {
         self.policy.check.map(|check| check.since)
     }

@@ -1,13 +1,13 @@
 //! ORMCC's rules one by one, then its behaviour at drop-tail bottlenecks.
 
 use super::*;
-use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
+use crate::node::{Cx, Effect, Effects, Receiver as _, Source as _, SourceControl};
 use crate::packet::{
     Arrival, Cause, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq, Signal,
 };
 use crate::rate::Start;
 use crate::rng::Rng;
-use crate::schemes::star::{Path, Star, receiver_id};
+use crate::schemes::bench::{Bench, Path, Star, receiver_id};
 use crate::schemes::{AnyReceiver, Scheme};
 use crate::time::{Rate, Span, Time};
 
@@ -180,46 +180,11 @@ fn a_representative_that_leaves_says_so() {
     ));
 }
 
-/// A source driven by hand, which sends whenever it may.
-struct Sender {
-    source: Source,
-    rng: Rng,
-    effects: Effects,
-    now: Time,
-    mark: Mark,
-}
+type Sender = Bench<Source>;
 
 impl Sender {
     fn new(config: Config) -> Sender {
-        let (source, rng) = (Source::new(config), Rng::new(1, 0));
-        let mut sender = Sender { source, rng, effects: Effects::new(), now: Time::ZERO, mark: Mark::None };
-        sender.source.start(&mut Cx { now: Time::ZERO, rng: &mut sender.rng, effects: &mut sender.effects });
-        sender
-    }
-
-    fn run_until(&mut self, end: Time) {
-        loop {
-            let Departure::At(departure) = self.source.departure(Layer(0)) else {
-                panic!("a rate has no window")
-            };
-            let next = departure.min(self.source.deadline());
-            if next > end {
-                break;
-            }
-            self.now = next.max(self.now);
-            let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
-            if self.source.deadline() <= self.now {
-                self.source.on_deadline(cx);
-            } else {
-                self.mark = self.source.on_departure(Layer(0), 1000, cx).mark;
-            }
-        }
-        self.now = end;
-    }
-
-    fn hear(&mut self, from: u64, content: ReportContent) {
-        let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
-        self.source.on_report(&Report { from: receiver_id(from), layer: Layer(0), content }, cx);
+        Bench::by_hand(Source::new(config), 1000)
     }
 
     /// A report of this level from a receiver `rtt` away.
@@ -228,28 +193,14 @@ impl Sender {
             let echo = Echo { seq, hold: Span::ZERO };
             ReportContent::Congested { echo, level: level as f32, mean: level as f32, cause: Cause::Loss }
         };
-        let mut fresh = self.newest();
-        while self.sample(fresh).is_some_and(|sample| sample < rtt) && fresh > 0 {
-            fresh -= 1;
-        }
-        self.hear(from, content(Seq(fresh)));
-    }
-
-    fn newest(&self) -> u64 {
-        self.source.history_next().0.saturating_sub(1)
-    }
-
-    fn sample(&self, seq: u64) -> Option<Span> {
-        self.source.sent(Seq(seq)).map(|sent| self.now.since(sent))
-    }
-
-    fn rate(&self) -> f64 {
-        self.source.observe().rate.bps()
+        let fresh = self.sent.partition_point(|sent| self.now.since(sent.at) >= rtt).saturating_sub(1);
+        self.report(from, content(Seq(fresh as u64)));
     }
 
     fn named(&mut self) -> Option<u64> {
-        self.run_until(self.now + Span::from_millis(100));
-        let Mark::Representative { id, .. } = self.mark else { panic!("every packet says who is followed") };
+        self.run_for(Span::from_millis(100));
+        let mark = self.newest(0).expect("it sends").stamp.mark;
+        let Mark::Representative { id, .. } = mark else { panic!("every packet says who is followed") };
         id.map(ReceiverId::get)
     }
 }
@@ -347,7 +298,7 @@ fn a_representative_that_left_is_not_followed_any_longer() {
         sender.run_until(at(2.04));
         sender.congested(1, 1e6, RTT);
         match way {
-            0 => sender.hear(1, leaving),
+            0 => sender.report(1, leaving),
             _ => sender.source.control(SourceControl::Forget(receiver_id(1)), sender.now),
         }
         assert_eq!(sender.named(), None);
@@ -361,10 +312,10 @@ fn absurd_and_repeated_reports_are_dropped() {
     let before = sender.rate();
     for level in [f32::NAN, f32::INFINITY, 0.0, -1.0] {
         let echo = Echo { seq: Seq(5), hold: Span::ZERO };
-        sender.hear(1, ReportContent::Congested { echo, level, mean: level, cause: Cause::Loss });
+        sender.report(1, ReportContent::Congested { echo, level, mean: level, cause: Cause::Loss });
     }
     let future = Echo { seq: Seq(1_000_000), hold: Span::ZERO };
-    sender.hear(1, ReportContent::Congested { echo: future, level: 1e5, mean: 1e5, cause: Cause::Loss });
+    sender.report(1, ReportContent::Congested { echo: future, level: 1e5, mean: 1e5, cause: Cause::Loss });
     assert_eq!((sender.rate(), sender.source.observe().limiting), (before, None));
 }
 
@@ -390,11 +341,11 @@ fn news_of_old_packets_is_no_sign_that_anything_arrives() {
     config.sending.start = Start::Linear;
     let mut sender = Sender::new(config);
     sender.run_until(at(0.9));
-    let (peak, newest) = (sender.rate(), Seq(sender.source.history_next().0 - 1));
-    let left = sender.source.sent(newest).expect("it is remembered") + Span::from_millis(50);
+    let newest = *sender.newest(0).expect("it sends");
+    let (peak, newest, left) = (sender.rate(), newest.stamp.seq, newest.at + Span::from_millis(50));
     for tenth in 10..40 {
         sender.run_until(at(f64::from(tenth) / 10.0));
-        sender.hear(1, ReportContent::Alive { echo: Echo { seq: newest, hold: sender.now.since(left) } });
+        sender.report(1, ReportContent::Alive { echo: Echo { seq: newest, hold: sender.now.since(left) } });
     }
     assert!(sender.rate() < peak / 16.0, "{}", sender.rate());
 }
@@ -418,11 +369,10 @@ fn a_rate_that_is_not_used_does_not_grow() {
     sender.run_until(at(2.0));
     let before = sender.source.observe().rate;
     for tick in 1..2000u64 {
-        let now = at(2.0) + Span::from_millis(tick * 10);
-        let cx = &mut Cx { now, rng: &mut sender.rng, effects: &mut sender.effects };
-        sender.source.on_deadline(cx);
+        sender.now = at(2.0) + Span::from_millis(tick * 10);
+        sender.call(|source, cx| source.on_deadline(cx));
         if tick % 4 == 0 {
-            sender.source.on_departure(Layer(0), 1000, cx);
+            sender.depart(Layer(0));
         }
     }
     let after = sender.source.observe().rate.bps();
@@ -436,10 +386,10 @@ fn an_idle_source_slows_down_and_then_sleeps() {
     assert!(sender.rate() > 2e6);
     let mut calls = 0;
     while !sender.source.deadline().is_never() {
-        let now = sender.source.deadline();
-        sender.source.on_deadline(&mut Cx { now, rng: &mut sender.rng, effects: &mut sender.effects });
+        sender.now = sender.source.deadline();
+        sender.call(|source, cx| source.on_deadline(cx));
         calls += 1;
-        assert!(calls < 100, "still awake at {now}");
+        assert!(calls < 100, "still awake at {}", sender.now);
     }
     assert_eq!(sender.rate(), 80_000.0);
 }

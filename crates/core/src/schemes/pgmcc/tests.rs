@@ -3,12 +3,12 @@
 use super::{Config, Receiver, Source};
 use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
 use crate::packet::{
-    Arrival, Cause, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq, Signal,
+    Arrival, Cause, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, ReportContent, Seq, Signal,
 };
 use crate::rate::{Bounds, Start};
 use crate::rng::Rng;
 use crate::schemes::Scheme;
-use crate::schemes::star::{Path, Star, receiver_id};
+use crate::schemes::bench::{Bench, Path, Star, receiver_id};
 use crate::time::{Rate, Span, Time};
 
 const SIZE: u16 = 1000;
@@ -17,27 +17,11 @@ fn millis(millis: u64) -> Span {
     Span::from_millis(millis)
 }
 
-struct Sender {
-    source: Source,
-    now: Time,
-    rng: Rng,
-    effects: Effects,
-}
+type Sender = Bench<Source>;
 
 impl Sender {
     fn new(config: Config) -> Sender {
-        let mut sender = Sender {
-            source: Source::new(config),
-            now: Time::from_secs_f64(1.0),
-            rng: Rng::new(1, 1),
-            effects: Effects::new(),
-        };
-        sender.call(|source, cx| source.start(cx));
-        sender
-    }
-
-    fn call<T>(&mut self, act: impl FnOnce(&mut Source, &mut Cx<'_>) -> T) -> T {
-        act(&mut self.source, &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects })
+        Bench::by_hand_at(Source::new(config), SIZE, Time::from_secs_f64(1.0))
     }
 
     fn may_send(&self) -> bool {
@@ -48,17 +32,12 @@ impl Sender {
     fn burst(&mut self) -> (u32, Option<ReceiverId>) {
         let (mut sent, mut named) = (0, None);
         while self.may_send() {
-            let stamp = self.call(|source, cx| source.on_departure(Layer(0), SIZE, cx));
+            let stamp = self.depart(Layer(0));
             let Mark::Acker { id: acker } = stamp.mark else { panic!("{stamp:?}") };
             (sent, named) = (sent + 1, acker);
             self.now += Span::from_nanos(10);
         }
         (sent, named)
-    }
-
-    fn report(&mut self, from: u64, content: ReportContent) {
-        let report = Report { from: receiver_id(from), layer: Layer(0), content };
-        self.call(|source, cx| source.on_report(&report, cx));
     }
 
     fn nak(&mut self, from: u64, seq: u64, count: u16, loss: f32) {
@@ -212,7 +191,7 @@ fn after_a_pause_no_more_than_a_small_window_leaves_at_once() {
         crate::schemes::AnySource::Pgmcc(source) => source,
         _ => panic!("another scheme"),
     };
-    let mut sender = Sender { source, now: star.now, rng: Rng::new(1, 1), effects: Effects::new() };
+    let mut sender = Bench::of(source, SIZE, star.now, Rng::new(1, 1));
     let newest = sender.source.next_seq().0 - 1;
     sender.ack(1, newest, 0.0);
     sender.now += Span::from_secs(5);

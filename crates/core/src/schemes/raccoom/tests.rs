@@ -1,13 +1,13 @@
 //! RACCOOM's source and receivers by hand, then its behaviour at bottlenecks.
 
 use super::*;
-use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Relay as _, Source as _, SourceControl};
+use crate::node::{Cx, Effect, Effects, Receiver as _, Relay as _, Source as _, SourceControl};
 use crate::packet::{
     Arrival, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq, ShortId, Signal,
 };
 use crate::rng::Rng;
 use crate::schemes::Scheme;
-use crate::schemes::star::{Path, Star, receiver_id};
+use crate::schemes::bench::{Bench, Path, Star, receiver_id};
 use crate::time::{Rate, Span, Time};
 
 const RTT: Span = Span::from_millis(100);
@@ -25,58 +25,18 @@ fn steady() -> Config {
     Config { law: Law::Steady, table: 64, ..Config::published() }
 }
 
-/// A source driven by hand; packets that left are known by when.
-struct Sender {
-    source: Source,
-    rng: Rng,
-    effects: Effects,
-    now: Time,
-    left: Vec<Time>,
-}
+type Sender = Bench<Source>;
 
 impl Sender {
     fn new(config: Config) -> Sender {
-        let mut sender = Sender {
-            source: Source::new(config),
-            rng: Rng::new(1, 0),
-            effects: Effects::new(),
-            now: Time::ZERO,
-            left: Vec::new(),
-        };
-        sender.call(|source, cx| source.start(cx));
-        sender
-    }
-
-    fn call<T>(&mut self, act: impl FnOnce(&mut Source, &mut Cx<'_>) -> T) -> T {
-        act(&mut self.source, &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects })
-    }
-
-    /// Packets leave and deadlines come until `end`.
-    fn run_until(&mut self, end: Time) {
-        loop {
-            let Departure::At(departure) = self.source.departure(Layer(0)) else {
-                panic!("a rate has no window")
-            };
-            let next = departure.min(self.source.deadline());
-            if next > end {
-                break;
-            }
-            self.now = next.max(self.now);
-            if self.source.deadline() <= self.now {
-                self.call(|source, cx| source.on_deadline(cx));
-            } else {
-                self.call(|source, cx| source.on_departure(Layer(0), 500, cx));
-                self.left.push(self.now);
-            }
-        }
-        self.now = end;
+        Bench::by_hand(Source::new(config), 500)
     }
 
     /// So many packets leave.
     fn send(&mut self, packets: usize) {
-        let before = self.left.len();
-        while self.left.len() < before + packets {
-            self.run_until(self.now + Span::from_millis(1));
+        let before = self.sent.len();
+        while self.sent.len() < before + packets {
+            self.run_for(Span::from_millis(1));
         }
     }
 
@@ -88,15 +48,14 @@ impl Sender {
     fn hear_held(&mut self, of: u64, newest: u64, lost: u64, hold: Span) {
         let echo = Echo { seq: Seq(newest - 1), hold };
         let content = ReportContent::Newest { echo, past_lost: Seq(lost), of: short(of) };
-        let report = Report { from: receiver_id(of), layer: Layer(0), content };
-        self.call(|source, cx| source.on_report(&report, cx));
+        self.report(of, content);
     }
 
     /// The path gives every packet back after `rtt`, until `end`.
     fn echo_until(&mut self, of: u64, rtt: Span, end: Time) {
-        let mut next = self.left.iter().filter(|left| **left + rtt <= self.now).count();
+        let mut next = self.sent.iter().filter(|sent| sent.at + rtt <= self.now).count();
         while self.now < end {
-            match self.left.get(next).map(|left| *left + rtt) {
+            match self.sent.get(next).map(|sent| sent.at + rtt) {
                 Some(due) if due <= self.now => {
                     next += 1;
                     self.hear(of, next as u64, 0);
@@ -104,14 +63,6 @@ impl Sender {
                 due => self.run_until(due.unwrap_or(end).min(end).min(self.now + Span::from_millis(1))),
             }
         }
-    }
-
-    fn rate(&self) -> f64 {
-        self.source.observe().rate.bps()
-    }
-
-    fn cuts(&self) -> u64 {
-        self.source.observe().cuts
     }
 }
 
@@ -206,7 +157,7 @@ fn without_acknowledgements_the_rate_is_halved_at_longer_and_longer_intervals() 
     let gaps: Vec<f64> = cuts.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!(cuts[0] < 20.4 && gaps.len() >= 4, "{cuts:?}");
     assert!(gaps.windows(2).all(|pair| pair[1] > 1.5 * pair[0]), "{gaps:?}");
-    sender.hear(1, sender.left.len() as u64, 0);
+    sender.hear(1, sender.sent.len() as u64, 0);
     let before = sender.cuts();
     sender.run_until(sender.now + Span::from_millis(150));
     assert_eq!(sender.cuts(), before, "the next acknowledgement ends it");
@@ -216,11 +167,10 @@ fn without_acknowledgements_the_rate_is_halved_at_longer_and_longer_intervals() 
 fn an_acknowledgement_of_nobody_never_changes_the_target() {
     let mut sender = Sender::new(steady());
     sender.echo_until(1, RTT, at(2.0));
-    let newest = sender.left.len() as u64;
+    let newest = sender.sent.len() as u64;
     let echo = Echo { seq: Seq(newest - 1), hold: Span::MAX };
     let content = ReportContent::Newest { echo, past_lost: Seq(newest - 2), of: None };
-    let report = Report { from: receiver_id(1), layer: Layer(0), content };
-    sender.call(|source, cx| source.on_report(&report, cx));
+    sender.report(1, content);
     assert_eq!(sender.source.observe().limiting, Some(receiver_id(1)));
     assert_eq!(sender.cuts(), 1, "its loss counts");
 }

@@ -1,10 +1,11 @@
 //! RLC's tests, in the order of the timetable, the source and the receiver.
 
 use super::{Config, Phase, Points, Receiver, Source, Timetable};
-use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
+use crate::node::{Cx, Effect, Effects, Receiver as _, Source as _, SourceControl};
 use crate::packet::{Arrival, Data, Layer, Mark, Payload, ReceiverId, Seq, Signal};
 use crate::rate::Bounds;
 use crate::rng::Rng;
+use crate::schemes::bench::{self, Bench};
 use crate::time::{Rate, Span, Time};
 
 /// 125 ms.
@@ -37,65 +38,38 @@ impl Sent {
     }
 }
 
-struct Sender {
-    source: Source,
-    rng: Rng,
-    effects: Effects,
-    now: Time,
+impl From<&bench::Sent> for Sent {
+    fn from(sent: &bench::Sent) -> Sent {
+        let data = Data {
+            seq: sent.stamp.seq,
+            sent_at: sent.at,
+            rate: sent.stamp.rate.bps() as f32,
+            payload: Payload::NONE,
+            flags: sent.stamp.flags,
+            signal: sent.stamp.signal,
+            mark: sent.stamp.mark,
+        };
+        Sent { at: sent.at, layer: sent.layer, data }
+    }
 }
+
+type Sender = Bench<Source>;
 
 impl Sender {
     fn new(config: Config) -> Sender {
-        let mut sender = Sender {
-            source: Source::new(config),
-            rng: Rng::new(1, 1),
-            effects: Effects::new(),
-            now: Time::ZERO,
-        };
-        sender.source.start(&mut Cx { now: Time::ZERO, rng: &mut sender.rng, effects: &mut sender.effects });
-        sender
+        Bench::by_hand(Source::new(config), 500)
     }
 
-    fn due(&self, layer: Layer) -> Time {
-        let Departure::At(due) = self.source.departure(layer) else { panic!("RLC never waits for reports") };
-        due
-    }
-
-    /// The layer that is due next.
-    fn next(&self) -> Layer {
-        (0..self.source.layers()).map(Layer).min_by_key(|&layer| self.due(layer)).expect("there is a layer")
-    }
-
-    /// What leaves by `end`, each packet at its time, or now where that has passed.
-    fn run_until(&mut self, end: Time) -> Vec<Sent> {
-        let mut sent = Vec::new();
-        while self.due(self.next()).max(self.now) < end {
-            let layer = self.next();
-            self.now = self.due(layer).max(self.now);
-            sent.push(self.send(layer));
-        }
-        sent
-    }
-
-    fn send(&mut self, layer: Layer) -> Sent {
-        let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
-        let stamp = self.source.on_departure(layer, 500, cx);
-        let rate = stamp.rate.bps() as f32;
-        let data = Data {
-            seq: stamp.seq,
-            sent_at: self.now,
-            rate,
-            payload: Payload::NONE,
-            flags: stamp.flags,
-            signal: stamp.signal,
-            mark: stamp.mark,
-        };
-        Sent { at: self.now, layer, data }
+    /// What leaves before `end`.
+    fn sent_until(&mut self, end: Time) -> Vec<Sent> {
+        let before = self.sent.len();
+        self.run_until(end - Span::from_nanos(1));
+        self.sent[before..].iter().map(Sent::from).collect()
     }
 }
 
 fn sent_in(seconds: f64, config: Config) -> Vec<Sent> {
-    Sender::new(config).run_until(at(seconds))
+    Sender::new(config).sent_until(at(seconds))
 }
 
 /// T-RL-1.
@@ -221,20 +195,20 @@ fn a_burst_is_less_than_half_of_the_distance_however_long_it_is_wanted() {
 #[test]
 fn a_host_that_overslept_leaves_turns_out_instead_of_bunching() {
     let mut sender = Sender::new(Config::published());
-    sender.run_until(at(0.2));
+    sender.sent_until(at(0.2));
     sender.now = at(0.4);
-    let sent = sender.run_until(at(0.401));
+    let sent = sender.sent_until(at(0.401));
     // 10 ms of 1024 packets per second, one of each other layer's passed turns, and what falls due within the millisecond.
     assert!((10..=10 + 7 + 2).contains(&sent.len()), "{} packets at once", sent.len());
-    assert_eq!(sender.run_until(at(0.5)).len(), 101, "then by the timetable");
+    assert_eq!(sender.sent_until(at(0.5)).len(), 101, "then by the timetable");
 }
 
 #[test]
 fn turns_pass_unused_while_the_application_has_nothing() {
     let mut sender = Sender::new(Config { layers: 1, ..Config::published() });
-    sender.run_until(at(1.0));
+    sender.sent_until(at(1.0));
     sender.now = at(10.01);
-    let sent = sender.run_until(at(10.3));
+    let sent = sender.sent_until(at(10.3));
     let seen: Vec<(u32, u64)> = sent.iter().map(|p| (p.slot(), p.data.seq.0)).collect();
     assert_eq!(seen, [(79, 8), (80, 9), (81, 10), (82, 11)], "numbers have no holes, slots have");
 }
@@ -248,24 +222,24 @@ fn the_highest_rate_takes_layers_away_from_the_top() {
     let mut sender = Sender::new(Config::published());
     sender.source.control(SourceControl::Limits(limited(8e3, 300e3)), at(0.0));
     assert_eq!(sender.source.observe().rate.bps(), 256e3);
-    let sent = sender.run_until(at(8.0));
+    let sent = sender.sent_until(at(8.0));
     assert_eq!(sent.iter().map(|p| p.layer.0).max(), Some(3));
     assert_eq!(points(&sent, 3), [], "nothing to join above");
     assert_eq!(points(&sent, 2), [4, 8]);
     assert_eq!(sender.source.layer_rate(Layer(4)), Rate::ZERO);
     sender.source.control(SourceControl::Limits(limited(8e3, 600e3)), at(8.0));
     assert_eq!(sender.source.observe().rate.bps(), 512e3);
-    let sent = sender.run_until(at(16.0));
+    let sent = sender.sent_until(at(16.0));
     assert_eq!((points(&sent, 3), sent.len()), (vec![16], 1024));
 }
 
 #[test]
 fn limits_beyond_the_base_layer_change_its_rate_from_a_new_cycle_on() {
     let mut sender = Sender::new(Config { layers: 2, ..Config::published() });
-    sender.run_until(at(0.3));
+    sender.sent_until(at(0.3));
     for (min, max, rate) in [(1e3, 16e3, 16e3), (64e3, 1e9, 128e3)] {
         sender.source.control(SourceControl::Limits(limited(min, max)), sender.now);
-        let sent = sender.run_until(sender.now + Span::from_secs(8));
+        let sent = sender.sent_until(sender.now + Span::from_secs(8));
         assert_eq!(sent[0].slot() % 8, 0, "a new cycle");
         let bytes = sent.len() as f64 * 500.0;
         assert!((bytes / rate - 1.0).abs() < 0.05, "{bytes} bytes at {rate}");
@@ -307,7 +281,7 @@ impl Pair {
     }
 
     fn run(&mut self, until: f64, mut loses: impl FnMut(&Sent) -> bool) {
-        for packet in self.sender.run_until(at(until)) {
+        for packet in self.sender.sent_until(at(until)) {
             if packet.layer.0 <= self.receiver.level() && !loses(&packet) {
                 self.deliver(&packet, None);
             }
@@ -360,7 +334,7 @@ fn every_step_up_comes_with_the_last_packet_of_a_burst_at_a_point_of_the_level()
     let mut pair = Pair::new(Config { deaf: Some(Span::from_millis(300)), ..Config::published() });
     let mut rng = Rng::new(5, 5);
     let (mut points, mut ups) = (Vec::new(), 0);
-    for packet in pair.sender.run_until(at(600.0)) {
+    for packet in pair.sender.sent_until(at(600.0)) {
         let before = pair.changes.len();
         if packet.is_point() {
             points.push((packet.at, packet.layer.0));
@@ -462,7 +436,7 @@ fn a_loss_that_is_told_late_still_counts_where_it_happened() {
         [(12, 15, vec![1, 0]), (13, 16, vec![1, 2, 1]), (14, 17, vec![1]), (15, 18, vec![1])]
     {
         let mut pair = Pair::new(Config::published());
-        for packet in pair.sender.run_until(at(2.3)) {
+        for packet in pair.sender.sent_until(at(2.3)) {
             if packet.layer.0 > pair.receiver.level() || (packet.layer, packet.slot()) == (Layer(0), lost) {
                 continue;
             }
@@ -479,7 +453,7 @@ fn a_loss_that_is_told_late_still_counts_where_it_happened() {
 #[test]
 fn a_burst_out_of_order_still_comes_through_and_a_copy_makes_up_for_nothing() {
     let burst = |pair: &mut Pair| -> Vec<Sent> {
-        let sent = pair.sender.run_until(at(0.9));
+        let sent = pair.sender.sent_until(at(0.9));
         sent.into_iter().filter(|p| p.layer.0 == 0).collect()
     };
     let mut swapped = Pair::new(Config::published());
@@ -502,7 +476,7 @@ fn a_burst_out_of_order_still_comes_through_and_a_copy_makes_up_for_nothing() {
 fn a_mark_counts_as_a_loss_of_the_packet() {
     for (slot, levels) in [(9, vec![1, 0]), (14, vec![1]), (15, vec![1])] {
         let mut pair = Pair::new(Config::published());
-        for packet in pair.sender.run_until(at(2.0)) {
+        for packet in pair.sender.sent_until(at(2.0)) {
             if packet.layer.0 <= pair.receiver.level() {
                 let marked = (packet.layer, packet.slot()) == (Layer(0), slot);
                 pair.deliver(&packet, Some(Arrival { size: 500, marked, ..Arrival::default() }));
@@ -524,7 +498,7 @@ fn a_receiver_that_begins_within_a_burst_waits_for_a_whole_one() {
 fn a_stretched_burst_blocks_where_that_is_asked_for() {
     for (stretch, levels) in [(None, 1), (Some(1.5), 0), (Some(4.0), 1)] {
         let mut pair = Pair::new(Config { stretch, ..Config::published() });
-        for mut packet in pair.sender.run_until(at(0.9)) {
+        for mut packet in pair.sender.sent_until(at(0.9)) {
             if packet.layer.0 == 0 {
                 // The second packet of the burst comes 125 ms after the first instead of 62.5.
                 packet.at += if packet.slot() == 7 { SLOT / 2 } else { Span::ZERO };
@@ -538,9 +512,9 @@ fn a_stretched_burst_blocks_where_that_is_asked_for() {
 #[test]
 fn a_source_that_does_not_fill_its_burst_makes_nobody_join() {
     let mut pair = Pair::new(Config::published());
-    let mut sent = pair.sender.run_until(at(0.74));
+    let mut sent = pair.sender.sent_until(at(0.74));
     pair.sender.now = at(0.9);
-    sent.extend(pair.sender.run_until(at(1.9)));
+    sent.extend(pair.sender.sent_until(at(1.9)));
     for (number, packet) in sent.iter().filter(|p| p.layer.0 == 0).enumerate() {
         assert_eq!(packet.data.seq, Seq(number as u64));
         pair.deliver(packet, None);

@@ -1,14 +1,13 @@
 //! RMANP's source and receivers by hand, then without active routers at bottlenecks.
 
 use super::*;
-use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl, To};
+use crate::node::{Cx, Effect, Effects, Receiver as _, Source as _, SourceControl};
 use crate::packet::{
-    Arrival, Body, Cause, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq,
-    ShortId, Signal,
+    Arrival, Cause, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, ReportContent, Seq, ShortId, Signal,
 };
 use crate::rng::Rng;
 use crate::schemes::Scheme;
-use crate::schemes::star::{Path, Star, receiver_id};
+use crate::schemes::bench::{Bench, Path, Star, receiver_id};
 use crate::time::{Rate, Span, Time};
 
 const RTT: Span = Span::from_millis(100);
@@ -17,91 +16,30 @@ fn at(secs: f64) -> Time {
     Time::from_secs_f64(secs)
 }
 
-/// A source driven by hand, whose path gives everything back.
-struct Sender {
-    source: Source,
-    rng: Rng,
-    effects: Effects,
-    now: Time,
-    /// When new packets left, and what was sent again when.
-    left: Vec<Time>,
-    again: Vec<(u64, Time)>,
-}
+type Sender = Bench<Source>;
 
 impl Sender {
     fn new(config: Config) -> Sender {
-        let mut sender = Sender {
-            source: Source::new(config),
-            rng: Rng::new(1, 0),
-            effects: Effects::new(),
-            now: Time::ZERO,
-            left: Vec::new(),
-            again: Vec::new(),
-        };
-        sender.call(|source, cx| source.start(cx));
-        sender
-    }
-
-    fn call<T>(&mut self, act: impl FnOnce(&mut Source, &mut Cx<'_>) -> T) -> T {
-        let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
-        let result = act(&mut self.source, cx);
-        for effect in self.effects.drain() {
-            let Effect::Send { to: To::Group, packet } = effect else { panic!("{effect:?}") };
-            let Body::Data(data) = packet.body else { panic!("{packet:?}") };
-            assert!(data.flags.has(Flags::REPAIR) && data.sent_at <= self.now, "{data:?}");
-            self.again.push((data.seq.0, self.now));
-        }
-        result
-    }
-
-    /// Packets leave and deadlines come until `end`.
-    fn run_until(&mut self, end: Time) {
-        loop {
-            let departure = match self.source.departure(Layer(0)) {
-                Departure::At(at) => at,
-                Departure::AfterReport => Time::NEVER,
-            };
-            let next = departure.min(self.source.deadline());
-            if next > end {
-                break;
-            }
-            self.now = next.max(self.now);
-            if self.source.deadline() <= self.now {
-                self.call(|source, cx| source.on_deadline(cx));
-            } else {
-                self.call(|source, cx| source.on_departure(Layer(0), 1057, cx));
-                self.left.push(self.now);
-            }
-        }
-        self.now = end;
-    }
-
-    fn hear(&mut self, from: u64, content: ReportContent) {
-        let report = Report { from: receiver_id(from), layer: Layer(0), content };
-        self.call(|source, cx| source.on_report(&report, cx));
+        Bench::by_hand(Source::new(config), 1057)
     }
 
     fn indicate(&mut self, from: u64, bps: f64, cause: Cause) {
-        let echo = Echo { seq: Seq(self.left.len() as u64 - 1), hold: Span::ZERO };
-        self.hear(from, ReportContent::Congested { echo, level: bps as f32, mean: 0.0, cause });
+        let echo = Echo { seq: Seq(self.sent.len() as u64 - 1), hold: Span::ZERO };
+        self.report(from, ReportContent::Congested { echo, level: bps as f32, mean: 0.0, cause });
     }
 
     /// The path gives every packet back after `RTT`, until `end`.
     fn echo_until(&mut self, from: u64, end: Time) {
-        let mut next = self.left.iter().filter(|left| **left + RTT <= self.now).count();
+        let mut next = self.sent.iter().filter(|sent| sent.at + RTT <= self.now).count();
         while self.now < end {
-            match self.left.get(next).map(|left| *left + RTT) {
+            match self.sent.get(next).map(|sent| sent.at + RTT) {
                 Some(due) if due <= self.now => {
                     next += 1;
-                    self.hear(from, acknowledged(next as u64, Span::ZERO));
+                    self.report(from, acknowledged(next as u64, Span::ZERO));
                 }
                 due => self.run_until(due.unwrap_or(end).min(end).min(self.now + Span::from_millis(1))),
             }
         }
-    }
-
-    fn rate(&self) -> f64 {
-        self.source.observe().rate.bps()
     }
 }
 
@@ -154,21 +92,21 @@ fn no_more_is_out_than_caches_on_the_way_hold() {
     sender.echo_until(1, at(60.0));
     let acked = sender.source.inside().0;
     for second in 60..160 {
-        sender.hear(1, acknowledged(acked, Span::ZERO));
+        sender.report(1, acknowledged(acked, Span::ZERO));
         sender.run_until(at(f64::from(second)));
     }
-    assert_eq!(sender.left.len() as u64, acked + 100);
+    assert_eq!(sender.sent.len() as u64, acked + 100);
 }
 
 #[test]
 fn what_was_asked_for_goes_first_at_the_same_rate_and_once_for_all_who_ask() {
     let mut sender = Sender::new(Config::published());
     sender.echo_until(1, at(20.0));
-    let next = sender.left.len() as u64;
-    let (gap, before) = (1057.0 * 8.0 / sender.rate(), sender.left.len());
+    let next = sender.sent.len() as u64;
+    let (gap, before) = (1057.0 * 8.0 / sender.rate(), sender.sent.len());
     for from in 1..4 {
         let echo = Echo { seq: Seq(next - 1), hold: Span::ZERO };
-        sender.hear(from, ReportContent::Lost { echo, first: Seq(next - 4), count: 3, loss: 0.0 });
+        sender.report(from, ReportContent::Lost { echo, first: Seq(next - 4), count: 3, loss: 0.0 });
     }
     let begin = sender.now;
     sender.run_until(begin + Span::from_secs_f64(3.5 * gap));
@@ -176,7 +114,7 @@ fn what_was_asked_for_goes_first_at_the_same_rate_and_once_for_all_who_ask() {
     assert_eq!(again, [next - 4, next - 3, next - 2]);
     let apart = sender.again[2].1.since(sender.again[1].1).as_secs_f64();
     assert!((apart / gap - 1.0).abs() < 0.01, "{apart} and {gap}");
-    assert!(sender.left.len() - before <= 1, "new ones wait");
+    assert!(sender.sent.len() - before <= 1, "new ones wait");
 }
 
 #[test]
@@ -190,7 +128,7 @@ fn who_asks_for_less_than_the_least_rate_five_times_is_told_to_leave() {
         assert_eq!(names(&mut sender, 3), turn == 4);
     }
     let acked = sender.source.inside().0;
-    sender.hear(3, acknowledged(1, Span::ZERO));
+    sender.report(3, acknowledged(1, Span::ZERO));
     sender.echo_until(1, at(15.0));
     assert!(sender.source.inside().0 > acked, "what it still says holds nobody back");
     sender.echo_until(1, at(40.0));
@@ -199,8 +137,7 @@ fn who_asks_for_less_than_the_least_rate_five_times_is_told_to_leave() {
 
 /// Whether the next packet names this receiver.
 fn names(sender: &mut Sender, id: u64) -> bool {
-    let stamp = sender.call(|source, cx| source.on_departure(Layer(0), 1057, cx));
-    sender.left.push(sender.now);
+    let stamp = sender.depart(Layer(0));
     let Mark::Floor { excluded, .. } = stamp.mark else { panic!("{stamp:?}") };
     excluded.map(ReceiverId::from) == Some(receiver_id(id))
 }
@@ -209,21 +146,21 @@ fn names(sender: &mut Sender, id: u64) -> bool {
 fn the_slowest_child_counts_until_it_leaves_or_is_silent() {
     let mut sender = Sender::new(Config::published());
     sender.run_until(at(5.0));
-    let next = sender.left.len() as u64;
-    sender.hear(1, acknowledged(next, Span::ZERO));
+    let next = sender.sent.len() as u64;
+    sender.report(1, acknowledged(next, Span::ZERO));
     assert_eq!(sender.source.inside().0, next, "one is all there are");
     sender.run_until(at(8.0));
-    let next = sender.left.len() as u64;
-    sender.hear(2, acknowledged(next - 3, Span::ZERO));
-    sender.hear(1, acknowledged(next, Span::ZERO));
+    let next = sender.sent.len() as u64;
+    sender.report(2, acknowledged(next - 3, Span::ZERO));
+    sender.report(1, acknowledged(next, Span::ZERO));
     assert_eq!(sender.source.inside().0, next - 3);
     sender.call(|source, cx| source.control(SourceControl::Forget(receiver_id(2)), cx.now));
     assert_eq!(sender.source.inside().0, next);
     sender.run_until(at(9.0));
-    let next = sender.left.len() as u64;
-    sender.hear(3, acknowledged(next - 1, Span::ZERO));
+    let next = sender.sent.len() as u64;
+    sender.report(3, acknowledged(next - 1, Span::ZERO));
     for tenth in 0..50 {
-        sender.hear(1, acknowledged(next, Span::ZERO));
+        sender.report(1, acknowledged(next, Span::ZERO));
         sender.run_until(at(9.0 + f64::from(tenth) * 0.1));
     }
     assert!(sender.source.inside().0 >= next, "three seconds without a word");

@@ -8,6 +8,7 @@ use crate::packet::{
 };
 use crate::rate::Bounds;
 use crate::rng::Rng;
+use crate::schemes::bench::Bench;
 use crate::time::{Rate, Span, Time};
 
 fn at(seconds: f64) -> Time {
@@ -30,68 +31,28 @@ fn layers_may_have_1_2_4_megabits_and_so_3_takes_two_and_100_seven() {
     assert_eq!((needed(3.0), needed(100.0)), (2, 7));
 }
 
-struct Sender {
-    source: Source,
-    rng: Rng,
-    effects: Effects,
-    now: Time,
-    /// Newest number of each layer.
-    newest: [Seq; 8],
-}
+type Sender = Bench<Source>;
 
 impl Sender {
     fn new(config: Config) -> Sender {
-        let mut sender = Sender {
-            source: Source::new(config),
-            rng: Rng::new(1, 1),
-            effects: Effects::new(),
-            now: Time::ZERO,
-            newest: [Seq(0); 8],
-        };
-        sender.call(|source, cx| source.start(cx));
-        sender
+        Bench::by_hand(Source::new(config), 1000)
     }
 
-    fn call<T>(&mut self, act: impl FnOnce(&mut Source, &mut Cx<'_>) -> T) -> T {
-        let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
-        act(&mut self.source, cx)
-    }
-
-    fn run_until(&mut self, end: f64) {
-        loop {
-            let due = |layer| match self.source.departure(Layer(layer)) {
-                Departure::At(due) => (due, layer),
-                Departure::AfterReport => panic!("TFMCC has no window"),
-            };
-            let (departure, layer) = (0..8).map(due).min().expect("eight layers");
-            let deadline = self.source.deadline();
-            let next = departure.min(deadline).max(self.now);
-            if next >= at(end) {
-                self.now = at(end);
-                return;
-            }
-            self.now = next;
-            if deadline <= next {
-                self.call(|source, cx| source.on_deadline(cx));
-            } else {
-                let stamp = self.call(|source, cx| source.on_departure(Layer(layer), 1000, cx));
-                self.newest[usize::from(layer)] = stamp.seq;
-            }
-        }
+    /// The number of this layer's newest packet.
+    fn number(&self, layer: u8) -> Seq {
+        self.newest(layer).map_or(Seq(0), |sent| sent.stamp.seq)
     }
 
     /// A receiver 50 ms away reports about each of these layers every 50 ms: so fast.
     fn run_with_reports(&mut self, end: f64, layers: &[u8], rate: Rate) {
         while self.now < at(end) {
-            let newest = self.newest;
-            self.run_until(self.now.as_secs_f64() + 0.05);
+            let newest: Vec<Seq> = (0..8).map(|layer| self.number(layer)).collect();
+            self.run_for(Span::from_millis(50));
             for &layer in layers {
                 let echo = Echo { seq: newest[usize::from(layer)], hold: Span::ZERO };
                 let (rate, stamp, knows) = (rate.bps() as f32, 0, Knows::RTT.with(Knows::LOSS));
                 let content = ReportContent::Calculated { echo, rate, stamp, round: 0, knows };
-                self.call(|source, cx| {
-                    source.on_report(&Report { from: me(), layer: Layer(layer), content }, cx)
-                });
+                self.report_about(Layer(layer), me(), content);
             }
         }
     }
@@ -111,7 +72,7 @@ impl Sender {
             rate,
             cause: Cause::Joining,
         };
-        self.call(|source, cx| source.on_report(&Report { from: me(), layer: Layer(layer), content }, cx));
+        self.report_about(Layer(layer), me(), content);
     }
 
     fn on(&self) -> Vec<u8> {
@@ -122,28 +83,28 @@ impl Sender {
 #[test]
 fn a_layer_is_off_until_asked_for_and_again_when_nobody_reports_about_it() {
     let mut sender = Sender::new(Config::published());
-    sender.run_until(2.0);
+    sender.run_until(at(2.0));
     assert_eq!((sender.on(), sender.source.departure(Layer(1))), (vec![0], Departure::At(Time::NEVER)));
     sender.ask_for(1);
     assert_eq!(sender.on(), [0, 1]);
     sender.run_with_reports(20.0, &[0, 1], mbps(0.5));
     assert_eq!(sender.on(), [0, 1]);
-    let numbers = sender.newest[1];
+    let numbers = sender.number(1);
     sender.run_with_reports(29.0, &[0], mbps(0.5));
     assert_eq!(sender.on(), [0, 1], "not yet");
     sender.run_with_reports(31.0, &[0], mbps(0.5));
     assert_eq!(sender.on(), [0]);
-    sender.run_until(60.0);
+    sender.run_until(at(60.0));
     assert_eq!(sender.on(), [0], "the base layer stays");
     sender.ask_for(1);
-    sender.run_until(62.0);
-    assert!(sender.newest[1] > numbers, "numbers go on where they stopped");
+    sender.run_until(at(62.0));
+    assert!(sender.number(1) > numbers, "numbers go on where they stopped");
 }
 
 #[test]
 fn no_layer_is_faster_than_its_highest_rate() {
     let mut sender = Sender::new(Config::published());
-    sender.run_until(0.5);
+    sender.run_until(at(0.5));
     sender.ask_for(2);
     sender.run_with_reports(120.0, &[0, 1, 2], mbps(50.0));
     let rates = [0, 1, 2].map(|layer| sender.source.layer_rate(Layer(layer)));
@@ -159,7 +120,7 @@ fn a_layer_makes_room_for_who_joins_it_but_not_less_than_a_fifth_of_its_highest_
         (Config::transport(1000), 0.1, 0.4),
     ] {
         let mut sender = Sender::new(config);
-        sender.run_until(0.5);
+        sender.run_until(at(0.5));
         sender.ask_for(1);
         sender.run_with_reports(60.0, &[0, 1], mbps(50.0));
         assert_eq!(sender.source.layer_rate(Layer(1)), mbps(2.0));
@@ -172,7 +133,7 @@ fn a_layer_makes_room_for_who_joins_it_but_not_less_than_a_fifth_of_its_highest_
 #[test]
 fn nobody_slows_the_base_layer_by_asking_for_it() {
     let mut sender = Sender::new(Config::transport(1000));
-    sender.run_until(0.5);
+    sender.run_until(at(0.5));
     sender.run_with_reports(60.0, &[0], mbps(50.0));
     let before = sender.source.layer_rate(Layer(0));
     sender.ask_for_at(0, 100.0);
@@ -186,7 +147,7 @@ fn the_limits_of_the_session_take_from_the_top_and_raise_the_base() {
     {
         let mut sender = Sender::new(Config::published());
         sender.source.control(SourceControl::Limits(Bounds { min: mbps(min), max: mbps(max) }), Time::ZERO);
-        sender.run_until(0.5);
+        sender.run_until(at(0.5));
         sender.ask_for(2);
         sender.run_with_reports(120.0, &[0, 1, 2], mbps(50.0));
         assert_eq!(

@@ -1,14 +1,12 @@
 //! Behaviour of TFMCC's source and receivers, together and one by one.
 
 use super::{Config, Receiver, Source, TimerLaw};
-use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
-use crate::packet::{
-    Arrival, Data, Echo, Flags, Knows, Layer, Mark, Payload, Report, ReportContent, Seq, Signal,
-};
+use crate::node::{Cx, Effect, Effects, Receiver as _, Source as _, SourceControl};
+use crate::packet::{Arrival, Data, Echo, Flags, Knows, Layer, Mark, Payload, ReportContent, Seq, Signal};
 use crate::rate::Start;
 use crate::rng::Rng;
 use crate::schemes::Scheme;
-use crate::schemes::star::{Path, Star, receiver_id};
+use crate::schemes::bench::{Bench, Path, Star, receiver_id};
 use crate::time::{Rate, Span, Time};
 
 const SIZE: u16 = 1000;
@@ -23,13 +21,7 @@ fn at(secs: f64) -> Time {
     Time::from_secs_f64(secs)
 }
 
-struct Sender {
-    source: Source,
-    now: Time,
-    newest: u64,
-    rng: Rng,
-    effects: Effects,
-}
+type Sender = Bench<Source>;
 
 /// What a packet's header says.
 struct Header {
@@ -42,14 +34,7 @@ struct Header {
 impl Sender {
     /// Has sent one packet at 1 s.
     fn new(config: Config) -> Sender {
-        let mut sender = Sender {
-            source: Source::new(config),
-            now: at(1.0),
-            newest: 0,
-            rng: Rng::new(1, 1),
-            effects: Effects::new(),
-        };
-        sender.call(|source, cx| source.start(cx));
+        let mut sender = Bench::by_hand_at(Source::new(config), SIZE, at(1.0));
         sender.send();
         sender
     }
@@ -67,58 +52,28 @@ impl Sender {
         Sender::new(config)
     }
 
-    fn call<T>(&mut self, act: impl FnOnce(&mut Source, &mut Cx<'_>) -> T) -> T {
-        act(&mut self.source, &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects })
-    }
-
     /// A packet leaves now, whatever the schedule.
     fn send(&mut self) -> Header {
-        let stamp = self.call(|source, cx| source.on_departure(Layer(0), SIZE, cx));
-        self.newest = stamp.seq.0;
+        let stamp = self.depart(Layer(0));
         let Mark::Equation { suppress_above, to, echo, limiting, .. } = stamp.mark else {
             panic!("{stamp:?}")
         };
         Header { suppress_above, to: to.map(|id| id.get()), echo, limiting }
     }
 
-    /// Time passes, with packets as the schedule has them.
-    fn pass(&mut self, span: Span) {
-        let end = self.now + span;
-        loop {
-            let Departure::At(departure) = self.source.departure(Layer(0)) else { panic!("no window") };
-            let next = departure.max(self.now).min(self.source.deadline());
-            if next > end {
-                break;
-            }
-            self.now = next;
-            if self.source.deadline() <= self.now {
-                self.call(|source, cx| source.on_deadline(cx));
-            } else {
-                self.send();
-            }
-        }
-        self.now = end;
-    }
-
     /// A report that answers the newest packet; it took as long as is given.
-    fn report(&mut self, from: u64, kbps: f64, rtt: Span, knows: Knows) {
-        let sent_at = self.now;
-        self.send();
+    fn calculated(&mut self, from: u64, kbps: f64, rtt: Span, knows: Knows) {
+        let (sent_at, stamp) = (self.now, self.depart(Layer(0)));
         self.now = sent_at + rtt;
         let round = self.source.round_state().0;
-        let echo = Echo { seq: Seq(self.newest), hold: Span::ZERO };
+        let echo = Echo { seq: stamp.seq, hold: Span::ZERO };
         let rate = (kbps * 1e3) as f32;
         let content = ReportContent::Calculated { echo, rate, stamp: 77, round, knows };
-        let report = Report { from: receiver_id(from), layer: Layer(0), content };
-        self.call(|source, cx| source.on_report(&report, cx));
+        self.report(from, content);
     }
 
     fn kbps(&self) -> f64 {
         self.source.allowed().bps() / 1e3
-    }
-
-    fn limiting(&self) -> Option<u64> {
-        self.source.observe().limiting.map(|id| id.get())
     }
 
     /// Receiver 1 limits the rate to this, with a largest round-trip time of 500 ms.
@@ -129,7 +84,7 @@ impl Sender {
     fn limited(mut self, kbps: f64) -> Sender {
         let sender = &mut self;
         sender.source.force(Rate::from_bps(4e6), sender.now);
-        sender.report(1, kbps, millis(100), ALL);
+        sender.calculated(1, kbps, millis(100), ALL);
         assert_eq!((sender.limiting(), sender.kbps()), (Some(1), kbps));
         self
     }
@@ -139,12 +94,12 @@ impl Sender {
 #[test]
 fn the_first_to_report_limits_the_rate() {
     let mut sender = Sender::steady();
-    sender.pass(millis(500));
-    sender.report(4, 900.0, millis(100), ALL);
+    sender.run_for(millis(500));
+    sender.calculated(4, 900.0, millis(100), ALL);
     assert_eq!(sender.limiting(), Some(4));
     // From 16 kbit/s, by at most a packet per half a second.
     assert!((16.0..=32.0).contains(&sender.kbps()), "{}", sender.kbps());
-    sender.report(4, 10.0, millis(100), ALL);
+    sender.calculated(4, 10.0, millis(100), ALL);
     assert_eq!(sender.kbps(), 10.0, "down at once");
 }
 
@@ -152,9 +107,9 @@ fn the_first_to_report_limits_the_rate() {
 #[test]
 fn a_slower_receiver_takes_the_place_and_a_faster_one_does_not() {
     let mut sender = Sender::limited_to(1000.0);
-    sender.report(2, 1100.0, millis(100), ALL);
+    sender.calculated(2, 1100.0, millis(100), ALL);
     assert_eq!((sender.limiting(), sender.kbps()), (Some(1), 1000.0));
-    sender.report(2, 700.0, millis(100), ALL);
+    sender.calculated(2, 700.0, millis(100), ALL);
     assert_eq!((sender.limiting(), sender.kbps()), (Some(2), 700.0));
 }
 
@@ -162,15 +117,15 @@ fn a_slower_receiver_takes_the_place_and_a_faster_one_does_not() {
 #[test]
 fn after_a_farewell_anybody_takes_the_place_and_the_rate_waits_for_a_round() {
     let mut sender = Sender::limited_to(1000.0);
-    sender.report(1, 1000.0, millis(100), ALL.with(Knows::LEAVING));
-    sender.report(2, 3000.0, millis(100), ALL);
+    sender.calculated(1, 1000.0, millis(100), ALL.with(Knows::LEAVING));
+    sender.calculated(2, 3000.0, millis(100), ALL);
     assert_eq!(sender.limiting(), Some(2));
     for _ in 0..25 {
-        sender.report(2, 3000.0, millis(100), ALL);
+        sender.calculated(2, 3000.0, millis(100), ALL);
         assert_eq!(sender.kbps(), 1000.0, "six times half a second");
     }
     for _ in 0..20 {
-        sender.report(2, 3000.0, millis(100), ALL);
+        sender.calculated(2, 3000.0, millis(100), ALL);
     }
     assert!(sender.kbps() > 1010.0, "{}", sender.kbps());
 }
@@ -178,7 +133,7 @@ fn after_a_farewell_anybody_takes_the_place_and_the_rate_waits_for_a_round() {
 #[test]
 fn who_says_farewell_never_limits() {
     let mut sender = Sender::limited_to(1000.0);
-    sender.report(2, 100.0, millis(100), ALL.with(Knows::LEAVING));
+    sender.calculated(2, 100.0, millis(100), ALL.with(Knows::LEAVING));
     assert_eq!((sender.limiting(), sender.kbps()), (Some(1), 1000.0));
 }
 
@@ -191,7 +146,7 @@ fn the_rate_rises_by_a_packet_per_largest_round_trip_time_however_many_reports_c
         let rtt_max = sender.source.observe().rtt_max.as_secs_f64();
         assert_eq!(rtt_max, 0.5);
         for _ in 0..reports_per_second {
-            sender.report(1, 9000.0, gap, ALL);
+            sender.calculated(1, 9000.0, gap, ALL);
         }
         // 16 kbit/s more in each half second.
         let raised = sender.kbps() - 1000.0;
@@ -205,11 +160,11 @@ fn reports_of_others_lower_what_is_suppressed_and_those_of_the_limiting_one_do_n
     let mut sender = Sender::limited_to(1000.0);
     let after_first = sender.source.round_state().1;
     assert_eq!(after_first, 900_000.0, "when it reported it did not limit yet");
-    sender.report(1, 500.0, millis(100), ALL);
+    sender.calculated(1, 500.0, millis(100), ALL);
     assert_eq!(sender.source.round_state().1, after_first);
-    sender.report(2, 800.0, millis(100), ALL);
+    sender.calculated(2, 800.0, millis(100), ALL);
     assert_eq!(sender.source.round_state().1, 720_000.0);
-    sender.report(3, 750.0, millis(100), ALL);
+    sender.calculated(3, 750.0, millis(100), ALL);
     assert_eq!(sender.source.round_state().1, 720_000.0, "not lower than what is suppressed");
     assert_eq!(sender.send().suppress_above, 720_000.0);
 }
@@ -219,10 +174,10 @@ fn reports_of_others_lower_what_is_suppressed_and_those_of_the_limiting_one_do_n
 #[test]
 fn suppression_takes_the_rate_as_reported_and_the_rate_takes_the_corrected_one() {
     let mut sender = Sender::limited_to(1000.0);
-    sender.report(2, 300.0, millis(100), Knows::LOSS);
+    sender.calculated(2, 300.0, millis(100), Knows::LOSS);
     assert_eq!(sender.source.round_state().1, 270_000.0);
     assert_eq!((sender.limiting(), sender.kbps()), (Some(1), 1000.0), "300 times 500 / 100 ms");
-    sender.report(2, 100.0, millis(100), Knows::LOSS);
+    sender.calculated(2, 100.0, millis(100), Knows::LOSS);
     assert_eq!((sender.limiting(), sender.kbps().round()), (Some(2), 500.0));
 }
 
@@ -234,7 +189,7 @@ fn the_new_limiting_receiver_hears_first_and_is_heard_of_when_nobody_else_waits(
     sender.now += millis(3);
     let header = sender.send();
     assert_eq!((header.to, header.limiting, header.echo), (Some(1), true, 77 + 3000));
-    sender.report(2, 2000.0, millis(100), ALL);
+    sender.calculated(2, 2000.0, millis(100), ALL);
     let header = sender.send();
     assert_eq!((header.to, header.limiting), (Some(2), false));
     sender.now = came + millis(450);
@@ -247,13 +202,13 @@ fn the_new_limiting_receiver_hears_first_and_is_heard_of_when_nobody_else_waits(
 fn a_silent_limiting_receiver_halves_the_rate_and_is_given_up() {
     let mut sender = Sender::steady_at_one_distance().limited(1000.0);
     for _ in 0..100 {
-        sender.report(1, 1000.0, millis(100), ALL);
+        sender.calculated(1, 1000.0, millis(100), ALL);
     }
     let rtt_max = sender.source.observe().rtt_max;
     let heard = sender.now;
     let mut seen = Vec::new();
     while sender.limiting().is_some() {
-        sender.pass(millis(10));
+        sender.run_for(millis(10));
         let silent = sender.now.since(heard).as_secs_f64() / rtt_max.as_secs_f64();
         if seen.last().is_none_or(|(_, rate)| *rate != sender.kbps()) {
             seen.push((silent, sender.kbps()));
@@ -270,9 +225,9 @@ fn a_silent_limiting_receiver_halves_the_rate_and_is_given_up() {
 fn without_any_report_the_rate_falls_to_the_lowest() {
     let mut sender = Sender::steady();
     sender.source.force(Rate::from_bps(4e6), sender.now);
-    sender.pass(Span::from_secs(11));
+    sender.run_for(Span::from_secs(11));
     assert!((0.9e3..2.1e3).contains(&sender.kbps()), "twice halved in 11 s: {}", sender.kbps());
-    sender.pass(Span::from_secs(400));
+    sender.run_for(Span::from_secs(400));
     assert_eq!(sender.kbps(), 1.0, "a packet per 8 s");
 }
 
@@ -284,8 +239,8 @@ fn the_largest_round_trip_time_falls_by_a_tenth_per_round_and_not_below_what_is_
     assert_eq!(before, millis(500));
     let mut round = sender.source.round_state().0;
     for _ in 0..2000 {
-        sender.report(1, 1000.0, millis(60), ALL);
-        sender.pass(millis(1));
+        sender.calculated(1, 1000.0, millis(60), ALL);
+        sender.run_for(millis(1));
         let after = sender.source.observe().rtt_max;
         if sender.source.round_state().0 != round {
             round = round.wrapping_add(1);
@@ -296,13 +251,13 @@ fn the_largest_round_trip_time_falls_by_a_tenth_per_round_and_not_below_what_is_
         before = after;
     }
     assert_eq!(before, millis(60));
-    sender.report(2, 2000.0, millis(90), ALL);
+    sender.calculated(2, 2000.0, millis(90), ALL);
     assert_eq!(sender.source.observe().rtt_max, millis(90), "a longer one counts at once");
     // At 8 kbit/s a packet takes a second.
-    sender.report(1, 8.0, millis(60), ALL);
+    sender.calculated(1, 8.0, millis(60), ALL);
     for _ in 0..40 {
-        sender.report(1, 8.0, millis(60), ALL);
-        sender.pass(millis(200));
+        sender.calculated(1, 8.0, millis(60), ALL);
+        sender.run_for(millis(200));
     }
     assert!(sender.source.observe().rtt_max >= Span::from_secs(1));
 }
@@ -315,12 +270,12 @@ fn a_round_without_answers_is_twice_as_long() {
         let begun = sender.now;
         while sender.now.since(begun) < Span::from_secs(13) {
             if answered {
-                sender.report(1, 900.0, millis(100), ALL);
-                sender.report(2, 950.0, millis(100), ALL);
+                sender.calculated(1, 900.0, millis(100), ALL);
+                sender.calculated(2, 950.0, millis(100), ALL);
             }
             let now = sender.now;
             sender.source.control(SourceControl::SignOfLife, now);
-            sender.pass(millis(50));
+            sender.run_for(millis(50));
         }
         assert_eq!(sender.source.round_state().0, rounds);
     }
@@ -334,9 +289,9 @@ fn feedback_rounds_wrap() {
     sender.source.force(Rate::from_bps(4e6), sender.now);
     let mut seen = [false; 256];
     for _ in 0..300 {
-        sender.report(1, 4000.0, millis(10), ALL);
-        sender.report(2, 5000.0, millis(10), ALL);
-        sender.pass(millis(60));
+        sender.calculated(1, 4000.0, millis(10), ALL);
+        sender.calculated(2, 5000.0, millis(10), ALL);
+        sender.run_for(millis(60));
         seen[usize::from(sender.source.round_state().0)] = true;
     }
     assert!(seen.iter().filter(|seen| **seen).count() > 250);
@@ -348,19 +303,19 @@ fn a_receiver_that_is_excluded_limits_no_longer() {
     let now = sender.now;
     sender.source.control(SourceControl::Forget(receiver_id(1)), now);
     assert_eq!(sender.limiting(), None);
-    sender.report(2, 2000.0, millis(100), ALL);
+    sender.calculated(2, 2000.0, millis(100), ALL);
     assert_eq!((sender.limiting(), sender.kbps()), (Some(2), 1000.0));
 }
 
 #[test]
 fn slow_start_ends_with_the_first_loss_of_anybody() {
     let mut sender = Sender::new(Config::published());
-    sender.pass(millis(500));
-    sender.report(1, 32.0, millis(100), NOTHING);
+    sender.run_for(millis(500));
+    sender.calculated(1, 32.0, millis(100), NOTHING);
     assert!(sender.source.observe().starting);
-    sender.pass(millis(500));
+    sender.run_for(millis(500));
     assert!((24.0..=32.0).contains(&sender.kbps()), "{}", sender.kbps());
-    sender.report(2, 500.0, millis(100), ALL);
+    sender.calculated(2, 500.0, millis(100), ALL);
     assert!(!sender.source.observe().starting);
     assert_eq!(sender.limiting(), Some(1), "it is still the slower one");
 }
@@ -381,7 +336,7 @@ fn after_a_long_pause_the_rate_doubles_back_to_what_it_was() {
     let mut rates = vec![begun];
     for _ in 0..12 {
         for _ in 0..5 {
-            sender.report(1, 1000.0, millis(100), ALL);
+            sender.calculated(1, 1000.0, millis(100), ALL);
         }
         rates.push(sender.kbps());
     }

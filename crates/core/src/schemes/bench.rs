@@ -1,0 +1,336 @@
+//! The test bench of sources: a source that sends whenever it may, driven by hand or over a star of drop-tail bottlenecks with
+//! one receiver behind each.
+//!
+//! A test adds its scheme's own reports in an `impl Bench<Source>`.
+
+use super::{AnyReceiver, AnySource, SaysRate, Scheme};
+use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source, Stamp, To};
+use crate::packet::{
+    Arrival, Body, Data, Echo, Flags, Layer, Payload, ReceiverId, Report, ReportContent, Seq,
+};
+use crate::rng::Rng;
+use crate::time::{Rate, Span, Time};
+use std::collections::BTreeMap;
+
+/// The path to one receiver.
+#[derive(Debug, Clone, Copy)]
+pub struct Path {
+    pub rate: Rate,
+    /// Both ways together.
+    pub rtt: Span,
+    /// Of the queue, in bytes.
+    pub buffer: u64,
+}
+
+/// A receiver and its path.
+pub struct Leaf {
+    pub path: Path,
+    pub receiver: AnyReceiver,
+    /// Reports sent to the source.
+    pub reports: u32,
+    /// Bytes received.
+    pub bytes: u64,
+    id: ReceiverId,
+    rng: Rng,
+    busy_until: Time,
+    next: Seq,
+    received: u64,
+    /// When the next sign of life is due.
+    alive_at: Time,
+}
+
+/// A packet that left.
+#[derive(Debug, Clone, Copy)]
+pub struct Sent {
+    pub at: Time,
+    pub layer: Layer,
+    pub stamp: Stamp,
+}
+
+/// A source, its receivers, and the packets and reports between them.
+pub struct Bench<S> {
+    pub source: S,
+    /// None where the test itself reports.
+    pub leaves: Vec<Leaf>,
+    pub now: Time,
+    /// New packets, in order.
+    pub sent: Vec<Sent>,
+    /// Numbers of packets that the source has repeated, and when.
+    pub again: Vec<(u64, Time)>,
+    /// Part of the reports that is lost.
+    pub report_loss: f64,
+    size: u16,
+    says_rate: SaysRate,
+    rng: Rng,
+    effects: Effects,
+    events: BTreeMap<(Time, u64), Event>,
+    order: u64,
+}
+
+/// A bench with receivers.
+pub type Star = Bench<AnySource>;
+
+/// As a transport's receivers do.
+const ALIVE_EVERY: Span = Span::from_millis(250);
+
+enum Event {
+    Arrive(usize, Data),
+    Report(Report),
+}
+
+pub fn receiver_id(number: u64) -> ReceiverId {
+    ReceiverId::new(number).expect("receivers are numbered from one")
+}
+
+impl Star {
+    pub fn new(scheme: &Scheme, size: u16, paths: &[Path], seed: u64) -> Star {
+        let leaves = paths.iter().zip(1..).map(|(&path, number)| Leaf {
+            path,
+            receiver: scheme.receiver(receiver_id(number)),
+            reports: 0,
+            bytes: 0,
+            id: receiver_id(number),
+            rng: Rng::new(seed, number),
+            busy_until: Time::ZERO,
+            next: Seq(0),
+            received: 0,
+            alive_at: Time::ZERO,
+        });
+        let mut star = Bench::of(scheme.source(), size, Time::ZERO, Rng::new(seed, 0));
+        (star.leaves, star.says_rate) = (leaves.collect(), scheme.entry().says_rate);
+        star.call(|source, cx| source.start(cx));
+        star
+    }
+}
+
+impl<S: Source> Bench<S> {
+    /// Without receivers; the source has started at the beginning of time and sends packets of this size.
+    pub fn by_hand(source: S, size: u16) -> Bench<S> {
+        Bench::by_hand_at(source, size, Time::ZERO)
+    }
+
+    /// The same at another time.
+    pub fn by_hand_at(source: S, size: u16, now: Time) -> Bench<S> {
+        let mut bench = Bench::of(source, size, now, Rng::new(1, 0));
+        bench.call(|source, cx| source.start(cx));
+        bench
+    }
+
+    /// A source that is not started here.
+    pub fn of(source: S, size: u16, now: Time, rng: Rng) -> Bench<S> {
+        Bench {
+            source,
+            leaves: Vec::new(),
+            now,
+            sent: Vec::new(),
+            again: Vec::new(),
+            report_loss: 0.0,
+            size,
+            says_rate: SaysRate::Always,
+            rng,
+            effects: Effects::new(),
+            events: BTreeMap::new(),
+            order: 0,
+        }
+    }
+
+    /// A call of the source. It sends nothing but repairs.
+    pub fn call<T>(&mut self, act: impl FnOnce(&mut S, &mut Cx<'_>) -> T) -> T {
+        let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
+        let result = act(&mut self.source, cx);
+        for effect in self.effects.drain() {
+            let Effect::Send { to: To::Group, packet } = effect else { panic!("{effect:?}") };
+            let Body::Data(data) = packet.body else { panic!("{packet:?}") };
+            assert!(data.flags.has(Flags::REPAIR) && data.sent_at <= self.now, "{data:?}");
+            self.again.push((data.seq.0, self.now));
+        }
+        result
+    }
+
+    /// Packets leave and arrive, reports and deadlines come, up to and including `end`.
+    pub fn run_until(&mut self, end: Time) {
+        while self.step(end) {}
+        self.now = end;
+    }
+
+    pub fn run_for(&mut self, span: Span) {
+        self.run_until(self.now + span);
+    }
+
+    /// A report about the base layer arrives.
+    pub fn report(&mut self, from: u64, content: ReportContent) {
+        self.report_about(Layer(0), receiver_id(from), content);
+    }
+
+    pub fn report_about(&mut self, layer: Layer, from: ReceiverId, content: ReportContent) {
+        self.call(|source, cx| source.on_report(&Report { from, layer, content }, cx));
+    }
+
+    /// A packet leaves on this layer now, whatever the schedule.
+    pub fn depart(&mut self, layer: Layer) -> Stamp {
+        let size = self.size;
+        let stamp = self.call(|source, cx| source.on_departure(layer, size, cx));
+        self.sent.push(Sent { at: self.now, layer, stamp });
+        stamp
+    }
+
+    /// The rate that the source allows.
+    pub fn rate(&self) -> f64 {
+        self.source.observe().rate.bps()
+    }
+
+    /// The receiver that limits the rate.
+    pub fn limiting(&self) -> Option<u64> {
+        self.source.observe().limiting.map(ReceiverId::get)
+    }
+
+    pub fn cuts(&self) -> u64 {
+        self.source.observe().cuts
+    }
+
+    /// The newest packet of this layer.
+    pub fn newest(&self, layer: u8) -> Option<&Sent> {
+        self.sent.iter().rev().find(|sent| sent.layer == Layer(layer))
+    }
+
+    /// An answer to the newest packet that left at least `rtt` ago; for the rest of the time it was held.
+    pub fn echo(&self, rtt: Span) -> Echo {
+        let answered = self.sent.iter().rev().find(|sent| self.now.since(sent.at) >= rtt);
+        self.echo_of(answered.expect("a packet left long ago"), rtt)
+    }
+
+    /// An answer to this packet over a path of this round-trip time.
+    pub fn echo_of(&self, sent: &Sent, rtt: Span) -> Echo {
+        Echo { seq: sent.stamp.seq, hold: self.now.since(sent.at).saturating_sub(rtt) }
+    }
+
+    /// Bytes sent so far.
+    pub fn bytes_sent(&self) -> u64 {
+        self.sent.len() as u64 * u64::from(self.size)
+    }
+
+    /// Bytes sent between two moments, in milliseconds.
+    pub fn sent_between(&self, from: usize, to: usize) -> u64 {
+        let place = |millis: usize| {
+            self.sent.partition_point(|sent| sent.at < Time::ZERO + Span::from_millis(millis as u64))
+        };
+        (place(to) - place(from)) as u64 * u64::from(self.size)
+    }
+
+    /// The most that was sent within any `millis` milliseconds, as a rate.
+    pub fn peak(&self, millis: usize) -> Rate {
+        let end = self.sent.last().map_or(0, |sent| (sent.at.as_nanos() / 1_000_000) as usize + 1);
+        let most = (0..end).map(|from| self.sent_between(from, from + millis)).max();
+        Rate::of(most.unwrap_or(0), Span::from_millis(millis as u64))
+    }
+
+    /// The layer that may send next, and when.
+    fn departure(&self) -> (Time, Layer) {
+        let of = |layer| match self.source.departure(layer) {
+            Departure::At(time) => (time.max(self.now), layer),
+            Departure::AfterReport => (Time::NEVER, layer),
+        };
+        (0..self.source.layers()).map(|layer| of(Layer(layer))).min().expect("there is a base layer")
+    }
+
+    /// The earliest thing by `end`; false when there is none.
+    fn step(&mut self, end: Time) -> bool {
+        let timers = self.leaves.iter().map(|leaf| leaf.receiver.deadline()).min().unwrap_or(Time::NEVER);
+        let timers = timers.min(self.source.deadline());
+        let event = self.events.first_key_value().map_or(Time::NEVER, |(key, _)| key.0);
+        let (departure, layer) = self.departure();
+        let next = timers.min(event).min(departure);
+        if next > end {
+            return false;
+        }
+        self.now = next.max(self.now);
+        if timers <= self.now {
+            self.run_timers();
+        } else if event <= self.now {
+            match self.events.pop_first() {
+                Some((_, Event::Arrive(leaf, data))) => self.arrive(leaf, data),
+                Some((_, Event::Report(report))) => self.call(|source, cx| source.on_report(&report, cx)),
+                None => {}
+            }
+        } else {
+            let stamp = self.depart(layer);
+            self.carry(stamp);
+        }
+        true
+    }
+
+    fn run_timers(&mut self) {
+        for index in 0..self.leaves.len() {
+            if self.leaves[index].receiver.deadline() <= self.now {
+                self.call_receiver(index, |receiver, cx| receiver.on_deadline(cx));
+            }
+        }
+        self.call(|source, cx| source.on_deadline(cx));
+        assert!(self.source.deadline() > self.now, "a deadline is dealt with when it is called");
+    }
+
+    /// A packet goes to all receivers whose queue has room.
+    fn carry(&mut self, stamp: Stamp) {
+        let data = Data {
+            seq: stamp.seq,
+            sent_at: self.now,
+            rate: self.says_rate.said(stamp.flags, stamp.rate.bps() as f32),
+            payload: Payload::NONE,
+            flags: stamp.flags,
+            signal: stamp.signal,
+            mark: stamp.mark,
+        };
+        for index in 0..self.leaves.len() {
+            let leaf = &mut self.leaves[index];
+            let backlog = leaf.path.rate.bytes_in(leaf.busy_until.since(self.now));
+            if backlog + u64::from(self.size) > leaf.path.buffer {
+                continue;
+            }
+            leaf.busy_until = leaf.busy_until.max(self.now) + leaf.path.rate.span_of(u64::from(self.size));
+            let at = leaf.busy_until + leaf.path.rtt / 2;
+            self.schedule(at, Event::Arrive(index, data));
+        }
+    }
+
+    fn arrive(&mut self, index: usize, data: Data) {
+        let leaf = &mut self.leaves[index];
+        let lost = if leaf.received == 0 { 0 } else { data.seq.0 - leaf.next.0 };
+        let arrival = Arrival { size: self.size, lost: lost as u32, ..Arrival::default() };
+        leaf.next = data.seq.next();
+        leaf.bytes += u64::from(self.size);
+        leaf.received += 1;
+        let shows_life = self.now >= leaf.alive_at;
+        if shows_life {
+            leaf.alive_at = self.now + ALIVE_EVERY;
+        }
+        let from = leaf.id;
+        self.call_receiver(index, |receiver, cx| {
+            receiver.on_data(&data, Layer(0), arrival, cx);
+            if shows_life {
+                let content = ReportContent::Alive { echo: Echo { seq: data.seq, hold: Span::ZERO } };
+                cx.effects.push(Effect::Report(Report { from, layer: Layer(0), content }));
+            }
+        });
+    }
+
+    /// A call of a receiver, whose reports go back to the source.
+    fn call_receiver(&mut self, index: usize, act: impl FnOnce(&mut AnyReceiver, &mut Cx<'_>)) {
+        let leaf = &mut self.leaves[index];
+        act(&mut leaf.receiver, &mut Cx { now: self.now, rng: &mut leaf.rng, effects: &mut self.effects });
+        let at = self.now + leaf.path.rtt / 2;
+        let mut effects = std::mem::take(&mut self.effects);
+        for effect in effects.drain() {
+            let Effect::Report(report) = effect else { panic!("a receiver only reports") };
+            self.leaves[index].reports += 1;
+            if !self.rng.chance(self.report_loss) {
+                self.schedule(at, Event::Report(report));
+            }
+        }
+        self.effects = effects;
+    }
+
+    fn schedule(&mut self, at: Time, event: Event) {
+        self.order += 1;
+        self.events.insert((at, self.order), event);
+    }
+}
