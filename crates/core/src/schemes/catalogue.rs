@@ -233,6 +233,8 @@ pub(super) use spread;
 macro_rules! measuring {
     () => {{
         use $crate::estimate::accumulation::{Carry, Interval};
+        use $crate::spec::{Opt, Within};
+        use $crate::{choice, field};
         [
             Opt::or("rtt", Opt::seconds(
                 "cp",

@@ -109,6 +109,7 @@ mod bench;
 pub mod catalogue;
 #[cfg(test)]
 mod conformance;
+mod declare;
 
 pub use catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire};
 

@@ -1,61 +1,113 @@
 //! Parameters of GMCC, with the seed's symbols and values.
 
+use crate::half::Half;
+use crate::packet::{LayerStates, Mark};
 use crate::rate::{Averaging, PolicyChoice, Sending};
+use crate::schemes::catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire, policy};
+use crate::schemes::declare::configuration;
+use crate::spec::Within;
 use crate::suppress::TruncatedExponential;
 use crate::time::Span;
 
-/// Everything that can be chosen. [`Config::published`] reproduces the thesis, [`Config::transport`] is for real networks.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Config {
-    /// How packets are sent, whatever the scheme.
-    pub sending: Sending,
-    /// How many layers there are at most.
-    pub layers: u8,
-    /// What moves the rate within a layer.
-    pub control: LayerScheme,
-    /// Which policy, where `control` is [`LayerScheme::Aimd`] or [`LayerScheme::Ormcc`].
-    pub policy: PolicyChoice,
-    /// Part of the throughput at congestion that a cut keeps with [`LayerScheme::Ormcc`], "beta" of seed 000, 3.1.5.
-    pub beta: f64,
-    /// Samples that statistics are made of, "N" (seed 000, 4.1.1.2).
-    pub samples: u8,
-    /// Comparisons in a row that a join takes, "J" (seed 000, 4.1.4.1).
-    pub comparisons: u8,
-    /// What a sample of the attenuation factor is.
-    pub taf: TafSample,
-    /// How intervals between congestion epochs are averaged.
-    pub cor: CorMean,
-    /// How the output rate in an attenuation factor is measured.
-    pub output: Output,
-    /// Over how long arrivals are counted: for [`Output::Window`], and for the rate that reports carry.
-    pub window: Span,
-    /// What silence of a receiver counts for when the representative loses.
-    pub assumed: Assumed,
-    /// Whether layers are joined before statistics of losses are there.
-    pub joins: Joins,
-    /// Checks in a row that a leave takes.
-    // Seed gap: 4.1.5 leaves at the first check that says so. With few samples a check errs more often, so
-    // `Config::transport` wants several.
-    pub checks: u8,
-    /// A layer that was left is not joined again for this long, and twice as long after each leave that comes soon.
-    // Seed gap: 4.1.5 lets a receiver join again what it has just left. On a local network that is a join a second.
-    // `Config::transport` waits.
-    pub rejoin: Span,
-    /// Probability that a rate control period is one of shifted bandwidth, "rho" (seed 000, 4.1.4.3).
-    pub shift_probability: f64,
-    /// Part of a layer's rate that is shifted to it, "delta".
-    pub shift: f64,
-    /// Heartbeats come once per round-trip time, but not more often than this; silence is counted in the same unit.
-    // Seed gap: 4.1.3 has a heartbeat each round-trip time, a thousand a second on a local network, and calls a layer
-    // without a representative after eight of them, which a host that is held up misses. `Config::transport` has one in
-    // 25 ms at most.
-    pub shortest_beat: Span,
-    /// The representative reports at most so many losses per round-trip time; `None` for each.
-    pub reports_per_rtt: Option<u16>,
-    /// Whether a representative says that it leaves a layer.
-    pub farewell: LeaveNotice,
-    /// The law of the delay of reports while there is no representative.
-    pub delay_law: TruncatedExponential,
+/// The most samples that can be stored.
+pub(super) const MOST: usize = 30;
+
+configuration! {
+    /// Everything that can be chosen. [`Config::published`] reproduces the thesis, [`Config::transport`] is for real networks.
+    pub struct Config {
+        /// How packets are sent, whatever the scheme.
+        sending: Sending = Sending::published();
+        /// How many layers there are at most.
+        layers: u8 = 8 => whole["layers", 1, LayerStates::LAYERS as u64, "how many layers there are at most"];
+        /// What moves the rate within a layer.
+        control: LayerScheme = LayerScheme::Aimd
+            => choice["control", { "aimd" => Aimd, "ormcc" => Ormcc, "tfmcc" => Tfmcc, "pgmcc" => Pgmcc },
+                "what moves the rate of a layer"];
+        /// Which policy, where `control` is [`LayerScheme::Aimd`] or [`LayerScheme::Ormcc`].
+        policy: PolicyChoice = PolicyChoice::Aimd => option[policy!()];
+        /// Part of the throughput at congestion that a cut keeps with [`LayerScheme::Ormcc`], "beta" of seed 000, 3.1.5.
+        beta: f64 = 0.75
+            => number["beta", Within::of(0.5, 1.0),
+                "with control=ormcc, part of the throughput at congestion that is kept after a cut"];
+        /// Samples that statistics are made of, "N" (seed 000, 4.1.1.2).
+        samples: u8 = 30 => whole["n", 2, MOST as u64, "samples that statistics are made of"];
+        /// Comparisons in a row that a join takes, "J" (seed 000, 4.1.4.1).
+        comparisons: u8 = 30 => whole["j", 1, 200, "comparisons in a row that a join takes"];
+        /// What a sample of the attenuation factor is.
+        taf: TafSample = TafSample::Smoothed
+            => choice["taf", { "smoothed" => Smoothed, "product" => Product },
+                "what a sample of the attenuation factor is"];
+        /// How intervals between congestion epochs are averaged.
+        cor: CorMean = CorMean::Mean
+            => choice["cor", { "mean" => Mean, "harmonic" => Harmonic }, "how intervals between losses are averaged"];
+        /// How the output rate in an attenuation factor is measured.
+        output: Output = Output::Pair
+            => choice["output", { "pair" => Pair, "window" => Window }, "how the rate before a loss is measured"];
+        /// Over how long arrivals are counted: for [`Output::Window`], and for the rate that reports carry.
+        window: Span = Span::from_secs(1)
+            => seconds["window", Within::POSITIVE, "over this time arrivals are counted"];
+        /// What silence of a receiver counts for when the representative loses.
+        assumed: Assumed = Assumed::Once
+            => choice["assumed", { "once" => Once, "each" => Each },
+                "what losses that only the representative has count for"];
+        /// Whether layers are joined before statistics of losses are there.
+        joins: Joins = Joins::Compared
+            => choice["joins", { "compared" => Compared, "early" => Early },
+                "layers are joined at comparisons of losses, or also where a start-up or the representative's losses alone show room"];
+        /// Checks in a row that a leave takes.
+        // Seed gap: 4.1.5 leaves at the first check that says so. With few samples a check errs more often, so
+        // `Config::transport` wants several.
+        checks: u8 = 1 => whole["checks", 1, 200, "checks in a row that a leave takes"];
+        /// A layer that was left is not joined again for this long, and twice as long after each leave that comes soon.
+        // Seed gap: 4.1.5 lets a receiver join again what it has just left. On a local network that is a join a second.
+        // `Config::transport` waits.
+        rejoin: Span = Span::ZERO
+            => seconds["rejoin", Within::of(0.0, 3600.0), "least time before a layer that was left is joined again"];
+        /// Probability that a rate control period is one of shifted bandwidth, "rho" (seed 000, 4.1.4.3).
+        shift_probability: f64 = 0.1
+            => number["rho", Within::PART, "probability that bandwidth is shifted between two cuts"];
+        /// Part of a layer's rate that is shifted to it, "delta".
+        shift: f64 = 0.1 => number["delta", Within::PART, "part of a layer's rate that is shifted"];
+        /// Heartbeats come once per round-trip time, but not more often than this; silence is counted in the same unit.
+        // Seed gap: 4.1.3 has a heartbeat each round-trip time, a thousand a second on a local network, and calls a layer
+        // without a representative after eight of them, which a host that is held up misses. `Config::transport` has one in
+        // 25 ms at most.
+        shortest_beat: Span = Span::ZERO
+            => seconds["beat", Within::of(0.0, 10.0), "least time between two heartbeats"];
+        /// The representative reports at most so many losses per round-trip time; `None` for each.
+        reports_per_rtt: Option<u16> = None;
+        /// Whether a representative says that it leaves a layer.
+        farewell: LeaveNotice = LeaveNotice::Silent
+            => choice["farewell", { "silent" => Silent, "told" => Told },
+                "whether a representative says that it leaves a layer"];
+        /// The law of the delay of reports while there is no representative.
+        delay_law: TruncatedExponential = TruncatedExponential::default();
+    }
+
+    /// The thesis: linear start, packets of 1000 bytes, halving, N and J 30.
+    pub fn published;
+
+    impl Configure for Config {
+        sending: sending;
+        const ENTRY: Entry = ENTRY;
+        const MARK: Mark = Mark::Layered {
+            id: None,
+            mean: f32::INFINITY,
+            error: 0.0,
+            rtt: 0.0,
+            above: Half(0),
+            updates: 0,
+            states: LayerStates(0),
+        };
+
+        fn layers(&self) -> u8 {
+            self.layers
+        }
+
+        fn set_layers(&mut self, layers: u8) {
+            self.layers = layers;
+        }
+    }
 }
 
 /// What moves the rate of a layer (seed 000, 4.1.2: other mechanisms "can be used in place of the current one").
@@ -138,33 +190,6 @@ pub enum LeaveNotice {
 }
 
 impl Config {
-    /// The thesis: linear start, packets of 1000 bytes, halving, N and J 30.
-    pub fn published() -> Config {
-        Config {
-            sending: Sending::published(),
-            layers: 8,
-            control: LayerScheme::Aimd,
-            policy: PolicyChoice::Aimd,
-            beta: 0.75,
-            samples: 30,
-            comparisons: 30,
-            taf: TafSample::Smoothed,
-            cor: CorMean::Mean,
-            output: Output::Pair,
-            window: Span::from_secs(1),
-            assumed: Assumed::Once,
-            joins: Joins::Compared,
-            checks: 1,
-            rejoin: Span::ZERO,
-            shift_probability: 0.1,
-            shift: 0.1,
-            shortest_beat: Span::ZERO,
-            reports_per_rtt: None,
-            farewell: LeaveNotice::Silent,
-            delay_law: TruncatedExponential::default(),
-        }
-    }
-
     /// A sender on a real network: doubling start, all guards, measures that survive what hosts do to times, and fewer
     /// samples, so that layers are found within a transfer: on local networks of 1 to 100 Mbit/s the first join comes after
     /// 1 to 10 s, with the seed's 30 and 30 after 3 to 40 s, or not within a minute. With 6 and 3 it comes little sooner,
@@ -199,3 +224,29 @@ impl Config {
         }
     }
 }
+
+/// The scheme as a user sees it.
+const ENTRY: Entry = Entry {
+    name: "gmcc",
+    number: 7,
+    summary: "layers that adapt to one receiver each; receivers join as many as their bottleneck takes",
+    source: "seed 000, chapter 4",
+    sender: "follows the most congested receiver of each layer, and switches layers on and off as they are asked for",
+    receiver: "compares its congestion with that of each layer's representative; joins a layer when it is far less, leaves one when it holds two back",
+    feedback: Feedback::Reports,
+    says_rate: SaysRate::Always,
+    wires: &[Wire::Native],
+    layers: LayerRates::Adaptive,
+    deviations: &[
+        "Every packet carries its own layer's representative, and for all layers whether they are on and followed.",
+        "A representative without any sample gives way to everybody who has one.",
+        "Reports say how long they were held, and at what rate the layer arrives.",
+        "On real networks losses are compared with arrivals of a quarter of a second instead of one packet's interval.",
+        "On real networks intervals between losses are averaged, not their reciprocals.",
+        "On real networks silence of a receiver adds up, so that old losses do not hold it back for ever.",
+        "On real networks N is 10 and J is 5 instead of 30, so that layers are found within a transfer.",
+        "On real networks a leave takes three checks in a row, and a layer that was left is not joined again at once.",
+        "On real networks heartbeats come every 25 ms at most, and at most eight reports per round-trip time.",
+        "On real networks every layer starts by doubling in rounds, and a representative says that it leaves.",
+    ],
+};

@@ -32,7 +32,6 @@ mod conditions;
 mod config;
 mod joined;
 mod layer;
-mod options;
 mod receiver;
 mod settings;
 mod shift;

@@ -1,12 +1,9 @@
 //! How congested a receiver is in a layer: the throughput attenuation factor and its two parts (seed 000, 4.1.1).
 
 use super::conditions::Estimate;
-use super::config::{Config, CorMean, TafSample};
+use super::config::{Config, CorMean, MOST, TafSample};
 use crate::packet::Signal;
 use crate::time::{Span, Time};
-
-/// The most samples that can be kept.
-pub(super) const MOST: usize = 30;
 
 /// The latest samples of something.
 #[derive(Debug, Clone, Copy)]

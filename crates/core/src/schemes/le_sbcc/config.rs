@@ -1,46 +1,82 @@
 //! Parameters of LE-SBCC, with the seed's symbols and values.
 
-use crate::rate::{PolicyChoice, Sending};
+use crate::rate::bounds::Guard;
+use crate::rate::{PolicyChoice, Sending, Start};
+use crate::schemes::catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire, policy};
+use crate::schemes::declare::configuration;
+use crate::spec::Within;
 use crate::suppress::TruncatedExponential;
 use crate::time::{Rate, Span};
 
-/// Everything that can be chosen. [`Config::published`] reproduces the thesis, [`Config::transport`] is for real networks.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Config {
-    /// How packets are sent, whatever the scheme.
-    pub sending: Sending,
-    /// The first rate; `None` for [`Sending::initial_rate`].
-    pub initial_rate: Option<Rate>,
-    /// What moves the rate.
-    pub policy: PolicyChoice,
-    /// The part of the rate that a reduction keeps: one half in the thesis.
-    pub beta: f64,
-    /// The first filter: one loss event of many indications of one receiver within a round trip.
-    pub li2le: Part,
-    /// When the first filter takes an indication for another loss event.
-    pub events: Events,
-    /// The second filter: as many loss events as one receiver has.
-    pub filter: Selection,
-    /// The third filter, "ATF": at most one reduction per epoch.
-    pub atf: Part,
-    /// Whether nothing is sent for half a round trip after a reduction.
-    pub silence: Silence,
-    /// Whether round-trip samples below half the mean are thrown away.
-    pub prune: Part,
-    /// Whether the mean round-trip time is updated as appendix A prints it.
-    pub rtt_literal: Part,
-    /// The part of the loss-event counts that is left after 100 round trips.
-    pub decay: f64,
-    /// Receivers wait for a random time up to this before they report a loss; zero to report at once.
-    pub backoff: Span,
-    // Seed gap: 2.1.2 leaves it to the transport protocol that reports do not become a flood. `Config::transport` has
-    // receivers send one in 5 ms at most; what is lost meanwhile is in the next one.
-    /// Receivers send two reports of losses no closer to each other than this.
-    pub spacing: Span,
-    /// Which packet reports name for the round-trip time.
-    pub echoes: Echoes,
-    /// The law of the delay of answers in a start-up by doubling.
-    pub delay_law: TruncatedExponential,
+configuration! {
+    /// Everything that can be chosen. [`Config::published`] reproduces the thesis, [`Config::transport`] is for real networks.
+    pub struct Config {
+        /// How packets are sent, whatever the scheme.
+        sending: Sending = Sending::published();
+        /// What moves the rate.
+        policy: PolicyChoice = PolicyChoice::Aimd => option[policy!()];
+        /// The part of the rate that a reduction keeps: one half in the thesis.
+        beta: f64 = 0.5 => number["beta", Within::of(0.1, 1.0), "part of the rate that a reduction keeps"];
+        /// The first rate; `None` for [`Sending::initial_rate`].
+        initial_rate: Option<Rate> = None
+            => rate["rate0" or "auto", Within::POSITIVE, "first rate; auto: a packet per round-trip time"];
+        /// The first filter: one loss event of many indications of one receiver within a round trip.
+        li2le: Part = Part::On
+            => choice["li2le", { "on" => On, "off" => Off },
+                "one loss event of a receiver's reports of a round trip"];
+        /// When the first filter takes an indication for another loss event.
+        events: Events = Events::Window
+            => choice["events", { "window" => Window, "slots" => Slots },
+                "another loss event: SRTT + 2 sigma after the latest one, or in the next slot of a round-trip time"];
+        /// The second filter: as many loss events as one receiver has.
+        filter: Selection = Selection::MaxLprf
+            => choice["filter", { "max-lprf" => MaxLprf, "lprf" => Lprf, "none" => All },
+                "which receivers' loss events pass"];
+        /// The third filter, "ATF": at most one reduction per epoch.
+        atf: Part = Part::On
+            => choice["atf", { "on" => On, "off" => Off }, "at most one reduction in 1.5 round-trip times"];
+        /// Whether nothing is sent for half a round trip after a reduction.
+        silence: Silence = Silence::Suited
+            => choice["silence", { "auto" => Suited, "on" => On, "off" => Off },
+                "half a round trip of silence after a reduction; auto: with ATF and not with an equation"];
+        /// Whether round-trip samples below half the mean are thrown away.
+        prune: Part = Part::On
+            => choice["prune", { "on" => On, "off" => Off }, "throw away round-trip samples below half the mean"];
+        /// Whether the mean round-trip time is updated as appendix A prints it.
+        rtt_literal: Part = Part::Off
+            => choice["rtt-literal", { "on" => On, "off" => Off }, "weigh new round-trip samples by 7/8, as printed"];
+        /// The part of the loss-event counts that is left after 100 round trips.
+        decay: f64 = 0.9
+            => number["decay", Within::of(0.01, 1.0), "part of the counts that is left after 100 round trips"];
+        /// Receivers wait for a random time up to this before they report a loss; zero to report at once.
+        backoff: Span = Span::ZERO
+            => seconds["backoff", Within::of(0.0, LONGEST_WAIT), "longest random delay of a loss report"];
+        // Seed gap: 2.1.2 leaves it to the transport protocol that reports do not become a flood. `Config::transport` has
+        // receivers send one in 5 ms at most; what is lost meanwhile is in the next one.
+        /// Receivers send two reports of losses no closer to each other than this.
+        spacing: Span = Span::ZERO
+            => seconds["spacing", Within::of(0.0, LONGEST_WAIT), "least time between two loss reports of a receiver"];
+        /// Which packet reports name for the round-trip time.
+        echoes: Echoes = Echoes::Lost
+            => choice["echo", { "lost" => Lost, "revealing" => Revealing },
+                "the packet that a report names for the round trip"];
+        /// The law of the delay of answers in a start-up by doubling.
+        delay_law: TruncatedExponential = TruncatedExponential::default();
+    }
+
+    /// The thesis: packets of 1000 bytes, AIMD from a packet per round trip, every loss reported at once.
+    pub fn published;
+
+    impl Configure for Config {
+        sending: sending;
+        const ENTRY: Entry = ENTRY;
+        // Receivers of other programs give no answers to a start-up, and no sign of life.
+        fn without_answers(mut self) -> Config {
+            self.sending.start = Start::Linear;
+            self.sending.silent_group_guard = Guard::Off;
+            self
+        }
+    }
 }
 
 /// Whether a part of the scheme is there.
@@ -102,28 +138,6 @@ pub enum Echoes {
 }
 
 impl Config {
-    /// The thesis: packets of 1000 bytes, AIMD from a packet per round trip, every loss reported at once.
-    pub fn published() -> Config {
-        Config {
-            sending: Sending::published(),
-            initial_rate: None,
-            policy: PolicyChoice::Aimd,
-            beta: 0.5,
-            li2le: Part::On,
-            events: Events::Window,
-            filter: Selection::MaxLprf,
-            atf: Part::On,
-            silence: Silence::Suited,
-            prune: Part::On,
-            rtt_literal: Part::Off,
-            decay: 0.9,
-            backoff: Span::ZERO,
-            spacing: Span::ZERO,
-            echoes: Echoes::Lost,
-            delay_law: TruncatedExponential::default(),
-        }
-    }
-
     /// A sender on a real network: doubling start, all guards, beta 0.75, at most 200 loss reports a second from each
     /// receiver.
     ///
@@ -151,3 +165,32 @@ impl Config {
         }
     }
 }
+
+/// The scheme as a user sees it.
+const ENTRY: Entry = Entry {
+    name: "le-sbcc",
+    number: 2,
+    summary: "one rate; receivers only report losses, the source makes of all reports as many as the worst receiver's",
+    source: "seed 000, chapter 2",
+    sender: "filters all receivers' loss reports down to one receiver's worth and halves the rate at most once in 1.5 round-trip times",
+    receiver: "reports losses, as the receivers of any reliable protocol do",
+    feedback: Feedback::Reports,
+    says_rate: SaysRate::StartUp,
+    wires: &[Wire::Native, Wire::Pgm],
+    layers: LayerRates::One,
+    deviations: &[
+        "The mean round-trip time weighs a new sample by 1/8, where appendix A prints 7/8.",
+        "Sixteen round-trip samples below half the mean in a row are believed, or a faster path would never be.",
+        "With the equation there is no silence, and the first loss interval is one that halves the rate.",
+        "On real networks a reduction keeps 0.75 of the rate instead of half: packets are paced more evenly than TCP's.",
+        "On real networks reports name the packet that revealed the loss and say how long they were held.",
+        "On real networks a receiver reports losses at most once in 5 ms.",
+        "On real networks other answers time the round trip too: anybody's before the first loss, then the worst receiver's.",
+        "The longer round trip at congestion makes the steps smaller, where other answers tell the present one.",
+        "On real networks the session starts by doubling in rounds instead of a packet per round-trip time.",
+        "A rate that is not used does not grow, nor does one that nobody seems to receive.",
+    ],
+};
+
+/// Receivers hold no report longer than this, in seconds.
+const LONGEST_WAIT: f64 = 10.0;

@@ -15,7 +15,6 @@
 
 mod cascade;
 mod config;
-mod options;
 mod receiver;
 mod reporters;
 mod round_trip;

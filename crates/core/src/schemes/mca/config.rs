@@ -1,32 +1,62 @@
 //! Parameters of MCA, with the seed's symbols and values.
 
 use crate::estimate::Measuring;
+use crate::field;
+use crate::packet::Mark;
 use crate::rate::Sending;
+use crate::schemes::catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire, measuring};
+use crate::schemes::declare::configuration;
+use crate::spec::{Opt, Within};
 use crate::suppress::TruncatedExponential;
 use crate::time::Span;
 
-/// Everything that can be chosen. [`Config::published`] reproduces the thesis, [`Config::transport`] is for real networks.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Config {
-    /// How packets are sent, whatever the scheme.
-    pub sending: Sending,
-    /// How accumulation is measured.
-    pub measuring: Measuring,
-    /// What reports say and how they are filtered.
-    pub mode: Mode,
-    /// Decrease factor "beta" (seed 000, D.2).
-    pub beta: f64,
-    /// How often the growth since a cut was due is taken off the rate of Bin-CI.
-    pub excess: Excess,
-    /// Whether ER-CI lowers the rate only once per `RTT + 2 sigma`.
-    pub gate: Gate,
-    /// Receivers measure their egress rate over this time, at least eight packets.
-    pub window: Span,
-    /// The law of the delay of answers to the start-up.
-    pub delay_law: TruncatedExponential,
-    /// A receiver sends at most this many reports per largest round-trip time; `None` for one at each loss, as in the
-    /// seed.
-    pub reports_per_rtt: Option<u16>,
+configuration! {
+    /// Everything that can be chosen. [`Config::published`] reproduces the thesis, [`Config::transport`] is for real networks.
+    pub struct Config {
+        /// What reports say and how they are filtered.
+        mode: Mode = Mode::Er
+            => choice["mode", { "er" => Er, "bin" => Bin },
+                "reports say how fast packets arrived, or only that there is congestion"];
+        /// How accumulation is measured.
+        measuring: Measuring = Measuring::published();
+        /// Decrease factor "beta" (seed 000, D.2).
+        beta: f64 = 0.9 => number["beta", Within::of(0.5, 1.0), "part of the rate that is kept after a cut"];
+        /// How often the growth since a cut was due is taken off the rate of Bin-CI.
+        excess: Excess = Excess::Twice
+            => choice["excess", { "once" => Once, "twice" => Twice },
+                "how often a late cut with binary reports takes off what the rate grew by meanwhile; the thesis prints twice"];
+        /// Whether ER-CI lowers the rate only once per `RTT + 2 sigma`.
+        gate: Gate = Gate::Off
+            => choice["gate", { "off" => Off, "on" => On },
+                "whether explicit rates cut only once per round-trip time"];
+        /// Receivers measure their egress rate over this time, at least eight packets.
+        window: Span = Span::from_millis(50)
+            => seconds["window", Within::POSITIVE,
+                "over this time egress rates are measured, at least eight packets"];
+        /// How packets are sent, whatever the scheme.
+        sending: Sending = Sending::published()
+            => option[Opt::seconds("period", Within::POSITIVE, field!(sending.shortest_rtt),
+                "no round-trip time counts as shorter than this")];
+        /// The law of the delay of answers to the start-up.
+        delay_law: TruncatedExponential = TruncatedExponential::default()
+            => spread["spread", "steepness of the law of answers to the start-up"];
+        /// A receiver sends at most this many reports per largest round-trip time; `None` for one at each loss, as in the
+        /// seed.
+        reports_per_rtt: Option<u16> = None;
+    }
+
+    /// The thesis, with explicit rates: beta 0.9, packets of 1000 bytes, linear start.
+    // Seed gap: D.3 does not say over how long a receiver measures its egress rate. Here it is the time between two
+    // control packets, at least eight packets.
+    pub fn published;
+
+    impl Configure for Config {
+        sending: sending;
+        const ENTRY: Entry = ENTRY;
+        const MORE: &'static [Opt<Config>] = &measuring!();
+
+        const MARK: Mark = Mark::REPRESENTATIVE;
+    }
 }
 
 /// Which of the two schemes.
@@ -60,23 +90,6 @@ pub enum Gate {
 }
 
 impl Config {
-    /// The thesis, with explicit rates: beta 0.9, packets of 1000 bytes, linear start.
-    // Seed gap: D.3 does not say over how long a receiver measures its egress rate. Here it is the time between two
-    // control packets, at least eight packets.
-    pub fn published() -> Config {
-        Config {
-            sending: Sending::published(),
-            measuring: Measuring::published(),
-            mode: Mode::Er,
-            beta: 0.9,
-            excess: Excess::Twice,
-            gate: Gate::Off,
-            window: Span::from_millis(50),
-            delay_law: TruncatedExponential::default(),
-            reports_per_rtt: None,
-        }
-    }
-
     /// A sender on a real network: doubling start, all guards, thresholds that survive the noise of hosts
     /// ([`Measuring::transport`]).
     ///
@@ -96,3 +109,26 @@ impl Config {
         }
     }
 }
+
+/// The scheme as a user sees it.
+const ENTRY: Entry = Entry {
+    name: "mca",
+    number: 3,
+    summary: "one rate; avoids congestion: lowers it when the session's own packets pile up in a queue",
+    source: "seed 000, appendix D",
+    sender: "filters reports so that one receiver's count (explicit rates), or as many as the worst one's (binary)",
+    receiver: "measures how many bytes wait in the network; reports congestion once per control packet, without suppression",
+    feedback: Feedback::Reports,
+    says_rate: SaysRate::Always,
+    wires: &[Wire::Native],
+    layers: LayerRates::One,
+    deviations: &[
+        "It is for networks of its own: beside flows that fill queues until they overflow it gets little.",
+        "Binary indications pass the last filter when the latest one is more than a round trip ago; the thesis prints the opposite.",
+        "Events of receivers are forgotten slowly, as in LE-SBCC.",
+        "The control packet that ends congestion is not counted again in the next measurement.",
+        "On real networks thresholds grow with the rate and with the noise that is measured, and a queue that never changes counts as a longer route.",
+        "On real networks the session starts by doubling in rounds, and no round-trip time counts as shorter than 20 ms.",
+        "A rate that is not used does not grow, nor does one that nobody seems to receive.",
+    ],
+};

@@ -21,8 +21,7 @@
 mod bin;
 mod config;
 mod er;
-pub(super) mod options;
-mod receiver;
+pub(super) mod receiver;
 mod source;
 #[cfg(test)]
 mod tests;

@@ -1,48 +1,83 @@
 //! Parameters of MCA+, with the seed's symbols and values.
 
 use crate::estimate::Measuring;
+use crate::field;
+use crate::packet::Mark;
 use crate::rate::{PolicyChoice, Sending};
+use crate::schemes::catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire, measuring, policy};
+use crate::schemes::declare::configuration;
+use crate::spec::{Opt, Within};
 use crate::suppress::TruncatedExponential;
 use crate::time::Span;
 
-/// Everything that can be chosen. [`Config::published`] reproduces the thesis, [`Config::transport`] is for real networks.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Config {
-    /// How packets are sent, whatever the scheme.
-    pub sending: Sending,
-    /// What moves the rate.
-    pub policy: PolicyChoice,
-    /// How accumulation is measured.
-    pub measuring: Measuring,
-    /// What is kept of the rate at accumulation (seed 000, 5.2.1.2).
-    pub keep_at_accumulation: f64,
-    /// What is kept of the rate at loss (seed 000, 5.2.1.2).
-    pub keep_at_loss: f64,
-    /// A receiver slower than the representative's mean less this many deviations replaces it, "k" (seed 000, 5.2.1.3).
-    pub switch_deviations: f64,
-    /// A representative is absent when it is silent for so many periods at a high rate, "n" (seed 000, 5.2.1.3).
-    pub patience: u16,
-    /// Gain of a receiver's mean and deviation of its throughput at congestion.
-    pub alpha: f64,
-    /// Throughput is measured over at least this time, the largest round-trip time and eight packets.
-    pub window: Span,
-    /// The congestion rate "p" is taken over so many sequence numbers.
-    pub counted: u16,
-    /// Who keeps silent.
-    pub suppress: Suppress,
-    /// What becomes of the round-trip time when the representative changes.
-    pub across_switch: AcrossSwitch,
-    /// Which reports give round-trip samples.
-    pub samples: Samples,
-    /// When receivers report while nobody is valid.
-    pub while_invalid: WhileInvalid,
-    /// The law of the delay of reports while nobody is valid, and of answers to the start-up.
-    pub delay_law: TruncatedExponential,
-    // Seed gap: 5.2.2 sends a report at each loss, which at 100,000 packets a second is a flood that the source ignores
-    // but for one per round-trip time. `Config::transport` sends at most eight.
-    /// A receiver sends at most this many reports per largest round-trip time; `None` for one at each loss, as in the
-    /// seed.
-    pub reports_per_rtt: Option<u16>,
+configuration! {
+    /// Everything that can be chosen. [`Config::published`] reproduces the thesis, [`Config::transport`] is for real networks.
+    pub struct Config {
+        /// What moves the rate.
+        policy: PolicyChoice = PolicyChoice::Aimd => option[policy!()];
+        /// What is kept of the rate at accumulation (seed 000, 5.2.1.2).
+        keep_at_accumulation: f64 = 0.9
+            => number["beta", Within::of(0.5, 1.0), "part of the rate that is kept at accumulation"];
+        /// How accumulation is measured.
+        measuring: Measuring = Measuring::published();
+        /// What is kept of the rate at loss (seed 000, 5.2.1.2).
+        keep_at_loss: f64 = 0.75
+            => number["beta-loss", Within::of(0.5, 1.0), "part of the rate that is kept at loss"];
+        /// A receiver slower than the representative's mean less this many deviations replaces it, "k" (seed 000, 5.2.1.3).
+        switch_deviations: f64 = 1.0
+            => number["k", Within::of(0.0, 100.0),
+                "a receiver replaces the representative below its mean less so many deviations"];
+        /// A representative is absent when it is silent for so many periods at a high rate, "n" (seed 000, 5.2.1.3).
+        patience: u16 = 4 => whole["n", 1, 1000, "periods that a silent representative is waited for"];
+        /// Gain of a receiver's mean and deviation of its throughput at congestion.
+        alpha: f64 = 0.125
+            => number["alpha", Within::up_to(1.0), "gain of a receiver's mean of its throughput at congestion"];
+        /// Throughput is measured over at least this time, the largest round-trip time and eight packets.
+        window: Span = Span::ZERO
+            => seconds["window", Within::of(0.0, 10.0), "throughput is measured over at least this time"];
+        /// The congestion rate "p" is taken over so many sequence numbers.
+        counted: u16 = 1000 => whole["counted", 100, 10_000, "over how many packets the rate of congestion is taken"];
+        /// Who keeps silent.
+        suppress: Suppress = Suppress::Faster
+            => choice["suppress", { "faster" => Faster, "slower" => Slower, "nobody" => Nobody },
+                "who keeps silent; the thesis prints slower where it means faster"];
+        /// What becomes of the round-trip time when the representative changes.
+        across_switch: AcrossSwitch = AcrossSwitch::Restart
+            => choice["across-switch", { "restart" => Restart, "continue" => Continue },
+                "the mean round-trip time when the representative changes"];
+        /// Which reports give round-trip samples.
+        samples: Samples = Samples::Followed
+            => choice["samples", { "followed" => Followed, "all" => All }, "whose reports give round-trip samples"];
+        /// When receivers report while nobody is valid.
+        while_invalid: WhileInvalid = WhileInvalid::AtOnce
+            => choice["invalid", { "spread" => Spread, "at-once" => AtOnce },
+                "when receivers report while there is no representative"];
+        /// How packets are sent, whatever the scheme.
+        sending: Sending = Sending::published()
+            => option[Opt::seconds("period", Within::POSITIVE, field!(sending.shortest_rtt),
+                "no round-trip time counts as shorter than this")];
+        /// The law of the delay of reports while nobody is valid, and of answers to the start-up.
+        delay_law: TruncatedExponential = TruncatedExponential::default()
+            => spread["spread", "steepness of the law of report delays"];
+        // Seed gap: 5.2.2 sends a report at each loss, which at 100,000 packets a second is a flood that the source ignores
+        // but for one per round-trip time. `Config::transport` sends at most eight.
+        /// A receiver sends at most this many reports per largest round-trip time; `None` for one at each loss, as in the
+        /// seed.
+        reports_per_rtt: Option<u16> = None;
+    }
+
+    /// The thesis: cuts to 0.9 and 0.75, linear start, packets of 1000 bytes.
+    // Seed gap: 5.2.1.3 leaves open over which period congestion is counted, and says "number of CIs", which would make
+    // a receiver that is silenced look better. Here instances of congestion count, over 1000 sequence numbers.
+    pub fn published;
+
+    impl Configure for Config {
+        sending: sending;
+        const ENTRY: Entry = ENTRY;
+        const MORE: &'static [Opt<Config>] = &measuring!();
+
+        const MARK: Mark = Mark::REPRESENTATIVE;
+    }
 }
 
 /// Who keeps silent about congestion, besides the representative, which never does.
@@ -94,30 +129,6 @@ pub enum WhileInvalid {
 }
 
 impl Config {
-    /// The thesis: cuts to 0.9 and 0.75, linear start, packets of 1000 bytes.
-    // Seed gap: 5.2.1.3 leaves open over which period congestion is counted, and says "number of CIs", which would make
-    // a receiver that is silenced look better. Here instances of congestion count, over 1000 sequence numbers.
-    pub fn published() -> Config {
-        Config {
-            sending: Sending::published(),
-            policy: PolicyChoice::Aimd,
-            measuring: Measuring::published(),
-            keep_at_accumulation: 0.9,
-            keep_at_loss: 0.75,
-            switch_deviations: 1.0,
-            patience: 4,
-            alpha: 0.125,
-            window: Span::ZERO,
-            counted: 1000,
-            suppress: Suppress::Faster,
-            across_switch: AcrossSwitch::Restart,
-            samples: Samples::Followed,
-            while_invalid: WhileInvalid::AtOnce,
-            delay_law: TruncatedExponential::default(),
-            reports_per_rtt: None,
-        }
-    }
-
     /// A sender on a real network: doubling start, all guards, thresholds that survive the noise of hosts
     /// ([`Measuring::transport`]).
     ///
@@ -136,3 +147,28 @@ impl Config {
         }
     }
 }
+
+/// The scheme as a user sees it.
+const ENTRY: Entry = Entry {
+    name: "mca-plus",
+    number: 4,
+    summary: "one rate; avoids congestion, following the receiver with the lowest throughput when queues fill",
+    source: "seed 000, chapter 5",
+    sender: "names one receiver its representative; cuts by a tenth when packets pile up, by a quarter at loss; asks all again when it is silent",
+    receiver: "measures how many bytes wait in the network; reports when it is the representative, or slower than that",
+    feedback: Feedback::Reports,
+    says_rate: SaysRate::Always,
+    wires: &[Wire::Native],
+    layers: LayerRates::One,
+    deviations: &[
+        "It is for networks of its own: beside flows that fill queues until they overflow it gets little.",
+        "Receivers that are faster than the representative keep silent; one section of the thesis prints the opposite.",
+        "Reports carry how long the receiver held them, so that their random delay is no round-trip time.",
+        "On real networks reports are spread at random while there is no representative, as in ORMCC.",
+        "The control packet that ends congestion is not counted again in the next measurement.",
+        "The round-trip time begins anew with another representative.",
+        "On real networks thresholds grow with the rate and with the noise that is measured, and a queue that never changes counts as a longer route.",
+        "On real networks the session starts by doubling in rounds, and no round-trip time counts as shorter than 20 ms.",
+        "A rate that is not used does not grow, nor does one that nobody seems to receive.",
+    ],
+};

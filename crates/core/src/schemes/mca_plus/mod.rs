@@ -26,7 +26,6 @@
 
 mod config;
 mod congestion_rate;
-mod options;
 mod receiver;
 mod source;
 #[cfg(test)]

@@ -1,45 +1,69 @@
 //! Parameters of ORMCC, with the seed's symbols and values.
 
+use crate::packet::Mark;
 use crate::rate::{PolicyChoice, Sending};
+use crate::schemes::catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire, policy};
+use crate::schemes::declare::configuration;
+use crate::spec::{Field, Opt, Within};
 use crate::suppress::TruncatedExponential;
 use crate::time::Span;
 
-/// Everything that can be chosen. [`Config::published`] reproduces the thesis, [`Config::transport`] is for real networks.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Config {
-    /// How packets are sent, whatever the scheme.
-    pub sending: Sending,
-    /// What moves the rate.
-    pub policy: PolicyChoice,
-    /// Decrease factor "beta" (seed 000, 3.1.5).
-    pub beta: f64,
-    /// Gain of the receiver's mean throughput at congestion, "alpha".
-    pub alpha_receiver: f64,
-    /// Gain of the source's mean and deviation of it.
-    pub alpha_source: f64,
-    /// Over how long throughput at congestion is measured at most (seed 000, 3.1.1, footnote 9).
-    pub trac_window: Span,
-    /// And at least: so long, the largest round-trip time, and what sixteen packets take. The thesis measures the whole
-    /// `trac_window`, which is many round trips of a near path; then the throughput at congestion lies well below what had
-    /// been reached, and a session is cut the more, the shorter its path. [`Config::transport`] measures a tenth of a second.
-    pub trac_least: Span,
-    /// The law of the delay of other receivers' reports (seed 000, 3.1.4).
-    pub delay_law: TruncatedExponential,
-    /// What the source compares before it changes the representative.
-    pub switch_on: SwitchOn,
-    /// What becomes of the statistics when the representative changes.
-    pub across_switch: AcrossSwitch,
-    // Seed gap: appendix B.2 sends a report at each loss, which at 100,000 packets a second is a flood that the source
-    // ignores but for one per round-trip time. `Config::transport` sends at most eight.
-    /// The representative sends at most this many reports per largest round-trip time; `None` for one at each loss,
-    /// as in the seed.
-    pub reports_per_rtt: Option<u16>,
-    // Seed gap: 3.1.4 spreads reports over two largest round-trip times. What suppresses them comes in the headers of later packets: where
-    // packets are farther apart than that, as on a stream of a few a second, nobody is suppressed and all of a large group report.
-    // `Config::transport` spreads them over four packets at least.
-    /// The others' reports are spread over what so many packets take, a second at most, where that is longer than two largest round-trip
-    /// times; `None` for those alone, as in the seed.
-    pub spread_packets: Option<u8>,
+configuration! {
+    /// Everything that can be chosen. [`Config::published`] reproduces the thesis, [`Config::transport`] is for real networks.
+    pub struct Config {
+        /// How packets are sent, whatever the scheme.
+        sending: Sending = Sending::published();
+        /// What moves the rate.
+        policy: PolicyChoice = PolicyChoice::Aimd => option[policy!()];
+        /// Decrease factor "beta" (seed 000, 3.1.5).
+        beta: f64 = 0.75
+            => number["beta", Within::of(0.5, 1.0), "part of the throughput at congestion that is kept after a cut"];
+        /// Gain of the receiver's mean throughput at congestion, "alpha".
+        alpha_receiver: f64 = 0.125;
+        /// Gain of the source's mean and deviation of it.
+        alpha_source: f64 = 0.125
+            => option[Opt::number("alpha", Within::up_to(1.0), ALPHA, "gain of means at source and receivers")];
+        /// Over how long throughput at congestion is measured at most (seed 000, 3.1.1, footnote 9).
+        trac_window: Span = Span::from_secs(1)
+            => seconds["window", Within::POSITIVE, "over this time throughput at congestion is measured at most"];
+        /// And at least: so long, the largest round-trip time, and what sixteen packets take. The thesis measures the whole
+        /// `trac_window`, which is many round trips of a near path; then the throughput at congestion lies well below what had
+        /// been reached, and a session is cut the more, the shorter its path. [`Config::transport`] measures a tenth of a second.
+        trac_least: Span = Span::from_secs(1)
+            => seconds["window-least", Within::POSITIVE,
+                "and at least: this time, the largest round-trip time, and what 16 packets take"];
+        /// The law of the delay of other receivers' reports (seed 000, 3.1.4).
+        delay_law: TruncatedExponential = TruncatedExponential::default()
+            => spread["spread", "steepness of the law of report delays"];
+        /// What the source compares before it changes the representative.
+        switch_on: SwitchOn = SwitchOn::Sample
+            => choice["switch-on", { "sample" => Sample, "average" => Average },
+                "what is compared before the representative changes"];
+        /// What becomes of the statistics when the representative changes.
+        across_switch: AcrossSwitch = AcrossSwitch::Restart
+            => choice["across-switch", { "restart" => Restart, "continue" => Continue },
+                "the representative's statistics at a change"];
+        // Seed gap: appendix B.2 sends a report at each loss, which at 100,000 packets a second is a flood that the source
+        // ignores but for one per round-trip time. `Config::transport` sends at most eight.
+        /// The representative sends at most this many reports per largest round-trip time; `None` for one at each loss,
+        /// as in the seed.
+        reports_per_rtt: Option<u16> = None;
+        // Seed gap: 3.1.4 spreads reports over two largest round-trip times. What suppresses them comes in the headers of later packets: where
+        // packets are farther apart than that, as on a stream of a few a second, nobody is suppressed and all of a large group report.
+        // `Config::transport` spreads them over four packets at least.
+        /// The others' reports are spread over what so many packets take, a second at most, where that is longer than two largest round-trip
+        /// times; `None` for those alone, as in the seed.
+        spread_packets: Option<u8> = None;
+    }
+
+    /// The thesis: linear start, beta 0.75, packets of 1000 bytes, never silenced by a silent group.
+    pub fn published;
+
+    impl Configure for Config {
+        sending: sending;
+        const ENTRY: Entry = ENTRY;
+        const MARK: Mark = Mark::REPRESENTATIVE;
+    }
 }
 
 /// What the source compares with the representative's mean less its deviation.
@@ -65,24 +89,6 @@ pub enum AcrossSwitch {
 }
 
 impl Config {
-    /// The thesis: linear start, beta 0.75, packets of 1000 bytes, never silenced by a silent group.
-    pub fn published() -> Config {
-        Config {
-            sending: Sending::published(),
-            policy: PolicyChoice::Aimd,
-            beta: 0.75,
-            alpha_receiver: 0.125,
-            alpha_source: 0.125,
-            trac_window: Span::from_secs(1),
-            trac_least: Span::from_secs(1),
-            delay_law: TruncatedExponential::default(),
-            switch_on: SwitchOn::Sample,
-            across_switch: AcrossSwitch::Restart,
-            reports_per_rtt: None,
-            spread_packets: None,
-        }
-    }
-
     /// A sender on a real network: doubling start, all guards, at least a packet per 8 s.
     ///
     /// Beta is the 0.65 that the thesis uses at user level (seed 000, 3.1.5), and throughput at congestion is measured over what
@@ -98,3 +104,35 @@ impl Config {
         }
     }
 }
+
+/// The scheme as a user sees it.
+const ENTRY: Entry = Entry {
+    name: "ormcc",
+    number: 1,
+    summary: "one rate; follows the receiver with the lowest throughput at congestion",
+    source: "seed 000, chapter 3",
+    sender: "names one receiver its representative and adapts the rate to that one's reports; asks all again when it is silent",
+    receiver: "measures its throughput at congestion; reports when it is the representative, or slower than that",
+    feedback: Feedback::Reports,
+    says_rate: SaysRate::StartUp,
+    wires: &[Wire::Native],
+    layers: LayerRates::One,
+    deviations: &[
+        "Reports carry how long the receiver held them, so that their random delay is no round-trip time.",
+        "On real networks throughput at congestion is measured over a tenth of a second to a second, by distance and rate.",
+        "A packet per round trip is a packet per round-trip time at congestion, where a transport's other answers tell the present one.",
+        "On real networks the session starts by doubling in rounds instead of a packet per round-trip time.",
+        "On real networks the representative sends at most eight reports per round-trip time.",
+        "A rate that is not used does not grow, nor does one that nobody seems to receive.",
+    ],
+};
+
+/// One gain for both.
+const ALPHA: Field<Config, f64> = Field {
+    get: |config| Some(config.alpha_source),
+    set: |config, gain| {
+        if let Some(gain) = gain {
+            (config.alpha_source, config.alpha_receiver) = (gain, gain);
+        }
+    },
+};

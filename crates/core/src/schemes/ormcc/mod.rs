@@ -27,7 +27,6 @@
 //! ```
 
 mod config;
-mod options;
 mod receiver;
 mod source;
 #[cfg(test)]

@@ -25,7 +25,6 @@
 mod config;
 mod election;
 mod filter;
-mod options;
 mod receiver;
 mod source;
 #[cfg(test)]

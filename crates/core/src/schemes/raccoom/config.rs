@@ -1,53 +1,102 @@
 //! Parameters of RACCOOM, with the seed's symbols and values.
 
 use super::law::{Gains, Law};
+use crate::node::{RelaySpec, RouterSpec};
+use crate::packet::Mark;
 use crate::rate::{Bounds, Sending};
+use crate::routers::acknowledgements;
+use crate::schemes::catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire};
+use crate::schemes::declare::configuration;
+use crate::spec::Within;
 use crate::suppress::TruncatedExponential;
 use crate::time::{Rate, Span};
 
-/// Everything that can be chosen. [`Config::published`] is the thesis, [`Config::transport`] is for real networks.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Config {
-    /// How packets are sent, whatever the scheme.
-    pub sending: Sending,
-    /// The rate of the first packets where the session starts linearly; `None` for a packet per assumed round-trip time.
-    pub first_rate: Option<Rate>,
-    /// How the rate follows what is queued.
-    pub law: Law,
-    /// Gain of the distance to the wanted queue; `None` for the law's own.
-    pub k1: Option<f64>,
-    /// Gain of its integral.
-    pub k2: f64,
-    /// Half of the dead zone around the wanted queue, in packets, "Delta"; `None` for the law's own.
-    pub delta: Option<f64>,
-    /// What the wanted queue is for.
-    pub aim: Aim,
-    /// Share in units of a session of weight 1.
-    pub weight: f64,
-    /// Wanted queue of a session of weight 1, in packets, "E".
-    pub queue: f64,
-    /// For so many former targets the shortest round-trip time is remembered.
-    pub table: u8,
-    /// After so long without a sight of the empty path the source sends more slowly for a moment; `None` for never.
-    pub probe: Option<Span>,
-    /// The part of the accumulated rate at which it sends then.
-    pub probe_part: f64,
-    /// Least and first acknowledgement time-out.
-    pub shortest_rto: Span,
-    /// Before the first round-trip sample.
-    pub first_rto: Span,
-    /// No time-out is longer, however often it was doubled.
-    pub longest_rto: Span,
-    /// Who acknowledges what.
-    pub answers: Answers,
-    /// Where few answer: the target acknowledges every so many packets, the first one after a millisecond at once.
-    pub ack_every: u8,
-    /// Where few answer: so many others acknowledge in a second, all together.
-    pub others: f64,
-    /// Where few answer: another receiver becomes the target when its round trip is longer by this factor.
-    pub hysteresis: f64,
-    /// Where few answer: the law of the delay of reports of losses, and of answers to the start-up.
-    pub delay_law: TruncatedExponential,
+configuration! {
+    /// Everything that can be chosen. [`Config::published`] is the thesis, [`Config::transport`] is for real networks.
+    pub struct Config {
+        /// How packets are sent, whatever the scheme.
+        sending: Sending = published_sending();
+        /// How the rate follows what is queued.
+        law: Law = Law::Printed
+            => choice["law", { "steady" => Steady, "printed" => Printed, "seconds" => Seconds },
+                "how the rate follows what is queued; the thesis prints one that oscillates"];
+        /// Gain of the distance to the wanted queue; `None` for the law's own.
+        k1: Option<f64> = None
+            => number["k1" or "own", Within::of(0.0, 100.0),
+                "gain of the distance to the wanted queue; own: the law's"];
+        /// Gain of its integral.
+        k2: f64 = 0.25 => number["k2", Within::of(0.0, 100.0), "gain of its integral"];
+        /// Half of the dead zone around the wanted queue, in packets, "Delta"; `None` for the law's own.
+        delta: Option<f64> = None
+            => number["delta" or "own", Within::of(0.0, 1000.0),
+                "half of the zone around the wanted queue in which the accumulated rate rests, in packets; own: the law's"];
+        /// What the wanted queue is for.
+        aim: Aim = Aim::Weighted
+            => choice["aim", { "weighted" => Weighted, "friendly" => Friendly },
+                "the wanted queue is for a share by weight, or for that of a TCP flow"];
+        /// Share in units of a session of weight 1.
+        weight: f64 = 1.0 => number["weight", Within::of(0.01, 1000.0), "share, in units of a session of weight 1"];
+        /// Wanted queue of a session of weight 1, in packets, "E".
+        queue: f64 = 4.0
+            => number["queue", Within::of(0.1, 10_000.0),
+                "wanted queue of a session of weight 1, in packets, and the first one of a friendly session"];
+        /// The rate of the first packets where the session starts linearly; `None` for a packet per assumed round-trip time.
+        first_rate: Option<Rate> = Some(Rate::from_bps(40_000.0))
+            => rate["first" or "rtt", Within::POSITIVE,
+                "rate of the first packets of a linear start; rtt: a packet per assumed round-trip time"];
+        /// For so many former targets the shortest round-trip time is remembered.
+        table: u8 = 0 => whole["table", 0, 255, "former targets whose shortest round-trip time is remembered"];
+        /// After so long without a sight of the empty path the source sends more slowly for a moment; `None` for never.
+        probe: Option<Span> = None
+            => seconds["probe" or "off", Within::POSITIVE,
+                "time without a sight of the empty path until the source slows down for a look"];
+        /// The part of the accumulated rate at which it sends then.
+        probe_part: f64 = 0.5 => number["probe-part", Within::of(0.01, 1.0), "part of the rate during such a look"];
+        /// Least and first acknowledgement time-out.
+        shortest_rto: Span = Span::from_millis(200)
+            => seconds["rto-min", Within::up_to(60.0), "shortest acknowledgement time-out"];
+        /// Before the first round-trip sample.
+        first_rto: Span = Span::from_secs(3)
+            => seconds["rto-first", Within::up_to(60.0), "time-out before the first round-trip sample"];
+        /// No time-out is longer, however often it was doubled.
+        longest_rto: Span = Span::from_secs(64) => seconds["rto-max", Within::up_to(3600.0), "longest time-out"];
+        /// Who acknowledges what.
+        answers: Answers = Answers::All
+            => choice["answers", { "all" => All, "few" => Few },
+                "who acknowledges: all receivers each packet, or the target each and others now and then"];
+        /// Where few answer: the target acknowledges every so many packets, the first one after a millisecond at once.
+        ack_every: u8 = 1 => whole["ack-every", 1, 16, "packets per acknowledgement of the target, where few answer"];
+        /// Where few answer: so many others acknowledge in a second, all together.
+        others: f64 = 50.0
+            => number["others", Within::of(0.1, 1e6),
+                "acknowledgements per second of all others together, where few answer"];
+        /// Where few answer: another receiver becomes the target when its round trip is longer by this factor.
+        hysteresis: f64 = 1.1
+            => number["hysteresis", Within::of(1.0, 10.0),
+                "the target changes for a round trip that is longer by this factor, where few answer"];
+        /// Where few answer: the law of the delay of reports of losses, and of answers to the start-up.
+        delay_law: TruncatedExponential = TruncatedExponential::default()
+            => spread["spread", "steepness of the law of reports of losses, where few answer"];
+    }
+
+    /// The thesis: packets of 500 bytes, 5000 bytes/s at first, the equations as printed (seed 002, 3.9). They oscillate: the law that
+    /// stands is [`Law::Steady`].
+    // Seed gap: 3.9 prints k1 = 4 and k2 = 0.25, and alpha = 2, beta = 6 for E = 4.
+    pub fn published;
+
+    impl Configure for Config {
+        sending: sending;
+        const ENTRY: Entry = ENTRY;
+        const MARK: Mark = Mark::TARGET;
+
+        fn agents(&self) -> Option<&dyn RelaySpec> {
+            Some(self)
+        }
+
+        fn routers(&self) -> Option<Box<dyn RouterSpec>> {
+            Some(Box::new(acknowledgements::Config))
+        }
+    }
 }
 
 /// What the wanted queue is for.
@@ -78,36 +127,6 @@ const PRINTED_DELTA: f64 = 2.0;
 const LEAST_PACKETS: Span = Span::from_secs(5);
 
 impl Config {
-    /// The thesis: packets of 500 bytes, 5000 bytes/s at first, the equations as printed (seed 002, 3.9). They oscillate: the law that
-    /// stands is [`Law::Steady`].
-    // Seed gap: 3.9 prints k1 = 4 and k2 = 0.25, and alpha = 2, beta = 6 for E = 4.
-    pub fn published() -> Config {
-        let sending = Sending::published().with_packet_size(500);
-        let bounds = Bounds { min: Rate::of(500, LEAST_PACKETS), max: sending.bounds.max };
-        Config {
-            sending: Sending { bounds, ..sending },
-            first_rate: Some(Rate::from_bps(40_000.0)),
-            law: Law::Printed,
-            k1: None,
-            k2: 0.25,
-            delta: None,
-            aim: Aim::Weighted,
-            weight: 1.0,
-            queue: 4.0,
-            table: 0,
-            probe: None,
-            probe_part: 0.5,
-            shortest_rto: Span::from_millis(200),
-            first_rto: Span::from_secs(3),
-            longest_rto: Span::from_secs(64),
-            answers: Answers::All,
-            ack_every: 1,
-            others: 50.0,
-            hysteresis: 1.1,
-            delay_law: TruncatedExponential::default(),
-        }
-    }
-
     /// A real network: the law that stands, the queue of a TCP flow, start by doubling, looks for the shortest round trip,
     /// and acknowledgements of few.
     pub fn transport(packet_size: u16) -> Config {
@@ -137,3 +156,38 @@ impl Config {
         Gains { law: self.law, k1, k2: self.k2, delta }
     }
 }
+
+/// How packets are sent in the document's simulations.
+fn published_sending() -> Sending {
+    let sending = Sending::published().with_packet_size(500);
+    let bounds = Bounds { min: Rate::of(500, LEAST_PACKETS), max: sending.bounds.max };
+    Sending { bounds, ..sending }
+}
+
+/// The scheme as a user sees it.
+const ENTRY: Entry = Entry {
+    name: "raccoom",
+    number: 11,
+    summary: "one rate; keeps a few packets in the queues of the path with the largest round-trip time, halves at losses",
+    source: "seed 002, chapter 3",
+    sender: "follows the receiver that is the last to have a packet, as TCP Vegas would; one cut for all losses of a window",
+    receiver: "acknowledges each packet; routers or designated receivers make one acknowledgement of all",
+    feedback: Feedback::Reports,
+    says_rate: SaysRate::StartUp,
+    wires: &[Wire::Native],
+    layers: LayerRates::One,
+    deviations: &[
+        "The rate follows the distance to the wanted queue; in (3.1) an empty queue would leave it as it is.",
+        "What is queued comes from the measured rate; with (3.2) each acknowledgement multiplies the rate by k1.",
+        "k1 is 0.5 per round trip; with the printed 4 the loop has no phase margin.",
+        "Of several receivers with the least acknowledgement the one that was passed on before stays.",
+        "An acknowledgement that tells nothing new but a loss gives no round-trip sample.",
+        "The shortest round-trip times of former targets are remembered.",
+        "The acknowledgement time-out, which the thesis names and does not define, is TCP's; on real networks the guard against silence lowers the rate in its place.",
+        "The wanted queue of (3.10) stays between 1 packet and 64, or twice what is expected under way.",
+        "An ECN mark counts as a loss.",
+        "On real networks few receivers acknowledge: the target each packet, others now and then and at losses that no cut has answered.",
+        "On real networks the source slows down for a moment when it has not seen an empty path for long.",
+        "A rate that is not used does not grow, nor, on real networks, does one that nobody seems to receive.",
+    ],
+};

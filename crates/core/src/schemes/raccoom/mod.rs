@@ -30,7 +30,6 @@ mod config;
 mod designated;
 mod friendly;
 mod law;
-mod options;
 mod probing;
 mod receiver;
 mod source;

@@ -18,7 +18,6 @@
 
 mod config;
 mod level;
-mod options;
 mod patience;
 mod rarity;
 mod receiver;

@@ -1,6 +1,6 @@
 //! How long a receiver waits before it tries a level again ([`super::Points::Every`]).
 
-use super::source::LAYERS;
+use super::config::LAYERS;
 use crate::time::{Span, Time};
 
 /// What a receiver has met at each level.

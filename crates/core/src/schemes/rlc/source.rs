@@ -1,6 +1,6 @@
 //! RLC's source: sends by the timetable (seed 004, 3).
 
-use super::config::{Config, Points};
+use super::config::{Config, LAYERS, Points};
 use super::timetable::{Phase, Timetable};
 use crate::node::{Cx, Departure, Observation, SourceControl, Stamp, Tally};
 use crate::packet::{Flags, Layer, Mark, Report, Seq, Signal};
@@ -31,9 +31,6 @@ struct Stream {
     /// The turn that packet has in the timetable.
     turn: u64,
 }
-
-/// At most so many layers.
-pub(super) const LAYERS: usize = 16;
 
 impl Source {
     /// A source that has not started.

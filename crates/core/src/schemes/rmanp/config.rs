@@ -1,48 +1,101 @@
 //! Parameters of RMANP, with the seed's symbols and values.
 
 use super::exclusion::Exclusion;
+use crate::node::RouterSpec;
+use crate::packet::Mark;
 use crate::rate::{Bounds, Sending};
+use crate::routers::rmanp;
+use crate::schemes::catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire};
+use crate::schemes::declare::configuration;
+use crate::spec::{Field, Opt, Within};
 use crate::suppress::TruncatedExponential;
 use crate::time::{Rate, Span};
 
-/// Everything that can be chosen at source and receivers. [`Config::published`] is the paper, [`Config::transport`] is for real
-/// networks. Active routers have parameters of their own ([`crate::routers::rmanp::Config`]).
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Config {
-    /// How packets are sent, whatever the scheme.
-    pub sending: Sending,
-    /// The least rate that the application accepts, "Rm", which is also the first one.
-    pub least: Rate,
-    /// Part of the rate at which a lost packet was sent that is asked for, "Da".
-    pub decrease: f64,
-    /// Part of the least rate that the rate grows by with each packet acknowledged, "Is".
-    pub increase: f64,
-    /// Who sends again what is lost.
-    pub repair: Repair,
-    /// Who says what, and when.
-    pub answers: Answers,
-    /// Where a receiver begins.
-    pub begin: Begin,
-    /// Packets that are sent and not acknowledged, at most; `None` for any number.
-    pub outstanding: Option<u16>,
-    /// A receiver signals congestion when it has asked so often for a packet.
-    pub requests: u8,
-    /// Receivers that ask for less than the least rate so often in so long are excluded; never when 0.
-    pub exclude: u8,
-    /// In this time.
-    pub exclude_within: Span,
-    /// Who has not been heard for so long holds nobody back.
-    pub silence: Span,
-    /// Shortest acknowledgement time-out.
-    pub shortest_rto: Span,
-    /// Before the first round-trip sample.
-    pub first_rto: Span,
-    /// No time-out is longer, however often it was doubled.
-    pub longest_rto: Span,
-    /// Where few answer: so many receivers acknowledge in a second, all together.
-    pub answers_per_second: f64,
-    /// Where few answer: the law of the delay of congestion indications, and of answers to the start-up.
-    pub delay_law: TruncatedExponential,
+configuration! {
+    /// Everything that can be chosen at source and receivers. [`Config::published`] is the paper, [`Config::transport`] is for real
+    /// networks. Active routers have parameters of their own ([`crate::routers::rmanp::Config`]).
+    pub struct Config {
+        /// How packets are sent, whatever the scheme.
+        sending: Sending = published_sending();
+        /// The least rate that the application accepts, "Rm", which is also the first one.
+        least: Rate = Rate::from_bps(16_000.0)
+            => option[Opt::rate("least", Within::POSITIVE, least(),
+                "the least rate that the application accepts, and the first one")];
+        /// Part of the rate at which a lost packet was sent that is asked for, "Da".
+        decrease: f64 = 0.8
+            => number["da", Within::of(0.01, 1.0),
+                "part of the rate of a lost packet that a congestion indication asks for"];
+        /// Part of the least rate that the rate grows by with each packet acknowledged, "Is".
+        increase: f64 = 0.005
+            => number["is", Within::of(0.0, 100.0),
+                "part of the least rate that the rate grows by with each packet acknowledged"];
+        /// Who sends again what is lost.
+        repair: Repair = Repair::Tree
+            => choice["repair", { "tree" => Tree, "session" => Session },
+                "source and active routers send again what is lost, or a delivery beside the scheme repairs"];
+        /// Who says what, and when.
+        answers: Answers = Answers::All
+            => choice["answers", { "all" => All, "few" => Few },
+                "all receivers acknowledge each packet, or as many as the source can hear"];
+        /// Where a receiver begins.
+        begin: Begin = Begin::Here
+            => choice["begin", { "here" => Here, "start" => AtStart },
+                "a receiver begins with the first packet that it hears, or with the session's first"];
+        /// Packets that are sent and not acknowledged, at most; `None` for any number.
+        outstanding: Option<u16> = Some(100)
+            => whole["outstanding" or "any", 2, 10_000, "packets that are sent and not acknowledged, at most"];
+        /// A receiver signals congestion when it has asked so often for a packet.
+        // Seed gap: "a certain threshold".
+        requests: u8 = 3 => whole["requests", 1, 100, "requests for a packet until a receiver signals congestion"];
+        /// Receivers that ask for less than the least rate so often in so long are excluded; never when 0.
+        exclude: u8 = 5
+            => whole["exclude", 0, 100,
+                "requests for less than the least rate until a receiver is excluded; 0: never"];
+        /// In this time.
+        exclude_within: Span = Span::from_secs(10) => seconds["exclude-within", Within::POSITIVE, "in this time"];
+        /// Who has not been heard for so long holds nobody back.
+        silence: Span = Span::from_secs(3)
+            => seconds["silence", Within::POSITIVE, "who is not heard for so long holds nobody back"];
+        /// Shortest acknowledgement time-out.
+        // Seed gap: the time-out is named and not defined.
+        shortest_rto: Span = Span::from_secs(1)
+            => seconds["rto-min", Within::up_to(60.0), "shortest acknowledgement time-out"];
+        /// Before the first round-trip sample.
+        first_rto: Span = Span::from_secs(3)
+            => seconds["rto-first", Within::up_to(60.0), "time-out before the first round-trip sample"];
+        /// No time-out is longer, however often it was doubled.
+        longest_rto: Span = Span::from_secs(64) => seconds["rto-max", Within::up_to(3600.0), "longest time-out"];
+        /// Where few answer: so many receivers acknowledge in a second, all together.
+        answers_per_second: f64 = 50.0
+            => number["others", Within::of(0.1, 1e6),
+                "acknowledgements per second of all receivers together, where few answer"];
+        /// Where few answer: the law of the delay of congestion indications, and of answers to the start-up.
+        delay_law: TruncatedExponential = TruncatedExponential::default()
+            => spread["spread", "steepness of the law of congestion indications' delays, where few answer"];
+    }
+
+    /// The paper: packets of 1057 bytes, 16 kb/s at first (seed 003, 3).
+    pub fn published;
+
+    impl Configure for Config {
+        sending: sending;
+        const ENTRY: Entry = ENTRY;
+        const MARK: Mark = Mark::FLOOR;
+
+        // Seed gap: the paper's cache of 100 packets and queue of 10 are for 180 kb/s.
+        fn routers(&self) -> Option<Box<dyn RouterSpec>> {
+            Some(Box::new(rmanp::Config {
+                cache: REAL_CACHE,
+                queue: REAL_QUEUE,
+                absolute: self.decrease,
+                increase: self.increase * FASTER_HOPS,
+                // Who is too slow on a real network is the session's matter.
+                exclude: 0,
+                silence: self.silence,
+                ..rmanp::Config::default()
+            }))
+        }
+    }
 }
 
 /// Who sends again what is lost.
@@ -75,33 +128,6 @@ pub enum Begin {
 }
 
 impl Config {
-    /// The paper: packets of 1057 bytes, 16 kb/s at first (seed 003, 3).
-    pub fn published() -> Config {
-        let sending = Sending::published().with_packet_size(1057);
-        let least = Rate::from_bps(16_000.0);
-        Config {
-            sending: Sending { bounds: Bounds { min: least, max: sending.bounds.max }, ..sending },
-            least,
-            decrease: 0.8,
-            increase: 0.005,
-            repair: Repair::Tree,
-            answers: Answers::All,
-            begin: Begin::Here,
-            outstanding: Some(100),
-            // Seed gap: "a certain threshold".
-            requests: 3,
-            exclude: 5,
-            exclude_within: Span::from_secs(10),
-            silence: Span::from_secs(3),
-            // Seed gap: the time-out is named and not defined.
-            shortest_rto: Span::from_secs(1),
-            first_rto: Span::from_secs(3),
-            longest_rto: Span::from_secs(64),
-            answers_per_second: 50.0,
-            delay_law: TruncatedExponential::default(),
-        }
-    }
-
     /// A real network: delivery repairs, few answer, nobody is excluded, the rate starts by doubling and then grows by 800 bit/s with each
     /// packet, e-fold in 15 s with packets of 1,500 bytes.
     // Seed gap: with the paper's values the rate grows e-fold in 106 s, whatever it is.
@@ -125,5 +151,58 @@ impl Config {
             0 => None,
             count => Some(Exclusion { count, within: self.exclude_within }),
         }
+    }
+}
+
+/// How packets are sent in the document's simulations.
+fn published_sending() -> Sending {
+    let sending = Sending::published().with_packet_size(1057);
+    let least = Rate::from_bps(16_000.0);
+    Sending { bounds: Bounds { min: least, max: sending.bounds.max }, ..sending }
+}
+
+/// The scheme as a user sees it.
+const ENTRY: Entry = Entry {
+    name: "rmanp",
+    number: 12,
+    summary: "one rate; active routers see losses, limit their exits, keep and repeat packets, and make one acknowledgement of many",
+    source: "seed 003",
+    sender: "grows with each packet that all have, and goes down to what a congestion indication says",
+    receiver: "acknowledges each packet, asks for what is missing, and tells the rate that would have been right",
+    feedback: Feedback::Reports,
+    says_rate: SaysRate::Always,
+    wires: &[Wire::Native],
+    layers: LayerRates::One,
+    deviations: &[
+        "A receiver that asks for less than the least rate five times in ten seconds is excluded; the paper does not say how.",
+        "An acknowledgement that is late counts as one that nobody sends: the time-out is TCP's, and at least a second.",
+        "A receiver or router that is not heard for three seconds holds nobody back.",
+        "A full cache gives up the oldest packet that somebody lacks; the source has it still.",
+        "The packet behind one that a full queue dropped is marked, too: the router that dropped it has told of that congestion.",
+        "An ECN mark counts as a loss.",
+        "On real networks delivery repairs beside the scheme: a packet that no active router has is waited for no more.",
+        "On real networks as many receivers answer as the source can hear, and each packet is acknowledged only to active routers.",
+        "A rate that is not used does not grow, nor, on real networks, does one that nobody seems to receive.",
+    ],
+};
+
+/// What active routers keep on real networks, in packets, and what waits at an exit of theirs at most.
+const REAL_CACHE: u16 = 1000;
+const REAL_QUEUE: u16 = 200;
+/// Limits at exits grow faster than the source's rate by this, "In" over "Is".
+const FASTER_HOPS: f64 = 10.0;
+
+/// The least rate is the lower limit as well, where the document has no other.
+const fn least() -> Field<Config, crate::time::Rate> {
+    Field {
+        get: |config| Some(config.least),
+        set: |config, least| {
+            if let Some(least) = least {
+                if config.sending.bounds.min.bps() == config.least.bps() {
+                    config.sending.bounds.min = least;
+                }
+                config.least = least;
+            }
+        },
     }
 }

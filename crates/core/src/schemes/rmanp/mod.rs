@@ -29,7 +29,6 @@
 mod config;
 mod exclusion;
 mod fusion;
-mod options;
 mod receiver;
 mod requests;
 mod source;

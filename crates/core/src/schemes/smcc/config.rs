@@ -1,32 +1,71 @@
 //! Parameters of SMCC.
 
+use crate::packet::Mark;
+use crate::schemes::catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire};
+use crate::schemes::declare::configuration;
 use crate::schemes::tfmcc;
+use crate::schemes::tfmcc::{Recovery, Rise};
+use crate::spec::{Opt, Within};
 use crate::time::{Rate, Span};
+use crate::{choice, field};
 
 /// At most so many layers.
 pub(super) const LAYERS: usize = 16;
 /// An upper layer is not sent slower than a packet in this time.
 const SLOWEST_GAP: Span = Span::from_secs(8);
 
-/// Everything that can be chosen. [`Config::published`] is what the thesis says of it, [`Config::transport`] is for real networks.
-///
-/// The lowest rate of the limits raises the base layer; the highest takes from the upper layers.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Config {
-    /// How each layer is controlled.
-    pub control: tfmcc::Config,
-    /// How many layers there are at most, 1 to 16.
-    pub layers: u8,
-    /// What of the layers below counts where a receiver says what is left for a layer, joins and leaves.
-    pub lower: Lower,
-    /// When layers are joined.
-    pub joins: Joins,
-    /// An upper layer is never slower than this part of its highest rate; who has less left for it leaves it.
-    // Seed gap: 4.1 has no lowest rate. Who has nearly nothing left for its highest layer then slows it to nearly nothing, and those who
-    // join it meanwhile wait for its first packet in vain.
-    pub least: f64,
-    /// The base layer's highest rate; each further layer may have twice the one below it.
-    pub cap: Rate,
+configuration! {
+    /// Everything that can be chosen. [`Config::published`] is what the thesis says of it, [`Config::transport`] is for real networks.
+    ///
+    /// The lowest rate of the limits raises the base layer; the highest takes from the upper layers.
+    pub struct Config {
+        /// How many layers there are at most, 1 to 16.
+        layers: u8 = 8 => whole["layers", 1, LAYERS as u64, "how many layers there are at most"];
+        /// What of the layers below counts where a receiver says what is left for a layer, joins and leaves.
+        lower: Lower = Lower::Caps
+            => choice["lower", { "caps" => Caps, "rates" => Rates },
+                "lower layers count with their highest rates, or with those at which they are sent"];
+        /// When layers are joined.
+        joins: Joins = Joins::Rounds
+            => choice["joins", { "rounds" => Rounds, "early" => Early },
+                "after a feedback round, or in start-up after four round trips; layers are left after four with too little, and who joins too much stays away for longer"];
+        /// An upper layer is never slower than this part of its highest rate; who has less left for it leaves it.
+        // Seed gap: 4.1 has no lowest rate. Who has nearly nothing left for its highest layer then slows it to nearly nothing, and those who
+        // join it meanwhile wait for its first packet in vain.
+        least: f64 = 0.0
+            => number["least", Within::of(0.0, 0.5),
+                "an upper layer is never slower than this part of its highest rate; who has less left for it leaves it"];
+        /// How each layer is controlled.
+        control: tfmcc::Config = tfmcc::Config::published()
+            => option[Opt::number("event", Within::of(1.0, 4.0), field!(control.event),
+                "losses within so many round-trip times of the first are one event")]
+            => option[Opt::choice("recovery", choice!(control.recovery: "equation" => Recovery::Equation, "tcp" => Recovery::Tcp),
+                "rates grow by the equation, or at least as TCP's after a loss")]
+            => option[Opt::choice("rise", choice!(control.rise: "packet" => Rise::Packet, "double" => Rise::Double),
+                "a layer rises by a packet per round trip in each, or up to twofold")]
+            => option[Opt::seconds("hold", Within::of(0.0, 60.0), field!(control.hold),
+                "a layer does not rise this long after its limiting receiver has left")];
+        /// The base layer's highest rate; each further layer may have twice the one below it.
+        cap: Rate = Rate::from_mbps(1.0)
+            => rate["cap1", Within::of(1e3, 1e11), "highest rate of the base layer; others: twice the one below"];
+    }
+
+    /// As the thesis describes it: 1, 2, 4 .. Mbit/s, seven layers for 100 Mbit/s.
+    pub fn published;
+
+    impl Configure for Config {
+        sending: control.sending;
+        const ENTRY: Entry = ENTRY;
+        const MARK: Mark = Mark::EQUATION;
+
+        fn layers(&self) -> u8 {
+            self.layers
+        }
+
+        fn set_layers(&mut self, layers: u8) {
+            self.layers = layers;
+        }
+    }
 }
 
 /// What the lower layers are taken for.
@@ -57,18 +96,6 @@ pub enum Joins {
 const LEAVE_DELAY: Span = Span::from_millis(2200);
 
 impl Config {
-    /// As the thesis describes it: 1, 2, 4 .. Mbit/s, seven layers for 100 Mbit/s.
-    pub fn published() -> Config {
-        Config {
-            control: tfmcc::Config::published(),
-            layers: 8,
-            lower: Lower::Caps,
-            joins: Joins::Rounds,
-            least: 0.0,
-            cap: Rate::from_mbps(1.0),
-        }
-    }
-
     /// A sender on a real network.
     pub fn transport(packet_size: u16) -> Config {
         let control = tfmcc::Config {
@@ -108,3 +135,24 @@ impl Config {
         layer.checked_sub(1).map_or(Rate::ZERO, |below| self.cap_up_to(below))
     }
 }
+
+/// The scheme as a user sees it.
+const ENTRY: Entry = Entry {
+    name: "smcc",
+    number: 9,
+    summary: "layers with fixed highest rates, each controlled as by TFMCC",
+    source: "seed 000, 4.1",
+    sender: "sends each layer as fast as its limiting receiver says, up to the layer's highest rate",
+    receiver: "calculates TCP's rate over its layers; joins and leaves layers by it, and reports what the lower ones leave over",
+    feedback: Feedback::Reports,
+    says_rate: SaysRate::Always,
+    wires: &[Wire::Native],
+    layers: LayerRates::Bounded,
+    deviations: &[
+        "Joins are not preceded by attempts that raise the rate step by step: the new layer itself begins slowly.",
+        "On real networks lower layers count with the rates at which they are sent, not with their highest rates.",
+        "On real networks start-up goes on after losses in the lowest two layers that no others follow, and layers have a lowest rate.",
+        "On real networks a layer makes room for who joins it, may double in a round trip, and does not rise while a leave takes.",
+        "A layer that nobody reports about for 10 s is off.",
+    ],
+};

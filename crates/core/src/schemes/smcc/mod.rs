@@ -14,7 +14,6 @@
 //! leave over. A layer that nobody is subscribed to is off; a receiver that joins it asks for it.
 
 mod config;
-mod options;
 mod receiver;
 mod source;
 #[cfg(test)]

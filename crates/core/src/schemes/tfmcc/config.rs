@@ -1,44 +1,69 @@
 //! Parameters of TFMCC, with the RFC's names and values.
 
+use crate::packet::Mark;
 use crate::rate::start::Doubling;
 use crate::rate::{Bounds, Sending, Start};
+use crate::schemes::catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire};
+use crate::schemes::declare::configuration;
+use crate::spec::Within;
 use crate::time::{Rate, Span};
 
-/// Everything that can be chosen. [`Config::published`] is RFC 4654, [`Config::transport`] is for real networks.
-///
-/// Of the common options, `rtt` is the first largest round-trip time, "R_max". `start=doubling` is the RFC's own
-/// slow start: up to twice the rate that the slowest receiver gets, until somebody loses a packet. `start=linear` begins
-/// with the increase that holds after it, a packet per largest round-trip time each time.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Config {
-    /// How packets are sent, whatever the scheme.
-    pub sending: Sending,
-    /// The law of report delays.
-    pub timer: TimerLaw,
-    /// Reports less than this part below the lowest of a round are suppressed, "g".
-    pub near: f64,
-    /// The largest round-trip time keeps this part in a round without a larger one.
-    pub rtt_max_kept: f64,
-    /// Whether receivers follow one-way delays between measurements.
-    pub one_way: OneWay,
-    /// Whether long open loss intervals discount older ones.
-    pub discounting: Discounting,
-    /// Where the first loss interval comes from.
-    pub first: FirstInterval,
-    /// Losses within so many round-trip times of the first are one event; one is RFC 4654, 5.
-    pub event: f64,
-    /// What a calculated rate grows by after a loss event.
-    pub recovery: Recovery,
-    /// How fast the source rises to what the limiting receiver says.
-    pub rise: Rise,
-    /// The rate does not rise so soon after the limiting receiver has left, nor in six largest round-trip times.
-    pub hold: Span,
-    /// Nothing that a receiver calculates lowers the rate below this; silence does.
-    pub least: Rate,
-    /// Over how many round-trip times receivers measure the rate that they get, "k".
-    pub received_over: f64,
-    /// The limiting receiver is not missed before this time, whatever the round-trip time.
-    pub patience: Span,
+configuration! {
+    /// Everything that can be chosen. [`Config::published`] is RFC 4654, [`Config::transport`] is for real networks.
+    ///
+    /// Of the common options, `rtt` is the first largest round-trip time, "R_max". `start=doubling` is the RFC's own
+    /// slow start: up to twice the rate that the slowest receiver gets, until somebody loses a packet. `start=linear` begins
+    /// with the increase that holds after it, a packet per largest round-trip time each time.
+    pub struct Config {
+        /// How packets are sent, whatever the scheme.
+        sending: Sending = published_sending();
+        /// The law of report delays.
+        timer: TimerLaw = TimerLaw::Rfc
+            => choice["timer", { "rfc" => Rfc, "2001" => Of2001 }, "the law of report delays"];
+        /// Reports less than this part below the lowest of a round are suppressed, "g".
+        near: f64 = 0.1
+            => number["g", Within::of(0.0, 0.5), "reports this near the lowest of a round are suppressed"];
+        /// The largest round-trip time keeps this part in a round without a larger one.
+        rtt_max_kept: f64 = 0.9
+            => number["rtt-max-kept", Within::of(0.1, 1.0),
+                "part of the largest round-trip time that is kept in a round without a larger one"];
+        /// Whether receivers follow one-way delays between measurements.
+        one_way: OneWay = OneWay::Followed
+            => choice["one-way", { "followed" => Followed, "ignored" => Ignored },
+                "one-way delays between measurements of the round-trip time"];
+        /// Whether long open loss intervals discount older ones.
+        discounting: Discounting = Discounting::On
+            => choice["discounting", { "on" => On, "off" => Off }, "long loss intervals discount older ones"];
+        /// Where the first loss interval comes from.
+        first: FirstInterval = FirstInterval::Rfc4654
+            => choice["first", { "4654" => Rfc4654, "5348" => Rfc5348 },
+                "the RFC whose rule gives the loss interval before the first loss"];
+        /// Losses within so many round-trip times of the first are one event; one is RFC 4654, 5.
+        event: f64 = 1.0;
+        /// What a calculated rate grows by after a loss event.
+        recovery: Recovery = Recovery::Equation;
+        /// How fast the source rises to what the limiting receiver says.
+        rise: Rise = Rise::Packet;
+        /// The rate does not rise so soon after the limiting receiver has left, nor in six largest round-trip times.
+        hold: Span = Span::ZERO;
+        /// Nothing that a receiver calculates lowers the rate below this; silence does.
+        least: Rate = Rate::ZERO;
+        /// Over how many round-trip times receivers measure the rate that they get, "k".
+        received_over: f64 = 3.0
+            => number["k", Within::of(1.0, 10.0), "over how many round-trip times a received rate is measured"];
+        /// The limiting receiver is not missed before this time, whatever the round-trip time.
+        patience: Span = Span::ZERO
+            => seconds["patience", Within::of(0.0, 60.0), "the limiting receiver is not missed before this time"];
+    }
+
+    /// RFC 4654, with packets of 1000 bytes.
+    pub fn published;
+
+    impl Configure for Config {
+        sending: sending;
+        const ENTRY: Entry = ENTRY;
+        const MARK: Mark = Mark::EQUATION;
+    }
 }
 
 /// The law of report delays.
@@ -98,34 +123,6 @@ pub enum Rise {
 }
 
 impl Config {
-    /// RFC 4654, with packets of 1000 bytes.
-    pub fn published() -> Config {
-        let sending = Sending::published();
-        let slowest = Rate::of(u64::from(sending.packet_size), Span::from_secs(8));
-        Config {
-            sending: Sending {
-                initial_rtt: Span::from_millis(500),
-                shortest_rtt: Span::from_millis(1),
-                start: Start::Doubling(Doubling::default()),
-                bounds: Bounds { min: slowest, max: Rate::UNLIMITED },
-                ..sending
-            },
-            timer: TimerLaw::Rfc,
-            near: 0.1,
-            rtt_max_kept: 0.9,
-            one_way: OneWay::Followed,
-            discounting: Discounting::On,
-            first: FirstInterval::Rfc4654,
-            event: 1.0,
-            recovery: Recovery::Equation,
-            rise: Rise::Packet,
-            hold: Span::ZERO,
-            least: Rate::ZERO,
-            received_over: 3.0,
-            patience: Span::ZERO,
-        }
-    }
-
     /// A real network: the first largest round-trip time is 20 ms (a longer one counts at once) and is halved per round where
     /// paths are shorter, the first loss interval is that of RFC 5348, slow start doubles what came in the latest round trip
     /// alone (over three it grows by a third in each, and a TCP beside it takes the path first), and a host that is held up
@@ -141,3 +138,41 @@ impl Config {
         }
     }
 }
+
+/// How packets are sent in the document's simulations.
+fn published_sending() -> Sending {
+    let sending = Sending::published();
+    let slowest = Rate::of(u64::from(sending.packet_size), Span::from_secs(8));
+    Sending {
+        initial_rtt: Span::from_millis(500),
+        shortest_rtt: Span::from_millis(1),
+        start: Start::Doubling(Doubling::default()),
+        bounds: Bounds { min: slowest, max: Rate::UNLIMITED },
+        ..sending
+    }
+}
+
+/// The scheme as a user sees it.
+const ENTRY: Entry = Entry {
+    name: "tfmcc",
+    number: 6,
+    summary: "one rate; receivers calculate TCP's rate at their loss, the source follows the lowest",
+    source: "RFC 4654; seed 000, 1.6.2.3",
+    sender: "sends as fast as the limiting receiver says; repeats the lowest report of a round, which silences others",
+    receiver: "measures loss events and round-trip time, calculates TCP's rate; reports after a random delay unless another was slower",
+    feedback: Feedback::Reports,
+    says_rate: SaysRate::Always,
+    wires: &[Wire::Native],
+    layers: LayerRates::One,
+    deviations: &[
+        "The reverse delay is ts_i - tr_r'; the RFC prints it with the other sign, which doubles the difference of the clocks.",
+        "Increases are a packet per largest round-trip time for each one that has passed, however many reports come.",
+        "\"RTTs\" without a receiver count as largest round-trip times.",
+        "A receiver that has too little to tell how fast packets come takes the rate that they were sent at.",
+        "A receiver does not leave by itself when its rate stays below a packet per 8 s.",
+        "On real networks the largest round-trip time is halved, not lowered by a tenth, in a round without a larger one.",
+        "On real networks the first loss interval is that of RFC 5348: with the RFC's own, a loss at a few packets per round trip lowers the rate to a thirtieth.",
+        "On real networks slow start begins with 10 packets per round trip and doubles what came in the latest one.",
+        "On real networks a silence of less than 200 ms is never taken for an absence.",
+    ],
+};

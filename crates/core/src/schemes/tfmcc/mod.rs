@@ -28,7 +28,6 @@ mod config;
 mod echoes;
 mod equation;
 mod history;
-mod options;
 mod receiver;
 mod source;
 #[cfg(test)]

@@ -1,0 +1,140 @@
+//! One declaration for a scheme's configuration: its fields, their published values, and the options that set them.
+
+/// Declares the configuration of a scheme: for each field its meaning and the document's symbol, its type, its published value and the
+/// options that set it.
+///
+/// ```text
+/// configuration! {
+///     /// Everything that can be chosen.
+///     pub struct Config {
+///         /// Decrease factor, "beta".
+///         beta: f64 = 0.75 => number["beta", Within::of(0.5, 1.0), "part of the rate that is kept after a cut"];
+///     }
+///
+///     /// The document's values.
+///     pub fn published;
+///
+///     impl Configure for Config {
+///         sending: sending;
+///         const ENTRY: Entry = ENTRY;
+///     }
+/// }
+/// ```
+///
+/// It makes the structure, `Config::published`, and the implementation of `Configure` with the table of options, which has the order of
+/// the fields. `sending:` is the path to the field that all schemes have.
+///
+/// | option | takes |
+/// |---|---|
+/// | `number["name", RANGE, "meaning"]` | a number without a unit |
+/// | `seconds[..]` `rate[..]` | a time, a rate |
+/// | `number["name" or "word", RANGE, "meaning"]` | the same, or the word for `None`; also of times and rates |
+/// | `whole["name", LEAST, MOST, "meaning"]` | a whole number, kept in fewer bits; `"name" or "word"` as above |
+/// | `choice["name", { "word" => Variant, .. }, "meaning"]` | a variant of the field's type |
+/// | `spread["name", "meaning"]` | the steepness of a law of report delays |
+/// | `option[EXPRESSION]` | whatever this [`Opt`](crate::spec::Opt) takes |
+macro_rules! configuration {
+    (
+        $(#[$doc:meta])*
+        pub struct Config {
+            $($(#[$about:meta])* $field:ident : $type:ty = $value:expr $(=> $kind:ident $option:tt)*;)*
+        }
+
+        $(#[$published:meta])*
+        pub fn published;
+
+        impl Configure for Config {
+            sending: $($sending:ident).+;
+            $($rest:tt)*
+        }
+    ) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq)]
+        pub struct Config {
+            $($(#[$about])* pub $field: $type,)*
+        }
+
+        impl Config {
+            $(#[$published])*
+            pub fn published() -> Config {
+                Config { $($field: $value,)* }
+            }
+        }
+
+        impl $crate::schemes::catalogue::Configure for Config {
+            const OPTIONS: &'static [$crate::spec::Opt<Config>] =
+                &[$($($crate::schemes::declare::option_of!($kind $field $type, $option),)*)*];
+
+            fn published() -> Config {
+                Config::published()
+            }
+
+            fn transport(packet_size: u16) -> Config {
+                Config::transport(packet_size)
+            }
+
+            fn sending(&self) -> &$crate::rate::Sending {
+                &self.$($sending).+
+            }
+
+            fn sending_mut(&mut self) -> &mut $crate::rate::Sending {
+                &mut self.$($sending).+
+            }
+
+            $($rest)*
+        }
+    };
+}
+pub(super) use configuration;
+
+/// An option of a field, as [`configuration!`] has it.
+macro_rules! option_of {
+    (number $field:ident $type:ty, [$name:literal or $word:literal, $range:expr, $meaning:literal]) => {
+        $crate::spec::Opt::or($word, $crate::spec::Opt::number($name, $range, $crate::field!($field?), $meaning))
+    };
+    (seconds $field:ident $type:ty, [$name:literal or $word:literal, $range:expr, $meaning:literal]) => {
+        $crate::spec::Opt::or($word, $crate::spec::Opt::seconds($name, $range, $crate::field!($field?), $meaning))
+    };
+    (rate $field:ident $type:ty, [$name:literal or $word:literal, $range:expr, $meaning:literal]) => {
+        $crate::spec::Opt::or($word, $crate::spec::Opt::rate($name, $range, $crate::field!($field?), $meaning))
+    };
+    (whole $field:ident $type:ty, [$name:literal or $word:literal, $least:expr, $most:expr, $meaning:literal]) => {
+        $crate::spec::Opt::or($word, $crate::spec::Opt::whole(
+            $name,
+            $least,
+            $most,
+            $crate::spec::Field {
+                get: |config| config.$field.map(u64::from),
+                set: |config, number| config.$field = number.map(|number| number as _),
+            },
+            $meaning,
+        ))
+    };
+    (number $field:ident $type:ty, [$name:literal, $range:expr, $meaning:literal]) => {
+        $crate::spec::Opt::number($name, $range, $crate::field!($field), $meaning)
+    };
+    (seconds $field:ident $type:ty, [$name:literal, $range:expr, $meaning:literal]) => {
+        $crate::spec::Opt::seconds($name, $range, $crate::field!($field), $meaning)
+    };
+    (rate $field:ident $type:ty, [$name:literal, $range:expr, $meaning:literal]) => {
+        $crate::spec::Opt::rate($name, $range, $crate::field!($field), $meaning)
+    };
+    (whole $field:ident $type:ty, [$name:literal, $least:expr, $most:expr, $meaning:literal]) => {
+        $crate::spec::Opt::whole($name, $least, $most, $crate::field!($field as $type), $meaning)
+    };
+    (choice $field:ident $type:ty, [$name:literal, { $($word:literal => $variant:ident),+ }, $meaning:literal]) => {
+        $crate::spec::Opt::choice($name, $crate::choice!($field: $($word => <$type>::$variant),+), $meaning)
+    };
+    (spread $field:ident $type:ty, [$name:literal, $meaning:literal]) => {
+        $crate::spec::Opt::number(
+            $name,
+            $crate::spec::Within::up_to(50.0),
+            $crate::schemes::catalogue::spread!($field),
+            $meaning,
+        )
+    };
+    (option $field:ident $type:ty, [$option:expr]) => {
+        $option
+    };
+}
+pub(super) use option_of;
