@@ -119,6 +119,8 @@ impl<P: PacedPolicy> Source for PacedSource<P> {
         }
     }
 
+    // Inlined, it would make the dispatch to every scheme's source save registers.
+    #[inline(never)]
     fn on_departure(&mut self, _layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
         let now = cx.now;
         if let Some(pause) = self.policy.controller_mut().resume(now) {
@@ -132,6 +134,7 @@ impl<P: PacedPolicy> Source for PacedSource<P> {
         Stamp { seq: departed.seq, rate: departed.rate, flags: departed.flags, signal, mark }
     }
 
+    #[inline(never)]
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
         let (now, from) = (cx.now, report.from);
         let controller = self.policy.controller_mut();

@@ -56,6 +56,7 @@ impl Timeout {
     }
 
     /// How long to wait for an acknowledgement.
+    #[inline]
     pub(in crate::schemes) fn span(&self) -> Span {
         let base = match self.mean.mean() {
             Some(mean) => Span::from_secs_f64(mean + 4.0 * self.deviation),
