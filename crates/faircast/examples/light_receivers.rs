@@ -20,7 +20,7 @@ use faircast_core::time::{Span, Time};
 use faircast_net::{
     Batch, Choice, GroupOptions, GroupSocket, Membership, Meta, UnicastOptions, UnicastSocket, choose,
 };
-use faircast_transport::simulation::{Host, Receiver};
+use faircast_transport::simulation::{Disk, Host, Receiver};
 use rustix::event::{Timespec, epoll};
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -78,6 +78,7 @@ fn light(number: usize, config: &ReceiveConfig, choice: &Choice) -> Result<Light
         cut: (0, 0), // a receiver cuts nothing
         unix_nanos: SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64,
         now: Time::ZERO,
+        disk: Disk::default(),
     };
     let config = ReceiveConfig {
         destination: Destination::Writer(Output::new(Summing(sum.clone()))),

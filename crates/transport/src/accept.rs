@@ -1,7 +1,7 @@
 //! Which sessions a receiver follows that stays: it takes part in one after another, or in several at once, and in none twice.
 
-use crate::moment;
 use crate::places::{Held, Room, Standing, room_for};
+use crate::system::Monotonic;
 use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_wire::{Announce, TransferId};
 use std::collections::VecDeque;
@@ -30,6 +30,7 @@ pub struct Accept {
 /// What receivers with clones of one [`Accept`] know of each other.
 #[derive(Debug, Default)]
 struct Shared {
+    time: Monotonic,
     ended: VecDeque<SessionId>,
     /// Sessions that one of them takes part in at the moment.
     taken: Vec<Taken>,
@@ -85,7 +86,7 @@ impl Shared {
     fn room_for(&self, host: IpAddr, by: Option<ReceiverId>, places: Option<usize>) -> Room {
         let Some(most) = places else { return Room::Free };
         let held: Vec<Held> = self.others(by).map(|taken| taken.source).collect();
-        room_for(host, &held, most, moment::now())
+        room_for(host, &held, most, self.time.now())
     }
 
     /// Sessions of other receivers.
@@ -168,7 +169,7 @@ impl Accept {
             Room::None => return None,
         };
         shared.taken.retain(|taken| taken.by != by && Some(taken.by) != other);
-        let source = Held { host, since: moment::now(), standing };
+        let source = Held { host, since: shared.time.now(), standing };
         shared.taken.push(Taken { session, transfer, by, source });
         Some(Claim { shared: Arc::clone(&self.shared), session, by })
     }

@@ -2,6 +2,7 @@
 
 use crate::config::{Content, FilePolicy, ReceiveConfig, SendConfig, Slow, check_limits, span};
 use crate::datagram::{self, overhead};
+use crate::disk::Disk;
 use crate::driver::{
     Clock, GroupBeside, Groups, Hearing, Moves, Outage, Uplink, random, run_one, tell_opened,
 };
@@ -157,6 +158,7 @@ pub(crate) fn open_source(
         symbols: SYMBOLS_PER_BLOCK,
         unix_nanos: clock.unix_nanos(),
         now: clock.now(),
+        disk: Disk::default(),
     };
     let faults = config.faults.take();
     let session = source_at(config, groups, &at, events)?;
@@ -165,7 +167,7 @@ pub(crate) fn open_source(
 }
 
 /// What a host gives a session besides its configuration.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct AtHost {
     /// Drawn for this session.
     pub(crate) random: [u64; 4],
@@ -178,6 +180,8 @@ pub(crate) struct AtHost {
     /// Nanoseconds since 1970.
     pub(crate) unix_nanos: u64,
     pub(crate) now: Time,
+    /// Where its files lie.
+    pub(crate) disk: Disk,
 }
 
 /// What is wrong with a source's configuration; else the groups of its layers.
@@ -287,7 +291,7 @@ fn delivery(
             let (preserve, unreadable) = (config.preserve.clone(), config.unreadable);
             let (hard_links, follow) = (HardLinks::Keep, config.follow);
             let reading = Reading { preserve, unreadable, hard_links, follow };
-            let object = ObjectStream::open_with(paths, &reading, symbol_size, symbols)?;
+            let object = ObjectStream::open_with(paths, &reading, symbol_size, symbols)?.on(&at.disk);
             let stray = object.stray_links();
             // Preserved links are not followed.
             let outside = stray.outside.filter(|_| !config.preserve.has(Aspect::Links));
@@ -373,14 +377,15 @@ pub(crate) fn open_receiver(
         invited: config.listen,
     };
     let groups = listening.open(random[3], events)?;
-    let session = receiver_at(config, Worker::threads(), random, clock.unix_secs(), clock.now());
+    let session =
+        receiver_at(config, (Worker::threads(), Disk::default()), random, clock.unix_secs(), clock.now());
     Ok((session, groups))
 }
 
 /// A receiver at a host that has drawn these numbers.
 pub(crate) fn receiver_at(
     config: ReceiveConfig,
-    worker: Worker,
+    (worker, disk): (Worker, Disk),
     random: [u64; 4],
     unix_secs: u64,
     now: Time,
@@ -397,6 +402,7 @@ pub(crate) fn receiver_at(
         host: config.host,
         temporary: config.temporary,
         worker,
+        disk,
         destination: config.destination,
         layers_to: config.layers_to,
         durability: config.durability,

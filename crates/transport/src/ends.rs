@@ -1,6 +1,7 @@
 //! Where content comes from and goes to besides paths: anything that reads or writes, and memory.
 
 use crate::object::{Kind, Manifest, ManifestError, MemoryFile};
+use crate::system::Monotonic;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -21,11 +22,13 @@ pub struct Output(Arc<Once<dyn Write + Send>>);
 struct Once<T: ?Sized> {
     name: PathBuf,
     value: Mutex<Option<Box<T>>>,
+    /// Used in the session's thread, with this clock: it never waits.
+    polled: Option<Monotonic>,
 }
 
 impl<T: ?Sized> Once<T> {
-    fn new(value: Box<T>) -> Arc<Once<T>> {
-        Arc::new(Once { name: "-".into(), value: Mutex::new(Some(value)) })
+    fn new(value: Box<T>, polled: Option<Monotonic>) -> Arc<Once<T>> {
+        Arc::new(Once { name: "-".into(), value: Mutex::new(Some(value)), polled })
     }
 
     fn take(&self) -> Option<Box<T>> {
@@ -36,7 +39,17 @@ impl<T: ?Sized> Once<T> {
 impl Input {
     /// Read from this, to its end.
     pub fn new(reader: impl Read + Send + 'static) -> Input {
-        Input(Once::new(Box::new(reader)))
+        Input(Once::new(Box::new(reader), None))
+    }
+
+    /// Read from this in the session's thread. It never waits: `WouldBlock` means that it has nothing now.
+    pub(crate) fn polling(reader: impl Read + Send + 'static, time: Monotonic) -> Input {
+        Input(Once::new(Box::new(reader), Some(time)))
+    }
+
+    /// The clock of a polled input.
+    pub(crate) fn polled(&self) -> Option<Monotonic> {
+        self.0.polled.clone()
     }
 
     /// What errors call it.
@@ -53,7 +66,18 @@ impl Input {
 impl Output {
     /// Write to this.
     pub fn new(writer: impl Write + Send + 'static) -> Output {
-        Output(Once::new(Box::new(writer)))
+        Output(Once::new(Box::new(writer), None))
+    }
+
+    /// Write to this in the session's thread. It never waits: `WouldBlock` means that it takes nothing now, and it takes everything
+    /// after a flush.
+    pub(crate) fn polling(writer: impl Write + Send + 'static) -> Output {
+        Output(Once::new(Box::new(writer), Some(Monotonic::default())))
+    }
+
+    /// Whether it is written in the session's thread.
+    pub(crate) fn is_polled(&self) -> bool {
+        self.0.polled.is_some()
     }
 
     /// The writer; one that fails when it was taken before.

@@ -30,7 +30,6 @@ mod fuzz_steps;
 #[doc(hidden)]
 pub mod fuzzing;
 mod members;
-mod moment;
 pub mod object;
 #[cfg(test)]
 mod pair;
@@ -41,11 +40,11 @@ pub mod receipts;
 mod receiver;
 mod relay;
 mod serve;
-#[cfg(feature = "simulation")]
 #[doc(hidden)]
 pub mod simulation;
 mod source;
 mod spill;
+mod system;
 mod withdrawals;
 mod worker;
 

@@ -1,16 +1,16 @@
 //! Sessions for a simulated world: the same as on real sockets, but whoever makes them says what was drawn, what time it is and
 //! where packets leave, and drives them through [`Endpoint`]. No part of the interface.
 
-pub use crate::disk::door::{Disk, Failure, Mistake, Op, Verdict, make_mistake, stand};
-pub use crate::moment::world::{be_at, enter};
+pub use crate::disk::{Disk, Failure, Faults, Op, Verdict};
+pub use crate::system::{Monotonic, Random};
 
 use crate::config::{InvitedHost, ReceiveConfig, SendConfig};
 use crate::datagram::overhead;
 use crate::drive::{AtHost, check, receiver_at, source_at};
 use crate::endpoint::Endpoint;
+use crate::ends::{Input, Output};
 use crate::error::Error;
 use crate::event::{Event, ReceiveReport, SendReport};
-use crate::moment::random;
 use crate::receiver::ReceiverSession;
 use crate::relay::{
     Agent, AgentChild, BranchPlace, Child, ExitSetup, Hop, HopExit, RelayConfig, RelayHandle, RelayRole,
@@ -21,10 +21,11 @@ use crate::worker::Worker;
 use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_core::time::Time;
 use faircast_wire::{Message, Name, Newest, parse};
+use std::io::{Read, Write};
 use std::net::SocketAddr;
 
 /// The host that a session starts at.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Host {
     /// Numbers that it has drawn for this session.
     pub random: [u64; 4],
@@ -36,6 +37,8 @@ pub struct Host {
     pub unix_nanos: u64,
     /// The session's time.
     pub now: Time,
+    /// Where its files lie.
+    pub disk: Disk,
 }
 
 /// A source.
@@ -50,7 +53,7 @@ impl Source {
         let groups = check(&mut config)?;
         let (datagram, symbols) = host.cut;
         let Host { random, local, unix_nanos, now, .. } = *host;
-        let at = AtHost { random, local, datagram, symbols, unix_nanos, now };
+        let at = AtHost { random, local, datagram, symbols, unix_nanos, now, disk: host.disk.clone() };
         source_at(config, groups, &at, events).map(Source)
     }
 
@@ -86,7 +89,7 @@ impl Receiver {
     pub fn new(config: ReceiveConfig, host: &Host) -> Receiver {
         Receiver(receiver_at(
             config,
-            Worker::at_once(),
+            (Worker::at_once(), host.disk.clone()),
             host.random,
             host.unix_nanos / 1_000_000_000,
             host.now,
@@ -128,6 +131,7 @@ pub struct Relay {
     pub endpoints: Vec<Box<dyn Endpoint>>,
     /// Those of them that serve hosts which have asked, in the order in which they did.
     pub children: Vec<ServedChild>,
+    handle: RelayHandle,
     shared: Shared,
     id: ReceiverId,
     config: RelayConfig,
@@ -154,7 +158,7 @@ impl Relay {
         seeds: &[[u64; 2]],
     ) -> Relay {
         let id = ReceiverId::new(u64::from(host.random[0] as u32 | 1)).expect("an odd number is not zero");
-        let (handle, key) = (handle.clone(), config.key.clone());
+        let (own, handle, key) = (handle.clone(), handle.clone(), config.key.clone());
         let shared = match config.role {
             RelayRole::Repeater => Shared::new(handle, branches.len(), config.memory, None),
             RelayRole::Router(kind) => {
@@ -162,7 +166,7 @@ impl Relay {
             }
             RelayRole::Agent => {
                 handle.be_agent();
-                let [boot, seed, ..] = random();
+                let [boot, seed, ..] = handle.draw();
                 Shared::of_agent(handle, Agent::new(id, boot, key, seed))
             }
         };
@@ -184,7 +188,7 @@ impl Relay {
             let at = BranchPlace { place, to: source.group, local, ttl: 1, max: None, boot, seed };
             endpoints.push(Box::new(branch_at(config, &shared, id, at)));
         }
-        Relay { endpoints, children: Vec::new(), shared, id, config: config.clone() }
+        Relay { endpoints, children: Vec::new(), handle: own, shared, id, config: config.clone() }
     }
 
     /// Serve those who have asked since.
@@ -195,7 +199,7 @@ impl Relay {
             let endpoint: Box<dyn Endpoint> = if self.shared.is_agent() {
                 Box::new(AgentChild::new(self.shared.clone(), place, child.id, address))
             } else {
-                let [boot, seed, ..] = random();
+                let [boot, seed, ..] = self.handle.draw();
                 let at = BranchPlace { place, to: address, local, ttl: 1, max: None, boot, seed };
                 Box::new(branch_at(&self.config, &self.shared, self.id, at))
             };
@@ -245,4 +249,19 @@ pub fn answer_at_port(
 /// Invitations that are to leave a relay's port now, and where to.
 pub fn invitations(handle: &RelayHandle, name: &str) -> Vec<(Vec<u8>, SocketAddr)> {
     handle.invitations(true, Name::clipped(name))
+}
+
+/// A relay's process with this clock and these random numbers.
+pub fn relay_handle(time: Monotonic, random: Random) -> RelayHandle {
+    RelayHandle::at(time, random)
+}
+
+/// An input that the session polls in its own thread: `WouldBlock` means that it has nothing now.
+pub fn polled_input(reader: impl Read + Send + 'static, time: Monotonic) -> Input {
+    Input::polling(reader, time)
+}
+
+/// An output that the session polls in its own thread: `WouldBlock` means that it takes nothing now. After a flush it takes everything.
+pub fn polled_output(writer: impl Write + Send + 'static) -> Output {
+    Output::polling(writer)
 }

@@ -5,7 +5,7 @@
 //! many as have gathered in memory since it was its turn, and the file is sparse.
 
 use crate::assembly::Added;
-use crate::disk;
+use crate::disk::Disk;
 use crate::object::ObjectError;
 use faircast_fec::{Shape, decode};
 use rustix::fs::FallocateFlags;
@@ -24,6 +24,8 @@ const STEP: usize = 16;
 /// Where symbols go that memory has no room for.
 #[derive(Debug)]
 pub struct Room {
+    /// The disk that it lies on.
+    pub disk: Disk,
     /// A file of its own, best without a name.
     pub file: File,
     /// Where it is, for errors.
@@ -276,7 +278,7 @@ impl Gathering {
 
     fn write(&mut self, block: u32, at: u64, bytes: &[u8]) -> Result<(), ObjectError> {
         let Some(room) = &self.room else { return Ok(()) };
-        let written = disk::write_all_at(&room.file, bytes, u64::from(block) * self.slot + at);
+        let written = room.disk.write_all_at(&room.file, bytes, u64::from(block) * self.slot + at);
         written.map_err(|error| {
             ObjectError::writing(&room.path, "keep symbols in it", error, bytes.len() as u64)
         })?;

@@ -1,26 +1,30 @@
-//! The disks of the simulated hosts: real files in a directory of the run's own, and in the door to them what goes wrong.
+//! The disks of the simulated hosts: real files in a directory of the run's own, with faults interposed.
 
 use blake3::Hasher;
 use faircast_core::rng::Rng;
 use faircast_core::time::Span;
-use faircast_transport::simulation::{Disk, Failure, Op, Verdict, stand};
-use std::cell::RefCell;
+use faircast_transport::simulation::{Disk, Failure, Faults, Op, Verdict};
 use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What is torn is torn here, in bytes.
 const SECTOR: usize = 512;
 
-/// All disks of a run. Whoever is driven has its own in the door.
+/// All disks of a run. The process that is driven uses its own.
 #[derive(Clone)]
-pub struct Disks(Rc<RefCell<State>>);
+pub struct Disks(Arc<Mutex<State>>);
 
 struct State {
     disks: Vec<HostDisk>,
     /// Whose process runs.
     current: Option<usize>,
     trace: Hasher,
+    /// Blocks are changed after they were written.
+    spoilt: bool,
+    /// The last write of a block.
+    written: Option<(File, u64)>,
 }
 
 /// The disk of a host.
@@ -168,26 +172,34 @@ pub struct Done {
 }
 
 impl Disks {
-    /// So many sound disks, in the door of this thread. `keeps`: what is not flushed can be lost.
-    pub fn new(seed: u64, count: usize, keeps: bool) -> Disks {
+    /// Sound disks. `keeps`: bytes that are not flushed can be lost. `spoilt`: they change blocks that were written.
+    pub fn new(seed: u64, count: usize, keeps: bool, spoilt: bool) -> Disks {
         let disk = |at| HostDisk::new(Rng::new(seed, 1 << 41 | at as u64), keeps);
         let disks = (0..count).map(disk).collect();
-        let disks = Disks(Rc::new(RefCell::new(State { disks, current: None, trace: Hasher::new() })));
-        stand(Some(Box::new(disks.clone())));
-        disks
+        let state = State { disks, current: None, trace: Hasher::new(), spoilt, written: None };
+        Disks(Arc::new(Mutex::new(state)))
+    }
+
+    /// The disk for sessions.
+    pub fn disk(&self) -> Disk {
+        Disk::with_faults(Arc::new(self.clone()))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Do this in the name of a host.
     pub fn run_as<T>(&self, host: usize, act: impl FnOnce() -> T) -> T {
-        self.0.borrow_mut().current = Some(host);
+        self.lock().current = Some(host);
         let done = act();
-        self.0.borrow_mut().current = None;
+        self.lock().current = None;
         done
     }
 
     /// Change a disk.
     pub fn change(&self, host: usize, change: impl FnOnce(&mut HostDisk)) {
-        change(&mut self.0.borrow_mut().disks[host]);
+        change(&mut self.lock().disks[host]);
     }
 
     /// The process of this host dies within the next operations.
@@ -197,14 +209,14 @@ impl Disks {
 
     /// What was done since it was last asked.
     pub fn done(&self, host: usize) -> Done {
-        let disk = &mut self.0.borrow_mut().disks[host];
+        let disk = &mut self.lock().disks[host];
         let took = std::mem::replace(&mut disk.spent, Span::ZERO);
         Done { took, died: disk.dead, renamed: std::mem::replace(&mut disk.renamed, false) }
     }
 
     /// The host loses its power. A receiver that does not flush has promised nothing about files that have their names.
     pub fn lose_power(&self, host: usize, synced: bool) {
-        let disk = &mut self.0.borrow_mut().disks[host];
+        let disk = &mut self.lock().disks[host];
         if synced || !disk.publishes {
             disk.lose_power();
         }
@@ -212,7 +224,7 @@ impl Disks {
 
     /// Another process begins.
     pub fn restart(&self, host: usize, synced: bool) {
-        let disk = &mut self.0.borrow_mut().disks[host];
+        let disk = &mut self.lock().disks[host];
         if let Some(kept) = &mut disk.unflushed {
             // What the process before has written can still be lost, but where files have names and nobody flushes, nothing was
             // promised.
@@ -225,20 +237,21 @@ impl Disks {
 
     /// All disks are sound.
     pub fn heal(&self) {
-        for disk in &mut self.0.borrow_mut().disks {
+        for disk in &mut self.lock().disks {
             (disk.full, disk.broken, disk.cost, disk.dies_in) = (false, 0.0, Span::ZERO, None);
         }
     }
 
     /// A digest of everything that was done.
     pub fn fingerprint(&self) -> blake3::Hash {
-        self.0.borrow().trace.finalize()
+        self.lock().trace.finalize()
     }
 }
 
-impl Disk for Disks {
-    fn before(&mut self, op: &Op<'_>) -> Verdict {
-        let state = &mut *self.0.borrow_mut();
+impl Faults for Disks {
+    fn before(&self, op: &Op<'_>) -> Verdict {
+        let state = &mut *self.lock();
+        state.spoil(op);
         let Some(host) = state.current else { return Verdict::Done };
         let verdict = state.disks[host].before(op);
         let (kind, at, len) = match op {
@@ -268,14 +281,34 @@ impl Disk for Disks {
         verdict
     }
 
-    fn free(&mut self) -> Option<u64> {
-        let state = &*self.0.borrow();
+    fn free(&self) -> Option<u64> {
+        let state = self.lock();
         let full = state.current.is_some_and(|host| state.disks[host].full);
         Some(if full { 0 } else { 1 << 40 })
     }
 }
 
-/// The door of this thread is open again.
-pub fn open_the_door() {
-    stand(None);
+impl State {
+    /// Change a byte of the last write to a part file, which is on the disk by now.
+    fn spoil(&mut self, op: &Op<'_>) {
+        if !self.spoilt {
+            return;
+        }
+        if let Some((file, at)) = self.written.take() {
+            let mut byte = [0];
+            if file.read_exact_at(&mut byte, at).is_ok() {
+                file.write_all_at(&[byte[0] ^ 1], at).expect("a file of this run");
+            }
+        }
+        if let Op::Write { file, at, len } = op {
+            self.written =
+                file.try_clone().ok().filter(|file| *len > 0 && is_part(file)).map(|file| (file, *at));
+        }
+    }
+}
+
+/// Whether a file is a part of the content, not the journal or the manifest.
+fn is_part(file: &File) -> bool {
+    let name = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    name.is_ok_and(|path| path.parent().is_some_and(|parts| parts.ends_with("parts")))
 }

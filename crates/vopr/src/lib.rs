@@ -2,7 +2,7 @@
 //!
 //! A seed decides everything: who is there, what is sent by which congestion control, what goes wrong and when. After a while nothing
 //! goes wrong any more, and everybody has to finish. What runs are the transport's own sessions, driven through
-//! [`Endpoint`](faircast_transport::Endpoint) in virtual time; their disks are real files behind a door in which faults stand.
+//! [`Endpoint`](faircast_transport::Endpoint) in virtual time; their disks are real files with faults interposed.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -16,6 +16,7 @@
 //! | `live` | live streams, and what comes out of them |
 //! | `content` | what is sent, and what may lie in an output directory |
 
+mod clock;
 mod content;
 mod disk;
 mod host;
@@ -38,15 +39,11 @@ use std::path::PathBuf;
 pub use world::Finding;
 use world::World;
 
-/// A mistake that is made on purpose, to see that it is found.
+/// A fault of the world that its checks have to find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mistake {
-    /// Receivers take blocks without comparing hashes.
-    Unverified,
-    /// Receivers believe their journals, and do not read back what they claim.
-    Believed,
-    /// Sources do not look whether their files are what they were.
-    Unwatched,
+    /// Disks and readers get other bytes than were written.
+    Spoilt,
     /// Requests of receivers are lost, for ever.
     Deaf,
 }
@@ -109,14 +106,6 @@ impl fmt::Display for Outcome {
 /// # Errors
 /// When there is no room for its files.
 pub fn run(seed: u64, options: &Options) -> std::io::Result<Outcome> {
-    use faircast_transport::simulation::{self, make_mistake};
-    make_mistake(match options.mistake {
-        Some(Mistake::Unverified) => Some(simulation::Mistake::Unverified),
-        Some(Mistake::Believed) => Some(simulation::Mistake::Believed),
-        Some(Mistake::Unwatched) => Some(simulation::Mistake::Unwatched),
-        Some(Mistake::Deaf) | None => None,
-    });
-    simulation::enter(Some(seed));
     let mut world = World::new(seed, options)?;
     let plan = world.plan.to_string();
     let ended = catch_unwind(AssertUnwindSafe(|| world.run()));
@@ -144,8 +133,5 @@ pub fn run(seed: u64, options: &Options) -> std::io::Result<Outcome> {
         log,
     };
     drop(world);
-    simulation::enter(None);
-    disk::open_the_door();
-    make_mistake(None);
     Ok(outcome)
 }

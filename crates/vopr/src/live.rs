@@ -1,19 +1,16 @@
 //! Live streams: bytes that come over time at the source, and what readers get of them.
 
+use crate::clock::Clock;
 use crate::content;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
+use faircast_transport::simulation::{polled_input, polled_output};
 use faircast_transport::{Input, Output};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// What the world's clock shows, for those who read and write in it.
-#[derive(Clone, Default)]
-struct Clock(Arc<AtomicU64>);
 
 /// All streams of a world.
 pub(crate) struct Streams {
@@ -39,6 +36,8 @@ struct Sink {
     clock: Clock,
     /// It is to take everything from now on.
     open: bool,
+    /// A byte of each write is wrong.
+    spoilt: bool,
 }
 
 /// Bytes that come over time.
@@ -65,18 +64,11 @@ const WINDOW: usize = 24;
 /// A stream ends within this after it began, at the latest, once trouble is over.
 const LONGEST: Span = Span::from_secs(6);
 
-impl Clock {
-    fn now(&self) -> Time {
-        Time::from_nanos(self.0.load(Ordering::Relaxed))
-    }
-}
-
 impl Streams {
-    /// None yet, for so many hosts.
-    pub(crate) fn new(hosts: usize) -> Streams {
-        let clock = Clock::default();
-        let sink =
-            Sink { taken: Arc::default(), slow: None, since: Time::ZERO, clock: clock.clone(), open: true };
+    /// None yet, for this number of hosts. With `spoilt` readers get a wrong byte.
+    pub(crate) fn new(hosts: usize, clock: Clock, spoilt: bool) -> Streams {
+        let taken = Arc::default();
+        let sink = Sink { taken, slow: None, since: Time::ZERO, clock: clock.clone(), open: true, spoilt };
         Streams {
             clock,
             versions: Vec::new(),
@@ -85,11 +77,6 @@ impl Streams {
             ended: vec![(0, false); hosts],
             served: vec![false; hosts],
         }
-    }
-
-    /// It is so late.
-    pub(crate) fn be_at(&self, now: Time) {
-        self.clock.0.store(now.as_nanos(), Ordering::Relaxed);
     }
 
     /// What the source is to send from now on: a stream for each of so many layers. Until `calm` they may last long.
@@ -106,7 +93,8 @@ impl Streams {
             steps.push((now + lasts, bytes.len()));
             steps.sort_unstable();
             made.push(bytes.clone());
-            Input::new(Comes { bytes, steps, read: 0, clock: self.clock.clone() })
+            let comes = Comes { bytes, steps, read: 0, clock: self.clock.clone() };
+            polled_input(comes, self.clock.monotonic())
         });
         let inputs = inputs.collect();
         self.versions.push(made);
@@ -129,9 +117,10 @@ impl Streams {
         self.begin_run(host);
         let slow = slow.then(|| 2_000.0 + 60_000.0 * rng.unit());
         let (since, clock) = (self.clock.now(), self.clock.clone());
-        let sink = Sink { taken: Arc::default(), slow, since, clock, open: false };
+        let spoilt = self.sinks[host].spoilt;
+        let sink = Sink { taken: Arc::default(), slow, since, clock, open: false, spoilt };
         self.sinks[host] = sink.clone();
-        Output::new(sink)
+        polled_output(sink)
     }
 
     fn begin_run(&mut self, host: usize) {
@@ -334,6 +323,11 @@ impl Write for Sink {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         taken.extend_from_slice(&bytes[..len]);
+        if self.spoilt
+            && let Some(last) = taken.last_mut()
+        {
+            *last ^= 1;
+        }
         Ok(len)
     }
 
@@ -379,7 +373,7 @@ mod tests {
 
     #[test]
     fn bytes_come_when_it_is_time_and_a_slow_reader_takes_them_when_it_is() {
-        let mut streams = Streams::new(1);
+        let mut streams = Streams::new(1, Clock::new(), false);
         let mut rng = Rng::new(2, 2);
         let inputs = streams.begin(2, Time::ZERO, Time::ZERO, &mut rng);
         assert_eq!((inputs.len(), streams.versions[0].len()), (2, 2));
@@ -389,13 +383,13 @@ mod tests {
         let mut into = [0; 64];
         let waits = |read: io::Result<usize>| read.is_err_and(|why| why.kind() == io::ErrorKind::WouldBlock);
         assert!(waits(comes.read(&mut into)));
-        streams.be_at(Time::from_secs_f64(1.0));
+        streams.clock.set(Time::from_secs_f64(1.0));
         assert_eq!(comes.read(&mut into).expect("some have come"), 10);
         assert!(waits(comes.read(&mut into)));
         let _output = streams.output(0, true, &mut rng);
         let mut sink = streams.sinks[0].clone();
         assert!(waits(sink.write(&[1; 10])));
-        streams.be_at(Time::from_secs_f64(1.001));
+        streams.clock.set(Time::from_secs_f64(1.001));
         assert!((2..=62).contains(&sink.write(&[1; 100]).expect("some are taken")));
         sink.flush().expect("it takes all");
         assert_eq!(sink.write(&[1; 100]).expect("all are taken"), 100);
@@ -404,7 +398,7 @@ mod tests {
     #[test]
     fn the_newest_of_several_stream_files_counts() {
         let out = tempfile::tempdir().expect("a directory");
-        let mut streams = Streams::new(1);
+        let mut streams = Streams::new(1, Clock::new(), false);
         let mut rng = Rng::new(3, 3);
         let run = streams.directory(0, out.path());
         std::fs::create_dir_all(&run).expect("a directory");

@@ -44,12 +44,8 @@ struct Args {
 /// See [`Mistake`].
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Broken {
-    /// Receivers compare no hashes.
-    Unverified,
-    /// Receivers believe their journals.
-    Believed,
-    /// Sources do not look whether their files change.
-    Unwatched,
+    /// Disks and readers get other bytes than were written.
+    Spoilt,
     /// Requests of receivers are lost.
     Deaf,
 }
@@ -90,9 +86,7 @@ fn go(args: &Args) -> io::Result<u64> {
     let mut options = Options { verbose: args.verbose, ..Options::default() };
     options.directory = args.directory.clone().unwrap_or(options.directory);
     options.mistake = args.broken.map(|broken| match broken {
-        Broken::Unverified => Mistake::Unverified,
-        Broken::Believed => Mistake::Believed,
-        Broken::Unwatched => Mistake::Unwatched,
+        Broken::Spoilt => Mistake::Spoilt,
         Broken::Deaf => Mistake::Deaf,
     });
     options.kind = args.kind.map(|kind| match kind {

@@ -57,7 +57,8 @@ impl World {
         self.be_at(self.now);
         let random = self.hosts[host].draw();
         let (local, unix_nanos) = (self.hosts[host].address, self.hosts[host].clock.unix_nanos(self.now));
-        let at = simulation::Host { random, local, cut: self.plan.cut, unix_nanos, now: Time::ZERO };
+        let disk = self.disks.disk();
+        let at = simulation::Host { random, local, cut: self.plan.cut, unix_nanos, now: Time::ZERO, disk };
         self.disks.restart(host, self.plan.synced);
         let process = match self.hosts[host].role {
             Role::Source => {
@@ -103,7 +104,7 @@ impl World {
     /// A relay's process that has found nothing yet.
     fn passing(&self, host: usize) -> Passing {
         let branches = self.sites.iter().filter(|site| site.head.0 == host && site.head.1 != UNICAST).count();
-        let handle = RelayHandle::default();
+        let handle = simulation::relay_handle(self.clock.monotonic(), self.random.clone());
         let port = matches!(self.plan.kind, Kind::Agents | Kind::Unicast).then(|| {
             let invited = |address: &SocketAddr| InvitedHost { name: address.to_string(), address: *address };
             let invites: Vec<InvitedHost> = self.hosts[host].invites.iter().map(invited).collect();
@@ -191,7 +192,8 @@ impl World {
         let random = self.hosts[host].draw();
         let unix_nanos = self.hosts[host].clock.unix_nanos(self.now);
         let (local, now) = (self.hosts[host].place(free * each), self.hosts[host].clock.local(self.now));
-        let at = simulation::Host { random, local, cut: self.plan.cut, unix_nanos, now };
+        let at =
+            simulation::Host { random, local, cut: self.plan.cut, unix_nanos, now, disk: self.disks.disk() };
         let session = self.relay(host, &handle, (free * each, each), &at);
         if let Some(Process::Relay(relay)) = &mut self.hosts[host].process {
             if free == relay.sessions.len() {

@@ -1,5 +1,6 @@
 //! The world: hosts, the links between them, and the calendar.
 
+use crate::clock::{Clock, random};
 use crate::content::Contents;
 use crate::disk::Disks;
 use crate::host::{Host, Process, Role, Sent};
@@ -14,7 +15,7 @@ use crate::{Mistake, Options};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_transport::Event;
-use faircast_transport::simulation::be_at;
+use faircast_transport::simulation::Random;
 use faircast_wire::{GroupKey, Kind as PacketKind, SigningKey, peek};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -77,6 +78,8 @@ pub(crate) struct World {
     pub(crate) hosts: Vec<Host>,
     pub(crate) sites: Vec<Site>,
     pub(crate) disks: Disks,
+    pub(crate) clock: Clock,
+    pub(crate) random: Random,
     pub(crate) contents: Contents,
     pub(crate) streams: Streams,
     pub(crate) log: Log,
@@ -119,7 +122,9 @@ impl World {
         }
         let (hosts, sites) = layout(seed, &plan, &mut rng);
         let count = hosts.len();
-        let disks = Disks::new(seed, count, plan.has(Trouble::PowerLoss));
+        let spoilt = options.mistake == Some(Mistake::Spoilt);
+        let disks = Disks::new(seed, count, plan.has(Trouble::PowerLoss), spoilt);
+        let clock = Clock::new();
         let mut world = World {
             now: Time::ZERO,
             log: Log::new(options.verbose),
@@ -127,7 +132,9 @@ impl World {
             sites,
             disks,
             contents,
-            streams: Streams::new(count),
+            streams: Streams::new(count, clock.clone(), spoilt),
+            clock,
+            random: random(seed),
             rng,
             datagrams: 0,
             kinds: BTreeMap::new(),
@@ -363,8 +370,7 @@ impl World {
 
     /// What is no endpoint sees this time.
     pub(crate) fn be_at(&self, now: Time) {
-        be_at(now);
-        self.streams.be_at(now);
+        self.clock.set(now);
     }
 
     fn note(&mut self, host: usize, endpoint: usize, event: &Event) {

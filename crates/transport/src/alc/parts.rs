@@ -66,7 +66,7 @@ impl OutputDirectory {
             .map_err(|error| ObjectError::io(path, "create this directory", error))?;
         let out = rustix::fs::open(path, DIR, Mode::empty()).map_err(failed("open this directory"))?;
         let state = path.join(STATE_DIR);
-        let parts = open_or_create_dir(&out, STATE_DIR, Mode::RWXU, &state)?;
+        let parts = open_or_create_dir(&crate::disk::SYSTEM, &out, STATE_DIR, Mode::RWXU, &state)?;
         Ok(OutputDirectory {
             path: path.to_path_buf(),
             out,
@@ -77,7 +77,7 @@ impl OutputDirectory {
 
     /// Give a whole file its name; what had it before is replaced.
     pub fn publish(&self, names: &PartNames, path: &str) -> Result<(), ObjectError> {
-        let mut tree = Tree::new(&self.out, &self.path);
+        let mut tree = Tree::new(&crate::disk::SYSTEM, &self.out, &self.path);
         let (above, name) = tree.place(path)?;
         rustix::fs::renameat(&self.parts, names.part(), above, name)
             .map_err(|error| ObjectError::io(self.path.join(path), "put this file in its place", error))?;

@@ -2,6 +2,7 @@
 
 use super::places::{BRANCH, RELAY, SOURCE};
 use crate::config::{Destination, Slow};
+use crate::disk::Disk;
 use crate::endpoint::{Datagram, Endpoint};
 use crate::object::ObjectStream;
 use crate::receiver::{self, ReceiverSession};
@@ -250,8 +251,11 @@ impl RelayHost {
                         .map(File::from)
                         .map_err(Into::into)
                 };
-                let room = (kind == Kind::Spilling)
-                    .then(|| Room { file: nameless().expect("memory makes a file"), path: "cache".into() });
+                let room = (kind == Kind::Spilling).then(|| Room {
+                    disk: Disk::default(),
+                    file: nameless().expect("memory makes a file"),
+                    path: "cache".into(),
+                });
                 Shared::new(handle, usize::from(kind.has_group()), setting.memory, room)
             }
         };

@@ -4,7 +4,7 @@
 
 use super::manifest::{Entry, PERMISSIONS};
 use super::metadata::{Aspect, Attributes, Owner, OwnersBy, Preserve};
-use crate::disk;
+use crate::disk::Disk;
 use nix::unistd::{Group, User};
 use rustix::fd::AsFd;
 use rustix::fs::{Gid, Mode, Stat, Uid};
@@ -25,6 +25,7 @@ pub(crate) struct Wanted {
 
 /// Gives files what is wanted.
 pub(super) struct Apply<'a> {
+    disk: &'a Disk,
     wanted: &'a Wanted,
     /// Who they are here.
     ids: HashMap<Arc<Owner>, Ids>,
@@ -64,8 +65,9 @@ impl Tally {
 }
 
 impl<'a> Apply<'a> {
-    pub(super) fn new(wanted: &'a Wanted) -> Apply<'a> {
+    pub(super) fn new(wanted: &'a Wanted, disk: &'a Disk) -> Apply<'a> {
         Apply {
+            disk,
             wanted,
             ids: HashMap::new(),
             owners: Tally::default(),
@@ -81,9 +83,9 @@ impl<'a> Apply<'a> {
     pub(super) fn give(&mut self, fd: impl AsFd, entry: &Entry) {
         let fd = fd.as_fd();
         if let Some((uid, gid)) = self.owner_of(entry) {
-            let both = disk::fchown(fd, Some(uid), Some(gid));
+            let both = self.disk.fchown(fd, Some(uid), Some(gid));
             // Its owner may give a file to another group that he is in.
-            if let Err(e) = both.or_else(|e| disk::fchown(fd, None, Some(gid)).and(Err(e))) {
+            if let Err(e) = both.or_else(|e| self.disk.fchown(fd, None, Some(gid)).and(Err(e))) {
                 self.owners.add(entry, Some(e));
             }
         }
@@ -95,7 +97,7 @@ impl<'a> Apply<'a> {
     /// Owner of a link that was made just now under this name.
     pub(super) fn give_link(&mut self, dir: impl AsFd, name: &str, entry: &Entry) {
         if let Some((uid, gid)) = self.owner_of(entry)
-            && let Err(e) = disk::chownat(dir, name, Some(uid), Some(gid))
+            && let Err(e) = self.disk.chownat(dir, name, Some(uid), Some(gid))
         {
             self.owners.add(entry, Some(e));
         }
@@ -148,7 +150,7 @@ impl<'a> Apply<'a> {
             if !self.wanted.preserve.has_attribute(name) {
                 continue;
             }
-            if let Err(e) = disk::fsetxattr(&fd, name.as_str(), value) {
+            if let Err(e) = self.disk.fsetxattr(&fd, name.as_str(), value) {
                 let is_acl = Aspect::of_attribute(name) == Some(Aspect::Acls);
                 let tally = if is_acl { &mut self.acls } else { &mut self.attributes };
                 tally.add(entry, Some(e));

@@ -368,7 +368,7 @@ impl ObjectError {
             io::ErrorKind::InvalidFilename => ObjectError::NameTooLong { path },
             io::ErrorKind::NotFound => ObjectError::NotFound { path },
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                ObjectError::DiskFull { needed: SMALL, available: available(&path), path }
+                ObjectError::DiskFull { needed: SMALL, available: 0, path }
             }
             _ if matches!(source.raw_os_error(), Some(EMFILE | ENFILE)) => {
                 ObjectError::TooManyOpenFiles { path }
@@ -385,11 +385,6 @@ fn date(nanos: u64) -> impl fmt::Display {
 
 /// Bytes that anything new takes at least: a page.
 const SMALL: u64 = 4096;
-
-/// Bytes that an ordinary user can still write where `path` is or will be.
-fn available(path: &Path) -> u64 {
-    path.ancestors().find_map(crate::disk::available_at).unwrap_or(0)
-}
 
 const ENFILE: i32 = rustix::io::Errno::NFILE.raw_os_error();
 const EMFILE: i32 = rustix::io::Errno::MFILE.raw_os_error();

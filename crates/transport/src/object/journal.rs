@@ -13,8 +13,7 @@
 
 use super::error::ObjectError;
 use super::geometry::{Geometry, Hash, TransferId};
-use super::sys;
-use crate::disk;
+use crate::disk::Disk;
 use std::fs::File;
 use std::path::PathBuf;
 
@@ -28,6 +27,7 @@ pub(crate) const WITHDRAWN: Hash = Hash([0; 32]);
 
 #[derive(Debug)]
 pub(crate) struct Journal {
+    disk: Disk,
     file: File,
     path: PathBuf,
     end: u64,
@@ -46,6 +46,7 @@ impl Journal {
     /// Read the journal in `file`, or begin it when it is empty or that of something else; then
     /// `None` is told.
     pub(crate) fn open(
+        disk: &Disk,
         file: File,
         path: PathBuf,
         transfer: TransferId,
@@ -53,19 +54,21 @@ impl Journal {
     ) -> Result<(Journal, Option<Told>), ObjectError> {
         let failed = |e| ObjectError::io(&path, "read", e);
         let mut found = [0; HEADER];
-        let have = sys::read_at(&file, &mut found, 0).map_err(failed)?;
+        let have = disk.read_at(&file, &mut found, 0).map_err(failed)?;
         let told = match have == HEADER && is_header_of(&found, transfer, geometry) {
-            true => Some(tell(&file, longest(geometry)).map_err(failed)?),
+            true => Some(tell(disk, &file, longest(geometry)).map_err(failed)?),
             false => None,
         };
         let Some((told, end)) = told else {
-            let write = disk::set_len(&file, 0)
-                .and_then(|()| disk::write_all_at(&file, &header(transfer, geometry), 0));
+            let write = disk
+                .set_len(&file, 0)
+                .and_then(|()| disk.write_all_at(&file, &header(transfer, geometry), 0));
             write.map_err(|e| ObjectError::io(&path, "write", e))?;
-            return Ok((Journal { file, path, end: HEADER as u64 }, None));
+            let disk = disk.clone();
+            return Ok((Journal { disk, file, path, end: HEADER as u64 }, None));
         };
-        disk::set_len(&file, end).map_err(|e| ObjectError::io(&path, "write", e))?;
-        Ok((Journal { file, path, end }, Some(told)))
+        disk.set_len(&file, end).map_err(|e| ObjectError::io(&path, "write", e))?;
+        Ok((Journal { disk: disk.clone(), file, path, end }, Some(told)))
     }
 
     /// Note that a block is there.
@@ -80,7 +83,7 @@ impl Journal {
 
     /// Forget all that was noted.
     pub(crate) fn start_over(&mut self) -> Result<(), ObjectError> {
-        disk::set_len(&self.file, HEADER as u64).map_err(|e| ObjectError::io(&self.path, "write", e))?;
+        self.disk.set_len(&self.file, HEADER as u64).map_err(|e| ObjectError::io(&self.path, "write", e))?;
         self.end = HEADER as u64;
         Ok(())
     }
@@ -93,7 +96,7 @@ impl Journal {
     }
 
     fn append(&mut self, index: u32, hash: Hash) -> Result<(), ObjectError> {
-        let write = disk::write_all_at(&self.file, &record(index, hash), self.end);
+        let write = self.disk.write_all_at(&self.file, &record(index, hash), self.end);
         write.map_err(|e| ObjectError::io(&self.path, "write", e))?;
         self.end += RECORD as u64;
         Ok(())
@@ -115,11 +118,11 @@ const MOST_OF_LITTLE: u64 = 1 << 16;
 const AT_A_TIME: usize = 16_384;
 
 /// What the records in a file tell, up to so many bytes, and where the whole ones end.
-fn tell(file: &File, longest: u64) -> std::io::Result<(Told, u64)> {
+fn tell(disk: &Disk, file: &File, longest: u64) -> std::io::Result<(Told, u64)> {
     let (mut told, mut end) = (Told::default(), HEADER as u64);
     let mut bytes = vec![0; RECORD * AT_A_TIME];
     while end < longest {
-        let have = sys::read_at(file, &mut bytes, end)?;
+        let have = disk.read_at(file, &mut bytes, end)?;
         let whole = have - have % RECORD;
         told.take(&bytes[..whole]);
         end += whole as u64;
@@ -168,9 +171,9 @@ fn header(transfer: TransferId, geometry: Geometry) -> [u8; HEADER] {
 }
 
 /// The transfer and geometry that a journal is of.
-pub(crate) fn header_of(file: &File) -> Option<(TransferId, Geometry)> {
+pub(crate) fn header_of(disk: &Disk, file: &File) -> Option<(TransferId, Geometry)> {
     let mut found = [0; HEADER];
-    let have = sys::read_at(file, &mut found, 0).ok()?;
+    let have = disk.read_at(file, &mut found, 0).ok()?;
     let (mut transfer, mut geometry) = ([0; 16], [0; 17]);
     transfer.copy_from_slice(&found[8..24]);
     geometry.copy_from_slice(&found[24..41]);
@@ -252,11 +255,13 @@ mod tests {
         let file = || tempfile::tempfile().expect("a temporary file");
         let original = file();
         let again = || original.try_clone().expect("the same file");
-        let (mut journal, told) = Journal::open(again(), "j".into(), transfer, geometry).expect("a new one");
+        let (mut journal, told) =
+            Journal::open(&Disk::default(), again(), "j".into(), transfer, geometry).expect("a new one");
         assert!(told.is_none());
         (0..50).for_each(|index| journal.block(index, Hash([index as u8 + 1; 32])).expect("written"));
         original.set_len(1 << 40).expect("a file with a hole");
-        let (journal, told) = Journal::open(again(), "j".into(), transfer, geometry).expect("opened");
+        let (journal, told) =
+            Journal::open(&Disk::default(), again(), "j".into(), transfer, geometry).expect("opened");
         let blocks: Vec<u32> = told.expect("it is ours").blocks.iter().map(|(index, _)| *index).collect();
         assert!(blocks.iter().copied().eq(0..50), "{blocks:?}");
         assert!(journal.end <= longest(geometry) + (RECORD * AT_A_TIME) as u64, "{}", journal.end);

@@ -7,9 +7,10 @@ use super::links::{StrayLinks, stray_links};
 use super::manifest::{Entry, Kind, Manifest, check_path};
 use super::memory_file::MemoryFile;
 use super::spool::Spool;
-use super::sys::{self, OpenFiles};
+use super::sys::OpenFiles;
 use super::walk::{LeftOut, Reading, Skipped, Walk, mtime, top_name};
 use super::withdrawn::Withdrawal;
+use crate::disk::Disk;
 use rustix::fs::{Advice, OFlags};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -33,6 +34,7 @@ pub struct ObjectStream {
     left_out: Vec<LeftOut>,
     notes: Vec<String>,
     withdrawals: Withdrawals,
+    disk: Disk,
 }
 
 /// Files that changed or could not be read while they were sent.
@@ -197,7 +199,18 @@ impl ObjectStream {
             left_out,
             notes,
             withdrawals: Withdrawals::default(),
+            disk: Disk::default(),
         })
+    }
+
+    /// Read files from this disk.
+    pub(crate) fn on(self, disk: &Disk) -> ObjectStream {
+        ObjectStream { disk: disk.clone(), ..self }
+    }
+
+    /// The disk that files are read from.
+    pub(crate) fn disk(&self) -> &Disk {
+        &self.disk
     }
 
     /// How the object stream is cut into blocks. A stream's length is known after [`BlockRead::End`] or a
@@ -270,7 +283,7 @@ impl ObjectStream {
                         continue;
                     }
                     let read = open.get(piece.entry, || open_source(tops, entry)).and_then(|file| {
-                        read_piece(file, piece.offset, into, || source_path(tops, entry), entry)
+                        read_piece(&self.disk, file, piece.offset, into, || source_path(tops, entry), entry)
                     });
                     if let Err(error) = read {
                         self.withdrawals.add((piece.entry, source_path(tops, entry)), error, &self.layout)?;
@@ -420,10 +433,6 @@ fn open_source(tops: &BTreeMap<OsString, PathBuf>, entry: &Entry) -> Result<File
 }
 
 fn check_unchanged(file: &File, path: &Path, entry: &Entry) -> Result<(), ObjectError> {
-    #[cfg(feature = "simulation")]
-    if crate::disk::makes(crate::disk::Mistake::Unwatched) {
-        return Ok(());
-    }
     let now = file.metadata().map_err(|e| ObjectError::io(path, "read", e))?;
     let change = if !now.is_file() {
         Change::Replaced
@@ -438,13 +447,14 @@ fn check_unchanged(file: &File, path: &Path, entry: &Entry) -> Result<(), Object
 }
 
 fn read_piece(
+    disk: &Disk,
     file: &File,
     offset: u64,
     into: &mut [u8],
     path: impl Fn() -> PathBuf,
     entry: &Entry,
 ) -> Result<(), ObjectError> {
-    let have = sys::read_at(file, into, offset).map_err(|e| ObjectError::io(path(), "read", e))?;
+    let have = disk.read_at(file, into, offset).map_err(|e| ObjectError::io(path(), "read", e))?;
     let unchanged = check_unchanged(file, &path(), entry);
     match unchanged {
         Ok(()) if have < into.len() => {

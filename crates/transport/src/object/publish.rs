@@ -16,7 +16,7 @@ use super::remembered::remember;
 use super::store::{
     Durability, Finished, JOURNAL, LOCK, OutputDirectory, PARTS, SkippedLink, Stage, Store, part_name,
 };
-use crate::disk;
+use crate::disk::Disk;
 use faircast_wire::Activity;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps};
@@ -42,6 +42,7 @@ enum Absent {
 /// Walks below the output directory; remembers the way to the directory it was in last.
 #[derive(Debug)]
 pub(crate) struct Tree<'a> {
+    disk: &'a Disk,
     out: BorrowedFd<'a>,
     out_path: &'a Path,
     /// Names and descriptors from the top down to the last directory.
@@ -49,8 +50,8 @@ pub(crate) struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    pub(crate) fn new(out: &'a OwnedFd, out_path: &'a Path) -> Tree<'a> {
-        Tree { out: out.as_fd(), out_path, way: Vec::new() }
+    pub(crate) fn new(disk: &'a Disk, out: &'a OwnedFd, out_path: &'a Path) -> Tree<'a> {
+        Tree { disk, out: out.as_fd(), out_path, way: Vec::new() }
     }
 
     /// The directory `path` (the output directory for ""), or `None` if it is not there.
@@ -67,8 +68,8 @@ impl<'a> Tree<'a> {
         for name in names.skip(same) {
             let above = self.way.last().map_or(self.out, |(_, fd)| fd.as_fd());
             let opened = match absent {
-                Absent::Create => open_or_create(above, name, Mode::from_raw_mode(0o777)),
-                Absent::Leave => match open_dir(above, name) {
+                Absent::Create => open_or_create(self.disk, above, name, Mode::from_raw_mode(0o777)),
+                Absent::Leave => match open_dir(self.disk, above, name) {
                     Err(Errno::NOENT) => return Ok(None),
                     opened => opened.map_err(Refused::Open),
                 },
@@ -118,8 +119,8 @@ fn split(path: &OsStr) -> (&OsStr, &OsStr) {
     }
 }
 
-fn open_dir(above: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
-    disk::openat(above, name, DIR | OFlags::NOFOLLOW, Mode::empty())
+fn open_dir(disk: &Disk, above: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
+    disk.openat(above, name, DIR | OFlags::NOFOLLOW, Mode::empty())
 }
 
 /// Settings that the system refused.
@@ -137,10 +138,10 @@ impl Refused {
     }
 }
 
-fn open_or_create(above: BorrowedFd<'_>, name: &OsStr, mode: Mode) -> Result<OwnedFd, Refused> {
-    match open_dir(above, name) {
-        Err(Errno::NOENT) => match disk::mkdirat(above, name, mode) {
-            Ok(()) | Err(Errno::EXIST) => open_dir(above, name).map_err(Refused::Open),
+fn open_or_create(disk: &Disk, above: BorrowedFd<'_>, name: &OsStr, mode: Mode) -> Result<OwnedFd, Refused> {
+    match open_dir(disk, above, name) {
+        Err(Errno::NOENT) => match disk.mkdirat(above, name, mode) {
+            Ok(()) | Err(Errno::EXIST) => open_dir(disk, above, name).map_err(Refused::Open),
             Err(e) => Err(Refused::Create(e)),
         },
         opened => opened.map_err(Refused::Open),
@@ -149,13 +150,14 @@ fn open_or_create(above: BorrowedFd<'_>, name: &OsStr, mode: Mode) -> Result<Own
 
 /// Open the directory `name` in `above`, never through a link; create it with `mode` if need be.
 pub(crate) fn open_or_create_dir(
+    disk: &Disk,
     above: impl AsFd,
     name: impl AsRef<OsStr>,
     mode: Mode,
     path: &Path,
 ) -> Result<OwnedFd, ObjectError> {
     let (above, name) = (above.as_fd(), name.as_ref());
-    open_or_create(above, name, mode).map_err(|refused| refused.explained(above, name, path))
+    open_or_create(disk, above, name, mode).map_err(|refused| refused.explained(above, name, path))
 }
 
 fn not_a_dir(above: BorrowedFd<'_>, name: &OsStr, path: &Path, error: Errno) -> ObjectError {
@@ -228,14 +230,14 @@ pub(crate) fn take_back(place: &OutputDirectory, manifest: &Manifest) -> Result<
             if file_type(above, name) != Ok(FileType::RegularFile) {
                 continue; // it has been replaced since; its content is received again
             }
-            match disk::renameat(above, name, &place.parts, &part) {
+            match place.disk.renameat(above, name, &place.parts, &part) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(e) => return Err(ObjectError::io(path, "move it", e)),
             }
         }
         if file_type(&place.parts, part.as_str()) == Ok(FileType::RegularFile) {
             let mode = Mode::RUSR | Mode::WUSR;
-            let reset = disk::chmodat(&place.parts, &part, mode);
+            let reset = place.disk.chmodat(&place.parts, &part, mode);
             reset.map_err(|e| ObjectError::io(path, "change its mode", e))?;
         }
     }
@@ -249,7 +251,7 @@ fn remove_hard_links(
     tree: &mut Tree<'_>,
 ) -> Result<(), ObjectError> {
     for (n, entry, to) in hard_links_of(manifest) {
-        disk::unlinkat(&place.parts, part_name(n).as_str(), AtFlags::empty()).ok(); // where it was not renamed yet
+        place.disk.unlinkat(&place.parts, part_name(n).as_str(), AtFlags::empty()).ok(); // where it was not renamed yet
         let file = &manifest.entries()[to as usize];
         let first = match same_file(&place.parts, part_name(to)) {
             Some(first) => Some(first),
@@ -261,7 +263,7 @@ fn remove_hard_links(
         let (above, name) = split(&entry.path);
         let Some(above) = tree.dir(above, Absent::Leave)? else { continue };
         if first.is_some() && same_file(above, name) == first {
-            disk::unlinkat(above, name, AtFlags::empty()).map_err(|e| {
+            place.disk.unlinkat(above, name, AtFlags::empty()).map_err(|e| {
                 ObjectError::io(place.out_path.join(&entry.path), "remove this name of it", e)
             })?;
         }
@@ -297,7 +299,7 @@ pub(crate) fn publish(
     store.open.clear();
     let known = store.known.as_ref().expect("when all blocks are there, so is the manifest");
     let (place, manifest) = (&store.place, &known.manifest);
-    let mut apply = Apply::new(&store.wanted);
+    let mut apply = Apply::new(&store.wanted, &store.place.disk);
     let mut finished = Finished::default();
     let parts = || store.received(manifest).filter(|(_, entry)| !matches!(entry.kind, Kind::HardLink { .. }));
     let files = parts().count() as u64;
@@ -325,7 +327,7 @@ pub(crate) fn publish(
     finished.warnings.extend(apply.told());
     if let Some(admission) = store.admission {
         let (out, transfer) = (&place.out_path, store.transfer());
-        if remember(&place.states, out, manifest, transfer, admission, durability)?.is_err() {
+        if remember((&place.disk, &place.states), out, manifest, transfer, admission, durability)?.is_err() {
             finished.warnings.push(place.forgotten());
         }
     }
@@ -352,10 +354,10 @@ fn name_files(
     for (n, entry) in store.received(manifest) {
         let (path, part) = (tree.path_of(entry), part_name(n));
         let (above, name) = tree.place_of(entry)?;
-        move_over(&place.parts, &part, above, name, path)?;
+        move_over(&place.disk, &place.parts, &part, above, name, path)?;
         if matches!(entry.kind, Kind::HardLink { .. }) {
             // Of two names of one file the system renames neither.
-            disk::unlinkat(&place.parts, part.as_str(), AtFlags::empty()).ok();
+            place.disk.unlinkat(&place.parts, part.as_str(), AtFlags::empty()).ok();
         }
         work.step(&place.out_path)?;
     }
@@ -371,32 +373,32 @@ fn link_part(
     durability: Durability,
 ) -> std::io::Result<bool> {
     let (part, of) = (part_name(n), part_name(to));
-    disk::unlinkat(&place.parts, part.as_str(), AtFlags::empty()).ok(); // of an earlier try
-    match disk::linkat(&place.parts, of.as_str(), part.as_str()) {
+    place.disk.unlinkat(&place.parts, part.as_str(), AtFlags::empty()).ok(); // of an earlier try
+    match place.disk.linkat(&place.parts, of.as_str(), part.as_str()) {
         Ok(()) => return Ok(false),
         Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK) => {}
         Err(e) => return Err(e.into()),
     }
     let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let from = disk::openat(&place.parts, of.as_str(), OFlags::RDONLY | flags, Mode::empty())?;
+    let from = place.disk.openat(&place.parts, of.as_str(), OFlags::RDONLY | flags, Mode::empty())?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | flags;
-    let copy = disk::openat(&place.parts, part.as_str(), flags, Mode::RUSR | Mode::WUSR)?;
+    let copy = place.disk.openat(&place.parts, part.as_str(), flags, Mode::RUSR | Mode::WUSR)?;
     let (from, copy) = (File::from(from), File::from(copy));
     let (mut at, mut bytes) = (0, vec![0; COPIED_AT_A_TIME]);
     loop {
-        let have = disk::read_at(&from, &mut bytes, at)?;
-        disk::write_all_at(&copy, &bytes[..have], at)?;
+        let have = place.disk.read_at(&from, &mut bytes, at)?;
+        place.disk.write_all_at(&copy, &bytes[..have], at)?;
         at += have as u64;
         if have < bytes.len() {
             break;
         }
     }
     apply.give(&copy, file);
-    disk::futimens(&copy, &times(file))?;
+    place.disk.futimens(&copy, &times(file))?;
     if durability == Durability::Synced {
-        disk::sync_all(&copy)?;
+        place.disk.sync_all(&copy)?;
     }
-    disk::fchmod(&copy, apply.mode(file, || rustix::fs::fstat(&copy)))?;
+    place.disk.fchmod(&copy, apply.mode(file, || rustix::fs::fstat(&copy)))?;
     Ok(true)
 }
 
@@ -411,7 +413,7 @@ fn make_writable(place: &OutputDirectory, manifest: &Manifest) -> Result<(), Obj
             && stat.st_mode & 0o700 != 0o700
         {
             // If it is another user's, writing into it will say so.
-            disk::fchmod(dir, Mode::from_raw_mode(stat.st_mode) | Mode::RWXU).ok();
+            place.disk.fchmod(dir, Mode::from_raw_mode(stat.st_mode) | Mode::RWXU).ok();
         }
     }
     Ok(())
@@ -429,15 +431,15 @@ fn complete_part(
     let failed = |e: std::io::Error| ObjectError::io(place.out_path.join(&entry.path), "complete it", e);
     let part = place.part(n)?;
     if part.metadata().map_err(failed)?.len() != len {
-        disk::set_len(&part, len).map_err(failed)?;
+        place.disk.set_len(&part, len).map_err(failed)?;
     }
     apply.give(&part, entry);
-    disk::futimens(&part, &times(entry)).map_err(|e| failed(e.into()))?;
+    place.disk.futimens(&part, &times(entry)).map_err(|e| failed(e.into()))?;
     let mode = apply.mode(entry, || rustix::fs::fstat(&part));
-    disk::fchmod(&part, mode).map_err(|e| failed(e.into()))?;
+    place.disk.fchmod(&part, mode).map_err(|e| failed(e.into()))?;
     match durability {
         Durability::Fast => Ok(()),
-        Durability::Synced => disk::sync_all(&part).map_err(failed),
+        Durability::Synced => place.disk.sync_all(&part).map_err(failed),
     }
 }
 
@@ -450,13 +452,14 @@ fn times(entry: &Entry) -> Timestamps {
 }
 
 fn move_over(
+    disk: &Disk,
     from: impl AsFd,
     name: &str,
     to: impl AsFd,
     new_name: &OsStr,
     path: PathBuf,
 ) -> Result<(), ObjectError> {
-    match disk::renameat(from, name, to, new_name) {
+    match disk.renameat(from, name, to, new_name) {
         Ok(()) => Ok(()),
         Err(Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) => {
             Err(ObjectError::InTheWay { path, obstacle: Obstacle::Directory })
@@ -491,11 +494,11 @@ fn make_links(
         {
             continue; // of an earlier try, when its directory may be read-only by now
         }
-        disk::unlinkat(&place.state, NEW, AtFlags::empty()).ok(); // of an earlier try
-        disk::symlinkat(target.as_os_str(), &place.state, NEW).map_err(failed)?;
+        place.disk.unlinkat(&place.state, NEW, AtFlags::empty()).ok(); // of an earlier try
+        place.disk.symlinkat(target.as_os_str(), &place.state, NEW).map_err(failed)?;
         apply.give_link(&place.state, NEW, entry);
-        disk::utimensat(&place.state, NEW, &times(entry)).map_err(failed)?;
-        move_over(&place.state, NEW, above, name, path.clone())?;
+        place.disk.utimensat(&place.state, NEW, &times(entry)).map_err(failed)?;
+        move_over(&place.disk, &place.state, NEW, above, name, path.clone())?;
     }
     Ok(skipped)
 }
@@ -529,16 +532,16 @@ fn set_dirs(
         let path = tree.path_of(entry);
         let dir = tree.dir(&entry.path, Absent::Create)?.expect("directories that are not there are created");
         apply.give(dir, entry);
-        let mut done = disk::futimens(dir, &times(entry));
-        done = done.and_then(|()| disk::fchmod(dir, apply.mode(entry, || rustix::fs::fstat(dir))));
+        let mut done = place.disk.futimens(dir, &times(entry));
+        done = done.and_then(|()| place.disk.fchmod(dir, apply.mode(entry, || rustix::fs::fstat(dir))));
         if durability == Durability::Synced {
-            done = done.and_then(|()| disk::fsync(dir));
+            done = done.and_then(|()| place.disk.fsync(dir));
         }
         done.map_err(|e| ObjectError::io(path, "set the mode and time of it", e))?;
         work.step(&place.out_path)?;
     }
     if durability == Durability::Synced {
-        let synced = disk::fsync(&place.out);
+        let synced = place.disk.fsync(&place.out);
         synced.map_err(|e| ObjectError::io(&place.out_path, "flush it", e))?;
     }
     Ok(())
@@ -551,16 +554,16 @@ impl OutputDirectory {
 
     fn mark(&self, name: &str) -> Result<(), ObjectError> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mark = disk::openat(&self.state, name, flags, Mode::RUSR | Mode::WUSR);
+        let mark = self.disk.openat(&self.state, name, flags, Mode::RUSR | Mode::WUSR);
         mark.map(File::from).map(drop).map_err(|e| self.state_failed(e))
     }
 
     fn mark_published(&self) -> Result<(), ObjectError> {
-        disk::renameat(&self.state, FINISHING, &self.state, PUBLISHED).map_err(|e| self.state_failed(e))
+        self.disk.renameat(&self.state, FINISHING, &self.state, PUBLISHED).map_err(|e| self.state_failed(e))
     }
 
     fn unmark(&self, name: &str) -> Result<(), ObjectError> {
-        match disk::unlinkat(&self.state, name, AtFlags::empty()) {
+        match self.disk.unlinkat(&self.state, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
             Err(e) => Err(self.state_failed(e)),
         }
@@ -568,11 +571,11 @@ impl OutputDirectory {
 
     /// Remove the state directory. All is published: what cannot be removed does no harm.
     pub(super) fn remove(&self, name: &str) {
-        disk::unlinkat(&self.state, PARTS, AtFlags::REMOVEDIR).ok();
+        self.disk.unlinkat(&self.state, PARTS, AtFlags::REMOVEDIR).ok();
         for file in ["head", JOURNAL, PUBLISHED, LOCK] {
-            disk::unlinkat(&self.state, file, AtFlags::empty()).ok();
+            self.disk.unlinkat(&self.state, file, AtFlags::empty()).ok();
         }
-        disk::unlinkat(&self.states, name, AtFlags::REMOVEDIR).ok();
-        disk::unlinkat(&self.out, STATE_DIR, AtFlags::REMOVEDIR).ok();
+        self.disk.unlinkat(&self.states, name, AtFlags::REMOVEDIR).ok();
+        self.disk.unlinkat(&self.out, STATE_DIR, AtFlags::REMOVEDIR).ok();
     }
 }

@@ -16,7 +16,7 @@ use super::manifest::{Manifest, STATE_DIR};
 use super::names::Names;
 use super::origin::Origin;
 use crate::config::{Durability, Freshness, Replace};
-use crate::disk;
+use crate::disk::Disk;
 use faircast_wire::Name;
 use rustix::fd::AsFd;
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -90,9 +90,9 @@ pub(crate) struct Damaged;
 
 impl Remembered {
     /// What is remembered in the directory `states`.
-    pub(crate) fn load(states: impl AsFd) -> Result<Remembered, Damaged> {
+    pub(crate) fn load(disk: &Disk, states: impl AsFd) -> Result<Remembered, Damaged> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = match disk::openat(states, FILE, flags, Mode::empty()) {
+        let file = match disk.openat(states, FILE, flags, Mode::empty()) {
             Ok(file) => File::from(file),
             Err(Errno::NOENT) => return Ok(Remembered::default()),
             Err(_) => return Err(Damaged),
@@ -235,7 +235,7 @@ impl Known {
 /// # Errors
 /// When it cannot be written.
 pub(crate) fn remember(
-    states: impl AsFd,
+    (disk, states): (&Disk, impl AsFd),
     out: &Path,
     manifest: &Manifest,
     transfer: TransferId,
@@ -245,7 +245,7 @@ pub(crate) fn remember(
     let states = states.as_fd();
     let failed = |e: Errno| ObjectError::io(out.join(STATE_DIR).join(FILE), "write", e);
     let _unlocked_at_the_end = Locked::new(states).map_err(failed)?;
-    let (mut remembered, sound) = match Remembered::load(states) {
+    let (mut remembered, sound) = match Remembered::load(disk, states) {
         Ok(remembered) => (remembered, Ok(())),
         Err(damaged) => (Remembered::default(), Err(damaged)),
     };
@@ -253,14 +253,14 @@ pub(crate) fn remember(
         remembered.note(name, transfer, admission);
     }
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let new = disk::openat(states, NEW, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
+    let new = disk.openat(states, NEW, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
     let new = File::from(new);
-    let written = disk::write_all_at(&new, &remembered.bytes(), 0).and_then(|()| match durability {
+    let written = disk.write_all_at(&new, &remembered.bytes(), 0).and_then(|()| match durability {
         Durability::Fast => Ok(()),
-        Durability::Synced => disk::sync_all(&new),
+        Durability::Synced => disk.sync_all(&new),
     });
     written.map_err(|e| ObjectError::io(out.join(STATE_DIR).join(NEW), "write", e))?;
-    disk::renameat(states, NEW, states, FILE).map_err(failed)?;
+    disk.renameat(states, NEW, states, FILE).map_err(failed)?;
     Ok(sound)
 }
 

@@ -8,6 +8,7 @@ use super::error::ObjectError;
 use super::geometry::{Geometry, Hash};
 use super::object_stream::{BlockRead, ObjectStream};
 use super::withdrawn::Withdrawal;
+use crate::disk::Disk;
 
 /// The blocks of an object stream, sealed, and the hash that each had when it was read first: 33 bytes a block.
 #[derive(Debug)]
@@ -22,6 +23,11 @@ impl SealedBlocks {
     /// The blocks of `object`, none of which has been read yet.
     pub fn new(object: ObjectStream) -> SealedBlocks {
         SealedBlocks { object, hashes: Vec::new(), withdrawn: Vec::new() }
+    }
+
+    /// The disk that files are read from.
+    pub(crate) fn disk(&self) -> &Disk {
+        self.object.disk()
     }
 
     /// How the object stream is cut into blocks.

@@ -1,7 +1,7 @@
 //! A stream, kept for repairs and late joiners.
 
 use super::error::ObjectError;
-use super::sys;
+use crate::disk::Disk;
 use rustix::fs::{Mode, OFlags};
 use std::fmt;
 use std::fs::File;
@@ -82,7 +82,7 @@ impl Spool {
         let len = |end: u64| end.saturating_sub(offset).min(buf.len() as u64) as usize;
         let (len, kept) = (len(self.len), len(before));
         let failed = |e| ObjectError::io(&self.dir, "read the kept stream", e);
-        sys::read_at(&self.kept, &mut buf[..kept], offset).map_err(failed)?;
+        Disk::default().read_at(&self.kept, &mut buf[..kept], offset).map_err(failed)?;
         Ok(len)
     }
 }

@@ -22,8 +22,8 @@ use super::names::{self, Names};
 use super::publish;
 use super::remembered::{Admission, Damaged, Remembered};
 use super::spool::nameless;
-use super::sys::{self, OpenFiles};
-use crate::disk;
+use super::sys::OpenFiles;
+use crate::disk::Disk;
 use faircast_wire::Activity;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -137,7 +137,7 @@ impl Store {
         geometry: Geometry,
         admission: Option<Admission>,
     ) -> Result<Store, ObjectError> {
-        let (mut store, told) = Store::begin(out, transfer, geometry, admission)?;
+        let (mut store, told) = Store::begin(&Disk::default(), out, transfer, geometry, admission)?;
         if let Some(told) = told {
             store.go_on(told, &FileWork::default())?;
         }
@@ -149,15 +149,17 @@ impl Store {
     /// # Errors
     /// As [`Store::open`].
     pub(crate) fn begin(
+        disk: &Disk,
         out: &Path,
         transfer: TransferId,
         geometry: Geometry,
         admission: Option<Admission>,
     ) -> Result<(Store, Option<Told>), ObjectError> {
         geometry.check()?;
-        let place = OutputDirectory::open(out, transfer)?;
+        let place = OutputDirectory::open(disk, out, transfer)?;
         let journal = place.create(JOURNAL)?;
-        let (journal, told) = Journal::open(journal, place.path(transfer).join(JOURNAL), transfer, geometry)?;
+        let (journal, told) =
+            Journal::open(disk, journal, place.path(transfer).join(JOURNAL), transfer, geometry)?;
         let stage = match (&told, place.has(publish::PUBLISHED)?) {
             (Some(_), true) => Stage::Published,
             _ => Stage::Receiving,
@@ -382,7 +384,9 @@ impl Store {
         }
         let range = range.start..range.start + data.len() as u64;
         if in_head {
-            disk::write_all_at(&self.head, data, range.start)
+            self.place
+                .disk
+                .write_all_at(&self.head, data, range.start)
                 .map_err(|e| self.place.failed(HEAD, e, self.left()))?;
         } else {
             self.write_files(range, data)?;
@@ -422,10 +426,6 @@ impl Store {
             ObjectError::Incomplete { missing: blocks.saturating_sub(self.hashes.known()), blocks }
         };
         let found = self.hashes.root().ok_or_else(incomplete)?;
-        #[cfg(feature = "simulation")]
-        if crate::disk::makes(crate::disk::Mistake::Unverified) {
-            return Ok(());
-        }
         if found == *root { Ok(()) } else { Err(ObjectError::Root { expected: *root, found }) }
     }
 
@@ -499,7 +499,10 @@ impl Store {
             }
             let part = self.open.get(piece.entry, || self.place.part(piece.entry))?;
             let name = &known.manifest.entries()[piece.entry as usize].path;
-            disk::write_all_at(part, bytes, piece.offset).map_err(|e| self.place.failed(name, e, left))?;
+            self.place
+                .disk
+                .write_all_at(part, bytes, piece.offset)
+                .map_err(|e| self.place.failed(name, e, left))?;
         }
         Ok(())
     }
@@ -507,7 +510,7 @@ impl Store {
     /// That no name gets older content than it has.
     fn check_age(&mut self, manifest: &Manifest) -> Result<(), ObjectError> {
         let Some(admission) = self.admission else { return Ok(()) };
-        match Remembered::load(&self.place.states) {
+        match Remembered::load(&self.place.disk, &self.place.states) {
             Ok(remembered) => remembered.check(&self.place.out_path, manifest, self.transfer, admission),
             Err(Damaged) => {
                 self.warnings.push(self.place.forgotten());
@@ -544,7 +547,9 @@ impl Store {
     /// The manifest's blocks are all there: read it and prepare for its files.
     fn learn_manifest(&mut self) -> Result<(), ObjectError> {
         let mut bytes = vec![0; self.geometry.manifest_len as usize];
-        sys::read_at(&self.head, &mut bytes, 0)
+        self.place
+            .disk
+            .read_at(&self.head, &mut bytes, 0)
             .map_err(|e| ObjectError::io(self.place.path(self.transfer).join(HEAD), "read", e))?;
         let found = TransferId::of(&bytes, &self.announced);
         if found != self.transfer {
@@ -573,7 +578,9 @@ impl Store {
         let border = border.start..border.end.min(self.geometry.stream_len.unwrap_or(u64::MAX));
         if border.end > u64::from(self.geometry.manifest_len) && self.stage == Stage::Receiving {
             let mut data = vec![0; (border.end - border.start) as usize];
-            sys::read_at(&self.head, &mut data, border.start)
+            self.place
+                .disk
+                .read_at(&self.head, &mut data, border.start)
                 .map_err(|e| ObjectError::io(self.place.path(self.transfer).join(HEAD), "read", e))?;
             self.write_files(border, &data)?;
         }
@@ -626,10 +633,6 @@ impl Store {
 
     /// Those blocks whose stored data have the journaled hash. What cannot be read does not.
     fn that_verify(&self, blocks: &[(u32, Hash)], work: &FileWork) -> Result<Vec<(u32, Hash)>, ObjectError> {
-        #[cfg(feature = "simulation")]
-        if crate::disk::makes(crate::disk::Mistake::Believed) {
-            return Ok(blocks.to_vec());
-        }
         let (mut open, mut buf) = (OpenFiles::default(), Vec::new());
         let mut verifies = |&(index, hash): &(u32, Hash)| {
             self.read_back(index, &mut buf, &mut open).is_ok_and(|()| hash_of(&buf) == hash)
@@ -648,7 +651,7 @@ impl Store {
         let range = self.geometry.range(index);
         buf.resize((range.end - range.start) as usize, 0);
         if index < self.geometry.manifest_blocks() {
-            let have = sys::read_at(&self.head, buf, range.start)?;
+            let have = self.place.disk.read_at(&self.head, buf, range.start)?;
             if let Some(known) = &self.known {
                 self.hashes.blank(&known.layout, index, buf);
             }
@@ -664,7 +667,7 @@ impl Store {
                 continue;
             }
             let part = open.get(piece.entry, || self.place.existing_part(piece.entry))?;
-            if sys::read_at(part, into, piece.offset)? < into.len() {
+            if self.place.disk.read_at(part, into, piece.offset)? < into.len() {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
         }

@@ -1,6 +1,5 @@
-//! Files by descriptor: a few open ones kept at hand, whole reads at offsets.
+//! Files by descriptor: a few open ones are kept at hand.
 
-pub(crate) use crate::disk::read_at;
 use std::fs::File;
 
 /// How many files an object stream or store keeps open.

@@ -5,6 +5,7 @@ use super::net::OVERHEAD;
 use super::socket::Socket;
 use super::streams::Made;
 use crate::config::{Destination, Freshness, OneWay, ReceiptKeys, Repeat, RequiredHost, Slow, StartNow};
+use crate::disk::Disk;
 use crate::endpoint::{Datagram, Endpoint, Notice};
 use crate::error::Error;
 use crate::event::{Event, ReceiveReport, SendReport};
@@ -558,6 +559,7 @@ impl ReceiverNode {
             parents: self.parents.clone(),
             accept: self.accept.clone(),
             worker: self.disk.worker(),
+            disk: Disk::default(),
             ..receiver::Setup::plain(codec, id, seed, destination, (groups(1)[0], unix_secs))
         };
         self.origin = now;

@@ -6,6 +6,7 @@ use super::link::{Copies, Link, Pipe};
 use super::net::OVERHEAD;
 use super::node::{Offer, PATIENCE, ReceiverNode, SourceNode, UNIX_SECS, groups, is_later};
 use crate::config::Destination;
+use crate::disk::Disk;
 use crate::endpoint::{Datagram, Endpoint};
 use crate::error::Error;
 use crate::event::{Event, RelayBelow};
@@ -110,7 +111,7 @@ impl RelayNode {
         let codec = ReceiverCodec::of_relay(hop.as_ref(), id, self.rng.bits());
         self.handle = RelayHandle::default();
         let file = || tempfile::tempfile().expect("a temporary file");
-        let room = self.in_file.then(|| Room { file: file(), path: "cache".into() });
+        let room = self.in_file.then(|| Room { disk: Disk::default(), file: file(), path: "cache".into() });
         let seed = self.rng.bits();
         self.shared = match self.router {
             Some(kind) => {

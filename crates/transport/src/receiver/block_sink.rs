@@ -3,6 +3,7 @@
 use super::one_file::{OneFile, explained};
 use super::write_behind::{Waiting, write_behind};
 use crate::config::{Destination, Durability, KeepUnfinished};
+use crate::disk::Disk;
 use crate::ends::{Gathering, Memory};
 use crate::error::Error;
 use crate::object::Told;
@@ -54,6 +55,7 @@ pub(super) struct BlockSink {
     geometry: Geometry,
     /// Where nameless files are made when there is no directory of its own.
     temporary: PathBuf,
+    disk: Disk,
     /// Blocks before the manifest is known.
     waiting: BTreeMap<u32, (Vec<u8>, Hash)>,
     waiting_bytes: usize,
@@ -141,12 +143,12 @@ impl BlockSink {
         live: Option<u32>,
         admission: Option<Admission>,
         memory: usize,
-        temporary: &Path,
+        (disk, temporary): (&Disk, &Path),
     ) -> Result<BlockSink, Error> {
         let mut left = None;
         let to = match (destination, live) {
             (Destination::Directory(out), None) => {
-                let (store, told) = Store::begin(out, transfer, geometry, admission)?;
+                let (store, told) = Store::begin(disk, out, transfer, geometry, admission)?;
                 left = told;
                 To::Files(Box::new(store))
             }
@@ -157,11 +159,11 @@ impl BlockSink {
                 To::stream(Box::new(file), None, geometry, first, memory)
             }
             (Destination::Writer(output), Some(first)) => {
-                let (out, waiting) = write_behind(output.take());
+                let (out, waiting) = write_behind(output);
                 To::stream(Box::new(out), Some(waiting), geometry, first, memory)
             }
             (Destination::Writer(output), None) => {
-                let (out, waiting) = write_behind(output.take());
+                let (out, waiting) = write_behind(output);
                 let out = Box::new(OneFile::new(out, geometry.manifest_len));
                 To::object(out, Some(waiting), None, geometry, memory)
             }
@@ -174,6 +176,7 @@ impl BlockSink {
             to,
             geometry,
             temporary: temporary.to_path_buf(),
+            disk: disk.clone(),
             waiting: BTreeMap::new(),
             waiting_bytes: 0,
             waiting_most: memory / WAITING,
@@ -371,11 +374,11 @@ impl BlockSink {
     pub(super) fn room(&self) -> Result<Room, Error> {
         if let To::Files(store) = &self.to {
             let (file, path) = store.room()?;
-            return Ok(Room { file, path });
+            return Ok(Room { disk: self.disk.clone(), file, path });
         }
         let path = self.temporary.clone();
         let file = nameless(&path).map_err(|e| ObjectError::io(&path, "create a temporary file in it", e))?;
-        Ok(Room { file, path })
+        Ok(Room { disk: self.disk.clone(), file, path })
     }
 
     /// The source has forgotten the blocks before this one (a live stream). How many are lost.
@@ -687,7 +690,9 @@ mod tests {
             bytes
         });
         let blocks: Vec<_> = blocks.collect();
-        let mut sink = BlockSink::open(&out, transfer, geometry, None, None, 1 << 20, dir).expect("opened");
+        let mut sink =
+            BlockSink::open(&out, transfer, geometry, None, None, 1 << 20, (&Disk::default(), dir))
+                .expect("opened");
         fill(&mut sink, &blocks);
         (sink, transfer, geometry, blocks)
     }
@@ -724,7 +729,8 @@ mod tests {
         let out = Destination::Directory(dir.path().join("not/there/yet"));
         let id = TransferId([7; 16]);
         let mut sink =
-            BlockSink::open(&out, id, geometry, Some(0), None, 1 << 20, dir.path()).expect("it is made");
+            BlockSink::open(&out, id, geometry, Some(0), None, 1 << 20, (&Disk::default(), dir.path()))
+                .expect("it is made");
         assert_eq!(sink.put(0, &[1; 28], Hash([2; 32])).expect("room"), Placed::Kept);
         assert!(dir.path().join("not/there/yet/stream-07070707").is_file());
     }
@@ -734,9 +740,16 @@ mod tests {
         let geometry = Geometry { stream_len: None, manifest_len: 0, symbol_size: 16, symbols_per_block: 4 };
         let dir = tempfile::tempdir().expect("a temporary directory");
         let out = Destination::Directory(dir.path().to_owned());
-        let mut sink =
-            BlockSink::open(&out, TransferId([7; 16]), geometry, Some(0), None, 1 << 20, dir.path())
-                .expect("opened");
+        let mut sink = BlockSink::open(
+            &out,
+            TransferId([7; 16]),
+            geometry,
+            Some(0),
+            None,
+            1 << 20,
+            (&Disk::default(), dir.path()),
+        )
+        .expect("opened");
         let (data, hash) = ([1; 28], Hash([2; 32]));
         let mut write = |blocks: std::ops::Range<u32>| {
             let all = || {

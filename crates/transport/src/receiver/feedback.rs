@@ -237,9 +237,9 @@ impl ReceiverSession {
         let (to, transfer, memory) =
             (&self.setup.destination, TransferId(announce.transfer.0), self.setup.memory);
         let unfinished = self.setup.files.unfinished;
-        let (live, temporary) = (live.then_some(first), &self.setup.temporary);
+        let (live, at) = (live.then_some(first), (&self.setup.disk, self.setup.temporary.as_path()));
         let tidied = tidied(to, unfinished, Some(transfer));
-        let place = BlockSink::open(to, transfer, geometry, live, Some(admission), memory, temporary)?
+        let place = BlockSink::open(to, transfer, geometry, live, Some(admission), memory, at)?
             .preserving(&self.setup.files.preserve, self.setup.files.owners_by)
             .limited_to(&Quota::new(self.setup.accept.most_bytes))
             .worked_by(&self.setup.worker)?

@@ -40,6 +40,7 @@ mod write_behind;
 use crate::accept::Accept;
 use crate::backoff::RequestBackoff;
 use crate::config::{Destination, Durability, FilePolicy, Freshness};
+use crate::disk::Disk;
 use crate::endpoint::Transmit;
 use crate::error::{Error, Seen};
 use crate::event::{Event, Setting};
@@ -132,6 +133,7 @@ pub(crate) struct Setup {
     pub(crate) invited: bool,
     /// Does the work on files that may take long.
     pub(crate) worker: Worker,
+    pub(crate) disk: Disk,
     /// At a relay: where symbols go, in place of `destination`.
     pub(crate) relay: Option<crate::relay::Shared>,
 }
@@ -187,6 +189,7 @@ struct Fixed {
     reordering: u8,
     memory: usize,
     worker: Worker,
+    disk: Disk,
     relay: Option<crate::relay::Shared>,
 }
 
@@ -319,6 +322,7 @@ impl ReceiverSession {
                 reordering: setup.reordering,
                 memory: setup.memory,
                 worker: setup.worker,
+                disk: setup.disk,
                 relay: setup.relay,
             },
             codec: setup.codec,

@@ -3,6 +3,7 @@
 use super::{Freshness, INCOMPLETE, REORDERING, Setup};
 use crate::accept::Accept;
 use crate::config::{self, Destination, Durability};
+use crate::disk::Disk;
 use crate::worker::Worker;
 use faircast_core::packet::ReceiverId;
 use faircast_core::rng::Rng;
@@ -48,6 +49,7 @@ impl Setup {
             parents: Vec::new(),
             invited: false,
             worker: Worker::at_once(),
+            disk: Disk::default(),
             relay: None,
         }
     }

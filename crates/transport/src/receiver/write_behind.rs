@@ -1,5 +1,6 @@
 //! An output that may wait for its reader, written by a thread of its own: while nobody reads, the session goes on answering its source.
 
+use crate::ends::Output;
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -32,20 +33,23 @@ struct State {
     broken: bool,
     /// Nothing more comes.
     closed: bool,
-    /// In a simulated world it is written here, as far as it is taken.
-    #[cfg(feature = "simulation")]
-    here: Option<Box<dyn Write + Send>>,
+    /// A polled output: it is written in the session's thread, as far as it takes something.
+    polled: Option<Box<dyn Write + Send>>,
 }
 
-/// A thread writes to `to` until both ends are dropped.
-pub(super) fn write_behind(mut to: impl Write + Send + 'static) -> (WriteBehind, Waiting) {
+/// Write to this output: in a thread, until both ends are dropped, or in the session's thread if it is polled.
+pub(super) fn write_behind(output: &Output) -> (WriteBehind, Waiting) {
+    if !output.is_polled() {
+        return in_thread(output.take());
+    }
+    let state = State { polled: Some(output.take()), ..State::default() };
+    let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
+    (WriteBehind(Arc::clone(&shared)), Waiting(shared))
+}
+
+fn in_thread(mut to: impl Write + Send + 'static) -> (WriteBehind, Waiting) {
     let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() });
     let ours = Arc::clone(&shared);
-    #[cfg(feature = "simulation")]
-    if crate::moment::is_simulated() {
-        ours.lock().here = Some(Box::new(to));
-        return (WriteBehind(ours), Waiting(shared));
-    }
     std::thread::spawn(move || {
         if let Err(error) = ours.write_to(&mut to) {
             let mut state = ours.lock();
@@ -71,7 +75,6 @@ impl Write for WriteBehind {
     /// Waits until everything is written.
     fn flush(&mut self) -> io::Result<()> {
         let mut state = self.0.lock();
-        #[cfg(feature = "simulation")]
         state.write_all();
         while state.bytes > 0 {
             state = self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -86,7 +89,6 @@ impl Drop for WriteBehind {
         let end = Instant::now() + PATIENCE;
         let mut state = self.0.lock();
         state.closed = true;
-        #[cfg(feature = "simulation")]
         state.write_all();
         self.0.changed.notify_all();
         while state.bytes > 0 {
@@ -113,11 +115,10 @@ impl State {
     }
 }
 
-#[cfg(feature = "simulation")]
 impl State {
-    /// Write what is taken, as the thread would.
-    fn write_on(&mut self) {
-        let Some(mut to) = self.here.take() else { return };
+    /// Write to a polled output, as far as it takes something.
+    fn poll(&mut self) {
+        let Some(mut to) = self.polled.take() else { return };
         while let Some(part) = self.parts.front_mut() {
             match to.write(part) {
                 Ok(len) => {
@@ -135,15 +136,15 @@ impl State {
                 }
             }
         }
-        self.here = Some(to);
+        self.polled = Some(to);
     }
 
-    /// Who reads there takes everything when it is flushed: nobody can wait in a simulated world.
+    /// A polled output takes everything when it is flushed.
     fn write_all(&mut self) {
-        if let Some(to) = &mut self.here {
-            _ = to.flush(); // what fails does so when it is written
+        if let Some(to) = &mut self.polled {
+            _ = to.flush(); // an error comes when it is written
+            self.poll();
         }
-        self.write_on();
     }
 }
 
@@ -170,10 +171,8 @@ impl Shared {
 
     /// A thread that has panicked leaves whole parts behind.
     fn lock(&self) -> MutexGuard<'_, State> {
-        #[cfg_attr(not(feature = "simulation"), expect(unused_mut, reason = "written in a simulated world"))]
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        #[cfg(feature = "simulation")]
-        state.write_on();
+        state.poll();
         state
     }
 }
@@ -186,7 +185,7 @@ mod tests {
     #[test]
     fn what_nobody_reads_waits_and_is_counted_until_somebody_does() {
         let (mut reader, writer) = io::pipe().expect("there are pipes");
-        let (mut out, waiting) = write_behind(writer);
+        let (mut out, waiting) = in_thread(writer);
         let data: Vec<u8> = (0..1_000_000_u32).map(|n| n as u8).collect();
         out.write_all(&data).expect("it waits");
         assert!(waiting.bytes() >= data.len() - 2 * PART, "a pipe holds little");
@@ -199,7 +198,7 @@ mod tests {
     #[test]
     fn a_reader_that_has_gone_is_told_at_the_next_write_and_nothing_waits_for_it() {
         let (reader, writer) = io::pipe().expect("there are pipes");
-        let (mut out, waiting) = write_behind(writer);
+        let (mut out, waiting) = in_thread(writer);
         drop(reader);
         out.write_all(b"nobody").expect("not yet known");
         let told = out.flush().expect_err("nobody reads");

@@ -318,6 +318,7 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::Disk;
 
     fn cache(limit: usize) -> Cache {
         Cache::new(limit, None)
@@ -379,7 +380,7 @@ mod tests {
     #[test]
     fn what_has_no_room_in_memory_lies_in_a_file_and_comes_back() {
         let file = tempfile::tempfile().expect("a temporary file");
-        let mut cache = Cache::new(200, Some(Room { file, path: "cache".into() }));
+        let mut cache = Cache::new(200, Some(Room { disk: Disk::default(), file, path: "cache".into() }));
         for block in 0..50 {
             for id in [3, 0, 9, 1] {
                 cache.add(block, 4, id, &[block as u8 ^ id as u8; 10], false);
@@ -409,7 +410,7 @@ mod tests {
     #[test]
     fn a_file_that_takes_nothing_costs_what_it_would_have_kept() {
         let Ok(file) = std::fs::File::options().write(true).read(true).open("/dev/full") else { return };
-        let mut cache = Cache::new(100, Some(Room { file, path: "/dev/full".into() }));
+        let mut cache = Cache::new(100, Some(Room { disk: Disk::default(), file, path: "/dev/full".into() }));
         (0..5).for_each(|block| assert_eq!(fill(&mut cache, block), Added::Whole));
         let moved = cache.make_room(|block, _| block);
         assert!(moved.failed.is_some() && moved.gone.len() >= 3, "{moved:?}");

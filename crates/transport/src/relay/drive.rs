@@ -8,6 +8,7 @@ use super::{
     Upstream,
 };
 use crate::config::FilePolicy;
+use crate::disk::Disk;
 use crate::driver::{Attached, Clock, Hearing, Moves, Uplink, random, run_growing};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
@@ -232,7 +233,7 @@ fn open_listeners(config: &RelayConfig, handle: &RelayHandle) -> Result<Vec<List
 fn room_in(directory: &Path) -> Result<Room, Error> {
     let failed = |error| ObjectError::io(directory, "create the cache's file in it", error);
     let file = nameless(directory).map_err(failed)?;
-    Ok(Room { file, path: directory.to_owned() })
+    Ok(Room { disk: Disk::default(), file, path: directory.to_owned() })
 }
 
 /// Look for a session, and pass it on until it is over.
@@ -496,6 +497,7 @@ pub(crate) fn above_at(
         invited: false,
         accept: crate::accept::Accept::default(),
         worker: crate::worker::Worker::at_once(), // a relay writes no files
+        disk: Disk::default(),
         relay: Some(shared.clone()),
     };
     receiver::ReceiverSession::new(setup, now)

@@ -3,7 +3,6 @@
 use super::{RelayHandle, Standing};
 use crate::config::InvitedHost;
 use crate::event::{HostOutcome, HostReport};
-use crate::moment;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -115,13 +114,13 @@ impl RelayHandle {
 
     /// Invite these.
     pub(crate) fn invite(&self, hosts: &[InvitedHost]) {
-        let numbers = std::iter::from_fn(|| Some(crate::driver::random()[0]));
-        self.lock().hosts = Hosts::new(hosts, numbers, moment::now());
+        let numbers = std::iter::from_fn(|| Some(self.draw()[0]));
+        self.lock().hosts = Hosts::new(hosts, numbers, self.now());
     }
 
     /// Those to invite now, of one family of addresses.
     pub(super) fn to_invite(&self, is_v4: bool) -> Vec<(u64, SocketAddr)> {
-        self.lock().hosts.due(is_v4, moment::now())
+        self.lock().hosts.due(is_v4, self.now())
     }
 
     /// How it is with who was invited under this number.

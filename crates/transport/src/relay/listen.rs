@@ -9,9 +9,7 @@
 
 use super::RelayHandle;
 use crate::config::{FIND_GROUP, FIND_GROUP_V6};
-use crate::driver::random;
 use crate::error::Error;
-use crate::moment;
 use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_net::{
     Batch, GroupOptions, GroupSocket, Membership, Meta, UnicastSocket, Waiter, Want, Watch, choose,
@@ -60,17 +58,16 @@ pub(super) struct Tokens {
     since: Instant,
 }
 
-impl Default for Tokens {
-    fn default() -> Tokens {
+impl Tokens {
+    /// Tokens under this secret, from now on.
+    pub(super) fn new(random: [u64; 4], now: Instant) -> Tokens {
         let mut secret = [0; 32];
-        for (part, word) in secret.chunks_exact_mut(8).zip(random()) {
+        for (part, word) in secret.chunks_exact_mut(8).zip(random) {
             part.copy_from_slice(&word.to_le_bytes());
         }
-        Tokens { secret, since: moment::now() }
+        Tokens { secret, since: now }
     }
-}
 
-impl Tokens {
     /// The token of this address in a period.
     fn of(&self, address: SocketAddr, period: u64) -> [u8; 16] {
         let mut hasher = blake3::Hasher::new_keyed(&self.secret);
@@ -78,16 +75,16 @@ impl Tokens {
         *hasher.finalize().as_bytes().first_chunk().expect("a hash has 32 bytes")
     }
 
-    fn period(&self) -> u64 {
-        moment::now().duration_since(self.since).as_secs() / TOKEN_AGE.as_secs()
+    fn period(&self, now: Instant) -> u64 {
+        now.duration_since(self.since).as_secs() / TOKEN_AGE.as_secs()
     }
 
-    fn new_for(&self, address: SocketAddr) -> [u8; 16] {
-        self.of(address, self.period())
+    fn new_for(&self, address: SocketAddr, now: Instant) -> [u8; 16] {
+        self.of(address, self.period(now))
     }
 
-    pub(super) fn is_good(&self, token: [u8; 16], address: SocketAddr) -> bool {
-        let period = self.period();
+    pub(super) fn is_good(&self, token: [u8; 16], address: SocketAddr, now: Instant) -> bool {
+        let period = self.period(now);
         token == self.of(address, period) || period > 0 && token == self.of(address, period - 1)
     }
 }
@@ -169,7 +166,7 @@ impl RelayHandle {
     /// What is answered to who asks from an address at one of this host's, which is served when it has shown to be there. Who attaches
     /// hears by the answer that the relay lives, and has room.
     pub(crate) fn answer(&self, attach: &Attach, (from, local): (SocketAddr, SocketAddr)) -> Option<Vec<u8>> {
-        let has_come = self.tokens().is_good(attach.token, from);
+        let has_come = self.tokens().is_good(attach.token, from, self.now());
         let mut out = Vec::new();
         let answers = !has_come || self.attach(from, local, attach);
         (answers && self.put_token(attach.from, from, &mut out)).then_some(out)
@@ -187,7 +184,11 @@ impl RelayHandle {
 
     /// A token for who asks from there goes into `out`; whether it does.
     pub(super) fn put_token(&self, to: ReceiverId, from: SocketAddr, out: &mut Vec<u8>) -> bool {
-        let token = Message::Token(Token { to, token: self.tokens().new_for(from), agent: self.is_agent() });
+        let token = Message::Token(Token {
+            to,
+            token: self.tokens().new_for(from, self.now()),
+            agent: self.is_agent(),
+        });
         encode(out, NONE, 0, &token, MOST_ANSWER).is_ok()
     }
 }
@@ -241,11 +242,13 @@ mod tests {
 
     #[test]
     fn a_token_is_good_for_its_address_alone() {
-        let tokens = Tokens::default();
+        let now = Instant::now();
+        let tokens = Tokens::new([1, 2, 3, 4], now);
         let [one, other] = [1, 2].map(|last| SocketAddr::from(([10, 0, 0, last], 4000)));
-        assert!(tokens.is_good(tokens.new_for(one), one));
-        assert!(!tokens.is_good(tokens.new_for(one), other));
-        assert!(!tokens.is_good([0; 16], one));
-        assert!(!tokens.is_good(Tokens::default().new_for(one), one), "another relay's");
+        assert!(tokens.is_good(tokens.new_for(one, now), one, now));
+        assert!(!tokens.is_good(tokens.new_for(one, now), other, now));
+        assert!(!tokens.is_good([0; 16], one, now));
+        let others = Tokens::new([1, 2, 3, 5], now).new_for(one, now);
+        assert!(!tokens.is_good(others, one, now), "another relay's");
     }
 }

@@ -31,7 +31,6 @@ pub(crate) use above::Above;
 pub use agent::AgentStatus;
 pub(crate) use agent::{Agent, AgentChild};
 pub(crate) use branch::{Branch, BranchSetup};
-#[cfg(feature = "simulation")]
 pub(crate) use drive::{BranchPlace, above_at, branch_at};
 pub use drive::{RelayBranch, RelayConfig, RelayEvent, RelayRole, RelaySource, relay};
 pub(crate) use hop::{ExitSetup, Hop, HopExit};
@@ -53,7 +52,6 @@ use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Announce, DataPacket, Hashes, Held, Status, TreeNode, Withdrawn};
 use fetches::{Fetches, Queue};
 use numbers::Counts;
-#[cfg(feature = "simulation")]
 pub(crate) use registry::Child;
 use schedule::{Pick, Schedule};
 use std::collections::{BTreeMap, BTreeSet};

@@ -4,8 +4,8 @@ use super::hosts::Hosts;
 use super::listen::Tokens;
 use super::{AgentStatus, HopStatus, Shared, Standing};
 use crate::event::RelayBelow;
-use crate::moment;
 use crate::places::{Held, Room, Standing as Shown, room_for};
+use crate::system::{Monotonic, Random};
 use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_wire::Attach;
 use serde::{Deserialize, Serialize};
@@ -19,8 +19,10 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone, Default)]
 pub struct RelayHandle(Arc<Process>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Process {
+    time: Monotonic,
+    random: Random,
     registry: Mutex<Registry>,
     /// How often children have asked: looked at before every round of every session.
     asked: AtomicU64,
@@ -158,7 +160,41 @@ pub struct BranchStatus {
     pub relays: Vec<RelayBelow>,
 }
 
+impl Default for Process {
+    fn default() -> Process {
+        Process::at(Monotonic::default(), Random::default())
+    }
+}
+
+impl Process {
+    fn at(time: Monotonic, random: Random) -> Process {
+        let tokens = Tokens::new(random.draw(), time.now());
+        Process {
+            time,
+            random,
+            registry: Mutex::default(),
+            asked: AtomicU64::default(),
+            tokens,
+            is_agent: AtomicBool::default(),
+        }
+    }
+}
+
 impl RelayHandle {
+    /// A process with this clock and these random numbers.
+    pub(crate) fn at(time: Monotonic, random: Random) -> RelayHandle {
+        RelayHandle(Arc::new(Process::at(time, random)))
+    }
+
+    /// Random numbers.
+    pub(crate) fn draw(&self) -> [u64; 4] {
+        self.0.random.draw()
+    }
+
+    pub(super) fn now(&self) -> Instant {
+        self.0.time.now()
+    }
+
     pub(super) fn lock(&self) -> MutexGuard<'_, Registry> {
         self.0.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -182,7 +218,7 @@ impl RelayHandle {
     pub fn status(&self) -> RelayStatus {
         let sessions: Vec<_> = self.lock().sessions.values().cloned().collect();
         let registry = self.lock();
-        let now = moment::now();
+        let now = self.0.time.now();
         let waiting = registry.children.values().filter(|asked| asked.asks(now));
         let waiting = waiting.map(|asked| asked.child.host.clone()).collect();
         let turned_away = registry.turned_away;
@@ -202,15 +238,14 @@ impl RelayHandle {
         (registry.most_children, registry.shown) = (most, shown);
     }
 
-    /// The same, for a simulated world.
-    #[cfg(feature = "simulation")]
+    /// The same without a proof.
     pub(crate) fn serve(&self, most: usize) {
         self.take_children(most, Shown::default());
     }
 
     /// A host that has shown to be where it says wants to be served; whether it will be.
     pub(super) fn attach(&self, address: SocketAddr, local: SocketAddr, attach: &Attach) -> bool {
-        let (mut registry, now) = (self.lock(), moment::now());
+        let (mut registry, now) = (self.lock(), self.0.time.now());
         registry.forget_children(now);
         let invitation = Some(attach.invitation).filter(|number| registry.hosts.knows(*number)).unwrap_or(0);
         let room = if invitation == 0 { registry.room_for(address, now) } else { Room::Free };
@@ -242,14 +277,14 @@ impl RelayHandle {
     /// A session serves this host now.
     pub(super) fn note_served(&self, address: SocketAddr) {
         if let Some(asked) = self.lock().children.get_mut(&address) {
-            asked.served_at = Some(moment::now());
+            asked.served_at = Some(self.0.time.now());
         }
     }
 
     /// Whether who looks for a relay is told of this one. A relay that has found its own parent serves hosts while it has it,
     /// and no relays: two could wait for one another.
     pub(super) fn answers_search(&self, address: SocketAddr, attach: &Attach) -> bool {
-        let (mut registry, now) = (self.lock(), moment::now());
+        let (mut registry, now) = (self.lock(), self.0.time.now());
         registry.forget_children(now);
         let is_fed = match registry.feed {
             Feed::Told => true,
@@ -269,7 +304,7 @@ impl RelayHandle {
     /// Its parent answers.
     pub(super) fn note_fed(&self) {
         if let Feed::Found(heard_at) = &mut self.lock().feed {
-            *heard_at = Some(moment::now());
+            *heard_at = Some(self.0.time.now());
         }
     }
 
@@ -305,7 +340,7 @@ impl RelayHandle {
 
     /// Those who want to be served.
     pub(super) fn children(&self) -> Vec<Child> {
-        let now = moment::now();
+        let now = self.0.time.now();
         let registry = self.lock();
         registry.children.values().filter(|asked| asked.asks(now)).map(|asked| asked.child.clone()).collect()
     }
@@ -332,7 +367,7 @@ impl RelayHandle {
             return false;
         }
         registry.sessions.insert(session, shared.clone());
-        registry.began = Some(moment::now());
+        registry.began = Some(self.0.time.now());
         true
     }
 

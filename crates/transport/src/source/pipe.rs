@@ -2,8 +2,8 @@
 
 use crate::config::Pacing;
 use crate::ends::Input;
-use crate::moment;
 use crate::object::ObjectError;
+use crate::system::Monotonic;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read};
@@ -35,15 +35,18 @@ struct State {
     oldest: Option<Instant>,
     ended: bool,
     failed: Option<io::Error>,
-    /// In a simulated world it is read here, as far as it has something.
-    #[cfg(feature = "simulation")]
-    here: Option<Box<dyn Read + Send>>,
+    time: Monotonic,
+    /// A polled input: it is read in the session's thread, as far as it has something.
+    polled: Option<Box<dyn Read + Send>>,
 }
 
 impl Pipe {
     /// Begin to read this.
     pub(crate) fn of(input: &Input) -> (Pipe, PipeReader) {
-        Pipe::reading(input.name(), input.take())
+        match input.polled() {
+            Some(time) => Pipe::polling(input.name(), input.take(), time),
+            None => Pipe::reading(input.name(), input.take()),
+        }
     }
 
     /// Begin to read this file, or this named pipe: as soon as it is opened for writing.
@@ -64,11 +67,7 @@ impl Pipe {
     fn reading(name: impl AsRef<Path>, mut from: impl Read + Send + 'static) -> (Pipe, PipeReader) {
         let shared = Arc::new(Shared { name: name.as_ref().to_path_buf(), ..Shared::default() });
         let ours = Arc::clone(&shared);
-        #[cfg(feature = "simulation")]
-        if moment::is_simulated() {
-            ours.lock().here = Some(Box::new(from));
-            return (Pipe(ours), PipeReader(shared));
-        }
+        let time = Monotonic::default();
         std::thread::spawn(move || {
             let mut chunk = vec![0; CHUNK];
             loop {
@@ -78,7 +77,7 @@ impl Pipe {
                     Ok(0) => state.ended = true,
                     Ok(len) => {
                         state.bytes.extend(&chunk[..len]);
-                        state.oldest.get_or_insert_with(moment::now);
+                        state.oldest.get_or_insert_with(|| time.now());
                     }
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                     Err(error) => (state.failed, state.ended) = (Some(error), true),
@@ -95,6 +94,12 @@ impl Pipe {
         (Pipe(Arc::clone(&shared)), PipeReader(shared))
     }
 
+    fn polling(name: PathBuf, from: Box<dyn Read + Send>, time: Monotonic) -> (Pipe, PipeReader) {
+        let state = State { time, polled: Some(from), ..State::default() };
+        let shared = Arc::new(Shared { name, state: Mutex::new(state), changed: Condvar::new() });
+        (Pipe(Arc::clone(&shared)), PipeReader(shared))
+    }
+
     /// Whether `len` bytes can be read without waiting, or the pipe has ended.
     pub(crate) fn has(&self, len: u64) -> bool {
         let state = self.0.lock();
@@ -108,13 +113,14 @@ impl Pipe {
         if let Some(error) = state.failed.take() {
             return Err(ObjectError::io(&self.0.name, "read the stream", error));
         }
-        let waited = state.oldest.is_some_and(|oldest| moment::now().duration_since(oldest) >= patience);
+        let now = state.time.now();
+        let waited = state.oldest.is_some_and(|oldest| now.duration_since(oldest) >= patience);
         if state.bytes.is_empty() || (state.bytes.len() < most && !waited && !state.ended) {
             return Ok(None);
         }
         let len = most.min(state.bytes.len());
         let taken = state.bytes.drain(..len).collect();
-        state.oldest = (!state.bytes.is_empty()).then(moment::now);
+        state.oldest = (!state.bytes.is_empty()).then_some(now);
         self.0.changed.notify_all();
         Ok(Some(taken))
     }
@@ -179,18 +185,17 @@ impl Read for PipeReader {
     }
 }
 
-#[cfg(feature = "simulation")]
 impl State {
-    /// Read what there is, as the thread would.
-    fn read_on(&mut self) {
-        let Some(mut from) = self.here.take() else { return };
+    /// Read a polled input, as far as it has something.
+    fn poll(&mut self) {
+        let Some(mut from) = self.polled.take() else { return };
         let mut chunk = vec![0; CHUNK];
         while self.bytes.len() < MOST {
             match from.read(&mut chunk) {
                 Ok(0) => self.ended = true,
                 Ok(len) => {
                     self.bytes.extend(&chunk[..len]);
-                    self.oldest.get_or_insert_with(moment::now);
+                    self.oldest.get_or_insert_with(|| self.time.now());
                     continue;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -198,17 +203,15 @@ impl State {
             }
             return;
         }
-        self.here = Some(from);
+        self.polled = Some(from);
     }
 }
 
 impl Shared {
     /// A reader that has panicked leaves whole bytes behind.
     fn lock(&self) -> MutexGuard<'_, State> {
-        #[cfg_attr(not(feature = "simulation"), expect(unused_mut, reason = "read in a simulated world"))]
         let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        #[cfg(feature = "simulation")]
-        state.read_on();
+        state.poll();
         state
     }
 }

@@ -30,8 +30,7 @@ pub(super) enum Age {
 pub(super) struct Reader {
     orders: Sender<(u32, Vec<u8>)>,
     read: Receiver<Read>,
-    /// In a simulated world orders are carried out when their answer is wanted, in its own thread.
-    #[cfg(feature = "simulation")]
+    /// With faults of the disk: reads in the session's thread, when their result is needed.
     here: Option<Box<dyn FnMut() + Send>>,
     /// Ordered and not yet taken, in the order in which they will come.
     under_way: VecDeque<u32>,
@@ -62,6 +61,7 @@ struct Read {
 impl Reader {
     /// Begin to read the `blocks` blocks of `object`.
     pub(super) fn new(mut object: SealedBlocks, blocks: u32) -> Reader {
+        let has_faults = object.disk().has_faults();
         let (orders, ordered) = channel::<(u32, Vec<u8>)>();
         let (done, read) = channel();
         let mut carry_out = move |(block, mut bytes): (u32, Vec<u8>)| {
@@ -72,8 +72,7 @@ impl Reader {
             let read = Read { block, bytes, sealed, withdrawals, withdrawn };
             done.send(read).map_err(|_| NotWanted)
         };
-        #[cfg(feature = "simulation")]
-        if crate::disk::is_watched() {
+        if has_faults {
             let here = Box::new(move || ordered.try_iter().for_each(|order| _ = carry_out(order)));
             return Reader::with(orders, read, blocks, Some(here));
         }
@@ -84,22 +83,18 @@ impl Reader {
                 }
             }
         });
-        #[cfg(feature = "simulation")]
-        return Reader::with(orders, read, blocks, None);
-        #[cfg(not(feature = "simulation"))]
-        Reader::with(orders, read, blocks)
+        Reader::with(orders, read, blocks, None)
     }
 
     fn with(
         orders: Sender<(u32, Vec<u8>)>,
         read: Receiver<Read>,
         blocks: u32,
-        #[cfg(feature = "simulation")] here: Option<Box<dyn FnMut() + Send>>,
+        here: Option<Box<dyn FnMut() + Send>>,
     ) -> Reader {
         let mut reader = Reader {
             orders,
             read,
-            #[cfg(feature = "simulation")]
             here,
             under_way: VecDeque::new(),
             early: Vec::new(),
@@ -133,7 +128,6 @@ impl Reader {
             }
             self.order(block);
             self.under_way.pop_front();
-            #[cfg(feature = "simulation")]
             self.here.iter_mut().for_each(|carry_out| carry_out());
             let mut read = self.read.recv().expect("the thread answers every order");
             self.withdrawals.append(&mut read.withdrawals);

@@ -27,7 +27,7 @@ fn symbol(encoder: &mut BlockEncoder, id: u32) -> Vec<u8> {
 
 fn room() -> Option<Room> {
     let file = tempfile::tempfile().expect("a temporary file");
-    Some(Room { file, path: "a temporary file".into() })
+    Some(Room { disk: Disk::default(), file, path: "a temporary file".into() })
 }
 
 /// Send the symbols from `first` on of all blocks in turns, until all are complete; how many symbols that took, and the
@@ -123,7 +123,8 @@ fn blocks_that_cannot_be_placed_wait_in_memory_or_in_their_slots() {
 fn a_full_disk_is_an_error_that_loses_nothing() {
     // The device that is always full.
     let file = File::options().read(true).write(true).open("/dev/full").expect("Linux has it");
-    let mut gathering = Gathering::new(T, K, 0, Some(Room { file, path: "/dev/full".into() }));
+    let mut gathering =
+        Gathering::new(T, K, 0, Some(Room { disk: Disk::default(), file, path: "/dev/full".into() }));
     let payload = symbol(&mut encoder(1), 0);
     let error = gathering.add(1, K, 0, &payload).expect_err("there is no room");
     assert!(matches!(error, ObjectError::DiskFull { .. }), "{error}");

@@ -1,7 +1,7 @@
 //! Files that unfinished transfers have left and that are the same in this one: the tree was changed since, and most of it was not.
 
 use super::{Stage, Store};
-use crate::disk;
+use crate::disk::Disk;
 use crate::object::abandoned::unfinished;
 use crate::object::error::ObjectError;
 use crate::object::file_work::FileWork;
@@ -62,12 +62,17 @@ impl Store {
         let out = &self.place.out_path;
         let mut others = Vec::new();
         for one in unfinished(out)? {
-            let Some((transfer, geometry)) = header_of(out, &one.transfer) else { continue };
+            let Some((transfer, geometry)) = header_of(&self.place.disk, out, &one.transfer) else {
+                continue;
+            };
             if one.in_use || transfer == self.transfer || transfer.to_string() != one.transfer {
                 continue;
             }
             // One that cannot be opened, or is used by now, has nothing for this one.
-            let Ok((mut other, Some(told))) = Store::begin(out, transfer, geometry, None) else { continue };
+            let Ok((mut other, Some(told))) = Store::begin(&self.place.disk, out, transfer, geometry, None)
+            else {
+                continue;
+            };
             other.has_others = false;
             if other.go_on(told, work).is_ok() && other.known.is_some() && other.stage == Stage::Receiving {
                 others.push(other);
@@ -96,7 +101,7 @@ impl Store {
                 continue;
             }
             let (their, our) = (super::part_name(their), super::part_name(n));
-            if disk::renameat(&other.place.parts, &their, &self.place.parts, &our).is_ok() {
+            if self.place.disk.renameat(&other.place.parts, &their, &self.place.parts, &our).is_ok() {
                 adopted.insert(n, Adopted { from, of });
             }
         }
@@ -148,9 +153,9 @@ impl Store {
 }
 
 /// The transfer and geometry that the journal of an unfinished transfer names.
-fn header_of(out: &Path, transfer: &str) -> Option<(TransferId, Geometry)> {
+fn header_of(disk: &Disk, out: &Path, transfer: &str) -> Option<(TransferId, Geometry)> {
     let path = out.join(STATE_DIR).join(transfer).join(super::JOURNAL);
     let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    let file = disk::openat(rustix::fs::CWD, path.as_path(), flags, rustix::fs::Mode::empty()).ok()?;
-    journal::header_of(&file.into())
+    let file = disk.openat(rustix::fs::CWD, path.as_path(), flags, rustix::fs::Mode::empty()).ok()?;
+    journal::header_of(disk, &file.into())
 }

@@ -1,6 +1,6 @@
 //! The directories that a store works in: made, locked, and their files opened so that no name leads elsewhere.
 
-use crate::disk;
+use crate::disk::Disk;
 use crate::object::error::{ObjectError, Obstacle};
 use crate::object::geometry::TransferId;
 use crate::object::manifest::{Manifest, STATE_DIR};
@@ -24,6 +24,7 @@ pub(crate) const PARTS: &str = "parts";
 /// names can lead elsewhere.
 #[derive(Debug)]
 pub(crate) struct OutputDirectory {
+    pub(crate) disk: Disk,
     pub(crate) out_path: PathBuf,
     pub(crate) out: OwnedFd,
     pub(crate) states: OwnedFd,
@@ -33,17 +34,24 @@ pub(crate) struct OutputDirectory {
 }
 
 impl OutputDirectory {
-    pub(in crate::object) fn open(out: &Path, transfer: TransferId) -> Result<OutputDirectory, ObjectError> {
+    pub(in crate::object) fn open(
+        disk: &Disk,
+        out: &Path,
+        transfer: TransferId,
+    ) -> Result<OutputDirectory, ObjectError> {
         std::fs::create_dir_all(out).map_err(|e| ObjectError::io(out, "create this directory", e))?;
         let fd = rustix::fs::open(out, publish::DIR, Mode::empty());
         let fd = fd.map_err(|e| ObjectError::io(out, "open this directory", e))?;
         let name = transfer.to_string();
         let path = out.join(STATE_DIR).join(&name);
         loop {
-            let states = publish::open_or_create_dir(&fd, STATE_DIR, Mode::RWXU, &out.join(STATE_DIR))?;
-            let Some((state, lock)) = OutputDirectory::lock(&states, &name, &path, out)? else { continue };
-            let parts = publish::open_or_create_dir(&state, PARTS, Mode::RWXU, &path.join(PARTS))?;
+            let states = publish::open_or_create_dir(disk, &fd, STATE_DIR, Mode::RWXU, &out.join(STATE_DIR))?;
+            let Some((state, lock)) = OutputDirectory::lock(disk, &states, &name, (&path, out))? else {
+                continue;
+            };
+            let parts = publish::open_or_create_dir(disk, &state, PARTS, Mode::RWXU, &path.join(PARTS))?;
             return Ok(OutputDirectory {
+                disk: disk.clone(),
                 out_path: out.to_path_buf(),
                 out: fd,
                 states,
@@ -57,17 +65,17 @@ impl OutputDirectory {
     /// The state directory and its lock; `None` when another receiver, having finished, was just
     /// removing them.
     fn lock(
+        disk: &Disk,
         states: &OwnedFd,
         name: &str,
-        path: &Path,
-        out: &Path,
+        (path, out): (&Path, &Path),
     ) -> Result<Option<(OwnedFd, File)>, ObjectError> {
-        let state = match publish::open_or_create_dir(states, name, Mode::RWXU, path) {
+        let state = match publish::open_or_create_dir(disk, states, name, Mode::RWXU, path) {
             Err(ObjectError::NotFound { .. }) => return Ok(None),
             state => state?,
         };
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let lock = match disk::openat(&state, LOCK, flags, Mode::RUSR | Mode::WUSR) {
+        let lock = match disk.openat(&state, LOCK, flags, Mode::RUSR | Mode::WUSR) {
             Err(Errno::NOENT) => return Ok(None),
             lock => lock.map_err(|e| ObjectError::io(path.join(LOCK), "create", e))?,
         };
@@ -86,7 +94,7 @@ impl OutputDirectory {
 
     /// Open or create a file of the store's own. What has its name and is no file, or has other names, is removed.
     pub(in crate::object) fn create(&self, name: &str) -> Result<File, ObjectError> {
-        remove_unless_own(&self.state, name);
+        self.remove_unless_own(&self.state, name);
         self.own(&self.state, name)
     }
 
@@ -94,7 +102,7 @@ impl OutputDirectory {
     fn own(&self, directory: &OwnedFd, name: &str) -> Result<File, ObjectError> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let state = || self.out_path.join(STATE_DIR);
-        let file = disk::openat(directory, name, flags, Mode::RUSR | Mode::WUSR);
+        let file = self.disk.openat(directory, name, flags, Mode::RUSR | Mode::WUSR);
         let file: File = file.map_err(|e| ObjectError::io(state(), "create files in it", e))?.into();
         match file.metadata() {
             Ok(meta) if meta.is_file() && meta.nlink() == 1 => Ok(file),
@@ -132,7 +140,7 @@ impl OutputDirectory {
         for part in rustix::fs::Dir::read_from(&self.parts).map_err(failed)? {
             let part = part.map_err(failed)?;
             if !matches!(part.file_name().to_bytes(), b"." | b"..") {
-                remove_unless_own(&self.parts, part.file_name());
+                self.remove_unless_own(&self.parts, part.file_name());
             }
         }
         Ok(())
@@ -140,19 +148,19 @@ impl OutputDirectory {
 
     pub(in crate::object) fn existing_part(&self, entry: u32) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        Ok(disk::openat(&self.parts, part_name(entry), flags, Mode::empty())?.into())
+        Ok(self.disk.openat(&self.parts, part_name(entry), flags, Mode::empty())?.into())
     }
 
     /// Remove what another transfer left: the journal does not know it.
     pub(in crate::object) fn wipe(&self) -> Result<(), ObjectError> {
         for name in [publish::FINISHING, publish::PUBLISHED] {
-            disk::unlinkat(&self.state, name, AtFlags::empty()).ok(); // usually not there
+            self.disk.unlinkat(&self.state, name, AtFlags::empty()).ok(); // usually not there
         }
         let failed = |e: Errno| ObjectError::io(self.out_path.join(STATE_DIR), "tidy it up", e);
         for part in rustix::fs::Dir::read_from(&self.parts).map_err(failed)? {
             let part = part.map_err(failed)?;
             if !matches!(part.file_name().to_bytes(), b"." | b"..") {
-                disk::unlinkat(&self.parts, part.file_name(), AtFlags::empty()).map_err(failed)?;
+                self.disk.unlinkat(&self.parts, part.file_name(), AtFlags::empty()).map_err(failed)?;
             }
         }
         Ok(())
@@ -168,7 +176,7 @@ impl OutputDirectory {
         for (n, entry) in (0..).zip(manifest.entries()) {
             if entry.size() >= PREALLOCATE_FROM {
                 let part = self.part(n)?;
-                match disk::reserve(&part, entry.size()) {
+                match self.disk.reserve(&part, entry.size()) {
                     Ok(()) => {}
                     Err(Errno::NOSPC | Errno::DQUOT) => {
                         let available = self.available();
@@ -196,7 +204,7 @@ impl OutputDirectory {
     }
 
     pub(in crate::object) fn available(&self) -> u64 {
-        disk::available(&self.out)
+        self.disk.available(&self.out)
     }
 
     /// Writing `name` failed while `needed` bytes were still to come.
@@ -220,18 +228,18 @@ impl OutputDirectory {
 
     /// The output directory as a tree to walk in.
     pub(crate) fn tree(&self) -> Tree<'_> {
-        Tree::new(&self.out, &self.out_path)
+        Tree::new(&self.disk, &self.out, &self.out_path)
     }
-}
 
-/// Remove what has this name if it is no file, or a file with other names.
-fn remove_unless_own(directory: &OwnedFd, name: impl rustix::path::Arg + Copy) {
-    let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
-    let is_foreign =
-        |stat: rustix::fs::Stat| !FileType::from_raw_mode(stat.st_mode).is_file() || stat.st_nlink > 1;
-    if stat.is_ok_and(is_foreign) {
-        // A file that cannot be removed is noticed when it is opened.
-        disk::unlinkat(directory, name, AtFlags::empty()).ok();
+    /// Remove what has this name if it is no file, or a file with other names.
+    fn remove_unless_own(&self, directory: &OwnedFd, name: impl rustix::path::Arg + Copy) {
+        let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+        let is_foreign =
+            |stat: rustix::fs::Stat| !FileType::from_raw_mode(stat.st_mode).is_file() || stat.st_nlink > 1;
+        if stat.is_ok_and(is_foreign) {
+            // A file that cannot be removed is noticed when it is opened.
+            self.disk.unlinkat(directory, name, AtFlags::empty()).ok();
+        }
     }
 }
 

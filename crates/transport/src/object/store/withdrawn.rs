@@ -1,7 +1,6 @@
 //! Files that the source withdraws while they are received.
 
 use super::{Stage, Store};
-use crate::disk;
 use crate::object::block::hash_of;
 use crate::object::error::ObjectError;
 use crate::object::geometry::Hash;
@@ -79,7 +78,7 @@ impl Store {
     fn give_back(&mut self, entry: u32) {
         self.open.clear();
         if let Ok(part) = self.place.part(entry) {
-            disk::set_len(&part, 0).ok(); // all parts go at the end
+            self.place.disk.set_len(&part, 0).ok(); // all parts go at the end
         }
     }
 

@@ -20,7 +20,8 @@ fn adopted(at: &Scratch) -> (Store, ObjectStream, Vec<(Vec<u8>, Hash)>) {
     let mut object = object(&at.path("tree"));
     let blocks = blocks(&mut object);
     let (mut store, told) =
-        Store::begin(&at.path("out"), object.transfer(), object.geometry(), None).expect("opened");
+        Store::begin(&crate::disk::SYSTEM, &at.path("out"), object.transfer(), object.geometry(), None)
+            .expect("opened");
     assert!(told.is_none() && store.may_adopt());
     for (index, (data, hash)) in (0..object.geometry().manifest_blocks()).zip(&blocks) {
         store.put(index, data, *hash).expect("stored");

@@ -1,0 +1,59 @@
+//! The monotonic clock and random numbers, of the operating system or of a simulated world.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A monotonic clock: the system's by default.
+#[derive(Clone, Default)]
+pub struct Monotonic(Option<Arc<dyn Fn() -> Instant + Send + Sync>>);
+
+impl Monotonic {
+    /// A clock that `read` reads.
+    pub fn of(read: impl Fn() -> Instant + Send + Sync + 'static) -> Monotonic {
+        Monotonic(Some(Arc::new(read)))
+    }
+
+    /// The present instant.
+    pub fn now(&self) -> Instant {
+        self.0.as_ref().map_or_else(Instant::now, |read| read())
+    }
+}
+
+/// A source of random numbers: the system's by default.
+#[derive(Clone, Default)]
+pub struct Random(Option<Arc<dyn Fn() -> [u64; 4] + Send + Sync>>);
+
+impl Random {
+    /// Numbers that `draw` draws.
+    pub fn of(draw: impl Fn() -> [u64; 4] + Send + Sync + 'static) -> Random {
+        Random(Some(Arc::new(draw)))
+    }
+
+    /// Four numbers.
+    pub fn draw(&self) -> [u64; 4] {
+        self.0.as_ref().map_or_else(random, |draw| draw())
+    }
+}
+
+/// Four random numbers of the operating system.
+///
+/// # Panics
+/// When the operating system has none.
+pub(crate) fn random() -> [u64; 4] {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+    std::array::from_fn(|at| u64::from_le_bytes(bytes[at * 8..][..8].try_into().expect("eight bytes")))
+}
+
+impl fmt::Debug for Monotonic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Monotonic")
+    }
+}
+
+impl fmt::Debug for Random {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Random")
+    }
+}

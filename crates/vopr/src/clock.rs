@@ -1,0 +1,47 @@
+//! The clock and the random numbers of a world, for those parts of a process that are no endpoints.
+
+use faircast_core::rng::Rng;
+use faircast_core::time::Time;
+use faircast_transport::simulation::{Monotonic, Random};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The world's clock. A clone is the same clock.
+#[derive(Clone)]
+pub(crate) struct Clock {
+    began: Instant,
+    nanos: Arc<AtomicU64>,
+}
+
+impl Clock {
+    /// A clock at zero.
+    pub(crate) fn new() -> Clock {
+        Clock { began: Instant::now(), nanos: Arc::default() }
+    }
+
+    /// Set it.
+    pub(crate) fn set(&self, now: Time) {
+        self.nanos.store(now.as_nanos(), Ordering::Relaxed);
+    }
+
+    /// The world's time.
+    pub(crate) fn now(&self) -> Time {
+        Time::from_nanos(self.nanos.load(Ordering::Relaxed))
+    }
+
+    /// The same as a monotonic clock.
+    pub(crate) fn monotonic(&self) -> Monotonic {
+        let clock = self.clone();
+        Monotonic::of(move || clock.began + Duration::from_nanos(clock.now().as_nanos()))
+    }
+}
+
+/// The random numbers that the seed gives.
+pub(crate) fn random(seed: u64) -> Random {
+    let rng = Arc::new(Mutex::new(Rng::new(seed, 1 << 42)));
+    Random::of(move || {
+        let mut rng = rng.lock().unwrap_or_else(PoisonError::into_inner);
+        std::array::from_fn(|_| rng.bits())
+    })
+}
