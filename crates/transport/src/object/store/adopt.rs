@@ -61,7 +61,10 @@ impl Store {
     fn others(&self, work: &FileWork) -> Result<Vec<Store>, ObjectError> {
         let out = &self.place.out_path;
         let mut others = Vec::new();
-        for one in unfinished(out)? {
+        let mut left = unfinished(out)?;
+        // In an order that does not depend on when they were written: runs of a simulated world repeat.
+        left.sort_by(|a, b| a.transfer.cmp(&b.transfer));
+        for one in left {
             let Some((transfer, geometry)) = header_of(&self.place.disk, out, &one.transfer) else {
                 continue;
             };
