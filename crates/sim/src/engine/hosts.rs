@@ -528,8 +528,8 @@ impl Engine {
         }
     }
 
-    /// A packet of a unicast flow leaves.
-    #[inline]
+    /// A packet of a unicast flow leaves. A call would cost 50 instructions, as it copies the body.
+    #[inline(always)]
     pub(super) fn emit(&mut self, number: u32, body: Body, flags: SegmentFlags, now: u64) {
         let mut it = &mut self.senders[number as usize];
         let opens = flags.has(SegmentFlags::SYN);

@@ -142,13 +142,6 @@ impl Ring {
         }
     }
 
-    /// Take the first packet if its time has come.
-    fn pop(&mut self, now: u64) -> Option<Frame> {
-        let (_, frame) = self.first.filter(|(at, _)| *at <= now)?;
-        self.first = self.rest.pop_front();
-        Some(frame)
-    }
-
     fn iter_mut(&mut self) -> impl Iterator<Item = &mut (u64, Frame)> {
         self.first.iter_mut().chain(&mut self.rest)
     }
@@ -426,7 +419,12 @@ impl Engine {
         if self.ring(link).is_none_or(|ring| ring.scheduled != now) {
             return; // the link's packets were moved or lost
         }
-        while let Some(frame) = self.ring(link).and_then(|ring| ring.pop(now)) {
+        // The packet is copied once, from the ring: an `Option` of it between the two would be another copy.
+        while let Some(ring) = self.ring(link)
+            && let Some((at, frame)) = ring.first
+            && at <= now
+        {
+            ring.first = ring.rest.pop_front();
             self.come_out(now, frame);
         }
         self.schedule_link(link);
