@@ -1,7 +1,7 @@
 //! A parent beside a delivery that repairs under new numbers: what its own node lacks never comes under its number, so no child is
 //! to wait for that.
 
-use super::child::{Child, Group};
+use super::child::Group;
 use super::parent::{From, Parent};
 use crate::time::Time;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use std::ops::Range;
 impl Parent {
     /// The lowest packet that is on its way to somebody of this part, for all that is known.
     pub(super) fn under_way(&self) -> u64 {
-        self.of(Group::Session).map(Child::under_way).min().unwrap_or(self.end)
+        if self.has(Group::Session) { self.children.extremes().under_way } else { self.end }
     }
 
     /// Whether it is known of a packet that has not come here that it never will: several later ones have.
@@ -19,14 +19,17 @@ impl Parent {
 
     /// What of these packets is not here never comes: no child waits for it.
     pub(super) fn give_up(&mut self, packets: Range<u64>, now: Time) {
-        let mut any = false;
-        for seq in packets {
-            if self.store.get(seq).is_none() {
-                for child in &mut self.children {
-                    any |= !child.board.has(seq) && child.set(seq);
-                }
-            }
+        let store = &self.store;
+        let gone = packets.filter(|seq| store.get(*seq).is_none());
+        if gone.clone().next().is_none() {
+            return;
         }
+        let mut any = false;
+        self.children.edit_all(|child| {
+            for seq in gone.clone() {
+                any |= !child.board.has(seq) && child.set(seq);
+            }
+        });
         if any {
             self.regroup(now);
         }

@@ -6,6 +6,8 @@ pub(super) struct Board {
     base: u64,
     /// How many bits are set.
     above: u32,
+    /// All of them are below this.
+    end: u64,
     bits: [u64; WORDS],
 }
 
@@ -17,7 +19,7 @@ impl Board {
 
     /// Nothing below `base` is missing.
     pub(super) const fn new(base: u64) -> Board {
-        Board { base, above: 0, bits: [0; WORDS] }
+        Board { base, above: 0, end: base, bits: [0; WORDS] }
     }
 
     /// The lowest packet that is missing.
@@ -26,7 +28,6 @@ impl Board {
     }
 
     /// How many have arrived behind it.
-    #[cfg(test)]
     pub(super) const fn above(&self) -> u32 {
         self.above
     }
@@ -43,6 +44,9 @@ impl Board {
         }
         self.flip(seq);
         self.above += 1;
+        if seq >= self.end {
+            self.end = seq + 1;
+        }
         self.settle();
         true
     }
@@ -68,6 +72,11 @@ impl Board {
         self.base = base;
         self.settle();
         (new, marked)
+    }
+
+    /// All that has arrived is below this.
+    pub(super) const fn end(&self) -> u64 {
+        if self.end > self.base { self.end } else { self.base }
     }
 
     /// How many of the packets below `end` are missing.

@@ -66,6 +66,15 @@ impl Group {
     }
 }
 
+/// Where a parent stands in the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The root: packets leave here, so relative delays are round trips.
+    Sender,
+    /// A sender's agent.
+    Agent,
+}
+
 /// How the part of the tree below a child stands.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Summary {
@@ -195,6 +204,23 @@ impl Child {
     pub(super) fn transit(&self, end: u64) -> u64 {
         let below = self.summary.map_or(0, |summary| summary.transit + end.saturating_sub(self.end));
         self.outstanding(end).max(below)
+    }
+
+    /// The same less `end`, and the least `end` for which that holds.
+    pub(super) fn transit_behind(&self) -> (i64, u64) {
+        let known = self.board.base() + u64::from(self.board.above()) + self.lost;
+        let own = -(known as i64);
+        let below = self.summary.map(|summary| summary.transit as i64 - self.end as i64);
+        (own.max(below.unwrap_or(own)), self.end.max(self.board.end()))
+    }
+
+    /// When it is asked next.
+    pub(super) fn asks_at(&self, role: Role) -> Time {
+        match role {
+            // Relative delays are round trips at the sender.
+            Role::Sender => self.overdue_at,
+            Role::Agent => self.ask_at.min(self.overdue_at),
+        }
     }
 
     /// It misses more than it said before, down to `base`: it has taken on others, or their needs.

@@ -36,7 +36,7 @@ impl Parent {
     /// High and low delays are so for a while.
     fn watch_delays(&mut self, now: Time) {
         let local = self.config.local;
-        for child in &mut self.children {
+        for child in self.children.each_aside() {
             let Some(queueing) = child.delay.queueing() else { continue };
             let round = child.round_trip.mean().map_or(0.0, Span::as_secs_f64);
             let high = local.high.as_secs_f64().max(local.high_part * round);
@@ -82,7 +82,7 @@ impl Parent {
         }
         for place in places {
             let memory = self.config.delay_memory;
-            let child = &mut self.children[*place];
+            let mut child = self.children.edit(*place);
             child.group = Group::Local;
             (child.is_there, child.tell_at, child.moved_at) = (false, now, Some(now));
             child.delay = super::delay::RelativeDelay::new(memory);
@@ -116,7 +116,7 @@ impl Parent {
             }
             any = true;
             let memory = self.config.delay_memory;
-            let child = &mut self.children[place];
+            let mut child = self.children.edit(place);
             child.group = Group::Session;
             (child.is_there, child.tell_at, child.moved_at) = (false, now, Some(now));
             child.delay = super::delay::RelativeDelay::new(memory);

@@ -15,7 +15,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `inbound` `board` | what has arrived, and when it is acknowledged |
-//! | `parent` `child` `store` | what a node knows of its children and keeps for them |
+//! | `parent` `child` `children` `store` | what a node knows of its children and keeps for them |
 //! | `window` `delay` | Vegas over relative delays |
 //! | `timeouts` | packets that are late, and children that are silent |
 //! | `outbound` `repairs` | what it sends them, and the retransmission window |
@@ -27,6 +27,7 @@ mod agent;
 mod beside;
 mod board;
 mod child;
+mod children;
 mod config;
 mod delay;
 mod inbound;

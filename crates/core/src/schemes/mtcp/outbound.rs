@@ -1,8 +1,8 @@
 //! What a node sends to its children: orders, questions, and packets that they miss (seed 001, 3.1).
 
-use super::child::{Child, Group};
+use super::child::Group;
 use super::config::Repair;
-use super::parent::{Parent, Role};
+use super::parent::Parent;
 use crate::node::{Effect, Effects, To};
 use crate::packet::{
     Body, Data, Echo, Flags, Layer, Mark, Order, OrderContent, Packet, ReceiverId, Seq, SessionId, Signal,
@@ -66,37 +66,28 @@ impl Parent {
 
     /// Tell a child where it belongs, until it says that it is there.
     fn tell(&mut self, now: Time, effects: &mut Effects) {
-        let Some(place) = self.children.iter().position(|child| child.tell_at <= now) else { return };
+        let Some(place) = self.children.first(|it| it.tell_at <= now) else { return };
         let child = &self.children[place];
         let (id, group, from) =
             (child.id, child.group.number(), Seq(child.begins.unwrap_or(child.board.base())));
         let again = child.round_trip.timeout(&self.config);
         let number = self.order(id, OrderContent::Join { group, from }, effects);
-        let child = &mut self.children[place];
+        let mut child = self.children.edit(place);
         (child.tell_at, child.told) = (now + again, Some((number, now)));
-    }
-
-    /// When a child is asked next.
-    pub(super) fn asks_at(&self, child: &Child) -> Time {
-        match self.role {
-            // Relative delays are round trips at the sender.
-            Role::Sender => child.overdue_at,
-            Role::Agent => child.ask_at.min(child.overdue_at),
-        }
     }
 
     /// Asks a child for its round-trip time, and an agent for its summary. An agent does not repeat a summary after which
     /// nothing is outstanding. When that one is lost, the window stays closed, and only a question opens it again, as a
     /// probe opens TCP's window (RFC 9293, 3.8.6.1).
     fn ask(&mut self, now: Time, effects: &mut Effects) {
-        let Some(place) = self.children.iter().position(|child| self.asks_at(child) <= now) else { return };
+        let Some(place) = self.children.first(|it| it.ask_at <= now) else { return };
         let child = &self.children[place];
         let known = child.round_trip.samples() >= FIRST_QUESTIONS;
         let id = child.id;
         let next = now + if known { self.config.poll_every } else { self.config.poll_first };
         let number = self.order(id, OrderContent::Poll, effects);
         let overdue_at = self.overdue_at(place, now);
-        let child = &mut self.children[place];
+        let mut child = self.children.edit(place);
         (child.ask_at, child.asked, child.overdue_at) = (next, Some((number, now)), overdue_at);
     }
 
@@ -112,13 +103,14 @@ impl Parent {
     /// A child has done what it was told.
     pub(super) fn answered(&mut self, from: ReceiverId, echo: Echo, number: u32, now: Time) {
         let Ok(place) = self.place(from) else { return };
-        let child = &mut self.children[place];
+        let mut child = self.children.edit(place);
         child.hear(self.end, now);
         if child.told.is_some_and(|(told, _)| told == number) {
             (child.told, child.is_there, child.tell_at, child.begins) = (None, true, Time::NEVER, None);
+            drop(child);
             self.wake_local(now);
+            child = self.children.edit(place);
         }
-        let child = &mut self.children[place];
         if let Some((asked, at)) = child.asked
             && asked == number
             && echo.hold <= now.since(at)

@@ -1,7 +1,8 @@
 //! The sending half of a node of the tree: its children, its windows over them, its store and its repairs (seed 001, 3.1).
 
 use super::board::Board;
-use super::child::{Child, Group, Summary};
+use super::child::{Child, Group, Role, Summary};
+use super::children::Children;
 use super::config::{Config, LossFilter, Repair, Rounds};
 use super::repairs::Repairs;
 use super::store::{Slot, Store};
@@ -17,7 +18,7 @@ pub(super) struct Parent {
     pub(super) config: Config,
     pub(super) role: Role,
     /// By their numbers.
-    pub(super) children: Vec<Child>,
+    pub(super) children: Box<Children>,
     /// So many are said to be there; until all of them spoke, nothing is dropped.
     pub(super) expected: usize,
     /// Whether the first packet is sent again until they have spoken.
@@ -62,15 +63,6 @@ pub(super) enum From {
     Delivery,
 }
 
-/// Where it stands in the tree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
-    /// The root: packets leave here, so relative delays are round trips.
-    Sender,
-    /// A sender's agent.
-    Agent,
-}
-
 /// The window over the children of a group, and the repairs for them.
 #[derive(Debug, Clone)]
 pub(super) struct GroupState {
@@ -107,7 +99,7 @@ impl Parent {
         };
         Parent {
             role,
-            children: Vec::new(),
+            children: Box::new(Children::new(config, role)),
             expected: 0,
             is_calling: false,
             groups: [group(), group()],
@@ -153,37 +145,41 @@ impl Parent {
 
     /// The smallest window of this part of the tree; infinite when nobody limits it.
     pub(super) fn least_window(&self) -> f64 {
-        let below = self.of(Group::Session).map(|child| child.summary.map_or(f64::INFINITY, |it| it.window));
         let own = if self.has(Group::Session) { self.window().size() } else { f64::INFINITY };
-        below.fold(own, f64::min)
+        own.min(self.children.extremes().window)
     }
 
     /// The child whose part of the tree has the smallest window, where that is not this node's own.
     pub(super) fn limiting(&self) -> Option<ReceiverId> {
         let least = self.least_window();
-        let child = self.of(Group::Session).find(|child| child.summary.is_some_and(|it| it.window <= least));
-        child.map(|child| child.id)
+        let place = self.children.first(|it| it.window <= least && it.window.is_finite());
+        place.map(|place| self.children[place].id)
     }
 
     /// Most packets that are under way to any node of this part of the tree.
     pub(super) fn transit(&self) -> u64 {
-        let most = self.of(Group::Session).map(|child| child.transit(self.end)).max().unwrap_or(0);
+        let most = self.children.transit(self.end);
         if self.waits_for_children() { most.max(self.end.saturating_sub(self.store.first())) } else { most }
     }
 
     /// The lowest packet that somebody of this part misses.
     pub(super) fn low(&self) -> u64 {
-        let low = self.of(Group::Session).map(Child::low).min().unwrap_or(self.end);
+        let low = if self.has(Group::Session) { self.children.extremes().low } else { self.end };
         if self.waits_for_children() { low.min(self.store.first()) } else { low }
     }
 
     /// The lowest packet that a child misses, whichever group it is in.
     pub(super) fn needed(&self) -> u64 {
-        self.children.iter().map(|child| child.board.base()).min().unwrap_or(self.end)
+        if self.children.is_empty() { self.end } else { self.children.extremes().needed }
+    }
+
+    /// How many are in a group.
+    pub(super) fn count(&self, group: Group) -> usize {
+        self.children.extremes().count[group as usize]
     }
 
     pub(super) fn has(&self, group: Group) -> bool {
-        self.children.iter().any(|child| child.group == group)
+        self.count(group) > 0
     }
 
     /// Whether there is room for this packet, which nobody below needs any more or the store can keep.
@@ -195,7 +191,7 @@ impl Parent {
 
     pub(super) fn windows(&self) -> Windows {
         let [session, local] = &self.groups;
-        let moved = self.of(Group::Local).count() as u32;
+        let moved = self.count(Group::Local) as u32;
         Windows {
             own: session.window.size(),
             least: self.least_window(),
@@ -223,9 +219,9 @@ impl Parent {
         self.store.put(seq, slot);
         if seq >= self.end {
             self.end = seq + 1;
-            for child in &mut self.children {
-                child.silent_since.get_or_insert(slot.here_at);
-            }
+            self.children.wake_idle(slot.here_at);
+        } else {
+            self.children.all_stale();
         }
         if is_first {
             for place in 0..self.children.len() {
@@ -238,11 +234,13 @@ impl Parent {
             self.trim(slot.here_at);
         }
         for group in Group::BOTH {
-            if self.of(group).any(|child| child.wants(seq)) {
+            let lost_to = self.children.extremes().lost_to[group as usize];
+            if seq < lost_to && self.of(group).any(|child| child.wants(seq)) {
                 self.groups[group as usize].repairs.ask(seq);
             }
         }
-        self.timer_at = self.timer_at.min(self.next_timer());
+        let next = self.next_timer();
+        self.timer_at = self.timer_at.min(next);
     }
 
     /// A child says something. Whether it was any news about it.
@@ -267,7 +265,7 @@ impl Parent {
                 if !window.is_nan() {
                     let window = f64::from(window).max(1.0);
                     let (transit, low) = (u64::from(transit).min(most), end.saturating_sub(lag.into()));
-                    self.children[place].summary = Some(Summary { window, transit, low });
+                    self.children.edit(place).summary = Some(Summary { window, transit, low });
                 }
                 let new = self.take(place, (echo, behind), None);
                 self.after(place, echo, new, usage, now);
@@ -299,7 +297,7 @@ impl Parent {
     pub(super) fn begin(&mut self, from: u64, now: Time) {
         if self.config.repair == Repair::Tree && self.children.iter().any(|child| from < child.board.base()) {
             self.keep(from, now);
-            self.children.iter_mut().for_each(|child| child.begin(from, now));
+            self.children.edit_all(|child| child.begin(from, now));
         }
     }
 
@@ -321,7 +319,7 @@ impl Parent {
         for place in 0..self.children.len() {
             let first = self.children[place].board.base();
             if first < base && self.store.get(first).is_none() {
-                let child = &mut self.children[place];
+                let mut child = self.children.edit(place);
                 child.advance(base);
                 (child.is_there, child.tell_at) = (false, now);
             }
@@ -346,10 +344,7 @@ impl Parent {
                 next = next.min(it.repairs.late_at(self.repair_timeout(group)));
             }
         }
-        for child in &self.children {
-            leaves = leaves.min(child.tell_at);
-            leaves = leaves.min(self.asks_at(child));
-        }
+        let leaves = leaves.min(self.children.extremes().tell_at).min(self.children.extremes().ask_at);
         next.min(leaves.max(self.pumped_at + SHORTEST_GAP))
     }
 
@@ -361,9 +356,7 @@ impl Parent {
             self.localize(now);
         }
         if self.timer_at <= now {
-            for place in 0..self.children.len() {
-                self.time_out(place, now);
-            }
+            self.time_out_all(now);
             self.call_missing(now);
             self.timer_at = self.next_timer();
         }
@@ -379,12 +372,15 @@ impl Parent {
 
     /// The smoothed round-trip time to the children of a group.
     pub(super) fn round_trip(&self, group: Group) -> Option<Span> {
-        self.of(group).filter_map(|child| child.round_trip.mean()).max()
+        self.children.extremes().round_trip[group as usize]
     }
 
     fn repair_timeout(&self, group: Group) -> Span {
-        let timeouts = self.of(group).map(|child| child.round_trip.timeout(&self.config));
-        timeouts.max().unwrap_or(Span::from_secs(1))
+        if self.has(group) {
+            self.children.extremes().repair_timeout[group as usize]
+        } else {
+            Span::from_secs(1)
+        }
     }
 
     pub(super) fn place(&self, id: ReceiverId) -> Result<usize, usize> {
@@ -401,13 +397,13 @@ impl Parent {
                 let child = Child::new(id, base.min(self.end), &self.config, now);
                 self.children.insert(place, child);
                 match self.config.repair {
-                    Repair::Session => _ = self.children[place].advance(self.store.first()),
+                    Repair::Session => _ = self.children.edit(place).advance(self.store.first()),
                     Repair::Tree => _ = self.reach_for(place, base, now),
                 }
                 if is_awaited && self.end > 0 && base > self.store.first() {
                     let first = self.store.first();
                     self.keep(first, now);
-                    let child = &mut self.children[place];
+                    let mut child = self.children.edit(place);
                     child.advance(base);
                     child.begin(first, now);
                 }
@@ -436,7 +432,7 @@ impl Parent {
         }
         let base = self.reach_for(place, base, now);
         if base < before {
-            self.children[place].fall_back(base);
+            self.children.edit(place).fall_back(base);
         }
         base..before
     }
@@ -450,7 +446,7 @@ impl Parent {
             Role::Agent => first.min(self.end.saturating_sub(REACH.min(u64::from(self.config.store) / 2))),
         };
         if base < reach {
-            let child = &mut self.children[place];
+            let mut child = self.children.edit(place);
             (child.is_there, child.tell_at) = (false, now);
             child.advance(reach);
         }
@@ -469,7 +465,7 @@ impl Parent {
     /// What a child misses of these packets is sent again.
     fn owe(&mut self, place: usize, owed: Range<u64>) {
         let end = owed.end.min(self.end);
-        let child = &mut self.children[place];
+        let mut child = self.children.edit(place);
         let first = owed.start.max(child.board.base());
         if first >= end {
             return;
@@ -483,7 +479,7 @@ impl Parent {
 
     /// What a child has, as it says; how many packets are new.
     fn take(&mut self, place: usize, (echo, behind): (Echo, u16), holes: Option<(&Holes, u8)>) -> u64 {
-        let child = &mut self.children[place];
+        let mut child = self.children.edit(place);
         let end = echo.seq.0 + 1;
         let base = end - u64::from(behind);
         let mut new = child.advance(base);
@@ -520,14 +516,15 @@ impl Parent {
     fn after(&mut self, place: usize, echo: Echo, new: u64, usage: Use, now: Time) {
         self.sample(place, echo, now);
         let overdue_at = self.overdue_at(place, now);
-        let child = &mut self.children[place];
+        let mut child = self.children.edit(place);
         child.hear(self.end, now);
         child.overdue_at = overdue_at;
         if new > 0 {
             (child.backoff, child.probed_to) = (1, 0);
         }
-        let group = child.group;
-        if child.is_there {
+        let (group, is_there) = (child.group, child.is_there);
+        drop(child);
+        if is_there {
             self.find_losses(place, now);
         }
         self.settle(group, usage, now);
@@ -536,8 +533,14 @@ impl Parent {
 
     fn settle(&mut self, group: Group, usage: Use, now: Time) {
         let (called, children) = (self.called(group), &self.children);
-        let wanted = |seq| {
-            called == Some(seq) || children.iter().any(|child| child.group == group && child.wants(seq))
+        let wanted = |seq, wanting: &mut usize| {
+            let wants = |child: &Child| child.group == group && child.wants(seq);
+            if called == Some(seq) || children.get(*wanting).is_some_and(wants) {
+                return true;
+            }
+            let other = children.iter().position(wants);
+            *wanting = other.unwrap_or(*wanting);
+            other.is_some()
         };
         self.groups[group as usize].repairs.settle(wanted, now);
         if group == Group::Local {
@@ -549,7 +552,7 @@ impl Parent {
 
     /// The sender's time of a packet against this node's.
     fn sample(&mut self, place: usize, echo: Echo, now: Time) {
-        let child = &mut self.children[place];
+        let mut child = self.children.edit(place);
         if echo.hold > LONGEST_HOLD || !child.is_there {
             return;
         }
@@ -613,7 +616,7 @@ impl Parent {
 
     /// A packet is lost on the way to a child: it is sent again, or waited for no more.
     pub(super) fn miss(&mut self, place: usize, seq: u64) {
-        let child = &mut self.children[place];
+        let mut child = self.children.edit(place);
         match self.config.repair {
             Repair::Session => _ = child.set(seq),
             Repair::Tree => {
@@ -627,18 +630,17 @@ impl Parent {
 
     fn on_mark(&mut self, from: ReceiverId, echo: Echo, now: Time) {
         let Ok(place) = self.place(from) else { return };
-        self.children[place].hear(self.end, now);
+        self.children.edit(place).hear(self.end, now);
         let (group, end) = (self.children[place].group, self.end);
         self.groups[group as usize].window.on_loss(echo.seq.0, end, &self.config);
     }
 
     /// Acknowledgements move the window of a group.
     fn on_progress(&mut self, group: Group, usage: Use, now: Time) {
-        let bases = self.of(group).map(|child| match self.config.repair {
-            Repair::Tree => child.first_under_way().min(self.end),
-            Repair::Session => child.board.base().min(self.end),
-        });
-        let Some(acknowledged) = bases.min() else { return };
+        if !self.has(group) {
+            return;
+        }
+        let acknowledged = self.children.extremes().acknowledged[group as usize].min(self.end);
         if group == Group::Session && self.waits_for_children() {
             return;
         }
@@ -666,7 +668,7 @@ impl Parent {
         }
         let seconds = passed.as_secs_f64();
         let mut queued: Option<f64> = None;
-        for child in self.children.iter_mut().filter(|child| child.group == group) {
+        for child in self.children.each_aside().filter(|child| child.group == group) {
             if let Some(queueing) = child.delay.queueing_in_round() {
                 let packets = child.acknowledged as f64 / seconds * queueing;
                 queued = Some(queued.unwrap_or(0.0).max(packets));

@@ -24,6 +24,8 @@ pub(super) struct Repairs {
 struct Repair {
     seq: u64,
     sent_at: Option<Time>,
+    /// The place of a child that missed it when that was last looked for.
+    wanting: usize,
 }
 
 /// Timeouts in a row double at most so often.
@@ -49,20 +51,21 @@ impl Repairs {
     pub(super) fn ask(&mut self, seq: u64) {
         let place = self.list.partition_point(|repair| repair.seq < seq);
         if self.list.get(place).is_none_or(|repair| repair.seq != seq) {
-            self.list.insert(place, Repair { seq, sent_at: None });
+            self.list.insert(place, Repair { seq, sent_at: None, wanting: 0 });
             self.idle_since = None;
         }
     }
 
-    /// Acknowledgements came: what nobody wants any more leaves the list, and what was sent opens the window.
-    pub(super) fn settle(&mut self, wanted: impl Fn(u64) -> bool, now: Time) {
+    /// Acknowledgements came: what nobody wants any more leaves the list, and what was sent opens the window. `wanted` knows the
+    /// place of a child that wanted the packet, and may choose another one.
+    pub(super) fn settle(&mut self, wanted: impl Fn(u64, &mut usize) -> bool, now: Time) {
         if self.list.is_empty() {
             return;
         }
         let (mut size, mut out, threshold) = (self.size, self.out, self.threshold);
         let mut progress = false;
-        self.list.retain(|repair| {
-            let stays = wanted(repair.seq);
+        self.list.retain_mut(|repair| {
+            let stays = wanted(repair.seq, &mut repair.wanting);
             if !stays && repair.sent_at.is_some() {
                 out = out.saturating_sub(1);
                 size += if size < threshold { 1.0 } else { 1.0 / size };

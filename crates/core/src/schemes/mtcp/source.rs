@@ -1,9 +1,9 @@
 //! MTCP's sender: the root of the tree, which sends as much as the smallest window of the tree allows (seed 001, 3.1).
 
-use super::child::Group;
+use super::child::{Group, Role};
 use super::config::{Config, Mode, Repair};
 use super::local::SHORTEST_GAP;
-use super::parent::{From, Parent, Role, Use};
+use super::parent::{From, Parent, Use};
 use super::store::Slot;
 use crate::estimate::{Ewma, SendHistory};
 use crate::node::{Cx, Departure, Observation, SourceControl, Stamp, Tally, Windows};

@@ -10,14 +10,29 @@ const TIMEOUTS: u64 = 3;
 
 impl Parent {
     /// When the earliest timer of a child expires.
-    pub(super) fn next_timer(&self) -> Time {
-        self.children
-            .iter()
-            .filter_map(|child| self.late(child))
-            .map(|(_, at)| at)
-            .min()
-            .unwrap_or(Time::NEVER)
-            .min(self.calls_at())
+    pub(super) fn next_timer(&mut self) -> Time {
+        if self.has(Group::Local) {
+            self.children.all_stale(); // what was forwarded to them is late later
+        }
+        self.refresh_late();
+        self.children.late().min(self.calls_at())
+    }
+
+    fn refresh_late(&mut self) {
+        while let Some(place) = self.children.next_stale() {
+            let late = self.late(&self.children[place]);
+            self.children.set_late(place, late.map_or(Time::NEVER, |(_, at)| at));
+        }
+    }
+
+    /// What children did not acknowledge in time is lost.
+    pub(super) fn time_out_all(&mut self, now: Time) {
+        self.next_timer();
+        while let Some(place) = self.children.first_late(now) {
+            self.time_out(place, now);
+            self.children.note_stale(place);
+            self.refresh_late();
+        }
     }
 
     /// When the first packet is sent again for children that are missing.
@@ -69,19 +84,20 @@ impl Parent {
 
     /// A packet that a child did not acknowledge in time is lost. In a tree the child is asked first, as by the probes of RFC 8985, 7:
     /// in a large group some acknowledgement is always lost, and each one would start the whole session again.
-    pub(super) fn time_out(&mut self, place: usize, now: Time) {
+    fn time_out(&mut self, place: usize, now: Time) {
         while let Some((seq, at)) = self.late(&self.children[place])
             && at <= now
         {
             let group = self.children[place].group;
             let next = if group == Group::Local { self.next_local } else { self.end };
-            let child = &mut self.children[place];
+            let mut child = self.children.edit(place);
             if self.config.repair == Repair::Tree && seq >= child.probed_to {
                 (child.probed_to, child.overdue_at) = (next, now);
                 continue;
             }
+            drop(child);
             if self.groups[group as usize].window.on_timeout(seq, next) {
-                let child = &mut self.children[place];
+                let mut child = self.children.edit(place);
                 child.slow_starts.add(now);
                 child.backoff = (child.backoff * 2).min(MOST_BACKOFF);
                 if self.config.repair == Repair::Session {
@@ -94,7 +110,7 @@ impl Parent {
             match self.config.repair {
                 // Nothing that is out counts any more, as in TCP: an agent whose store was full has nothing new to say.
                 Repair::Session => {
-                    let child = &mut self.children[place];
+                    let mut child = self.children.edit(place);
                     child.advance(next);
                     child.end = child.end.max(next);
                 }
@@ -120,6 +136,19 @@ impl Parent {
         if self.waits_for_children() && now.since(self.started_at) > silence {
             self.expected = self.children.len();
             self.regroup(now);
+        }
+    }
+}
+
+#[cfg(test)]
+impl Parent {
+    /// Values that are kept of all children must be those of each.
+    pub(super) fn check(&self) {
+        self.children.check(self.end);
+        for (place, child) in self.children.iter().enumerate().filter(|_| !self.has(Group::Local)) {
+            if let Some(known) = self.children.known_late(place) {
+                assert_eq!(known, self.late(child).map_or(Time::NEVER, |(_, at)| at));
+            }
         }
     }
 }

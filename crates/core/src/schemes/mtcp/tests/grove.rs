@@ -267,6 +267,7 @@ impl Grove {
                 self.heard += u64::from(!matches!(report.content, ReportContent::Answered { .. }));
                 let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
                 self.source.on_report(&report, cx);
+                self.source.parent().check();
                 self.trace.push((self.now, self.source.windows().expect("it has some").least));
                 self.carry_out(None);
             }
@@ -281,6 +282,9 @@ impl Grove {
         let it = &mut self.nodes[node];
         let cx = &mut Cx { now: self.now + it.offset, rng: &mut it.rng, effects: &mut self.effects };
         act(&mut it.role, cx);
+        if let Role::Agent(agent) = &it.role {
+            agent.parent().check();
+        }
         self.carry_out(Some(node));
     }
 

@@ -1,0 +1,348 @@
+//! The children of a node, with extremes over them that cost the logarithm of their number to keep.
+
+use super::child::{Child, Group, Role};
+use super::config::{Config, Repair};
+use crate::time::{Span, Time};
+use std::ops::{Deref, DerefMut};
+
+/// Children in the order of their numbers. They are read as a slice and changed by [`Children::edit`], after which the extremes
+/// are right again.
+#[derive(Debug, Clone)]
+pub(super) struct Children {
+    list: Vec<Child>,
+    view: View,
+    /// A tree of extremes. The root is at 1; the leaves, one for each child, begin at `leaves`.
+    extremes: Vec<Extremes>,
+    leaves: usize,
+    /// By child: when its first packet is late, as [`Children::set_late`] says; a tree as above.
+    late: Vec<Time>,
+    /// Children that changed since, each once.
+    stale: Vec<usize>,
+    is_stale: Vec<bool>,
+    /// Children of which no packet is awaited, each once.
+    idle: Vec<usize>,
+    is_idle: Vec<bool>,
+}
+
+/// Which of a child's values count.
+#[derive(Debug, Clone, Copy)]
+struct View {
+    config: Config,
+    role: Role,
+}
+
+/// Sums, least and greatest values of some children; those of one group where two are given.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Extremes {
+    pub(super) count: [usize; 2],
+    /// The lowest packet that one misses.
+    pub(super) needed: u64,
+    /// The lowest packet that is not acknowledged, for the window.
+    pub(super) acknowledged: [u64; 2],
+    /// All below which something is lost are below this.
+    pub(super) lost_to: [u64; 2],
+    pub(super) round_trip: [Option<Span>; 2],
+    pub(super) repair_timeout: [Span; 2],
+    /// When one gets an order about its group next, and a question.
+    pub(super) tell_at: Time,
+    pub(super) ask_at: Time,
+    /// Of those that hear the session: see [`Child::low`], [`Child::under_way`], and the smallest window below.
+    pub(super) low: u64,
+    pub(super) under_way: u64,
+    pub(super) window: f64,
+    /// Packets on their way to one or below it, less the end of what was sent, if that is `regular_from` or later.
+    transit: i64,
+    regular_from: u64,
+}
+
+impl Extremes {
+    const NONE: Extremes = Extremes {
+        count: [0; 2],
+        needed: u64::MAX,
+        acknowledged: [u64::MAX; 2],
+        lost_to: [0; 2],
+        round_trip: [None; 2],
+        repair_timeout: [Span::ZERO; 2],
+        tell_at: Time::NEVER,
+        ask_at: Time::NEVER,
+        low: u64::MAX,
+        under_way: u64::MAX,
+        window: f64::INFINITY,
+        transit: i64::MIN,
+        regular_from: 0,
+    };
+
+    fn of(child: &Child, view: &View) -> Extremes {
+        let group = child.group as usize;
+        let mut it = Extremes {
+            needed: child.board.base(),
+            tell_at: child.tell_at,
+            ask_at: child.asks_at(view.role),
+            ..Extremes::NONE
+        };
+        it.count[group] = 1;
+        it.acknowledged[group] = match view.config.repair {
+            Repair::Tree => child.first_under_way(),
+            Repair::Session => child.board.base(),
+        };
+        it.lost_to[group] = child.lost_to;
+        it.round_trip[group] = child.round_trip.mean();
+        it.repair_timeout[group] = child.round_trip.timeout(&view.config);
+        if child.group == Group::Session {
+            (it.low, it.under_way) = (child.low(), child.under_way());
+            it.window = child.summary.map_or(f64::INFINITY, |summary| summary.window);
+            (it.transit, it.regular_from) = child.transit_behind();
+        }
+        it
+    }
+
+    fn and(&self, other: &Extremes) -> Extremes {
+        let both = |at: usize| (at, self, other);
+        let least = |(at, a, b): (usize, &Extremes, &Extremes)| a.acknowledged[at].min(b.acknowledged[at]);
+        let lost = |(at, a, b): (usize, &Extremes, &Extremes)| a.lost_to[at].max(b.lost_to[at]);
+        Extremes {
+            count: [self.count[0] + other.count[0], self.count[1] + other.count[1]],
+            needed: self.needed.min(other.needed),
+            acknowledged: [0, 1].map(both).map(least),
+            lost_to: [0, 1].map(both).map(lost),
+            round_trip: [0, 1].map(|at| self.round_trip[at].max(other.round_trip[at])),
+            repair_timeout: [0, 1].map(|at| self.repair_timeout[at].max(other.repair_timeout[at])),
+            tell_at: self.tell_at.min(other.tell_at),
+            ask_at: self.ask_at.min(other.ask_at),
+            low: self.low.min(other.low),
+            under_way: self.under_way.min(other.under_way),
+            window: self.window.min(other.window),
+            transit: self.transit.max(other.transit),
+            regular_from: self.regular_from.max(other.regular_from),
+        }
+    }
+}
+
+impl Deref for Children {
+    type Target = [Child];
+
+    fn deref(&self) -> &[Child] {
+        &self.list
+    }
+}
+
+impl Children {
+    pub(super) fn new(config: Config, role: Role) -> Children {
+        let mut children = Children {
+            list: Vec::new(),
+            view: View { config, role },
+            extremes: Vec::new(),
+            leaves: 0,
+            late: Vec::new(),
+            stale: Vec::new(),
+            is_stale: Vec::new(),
+            idle: Vec::new(),
+            is_idle: Vec::new(),
+        };
+        children.rebuild();
+        children
+    }
+
+    /// Over all children.
+    pub(super) fn extremes(&self) -> &Extremes {
+        &self.extremes[1]
+    }
+
+    /// Most packets below `end` that are on their way to a child that hears the session or to somebody below it.
+    pub(super) fn transit(&self, end: u64) -> u64 {
+        let Extremes { count, transit, regular_from, .. } = *self.extremes();
+        if count[Group::Session as usize] == 0 {
+            0
+        } else if end >= regular_from {
+            (end as i64).saturating_add(transit).max(0) as u64
+        } else {
+            let of_session = self.list.iter().filter(|child| child.group == Group::Session);
+            of_session.map(|child| child.transit(end)).max().unwrap_or(0)
+        }
+    }
+
+    /// The first child whose own values fit, where those of many fit if one of them does.
+    pub(super) fn first(&self, fits: impl Fn(&Extremes) -> bool) -> Option<usize> {
+        let mut place = 1;
+        if !fits(&self.extremes[place]) {
+            return None;
+        }
+        while place < self.leaves {
+            place = 2 * place + usize::from(!fits(&self.extremes[2 * place]));
+        }
+        Some(place - self.leaves)
+    }
+
+    /// A child that will be changed.
+    pub(super) fn edit(&mut self, place: usize) -> Edit<'_> {
+        Edit { children: self, place }
+    }
+
+    /// Changes all children.
+    pub(super) fn edit_all(&mut self, change: impl FnMut(&mut Child)) {
+        self.list.iter_mut().for_each(change);
+        self.rebuild();
+    }
+
+    /// Changes what neither the extremes nor [`Children::set_late`] depend on.
+    pub(super) fn each_aside(&mut self) -> impl Iterator<Item = &mut Child> {
+        self.list.iter_mut()
+    }
+
+    pub(super) fn insert(&mut self, place: usize, child: Child) {
+        self.list.insert(place, child);
+        self.rebuild();
+    }
+
+    pub(super) fn remove(&mut self, place: usize) -> Child {
+        let child = self.list.remove(place);
+        self.rebuild();
+        child
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.list.clear();
+        self.rebuild();
+    }
+
+    fn rebuild(&mut self) {
+        self.leaves = self.list.len().next_power_of_two();
+        self.extremes.clear();
+        self.extremes.resize(2 * self.leaves, Extremes::NONE);
+        for (leaf, child) in self.extremes[self.leaves..].iter_mut().zip(&self.list) {
+            *leaf = Extremes::of(child, &self.view);
+        }
+        for place in (1..self.leaves).rev() {
+            self.extremes[place] = self.extremes[2 * place].and(&self.extremes[2 * place + 1]);
+        }
+        self.late.clear();
+        self.late.resize(2 * self.leaves, Time::NEVER);
+        self.all_stale();
+    }
+
+    fn changed(&mut self, child: usize) {
+        let mut place = self.leaves + child;
+        let mut new = Extremes::of(&self.list[child], &self.view);
+        while self.extremes[place] != new {
+            self.extremes[place] = new;
+            if place == 1 {
+                break;
+            }
+            place /= 2;
+            new = self.extremes[2 * place].and(&self.extremes[2 * place + 1]);
+        }
+        self.note_stale(child);
+    }
+
+    /// The time at which the first packet of a child is late is to be computed again.
+    pub(super) fn note_stale(&mut self, child: usize) {
+        if !std::mem::replace(&mut self.is_stale[child], true) {
+            self.stale.push(child);
+        }
+    }
+
+    /// The times at which packets are late are to be computed again for all children.
+    pub(super) fn all_stale(&mut self) {
+        self.is_stale.clear();
+        self.is_stale.resize(self.list.len(), true);
+        self.stale.clear();
+        self.stale.extend(0..self.list.len());
+        self.idle.clear();
+        self.is_idle.clear();
+        self.is_idle.resize(self.list.len(), false);
+    }
+
+    /// A packet leaves for all: those of which nothing was awaited await it.
+    pub(super) fn wake_idle(&mut self, now: Time) {
+        let mut idle = std::mem::take(&mut self.idle);
+        for child in idle.drain(..) {
+            self.is_idle[child] = false;
+            self.note_stale(child);
+        }
+        self.idle = idle;
+        for &child in &self.stale {
+            self.list[child].silent_since.get_or_insert(now);
+        }
+    }
+
+    /// A child for which the time at which its first packet is late is to be computed again.
+    pub(super) fn next_stale(&mut self) -> Option<usize> {
+        let child = self.stale.pop()?;
+        self.is_stale[child] = false;
+        Some(child)
+    }
+
+    /// When the first packet of a child is late; [`Time::NEVER`] when none is awaited.
+    pub(super) fn set_late(&mut self, child: usize, at: Time) {
+        if at.is_never() && !std::mem::replace(&mut self.is_idle[child], true) {
+            self.idle.push(child);
+        }
+        let mut place = self.leaves + child;
+        self.late[place] = at;
+        while place > 1 {
+            place /= 2;
+            self.late[place] = self.late[2 * place].min(self.late[2 * place + 1]);
+        }
+    }
+
+    /// The earliest of all.
+    pub(super) fn late(&self) -> Time {
+        self.late[1]
+    }
+
+    /// The first child of which a packet is late at this moment.
+    pub(super) fn first_late(&self, now: Time) -> Option<usize> {
+        let mut place = 1;
+        if self.late[place] > now {
+            return None;
+        }
+        while place < self.leaves {
+            place = 2 * place + usize::from(self.late[2 * place] > now);
+        }
+        Some(place - self.leaves)
+    }
+}
+
+#[cfg(test)]
+impl Children {
+    /// Extremes must be those of the children, and what was sent must be awaited.
+    pub(super) fn check(&self, end: u64) {
+        let folded = self.list.iter().map(|child| Extremes::of(child, &self.view));
+        assert_eq!(*self.extremes(), folded.fold(Extremes::NONE, |all, one| all.and(&one)));
+        let of_session = self.list.iter().filter(|child| child.group == Group::Session);
+        assert_eq!(self.transit(end), of_session.map(|child| child.transit(end)).max().unwrap_or(0));
+        let waits = |at: usize| self.is_idle[at] || self.is_stale[at] || self.list[at].silent_since.is_some();
+        assert!((0..self.list.len()).all(waits), "{self:?}");
+    }
+
+    /// When the first packet of a child is late, unless that is to be computed again.
+    pub(super) fn known_late(&self, child: usize) -> Option<Time> {
+        (!self.is_stale[child]).then(|| self.late[self.leaves + child])
+    }
+}
+
+/// A child that is being changed.
+pub(super) struct Edit<'a> {
+    children: &'a mut Children,
+    place: usize,
+}
+
+impl Deref for Edit<'_> {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.children.list[self.place]
+    }
+}
+
+impl DerefMut for Edit<'_> {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.children.list[self.place]
+    }
+}
+
+impl Drop for Edit<'_> {
+    fn drop(&mut self) {
+        self.children.changed(self.place);
+    }
+}
