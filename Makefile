@@ -55,6 +55,7 @@ lint-format:
 
 lint-clippy:
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) clippy -p faircast-cli --no-default-features -- -D warnings
 
 lint-doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps

@@ -262,52 +262,6 @@ pub enum Usage {
     /// A file that is already there.
     #[error("{} exists; choose another name, or overwrite it with --force (hosts that have the old key will be left out)", .0.display())]
     KeyExists(PathBuf),
-    /// A scenario that cannot be read.
-    #[error("cannot read the scenario {}: {source}; `faircast sim new dumbbell > FILE` makes one", .path.display())]
-    ScenarioUnreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A scenario with mistakes, which have been told in full.
-    #[error("{} cannot be run: {}", .path.display(), crate::units::count(*.mistakes as u64, "mistake"))]
-    ScenarioWrong {
-        /// The file.
-        path: PathBuf,
-        /// How many.
-        mistakes: usize,
-    },
-    /// A change of a scenario that cannot be made.
-    #[error("{0}")]
-    Setting(#[from] faircast_experiments::edit::EditError),
-    /// A template that is not there.
-    #[error("there is no template `{name}`; choose one of {known}")]
-    NoSuchTemplate {
-        /// As given.
-        name: String,
-        /// Those that exist.
-        known: String,
-    },
-    /// A file that is already there.
-    #[error("{} exists; choose another name, or overwrite it with --force", .0.display())]
-    ScenarioExists(PathBuf),
-    /// A curve that a scenario does not have.
-    #[error("{0}; write FLOW or FLOW:RECEIVER")]
-    NoCurve(faircast_experiments::report::figures::curves::UnknownCurve),
-    /// Packets are wanted, but no link is tapped.
-    #[error(
-        "the scenario taps no link; add `[probe]` with `taps = \"FROM->TO\"` to choose whose packets are captured"
-    )]
-    NoTaps,
-    /// A scenario without the flow that is to be replaced.
-    #[error("the scenario has no {what}; its flows are: {known}")]
-    NoSuchFlow {
-        /// What was looked for.
-        what: String,
-        /// Those that exist.
-        known: String,
-    },
     /// An option of PGM with another format.
     #[error("`{0}` means something over PGM only; add `--wire pgm`, or leave it out")]
     NeedsPgm(&'static str),
@@ -356,9 +310,10 @@ pub enum Usage {
         "`--rate` and `--cc rlc` both say how fast to send; leave one out (`--cc rlc,base=RATE` sets the lowest layer's)"
     )]
     RateAndScheme,
-    /// No such reproduction.
+    /// A simulation that cannot be run.
+    #[cfg(feature = "simulator")]
     #[error(transparent)]
-    NoSuchReproduction(#[from] faircast_experiments::repro::NoSuchEntry),
+    Simulation(#[from] crate::sim_usage::SimUsage),
     /// No such scheme.
     #[error("there is no scheme `{name}`; choose one of {known}")]
     NoSuchScheme {
@@ -407,6 +362,13 @@ pub enum Failure {
     /// Nobody reads our output any more.
     #[error("nobody reads the output")]
     NobodyReads(Class),
+}
+
+#[cfg(feature = "simulator")]
+impl From<crate::sim_usage::SimUsage> for Failure {
+    fn from(usage: crate::sim_usage::SimUsage) -> Failure {
+        Usage::from(usage).into()
+    }
 }
 
 impl Failure {

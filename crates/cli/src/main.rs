@@ -16,6 +16,7 @@
 //! | [`failure`] [`wording`] [`system`] [`buffers`] | errors, what sessions say in the words of flags, exit codes, signals, advice about full buffers |
 
 mod alc;
+#[cfg(feature = "simulator")]
 mod aqm;
 mod args;
 mod buffers;
@@ -40,7 +41,10 @@ mod schemes;
 mod serve;
 mod session;
 mod shortfall;
+#[cfg(feature = "simulator")]
 mod sim;
+#[cfg(feature = "simulator")]
+mod sim_usage;
 mod start;
 mod system;
 mod tell;
@@ -133,9 +137,13 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Demo(demo) => demo::run(&demo.resolve()?, &mut out, &*system_stop()?),
         Command::Dissector => out.write_all(faircast_wire::dissector_lua().as_bytes()).map_err(unwritten),
         Command::Schemes(schemes) => schemes::run(&schemes, &mut out),
+        #[cfg(feature = "simulator")]
         Command::Sim(sim) => sim::run(sim.command, &mut out, &*system_stop()?),
+        #[cfg(feature = "simulator")]
         Command::Repro(repro) => sim::repro::run(repro.command, &mut out, &*system_stop()?),
+        #[cfg(feature = "simulator")]
         Command::Aqm(typed) => aqm::run(typed.command, &mut out, &*system_stop()?),
+        #[cfg(feature = "simulator")]
         Command::Compare(compare) => sim::compare::run(&compare, &mut out, &*system_stop()?),
         Command::Man { into: Some(directory), .. } => manual::pages(&directory),
         Command::Man { command, into: None } => manual::page(&command, &mut out),

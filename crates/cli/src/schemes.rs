@@ -1,5 +1,6 @@
 //! `faircast schemes`: the congestion control schemes and their parameters; [`protocols`] has unicast protocols.
 
+#[cfg(feature = "simulator")]
 mod protocols;
 
 use crate::args::Schemes;
@@ -43,14 +44,14 @@ pub fn run(args: &Schemes, out: &mut impl Write) -> Result<(), Failure> {
     let wanted = |entry: &&'static Entry| args.name.as_ref().is_none_or(|name| entry.name == name);
     let entries: Vec<&'static Entry> = CATALOGUE.iter().filter(wanted).collect();
     if let (true, Some(name)) = (entries.is_empty(), &args.name) {
+        #[cfg(feature = "simulator")]
         if let Some(entry) = faircast_unicast::CATALOGUE.iter().find(|entry| entry.name == name) {
             let written =
                 if args.json { protocols::as_json(entry, out) } else { protocols::as_text(entry, out) };
             return written.map_err(unwritten);
         }
         let schemes = CATALOGUE.iter().map(|entry| entry.name);
-        let known = schemes.chain(faircast_unicast::CATALOGUE.iter().map(|entry| entry.name));
-        let known = known.collect::<Vec<_>>().join(", ");
+        let known = schemes.chain(unicast_protocols()).collect::<Vec<_>>().join(", ");
         return Err(Usage::NoSuchScheme { name: name.clone(), known }.into());
     }
     let written = if args.json { as_json(&entries, out) } else { as_text(&entries, out) };
@@ -113,7 +114,10 @@ fn as_text(entries: &[&'static Entry], out: &mut impl Write) -> io::Result<()> {
         writeln!(out)?;
     }
     writeln!(out, "Use one with --cc, options behind commas: --cc ormcc,beta=0.7")?;
-    let protocols: Vec<&str> = faircast_unicast::CATALOGUE.iter().map(|entry| entry.name).collect();
+    let protocols = unicast_protocols();
+    if protocols.is_empty() {
+        return Ok(());
+    }
     told(
         out,
         "",
@@ -122,6 +126,18 @@ fn as_text(entries: &[&'static Entry], out: &mut impl Write) -> io::Result<()> {
             protocols.join(", ")
         ),
     )
+}
+
+/// The unicast protocols of simulations.
+#[cfg(feature = "simulator")]
+fn unicast_protocols() -> Vec<&'static str> {
+    faircast_unicast::CATALOGUE.iter().map(|entry| entry.name).collect()
+}
+
+/// This build has no simulations.
+#[cfg(not(feature = "simulator"))]
+fn unicast_protocols() -> Vec<&'static str> {
+    Vec::new()
 }
 
 /// Widest line of text.

@@ -78,12 +78,16 @@ pub enum Command {
     /// List the congestion control schemes and their parameters
     Schemes(Schemes),
     /// Simulate networks described in scenario files
+    #[cfg(feature = "simulator")]
     Sim(crate::sim::args::Sim),
     /// Repeat the experiments of the documents that the schemes come from
+    #[cfg(feature = "simulator")]
     Repro(crate::sim::args::Repro),
     /// Run queue disciplines under the scenarios of RFC 7928, one by itself or several beside each other
+    #[cfg(feature = "simulator")]
     Aqm(crate::aqm::args::Aqm),
     /// Run one scenario with several congestion controls in turn
+    #[cfg(feature = "simulator")]
     Compare(crate::sim::args::Compare),
     /// Print the manual page of a command, or write those of all commands into a directory
     #[command(
@@ -508,6 +512,7 @@ pub struct Demo {
     #[arg(long, value_name = "MB", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=4_000))]
     pub size: u64,
     /// Where to write a page with figures and tables, for a browser
+    #[cfg(feature = "simulator")]
     #[arg(long, value_name = "FILE", default_value = "faircast-demo.html", value_hint = ValueHint::FilePath)]
     pub page: PathBuf,
     /// Tell the result as JSON on standard output

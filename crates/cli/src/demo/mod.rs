@@ -1,9 +1,10 @@
-//! `faircast demo`: two simulations, then a real, sealed transfer from one process to four others on this host, checked
+//! `faircast demo`: two simulations in a build with the simulator, then a real, sealed transfer from one process to four others on this host, checked
 //! by this one.
 
 mod children;
 mod content;
 mod listener;
+#[cfg(feature = "simulator")]
 mod simulated;
 mod table;
 #[cfg(test)]
@@ -22,6 +23,7 @@ use indicatif::ProgressDrawTarget;
 use listener::{Listener, Seen};
 use serde::Serialize;
 use serde_json::Value;
+#[cfg(feature = "simulator")]
 use simulated::Simulated;
 use std::ffi::OsString;
 use std::io::Write;
@@ -48,6 +50,7 @@ pub struct Resolved {
     program: PathBuf,
     bytes: u64,
     json: bool,
+    #[cfg(feature = "simulator")]
     page: PathBuf,
 }
 
@@ -55,6 +58,7 @@ pub struct Resolved {
 #[derive(Debug, Serialize)]
 pub struct DemoOutcome {
     ok: bool,
+    #[cfg(feature = "simulator")]
     simulated: Vec<Simulated>,
     files: u64,
     source: SourceOutcome,
@@ -118,7 +122,13 @@ impl Demo {
     /// When the system does not say which file this program is.
     pub fn resolve(self) -> Result<Resolved, Failure> {
         let program = std::env::current_exe().map_err(Failure::system("find this program's own file"))?;
-        Ok(Resolved { program, bytes: self.size * 1_000_000, json: self.json, page: self.page })
+        Ok(Resolved {
+            program,
+            bytes: self.size * 1_000_000,
+            json: self.json,
+            #[cfg(feature = "simulator")]
+            page: self.page,
+        })
     }
 }
 
@@ -129,8 +139,11 @@ impl Demo {
 pub fn run(resolved: &Resolved, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
     let like = IpAddr::from([239, 255, 1, 1]);
     doctor::require_loopback(like)?;
-    eprintln!("simulating 8 and then 10,000 receivers beside a TCP flow");
-    let simulated = simulated::simulate(stop)?;
+    #[cfg(feature = "simulator")]
+    let simulated = {
+        eprintln!("simulating 8 and then 10,000 receivers beside a TCP flow");
+        simulated::simulate(stop)?
+    };
     let group = system::random_group(like);
     let place = tempfile::Builder::new()
         .prefix("faircast-demo-")
@@ -160,8 +173,10 @@ pub fn run(resolved: &Resolved, out: &mut impl Write, stop: &AtomicBool) -> Resu
     let seen = listener.finish();
 
     eprintln!("comparing the content of every receiver with the source's");
-    let mut outcome = judge(&told, &hashes, place.path(), seen);
-    outcome.simulated = simulated;
+    let outcome = judge(&told, &hashes, place.path(), seen);
+    #[cfg(feature = "simulator")]
+    let outcome = DemoOutcome { simulated, ..outcome };
+    #[cfg(feature = "simulator")]
     write_page(&outcome, &resolved.page);
     if resolved.json {
         json::write(out, &Done { event: "done", outcome: &outcome }).map_err(unwritten)?;
@@ -178,6 +193,7 @@ pub fn run(resolved: &Resolved, out: &mut impl Write, stop: &AtomicBool) -> Resu
     }
 }
 
+#[cfg(feature = "simulator")]
 /// Write the page; that this cannot be done is no reason to fail.
 fn write_page(outcome: &DemoOutcome, path: &Path) {
     let mut transfer = Vec::new();
@@ -337,7 +353,15 @@ fn judge(told: &[Told], hashes: &Hashes, place: &Path, seen: Seen) -> DemoOutcom
         })
         .collect();
     let ok = source.ok && receivers.iter().all(|receiver| receiver.ok && receiver.equal) && seen.is_closed();
-    DemoOutcome { ok, simulated: Vec::new(), files: hashes.len() as u64, source, receivers, seen }
+    DemoOutcome {
+        ok,
+        #[cfg(feature = "simulator")]
+        simulated: Vec::new(),
+        files: hashes.len() as u64,
+        source,
+        receivers,
+        seen,
+    }
 }
 
 fn source_outcome(told: &Told) -> SourceOutcome {

@@ -1,6 +1,8 @@
 //! What the demonstration says at its end.
 
-use super::{DemoOutcome, ReceiverOutcome, SourceOutcome, simulated};
+#[cfg(feature = "simulator")]
+use super::simulated;
+use super::{DemoOutcome, ReceiverOutcome, SourceOutcome};
 use crate::units;
 use std::io::{self, Write};
 
@@ -10,6 +12,7 @@ use std::io::{self, Write};
 /// When it cannot be written.
 pub fn write(outcome: &DemoOutcome, out: &mut impl Write) -> io::Result<()> {
     writeln!(out)?;
+    #[cfg(feature = "simulator")]
     if !outcome.simulated.is_empty() {
         writeln!(out, "{}", simulated::grid(&outcome.simulated).text())?;
     }
@@ -101,9 +104,14 @@ fn next(out: &mut impl Write) -> io::Result<()> {
         "\nnext:\n  faircast doctor                          on each host: is it fit?\n  \
          faircast keygen lab.key                  and copy the file to each host\n  \
          faircast recv --key lab.key --out DIR    on each receiver\n  \
-         faircast send --key lab.key PATH         on the source\n  \
-         faircast sim new dumbbell > lab.toml     a scenario to simulate; `faircast repro list`: the papers'"
-    )
+         faircast send --key lab.key PATH         on the source"
+    )?;
+    #[cfg(feature = "simulator")]
+    writeln!(
+        out,
+        "  faircast sim new dumbbell > lab.toml     a scenario to simulate; `faircast repro list`: the papers'"
+    )?;
+    Ok(())
 }
 
 fn tick(good: bool) -> &'static str {

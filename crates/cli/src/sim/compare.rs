@@ -4,8 +4,9 @@ use super::args::{Compare, Contender};
 use super::running::{self, RunPrinter, Telling, refused};
 use super::stored::{self, Stored};
 use super::{files, outlook, table};
-use crate::failure::{Failure, Usage, unwritten};
+use crate::failure::{Failure, unwritten};
 use crate::json;
+use crate::sim_usage::SimUsage;
 use crate::units;
 use faircast_experiments::edit::Edit;
 use faircast_experiments::plot::{Axis, Colour, Figure, Layer, Panel};
@@ -132,13 +133,13 @@ fn begin(directory: &Path, places: &[String]) -> Result<(), Failure> {
 }
 
 /// The flow that is replaced.
-fn flow(text: &str, wanted: Option<&str>) -> Result<String, Usage> {
+fn flow(text: &str, wanted: Option<&str>) -> Result<String, SimUsage> {
     let flows = Edit::of(text)?.flows();
     let found = match wanted {
         Some(wanted) => flows.iter().find(|(name, _)| name == wanted),
         None => flows.iter().find(|(_, kind)| kind == "session"),
     };
-    found.map(|(name, _)| name.clone()).ok_or_else(|| Usage::NoSuchFlow {
+    found.map(|(name, _)| name.clone()).ok_or_else(|| SimUsage::NoSuchFlow {
         what: wanted.map_or_else(|| "session to replace".into(), |name| format!("flow called `{name}`")),
         known: flows.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", "),
     })
@@ -146,7 +147,7 @@ fn flow(text: &str, wanted: Option<&str>) -> Result<String, Usage> {
 
 /// The scenario with a contender in the flow's place, and without claims, which are about the original. Routers of schemes
 /// stay where a session of their scheme is; keys that the contender's kind of flow does not have are left out.
-fn replaced(text: &str, original: &Scenario, flow: &str, contender: &Contender) -> Result<String, Usage> {
+fn replaced(text: &str, original: &Scenario, flow: &str, contender: &Contender) -> Result<String, SimUsage> {
     let mut edit = Edit::of(text)?;
     edit.remove("claim")?;
     let key = |name: &str| format!("flow.{flow}.{name}");

@@ -26,8 +26,9 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 
-use crate::failure::{Failure, Usage, unwritten};
+use crate::failure::{Failure, unwritten};
 use crate::json;
+use crate::sim_usage::SimUsage;
 use crate::units;
 use args::{SimCheck, SimCommand, SimMerge, SimNew, SimRun};
 use faircast_experiments::report::figures;
@@ -99,7 +100,7 @@ fn run_scenario(typed: &SimRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
     let run = running::run(&scenario, &options, quiet, stop);
     let (mut results, took) = run.inspect_err(|_| stored.iter().for_each(Stored::explain_resume))?;
     match (typed.pcap, results.captures.is_empty()) {
-        (true, true) => return Err(Usage::NoTaps.into()),
+        (true, true) => return Err(SimUsage::NoTaps.into()),
         (false, _) => results.captures.clear(),
         (true, false) => {}
     }
@@ -140,14 +141,14 @@ fn run_scenario(typed: &SimRun, out: &mut impl Write, stop: &AtomicBool) -> Resu
 }
 
 /// Draws the requested figures.
-fn draw(typed: &SimRun, scenario: &Scenario, results: &Results) -> Result<Vec<files::File>, Usage> {
+fn draw(typed: &SimRun, scenario: &Scenario, results: &Results) -> Result<Vec<files::File>, SimUsage> {
     let mut all = Vec::new();
     if typed.plot || (typed.pdf && typed.curves.is_empty() && typed.metrics.is_empty()) {
         all.extend(figures::figures(scenario, results));
     }
     if !typed.curves.is_empty() {
         let chosen = figures::curves::curves(scenario.title(), results, &typed.curves);
-        all.push(("curves", chosen.map_err(Usage::NoCurve)?));
+        all.push(("curves", chosen.map_err(SimUsage::NoCurve)?));
     }
     all.extend(
         figures::metrics(scenario.title(), results, &typed.metrics)
@@ -162,12 +163,12 @@ fn draw(typed: &SimRun, scenario: &Scenario, results: &Results) -> Result<Vec<fi
 }
 
 /// That the flows of the curves that are asked for are in the scenario: before it is run.
-fn check_curves(typed: &SimRun, scenario: &Scenario) -> Result<(), Usage> {
+fn check_curves(typed: &SimRun, scenario: &Scenario) -> Result<(), SimUsage> {
     let flows: Vec<&str> = scenario.groups().collect();
     match typed.curves.iter().find(|curve| !flows.contains(&curve.flow.as_str())) {
         Some(curve) => {
             let known = flows.iter().map(ToString::to_string).collect();
-            Err(Usage::NoCurve(UnknownCurve { curve: curve.to_string(), known }))
+            Err(SimUsage::NoCurve(UnknownCurve { curve: curve.to_string(), known }))
         }
         None => Ok(()),
     }
@@ -232,7 +233,7 @@ fn new(typed: &SimNew, out: &mut impl Write) -> Result<(), Failure> {
             .map_err(unwritten);
     }
     let name = typed.template.as_deref().unwrap_or(TEMPLATES[0].name);
-    let text = scenario::template(name).ok_or_else(|| Usage::NoSuchTemplate {
+    let text = scenario::template(name).ok_or_else(|| SimUsage::NoSuchTemplate {
         name: name.to_owned(),
         known: TEMPLATES.iter().map(|template| template.name).collect::<Vec<_>>().join(", "),
     })?;
@@ -240,7 +241,7 @@ fn new(typed: &SimNew, out: &mut impl Write) -> Result<(), Failure> {
         return out.write_all(text.as_bytes()).map_err(unwritten);
     };
     if path.exists() && !typed.force {
-        return Err(Usage::ScenarioExists(path.clone()).into());
+        return Err(SimUsage::ScenarioExists(path.clone()).into());
     }
     std::fs::write(path, text).map_err(Failure::system(format!("write {}", path.display())))?;
     let path = path.display();

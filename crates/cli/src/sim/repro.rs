@@ -3,8 +3,9 @@
 use super::args::{ReproCommand, ReproList, ReproRun, ReproVerify};
 use super::running::{RunPrinter, Telling, mistaken, refused};
 use super::{files, verdict};
-use crate::failure::{Failure, Usage, unwritten};
+use crate::failure::{Failure, unwritten};
 use crate::json;
+use crate::sim_usage::SimUsage;
 use crate::units;
 use faircast_experiments::report::page;
 use faircast_experiments::repro::{
@@ -93,7 +94,7 @@ fn settings(running: &super::args::Running, quick: bool, alternatives: usize) ->
 /// Why an entry was not repeated.
 fn unrepeated(error: ReproError) -> Failure {
     match error {
-        ReproError::Edit(error) => Usage::from(error).into(),
+        ReproError::Edit(error) => SimUsage::from(error).into(),
         ReproError::Scenario(mistakes) => mistaken(&mistakes, Path::new(mistakes.file())).into(),
         ReproError::Run(error) => refused(error),
     }
@@ -104,7 +105,7 @@ fn telling(quiet: bool) -> Telling {
 }
 
 fn one(typed: &ReproRun, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
-    let entry = find(&typed.id).map_err(Usage::from)?;
+    let entry = find(&typed.id).map_err(SimUsage::from)?;
     let began = Instant::now();
     let done = {
         let teller = RunPrinter::new(telling(typed.quiet), entry.id, stop);
@@ -191,7 +192,7 @@ fn chosen(ids: &[String]) -> Result<Vec<&'static Entry>, Failure> {
     let fits = |entry: &Entry, id: &String| entry.id.starts_with(id) || entry.aliases.contains(&id.as_str());
     for id in ids {
         if !entries().any(|entry| fits(entry, id)) {
-            find(id).map_err(Usage::from)?; // says where the names are
+            find(id).map_err(SimUsage::from)?; // says where the names are
         }
     }
     Ok(entries().filter(|entry| ids.is_empty() || ids.iter().any(|id| fits(entry, id))).collect())

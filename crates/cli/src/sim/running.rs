@@ -1,7 +1,8 @@
 //! Reading scenarios, running them, telling how far they are.
 
 use super::look;
-use crate::failure::{Failure, Usage};
+use crate::failure::Failure;
+use crate::sim_usage::SimUsage;
 use crate::units;
 use faircast_experiments::edit::Edit;
 use faircast_experiments::results::Results;
@@ -17,8 +18,8 @@ use std::time::{Duration, Instant};
 ///
 /// # Errors
 /// When it cannot be read.
-pub fn text(path: &Path) -> Result<String, Usage> {
-    let unreadable = |path: &Path, source| Usage::ScenarioUnreadable { path: path.to_owned(), source };
+pub fn text(path: &Path) -> Result<String, SimUsage> {
+    let unreadable = |path: &Path, source| SimUsage::ScenarioUnreadable { path: path.to_owned(), source };
     let bytes = std::fs::metadata(path).map_err(|source| unreadable(path, source))?.len();
     if bytes > MOST_BYTES {
         let why = format!("a scenario has at most {MOST_BYTES} bytes, and this file {bytes}");
@@ -51,7 +52,7 @@ const MOST_TRACE_BYTES: u64 = 32 << 20;
 ///
 /// # Errors
 /// When it cannot be read, changed or run.
-pub fn read(path: &Path, changes: &[(String, String)], memory: u64) -> Result<Scenario, Usage> {
+pub fn read(path: &Path, changes: &[(String, String)], memory: u64) -> Result<Scenario, SimUsage> {
     let mut text = text(path)?;
     // A file with mistakes shows them in its own lines before it is changed.
     let mut scenario = parse(&text, path, memory)?;
@@ -68,17 +69,17 @@ pub fn read(path: &Path, changes: &[(String, String)], memory: u64) -> Result<Sc
 ///
 /// # Errors
 /// When there are any.
-pub fn parse(text: &str, path: &Path, memory: u64) -> Result<Scenario, Usage> {
+pub fn parse(text: &str, path: &Path, memory: u64) -> Result<Scenario, SimUsage> {
     Scenario::parse_within(text, &path.display().to_string(), memory)
         .map_err(|mistakes| mistaken(&mistakes, path))
 }
 
 /// Show mistakes of a scenario on standard error.
-pub fn mistaken(mistakes: &Diagnostics, path: &Path) -> Usage {
+pub fn mistaken(mistakes: &Diagnostics, path: &Path) -> SimUsage {
     let mut people = std::io::stderr();
     // The error that follows says it in short.
     let _ = write!(people, "{}", mistakes.render(look(people.is_terminal())));
-    Usage::ScenarioWrong { path: path.to_owned(), mistakes: mistakes.len() }
+    SimUsage::ScenarioWrong { path: path.to_owned(), mistakes: mistakes.len() }
 }
 
 /// Show the warnings about a scenario on standard error.
