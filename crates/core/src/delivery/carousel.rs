@@ -52,7 +52,7 @@ pub struct Carousel {
 struct Block {
     /// Source symbols, K.
     symbols: u16,
-    /// What it gets of the symbols, in proportion to those of other blocks.
+    /// Its share of the symbols, relative to the shares of other blocks.
     weight: u64,
     /// The next symbol to be sent, on whichever layer.
     next: u32,
