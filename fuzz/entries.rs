@@ -7,9 +7,7 @@ mod checksum;
 use checksum::correct;
 use faircast_core::packet::{Echo, Layer, ReceiverId, Report, ReportContent, Seq, SessionId, Signal};
 use faircast_core::time::Span;
-use faircast_wire::alc::{self, Fdt, Rlc};
 use faircast_wire::doctor;
-use faircast_wire::pgm::{self, Body, MessageSink, Unframer};
 use faircast_wire::{
     Announce, DataPacket, GroupKey, HopKey, KeyRing, Message, Name, Newest, OpenError, ReceiverCodec,
     SigningKey, SourceCodec, Status, TransferId, VerifyKeys, encode, parse as parse_packet,
@@ -54,66 +52,6 @@ pub fn doctor(input: &[u8]) {
     let last = datagram.len() - 1;
     datagram[last] ^= 1;
     assert_eq!(doctor::Message::parse(&datagram, &key), None, "it was changed");
-}
-
-/// Any bytes as PGM: read or refused. What is read can be written and reads the same again.
-pub fn pgm(input: &[u8]) {
-    let _ = pgm::parse(input);
-    let mut packet = input.to_vec();
-    if packet.len() < pgm::HEADER_LEN {
-        return;
-    }
-    let sum = pgm::checksum(&packet).to_be_bytes();
-    packet[6..8].copy_from_slice(&sum);
-    let Ok(read) = pgm::parse(&packet) else { return };
-    if let Body::Odata(_) | Body::Rdata(_) = read.body {
-        let mut lines = Lines::default();
-        let _ = Unframer::new(1 << 16).packet(read.payload, &mut lines);
-        assert!(lines.0 <= read.payload.len());
-    }
-    let mut again = Vec::new();
-    if let Body::Poll | Body::Polr = read.body {
-        return assert!(pgm::encode(&mut again, &read).is_err(), "polls are not sent");
-    }
-    pgm::encode(&mut again, &read).expect("what was read can be written");
-    assert_eq!(pgm::parse(&again).expect("what was written is whole"), read);
-}
-
-/// Any bytes as ALC, and as a file delivery table: read or refused. What is read can be written and reads the same again.
-pub fn alc(input: &[u8]) {
-    if let Ok(table) = Fdt::parse(input) {
-        assert_eq!(Fdt::parse(table.encode().as_bytes()).expect("what was written is a table"), table);
-        table.files.iter().filter_map(|file| file.oti).for_each(cut);
-    }
-    let Ok(read) = alc::parse(input) else { return };
-    read.extensions.oti.into_iter().for_each(cut);
-    if let Some(rlc) = Rlc::from_bytes(read.cci) {
-        assert_eq!(Rlc::from_bytes(&rlc.to_bytes()), Some(rlc));
-    }
-    let mut again = Vec::new();
-    // An object of RaptorQ's has a length of 40 bits wherever it was read, the others' have 48: all can be written.
-    alc::encode(&mut again, &read).expect("what was read can be written");
-    assert_eq!(alc::parse(&again).expect("what was written is whole"), read);
-}
-
-/// However an object is cut, its blocks follow each other and its last symbol is in the last one.
-fn cut(oti: alc::Oti) {
-    let Some(blocks) = oti.blocks() else { return };
-    let last = blocks.count().saturating_sub(1);
-    assert_eq!(blocks.first(last) + u64::from(blocks.len(last)), blocks.symbols());
-    assert_eq!(blocks.len(blocks.count()), 0);
-}
-
-/// Counts the bytes of messages.
-#[derive(Default)]
-struct Lines(usize);
-
-impl MessageSink for Lines {
-    fn bytes(&mut self, part: &[u8]) {
-        self.0 += part.len();
-    }
-    fn end(&mut self) {}
-    fn broken(&mut self) {}
 }
 
 /// Datagrams from receivers, one after the other, at a source in the open and at one that seals.

@@ -1,7 +1,6 @@
 #![no_main]
 
-#[path = "../entries.rs"]
-#[allow(dead_code, reason = "every target uses a part")]
-mod entries;
+#[path = "../alc.rs"]
+mod alc;
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| entries::alc(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| alc::alc(input));

@@ -10,4 +10,4 @@ static SCRATCH: LazyLock<PathBuf> = LazyLock::new(|| {
     path
 });
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| faircast_transport::fuzzing::alc_receiver(input, &SCRATCH));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| faircast_flute::fuzzing::receiver(input, &SCRATCH));

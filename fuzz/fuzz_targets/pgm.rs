@@ -1,7 +1,6 @@
 #![no_main]
 
-#[path = "../entries.rs"]
-#[allow(dead_code, reason = "every target uses a part")]
-mod entries;
+#[path = "../pgm.rs"]
+mod pgm;
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| entries::pgm(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| pgm::pgm(input));

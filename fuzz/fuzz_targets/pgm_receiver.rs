@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| faircast_transport::fuzzing::pgm_receiver(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| faircast_pgm::fuzzing::receiver(input));

@@ -6,10 +6,9 @@ use crate::failure::{Failure, Usage};
 use crate::session::{self, Output, Resolved, Verdict};
 use crate::tell::{self, Role};
 use crate::{buffers, units};
-use faircast::alc::{AlcReceive, AlcReceiveReport, AlcSend, AlcSendReport, Pacing, Repeat};
-use faircast::config::{Destination, RECEIVE_BUFFER, Slow};
+use faircast::alc::{AlcReceive, AlcReceiveReport, AlcSend, AlcSendReport, Fec, Pacing, Repeat};
+use faircast::config::{Destination, Slow};
 use faircast_core::schemes::Wire;
-use faircast_wire::alc::Fec;
 use std::sync::atomic::AtomicBool;
 
 /// That nothing is asked of ALC that it cannot do.
@@ -55,17 +54,8 @@ impl args::Send {
                 "a fixed rate gives way to nobody: make sure that {rate} are free on every path"
             ));
         }
-        let config = AlcSend {
-            group: self.session.group(),
-            interface: self.session.iface,
-            ttl: self.sending.ttl,
-            pacing,
-            fec,
-            repeat,
-            patience: self.sending.patience,
-            datagram: self.sending.datagram,
-            content,
-        };
+        let place = session::source_place(&self.session, &self.sending);
+        let config = AlcSend { place, pacing, fec, repeat, content };
         Ok(Resolved { config, telling: self.telling, warnings, report: None })
     }
 }
@@ -138,17 +128,11 @@ impl args::Recv {
         };
         let warnings = self.group_warning().into_iter().collect();
         let config = AlcReceive {
-            group: self.session.group(),
-            interface: self.session.iface,
-            source: self.source,
+            place: self.receiver_place(),
             out,
             names: self.names,
             unfinished: self.unfinished.unwrap_or_default(),
             most: self.most.map(|most| most as u64),
-            wait: self.wait,
-            silence: self.patience,
-            buffer: RECEIVE_BUFFER,
-            faults: self.session.faults,
         };
         Ok(Resolved { config, telling: self.telling, warnings, report: None })
     }

@@ -5,7 +5,7 @@ use crate::failure::{Failure, Usage};
 use crate::session::{self, Output, Resolved, Verdict};
 use crate::tell::{self, Role};
 use crate::{buffers, units};
-use faircast::config::{RECEIVE_BUFFER, Slow};
+use faircast::config::Slow;
 use faircast::pgm::{PgmReceive, PgmReceiveReport, PgmSend, PgmSendReport, WindowLimits};
 use faircast::{Content, Input, Scheme};
 use std::io;
@@ -56,13 +56,13 @@ impl args::Stream {
 
 fn resolve_sending(
     content: Content,
-    session: args::SessionArgs,
+    own: args::SessionArgs,
     sending: Sending,
     telling: Telling,
 ) -> Result<Resolved<PgmSend>, Usage> {
     session::check_rates(sending.min, sending.max, sending.slow)?;
     refuse(&[
-        ("--key", session.key.is_some(), "PGM has no encryption"),
+        ("--key", own.key.is_some(), "PGM has no encryption"),
         ("--sign-key", sending.sign_key.is_some(), "PGM has no signatures"),
         ("--receipts", sending.receipts.is_some(), "PGM has no receipts"),
         ("--slow", sending.slow != Slow::Follow, "PGM's receivers do not say how they do"),
@@ -82,19 +82,15 @@ fn resolve_sending(
         window.age = faircast_core::time::Span::from_secs_f64(history.as_secs_f64());
     }
     let config = PgmSend {
-        group: session.group(),
-        interface: session.iface,
-        ttl: sending.ttl,
+        place: session::source_place(&own, &sending),
         scheme: sending.cc.unwrap_or_else(for_receivers_of_pgm),
         min: sending.min,
         max: sending.max,
         linger: sending.wait,
-        patience: sending.patience,
-        datagram: sending.datagram,
         content,
         options: sending.format.options(),
         window,
-        faults: session.faults,
+        faults: own.faults,
     };
     Ok(Resolved { config, telling, warnings, report: None })
 }
@@ -122,14 +118,8 @@ impl args::Recv {
         let destination = self.destination()?;
         let warnings = self.group_warning().into_iter().collect();
         let config = PgmReceive {
-            group: self.session.group(),
-            interface: self.session.iface,
-            source: self.source,
+            place: self.receiver_place(),
             options: self.format.options(),
-            wait: self.wait,
-            silence: self.patience,
-            buffer: RECEIVE_BUFFER,
-            faults: self.session.faults,
             destination,
             most: self.most.map(|most| most as u64),
         };

@@ -13,7 +13,7 @@ use faircast::object::KeepUnfinished;
 use faircast::{
     self as transport, Accept, Class, Configuration, Content, Destination, Durability, Error, Event,
     FollowLinks, Freshness, Input, LayerInput, OwnersBy, Pacing, Preserve, ReceiveConfig, ReceiveReport,
-    Replace, SendConfig, SendReport, Slow, Unreadable,
+    ReceiverPlace, Replace, SendConfig, SendReport, Slow, SourcePlace, Unreadable,
 };
 use faircast_core::time::Rate;
 use faircast_wire::{KeyRing, SigningKey};
@@ -225,6 +225,32 @@ impl args::Recv {
                  the sender's address"
             )
         })
+    }
+}
+
+/// Where a source sends, in a format of others.
+pub(crate) fn source_place(session: &args::SessionArgs, sending: &args::Sending) -> SourcePlace {
+    SourcePlace {
+        group: session.group(),
+        interface: session.iface.clone(),
+        ttl: sending.ttl,
+        patience: sending.patience,
+        datagram: sending.datagram,
+    }
+}
+
+impl args::Recv {
+    /// Where a receiver listens, in a format of others.
+    pub(crate) fn receiver_place(&self) -> ReceiverPlace {
+        ReceiverPlace {
+            group: self.session.group(),
+            interface: self.session.iface.clone(),
+            source: self.source,
+            wait: self.wait,
+            silence: self.patience,
+            buffer: RECEIVE_BUFFER,
+            faults: self.session.faults,
+        }
     }
 }
 

@@ -2,8 +2,9 @@
 
 use crate::units;
 use faircast::config::other_default;
-use faircast::error::{EndReason, LineTooLong, Seen, Unlayered, named_refusals, seconds};
+use faircast::error::{EndReason, Seen, Unlayered, named_refusals, seconds};
 use faircast::event::{Advice, Setting};
+use faircast::pgm::LineTooLong;
 use faircast::{Error, Event};
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -113,10 +114,6 @@ pub fn error(error: &Error) -> String {
         Error::NoSession { seen: Some(Seen::Unsigned | Seen::UnsignedStreams), .. } => {
             error.to_string().replace("leave out the public key", "leave out --verify-key")
         }
-        Error::AlcNoSession { group, waited } => format!(
-            "no ALC session was heard on {group} within {}; is the source sending there, within its --ttl?",
-            secs(*waited)
-        ),
         Error::Outage { lasted, why } => format!(
             "{why}; waited {} s for it (--patience). Run the command again when it is back: receivers resume",
             lasted.as_secs()
@@ -149,10 +146,6 @@ pub fn error(error: &Error) -> String {
                 kept(*verified_bytes, *resumes)
             )
         }
-        Error::AlcEnded { why, files, known, kept } => format!(
-            "{why} before everything had arrived: {files} of {known} files are whole, and what has come of {kept} others is kept; run the \
-             same command again while it is sent again, or ask the source for more rounds (--repeat)"
-        ),
         Error::Pipe(cause) => pipe(cause),
         error => setting(error),
     }
@@ -194,7 +187,6 @@ fn setting(error: &Error) -> String {
                     ("--listen or --to", "each host has a rate of its own, choose a --cc at one rate")
                 }
                 Unlayered::OneWay => ("--one-way", "leave out --cc, or use --wire alc"),
-                Unlayered::Pgm => ("PGM", "choose another --cc, or leave out --wire pgm"),
                 _ => return error.to_string(),
             };
             format!("{what} does not go with {scheme}, which sends in layers: {instead}")
@@ -214,15 +206,6 @@ fn setting(error: &Error) -> String {
             "the session carries {}; `--stdout` takes one file or a stream, use `--out DIR`, or send `tar c DIR | faircast send -`",
             if *files == 1 { "a directory".to_owned() } else { format!("{files} files") }
         ),
-        Error::PgmContent { what } => format!(
-            "cannot send {what} over PGM, which knows no files; send one file, or pipe one in: `tar c ... | faircast send -`"
-        ),
-        Error::AlcTooLong { path, bytes, fec, most } => format!(
-            "{} has {bytes} bytes, but with these datagrams --fec {fec} reaches {most}; use larger ones (--datagram) or the \
-             other code",
-            path.display()
-        ),
-        Error::AlcLayer { .. } => format!("{error} (--cc rlc,layers=N)"),
         error => error.to_string(),
     }
 }

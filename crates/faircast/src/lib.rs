@@ -40,9 +40,11 @@
 //! **Other formats** are started from their configurations ([`start`], [`run`]):
 //!
 //! ```no_run
+//! use faircast::SourcePlace;
 //! use faircast::pgm::PgmSend;
 //!
-//! let zeromq = PgmSend { interface: Some("eth0".into()), ..PgmSend::new(faircast::Content::Paths(vec!["log".into()])) };
+//! let place = SourcePlace { interface: Some("eth0".into()), ..SourcePlace::default() };
+//! let zeromq = PgmSend { place, ..PgmSend::new(faircast::Content::Paths(vec!["log".into()])) };
 //! let report = faircast::start(zeromq)?.join()?;
 //! # Ok::<(), faircast::Error>(())
 //! ```
@@ -74,7 +76,7 @@ mod session;
 pub use events::Events;
 pub use receiver::Receiver;
 pub use sender::Sender;
-pub use session::{Configuration, Session, Stop, relay, run, start};
+pub use session::{Session, Stop, relay, run, start};
 
 pub use faircast_core as core;
 pub use faircast_core::packet::Layer;
@@ -83,7 +85,9 @@ pub use faircast_core::spec::SpecError;
 pub use faircast_core::time::Rate;
 #[cfg(feature = "experiments")]
 pub use faircast_experiments as experiments;
+pub use faircast_flute as alc;
 pub use faircast_net::NetError;
+pub use faircast_pgm as pgm;
 pub use faircast_transport::config::{
     self, BadLimits, Content, DEFAULT_GROUP, Destination, Durability, Freshness, InvitedHost, LayerInput,
     Multicast, OneWay, Pacing, ReceiptKeys, ReceiveConfig, Repeat, Replace, RequiredHost, SendConfig, Slow,
@@ -95,24 +99,15 @@ pub use faircast_transport::object::{
     Aspect, FollowLinks, LeftOut, MemoryFile, NameError, Names, ObjectError, OwnersBy, Preserve,
     UnknownAspect, UnknownNames, Unreadable,
 };
-/// Sessions over PGM (RFC 3208), for programs that speak OpenPGM or ZeroMQ's epgm.
-pub mod pgm {
-    pub use faircast_transport::pgm::{
-        Framing, Messages, PgmOptions, PgmReceive, PgmReceiveReport, PgmSend, PgmSendReport, WindowLimits,
-    };
-}
-/// Sessions over ALC with FLUTE (RFC 5775, 6726).
-pub mod alc {
-    pub use faircast_transport::alc::{AlcReceive, AlcReceiveReport, AlcSend, AlcSendReport, Pacing, Repeat};
-}
 /// What receivers have left unfinished in an output directory, and what of names a terminal obeys.
 pub mod object {
     pub use faircast_transport::config::KeepUnfinished;
     pub use faircast_transport::object::abandoned::{Unfinished, let_go, unfinished};
     pub use faircast_transport::object::names::is_command;
 }
+pub use faircast_transport::format::{ReceiverPlace, SourcePlace};
 pub use faircast_transport::receipts::{self, ReceiptReport, ReceiptsReport};
-pub use faircast_transport::{Accept, Class, Endpoint, Error, endpoint, error};
+pub use faircast_transport::{Accept, Class, Configuration, Endpoint, Error, endpoint, error};
 pub use faircast_transport::{
     AgentStatus, BranchStatus, HopStatus, RelayBranch, RelayConfig, RelayEvent, RelayHandle, RelayRole,
     RelaySource, RelayStatus, RelayedSession, RouterKind,

@@ -2,12 +2,9 @@
 
 use crate::events::sealed::Queued;
 use crate::events::{self, EventSink, Events};
-use crate::{
-    Error, Event, ReceiveConfig, ReceiveReport, RelayConfig, RelayEvent, RelayHandle, SendConfig, SendReport,
-};
-use faircast_transport::alc::{AlcReceive, AlcReceiveReport, AlcSend, AlcSendReport};
+use crate::{Error, Event, RelayConfig, RelayEvent, RelayHandle};
+use faircast_transport::Configuration;
 use faircast_transport::config::StartNow;
-use faircast_transport::pgm::{PgmReceive, PgmReceiveReport, PgmSend, PgmSendReport};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -86,62 +83,6 @@ impl Stop {
     pub fn stop(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
-}
-
-/// What a session of any format is started from.
-pub trait Configuration: sealed::Runs + Send + 'static {
-    /// How such a session ends.
-    type Report: Send + 'static;
-}
-
-mod sealed {
-    use super::{AtomicBool, Configuration, Error, Event, StartNow};
-
-    pub trait Runs: Sized {
-        /// Whether this event says that the session has begun: what can be wrong with its configuration would be known.
-        fn is_begun(event: &Event) -> bool;
-
-        /// Starts it while it waits for receivers.
-        fn start_now(&self) -> StartNow {
-            StartNow::default()
-        }
-
-        fn run(self, on_event: &mut dyn FnMut(Event), stop: &AtomicBool) -> Result<Self::Report, Error>
-        where
-            Self: Configuration;
-    }
-}
-
-/// One session for each of these configurations, run by this function, which gives this report. It has begun with this event.
-macro_rules! sessions {
-    ($($config:ty, $report:ty, $run:path, $begun:ident $(, $start:ident)?;)*) => {$(
-        impl Configuration for $config {
-            type Report = $report;
-        }
-
-        impl sealed::Runs for $config {
-            fn is_begun(event: &Event) -> bool {
-                matches!(event, Event::$begun { .. })
-            }
-
-            $(fn start_now(&self) -> StartNow {
-                self.$start.clone()
-            })?
-
-            fn run(self, on_event: &mut dyn FnMut(Event), stop: &AtomicBool) -> Result<$report, Error> {
-                $run(self, on_event, stop)
-            }
-        }
-    )*};
-}
-
-sessions! {
-    SendConfig, SendReport, faircast_transport::send, Content, start;
-    ReceiveConfig, ReceiveReport, faircast_transport::receive, Opened;
-    PgmSend, PgmSendReport, faircast_transport::pgm::send, Content;
-    PgmReceive, PgmReceiveReport, faircast_transport::pgm::receive, Opened;
-    AlcSend, AlcSendReport, faircast_transport::alc::send, Content;
-    AlcReceive, AlcReceiveReport, faircast_transport::alc::receive, Opened;
 }
 
 /// Start a session of any format in a thread of its own; [`Sender::start`](crate::Sender::start) and

@@ -4,7 +4,7 @@ use faircast::alc::{AlcReceive, AlcSend, Pacing};
 use faircast::pgm::{PgmReceive, PgmSend};
 use faircast::{
     Content, Destination, Error, Event, Input, LayerInput, Memory, MemoryFile, Rate, ReceiveReport, Receiver,
-    SendReport, Sender, Session,
+    ReceiverPlace, SendReport, Sender, Session, SourcePlace,
 };
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -246,23 +246,27 @@ fn pgm_and_alc_start_in_the_same_way_and_end_with_what_was_sent() {
     let path = from.path().join("file");
     std::fs::write(&path, content(200_000)).expect("room");
     let lo = || Some("lo".to_owned());
+    let source_at =
+        |number| SourcePlace { group: group(number), interface: lo(), ttl: 0, ..SourcePlace::default() };
+    let receiver_at =
+        |number| ReceiverPlace { group: group(number), interface: lo(), ..ReceiverPlace::default() };
 
     let memory = Memory::new(200_000);
     let receive = PgmReceive::new(Destination::Memory(memory.clone()));
-    let receive = PgmReceive { group: group(12), interface: lo(), ..receive };
+    let receive = PgmReceive { place: receiver_at(12), ..receive };
     let receiver = faircast::start(receive).expect("it joins");
     let send = PgmSend::new(Content::Memory(vec![MemoryFile::new("file", content(200_000))]));
     let linger = Duration::from_secs(1);
-    let send = PgmSend { group: group(12), interface: lo(), ttl: 0, linger, ..send };
+    let send = PgmSend { place: source_at(12), linger, ..send };
     assert!(faircast::start(send).expect("it starts").join().expect("it sends").ok);
     assert!(receiver.join().expect("it receives").ok);
     let got = memory.take();
     assert!(got.len() == 1 && *got[0].bytes == *content(200_000), "{got:?}");
 
-    let receive = AlcReceive { group: group(13), interface: lo(), ..AlcReceive::new(to.path()) };
+    let receive = AlcReceive { place: receiver_at(13), ..AlcReceive::new(to.path()) };
     let receiver = faircast::start(receive).expect("it joins");
     let send = AlcSend::new(Pacing::Fixed(Rate::from_mbps(50.0)), Content::Paths(vec![path]));
-    let send = AlcSend { group: group(13), interface: lo(), ttl: 0, ..send };
+    let send = AlcSend { place: source_at(13), ..send };
     assert!(faircast::start(send).expect("it starts").join().expect("it sends").ok);
     assert!(receiver.join().expect("it receives").ok);
     assert!(std::fs::read(to.path().join("file")).expect("it is there") == content(200_000));

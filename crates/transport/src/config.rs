@@ -89,6 +89,20 @@ pub enum Content {
     },
 }
 
+impl Content {
+    /// Its kind in words, as in `a live stream`.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Content::Paths(_) => "files",
+            Content::Memory(_) => "memory",
+            Content::Reader { .. } => "a stream",
+            Content::Live { .. } => "a live stream",
+            Content::Layers { .. } => "streams in layers",
+        }
+    }
+}
+
 /// Whether an input waits until its layer has sent what came before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pacing {
@@ -602,6 +616,6 @@ pub fn check_limits(min: Option<Rate>, max: Option<Rate>, slow: Slow) -> Result<
 }
 
 /// A time of the configuration, as sessions count it.
-pub(crate) fn span(duration: Duration) -> Span {
+pub fn span(duration: Duration) -> Span {
     Span::from_nanos(duration.as_nanos().min(u128::from(u64::MAX)) as u64)
 }

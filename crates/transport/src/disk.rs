@@ -91,7 +91,7 @@ pub trait Faults: Send + Sync {
 pub struct Disk(Option<Arc<dyn Faults>>);
 
 /// The disk as the system has it.
-pub(crate) static SYSTEM: Disk = Disk(None);
+pub static SYSTEM: Disk = Disk(None);
 
 impl Disk {
     /// The disk with interposed faults.

@@ -121,23 +121,3 @@ pub trait Endpoint {
     /// Whether nothing is left to do. What still waits in [`Endpoint::poll_transmit`] was sent before.
     fn is_over(&self) -> bool;
 }
-
-/// For tests that join endpoints without a driver.
-#[cfg(test)]
-pub(crate) mod testing {
-    use super::*;
-
-    /// The datagram arrives just now, without a mark.
-    pub(crate) fn give(to: &mut dyn Endpoint, bytes: &mut [u8], from: SocketAddr, now: Time) {
-        to.handle_datagram(Datagram { bytes, from, ecn: Ecn::NotEct, arrived: now }, now);
-    }
-
-    /// All datagrams that are to leave now, and where to.
-    pub(crate) fn take_all(from: &mut dyn Endpoint, now: Time) -> Vec<(Vec<u8>, SocketAddr)> {
-        let (mut taken, mut out) = (Vec::new(), Vec::new());
-        while let Some(transmit) = from.poll_transmit(now, &mut out) {
-            taken.extend(out.chunks(transmit.segment).map(|bytes| (bytes.to_vec(), transmit.to)));
-        }
-        taken
-    }
-}

@@ -5,6 +5,7 @@ use crate::event::{LOOK_AT_PATH, ReceiverOutcome, ReceiverReport};
 use crate::object::ObjectError;
 use faircast_core::node::Effect;
 use faircast_net::NetError;
+use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -109,9 +110,14 @@ pub enum Seen {
         "a session is announced by {0} that does not answer: is the way back to it blocked, or is it a recording?"
     )]
     Unanswering(std::net::SocketAddr),
-    /// So many packets that are no PGM.
-    #[error("only {0} packets that are no PGM were there")]
-    NotPgm(u64),
+    /// Packets that are not of the format that is received.
+    #[error("only {packets} packets that are no {format} were there")]
+    OtherFormat {
+        /// How many.
+        packets: u64,
+        /// The format that is received.
+        format: &'static str,
+    },
 }
 
 /// The rule that a source's packet filter needs.
@@ -258,9 +264,6 @@ pub enum Unlayered {
     /// Hosts that are served by unicast.
     #[error("serving hosts by unicast")]
     Unicast,
-    /// PGM.
-    #[error("PGM")]
-    Pgm,
     /// A session without feedback.
     #[error("a session without feedback")]
     OneWay,
@@ -276,17 +279,50 @@ impl Unlayered {
             }
             Unlayered::Unicast => "choose a scheme at one rate: each host has a rate of its own",
             Unlayered::OneWay => "it is sent at a fixed rate: leave out the scheme, or send over ALC",
-            Unlayered::Pgm => "choose another scheme, or another format",
         }
     }
 }
 
-/// A line of PGM's content that fits no message; inside of [`Error::Pipe`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a line is longer than {most} bytes; send messages of a fixed size")]
-pub struct LineTooLong {
-    /// The longest that fits.
-    pub most: usize,
+/// What goes wrong in sessions of one format, as this format has it.
+pub trait FormatFault: std::error::Error + Send + Sync + 'static {
+    /// Whose fault it is.
+    fn class(&self) -> Class;
+
+    /// Whether it says no more than that nothing was heard, which has another cause when this host's network was gone.
+    fn may_be_the_network(&self) -> bool {
+        false
+    }
+}
+
+/// What went wrong in a session of another format.
+#[derive(Debug)]
+pub struct FormatError(Box<dyn FormatFault>);
+
+impl FormatError {
+    /// The format's own error, if it is of this type.
+    #[must_use]
+    pub fn downcast_ref<T: std::error::Error + 'static>(&self) -> Option<&T> {
+        let error: &(dyn std::error::Error + 'static) = &*self.0;
+        error.downcast_ref()
+    }
+}
+
+impl fmt::Display for FormatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for FormatError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source()
+    }
+}
+
+impl<T: FormatFault> From<T> for FormatError {
+    fn from(fault: T) -> FormatError {
+        FormatError(Box::new(fault))
+    }
 }
 
 /// Why a session could not run, or failed.
@@ -560,100 +596,9 @@ pub enum Error {
     /// A packet could not be written: a number that the format has no room for.
     #[error("cannot write a packet: {0}")]
     Wire(#[from] faircast_wire::EncodeError),
-    /// PGM over UDP is spoken on IPv4 here.
-    #[error("{0} is an IPv6 address, but sessions over PGM use IPv4; choose an IPv4 group and interface")]
-    PgmNeedsIpv4(std::net::IpAddr),
-    /// A message or unit that does not fit.
-    #[error(
-        "messages of {size} bytes do not fit; without ZeroMQ's framing a message has 1 to {most} bytes with these datagrams"
-    )]
-    PgmMessage {
-        /// The requested value.
-        size: usize,
-        /// What fits.
-        most: usize,
-    },
-    /// A PGM source sends one file or stream.
-    #[error("cannot send {what} over PGM, which knows no files; send one file or stream, such as an archive")]
-    PgmContent {
-        /// The requested value.
-        what: String,
-    },
-    /// A packet could not be written: a number that the format has no room for.
-    #[error("cannot write a PGM packet: {0}")]
-    Pgm(#[from] faircast_wire::pgm::EncodeError),
-    /// The PGM source gave up.
-    #[error("the source has broken its session off (OPT_RST); what came before is kept")]
-    PgmReset,
-    /// The PGM source went silent.
-    #[error(
-        "the source has been silent for {silent:?} without saying that this was all; {bytes} bytes have come"
-    )]
-    PgmSilent {
-        /// How long.
-        silent: Duration,
-        /// Bytes of content delivered.
-        bytes: u64,
-    },
-    /// Content that FLUTE cannot carry.
-    #[error("cannot send {what} over ALC: its files have names and lengths; write it to a file first")]
-    AlcContent {
-        /// The requested value.
-        what: &'static str,
-    },
-    /// A file that is too long for the erasure code.
-    #[error(
-        "{} has {bytes} bytes, but with these datagrams the erasure code {fec} reaches {most}; use larger ones or the other code",
-        .path.display()
-    )]
-    AlcTooLong {
-        /// The file.
-        path: std::path::PathBuf,
-        /// Its length.
-        bytes: u64,
-        /// The code.
-        fec: &'static str,
-        /// The longest file that it reaches.
-        most: u64,
-    },
-    /// Layers beyond the last address or port.
-    #[error(
-        "layer {layer} of the group {group} would be no multicast group; choose a lower address, or fewer layers"
-    )]
-    AlcLayer {
-        /// The layer.
-        layer: u8,
-        /// The session's group.
-        group: std::net::SocketAddr,
-    },
-    /// A packet could not be written: a number that the format has no room for.
-    #[error("cannot write an ALC packet: {0}")]
-    Alc(#[from] faircast_wire::alc::EncodeError),
-    /// Nothing was heard.
-    #[error(
-        "no ALC session was heard on {group} within {waited:?}; is the source sending there, within its time to live?"
-    )]
-    AlcNoSession {
-        /// The group.
-        group: std::net::SocketAddr,
-        /// How long the receiver waited.
-        waited: Duration,
-    },
-    /// The session ended, or nothing of it came any more, before everything was there.
-    #[error(
-        "{why} before everything had arrived: {files} of {known} files are whole, and what has come of {kept} others is kept; start again \
-         while it is sent again, or ask the source for more rounds"
-    )]
-    AlcEnded {
-        /// What happened, as a sentence without an end.
-        why: &'static str,
-        /// Files that are whole.
-        files: u64,
-        /// Files of the table.
-        known: u64,
-        /// Files with a part that the next run goes on with.
-        kept: u64,
-    },
+    /// In a session of another format: see [`FormatError`].
+    #[error(transparent)]
+    Format(#[from] FormatError),
     /// No thread could be started.
     #[error("cannot start a thread for the session: {0}")]
     Thread(#[source] std::io::Error),
@@ -681,26 +626,24 @@ impl Error {
     }
 
     /// A role wants what cannot be done for it here.
-    pub(crate) fn effect(role: &'static str, effect: &Effect) -> Error {
+    pub fn effect(role: &'static str, effect: &Effect) -> Error {
         Error::Effect { role, effect: format!("{effect:?}") }
     }
 
     /// Whether it says no more than that nothing was heard, which has another cause when this host's network was gone.
-    pub(crate) const fn may_be_the_network(&self) -> bool {
-        matches!(
-            self,
+    pub(crate) fn may_be_the_network(&self) -> bool {
+        match self {
+            Error::Format(error) => error.0.may_be_the_network(),
             Error::NoReceiver { .. }
-                | Error::NoSession { .. }
-                | Error::SourceSilent { .. }
-                | Error::SourceRestarted
-                | Error::NothingArrives { .. }
-                | Error::NothingServed { .. }
-                | Error::Ended { .. }
-                | Error::GaveWay { .. }
-                | Error::PgmSilent { .. }
-                | Error::AlcNoSession { .. }
-                | Error::AlcEnded { .. }
-        )
+            | Error::NoSession { .. }
+            | Error::SourceSilent { .. }
+            | Error::SourceRestarted
+            | Error::NothingArrives { .. }
+            | Error::NothingServed { .. }
+            | Error::Ended { .. }
+            | Error::GaveWay { .. } => true,
+            _ => false,
+        }
     }
 
     /// Whose fault it is.
@@ -717,18 +660,8 @@ impl Error {
             | Error::Ended { .. }
             | Error::GaveWay { .. }
             | Error::RootMismatch
-            | Error::PgmReset
-            | Error::PgmSilent { .. }
-            | Error::AlcNoSession { .. }
-            | Error::AlcEnded { .. }
             | Error::Stopped => Class::Transfer,
-            Error::PgmNeedsIpv4(_)
-            | Error::PgmMessage { .. }
-            | Error::PgmContent { .. }
-            | Error::AlcContent { .. }
-            | Error::AlcTooLong { .. }
-            | Error::AlcLayer { .. }
-            | Error::DatagramSize { .. }
+            Error::DatagramSize { .. }
             | Error::LayersUnsigned
             | Error::LiveReceipts
             | Error::NotOneWay { .. }
@@ -750,9 +683,8 @@ impl Error {
             | Error::Object(_)
             | Error::MtuTooSmall { .. }
             | Error::Pipe(_)
-            | Error::Wire(_)
-            | Error::Pgm(_)
-            | Error::Alc(_) => Class::System,
+            | Error::Wire(_) => Class::System,
+            Error::Format(error) => error.0.class(),
         }
     }
 }

@@ -133,7 +133,7 @@ impl Event {
     }
 
     /// A warning in these words, about this part of the configuration.
-    pub(crate) fn warning_of(setting: Setting, message: impl Into<String>) -> Event {
+    pub fn warning_of(setting: Setting, message: impl Into<String>) -> Event {
         Event::Warning { message: message.into(), concerns: Some(setting) }
     }
 }

@@ -5,9 +5,9 @@ mod nodes;
 mod places;
 mod world;
 
+use crate::by_hand::{give, give_with};
 use crate::config::{Destination, Slow};
 use crate::endpoint::{Backlog, Endpoint, Notice};
-use crate::fuzz_steps::give;
 use crate::object::{self, ObjectStream};
 use crate::receiver;
 use crate::source::{self, block_source::BlockSource, delivery::of_blocks};
@@ -15,6 +15,7 @@ use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
+use faircast_net::Ecn;
 use faircast_wire::{Form, ReceiverCodec, SourceCodec, Spacing, data_header_len};
 use hostile::Order;
 use nodes::Setting;
@@ -32,23 +33,6 @@ pub fn manifest(bytes: &[u8]) {
 /// Any bytes as a journal, and any bytes behind a sound header.
 pub fn journal(bytes: &[u8]) {
     object::fuzz_journal(bytes);
-}
-
-/// A receiver of PGM, and datagrams of a source that means harm: steps as `fuzz_steps` has them.
-pub fn pgm_receiver(input: &[u8]) {
-    crate::pgm::fuzz::receiver(input);
-}
-
-/// A source of PGM, and datagrams of receivers and routers that mean harm: a byte for scheme and first number, then steps.
-pub fn pgm_source(input: &[u8]) {
-    crate::pgm::fuzz::source(input);
-}
-
-/// A receiver of ALC and FLUTE, and datagrams of a source that means harm. `scratch` is a directory; what comes into it is removed.
-pub fn alc_receiver(input: &[u8], scratch: &Path) {
-    let out = scratch.join("alc");
-    crate::alc::fuzz::receiver(input, &out);
-    let _ = fs::remove_dir_all(&out);
 }
 
 const SESSION: SessionId = SessionId(0xfa1c_a570);
@@ -191,6 +175,10 @@ enum Fate<'a> {
     Lose,
 }
 
+fn ecn(marked: bool) -> Ecn {
+    if marked { Ecn::Ce } else { Ecn::NotEct }
+}
+
 impl Network {
     fn step(&mut self, mode: u8, bytes: &[u8]) {
         self.now += Span::from_millis(1 << (mode >> 2 & 7));
@@ -207,10 +195,10 @@ impl Network {
                 let stranger = mode & 0x20 != 0;
                 if to == 0 {
                     let from = if stranger { STRANGER } else { RECEIVER };
-                    give(&mut self.source, &mut datagram, from, false, self.now);
+                    give(&mut self.source, &mut datagram, from, self.now);
                 } else {
                     let from = if stranger { STRANGER } else { SOURCE };
-                    give(&mut self.receiver, &mut datagram, from, marked, self.now);
+                    give_with(&mut self.receiver, &mut datagram, from, ecn(marked), self.now);
                 }
             }
         }
@@ -239,7 +227,7 @@ impl Network {
             assert!(outgoing.segment <= DATAGRAM, "{} bytes", outgoing.segment);
             for datagram in self.out.chunks(outgoing.segment) {
                 if let Some(mut datagram) = pass(datagram, count) {
-                    give(&mut self.receiver, &mut datagram, SOURCE, marked, now);
+                    give_with(&mut self.receiver, &mut datagram, SOURCE, ecn(marked), now);
                 }
                 count += 1;
             }
@@ -254,7 +242,7 @@ impl Network {
         }
         for (count, datagram) in feedback.iter().enumerate() {
             if let Some(mut datagram) = pass(datagram, count) {
-                give(&mut self.source, &mut datagram, RECEIVER, false, now);
+                give(&mut self.source, &mut datagram, RECEIVER, now);
             }
         }
         while self.source.poll_event().is_some() || self.receiver.poll_event().is_some() {}

@@ -2,22 +2,24 @@
 //!
 //! A session is an [`Endpoint`]: datagrams and the present come in, datagrams and [`event::Event`]s go out, and no socket and
 //! no clock is in it. [`send`] and [`receive`] run one on the sockets of `faircast-net`, in the calling thread, until it has
-//! ended; [`pgm`] and [`alc`] have the same for the formats of others.
+//! ended; crates of their own do so for the formats of others, by [`format`](mod@format).
 //!
 //! | | |
 //! |---|---|
 //! | `endpoint` | what all sessions are to whoever drives them |
 //! | `driver` | the loop, the sockets, outages of the network |
 //! | `source`, `receiver`, `relay` | sessions in faircast's own format |
-//! | `pgm`, `alc` | sessions in the formats of others |
+//! | `format` | what sessions in the formats of others need of a host |
+//! | `by_hand` | endpoints without a driver, in tests |
 //! | `object` | files and trees as blocks, and back |
 //! | `ends` | readers, writers and memory in place of files |
 
 mod accept;
-pub mod alc;
 mod assembly;
 mod backoff;
+pub mod by_hand;
 pub mod config;
+mod configuration;
 mod datagram;
 mod disk;
 mod drive;
@@ -26,14 +28,13 @@ pub mod endpoint;
 pub mod ends;
 pub mod error;
 pub mod event;
-mod fuzz_steps;
+pub mod format;
 #[doc(hidden)]
 pub mod fuzzing;
 mod members;
 pub mod object;
 #[cfg(test)]
 mod pair;
-pub mod pgm;
 mod places;
 mod quota;
 pub mod receipts;
@@ -52,6 +53,7 @@ pub use accept::Accept;
 pub use config::{
     Content, Destination, Durability, Freshness, LayerInput, Pacing, ReceiveConfig, Replace, SendConfig, Slow,
 };
+pub use configuration::Configuration;
 pub use drive::{receive, send};
 #[cfg(feature = "tokio")]
 pub use drive::{receive_async, send_async};

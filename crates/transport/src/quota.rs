@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What may still be written; clones share it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Quota(Option<Left>);
+pub struct Quota(Option<Left>);
 
 #[derive(Debug, Clone)]
 struct Left {
@@ -21,7 +21,7 @@ struct TooMuch(u64);
 
 impl Quota {
     /// So many bytes in all; `None`: as many as come.
-    pub(crate) fn new(most: Option<u64>) -> Quota {
+    pub fn new(most: Option<u64>) -> Quota {
         Quota(most.map(|most| Left { most, bytes: Arc::new(AtomicU64::new(most)) }))
     }
 
@@ -60,8 +60,9 @@ impl Quota {
         }
     }
 
-    /// What is written there counts.
-    pub(crate) fn limit(&self, to: Box<dyn Write + Send>) -> Box<dyn Write + Send> {
+    /// A writer whose bytes count. It fails when there is no room for more.
+    #[must_use]
+    pub fn limit(&self, to: Box<dyn Write + Send>) -> Box<dyn Write + Send> {
         match &self.0 {
             None => to,
             Some(_) => Box::new(Limited { to, quota: self.clone() }),

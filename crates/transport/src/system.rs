@@ -40,7 +40,7 @@ impl Random {
 ///
 /// # Panics
 /// When the operating system has none.
-pub(crate) fn random() -> [u64; 4] {
+pub fn random() -> [u64; 4] {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
     std::array::from_fn(|at| u64::from_le_bytes(bytes[at * 8..][..8].try_into().expect("eight bytes")))

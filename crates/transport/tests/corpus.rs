@@ -1,36 +1,22 @@
 //! The fuzzer's corpus, replayed without the fuzzer.
 
+#[path = "../../../fuzz/replay.rs"]
+mod replay;
 #[path = "../../../fuzz/sessions.rs"]
 mod sessions;
 
 use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, ReceiverId, Seq, SessionId, Signal};
-use faircast_core::rng::Rng;
 use faircast_core::time::Time;
 use faircast_transport::fuzzing;
 use faircast_transport::object::{Attributes, Entry, Kind, Manifest, Owner, seal_block};
 use faircast_wire::{Announce, DataPacket, Message, Name, Status, TransferId, Welcome, encode};
+use replay::{assert_harmless_when_changed, folder, replay};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Where the source of the stored inputs is.
 const SOURCE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 5777);
-
-fn folder(target: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target)
-}
-
-fn replay(target: &str, entry: impl Fn(&[u8])) {
-    let mut replayed = 0;
-    for file in fs::read_dir(folder(target)).expect("the corpus is part of the repository") {
-        let path = file.expect("the folder can be read").path();
-        println!("{}", path.display()); // shown when it panics
-        entry(&fs::read(&path).expect("the file can be read"));
-        replayed += 1;
-    }
-    assert!(replayed > 0, "no inputs for {target}");
-}
 
 #[test]
 fn the_corpus_of_manifest_is_harmless() {
@@ -60,45 +46,6 @@ fn the_corpus_of_layers_is_harmless() {
     replay("layers", |input| sessions::layers(input, scratch.path()));
 }
 
-/// A stored input, changed a few times: what a fuzzer does, without looking at what is reached.
-fn changed(rng: &mut Rng, stored: &[Vec<u8>]) -> Vec<u8> {
-    let mut pick = |most: usize| rng.below(most.max(1) as u64) as usize;
-    let mut input = stored[pick(stored.len())].clone();
-    for _ in 0..1 + pick(8) {
-        let (at, len) = (pick(input.len()), 1 + pick(12));
-        match pick(5) {
-            0 => input.iter_mut().skip(at).take(1).for_each(|byte| *byte = pick(256) as u8),
-            1 => input.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= 1 << pick(8)),
-            2 => drop(input.drain(at..(at + len).min(input.len()))),
-            3 => {
-                let other = &stored[pick(stored.len())];
-                let from = pick(other.len());
-                input.splice(at..at, other[from..].iter().copied().take(len));
-            }
-            _ => drop(input.splice(at..at, (0..len).map(|_| pick(256) as u8).collect::<Vec<_>>())),
-        }
-    }
-    input.truncate(2_000);
-    input
-}
-
-/// Stored inputs of a target, changed at random: a few, or `FAIRCAST_INPUTS` from `FAIRCAST_SEED` on.
-fn assert_harmless_when_changed(target: &str, entry: impl Fn(&[u8])) {
-    let from_env = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let (seed, count) = (from_env("FAIRCAST_SEED").unwrap_or(1), from_env("FAIRCAST_INPUTS").unwrap_or(100));
-    let mut paths: Vec<_> = fs::read_dir(folder(target))
-        .expect("the corpus is part of the repository")
-        .map(|file| file.expect("the folder can be read").path())
-        .collect();
-    paths.sort();
-    let stored: Vec<_> = paths.iter().map(|path| fs::read(path).expect("the file can be read")).collect();
-    for number in seed..seed + count {
-        let input = changed(&mut Rng::new(number, 0), &stored);
-        println!("FAIRCAST_SEED={number} FAIRCAST_INPUTS=1: {input:?}"); // shown when it panics
-        entry(&input);
-    }
-}
-
 #[test]
 fn changed_inputs_of_relays_are_harmless() {
     let scratch = tempfile::tempdir().expect("a temporary directory");
@@ -109,28 +56,6 @@ fn changed_inputs_of_relays_are_harmless() {
 fn changed_inputs_of_layers_are_harmless() {
     let scratch = tempfile::tempdir().expect("a temporary directory");
     assert_harmless_when_changed("layers", |input| sessions::layers(input, scratch.path()));
-}
-
-#[test]
-fn changed_inputs_of_pgm_are_harmless() {
-    assert_harmless_when_changed("pgm_receiver", fuzzing::pgm_receiver);
-    assert_harmless_when_changed("pgm_source", fuzzing::pgm_source);
-}
-
-#[test]
-fn the_corpus_of_pgm_receiver_is_harmless() {
-    replay("pgm_receiver", fuzzing::pgm_receiver);
-}
-
-#[test]
-fn the_corpus_of_pgm_source_is_harmless() {
-    replay("pgm_source", fuzzing::pgm_source);
-}
-
-#[test]
-fn the_corpus_of_alc_receiver_is_harmless() {
-    let scratch = tempfile::tempdir().expect("a temporary directory");
-    replay("alc_receiver", |input| fuzzing::alc_receiver(input, scratch.path()));
 }
 
 fn manifest() -> Vec<u8> {

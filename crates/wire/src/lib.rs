@@ -14,15 +14,13 @@
 //! | [`sign`] | keys and statements of signed content |
 //! | [`source`] [`receiver`] | the codecs of both ends, and of a relay's two sides: encode, seal, open, replay protection |
 //! | [`mod@layers`] | the groups of a session's layers |
-//! | [`pgm`] | PGM over UDP (RFC 3208), a foreign format |
-//! | [`alc`] | ALC/LCT with FLUTE (RFC 5775, 5651, 6726), another |
+//! | [`stamp`] | what schemes say, as packets of other formats carry it |
 //! | [`fields`] | the field table: `docs/wire.md` and the Wireshark dissector come from it |
 
 #[macro_use]
 mod declare;
 pub mod doctor;
 
-pub mod alc;
 mod bodies;
 mod codec;
 pub mod encode;
@@ -37,7 +35,6 @@ pub mod message;
 mod name;
 mod outbound;
 pub mod parse;
-pub mod pgm;
 mod reader;
 pub mod receipt;
 pub mod receiver;
@@ -49,6 +46,7 @@ mod shells;
 pub mod sign;
 mod signature;
 pub mod source;
+pub mod stamp;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod withdrawn;

@@ -30,16 +30,6 @@ fn the_corpus_of_parse_is_harmless() {
 }
 
 #[test]
-fn the_corpus_of_pgm_is_harmless() {
-    replay("pgm", entries::pgm);
-}
-
-#[test]
-fn the_corpus_of_alc_is_harmless() {
-    replay("alc", entries::alc);
-}
-
-#[test]
 fn the_corpus_of_source_open_is_harmless() {
     replay("source_open", entries::source_open);
 }

@@ -3,8 +3,8 @@
 //! `FAIRCAST_INTEROP_MB=50` sends so many megabytes through the shared bottleneck instead of the few of everyday tests.
 
 use crate::kit::{Ended, Running, must, tell};
+use faircast::pgm::codec::put_message;
 use faircast_testkit::{Capture, Congestion, EmulatedLab, Root, Task, TcpFlow, require_root, run, warnings};
-use faircast_wire::pgm::put_message;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;

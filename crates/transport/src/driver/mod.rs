@@ -10,7 +10,7 @@ mod tests;
 pub(crate) mod tokio;
 mod uplink;
 
-pub(crate) use crate::system::random;
+pub use crate::system::random;
 pub(crate) use clock::Clock;
 pub(crate) use groups::Groups;
 pub(crate) use hearing::{GroupBeside, Hearing};

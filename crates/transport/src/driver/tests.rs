@@ -1,14 +1,11 @@
 //! Several endpoints in one loop, on the loopback interface.
 
 use super::*;
-use crate::config::{
-    Content, Destination, Durability, Freshness, KeepUnfinished, ReceiveConfig, Replace, SendConfig, Slow,
-};
+use crate::config::{Content, Destination, Durability, Freshness, ReceiveConfig, Replace, SendConfig, Slow};
+use crate::drive;
 use crate::object::{Names, OwnersBy, Preserve, Unreadable};
-use crate::{alc, drive, pgm};
 use faircast_core::time::Rate;
 use faircast_wire::Spacing;
-use faircast_wire::alc::Fec;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -81,111 +78,42 @@ fn native(content: Content, out: &Path) -> (SendConfig, ReceiveConfig) {
     (send, receive)
 }
 
-fn over_pgm(content: Content, out: &Path) -> (pgm::PgmSend, pgm::PgmReceive) {
-    let send = pgm::PgmSend {
-        group: group(2),
-        interface: lo(),
-        ttl: 0,
-        scheme: "le-sbcc".parse().expect("a scheme"),
-        min: None,
-        max: Some(Rate::from_mbps(200.0)),
-        linger: Duration::from_secs(1),
-        patience: LONG,
-        datagram: None,
-        content,
-        options: pgm::PgmOptions::default(),
-        window: pgm::WindowLimits::default(),
-        faults: None,
-    };
-    let receive = pgm::PgmReceive {
-        group: group(2),
-        interface: lo(),
-        source: None,
-        options: pgm::PgmOptions::default(),
-        wait: Some(LONG),
-        silence: LONG,
-        buffer: 4 << 20,
-        faults: None,
-        destination: Destination::Directory(out.to_owned()),
-        most: None,
-    };
-    (send, receive)
-}
-
-fn over_alc(content: Content, out: &Path) -> (alc::AlcSend, alc::AlcReceive) {
-    let scheme = "rlc,layers=3,base=2000000".parse().expect("RLC and its options");
-    let send = alc::AlcSend {
-        group: group(3),
-        interface: lo(),
-        ttl: 0,
-        pacing: alc::Pacing::Layered { scheme, spacing: Spacing::Address },
-        fec: Fec::RaptorQ,
-        // A busy machine may lose more than one round can repair.
-        repeat: alc::Repeat::Rounds(4),
-        patience: LONG,
-        datagram: None,
-        content,
-    };
-    let receive = alc::AlcReceive {
-        group: group(3),
-        interface: lo(),
-        source: None,
-        out: out.to_owned(),
-        names: Names::Escape,
-        unfinished: KeepUnfinished::default(),
-        most: None,
-        wait: Some(LONG),
-        silence: LONG,
-        buffer: 4 << 20,
-        faults: None,
-    };
-    (send, receive)
-}
-
 #[test]
-fn sources_and_receivers_of_all_formats_share_one_thread() {
+fn several_sources_and_receivers_share_one_thread() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let content: Vec<u8> = (0..600_000u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     let file = dir.path().join("file");
     fs::write(&file, &content).expect("room for it");
-    let what = || Content::Paths(vec![file.clone()]);
-    let outs: Vec<PathBuf> = ["native", "pgm", "alc"].map(|name| dir.path().join(name)).into();
+    let outs: Vec<PathBuf> = ["one", "two", "three"].map(|name| dir.path().join(name)).into();
     outs.iter().for_each(|out| fs::create_dir(out).expect("a directory is made"));
 
     let (clock, stop) = (Clock::start(), AtomicBool::new(false));
     let mut told = Vec::new();
     let mut early = |_: Event| ();
-    let (native, pgm, alc) =
-        (native(what(), &outs[0]), over_pgm(what(), &outs[1]), over_alc(what(), &outs[2]));
-    let mut receivers = (
-        drive::open_receiver(native.1, &clock, &mut early).expect("it joins"),
-        pgm::open_receiver(pgm.1, &clock, &mut early).expect("it joins"),
-        alc::open_receiver(alc.1, &clock, &mut early).expect("it joins"),
-    );
-    let mut sources = (
-        drive::open_source(native.0, &clock, &mut early).expect("a socket opens"),
-        pgm::open_source(pgm.0, &clock, &mut early).expect("a socket opens"),
-        alc::open_source(alc.0, &clock, &mut early).expect("a socket opens"),
-    );
-    let mut attached = [
-        Attached::new(&mut receivers.0.0, &mut receivers.0.1),
-        Attached::new(&mut receivers.1.0, &mut receivers.1.1),
-        Attached::new(&mut receivers.2.0, &mut receivers.2.1),
-        Attached::new(&mut sources.0.0, &mut sources.0.1),
-        Attached::new(&mut sources.1.0, &mut sources.1.1),
-        Attached::new(&mut sources.2.0, &mut sources.2.1),
-    ];
+    let (mut receivers, mut sources) = (Vec::new(), Vec::new());
+    for (out, number) in outs.iter().zip([1, 2, 3]) {
+        let (mut send, mut receive) = native(Content::Paths(vec![file.clone()]), out);
+        (send.group, receive.group) = (group(number), group(number));
+        // One with a socket for each layer.
+        if number == 3 {
+            send.scheme = "rlc,layers=3,base=2000000".parse().expect("RLC and its options");
+        }
+        receivers.push(drive::open_receiver(receive, &clock, &mut early).expect("it joins"));
+        sources.push(drive::open_source(send, &clock, &mut early).expect("a socket opens"));
+    }
+    let mut attached = Vec::new();
+    attached.extend(receivers.iter_mut().map(|(session, groups)| Attached::new(session, groups)));
+    attached.extend(sources.iter_mut().map(|(session, uplink)| Attached::new(session, uplink)));
     run(&mut attached, &clock, &mut |place, event| told.push((place, event)), &stop)
         .expect("the system waits");
     attached.into_iter().for_each(|one| one.outcome().expect("its sockets work"));
 
-    assert!(sources.0.0.report().expect("it ends well").ok);
-    assert!(sources.1.0.report().expect("it ends well").ok);
-    assert!(sources.2.0.report().expect("it ends well").ok);
-    assert!(receivers.0.0.report().expect("it ends well").ok);
-    assert!(receivers.1.0.report().expect("it ends well").ok);
-    let layers = receivers.2.0.report().expect("it ends well");
-    assert!(layers.ok && layers.layers == 3, "{layers:?}");
+    for (source, _) in sources {
+        assert!(source.report().expect("it ends well").ok);
+    }
+    for (receiver, _) in receivers {
+        assert!(receiver.report().expect("it ends well").ok);
+    }
     for out in &outs {
         let name = fs::read_dir(out).expect("readable").next().expect("a file is there").expect("readable");
         assert!(fs::read(name.path()).expect("readable") == content, "{}", out.display());

@@ -179,7 +179,7 @@ impl Unfinished {
 }
 
 /// With this begin the names of parts of files that come over ALC.
-pub(crate) const ALC_PREFIX: &str = "alc-";
+pub const ALC_PREFIX: &str = "alc-";
 
 /// The session of ALC that a file of this name, or that is this name itself, belongs to: `alc-` and 16 hexadecimal digits.
 fn alc_session(name: &str) -> Option<&str> {

@@ -341,7 +341,7 @@ impl ObjectError {
     }
 
     /// As [`ObjectError::io`], while `left` bytes were still to be written.
-    pub(crate) fn writing(
+    pub fn writing(
         path: impl AsRef<Path>,
         doing: &'static str,
         source: impl Into<io::Error>,
@@ -356,11 +356,7 @@ impl ObjectError {
     }
 
     /// Name what the system said; `doing` completes "cannot ...".
-    pub(crate) fn io(
-        path: impl AsRef<Path>,
-        doing: &'static str,
-        source: impl Into<io::Error>,
-    ) -> ObjectError {
+    pub fn io(path: impl AsRef<Path>, doing: &'static str, source: impl Into<io::Error>) -> ObjectError {
         let (path, source) = (path.as_ref().to_path_buf(), source.into());
         match source.kind() {
             io::ErrorKind::PermissionDenied => ObjectError::Denied { path, doing },

@@ -138,7 +138,7 @@ pub(crate) fn told(changed: u64) -> String {
 ///
 /// # Errors
 /// When it is refused, or becomes too long.
-pub(crate) fn name_by(names: Names, path: String) -> Result<String, NameError> {
+pub fn name_by(names: Names, path: String) -> Result<String, NameError> {
     let shown = path_by(names, OsStr::new(&path))?;
     Ok(shown.map_or(path, |shown| shown.to_string_lossy().into_owned()))
 }

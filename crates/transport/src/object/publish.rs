@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 pub(crate) const FINISHING: &str = "finishing";
 pub(crate) const PUBLISHED: &str = "published";
 /// How directories are opened.
-pub(crate) const DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+pub const DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// What to do about a directory that is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ enum Absent {
 
 /// Walks below the output directory; remembers the way to the directory it was in last.
 #[derive(Debug)]
-pub(crate) struct Tree<'a> {
+pub struct Tree<'a> {
     disk: &'a Disk,
     out: BorrowedFd<'a>,
     out_path: &'a Path,
@@ -50,7 +50,8 @@ pub(crate) struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    pub(crate) fn new(disk: &'a Disk, out: &'a OwnedFd, out_path: &'a Path) -> Tree<'a> {
+    /// The tree below this directory of a disk, which errors call by this path.
+    pub fn new(disk: &'a Disk, out: &'a OwnedFd, out_path: &'a Path) -> Tree<'a> {
         Tree { disk, out: out.as_fd(), out_path, way: Vec::new() }
     }
 
@@ -92,7 +93,7 @@ impl<'a> Tree<'a> {
     }
 
     /// The same for a path that no manifest has; it must have been checked.
-    pub(crate) fn place<'p>(&mut self, path: &'p str) -> Result<(BorrowedFd<'_>, &'p OsStr), ObjectError> {
+    pub fn place<'p>(&mut self, path: &'p str) -> Result<(BorrowedFd<'_>, &'p OsStr), ObjectError> {
         let (above, name) = split(OsStr::new(path));
         let dir = self.dir(above, Absent::Create)?;
         Ok((dir.expect("directories that are not there are created"), name))
@@ -149,7 +150,7 @@ fn open_or_create(disk: &Disk, above: BorrowedFd<'_>, name: &OsStr, mode: Mode) 
 }
 
 /// Open the directory `name` in `above`, never through a link; create it with `mode` if need be.
-pub(crate) fn open_or_create_dir(
+pub fn open_or_create_dir(
     disk: &Disk,
     above: impl AsFd,
     name: impl AsRef<OsStr>,

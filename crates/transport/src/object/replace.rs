@@ -1,6 +1,7 @@
 //! Files whose names come from peers, in a directory of the user's.
 
-use std::fs::{File, OpenOptions, remove_file, symlink_metadata};
+use super::ObjectError;
+use std::fs::{File, OpenOptions, create_dir_all, remove_file, symlink_metadata};
 use std::io;
 use std::path::Path;
 
@@ -11,6 +12,13 @@ pub(crate) fn replace(path: &Path) -> io::Result<File> {
         remove_file(path)?;
     }
     OpenOptions::new().write(true).create_new(true).open(path)
+}
+
+/// The same below a directory, which is made when it is not there.
+pub(crate) fn replace_in(directory: &Path, name: &str) -> Result<File, ObjectError> {
+    let path = directory.join(name);
+    let made = create_dir_all(directory).and_then(|()| replace(&path));
+    made.map_err(|error| ObjectError::io(&path, "make the file", error))
 }
 
 #[cfg(test)]

@@ -18,9 +18,9 @@ mod toy;
 
 use super::hop::{Hop, Out};
 use super::net::OVERHEAD;
+use crate::by_hand::{give, take_all};
 use crate::config::{Destination, Freshness, Slow};
 use crate::endpoint::Endpoint;
-use crate::endpoint::testing::{give, take_all};
 use crate::object::ObjectStream;
 use crate::receiver;
 use crate::source::{self, block_source::BlockSource, delivery::of_blocks};

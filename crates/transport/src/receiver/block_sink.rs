@@ -606,8 +606,7 @@ impl BlockSink {
 }
 
 /// Let go of what is unfinished in the output directory beyond what is to be kept; what was, or why it could not be, in words.
-pub(crate) fn tidied(to: &Destination, keep: KeepUnfinished, goes_on: Option<TransferId>) -> Option<String> {
-    let Destination::Directory(out) = to else { return None };
+pub(crate) fn tidied(out: &Path, keep: KeepUnfinished, goes_on: Option<TransferId>) -> Option<String> {
     match let_go_beyond(out, keep, goes_on, SystemTime::now()) {
         Ok(LetGo { transfers: 0, .. }) => None,
         Ok(LetGo { transfers, bytes }) => Some(format!(

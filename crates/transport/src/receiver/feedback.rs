@@ -13,7 +13,7 @@ use super::{
     under::Half,
 };
 use crate::backoff;
-use crate::config::{FilePolicy, Freshness};
+use crate::config::{Destination, FilePolicy, Freshness};
 use crate::endpoint::Backlog;
 use crate::error::{EndReason, Error};
 use crate::event::Event;
@@ -238,7 +238,10 @@ impl ReceiverSession {
             (&self.setup.destination, TransferId(announce.transfer.0), self.setup.memory);
         let unfinished = self.setup.files.unfinished;
         let (live, at) = (live.then_some(first), (&self.setup.disk, self.setup.temporary.as_path()));
-        let tidied = tidied(to, unfinished, Some(transfer));
+        let tidied = match to {
+            Destination::Directory(out) => tidied(out, unfinished, Some(transfer)),
+            _ => None,
+        };
         let place = BlockSink::open(to, transfer, geometry, live, Some(admission), memory, at)?
             .preserving(&self.setup.files.preserve, self.setup.files.owners_by)
             .limited_to(&Quota::new(self.setup.accept.most_bytes))

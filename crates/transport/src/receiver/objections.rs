@@ -235,7 +235,7 @@ const fn reason(seen: Seen) -> Option<RefusalReason> {
         | Seen::Elsewhere { .. }
         | Seen::DoesNotOpen
         | Seen::Unanswering(_)
-        | Seen::NotPgm(_) => return None,
+        | Seen::OtherFormat { .. } => return None,
     })
 }
 

@@ -16,8 +16,8 @@ const MOST: usize = 8 << 20;
 
 const CHUNK: usize = 64 << 10;
 
-/// What has come through the pipe and was not taken yet.
-pub(crate) struct Pipe(Arc<Shared>);
+/// What has come through a pipe and was not taken yet. A thread of its own reads it, so that nobody waits for it.
+pub struct Pipe(Arc<Shared>);
 
 /// The same, as something to read from; does not wait when [`Pipe::has`] has said yes.
 pub(crate) struct PipeReader(Arc<Shared>);
@@ -42,6 +42,11 @@ struct State {
 
 impl Pipe {
     /// Begin to read this.
+    pub fn read(input: &Input) -> Pipe {
+        Pipe::of(input).0
+    }
+
+    /// Begin to read this; it can be read as a stream too.
     pub(crate) fn of(input: &Input) -> (Pipe, PipeReader) {
         match input.polled() {
             Some(time) => Pipe::polling(input.name(), input.take(), time),
@@ -108,7 +113,10 @@ impl Pipe {
 
     /// Up to `most` bytes: when there are so many, or what there is has waited for `patience`, or
     /// the pipe has ended.
-    pub(crate) fn take(&self, most: usize, patience: Duration) -> Result<Option<Vec<u8>>, ObjectError> {
+    ///
+    /// # Errors
+    /// When it could not be read.
+    pub fn take(&self, most: usize, patience: Duration) -> Result<Option<Vec<u8>>, ObjectError> {
         let mut state = self.0.lock();
         if let Some(error) = state.failed.take() {
             return Err(ObjectError::io(&self.0.name, "read the stream", error));
@@ -126,7 +134,7 @@ impl Pipe {
     }
 
     /// Whether the pipe has ended and everything was taken.
-    pub(crate) fn is_drained(&self) -> bool {
+    pub fn is_drained(&self) -> bool {
         let state = self.0.lock();
         state.ended && state.bytes.is_empty()
     }

@@ -1,0 +1,354 @@
+//! File delivery tables: which files a session has, as XML (RFC 6726, 3.4.2).
+
+use super::fec::{Fec, Oti, Params};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use faircast_wire::Spacing;
+use quick_xml::events::{BytesStart, Event};
+use quick_xml::{Reader, XmlVersion};
+use std::fmt::Write;
+
+/// A longer table is not read.
+pub const MOST_FDT: usize = 16 << 20;
+/// Nor are more files than these.
+pub const MOST_FILES: usize = 100_000;
+/// Namespace of the attributes that are faircast's own; others skip them.
+pub const FAIRCAST_NAMESPACE: &str = "urn:faircast:flute:1";
+
+/// An instance of the table.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Fdt {
+    /// Until when it holds, in seconds since 1900.
+    pub expires: u64,
+    /// Whether these are all files that the session will ever have ("Complete").
+    pub complete: bool,
+    /// How the session is spread over layers. Attributes of faircast's own.
+    pub layering: Option<Layering>,
+    /// The files.
+    pub files: Vec<File>,
+}
+
+/// What receivers of a session with layers must know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layering {
+    /// The congestion control with its options, as `faircast --cc` takes it.
+    pub scheme: String,
+    /// Bytes of a packet, IP and UDP headers included.
+    pub packet_size: u16,
+    /// How the groups of the layers follow each other.
+    pub spacing: Spacing,
+}
+
+/// A file of the table.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct File {
+    /// Its name, as a URI.
+    pub location: String,
+    /// The object that carries it.
+    pub toi: u128,
+    /// Bytes of the file.
+    pub content_length: Option<u64>,
+    /// Bytes of the object, where they are others (because it is compressed).
+    pub transfer_length: Option<u64>,
+    /// What kind of content it is.
+    pub content_type: Option<String>,
+    /// How it is compressed.
+    pub content_encoding: Option<String>,
+    /// MD5 of the object as it travels, before any compression is undone.
+    pub md5: Option<[u8; 16]>,
+    /// How it is cut and coded, where the table says it.
+    pub oti: Option<Oti>,
+}
+
+impl File {
+    /// Bytes of the object that carries it, where the table says it.
+    pub fn transfer_length(&self) -> Option<u64> {
+        self.transfer_length.or(self.content_length)
+    }
+}
+
+/// Why bytes are not a file delivery table.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FdtError {
+    /// Too long to be read.
+    #[error("{0} bytes; tables of up to {MOST_FDT} bytes are read")]
+    TooLong(usize),
+    /// Too many files.
+    #[error("more than {MOST_FILES} files")]
+    TooManyFiles,
+    /// No UTF-8.
+    #[error("it is not UTF-8 from byte {0} on")]
+    NotUtf8(usize),
+    /// No XML.
+    #[error("it is not XML: {0}")]
+    Xml(String),
+    /// It holds something else.
+    #[error("it has no element FDT-Instance")]
+    NoInstance,
+    /// An attribute that must be there.
+    #[error("file {file}: the attribute {name} is missing")]
+    Missing {
+        /// Which file, from 0.
+        file: usize,
+        /// What is missing.
+        name: &'static str,
+    },
+    /// An attribute that has no sense.
+    #[error("file {file}: {name} cannot be `{value}`")]
+    Value {
+        /// Which file, from 0; the one that would follow for the table's own attributes.
+        file: usize,
+        /// Which attribute.
+        name: &'static str,
+        /// What it says.
+        value: String,
+    },
+}
+
+impl Fdt {
+    /// The bytes.
+    pub fn encode(&self) -> String {
+        let mut out = String::from(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<FDT-Instance xmlns=\"urn:ietf:params:xml:ns:fdt\"",
+        );
+        attribute(&mut out, "Expires", self.expires);
+        if self.complete {
+            attribute(&mut out, "Complete", "true");
+        }
+        if let Some(Layering { scheme, packet_size, spacing }) = &self.layering {
+            attribute(&mut out, "xmlns:fc", FAIRCAST_NAMESPACE);
+            attribute(&mut out, "fc:Congestion-Control", escape(scheme));
+            attribute(&mut out, "fc:Packet-Size", packet_size);
+            attribute(&mut out, "fc:Layer-Spacing", text_of(*spacing));
+        }
+        out.push_str(">\n");
+        self.files.iter().for_each(|file| file.put(&mut out));
+        out.push_str("</FDT-Instance>\n");
+        out
+    }
+
+    /// Read a table.
+    ///
+    /// # Errors
+    /// [`FdtError`] when it is none, or says what makes no sense.
+    pub fn parse(bytes: &[u8]) -> Result<Fdt, FdtError> {
+        if bytes.len() > MOST_FDT {
+            return Err(FdtError::TooLong(bytes.len()));
+        }
+        let text = std::str::from_utf8(bytes).map_err(|error| FdtError::NotUtf8(error.valid_up_to()))?;
+        let mut reader = Reader::from_str(text);
+        let mut read: Option<(Fdt, RawOti)> = None;
+        loop {
+            match reader.read_event().map_err(|error| FdtError::Xml(error.to_string()))? {
+                Event::Start(element) | Event::Empty(element) => {
+                    match (&mut read, element.local_name().as_ref()) {
+                        (None, "FDT-Instance") => read = Some(read_instance(&element)?),
+                        (Some((fdt, oti)), "File") if fdt.files.len() < MOST_FILES => {
+                            let file = read_file(&element, fdt.files.len(), oti)?;
+                            fdt.files.push(file);
+                        }
+                        (Some(_), "File") => return Err(FdtError::TooManyFiles),
+                        _ => {}
+                    }
+                }
+                Event::Eof => break,
+                _ => {}
+            }
+        }
+        read.map(|(fdt, _)| fdt).ok_or(FdtError::NoInstance)
+    }
+}
+
+const fn text_of(spacing: Spacing) -> &'static str {
+    match spacing {
+        Spacing::Address => "address",
+        Spacing::Port => "port",
+    }
+}
+
+/// Text as it stands in an attribute. White space that is not a blank would be read as one (XML 1.0, 3.3.3).
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\t' | '\n' | '\r' => escaped.push_str(&format!("&#{};", u32::from(c))),
+            _ => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+fn attribute(out: &mut String, name: &str, value: impl std::fmt::Display) {
+    write!(out, " {name}=\"{value}\"").expect("a string takes everything");
+}
+
+impl File {
+    fn put(&self, out: &mut String) {
+        out.push_str("<File");
+        attribute(out, "Content-Location", escape(self.location.as_str()));
+        attribute(out, "TOI", self.toi);
+        let lengths = [("Content-Length", self.content_length), ("Transfer-Length", self.transfer_length)];
+        for (name, length) in lengths {
+            length.inspect(|length| attribute(out, name, length));
+        }
+        let texts = [("Content-Type", &self.content_type), ("Content-Encoding", &self.content_encoding)];
+        for (name, text) in texts {
+            text.iter().for_each(|text| attribute(out, name, escape(text.as_str())));
+        }
+        self.md5.inspect(|md5| attribute(out, "Content-MD5", BASE64.encode(md5)));
+        if let Some(oti) = &self.oti {
+            attribute(out, "FEC-OTI-FEC-Encoding-ID", oti.fec().id());
+            attribute(out, "FEC-OTI-Encoding-Symbol-Length", oti.symbol_size);
+            match oti.params {
+                Params::NoCode { max_block } => {
+                    attribute(out, "FEC-OTI-Maximum-Source-Block-Length", max_block)
+                }
+                Params::ReedSolomon { max_block, max_symbols } => {
+                    attribute(out, "FEC-OTI-Maximum-Source-Block-Length", max_block);
+                    attribute(out, "FEC-OTI-Max-Number-of-Encoding-Symbols", max_symbols);
+                }
+                Params::RaptorQ { blocks, sub_blocks, alignment } => {
+                    let [high, low] = sub_blocks.to_be_bytes();
+                    let info = BASE64.encode([blocks, high, low, alignment]);
+                    attribute(out, "FEC-OTI-Scheme-Specific-Info", info);
+                }
+            }
+        }
+        out.push_str("/>\n");
+    }
+}
+
+/// FEC object transmission information as it stands in attributes; a table's serve all its files that have no own.
+#[derive(Debug, Clone, Default)]
+struct RawOti {
+    fec: Option<u8>,
+    symbol_size: Option<u16>,
+    max_block: Option<u32>,
+    max_symbols: Option<u32>,
+    info: Option<Vec<u8>>,
+}
+
+impl RawOti {
+    /// Take an attribute if it is one of these.
+    fn take(&mut self, name: &str, value: &str, file: usize) -> Result<(), FdtError> {
+        match name {
+            "FEC-OTI-FEC-Encoding-ID" => {
+                self.fec = Some(number(value, "FEC-OTI-FEC-Encoding-ID", file)?);
+            }
+            "FEC-OTI-Encoding-Symbol-Length" => {
+                self.symbol_size = Some(number(value, "FEC-OTI-Encoding-Symbol-Length", file)?);
+            }
+            "FEC-OTI-Maximum-Source-Block-Length" => {
+                self.max_block = Some(number(value, "FEC-OTI-Maximum-Source-Block-Length", file)?);
+            }
+            "FEC-OTI-Max-Number-of-Encoding-Symbols" => {
+                self.max_symbols = Some(number(value, "FEC-OTI-Max-Number-of-Encoding-Symbols", file)?);
+            }
+            "FEC-OTI-Scheme-Specific-Info" => {
+                let wrong = || bad("FEC-OTI-Scheme-Specific-Info", value, file);
+                self.info = Some(BASE64.decode(value.trim()).map_err(|_| wrong())?);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What it says, with what a file does not say from the table; `None` when something is missing or not known.
+    fn complete(&self, table: &RawOti, transfer_length: Option<u64>) -> Option<Oti> {
+        let fec = Fec::from_id(self.fec.or(table.fec)?)?;
+        let max_block = self.max_block.or(table.max_block);
+        let params = match fec {
+            Fec::NoCode => Params::NoCode { max_block: max_block? },
+            Fec::ReedSolomon => {
+                let max_symbols = self.max_symbols.or(table.max_symbols)?;
+                let max_block = u8::try_from(max_block?).ok()?;
+                Params::ReedSolomon { max_block, max_symbols: u8::try_from(max_symbols).ok()? }
+            }
+            Fec::RaptorQ => {
+                let &[blocks, high, low, alignment] = self.info.as_ref().or(table.info.as_ref())?.as_slice()
+                else {
+                    return None;
+                };
+                Params::RaptorQ { blocks, sub_blocks: u16::from_be_bytes([high, low]), alignment }
+            }
+        };
+        let symbol_size = self.symbol_size.or(table.symbol_size)?;
+        Some(Oti { transfer_length: transfer_length?, symbol_size, params })
+    }
+}
+
+fn bad(name: &'static str, value: &str, file: usize) -> FdtError {
+    FdtError::Value { file, name, value: value.chars().take(80).collect() }
+}
+
+fn number<T: std::str::FromStr>(value: &str, name: &'static str, file: usize) -> Result<T, FdtError> {
+    value.trim().parse().map_err(|_| bad(name, value, file))
+}
+
+/// Hand each attribute over by its local name: programs differ in prefixes.
+fn attributes(
+    element: &BytesStart<'_>,
+    mut each: impl FnMut(&str, &str) -> Result<(), FdtError>,
+) -> Result<(), FdtError> {
+    // Duplicates are not looked for: that takes the square of their number.
+    for attribute in element.attributes().with_checks(false) {
+        let attribute = attribute.map_err(|error| FdtError::Xml(error.to_string()))?;
+        let value = attribute.normalized_value(XmlVersion::Implicit1_0);
+        let value = value.map_err(|error| FdtError::Xml(error.to_string()))?;
+        each(attribute.key.local_name().as_ref(), &value)?;
+    }
+    Ok(())
+}
+
+fn read_instance(element: &BytesStart<'_>) -> Result<(Fdt, RawOti), FdtError> {
+    let (mut fdt, mut oti) = (Fdt::default(), RawOti::default());
+    let (mut scheme, mut packet_size, mut spacing) = (None, None, None);
+    attributes(element, |name, value| {
+        match name {
+            "Expires" => fdt.expires = number(value, "Expires", 0)?,
+            "Complete" => fdt.complete = matches!(value.trim(), "true" | "1"),
+            "Congestion-Control" => scheme = Some(value.to_owned()),
+            "Packet-Size" => packet_size = Some(number(value, "Packet-Size", 0)?),
+            "Layer-Spacing" => {
+                let known =
+                    [Spacing::Address, Spacing::Port].into_iter().find(|spacing| text_of(*spacing) == value);
+                spacing = Some(known.ok_or_else(|| bad("Layer-Spacing", value, 0))?);
+            }
+            _ => oti.take(name, value, 0)?,
+        }
+        Ok(())
+    })?;
+    if let (Some(scheme), Some(packet_size), Some(spacing)) = (scheme, packet_size, spacing) {
+        fdt.layering = Some(Layering { scheme, packet_size, spacing });
+    }
+    Ok((fdt, oti))
+}
+
+fn read_file(element: &BytesStart<'_>, at: usize, table: &RawOti) -> Result<File, FdtError> {
+    let (mut file, mut oti) = (File::default(), RawOti::default());
+    let (mut location, mut toi) = (None, None);
+    attributes(element, |name, value| {
+        match name {
+            "Content-Location" => location = Some(value.to_owned()),
+            "TOI" => toi = Some(number(value, "TOI", at)?),
+            "Content-Length" => file.content_length = Some(number(value, "Content-Length", at)?),
+            "Transfer-Length" => file.transfer_length = Some(number(value, "Transfer-Length", at)?),
+            "Content-Type" => file.content_type = Some(value.to_owned()),
+            "Content-Encoding" => file.content_encoding = Some(value.to_owned()),
+            "Content-MD5" => {
+                let bytes = BASE64.decode(value.trim()).ok().and_then(|bytes| bytes.try_into().ok());
+                file.md5 = Some(bytes.ok_or_else(|| bad("Content-MD5", value, at))?);
+            }
+            _ => oti.take(name, value, at)?,
+        }
+        Ok(())
+    })?;
+    file.location = location.ok_or(FdtError::Missing { file: at, name: "Content-Location" })?;
+    file.toi = toi.ok_or(FdtError::Missing { file: at, name: "TOI" })?;
+    file.oti = oti.complete(table, file.transfer_length());
+    Ok(file)
+}

@@ -1,0 +1,346 @@
+//! A source's files: found, described, and read block by block.
+
+use crate::codec::{Blocks, Fec, File, Oti, Params, PayloadId};
+use crate::error::AlcError;
+use faircast_fec::{BlockEncoder, MAX_ESI, MAX_SYMBOLS, RepairSource, Shape};
+use faircast_transport::error::Error;
+use faircast_transport::object::{Change, HardLinks, Kind, ObjectError, ObjectStream, Reading};
+use md5::{Digest, Md5};
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Source symbols of a block without a code: a block is only a way to number symbols.
+const NO_CODE_BLOCK: u32 = 1_024;
+/// Source symbols of a block with RaptorQ, as on the native wire, where files are not too long for it.
+const RAPTORQ_BLOCK: u64 = 256;
+/// RFC 6330, 3.3.3: the number of blocks has eight bits.
+const RAPTORQ_BLOCKS: u64 = 255;
+/// Bytes of a block with RaptorQ at most: source and receivers have one in memory, and some times that while they compute.
+pub(super) const MOST_CODED: u64 = 128 << 20;
+
+/// A file to send.
+#[derive(Debug)]
+pub(super) struct Object {
+    /// As the table has it.
+    pub file: File,
+    /// How it is cut.
+    pub oti: Oti,
+    pub blocks: Blocks,
+    path: PathBuf,
+}
+
+/// The files, and what is not sent, with the reason.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub objects: Vec<Object>,
+    pub warnings: Vec<String>,
+}
+
+impl Found {
+    /// Look at what is to be sent; every file is read once for its MD5.
+    pub fn look(paths: &[PathBuf], fec: Fec, symbol_size: u16) -> Result<Found, Error> {
+        // The object stream knows the rules for names and trees; nothing of how it cuts them matters here.
+        let reading = Reading { hard_links: HardLinks::AsFiles, ..Reading::default() };
+        let object = ObjectStream::open_with(paths, &reading, 1_024, 256)?;
+        let mut found = Found::default();
+        // FLUTE has no way to say that something is left out.
+        if let Some(first) = object.left_out().first() {
+            let (path, reason) = (PathBuf::from(&first.path), first.reason.clone());
+            return Err(ObjectError::Unreadable { path, reason }.into());
+        }
+        for skipped in object.skipped() {
+            found.warnings.push(format!("{} is no file and is not sent", skipped.path.display()));
+        }
+        for entry in object.manifest().entries() {
+            match entry.kind {
+                Kind::File { size } => {
+                    // A table of FLUTE is text.
+                    let not_text = || ObjectError::NotUtf8 { path: entry.path.clone().into() };
+                    let name = entry.path.to_str().ok_or_else(not_text)?;
+                    let toi = found.objects.len() as u128 + 1;
+                    found.objects.push(Object::new(on_disk(paths, name), name, size, toi, fec, symbol_size)?);
+                }
+                Kind::Symlink { .. } => {
+                    found.warnings.push(format!(
+                        "{} is a symbolic link, which FLUTE does not know; it is not sent",
+                        entry.name()
+                    ));
+                }
+                Kind::Dir | Kind::Stream | Kind::HardLink { .. } => {}
+            }
+        }
+        if found.objects.is_empty() {
+            return Err(ObjectError::Nothing.into());
+        }
+        Ok(found)
+    }
+}
+
+/// Where the file of an entry lies: below the one of the paths that has its first name.
+fn on_disk(paths: &[PathBuf], entry: &str) -> PathBuf {
+    let (top, rest) = entry.split_once('/').unwrap_or((entry, ""));
+    let named = |path: &PathBuf| match path.file_name() {
+        Some(name) => name == top,
+        None => path.canonicalize().is_ok_and(|path| path.file_name().is_some_and(|name| name == top)),
+    };
+    let base = paths.iter().find(|path| named(path)).map_or(Path::new(top), PathBuf::as_path);
+    if rest.is_empty() { base.to_path_buf() } else { base.join(rest) }
+}
+
+impl Object {
+    fn new(
+        path: PathBuf,
+        name: &str,
+        size: u64,
+        toi: u128,
+        fec: Fec,
+        symbol_size: u16,
+    ) -> Result<Object, Error> {
+        let (params, most) = params(fec, size.div_ceil(u64::from(symbol_size)), symbol_size);
+        let oti = Oti { transfer_length: size, symbol_size, params };
+        let too_long = || AlcError::TooLong {
+            path: path.clone(),
+            bytes: size,
+            fec: if fec == Fec::RaptorQ { "raptorq" } else { "none" },
+            most: most * u64::from(symbol_size),
+        };
+        let blocks = oti.blocks().filter(|blocks| blocks.symbols() <= most).ok_or_else(too_long)?;
+        let (md5, read) = md5_of(&path).map_err(|error| ObjectError::io(&path, "read", error))?;
+        if read != size {
+            let change = Change::Size { before: size, now: read };
+            return Err(ObjectError::Changed { path, change }.into());
+        }
+        let file = File {
+            location: super::names::uri_of(name),
+            toi,
+            content_length: Some(size),
+            transfer_length: Some(size),
+            content_type: Some("application/octet-stream".into()),
+            content_encoding: None,
+            md5: Some(md5),
+            oti: Some(oti),
+        };
+        Ok(Object { file, oti, blocks, path })
+    }
+}
+
+/// How this number of symbols is cut, and how many could be.
+fn params(fec: Fec, symbols: u64, symbol_size: u16) -> (Params, u64) {
+    let most_no_code = 1 << 32;
+    match fec {
+        // A file without bytes has no block, which RaptorQ's parameters cannot say.
+        Fec::RaptorQ if symbols > 0 => {
+            let per_block = symbols.div_ceil(RAPTORQ_BLOCKS).max(RAPTORQ_BLOCK);
+            let blocks = symbols.div_ceil(per_block) as u8; // at most 255
+            let most = RAPTORQ_BLOCKS * u64::from(MAX_SYMBOLS).min(MOST_CODED / u64::from(symbol_size));
+            (Params::RaptorQ { blocks, sub_blocks: 1, alignment: 4 }, most)
+        }
+        _ => {
+            let per_block = u32::try_from(symbols.div_ceil(1 << 16)).unwrap_or(u32::MAX).max(NO_CODE_BLOCK);
+            (Params::NoCode { max_block: per_block.min(1 << 16) }, most_no_code)
+        }
+    }
+}
+
+fn md5_of(path: &Path) -> io::Result<([u8; 16], u64)> {
+    let mut file = fs::File::open(path)?;
+    let (mut hasher, mut buffer, mut total) = (Md5::new(), vec![0; 1 << 18], 0);
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok((hasher.finalize().into(), total)),
+            read => {
+                hasher.update(&buffer[..read]);
+                total += read as u64;
+            }
+        }
+    }
+}
+
+/// A symbol that is to be sent, and the object that it belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SymbolPlace {
+    pub object: usize,
+    pub id: PayloadId,
+}
+
+/// With a code, rounds after the first one go around all blocks so many times: who lacks a little of every block need not
+/// wait for a whole round.
+const TURNS: u64 = 8;
+
+/// Walks around all blocks of all files. With a code it never says the same twice: once the source symbols, and then
+/// always some more of every block.
+#[derive(Debug, Default)]
+pub(super) struct Carousel {
+    object: usize,
+    block: u32,
+    /// How many symbols of this block were sent on this turn.
+    sent: u32,
+    /// How often it has been around.
+    turn: u64,
+    coded: bool,
+    current: Option<Loaded>,
+}
+
+#[derive(Debug)]
+struct Loaded {
+    at: (usize, u32),
+    bytes: Bytes,
+}
+
+#[derive(Debug)]
+enum Bytes {
+    Plain(Vec<u8>),
+    Coded(Box<BlockEncoder>),
+}
+
+impl Carousel {
+    /// Rounds that are finished.
+    pub const fn rounds(&self) -> u64 {
+        match self.coded {
+            true if self.turn > 0 => 1 + (self.turn - 1) / TURNS,
+            _ => self.turn,
+        }
+    }
+
+    /// The next symbol, appended to `out`; `None` when no file has a byte.
+    pub fn next(&mut self, objects: &[Object], out: &mut Vec<u8>) -> Result<Option<SymbolPlace>, Error> {
+        if objects.iter().all(|object| object.blocks.is_empty()) {
+            self.turn += 1;
+            return Ok(None);
+        }
+        while objects[self.object].blocks.is_empty() {
+            self.next_object(objects.len());
+        }
+        let object = &objects[self.object];
+        let len = object.blocks.len(self.block);
+        self.coded = matches!(object.oti.params, Params::RaptorQ { .. });
+        let (first, count) = if self.coded { turn_of(self.turn, len) } else { (0, len) };
+        let symbol = first + self.sent;
+        let place = SymbolPlace { object: self.object, id: PayloadId { block: self.block, symbol } };
+        self.load(objects)?;
+        self.current.as_mut().expect("it was loaded just now").put(object, symbol, out);
+        self.sent += 1;
+        if self.sent == count {
+            (self.sent, self.block) = (0, self.block + 1);
+            if self.block == object.blocks.count() {
+                self.next_object(objects.len());
+            }
+        }
+        Ok(Some(place))
+    }
+
+    fn next_object(&mut self, count: usize) {
+        (self.block, self.sent) = (0, 0);
+        self.object += 1;
+        if self.object == count {
+            self.object = 0;
+            self.turn += 1;
+        }
+    }
+
+    /// Have this block's bytes at hand.
+    fn load(&mut self, objects: &[Object]) -> Result<(), Error> {
+        let at = (self.object, self.block);
+        if self.current.as_ref().is_some_and(|loaded| loaded.at == at) {
+            return Ok(());
+        }
+        let object = &objects[self.object];
+        let size = u64::from(object.oti.symbol_size);
+        let offset = object.blocks.first(self.block) * size;
+        let full = u64::from(object.blocks.len(self.block)) * size;
+        let mut bytes = vec![0; full as usize];
+        let there = full.min(object.oti.transfer_length - offset) as usize;
+        let file =
+            fs::File::open(&object.path).map_err(|error| ObjectError::io(&object.path, "read", error))?;
+        match file.read_exact_at(&mut bytes[..there], offset) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                return Err(
+                    ObjectError::Changed { path: object.path.clone(), change: Change::Modified }.into()
+                );
+            }
+            read => read.map_err(|error| ObjectError::io(&object.path, "read", error))?,
+        }
+        let bytes = match object.oti.params {
+            Params::RaptorQ { .. } => {
+                let shape = Shape::new(object.blocks.len(self.block) as u16, object.oti.symbol_size);
+                let shape = shape.expect("blocks were cut for the code");
+                Bytes::Coded(Box::new(BlockEncoder::new(shape, bytes).expect("the block is whole")))
+            }
+            _ => {
+                bytes.truncate(there);
+                Bytes::Plain(bytes)
+            }
+        };
+        self.current = Some(Loaded { at, bytes });
+        Ok(())
+    }
+}
+
+impl Loaded {
+    /// Append a symbol.
+    fn put(&mut self, object: &Object, symbol: u32, out: &mut Vec<u8>) {
+        let size = usize::from(object.oti.symbol_size);
+        match &mut self.bytes {
+            Bytes::Plain(bytes) => {
+                let from = symbol as usize * size;
+                out.extend_from_slice(&bytes[from..bytes.len().min(from + size)]);
+            }
+            Bytes::Coded(block) => match block.source(symbol) {
+                Some(bytes) => out.extend_from_slice(bytes),
+                None => block.repair_batch(symbol, 1, out).expect("numbers of symbols stay in range"),
+            },
+        }
+    }
+}
+
+/// The first symbol of a block of `len` on this turn, and how many. They begin anew when the code has no more.
+fn turn_of(turn: u64, len: u32) -> (u32, u32) {
+    let count = len.div_ceil(TURNS as u32);
+    let turns = u64::from((MAX_ESI - len) / count);
+    match turn % (turns + 1) {
+        0 => (0, len),
+        later => (len + (later - 1) as u32 * count, count),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn symbols_of_later_turns_are_others_as_long_as_the_code_has_some() {
+        assert_eq!([0, 1, 2].map(|turn| turn_of(turn, 100)), [(0, 100), (100, 13), (113, 13)]);
+        let turns = u64::from((MAX_ESI - 100) / 13);
+        assert_eq!(turn_of(turns + 1, 100), (0, 100));
+        let ends = (1..=turns).map(|turn| turn_of(turn, 100)).map(|(first, count)| first + count);
+        assert!(ends.max() <= Some(MAX_ESI));
+        assert_eq!([0, 1, 2].map(|turn| turn_of(turn, 1)), [(0, 1), (1, 1), (2, 1)]);
+    }
+
+    #[test]
+    fn every_length_that_a_code_reaches_can_be_cut() {
+        for symbols in [1, 255, 256, 257, 65_280, 65_281, 255 * 1_024, 255 * 1_024 + 1, 255 * 56_403] {
+            let (params, most) = params(Fec::RaptorQ, symbols, 8);
+            let blocks =
+                Oti { transfer_length: symbols * 8, symbol_size: 8, params }.blocks().expect("it can be cut");
+            assert!(blocks.symbols() <= most && blocks.len(0) <= u32::from(MAX_SYMBOLS), "{symbols}");
+        }
+        // Datagrams of Ethernet and of the loopback: 20 and 34 GB.
+        for (symbol_size, gigabytes) in [(1_424, 20.4), (65_000, 34.2)] {
+            let (_, most) = params(Fec::RaptorQ, 1 << 20, symbol_size);
+            let bytes = most as f64 * f64::from(symbol_size) / 1e9;
+            assert!((bytes - gigabytes).abs() < 0.1, "{bytes} GB in symbols of {symbol_size}");
+        }
+        for symbols in [0, 1, 1_024, 1_025, 1 << 26, (1 << 26) + 1, 1 << 32] {
+            let (params, most) = params(Fec::NoCode, symbols, 8);
+            let blocks =
+                Oti { transfer_length: symbols * 8, symbol_size: 8, params }.blocks().expect("it can be cut");
+            assert!(
+                blocks.symbols() <= most && blocks.len(0) <= 1 << 16 && blocks.count() <= 1 << 16,
+                "{symbols}"
+            );
+        }
+    }
+}

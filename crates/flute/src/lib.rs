@@ -1,0 +1,182 @@
+//! Sessions over ALC with FLUTE (RFC 5775, 6726): files to any number of receivers that never answer.
+//!
+//! ```text
+//!  files -> blocks -> carousel -> packets at a fixed rate ------------> one group ------> objects -> verified files
+//!             |          ^                                                                   ^
+//!             |          +- the table of files, again and again                              |
+//!             +- RaptorQ, new symbols each round -> layers by a timetable -> groups -> joined and left by RLC
+//! ```
+//!
+//! [`AlcSend`] and [`AlcReceive`] run a session on sockets; the state machines below know no socket and no clock. A source
+//! hears nothing: who lost something waits for the next round of the carousel. With an erasure code a round brings new
+//! symbols, so that a receiver needs as many as a block has, whichever they are; that is what makes layers work: all
+//! layers are fed from one fountain, and a receiver of some of them gets everything too, only later.
+
+pub mod codec;
+mod drive;
+pub mod error;
+mod files;
+pub mod fuzzing;
+mod names;
+mod objects;
+mod parts;
+mod receiver;
+mod source;
+#[cfg(test)]
+mod tests;
+
+pub use codec::Fec;
+pub use error::AlcError;
+use faircast_core::schemes::Scheme;
+use faircast_core::time::Rate;
+pub use faircast_transport::config::Repeat;
+use faircast_transport::config::{Content, KeepUnfinished};
+use faircast_transport::format::{ReceiverPlace, SourcePlace};
+use faircast_transport::object::Names;
+use faircast_wire::Spacing;
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// How fast a source sends, and on what.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "there is one per session")]
+pub enum Pacing {
+    /// Always at this rate, headers included, on the session's group.
+    Fixed(Rate),
+    /// By the timetable of a scheme whose source needs no answers (RLC), on a group for each of its layers.
+    Layered {
+        /// The scheme.
+        scheme: Scheme,
+        /// How the groups of the layers follow each other.
+        spacing: Spacing,
+    },
+}
+
+/// How a source over ALC runs.
+#[derive(Debug, Clone)]
+pub struct AlcSend {
+    /// Where it sends.
+    pub place: SourcePlace,
+    /// How fast.
+    pub pacing: Pacing,
+    /// The erasure code.
+    pub fec: Fec,
+    /// How long.
+    pub repeat: Repeat,
+    /// Files and directory trees.
+    pub content: Content,
+}
+
+/// How a receiver over ALC runs.
+#[derive(Debug, Clone)]
+pub struct AlcReceive {
+    /// Where it listens, and for how long.
+    pub place: ReceiverPlace,
+    /// The directory that files go to.
+    pub out: PathBuf,
+    /// What becomes of names with characters that a terminal obeys.
+    pub names: Names,
+    /// How much of what earlier sessions have left unfinished in the directory stays when a session begins.
+    pub unfinished: KeepUnfinished,
+    /// Files of the table that together have more bytes than this are left out, beginning with the first that does not fit.
+    pub most: Option<u64>,
+}
+
+impl AlcSend {
+    /// Send this three times to [`DEFAULT_GROUP`](faircast_transport::config::DEFAULT_GROUP), at this pace and with RaptorQ: each round
+    /// brings other symbols.
+    pub fn new(pacing: Pacing, content: Content) -> AlcSend {
+        AlcSend {
+            place: SourcePlace::default(),
+            pacing,
+            fec: Fec::RaptorQ,
+            repeat: Repeat::Rounds(3),
+            content,
+        }
+    }
+}
+
+impl AlcReceive {
+    /// Receive into this directory from [`DEFAULT_GROUP`](faircast_transport::config::DEFAULT_GROUP).
+    pub fn new(out: impl Into<PathBuf>) -> AlcReceive {
+        AlcReceive {
+            place: ReceiverPlace::default(),
+            out: out.into(),
+            names: Names::Escape,
+            unfinished: KeepUnfinished::default(),
+            most: None,
+        }
+    }
+}
+
+/// How a source over ALC ended.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct AlcSendReport {
+    /// Whether every file was sent once at least.
+    pub ok: bool,
+    /// Files.
+    pub files: u64,
+    /// Bytes of content.
+    pub bytes: u64,
+    /// Layers sent on.
+    pub layers: u64,
+    /// Rounds of the carousel that were finished.
+    pub rounds: u64,
+    /// Seconds from the first packet to the last.
+    pub seconds: f64,
+    /// Bytes sent over `seconds`, headers included, in bit/s.
+    pub rate_bps: f64,
+    /// Packets sent.
+    pub packets: u64,
+    /// Those among them that carried the table of files.
+    pub table_packets: u64,
+}
+
+/// How a receiver over ALC ended.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct AlcReceiveReport {
+    /// Whether every file of the table has arrived, and is what the table says.
+    pub ok: bool,
+    /// Files that are whole and in their place.
+    pub files: u64,
+    /// Files of the table.
+    pub known: u64,
+    /// Those among the whole ones whose MD5 the table said.
+    pub verified: u64,
+    /// Bytes of the whole files.
+    pub bytes: u64,
+    /// From the first packet of the session to the end, in seconds.
+    pub seconds: f64,
+    /// Content over `seconds`, in bit/s.
+    pub goodput_bps: f64,
+    /// Packets received.
+    pub packets: u64,
+    /// Packets lost, as far as layers show it.
+    pub lost: u64,
+    /// Symbols received over symbols needed.
+    pub symbol_ratio: f64,
+    /// Blocks that needed symbols of the erasure code.
+    pub repaired_blocks: u64,
+    /// How many layers the session has.
+    pub layers: u64,
+    /// The highest layer that was joined; 0 is the lowest of all.
+    pub highest_layer: u64,
+    /// How often a layer was joined, the lowest one not counted.
+    pub joins: u64,
+    /// How often one was left.
+    pub leaves: u64,
+    /// Packets that were refused: damaged, not of this session, or not known.
+    pub refused: u64,
+    /// Datagrams that this host's own socket buffers dropped.
+    pub dropped_local: u64,
+    /// Files that could not be taken, with the reason: the first 1,000.
+    pub skipped: Vec<String>,
+    /// How many there are of those.
+    pub skipped_count: u64,
+}
+
+/// Bytes of a packet before its symbols, the congestion control information left out: LCT's header with the longer
+/// identifiers that many files need, and the payload ID.
+const FIXED_LEN: usize = 4 + 8 + 4;
+/// What a packet of the table has on top: EXT_FDT and EXT_FTI.
+const TABLE_LEN: usize = 4 + 16;

@@ -1,0 +1,106 @@
+//! Names of files as FLUTE has them: URIs.
+
+use faircast_transport::object::{PathError, check_path};
+
+/// The relative reference for a path of a manifest: what is not a plain letter, digit or mark is written in hexadecimal.
+pub(super) fn uri_of(path: &str) -> String {
+    let mut uri = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                uri.push(byte.into())
+            }
+            _ => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri
+}
+
+/// The path inside the output directory for a URI. Scheme and host are left out: `http://host/a/b` becomes `a/b`.
+///
+/// # Errors
+/// When the path would leave the directory, or cannot be one.
+pub(super) fn path_of(uri: &str) -> Result<String, PathError> {
+    let rest = match uri.split_once(':') {
+        // A scheme begins with a letter and has no slash (RFC 3986, 3.1).
+        Some((scheme, rest)) if is_scheme(scheme) => rest,
+        _ => uri,
+    };
+    let path = match rest.strip_prefix("//") {
+        Some(authority) => authority.split_once('/').map_or("", |(_, path)| path),
+        None => rest.strip_prefix('/').unwrap_or(rest),
+    };
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    let path = decoded(path).ok_or(PathError::Nul)?;
+    check_path(&path)?;
+    Ok(path)
+}
+
+fn is_scheme(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_alphabetic())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+}
+
+/// Percent signs undone; `None` when that is no text.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let hex = tail.first_chunk::<2>().and_then(|hex| std::str::from_utf8(hex).ok());
+        let hex = hex.filter(|hex| hex.chars().all(|c| c.is_ascii_hexdigit()));
+        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(byte) if *first == b'%' => {
+                bytes.push(byte);
+                rest = &tail[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_comes_back_from_its_uri() {
+        for path in ["a.txt", "tree/deep er/b%41.txt", "ü/&<>\"'", "c:d?e#f"] {
+            assert_eq!(path_of(&uri_of(path)).as_deref(), Ok(path));
+        }
+    }
+
+    #[test]
+    fn scheme_and_host_of_others_are_left_out() {
+        for (uri, path) in [
+            ("file:///srv/a.txt", "srv/a.txt"),
+            ("http://www.example.com/menu/tracklist.html?x=1#y", "menu/tracklist.html"),
+            ("/a/b", "a/b"),
+            ("urn:isbn", "isbn"),
+        ] {
+            assert_eq!(path_of(uri).as_deref(), Ok(path));
+        }
+    }
+
+    #[test]
+    fn no_uri_leads_out_of_the_directory() {
+        for uri in [
+            "../x",
+            "a/%2e%2e/x",
+            "file:////etc/passwd",
+            "//host",
+            "%2Fetc/passwd",
+            "a//b",
+            "",
+            "a%00",
+            "%ff",
+        ] {
+            assert!(path_of(uri).is_err(), "{uri}");
+        }
+        assert_eq!(path_of("x/../../y"), Err(PathError::Dots));
+        assert_eq!(path_of(".faircast/x"), Err(PathError::Reserved));
+    }
+}

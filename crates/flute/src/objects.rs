@@ -1,0 +1,431 @@
+//! A receiver's files: symbols become blocks, blocks become a file, and a whole file gets its name.
+
+use super::files::MOST_CODED;
+use super::names;
+use super::parts::{Identity, OutputDirectory, Part, Record};
+use crate::codec::{self, Blocks, Oti, Params, PayloadId};
+use faircast_fec::{ALIGNMENT, MAX_SYMBOLS, Shape, decode};
+use faircast_transport::object::{Names, ObjectError, STATE_DIR, name_by};
+use md5::{Digest, Md5};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+/// The longest block without a code that a receiver keeps account of: the number of a symbol has 16 bits.
+const MOST_NO_CODE: u32 = 1 << 16;
+
+/// Why a file of the table is not taken.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unfit {
+    #[error("its name cannot be used: {0}")]
+    Name(#[from] faircast_transport::object::PathError),
+    #[error("{0}")]
+    Names(#[from] faircast_transport::object::NameError),
+    #[error("it is compressed ({0}), which is not undone here")]
+    Compressed(String),
+    #[error("the table does not say how it is cut into symbols, or says it in a way that is not known")]
+    NoOti,
+    #[error("its blocks of {0} symbols of {1} bytes are not supported")]
+    Blocks(u32, u16),
+    #[error("its blocks are cut into {0} sub-blocks, which is not supported")]
+    SubBlocks(u16),
+    #[error("{0} bytes of content travel as {1}, although nothing is compressed")]
+    Lengths(u64, u64),
+    #[error("with its {0} bytes the session would bring more than the {1} that it may")]
+    TooMuch(u64, u64),
+}
+
+/// A file that is being received.
+#[derive(Debug)]
+pub(super) struct Assembly {
+    toi: u128,
+    path: String,
+    oti: Oti,
+    blocks: Blocks,
+    md5: Option<[u8; 16]>,
+    part: Option<Part>,
+    /// Whether something has come since the record was written.
+    is_newer: bool,
+    /// Blocks that have some symbols.
+    open: BTreeMap<u32, Block>,
+    /// Bytes that those keep in memory.
+    held: usize,
+    whole: HashSet<u32>,
+    repaired: u64,
+    symbols: u64,
+}
+
+/// A block that is not whole.
+#[derive(Debug, Default)]
+struct Block {
+    /// One bit for each source symbol that is in the file.
+    have: Vec<u64>,
+    count: u32,
+    repairs: BTreeMap<u32, Box<[u8]>>,
+}
+
+/// What a symbol has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It was known, or is of no use.
+    Useless,
+    /// The file still lacks some.
+    More,
+    /// The file is whole, is what the table says, and has its name.
+    Done,
+    /// The file is not what the table says; it begins anew.
+    Wrong,
+}
+
+impl Assembly {
+    /// Begin a file of the table.
+    pub fn begin(entry: &codec::File, names: Names) -> Result<Assembly, Unfit> {
+        let path = name_by(names, names::path_of(&entry.location)?)?;
+        if let Some(encoding) =
+            entry.content_encoding.as_ref().filter(|text| !matches!(text.as_str(), "" | "null"))
+        {
+            return Err(Unfit::Compressed(encoding.clone()));
+        }
+        if let (Some(content), Some(transfer)) = (entry.content_length, entry.transfer_length)
+            && content != transfer
+        {
+            return Err(Unfit::Lengths(content, transfer));
+        }
+        let oti = entry.oti.ok_or(Unfit::NoOti)?;
+        let blocks = oti.blocks().ok_or(Unfit::NoOti)?;
+        let (len, size) = (blocks.len(0), oti.symbol_size);
+        match oti.params {
+            Params::RaptorQ { sub_blocks, .. } if sub_blocks > 1 => return Err(Unfit::SubBlocks(sub_blocks)),
+            Params::RaptorQ { .. }
+                if len > MAX_SYMBOLS.into()
+                    || !size.is_multiple_of(ALIGNMENT)
+                    || u64::from(len) * u64::from(size) > MOST_CODED =>
+            {
+                return Err(Unfit::Blocks(len, size));
+            }
+            _ if len > MOST_NO_CODE => return Err(Unfit::Blocks(len, size)),
+            _ => {}
+        }
+        let (open, whole) = (BTreeMap::new(), HashSet::new());
+        Ok(Assembly {
+            toi: entry.toi,
+            path,
+            oti,
+            blocks,
+            md5: entry.md5,
+            part: None,
+            is_newer: false,
+            open,
+            held: 0,
+            whole,
+            repaired: 0,
+            symbols: 0,
+        })
+    }
+
+    /// Where it goes, below the output directory.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    pub fn len(&self) -> u64 {
+        self.oti.transfer_length
+    }
+
+    /// Bytes that the blocks which are not whole keep in memory.
+    pub fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Forget what has come of the last block that is not whole; how many bytes that frees.
+    pub fn let_last_go(&mut self) -> usize {
+        let Some((number, block)) = self.open.pop_last() else { return std::mem::take(&mut self.held) };
+        let freed = block.held(self.blocks.len(number), self.oti.symbol_size);
+        self.held -= freed;
+        freed
+    }
+
+    /// Whether the table says what its content must be.
+    pub fn is_checked(&self) -> bool {
+        self.md5.is_some()
+    }
+
+    pub fn oti(&self) -> &Oti {
+        &self.oti
+    }
+
+    /// Blocks that only came together with the code's symbols.
+    pub fn repaired(&self) -> u64 {
+        self.repaired
+    }
+
+    /// Symbols taken, useless ones too, and symbols needed.
+    pub fn symbols(&self) -> (u64, u64) {
+        (self.symbols, self.blocks.symbols())
+    }
+
+    /// Bytes of the blocks that are whole.
+    pub fn received(&self) -> u64 {
+        let size = u64::from(self.oti.symbol_size);
+        let of = |block: u32| u64::from(self.blocks.len(block)) * size;
+        let whole: u64 = self.whole.iter().map(|block| of(*block)).sum();
+        whole.min(self.oti.transfer_length)
+    }
+
+    /// Go on with what an earlier session has left of this file. A file without bytes is whole at once.
+    pub fn resume(&mut self, place: &OutputDirectory) -> Result<Taken, ObjectError> {
+        if let Some((part, record)) = Part::resume(place, identity(&self.path, &self.md5, &self.oti)) {
+            self.part = Some(part);
+            let mut first = 0;
+            for number in 0..self.blocks.count() {
+                let len = self.blocks.len(number);
+                let mut block = Block::default();
+                (0..len).filter(|symbol| record.has(first + u64::from(*symbol))).for_each(|symbol| {
+                    block.note(symbol, len);
+                });
+                first += u64::from(len);
+                if block.count == len {
+                    self.whole.insert(number);
+                } else if block.count > 0 {
+                    self.held += block.held(len, self.oti.symbol_size);
+                    self.open.insert(number, block);
+                }
+            }
+        }
+        if self.is_whole() { self.finish(place) } else { Ok(Taken::More) }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.whole.len() == self.blocks.count() as usize
+    }
+
+    /// Whether something has come since the last record.
+    pub fn is_newer(&self) -> bool {
+        self.is_newer
+    }
+
+    /// Record what has come, so that a later session goes on from here.
+    pub fn record(&mut self, place: &OutputDirectory) -> Result<(), ObjectError> {
+        if !std::mem::take(&mut self.is_newer) {
+            return Ok(());
+        }
+        let Some(part) = &self.part else { return Ok(()) };
+        let mut record = Record::new(self.blocks.symbols());
+        let mut first = 0;
+        for number in 0..self.blocks.count() {
+            let len = self.blocks.len(number);
+            let (is_whole, block) = (self.whole.contains(&number), self.open.get(&number));
+            let has = |symbol: &u32| is_whole || block.is_some_and(|block| block.has(*symbol));
+            (0..len).filter(has).for_each(|symbol| record.note(first + u64::from(symbol)));
+            first += u64::from(len);
+        }
+        part.names.write(place, &record)
+    }
+
+    /// Symbols have come: one, or several in a row.
+    pub fn take(
+        &mut self,
+        id: PayloadId,
+        bytes: &[u8],
+        place: &OutputDirectory,
+    ) -> Result<Taken, ObjectError> {
+        let mut taken = Taken::Useless;
+        let size = usize::from(self.oti.symbol_size);
+        for (symbol, bytes) in (id.symbol..).zip(bytes.chunks(size)) {
+            match self.take_one(PayloadId { symbol, ..id }, bytes, place)? {
+                Taken::Useless => {}
+                Taken::More => taken = Taken::More,
+                last => return Ok(last),
+            }
+        }
+        Ok(taken)
+    }
+
+    fn take_one(
+        &mut self,
+        id: PayloadId,
+        bytes: &[u8],
+        place: &OutputDirectory,
+    ) -> Result<Taken, ObjectError> {
+        let len = self.blocks.len(id.block);
+        self.symbols += 1;
+        if len == 0 || self.whole.contains(&id.block) {
+            return Ok(Taken::Useless);
+        }
+        let place_of = (self.blocks.first(id.block) + u64::from(id.symbol)) * u64::from(self.oti.symbol_size);
+        let size = self.oti.symbol_size;
+        let block = match self.open.entry(id.block) {
+            Entry::Occupied(open) => open.into_mut(),
+            Entry::Vacant(free) => {
+                self.held += Block::default().held(len, size);
+                free.insert(Block::default())
+            }
+        };
+        if id.symbol < len {
+            let left = self.oti.transfer_length - place_of.min(self.oti.transfer_length);
+            let wanted = left.min(self.oti.symbol_size.into()) as usize;
+            let fits = bytes.len() == wanted || bytes.len() == usize::from(self.oti.symbol_size);
+            if !fits || !block.note(id.symbol, len) {
+                return Ok(Taken::Useless);
+            }
+            let file = (identity(&self.path, &self.md5, &self.oti), self.toi);
+            write(&mut self.part, place, file, &bytes[..wanted], place_of)?;
+            self.is_newer = true;
+        } else {
+            let coded = matches!(self.oti.params, Params::RaptorQ { .. });
+            let full = bytes.len() == usize::from(self.oti.symbol_size);
+            // A block can be solved with a few more symbols than it has, at most: the others need no memory.
+            if !coded
+                || !full
+                || block.repairs.len() > len as usize + 8
+                || block.repairs.contains_key(&id.symbol)
+            {
+                return Ok(Taken::Useless);
+            }
+            block.repairs.insert(id.symbol, bytes.into());
+            self.held += Block::repair(size);
+        }
+        if block.count == len
+            || (block.count as usize + block.repairs.len() >= len as usize && self.solve(id.block, place)?)
+        {
+            if let Some(block) = self.open.remove(&id.block) {
+                self.held -= block.held(len, size);
+            }
+            self.whole.insert(id.block);
+            if self.is_whole() {
+                return self.finish(place);
+            }
+        }
+        Ok(Taken::More)
+    }
+
+    /// Put a block together from source symbols in the file and those of the code; whether that worked.
+    fn solve(&mut self, number: u32, place: &OutputDirectory) -> Result<bool, ObjectError> {
+        let (len, size) = (self.blocks.len(number), usize::from(self.oti.symbol_size));
+        let shape = Shape::new(len as u16, self.oti.symbol_size).expect("the file was refused otherwise");
+        let from = self.blocks.first(number) * size as u64;
+        let there = (self.oti.transfer_length - from).min((len as usize * size) as u64) as usize;
+        let Some(block) = self.open.get(&number) else { return Ok(false) };
+        let mut bytes = vec![0; len as usize * size];
+        if block.count > 0 {
+            let part = self.part.as_ref().expect("its source symbols were written there");
+            let read = super::receiver::read_at(&part.file, &mut bytes[..there], from);
+            read.map_err(|error| ObjectError::io(place.path.join(STATE_DIR), "read a part", error))?;
+        }
+        let source = (0..len).filter(|symbol| block.has(*symbol));
+        let source = source.map(|symbol| (symbol, &bytes[symbol as usize * size..][..size]));
+        let repairs = block.repairs.iter().map(|(symbol, bytes)| (*symbol, &bytes[..]));
+        let Some(solved) = decode(shape, source.chain(repairs)) else { return Ok(false) };
+        let file = (identity(&self.path, &self.md5, &self.oti), self.toi);
+        write(&mut self.part, place, file, &solved[..there], from)?;
+        self.is_newer = true;
+        self.repaired += 1;
+        Ok(true)
+    }
+
+    fn finish(&mut self, place: &OutputDirectory) -> Result<Taken, ObjectError> {
+        let part = match self.part.take() {
+            Some(part) => part,
+            None => Part::create(place, None, self.toi)?,
+        };
+        let failed = |error| ObjectError::io(place.path.join(&self.path), "read what has come", error);
+        let right = match self.md5 {
+            Some(md5) => md5_of(&part.file, self.oti.transfer_length).map_err(failed)? == md5,
+            None => true,
+        };
+        if !right {
+            self.open.clear();
+            self.held = 0;
+            self.whole.clear();
+            part.names.discard(place);
+            return Ok(Taken::Wrong);
+        }
+        let Part { file, names } = part;
+        drop(file);
+        place.publish(&names, &self.path).inspect_err(|_| names.discard(place))?;
+        Ok(Taken::Done)
+    }
+
+    /// The session is over: keep what a later one can go on with, and remove the rest. Whether something is kept.
+    pub fn keep(&mut self, place: &OutputDirectory) -> bool {
+        let is_kept = self.part.as_ref().is_some_and(|part| part.names.is_kept());
+        if !is_kept || self.record(place).is_err() {
+            self.abandon(place);
+            return false;
+        }
+        self.part = None;
+        true
+    }
+
+    /// Remove what is not whole.
+    pub fn abandon(&mut self, place: &OutputDirectory) {
+        self.open.clear();
+        if let Some(part) = self.part.take() {
+            part.names.discard(place);
+        }
+    }
+}
+
+impl Block {
+    /// Bytes of memory that a block of so many symbols of so many bytes keeps, about.
+    fn held(&self, len: u32, size: u16) -> usize {
+        const AROUND: usize = 64;
+        AROUND + len.div_ceil(64) as usize * 8 + self.repairs.len() * Block::repair(size)
+    }
+
+    /// The same of a symbol of the code.
+    const fn repair(size: u16) -> usize {
+        size as usize + 32
+    }
+
+    /// Note a source symbol; whether it is new.
+    fn note(&mut self, symbol: u32, len: u32) -> bool {
+        self.have.resize(len.div_ceil(64) as usize, 0);
+        let word = &mut self.have[symbol as usize / 64];
+        let bit = 1 << (symbol % 64);
+        let new = *word & bit == 0;
+        *word |= bit;
+        self.count += u32::from(new);
+        new
+    }
+
+    fn has(&self, symbol: u32) -> bool {
+        self.have.get(symbol as usize / 64).is_some_and(|word| word & 1 << (symbol % 64) != 0)
+    }
+}
+
+/// A name for the content that all its sessions share, where its MD5 can show in the end that it is the same.
+fn identity<'a>(path: &'a str, md5: &'a Option<[u8; 16]>, oti: &'a Oti) -> Option<Identity<'a>> {
+    md5.as_ref().map(|md5| Identity { path, md5, oti })
+}
+
+/// Write at this place of a file's part, which is made when it is not there.
+fn write(
+    part: &mut Option<Part>,
+    place: &OutputDirectory,
+    (identity, toi): (Option<Identity<'_>>, u128),
+    bytes: &[u8],
+    offset: u64,
+) -> Result<(), ObjectError> {
+    let part = match part {
+        Some(part) => part,
+        None => part.insert(Part::create(place, identity, toi)?),
+    };
+    let failed =
+        |error| ObjectError::writing(place.path.join(STATE_DIR), "write a part", error, bytes.len() as u64);
+    part.file.write_all_at(bytes, offset).map_err(failed)
+}
+
+fn md5_of(file: &File, len: u64) -> std::io::Result<[u8; 16]> {
+    let (mut hasher, mut buffer, mut at) = (Md5::new(), vec![0; 1 << 18], 0);
+    while at < len {
+        let read = file.read_at(&mut buffer, at)?;
+        if read == 0 {
+            break;
+        }
+        hasher.update(&buffer[..read]);
+        at += read as u64;
+    }
+    Ok(hasher.finalize().into())
+}

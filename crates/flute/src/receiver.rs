@@ -1,0 +1,785 @@
+//! The receiver: which session, which files, which layers.
+
+use super::AlcReceiveReport;
+use super::objects::{Assembly, Taken, Unfit};
+use super::parts::OutputDirectory;
+use crate::codec::{
+    self, Blocks, Closing, FDT_TOI, Fdt, Fec, Layering, MOST_FDT, NTP_UNIX_SECS, Oti, Packet, Rlc,
+};
+use crate::error::AlcError;
+use faircast_core::delivery::gaps::Gaps;
+use faircast_core::node::{Cx, Effect, Effects, Receiver};
+use faircast_core::packet::{Arrival, Data, Flags, Layer, Mark, Payload, ReceiverId, Seq};
+use faircast_core::rng::Rng;
+use faircast_core::schemes::{AnyReceiver, Scheme, Wire};
+use faircast_core::time::{Span, Time};
+use faircast_transport::endpoint::{Datagram, Endpoint, Notice, Transmit};
+use faircast_transport::error::Error;
+use faircast_transport::event::{Event, Progress};
+use faircast_transport::format::Reporting;
+use faircast_transport::object::{Names, ObjectError};
+use faircast_wire::group_of;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fs::File;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+/// Packets that came before the table are kept, so many at most.
+const EARLY: usize = 4_096;
+/// A packet is lost when so many with higher numbers have come.
+const REORDERING: u8 = 3;
+/// Tables that are being put together at the same time.
+const TABLES: usize = 4;
+/// Files of all tables of a session; what more there are is not taken.
+const MOST_OBJECTS: usize = 200_000;
+/// Reasons that the report names; the others are counted.
+const MOST_REASONS: usize = 1_000;
+/// Bytes of memory for the blocks that are not whole, of all files together: more than the longest block takes.
+const MOST_HELD: usize = 256 << 20;
+
+/// Received symbols are recorded this often, for this number of files.
+const RECORD_EVERY: Span = Span::from_secs(5);
+const MOST_AT_ONCE: usize = 64;
+
+/// How a receiver is set up.
+pub(super) struct Setup {
+    pub group: SocketAddr,
+    pub only: Option<IpAddr>,
+    pub out: PathBuf,
+    pub names: Names,
+    /// Bytes of all files together.
+    pub most: Option<u64>,
+    pub wait: Option<Span>,
+    pub silence: Span,
+    pub overhead: usize,
+    pub unix_secs: u64,
+    pub random: u64,
+}
+
+pub(crate) struct AlcReceiver {
+    setup: Setup,
+    place: Option<OutputDirectory>,
+    rng: Rng,
+    effects: Effects,
+    /// The session that is followed: its source and its number.
+    followed: Option<(IpAddr, u64)>,
+    tables: VecDeque<(u32, Table)>,
+    /// The newest instance that was read.
+    instance: Option<u32>,
+    complete: bool,
+    objects: BTreeMap<u128, Object>,
+    /// How many of them are neither whole nor given up.
+    open: usize,
+    /// What was warned of.
+    told: BTreeSet<String>,
+    /// Bytes of those that are open or whole, and of memory for blocks that are not whole.
+    promised: u64,
+    held: usize,
+    early: VecDeque<(u128, Vec<u8>)>,
+    control: Option<Control>,
+    started: Time,
+    begun: Option<Time>,
+    heard: Time,
+    tell_at: Time,
+    bytes: u64,
+    told_bytes: u64,
+    record_at: Time,
+    ended: Option<Ended>,
+    /// What ended it, where that was an error.
+    failure: Option<Error>,
+    report: AlcReceiveReport,
+    events: VecDeque<Event>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    Complete,
+    Closed,
+    Silent,
+    NoSession,
+    Stopped,
+}
+
+/// A table that is being put together.
+struct Table {
+    oti: Oti,
+    blocks: Blocks,
+    bytes: Vec<u8>,
+    have: Vec<bool>,
+    missing: usize,
+}
+
+/// A file of the table.
+enum Object {
+    Open(Box<Assembly>),
+    Done,
+    Skipped,
+}
+
+impl Object {
+    /// Bytes of its whole blocks, while it is open.
+    fn received(&self) -> u64 {
+        match self {
+            Object::Open(assembly) => assembly.received(),
+            Object::Done | Object::Skipped => 0,
+        }
+    }
+}
+
+/// The receiver's half of the congestion control.
+struct Control {
+    scheme: AnyReceiver,
+    level: u8,
+    /// No layer above this one can be joined.
+    top: u8,
+    /// The groups above the lowest layer's.
+    groups: Vec<SocketAddr>,
+    streams: Vec<Stream>,
+    /// The newest slot that a packet was sent in.
+    slot: Option<u32>,
+}
+
+/// One layer's numbers.
+struct Stream {
+    gaps: Gaps,
+    newest: Option<u64>,
+}
+
+impl Stream {
+    fn new() -> Stream {
+        Stream { gaps: Gaps::new(REORDERING), newest: None }
+    }
+
+    /// The number that the lower 16 bits belong to: the nearest to the newest one.
+    fn number(&mut self, low: u16) -> Seq {
+        let newest = self.newest.unwrap_or(1 << 16);
+        let ahead = low.wrapping_sub(newest as u16) as i16;
+        let number = newest.saturating_add_signed(ahead.into());
+        let number = if self.newest.is_none() { (1 << 16) + u64::from(low) } else { number };
+        self.newest = Some(self.newest.map_or(number, |newest| newest.max(number)));
+        Seq(number)
+    }
+}
+
+impl AlcReceiver {
+    pub(super) fn new(setup: Setup, now: Time) -> Result<AlcReceiver, Error> {
+        let place = OutputDirectory::open(&setup.out, setup.random)?;
+        let rng = Rng::new(setup.random, 0);
+        Ok(AlcReceiver {
+            setup,
+            place: Some(place),
+            rng,
+            effects: Effects::new(),
+            followed: None,
+            tables: VecDeque::new(),
+            instance: None,
+            complete: false,
+            objects: BTreeMap::new(),
+            open: 0,
+            told: BTreeSet::new(),
+            promised: 0,
+            held: 0,
+            early: VecDeque::new(),
+            control: None,
+            started: now,
+            begun: None,
+            heard: now,
+            tell_at: now + Span::from_secs(1),
+            bytes: 0,
+            told_bytes: 0,
+            record_at: now + RECORD_EVERY,
+            ended: None,
+            failure: None,
+            report: AlcReceiveReport { layers: 1, ..AlcReceiveReport::default() },
+            events: VecDeque::new(),
+        })
+    }
+
+    /// Files that it knows of.
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// When something is to be done next.
+    fn wake_at(&self) -> Time {
+        let patience = match self.followed {
+            Some(_) => self.heard + self.setup.silence,
+            None => self.setup.wait.map_or(Time::NEVER, |wait| self.started + wait),
+        };
+        let deadline = self.control.as_ref().map_or(Time::NEVER, |control| control.scheme.deadline());
+        patience.min(deadline).min(self.tell_at)
+    }
+
+    fn on_time(&mut self, now: Time) {
+        if let Some(control) = &mut self.control
+            && control.scheme.deadline() <= now
+        {
+            control.scheme.on_deadline(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
+            self.obey();
+        }
+        if now >= self.tell_at {
+            self.tell(now);
+        }
+        if now >= self.record_at {
+            self.record_at = now + RECORD_EVERY;
+            if let Err(error) = self.record() {
+                self.fail(error.into());
+            }
+        }
+        if self.ended.is_none() {
+            let silent = now >= self.heard + self.setup.silence;
+            self.ended = match self.followed {
+                Some(_) if silent => Some(Ended::Silent),
+                None if self.setup.wait.is_some_and(|wait| now >= self.started + wait) => {
+                    Some(Ended::NoSession)
+                }
+                _ => None,
+            };
+        }
+    }
+
+    /// Record what has come of the files: a process that is killed loses what came after that.
+    fn record(&mut self) -> Result<(), ObjectError> {
+        let Some(place) = &self.place else { return Ok(()) };
+        let open = self.objects.values_mut().filter_map(|object| match object {
+            Object::Open(assembly) if assembly.is_newer() => Some(assembly),
+            _ => None,
+        });
+        open.take(MOST_AT_ONCE).try_for_each(|assembly| assembly.record(place))
+    }
+
+    /// A datagram came from `from` at `at`.
+    ///
+    /// # Errors
+    /// When what it holds cannot be written.
+    fn on_datagram(&mut self, bytes: &[u8], from: IpAddr, at: Time) -> Result<(), Error> {
+        if self.ended.is_some() || self.setup.only.is_some_and(|only| only != from) {
+            return Ok(());
+        }
+        let (packet, tsi) = match codec::parse(bytes) {
+            Ok(packet @ Packet { tsi: Some(tsi), .. }) => (packet, tsi),
+            _ => {
+                self.report.refused += 1;
+                return Ok(());
+            }
+        };
+        if *self.followed.get_or_insert((from, tsi)) != (from, tsi) {
+            self.report.refused += 1;
+            return Ok(());
+        }
+        self.begun.get_or_insert(at);
+        self.heard = at;
+        self.bytes += (bytes.len() + self.setup.overhead) as u64;
+        if !self.steer(&packet, bytes.len(), at) {
+            return Ok(());
+        }
+        self.report.packets += 1;
+        match packet.toi {
+            Some(FDT_TOI) if packet.extensions.fdt.is_some() => self.take_table(&packet, at)?,
+            Some(toi) if toi != FDT_TOI => self.take_symbols(toi, &packet, bytes)?,
+            _ => {}
+        }
+        if matches!(packet.closing, Closing::Session | Closing::Both) {
+            self.ended.get_or_insert(Ended::Closed);
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, error: Error) {
+        self.failure.get_or_insert(error);
+        self.ended.get_or_insert(Ended::Stopped);
+    }
+
+    /// Hand the packet to the congestion control; whether it belongs to a layer that is wanted.
+    fn steer(&mut self, packet: &Packet<'_>, len: usize, now: Time) -> bool {
+        let (Some(control), Some(rlc)) = (&mut self.control, Rlc::from_bytes(packet.cci)) else {
+            return true;
+        };
+        if rlc.layer.0 > control.level {
+            return false;
+        }
+        let stream = &mut control.streams[usize::from(rlc.layer.0)];
+        let seq = stream.number(rlc.seq);
+        let arrival = stream.gaps.on_arrival(seq);
+        let size = (len + self.setup.overhead) as u16;
+        // The nearest to the newest slot, as with sequence numbers.
+        let newest = control.slot.unwrap_or(rlc.slot);
+        let ahead = (rlc.slot.wrapping_sub(newest) << 8) as i32 >> 8;
+        let slot = newest.saturating_add_signed(ahead);
+        control.slot = Some(newest.max(slot));
+        let data = Data {
+            seq,
+            sent_at: Time::ZERO,
+            rate: 0.0,
+            payload: Payload::NONE,
+            flags: Flags::default(),
+            signal: rlc.signal,
+            mark: Mark::Timetable { slot },
+        };
+        self.report.lost += u64::from(arrival.lost);
+        let arrival = Arrival { size, ..arrival };
+        control.scheme.on_data(
+            &data,
+            rlc.layer,
+            arrival,
+            &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects },
+        );
+        self.obey();
+        true
+    }
+
+    /// A layer could not be joined: go on with those below it.
+    fn on_join_failed(&mut self, place: usize, why: &dyn std::fmt::Display) {
+        let Some(control) = &mut self.control else { return };
+        let joined = place as u8;
+        control.top = control.top.min(joined);
+        control.level = control.level.min(joined);
+        self.events.push_back(Event::warning(format!(
+            "cannot join layer {}, so no more than {} are received: {why}",
+            place + 1,
+            place + 1
+        )));
+    }
+
+    /// Do what the congestion control wants.
+    fn obey(&mut self) {
+        let Some(control) = &mut self.control else { return };
+        for effect in self.effects.drain() {
+            let Effect::Subscribe(Layer(level)) = effect else {
+                self.failure.get_or_insert(Error::effect("receiver", &effect));
+                self.ended.get_or_insert(Ended::Stopped);
+                continue;
+            };
+            let level = level.min(control.top);
+            for layer in control.level + 1..=level {
+                control.streams[usize::from(layer)] = Stream::new();
+                self.report.joins += 1;
+            }
+            self.report.leaves += u64::from(control.level.saturating_sub(level));
+            control.level = level;
+            self.report.highest_layer = self.report.highest_layer.max(level.into());
+        }
+    }
+
+    fn take_table(&mut self, packet: &Packet<'_>, now: Time) -> Result<(), Error> {
+        let (Some(header), Some(id)) = (packet.extensions.fdt, packet.payload_id) else { return Ok(()) };
+        if self.instance == Some(header.instance) {
+            return Ok(());
+        }
+        if packet.extensions.encoding.is_some_and(|encoding| encoding != 0) {
+            self.warn_once("the table of files is compressed, which is not undone here");
+            return Ok(());
+        }
+        let at = match self.tables.iter().position(|(instance, _)| *instance == header.instance) {
+            Some(at) => at,
+            None => {
+                let Some(table) = packet.extensions.oti.and_then(Table::new) else { return Ok(()) };
+                self.tables.truncate(TABLES - 1);
+                self.tables.push_front((header.instance, table));
+                0
+            }
+        };
+        if !self.tables[at].1.take(id.block, id.symbol, packet.symbols) {
+            return Ok(());
+        }
+        let Some((instance, table)) = self.tables.remove(at) else { return Ok(()) };
+        match Fdt::parse(&table.bytes) {
+            Ok(fdt) => {
+                self.instance = Some(instance);
+                self.read_table(fdt, now)?;
+            }
+            Err(error) => self.warn_once(&format!("the table of files cannot be read: {error}")),
+        }
+        Ok(())
+    }
+
+    fn warn_once(&mut self, text: &str) {
+        if self.told.contains(text) {
+            return;
+        }
+        self.report.skipped_count += 1;
+        if self.told.len() < MOST_REASONS {
+            self.told.insert(text.to_owned());
+            self.report.skipped.push(text.to_owned());
+            self.events.push_back(Event::warning(text.to_owned()));
+        }
+    }
+
+    /// Begin a file of a table, if it is one that can be received.
+    fn begin(&mut self, file: &codec::File) -> Object {
+        let begun = Assembly::begin(file, self.setup.names).and_then(|assembly| {
+            let most = self.setup.most.unwrap_or(u64::MAX);
+            match self.promised.checked_add(assembly.len()).filter(|all| *all <= most) {
+                Some(all) => Ok((assembly, all)),
+                None => Err(Unfit::TooMuch(assembly.len(), most)),
+            }
+        });
+        match begun {
+            Ok((assembly, promised)) => {
+                self.promised = promised;
+                Object::Open(Box::new(assembly))
+            }
+            Err(why) => {
+                self.warn_once(&format!("{} is not taken: {why}", file.location.escape_debug()));
+                Object::Skipped
+            }
+        }
+    }
+
+    /// Bytes of memory that blocks which are not whole take.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.held
+    }
+
+    /// It takes no more memory than it may: the last blocks of the last files are given up first, and come again.
+    fn make_room(&mut self) {
+        let mut objects = self.objects.values_mut().rev();
+        while self.held > MOST_HELD {
+            let Some(object) = objects.next() else { return };
+            let Object::Open(assembly) = object else { continue };
+            while self.held > MOST_HELD && assembly.held() > 0 {
+                self.held -= assembly.let_last_go();
+            }
+        }
+    }
+
+    fn read_table(&mut self, fdt: Fdt, now: Time) -> Result<(), Error> {
+        let unix = self.setup.unix_secs + now.as_nanos() / 1_000_000_000;
+        if fdt.expires < unix + NTP_UNIX_SECS {
+            self.warn_once("a table of files has expired and is not used; are the clocks right?");
+            return Ok(());
+        }
+        self.complete |= fdt.complete;
+        if let Some(layering) = &fdt.layering
+            && self.control.is_none()
+        {
+            self.begin_control(layering);
+        }
+        let news = fdt.files.iter().filter(|file| !self.objects.contains_key(&file.toi)).count();
+        for file in fdt.files {
+            if file.toi == FDT_TOI || self.objects.contains_key(&file.toi) {
+                continue;
+            }
+            if self.objects.len() >= MOST_OBJECTS {
+                self.report.known += 1;
+                self.warn_once(&format!(
+                    "the tables have more than {MOST_OBJECTS} files; the others are not taken"
+                ));
+                break;
+            }
+            let object = self.begin(&file);
+            self.report.known += 1;
+            self.open += usize::from(matches!(object, Object::Open(_)));
+            self.objects.insert(file.toi, object);
+            self.act(file.toi, |assembly, place| assembly.resume(place))?;
+        }
+        if news > 0 {
+            let resumed_bytes = self.objects.values().map(Object::received).sum();
+            let lens = self.objects.values().map(|object| match object {
+                Object::Open(assembly) => assembly.len(),
+                Object::Done | Object::Skipped => 0,
+            });
+            self.events.push_back(Event::Content {
+                transfer: self.followed.map_or(String::new(), |(from, tsi)| format!("{from}/{tsi}")),
+                files: self.report.known,
+                links: 0,
+                directories: 0,
+                bytes: Some(lens.sum()),
+                resumed_bytes,
+            });
+        }
+        for (toi, bytes) in std::mem::take(&mut self.early) {
+            if let Ok(packet) = codec::parse(&bytes) {
+                self.take_symbols(toi, &packet, &bytes)?;
+            }
+        }
+        self.check_completion();
+        Ok(())
+    }
+
+    fn begin_control(&mut self, layering: &Layering) {
+        let scheme = layering.scheme.parse::<Scheme>().ok().filter(|scheme| scheme.works_over(Wire::Alc));
+        let Some(scheme) = scheme else {
+            let text = layering.scheme.escape_debug();
+            return self.warn_once(&format!(
+                "the session's congestion control ({text}) is not known; only its lowest layer is received"
+            ));
+        };
+        let me = ReceiverId::new(self.setup.random | 1).expect("an odd number is not zero");
+        let streams = (0..scheme.layers()).map(|_| Stream::new()).collect();
+        let groups: Vec<_> = (1..scheme.layers())
+            .map_while(|layer| group_of(self.setup.group, Layer(layer), layering.spacing))
+            .collect();
+        let top = groups.len() as u8;
+        if top + 1 < scheme.layers() {
+            self.warn_once(&format!(
+                "the session has {} layers, but from {} on there are groups for {} only",
+                scheme.layers(),
+                self.setup.group,
+                top + 1
+            ));
+        }
+        self.report.layers = scheme.layers().into();
+        let scheme = scheme.with_packet_size(layering.packet_size).receiver(me);
+        self.control = Some(Control { scheme, level: 0, top, groups, streams, slot: None });
+    }
+
+    fn take_symbols(&mut self, toi: u128, packet: &Packet<'_>, bytes: &[u8]) -> Result<(), Error> {
+        let Some(id) = packet.payload_id else { return Ok(()) };
+        let fec: Fec = packet.fec;
+        match self.objects.get(&toi) {
+            // What the table says may change; what a packet of a file that is not in it says is kept for later.
+            None => {
+                if self.early.len() < EARLY && !self.complete {
+                    self.early.push_back((toi, bytes.to_vec()));
+                }
+                return Ok(());
+            }
+            Some(Object::Open(assembly)) if assembly.oti().fec() == fec => {}
+            Some(_) => return Ok(()),
+        }
+        self.act(toi, |assembly, place| assembly.take(id, packet.symbols, place))?;
+        self.check_completion();
+        Ok(())
+    }
+
+    /// Do something with a file, and note what came of it.
+    fn act(
+        &mut self,
+        toi: u128,
+        act: impl FnOnce(&mut Assembly, &OutputDirectory) -> Result<Taken, ObjectError>,
+    ) -> Result<(), Error> {
+        let (Some(place), Some(object)) = (&self.place, self.objects.get_mut(&toi)) else { return Ok(()) };
+        let Object::Open(assembly) = object else { return Ok(()) };
+        self.held -= assembly.held();
+        let taken = act(assembly, place);
+        self.held += assembly.held();
+        let taken = match taken {
+            Err(error @ ObjectError::InTheWay { .. }) => {
+                self.held -= assembly.held();
+                assembly.abandon(place);
+                self.promised -= assembly.len();
+                self.objects.insert(toi, Object::Skipped);
+                self.open -= 1;
+                self.warn_once(&format!("a file is not taken: {error}"));
+                return Ok(());
+            }
+            other => other?,
+        };
+        match taken {
+            Taken::Useless | Taken::More => {}
+            Taken::Done => {
+                self.report.files += 1;
+                self.report.verified += u64::from(assembly.is_checked());
+                self.report.bytes += assembly.len();
+                self.held -= assembly.held();
+                self.count(toi);
+                self.objects.insert(toi, Object::Done);
+                self.open -= 1;
+            }
+            Taken::Wrong => {
+                let path = assembly.path().to_owned();
+                self.warn_once(&format!("{path} is not what the table says (MD5); it is received again"));
+            }
+        }
+        self.make_room();
+        Ok(())
+    }
+
+    /// Add a file's symbols to the account.
+    fn count(&mut self, toi: u128) {
+        let Some(Object::Open(assembly)) = self.objects.get(&toi) else { return };
+        let (came, needed) = assembly.symbols();
+        let before = self.report.bytes - assembly.len();
+        let ratio = came as f64 / needed.max(1) as f64;
+        // A mean over the bytes of all files.
+        let (old, new) = (before as f64, assembly.len() as f64);
+        if old + new > 0.0 {
+            self.report.symbol_ratio = (self.report.symbol_ratio * old + ratio * new) / (old + new);
+        }
+        self.report.repaired_blocks += assembly.repaired();
+    }
+
+    fn check_completion(&mut self) {
+        if self.complete && self.open == 0 && !self.objects.is_empty() {
+            self.ended.get_or_insert(Ended::Complete);
+        }
+    }
+
+    fn tell(&mut self, now: Time) {
+        let len = |object: &Object| if let Object::Open(assembly) = object { assembly.len() } else { 0 };
+        let some: u64 = self.objects.values().map(Object::received).sum();
+        let all: u64 = self.objects.values().map(len).sum();
+        let past = now.since(self.tell_at).as_secs_f64() + 1.0;
+        self.events.push_back(Event::Progress(Progress {
+            seconds: now.since(self.started).as_secs_f64(),
+            bytes: self.report.bytes + some,
+            moved_bytes: self.report.bytes + some,
+            total_bytes: (!self.objects.is_empty()).then_some(self.report.bytes + all),
+            rate_bps: (self.bytes - self.told_bytes) as f64 * 8.0 / past,
+            ..Progress::default()
+        }));
+        self.told_bytes = self.bytes;
+        self.tell_at = now + Span::from_secs(1);
+    }
+}
+
+impl Endpoint for AlcReceiver {
+    fn handle_datagram(&mut self, datagram: Datagram<'_>, _now: Time) {
+        if let Err(error) = self.on_datagram(datagram.bytes, datagram.from.ip(), datagram.arrived) {
+            self.fail(error);
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.on_time(now);
+    }
+
+    fn handle_notice(&mut self, notice: Notice<'_>, _now: Time) {
+        match notice {
+            Notice::Backlog(backlog) => self.report.dropped_local = backlog.dropped,
+            Notice::JoinFailed { place, why } => self.on_join_failed(place, why),
+            Notice::Drained | Notice::NetworkChanged { .. } => {}
+        }
+    }
+
+    /// It never says anything.
+    fn poll_transmit(&mut self, _now: Time, _out: &mut Vec<u8>) -> Option<Transmit> {
+        None
+    }
+
+    fn poll_timeout(&self, _now: Time) -> Time {
+        self.wake_at()
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn groups(&self) -> &[SocketAddr] {
+        self.control.as_ref().map_or(&[], |control| &control.groups[..usize::from(control.level)])
+    }
+
+    fn silence(&self, now: Time) -> Option<Span> {
+        self.followed.filter(|_| self.ended.is_none()).map(|_| now.since(self.heard))
+    }
+
+    fn stop(&mut self, _now: Time) {
+        self.ended.get_or_insert(Ended::Stopped);
+    }
+
+    fn is_over(&self) -> bool {
+        self.ended.is_some()
+    }
+}
+
+impl Reporting for AlcReceiver {
+    type Report = AlcReceiveReport;
+
+    fn report(mut self) -> Result<AlcReceiveReport, Error> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        let mut kept = 0;
+        if let Some(place) = &self.place {
+            for object in self.objects.values_mut() {
+                if let Object::Open(assembly) = object {
+                    kept += u64::from(assembly.keep(place));
+                }
+            }
+        }
+        self.place = None;
+        let mut report = self.report;
+        report.seconds = self.begun.map_or(0.0, |begun| self.heard.since(begun).as_secs_f64());
+        report.goodput_bps =
+            if report.seconds > 0.0 { report.bytes as f64 * 8.0 / report.seconds } else { 0.0 };
+        report.ok = report.known > 0 && report.files == report.known;
+        let why = match self.ended {
+            Some(Ended::NoSession) => {
+                let waited = self.setup.wait.unwrap_or_default();
+                let waited = std::time::Duration::from_nanos(waited.as_nanos());
+                return Err(AlcError::NoSession { group: self.setup.group, waited }.into());
+            }
+            Some(Ended::Stopped) if !report.ok => return Err(Error::Stopped),
+            _ if report.ok || !report.skipped.is_empty() => return Ok(report),
+            Some(Ended::Closed) => "the source ended the session",
+            _ => "the source fell silent",
+        };
+        Err(AlcError::Ended { why, files: report.files, known: report.known, kept }.into())
+    }
+}
+
+impl Table {
+    fn new(oti: Oti) -> Option<Table> {
+        let blocks = oti.blocks()?;
+        let sound = oti.fec() != Fec::RaptorQ && oti.transfer_length <= MOST_FDT as u64 && !blocks.is_empty();
+        if !sound {
+            return None;
+        }
+        let symbols = blocks.symbols() as usize;
+        let bytes = vec![0; oti.transfer_length as usize];
+        Some(Table { oti, blocks, bytes, have: vec![false; symbols], missing: symbols })
+    }
+
+    /// Take symbols; whether the table is whole now.
+    fn take(&mut self, block: u32, symbol: u32, bytes: &[u8]) -> bool {
+        let size = usize::from(self.oti.symbol_size);
+        for (symbol, bytes) in (symbol..).zip(bytes.chunks(size)) {
+            if symbol >= self.blocks.len(block) {
+                break;
+            }
+            let number = (self.blocks.first(block) + u64::from(symbol)) as usize;
+            let into = &mut self.bytes[number * size..];
+            let wanted = into.len().min(size);
+            if bytes.len() >= wanted && !self.have[number] {
+                into[..wanted].copy_from_slice(&bytes[..wanted]);
+                self.have[number] = true;
+                self.missing -= 1;
+            }
+        }
+        self.missing == 0
+    }
+}
+
+/// Read until `buf` is full or the file ends: symbols of a block that have not come may lie beyond its end.
+pub(super) fn read_at(file: &File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut done = 0;
+    while done < buf.len() {
+        match file.read_at(&mut buf[done..], offset + done as u64) {
+            Ok(0) => break,
+            Ok(read) => done += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}
+
+#[cfg(test)]
+mod unwrapping {
+    use super::*;
+
+    #[test]
+    fn sequence_numbers_go_on_beyond_16_bits_and_late_ones_stay_late() {
+        let mut stream = Stream::new();
+        let start = stream.number(65_534).0;
+        let rest = [65_535u16, 1, 0, 2].map(|low| stream.number(low).0 - start);
+        assert_eq!(rest, [1, 3, 2, 4]);
+    }
+
+    #[test]
+    fn a_table_in_any_order_is_whole_when_all_symbols_are_there() {
+        let params = crate::codec::Params::NoCode { max_block: 2 };
+        let mut table =
+            Table::new(Oti { transfer_length: 10, symbol_size: 4, params }).expect("it can be cut");
+        assert!(!table.take(1, 0, b"ij"));
+        assert!(!table.take(0, 1, b"efgh"));
+        assert!(!table.take(0, 7, b"xxxx"));
+        assert!(table.take(0, 0, b"abcd"));
+        assert_eq!(table.bytes, b"abcdefghij");
+    }
+}

@@ -1,0 +1,21 @@
+//! The fuzzer's corpus, replayed without the fuzzer.
+
+#[path = "../../../fuzz/alc.rs"]
+mod alc;
+#[path = "../../../fuzz/replay.rs"]
+mod replay;
+
+use faircast_flute::fuzzing;
+use replay::{assert_harmless_when_changed, replay};
+
+#[test]
+fn the_corpus_of_alc_is_harmless() {
+    replay("alc", alc::alc);
+    assert_harmless_when_changed("alc", alc::alc);
+}
+
+#[test]
+fn the_corpus_of_alc_receiver_is_harmless() {
+    let scratch = tempfile::tempdir().expect("a temporary directory");
+    replay("alc_receiver", |input| fuzzing::receiver(input, scratch.path()));
+}

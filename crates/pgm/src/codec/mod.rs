@@ -1,0 +1,193 @@
+//! PGM (RFC 3208), in UDP as OpenPGM encapsulates it: a second wire format.
+//!
+//! ```text
+//!  0               1               2               3
+//!  0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7
+//! +-------------------------------+-------------------------------+
+//! |          source port          |        destination port       |
+//! +---+---+-------+-+-+-------+-+-+-------------------------------+
+//! | 0 |   | type  |P|T|       |N|E|           checksum            |
+//! +---+---+-------+-+-+-------+-+-+-------------------------------+
+//! |                   global source id (GSI)                      |
+//! +                               +-------------------------------+
+//! |                               |          TSDU length          |
+//! +-------------------------------+-------------------------------+
+//! |  fields of the type, then options (if E), then TSDU bytes     |
+//! P: parity   T: varying lengths of parity packets   N: options for routers   E: options are present
+//! ```
+//!
+//! [`parse`] is total: it takes any bytes, never panics and never allocates. [`encode()`] appends to a buffer. The two
+//! ports are PGM's own and name the session together with the GSI; what flows towards the source has them swapped. The
+//! UDP ports below them are the sockets' business.
+//!
+//! One option is faircast's own, of type [`OPT_FAIRCAST`]: what a source's scheme says to its receivers ([`Stamp`]), and
+//! what a receiver's scheme reports. Programs that do not know it skip it (RFC 3208, 9: the extensibility bits are zero).
+
+mod encode;
+mod option;
+mod parse;
+#[cfg(test)]
+mod tests;
+mod zmq;
+
+pub use encode::{EncodeError, checksum, data_len, encode};
+pub use faircast_wire::stamp::Stamp;
+pub use option::{
+    BackOff, BackOffRange, Fragment, NakList, Options, PgmccData, PgmccFeedback, SEQUENCES_PER_NAK, Said,
+};
+pub use parse::{Flaw, ParseError, parse};
+pub use zmq::{FrameError, Joint, MessageSink, Unframer, joint, put_message, put_offset};
+
+use std::fmt;
+use std::net::IpAddr;
+
+/// Bytes of the header that all packets have.
+pub const HEADER_LEN: usize = 16;
+/// Bytes of a data packet before its options or its payload.
+pub const DATA_HEADER_LEN: usize = HEADER_LEN + 8;
+/// The option that carries what faircast's schemes say; RFC 3208 leaves the number free.
+pub const OPT_FAIRCAST: u8 = 0x7e;
+/// The longest application data unit; OpenPGM takes none that is longer.
+pub const MOST_APDU: usize = 65_535;
+/// Fragments of one application data unit; OpenPGM takes no more.
+pub const MOST_FRAGMENTS: usize = 16;
+
+/// Whose packets they are: drawn at random by the source (RFC 3208, 8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Gsi(pub [u8; 6]);
+
+/// A session: its source's id and source port (RFC 3208, 8: "transport session identifier").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Tsi {
+    /// The source.
+    pub gsi: Gsi,
+    /// Its port, which tells its sessions apart.
+    pub port: u16,
+}
+
+/// A packet.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Packet<'a> {
+    /// The source's id, also on what flows towards the source.
+    pub gsi: Gsi,
+    /// PGM's own source port.
+    pub source_port: u16,
+    /// PGM's own destination port.
+    pub destination_port: u16,
+    /// The fields of its type.
+    pub body: Body,
+    /// Its options.
+    pub options: Options<'a>,
+    /// What it carries; nothing but in data packets.
+    pub payload: &'a [u8],
+}
+
+/// What a packet says, by type.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Body {
+    /// Where the source and its window are (RFC 3208, 8.1: "source path message").
+    Spm(Spm),
+    /// Original data (8.2).
+    Odata(Data),
+    /// Repair data (8.2).
+    Rdata(Data),
+    /// Something is missing (8.3).
+    Nak(Nak),
+    /// Something was missing, and somebody else has said so (8.3).
+    Nnak(Nak),
+    /// The source has heard it (8.3: "NAK confirmation").
+    Ncf(Nak),
+    /// Somebody wants to know where the source is (13.6).
+    Spmr,
+    /// A count of receivers (14.7): neither asked nor answered here.
+    Poll,
+    /// An answer to it.
+    Polr,
+    /// What has come lately (draft-ietf-rmt-bb-pgmcc, as OpenPGM writes it).
+    Ack(Ack),
+}
+
+/// Fields of a source path message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spm {
+    /// Number of the message.
+    pub sqn: u32,
+    /// Oldest packet that can be repaired.
+    pub trail: u32,
+    /// Newest packet sent; the one before `trail` while there is none.
+    pub lead: u32,
+    /// Where negative acknowledgements go.
+    pub path: IpAddr,
+}
+
+/// Fields of original and repair data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Data {
+    /// Number of the packet.
+    pub sqn: u32,
+    /// Oldest packet that can be repaired.
+    pub trail: u32,
+}
+
+/// Fields of a negative acknowledgement and of its confirmation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Nak {
+    /// The missing packet; more stand in the option [`Options::nak_list`].
+    pub sqn: u32,
+    /// The source's address.
+    pub source: IpAddr,
+    /// The group.
+    pub group: IpAddr,
+}
+
+/// Fields of a positive acknowledgement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ack {
+    /// Newest packet received.
+    pub newest: u32,
+    /// Bit k: packet `newest - k` has been received.
+    pub bitmap: u32,
+}
+
+impl Body {
+    /// The number of the type.
+    pub const fn kind(&self) -> u8 {
+        match self {
+            Body::Spm(_) => 0x00,
+            Body::Poll => 0x01,
+            Body::Polr => 0x02,
+            Body::Odata(_) => 0x04,
+            Body::Rdata(_) => 0x05,
+            Body::Nak(_) => 0x08,
+            Body::Nnak(_) => 0x09,
+            Body::Ncf(_) => 0x0a,
+            Body::Spmr => 0x0c,
+            Body::Ack(_) => 0x0d,
+        }
+    }
+
+    /// Whether receivers say it, so that the ports are swapped.
+    pub const fn is_upstream(&self) -> bool {
+        matches!(self, Body::Nak(_) | Body::Nnak(_) | Body::Spmr | Body::Polr | Body::Ack(_))
+    }
+}
+
+impl Packet<'_> {
+    /// The session it belongs to, whichever way it flows.
+    pub const fn tsi(&self) -> Tsi {
+        let port = if self.body.is_upstream() { self.destination_port } else { self.source_port };
+        Tsi { gsi: self.gsi, port }
+    }
+}
+
+impl fmt::Display for Gsi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Display for Tsi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.gsi, self.port)
+    }
+}

@@ -1,0 +1,232 @@
+//! From payloads in order to content: fragments are joined, messages taken out of their frames.
+
+use super::{Framing, Messages};
+use crate::codec::{Fragment, MOST_APDU, MessageSink, Unframer};
+use std::io::{self, Write};
+
+/// The longest message that is taken.
+const LONGEST_MESSAGE: u64 = 64 << 20;
+
+/// Writes content.
+pub(super) struct Delivery {
+    to: Target,
+    framing: Framing,
+    unframer: Unframer,
+    unit: Unit,
+    broken_units: u64,
+    /// Payloads that were no stream of messages.
+    pub(super) malformed: u64,
+}
+
+/// A unit that comes in fragments.
+#[derive(Debug, Default)]
+struct Unit {
+    bytes: Vec<u8>,
+    /// Number of its first packet, while it is incomplete.
+    first: Option<u32>,
+}
+
+/// Where content goes, and what went there.
+struct Target {
+    to: Box<dyn Write + Send>,
+    /// Behind each ZeroMQ message.
+    end: &'static [u8],
+    message: Vec<u8>,
+    bytes: u64,
+    messages: u64,
+    broken: u64,
+    failed: Option<io::Error>,
+}
+
+impl Delivery {
+    pub(super) fn new(to: Box<dyn Write + Send>, framing: Framing, messages: Option<Messages>) -> Delivery {
+        let end: &[u8] = match (framing, messages) {
+            (Framing::Zmq, None | Some(Messages::Lines)) => b"\n",
+            _ => b"",
+        };
+        let target = Target { to, end, message: Vec::new(), bytes: 0, messages: 0, broken: 0, failed: None };
+        Delivery {
+            to: target,
+            framing,
+            unframer: Unframer::new(LONGEST_MESSAGE),
+            unit: Unit::default(),
+            broken_units: 0,
+            malformed: 0,
+        }
+    }
+
+    /// The next packet in order.
+    pub(super) fn packet(&mut self, fragment: Option<Fragment>, payload: &[u8]) -> io::Result<()> {
+        match fragment {
+            Some(fragment) if fragment.len as usize != payload.len() => {
+                if self.unit.add(fragment, payload, &mut self.broken_units) {
+                    let whole = std::mem::take(&mut self.unit.bytes);
+                    self.whole(&whole);
+                    self.unit.bytes = whole;
+                    self.unit.bytes.clear();
+                }
+            }
+            _ => {
+                self.unit.drop_part(&mut self.broken_units);
+                self.whole(payload);
+            }
+        }
+        self.to.failed.take().map_or(Ok(()), Err)
+    }
+
+    /// Packets are missing here for good.
+    pub(super) fn loss(&mut self) {
+        self.unit.drop_part(&mut self.broken_units);
+        if self.framing == Framing::Zmq {
+            self.unframer.on_loss(&mut self.to);
+        }
+    }
+
+    fn whole(&mut self, unit: &[u8]) {
+        match self.framing {
+            Framing::None => {
+                self.to.write(unit);
+                self.to.messages += 1;
+            }
+            Framing::Zmq => self.malformed += u64::from(self.unframer.packet(unit, &mut self.to).is_err()),
+        }
+    }
+
+    /// Hand over what is kept back.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.to.to.flush()
+    }
+
+    /// Bytes written.
+    pub(super) fn bytes(&self) -> u64 {
+        self.to.bytes
+    }
+
+    /// Messages or units written.
+    pub(super) fn messages(&self) -> u64 {
+        self.to.messages
+    }
+
+    /// Messages or units that could not be written for want of a part.
+    pub(super) fn broken(&self) -> u64 {
+        self.to.broken + self.broken_units
+    }
+}
+
+impl Unit {
+    /// The next fragment; whether the unit is whole.
+    fn add(&mut self, fragment: Fragment, payload: &[u8], broken: &mut u64) -> bool {
+        let fits = fragment.len as usize <= MOST_APDU
+            && fragment.offset as usize + payload.len() <= fragment.len as usize;
+        if fragment.offset == 0 && fits {
+            self.drop_part(broken);
+            self.first = Some(fragment.first);
+        }
+        // One that belongs to nothing is the rest of a unit whose beginning is lost.
+        if !fits || self.first != Some(fragment.first) || self.bytes.len() != fragment.offset as usize {
+            self.drop_part(broken);
+            return false;
+        }
+        self.bytes.extend_from_slice(payload);
+        let whole = self.bytes.len() == fragment.len as usize;
+        if whole {
+            self.first = None;
+        }
+        whole
+    }
+
+    /// What there is of a unit will never be whole.
+    fn drop_part(&mut self, broken: &mut u64) {
+        *broken += u64::from(self.first.take().is_some());
+        self.bytes.clear();
+    }
+}
+
+impl Target {
+    fn write(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
+        if self.failed.is_none() {
+            self.failed = self.to.write_all(bytes).err();
+        }
+    }
+}
+
+impl MessageSink for Target {
+    fn bytes(&mut self, part: &[u8]) {
+        self.message.extend_from_slice(part);
+    }
+
+    fn end(&mut self) {
+        let mut message = std::mem::take(&mut self.message);
+        message.extend_from_slice(self.end);
+        self.write(&message);
+        self.messages += 1;
+        message.clear();
+        self.message = message;
+    }
+
+    fn broken(&mut self) {
+        self.broken += u64::from(!self.message.is_empty());
+        self.message.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    #[derive(Clone, Default)]
+    struct Shared(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Shared {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("nobody panics").extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn part(offset: u32, len: u32) -> Option<Fragment> {
+        Some(Fragment { first: 9, offset, len })
+    }
+
+    #[test]
+    fn fragments_become_one_unit() {
+        let out = Shared::default();
+        let mut delivery = Delivery::new(Box::new(out.clone()), Framing::None, None);
+        for (fragment, bytes) in [(part(0, 6), "ab"), (part(2, 6), "cd"), (part(4, 6), "ef"), (None, "gh")] {
+            delivery.packet(fragment, bytes.as_bytes()).expect("memory");
+        }
+        assert_eq!(
+            (&out.0.lock().expect("nobody panics")[..], delivery.messages(), delivery.broken()),
+            (&b"abcdefgh"[..], 2, 0)
+        );
+    }
+
+    #[test]
+    fn a_unit_without_one_of_its_fragments_is_left_out() {
+        let out = Shared::default();
+        let mut delivery = Delivery::new(Box::new(out.clone()), Framing::None, None);
+        delivery.packet(part(0, 6), b"ab").expect("memory");
+        delivery.loss();
+        delivery.packet(part(4, 6), b"ef").expect("memory");
+        delivery.packet(None, b"gh").expect("memory");
+        assert_eq!(
+            (&out.0.lock().expect("nobody panics")[..], delivery.messages(), delivery.broken()),
+            (&b"gh"[..], 1, 1)
+        );
+    }
+
+    #[test]
+    fn fragments_that_cannot_be_are_left_out() {
+        let mut delivery = Delivery::new(Box::new(io::sink()), Framing::None, None);
+        for fragment in [part(0, 100_000), part(5, 6), part(u32::MAX, u32::MAX)] {
+            delivery.packet(fragment, b"ab").expect("nothing is written");
+        }
+        assert_eq!(delivery.bytes(), 0);
+    }
+}

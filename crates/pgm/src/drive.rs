@@ -1,0 +1,240 @@
+//! Sessions over PGM on real sockets.
+
+use crate::codec::{DATA_HEADER_LEN, Gsi, Options, PgmccData, Said, Stamp, Tsi, data_len};
+use crate::delivery::Delivery;
+use crate::error::PgmError;
+use crate::feed::{self, Feed, Got, Input};
+use crate::missing::Patience;
+use crate::{
+    Framing, Messages, PgmReceive, PgmReceiveReport, PgmSend, PgmSendReport, ipv4, receiver, source,
+};
+use faircast_core::packet::Mark;
+use faircast_core::rate::Bounds;
+use faircast_core::rng::Rng;
+use faircast_core::schemes::Wire;
+use faircast_transport::Configuration;
+use faircast_transport::config::Content;
+use faircast_transport::error::Error;
+use faircast_transport::event::{Event, Setting};
+use faircast_transport::format::{Host, Pipe, Quota, random, span, write_to};
+use faircast_transport::object::ObjectError;
+use std::fs::File;
+use std::io::{self, Read};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// What a pipe has is sent after this, even if more would fit a packet.
+const PIPE_PATIENCE: Duration = Duration::from_millis(5);
+
+/// Sends one file or stream to everybody who receives the group, until nothing has been missing anywhere for the time asked for.
+impl Configuration for PgmSend {
+    type Report = PgmSendReport;
+
+    fn is_begun(event: &Event) -> bool {
+        matches!(event, Event::Content { .. })
+    }
+
+    fn run(self, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Result<PgmSendReport, Error> {
+        let mut host = Host::new(events, stop);
+        let place = self.place;
+        let group = ipv4(place.group.ip())?;
+        let (input, total) = input(&self.content)?;
+        // NAKs come to this port of this host, whose address is in the packets: receivers do not look where data came from.
+        let port = self.options.nak_port.unwrap_or(place.group.port());
+        let mut sockets = host.source(&place, Some(port))?;
+        let local = ipv4(sockets.local)?;
+        let datagram = sockets.datagram;
+        let room = feed::room(datagram, options_len(self.scheme.mark()));
+        check_messages(self.options.framing, self.options.messages, room)?;
+        if self.scheme.layers() > 1 {
+            return Err(PgmError::Layers { scheme: self.scheme.name() }.into());
+        }
+        let random = random();
+        let gsi = random[0].to_le_bytes();
+        let tsi = Tsi { gsi: Gsi(std::array::from_fn(|at| gsi[at])), port: random[1] as u16 };
+        host.tell(Event::Content {
+            transfer: tsi.to_string(),
+            files: 1,
+            links: 0,
+            directories: 0,
+            bytes: total,
+            resumed_bytes: 0,
+        });
+        if !self.scheme.works_over(Wire::Pgm) {
+            let message = format!(
+                "{} hears nothing from receivers that are not faircast's: use le-sbcc for OpenPGM and ZeroMQ",
+                self.scheme.name()
+            );
+            host.tell(Event::warning_of(Setting::Scheme, message));
+        }
+        let scheme = self.scheme.without_answers().with_packet_size((datagram + source::OVERHEAD) as u16);
+        let own = scheme.bounds();
+        let min = self.min.map_or(own.min, |min| min.max(own.min));
+        let bounds = Bounds { min, max: self.max.unwrap_or(own.max).max(min) };
+        let setup = source::Setup {
+            tsi,
+            data_port: self.options.data_port.unwrap_or(place.group.port()),
+            local,
+            group,
+            to: place.group,
+            source: scheme.source(),
+            scheme_number: scheme.number(),
+            bounds,
+            rng: Rng::new(random[2], 0),
+            feed: Feed::new(input, self.options.framing, self.options.messages, room),
+            room,
+            window: self.window,
+            linger: span(self.linger),
+            first: 0,
+            total,
+        };
+        sockets.inject(self.faults, random[3]);
+        let session = source::PgmSource::new(setup, host.now());
+        sockets.run(session, host)
+    }
+}
+
+/// Receives one session from the group, until the source has said its end and nothing is missing any more.
+impl Configuration for PgmReceive {
+    type Report = PgmReceiveReport;
+
+    fn is_begun(event: &Event) -> bool {
+        matches!(event, Event::Opened { .. })
+    }
+
+    fn run(self, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Result<PgmReceiveReport, Error> {
+        let mut host = Host::new(events, stop);
+        let place = self.place;
+        let group = ipv4(place.group.ip())?;
+        let random = random();
+        let sockets = host.receiver(&place, random[1])?;
+        let setup = receiver::Setup {
+            group: SocketAddrV4::new(group, place.group.port()),
+            local: ipv4(sockets.local)?,
+            data_port: self.options.data_port.unwrap_or(place.group.port()),
+            nak_port: self.options.nak_port.unwrap_or(place.group.port()),
+            only: place.source,
+            wait: place.wait.map(span),
+            silence: span(place.silence),
+            patience: Patience::default(),
+            most_held: receiver::MOST_HELD,
+            rng: Rng::new(random[0], 0),
+        };
+        let (framing, messages) = (self.options.framing, self.options.messages);
+        let (destination, quota) = (self.destination, Quota::new(self.most));
+        let open = Box::new(move |tsi| {
+            let to = write_to(&destination, &format!("pgm-{tsi}"))?;
+            Ok(Delivery::new(quota.limit(to), framing, messages))
+        });
+        let session = receiver::PgmReceiver::new(setup, open, host.now());
+        sockets.run(session, host)
+    }
+}
+
+/// Bytes of the options that a scheme with this kind of mark has in each data packet.
+fn options_len(mark: Mark) -> usize {
+    let stamp = Stamp {
+        scheme: 0,
+        seq: 0,
+        micros: 0,
+        rate: 0.0,
+        flags: Default::default(),
+        signal: Default::default(),
+        mark,
+    };
+    let acker = PgmccData { stamp: 0, acker: Ipv4Addr::UNSPECIFIED.into() };
+    let options = Options {
+        said: (mark != Mark::None).then_some(Said::Stamp(stamp)),
+        pgmcc_data: matches!(mark, Mark::Acker { .. }).then_some(acker),
+        ..Options::default()
+    };
+    data_len(&options, 0) - DATA_HEADER_LEN
+}
+
+fn check_messages(framing: Framing, messages: Option<Messages>, room: usize) -> Result<(), Error> {
+    let most = match framing {
+        Framing::None => feed::most_unit(room),
+        Framing::Zmq => usize::MAX,
+    };
+    match messages {
+        Some(Messages::Sized(size)) if size == 0 || size > most => {
+            Err(PgmError::Message { size, most }.into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The content, and its length if it has one.
+fn input(content: &Content) -> Result<(Box<dyn Input>, Option<u64>), Error> {
+    match content {
+        Content::Paths(paths) => {
+            let [path] = paths.as_slice() else {
+                return Err(PgmError::Content { what: format!("{} paths", paths.len()) }.into());
+            };
+            let file = File::open(path).map_err(|error| unreadable(path, error))?;
+            let known = file.metadata().map_err(|error| unreadable(path, error))?;
+            if known.is_dir() {
+                return Err(PgmError::Content { what: format!("the directory {}", path.display()) }.into());
+            }
+            Ok((Box::new(Whole(file)), known.is_file().then_some(known.len())))
+        }
+        Content::Memory(files) => {
+            let [file] = files.as_slice() else {
+                return Err(PgmError::Content { what: format!("{} files", files.len()) }.into());
+            };
+            let (bytes, len) = (io::Cursor::new(std::sync::Arc::clone(&file.bytes)), file.bytes.len());
+            Ok((Box::new(Whole(bytes)), Some(len as u64)))
+        }
+        Content::Reader { input, .. } | Content::Live { input, .. } => {
+            Ok((Box::new(Live(Pipe::read(input))), None))
+        }
+        other => Err(PgmError::Content { what: other.kind().to_owned() }.into()),
+    }
+}
+
+fn unreadable(path: &Path, error: io::Error) -> Error {
+    ObjectError::io(path, "read the file", error).into()
+}
+
+/// A file, on the disk or in memory.
+struct Whole<R>(R);
+
+impl<R: Read + Send> Input for Whole<R> {
+    fn read(&mut self, most: usize, into: &mut Vec<u8>) -> io::Result<Got> {
+        let read = (&mut self.0).take(most as u64).read_to_end(into)?;
+        Ok(if read == 0 { Got::End } else { Got::Bytes })
+    }
+}
+
+/// What comes as it comes.
+struct Live(Pipe);
+
+impl Input for Live {
+    fn read(&mut self, most: usize, into: &mut Vec<u8>) -> io::Result<Got> {
+        match self.0.take(most, PIPE_PATIENCE) {
+            Ok(Some(bytes)) => {
+                into.extend_from_slice(&bytes);
+                Ok(Got::Bytes)
+            }
+            Ok(None) => Ok(if self.0.is_drained() { Got::End } else { Got::NotYet }),
+            Err(error) => Err(io::Error::other(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faircast_core::schemes::{CATALOGUE, Scheme};
+
+    #[test]
+    fn options_of_every_scheme_leave_room() {
+        for entry in CATALOGUE {
+            let scheme: Scheme = entry.name.parse().expect("its own name");
+            assert!(options_len(scheme.mark()) <= 64, "{}", entry.name);
+        }
+        assert_eq!(options_len(Mark::None), 0);
+    }
+}

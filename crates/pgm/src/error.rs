@@ -1,0 +1,82 @@
+//! What goes wrong in sessions over PGM, and only there.
+
+use faircast_transport::error::{Class, Error, FormatError, FormatFault};
+use std::time::Duration;
+
+/// Why a session over PGM could not run, or failed. It is inside of [`Error::Format`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PgmError {
+    /// PGM over UDP is spoken on IPv4 here.
+    #[error("{0} is an IPv6 address, but sessions over PGM use IPv4; choose an IPv4 group and interface")]
+    NeedsIpv4(std::net::IpAddr),
+    /// A message or unit that does not fit.
+    #[error(
+        "messages of {size} bytes do not fit; without ZeroMQ's framing a message has 1 to {most} bytes with these datagrams"
+    )]
+    Message {
+        /// The requested value.
+        size: usize,
+        /// What fits.
+        most: usize,
+    },
+    /// A PGM source sends one file or stream.
+    #[error("cannot send {what} over PGM, which knows no files; send one file or stream, such as an archive")]
+    Content {
+        /// The requested value.
+        what: String,
+    },
+    /// A packet could not be written: a number that the format has no room for.
+    #[error("cannot write a PGM packet: {0}")]
+    Encode(#[from] crate::codec::EncodeError),
+    /// The PGM source gave up.
+    #[error("the source has broken its session off (OPT_RST); what came before is kept")]
+    Reset,
+    /// The PGM source went silent.
+    #[error(
+        "the source has been silent for {silent:?} without saying that this was all; {bytes} bytes have come"
+    )]
+    Silent {
+        /// How long.
+        silent: Duration,
+        /// Bytes of content delivered.
+        bytes: u64,
+    },
+    /// A scheme that sends in layers.
+    #[error("PGM does not go with {scheme}, which sends in layers: choose another scheme, or another format")]
+    Layers {
+        /// The scheme's name.
+        scheme: &'static str,
+    },
+}
+
+impl FormatFault for PgmError {
+    fn class(&self) -> Class {
+        match self {
+            PgmError::Reset | PgmError::Silent { .. } => Class::Transfer,
+            PgmError::NeedsIpv4(_)
+            | PgmError::Message { .. }
+            | PgmError::Content { .. }
+            | PgmError::Layers { .. } => Class::Usage,
+            PgmError::Encode(_) => Class::System,
+        }
+    }
+
+    fn may_be_the_network(&self) -> bool {
+        matches!(self, PgmError::Silent { .. })
+    }
+}
+
+impl From<PgmError> for Error {
+    fn from(error: PgmError) -> Error {
+        Error::Format(FormatError::from(error))
+    }
+}
+
+/// A line of content that fits no message; inside of [`Error::Pipe`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a line is longer than {most} bytes; send messages of a fixed size")]
+pub struct LineTooLong {
+    /// The longest that fits.
+    pub most: usize,
+}

@@ -1,0 +1,242 @@
+//! From content to payloads of packets.
+
+use super::{Framing, Messages};
+use crate::codec::{DATA_HEADER_LEN, Fragment, MOST_APDU, MOST_FRAGMENTS, put_message, put_offset};
+use crate::error::LineTooLong;
+use std::collections::VecDeque;
+use std::io;
+
+/// The longest line that becomes one ZeroMQ message.
+const LONGEST_LINE: usize = 64 << 20;
+/// Bytes of the options that say where a fragment belongs.
+pub(super) const FRAGMENT_LEN: usize = 20;
+/// Bytes of ZeroMQ's offset.
+const OFFSET_LEN: usize = 2;
+/// Bytes asked of the input at once.
+const CHUNK: usize = 64 << 10;
+
+/// Where content comes from.
+pub(super) trait Input: Send {
+    /// Append up to `most` bytes.
+    fn read(&mut self, most: usize, into: &mut Vec<u8>) -> io::Result<Got>;
+}
+
+/// What reading gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Got {
+    /// Some bytes.
+    Bytes,
+    /// Nothing for now.
+    NotYet,
+    /// Nothing ever again.
+    End,
+}
+
+/// What there is to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Take {
+    /// A packet.
+    Packet(Option<Fragment>),
+    /// Nothing for now.
+    NotYet,
+    /// Nothing ever again.
+    End,
+}
+
+/// Cuts content into payloads.
+pub(super) struct Feed {
+    input: Box<dyn Input>,
+    framing: Framing,
+    messages: Messages,
+    /// Bytes of the largest payload.
+    room: usize,
+    /// Read and not cut yet; `cut` bytes of it are done with, and no line ends in the first `searched`.
+    raw: Vec<u8>,
+    cut: usize,
+    searched: usize,
+    input_state: Got,
+    /// What goes into packets next, from `at` on.
+    stream: Vec<u8>,
+    at: usize,
+    /// Where in `stream` messages begin.
+    begins: VecDeque<usize>,
+    /// Number of the first packet of the unit in `stream`.
+    first: u32,
+    counts: Counts,
+}
+
+/// What went through.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Counts {
+    pub(super) bytes: u64,
+    pub(super) messages: u64,
+}
+
+impl Feed {
+    /// A feed of payloads of up to `room` bytes.
+    pub(super) fn new(
+        input: Box<dyn Input>,
+        framing: Framing,
+        messages: Option<Messages>,
+        room: usize,
+    ) -> Feed {
+        let messages = messages.unwrap_or(match framing {
+            Framing::None => Messages::Sized(room),
+            Framing::Zmq => Messages::Lines,
+        });
+        Feed {
+            input,
+            framing,
+            messages,
+            room,
+            raw: Vec::new(),
+            cut: 0,
+            searched: 0,
+            input_state: Got::NotYet,
+            stream: Vec::new(),
+            at: 0,
+            begins: VecDeque::new(),
+            first: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    /// What went through so far.
+    pub(super) fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Stop reading: only what is under way still comes.
+    pub(super) fn stop(&mut self) {
+        self.input_state = Got::End;
+        self.raw.truncate(self.cut);
+    }
+
+    /// The payload of the packet with number `sqn` into `out`, which is emptied first.
+    pub(super) fn take(&mut self, sqn: u32, out: &mut Vec<u8>) -> io::Result<Take> {
+        out.clear();
+        match self.framing {
+            Framing::None => self.take_unit(sqn, out),
+            Framing::Zmq => self.take_stream(out),
+        }
+    }
+
+    /// An application data unit, or the next part of one.
+    fn take_unit(&mut self, sqn: u32, out: &mut Vec<u8>) -> io::Result<Take> {
+        if self.at == self.stream.len() {
+            (self.at, self.first) = (0, sqn);
+            self.stream.clear();
+            if !self.next_message()? {
+                return Ok(if self.input_state == Got::End { Take::End } else { Take::NotYet });
+            }
+        }
+        if self.stream.len() <= self.room {
+            out.append(&mut self.stream);
+            self.at = 0;
+            return Ok(Take::Packet(None));
+        }
+        let len = (self.room - FRAGMENT_LEN).min(self.stream.len() - self.at);
+        out.extend_from_slice(&self.stream[self.at..self.at + len]);
+        let (offset, len_of_all) = (self.at as u32, self.stream.len() as u32);
+        self.at += len;
+        Ok(Take::Packet(Some(Fragment { first: self.first, offset, len: len_of_all })))
+    }
+
+    /// As much of the stream of messages as fits.
+    fn take_stream(&mut self, out: &mut Vec<u8>) -> io::Result<Take> {
+        let want = self.room - OFFSET_LEN;
+        while self.stream.len() - self.at < want && self.next_message()? {}
+        let len = want.min(self.stream.len() - self.at);
+        if len == 0 {
+            return Ok(if self.input_state == Got::End { Take::End } else { Take::NotYet });
+        }
+        let end = self.at + len;
+        put_offset(out, self.begins.front().filter(|at| **at < end).map(|at| at - self.at));
+        out.extend_from_slice(&self.stream[self.at..end]);
+        while self.begins.front().is_some_and(|at| *at < end) {
+            self.begins.pop_front();
+        }
+        self.at = end;
+        if self.at > CHUNK {
+            self.stream.drain(..self.at);
+            self.begins.iter_mut().for_each(|at| *at -= self.at);
+            self.at = 0;
+        }
+        Ok(Take::Packet(None))
+    }
+
+    /// Put the next message behind `stream`; whether there was one.
+    fn next_message(&mut self) -> io::Result<bool> {
+        loop {
+            if let Some(len) = self.whole()? {
+                self.put(len);
+                return Ok(true);
+            }
+            if self.input_state == Got::End {
+                return Ok(false);
+            }
+            self.raw.drain(..self.cut);
+            self.cut = 0;
+            self.input_state = self.input.read(CHUNK, &mut self.raw)?;
+            if self.input_state == Got::NotYet {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Bytes of the next message if all of it is there; at the end of the content what is left is one.
+    fn whole(&mut self) -> io::Result<Option<usize>> {
+        let left = &self.raw[self.cut..];
+        let ended = self.input_state == Got::End && !left.is_empty();
+        let most = match self.framing {
+            Framing::None => most_unit(self.room),
+            Framing::Zmq => LONGEST_LINE,
+        };
+        let found = match self.messages {
+            Messages::Sized(size) if left.len() >= size => Some(size),
+            Messages::Sized(_) => ended.then_some(left.len()),
+            Messages::Lines => {
+                let newline = left[self.searched..].iter().position(|byte| *byte == b'\n');
+                let len = newline.map(|at| self.searched + at + 1);
+                self.searched = if len.is_some() { 0 } else { left.len() };
+                len.or(ended.then_some(left.len()))
+            }
+        };
+        match found.unwrap_or(left.len()) {
+            long if long > most && self.messages == Messages::Lines => Err(too_long(most)),
+            _ => Ok(found),
+        }
+    }
+
+    fn put(&mut self, len: usize) {
+        let mut message = &self.raw[self.cut..self.cut + len];
+        self.counts.bytes += len as u64;
+        self.counts.messages += 1;
+        match self.framing {
+            Framing::None => self.stream.extend_from_slice(message),
+            Framing::Zmq => {
+                if self.messages == Messages::Lines {
+                    message = message.strip_suffix(b"\n").unwrap_or(message);
+                }
+                self.begins.push_back(self.stream.len());
+                put_message(&mut self.stream, message);
+            }
+        }
+        self.cut += len;
+        self.searched = 0;
+    }
+}
+
+/// The largest unit that can be sent in packets with payloads of `room` bytes.
+pub(super) fn most_unit(room: usize) -> usize {
+    room.max(((room - FRAGMENT_LEN) * MOST_FRAGMENTS).min(MOST_APDU))
+}
+
+/// Bytes of payload in a datagram of this size when options of the scheme take `options` bytes.
+pub(super) fn room(datagram: usize, options: usize) -> usize {
+    datagram - DATA_HEADER_LEN - options
+}
+
+fn too_long(most: usize) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, LineTooLong { most })
+}

@@ -1,0 +1,123 @@
+//! What fuzzers do to PGM: a hostile source before a receiver, hostile receivers before a source.
+//!
+//! The input is datagrams, as [`Steps`] reads them.
+
+use super::delivery::Delivery;
+use super::feed::{Feed, Got, Input};
+use super::missing::Patience;
+use super::receiver::{self, PgmReceiver};
+use super::source::{self, PgmSource};
+use super::{Framing, WindowLimits};
+use crate::codec::{self, Gsi, Tsi};
+use faircast_core::rate::Bounds;
+use faircast_core::rng::Rng;
+use faircast_core::schemes::Scheme;
+use faircast_core::time::{Rate, Span, Time};
+use faircast_transport::by_hand::{Steps, pump};
+use faircast_transport::format::Reporting;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+const SOURCE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const RECEIVER: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 1);
+const GROUP: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(239, 1, 2, 3), 5555);
+const TSI: Tsi = Tsi { gsi: Gsi([1, 2, 3, 4, 5, 6]), port: 77 };
+
+/// So many bytes of content.
+pub(super) struct Content(pub(super) usize);
+
+impl Input for Content {
+    fn read(&mut self, most: usize, into: &mut Vec<u8>) -> io::Result<Got> {
+        let len = most.min(self.0);
+        into.resize(into.len() + len, 7);
+        self.0 -= len;
+        Ok(if len == 0 { Got::End } else { Got::Bytes })
+    }
+}
+
+/// Give a datagram ports, session and checksum of ours, so that it is looked at.
+fn address(packet: &mut [u8], ports: (u16, u16)) {
+    if packet.len() < codec::HEADER_LEN {
+        return;
+    }
+    packet[..2].copy_from_slice(&ports.0.to_be_bytes());
+    packet[2..4].copy_from_slice(&ports.1.to_be_bytes());
+    packet[8..14].copy_from_slice(&TSI.gsi.0);
+    let sum = codec::checksum(packet).to_be_bytes();
+    packet[6..8].copy_from_slice(&sum);
+}
+
+/// A receiver keeps so many packets, a hundredth of what it does elsewhere: what looks at all of them is covered by tests of numbers that
+/// leap.
+const HELD: u64 = 600;
+
+/// A source keeps the fewest packets that one can: a window of 64 MiB for each input takes longer than all that happens in it.
+const KEPT: usize = 1;
+
+/// A receiver's session lasts so long at most: longer than anything that it waits for.
+const LONGEST: Span = Span::from_secs(120);
+
+/// A receiver and all that a source could send it.
+pub fn receiver(input: &[u8]) {
+    let setup = receiver::Setup {
+        group: GROUP,
+        local: RECEIVER,
+        data_port: GROUP.port(),
+        nak_port: GROUP.port(),
+        only: None,
+        wait: Some(Span::from_secs(10)),
+        silence: Span::from_secs(30),
+        patience: Patience { most_unconfirmed: 5, most_unanswered: 5, ..Patience::default() },
+        most_held: HELD,
+        rng: Rng::new(2, 1),
+    };
+    let open = Box::new(|_| Ok(Delivery::new(Box::new(io::sink()), Framing::None, None)));
+    let (mut receiver, mut now) = (PgmReceiver::new(setup, open, Time::ZERO), Time::ZERO);
+    for step in Steps(input) {
+        if now > Time::ZERO + LONGEST {
+            break;
+        }
+        let mut packet = step.bytes.to_vec();
+        if !step.is_raw {
+            address(&mut packet, (TSI.port, GROUP.port()));
+        }
+        step.give(&mut receiver, &mut packet, (SOURCE, GROUP.port()).into(), now);
+        pump(&mut receiver, &mut now, step.wait);
+    }
+    let _ = receiver.report();
+}
+
+/// A source and all that receivers and routers could send it: a byte for scheme and first number, then steps.
+pub fn source(input: &[u8]) {
+    let Some((&setup, input)) = input.split_first() else { return };
+    let scheme = ["ormcc", "pgmcc", "le-sbcc", "tfmcc"][usize::from(setup & 3)];
+    let scheme: Scheme = scheme.parse().expect("a scheme of the catalogue");
+    let setup = source::Setup {
+        tsi: TSI,
+        data_port: GROUP.port(),
+        local: SOURCE,
+        group: *GROUP.ip(),
+        to: GROUP.into(),
+        source: scheme.source(),
+        scheme_number: scheme.number(),
+        bounds: Bounds { max: Rate::from_mbps(2.0), ..scheme.bounds() },
+        rng: Rng::new(1, 0),
+        feed: Feed::new(Box::new(Content(20_000)), Framing::None, None, 1_000),
+        room: 1_000,
+        window: WindowLimits { bytes: KEPT, ..WindowLimits::default() },
+        linger: Span::from_secs(3),
+        // Just before the numbers wrap.
+        first: if setup & 4 == 0 { 0 } else { u32::MAX - 4 },
+        total: None,
+    };
+    let (mut source, mut now) = (PgmSource::new(setup, Time::ZERO), Time::ZERO);
+    for step in Steps(input) {
+        let mut packet = step.bytes.to_vec();
+        if !step.is_raw {
+            address(&mut packet, (GROUP.port(), TSI.port));
+        }
+        step.give(&mut source, &mut packet, (RECEIVER, GROUP.port()).into(), now);
+        pump(&mut source, &mut now, step.wait);
+    }
+    let _ = source.report();
+}

@@ -1,0 +1,247 @@
+//! Sessions over PGM (RFC 3208), for receivers and sources that know nothing of faircast.
+//!
+//! ```text
+//!  content -> feed -> window -> packets paced by a scheme ------> multicast ------> gaps -> NAKs, order -> output
+//!               ^        ^                                                             |
+//!               |        +---- repairs, NCF at once <------- unicast NAKs <------------+
+//!               +---- framing: whole packets, or ZeroMQ's messages
+//! ```
+//!
+//! [`PgmSend`] and [`PgmReceive`] run a session on sockets. The two state machines below know no socket and no clock. The
+//! source's scheme hears of every packet that a NAK names; the receivers need no part of a scheme for that. Where a
+//! scheme does have a receiver's half, its words travel in an option that other programs skip.
+//!
+//! UDP ports: data goes to the group's port, and negative acknowledgements go to the same port of the source's
+//! address, as ZeroMQ has it; [`PgmOptions::nak_port`] is for programs that keep the two apart.
+
+pub mod codec;
+mod delivery;
+mod drive;
+pub mod error;
+mod feed;
+pub mod fuzzing;
+#[cfg(test)]
+mod hostile;
+mod missing;
+mod receiver;
+mod source;
+#[cfg(test)]
+mod tests;
+mod window;
+
+pub use error::{LineTooLong, PgmError};
+
+use faircast_core::packet::ReceiverId;
+use faircast_core::schemes::Scheme;
+use faircast_core::time::{Rate, Span};
+use faircast_net::Faults;
+use faircast_transport::config::{Content, Destination};
+use faircast_transport::error::Error;
+use faircast_transport::format::{ReceiverPlace, SourcePlace};
+use serde::Serialize;
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+/// How content becomes packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Framing {
+    /// Application data units, each on its own.
+    #[default]
+    None,
+    /// ZeroMQ's messages.
+    Zmq,
+}
+
+/// Where one message ends and the next begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Messages {
+    /// At the end of a line. ZeroMQ's messages do not have the line's end in them, application data units do.
+    Lines,
+    /// After so many bytes.
+    Sized(usize),
+}
+
+/// What both ends of a session may choose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PgmOptions {
+    /// How content becomes packets.
+    pub framing: Framing,
+    /// How it is cut; in packets as large as can be when `None` (without framing), in lines (with ZeroMQ's).
+    pub messages: Option<Messages>,
+    /// UDP port that negative acknowledgements go to; the group's when `None`.
+    pub nak_port: Option<u16>,
+    /// PGM's own destination port; the group's UDP port when `None`.
+    pub data_port: Option<u16>,
+}
+
+/// How a source over PGM runs.
+#[derive(Debug, Clone)]
+pub struct PgmSend {
+    /// Where it sends.
+    pub place: SourcePlace,
+    /// Congestion control.
+    pub scheme: Scheme,
+    /// Never slower than this.
+    pub min: Option<Rate>,
+    /// Never faster than this.
+    pub max: Option<Rate>,
+    /// How long no receiver must have missed anything before the session ends.
+    pub linger: Duration,
+    /// One file or stream.
+    pub content: Content,
+    /// Framing and ports.
+    pub options: PgmOptions,
+    /// What is kept for repairs.
+    pub window: WindowLimits,
+    /// Errors to inject into what is received, for tests.
+    pub faults: Option<Faults>,
+}
+
+/// How a receiver over PGM runs.
+#[derive(Debug, Clone)]
+pub struct PgmReceive {
+    /// Where it listens, and for how long.
+    pub place: ReceiverPlace,
+    /// Where content goes; in a directory, to a file named after the session.
+    pub destination: Destination,
+    /// A session that brings more bytes than this ends with an error.
+    pub most: Option<u64>,
+    /// Framing and ports.
+    pub options: PgmOptions,
+}
+
+impl PgmSend {
+    /// Send this to [`DEFAULT_GROUP`](faircast_transport::config::DEFAULT_GROUP) with LE-SBCC, the one scheme whose receivers can be any
+    /// that speak PGM, until nothing has been missing for 10 s.
+    pub fn new(content: Content) -> PgmSend {
+        PgmSend {
+            place: SourcePlace::default(),
+            scheme: "le-sbcc".parse().expect("it is in the catalogue"),
+            min: None,
+            max: None,
+            linger: Duration::from_secs(10),
+            content,
+            options: PgmOptions::default(),
+            window: WindowLimits::default(),
+            faults: None,
+        }
+    }
+}
+
+impl PgmReceive {
+    /// Receive into this from [`DEFAULT_GROUP`](faircast_transport::config::DEFAULT_GROUP).
+    pub fn new(destination: Destination) -> PgmReceive {
+        PgmReceive {
+            place: ReceiverPlace::default(),
+            destination,
+            most: None,
+            options: PgmOptions::default(),
+        }
+    }
+}
+
+/// When a sent packet can no longer be repaired: whichever comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WindowLimits {
+    /// When it is as old as this.
+    pub age: Span,
+    /// When so many bytes would have to be kept.
+    pub bytes: usize,
+}
+
+impl Default for WindowLimits {
+    /// A minute and 64 MiB: longer than OpenPGM's receivers ask for a packet (50 times, 0.25 s apart).
+    fn default() -> WindowLimits {
+        WindowLimits { age: Span::from_secs(60), bytes: 64 << 20 }
+    }
+}
+
+/// How a source over PGM ended.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct PgmSendReport {
+    /// Whether everything that was asked for again could be sent again.
+    pub ok: bool,
+    /// Addresses from which something was heard; a receiver that misses nothing is never heard.
+    pub receivers: u64,
+    /// Bytes of content.
+    pub bytes: u64,
+    /// Messages or application data units.
+    pub messages: u64,
+    /// From the first data packet to the last, in seconds.
+    pub seconds: f64,
+    /// From the command's start to the first data packet, in seconds.
+    pub start_seconds: f64,
+    /// Content over `seconds`, in bit/s.
+    pub goodput_bps: f64,
+    /// Data packets sent for the first time.
+    pub packets: u64,
+    /// Data packets sent again.
+    pub repairs: u64,
+    /// NAK packets heard.
+    pub naks: u64,
+    /// Packets that they named, each as often as it was named.
+    pub naked: u64,
+    /// Packets asked for when they could no longer be repaired.
+    pub too_late: u64,
+    /// Loss indications that the scheme was given.
+    pub indications: u64,
+    /// Loss events that they became.
+    pub events: u64,
+    /// Those of the receiver that is followed.
+    pub followed: u64,
+    /// Rate cuts.
+    pub cuts: u64,
+    /// Lowest rate that the scheme allowed, in bit/s, looked at once a second.
+    pub slowest_bps: f64,
+    /// And the highest.
+    pub fastest_bps: f64,
+    /// Packets that were refused: damaged, or not of this session.
+    pub refused: u64,
+}
+
+/// How a receiver over PGM ended.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct PgmReceiveReport {
+    /// Whether everything has arrived since this receiver joined.
+    pub ok: bool,
+    /// Bytes of content.
+    pub bytes: u64,
+    /// Messages or application data units.
+    pub messages: u64,
+    /// From the first packet to the last, in seconds.
+    pub seconds: f64,
+    /// Content over `seconds`, in bit/s.
+    pub goodput_bps: f64,
+    /// Data packets received, repairs and duplicates among them.
+    pub packets: u64,
+    /// Packets that were missing at first.
+    pub missed: u64,
+    /// Those that never came.
+    pub unrecoverable: u64,
+    /// Messages of which a part never came.
+    pub broken: u64,
+    /// NAK packets sent.
+    pub naks: u64,
+    /// Packets that were refused: damaged, or not what they should be.
+    pub refused: u64,
+    /// Datagrams that this host's own socket buffer dropped.
+    pub dropped_local: u64,
+}
+
+/// Who a host is to a scheme: hosts on PGM have no other name than their address.
+fn receiver_id(address: Ipv4Addr) -> Option<ReceiverId> {
+    ReceiverId::new(u32::from(address).into())
+}
+
+/// The address of a receiver; `None` if the id is not one of [`receiver_id`]'s.
+fn address_of(id: ReceiverId) -> Option<Ipv4Addr> {
+    u32::try_from(id.get()).ok().map(Ipv4Addr::from)
+}
+
+/// The IPv4 address, which is all that PGM over UDP is spoken on here.
+fn ipv4(address: IpAddr) -> Result<Ipv4Addr, Error> {
+    match address {
+        IpAddr::V4(address) => Ok(address),
+        IpAddr::V6(_) => Err(PgmError::NeedsIpv4(address).into()),
+    }
+}

@@ -1,0 +1,795 @@
+//! The receiver's session over PGM: gaps, NAKs, order, and the scheme's receiver where the source has one.
+
+use super::delivery::Delivery;
+use super::missing::{Due, Missing, Patience};
+use super::{PgmReceiveReport, receiver_id};
+use crate::codec::{
+    self, Ack, Body, Fragment, Nak, NakList, Options, Packet, PgmccData, PgmccFeedback, SEQUENCES_PER_NAK,
+    Said, Spm, Stamp, Tsi,
+};
+use crate::error::PgmError;
+use faircast_core::delivery::gaps::Gaps;
+use faircast_core::node::{Cx, Effect, Effects, Receiver as _};
+use faircast_core::packet::{
+    Arrival, Data, Flags, Layer, Mark, Payload, ReceiverId, ReportContent, Seq, Signal,
+};
+use faircast_core::rng::Rng;
+use faircast_core::schemes::{AnyReceiver, Scheme};
+use faircast_core::time::{Span, Time};
+use faircast_net::Ecn;
+use faircast_transport::endpoint::{Datagram, Endpoint, Notice, Transmit};
+use faircast_transport::error::{Error, Seen};
+use faircast_transport::event::{Event, Progress};
+use faircast_transport::format::Reporting;
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::time::Duration;
+
+/// Packets that may wait for one that is missing, and as far as a number may jump.
+pub(super) const MOST_HELD: u64 = 1 << 16;
+/// Buffers that are kept for packets to come.
+const MOST_SPARE: usize = 1024;
+/// A source that has said its end answers for a while only.
+const UNCONFIRMED_AFTER_FIN: u16 = 5;
+/// The end that a source has said counts when nothing newer has come for so long: a forged one is outrun by the source's next packet.
+const FIN_HOLDS: Span = Span::from_secs(1);
+/// Requests for an SPM are this far apart.
+const SPMR_EVERY: Span = Span::from_millis(250);
+/// Packets of a higher number before one counts as lost to the scheme (RFC 5681, 3.2).
+const REORDERING: u8 = 3;
+/// Where counting begins, so that numbers before the first one have a place too.
+const BASE: u64 = 1 << 32;
+
+/// What a receiver session is made of.
+pub(super) struct Setup {
+    pub(super) group: SocketAddrV4,
+    pub(super) local: Ipv4Addr,
+    /// PGM's own destination port.
+    pub(super) data_port: u16,
+    /// UDP port of the source for NAKs.
+    pub(super) nak_port: u16,
+    pub(super) only: Option<IpAddr>,
+    pub(super) wait: Option<Span>,
+    pub(super) silence: Span,
+    pub(super) patience: Patience,
+    /// Packets that may wait for one that is missing: [`MOST_HELD`], and fewer where that is too slow for a fuzzer.
+    pub(super) most_held: u64,
+    pub(super) rng: Rng,
+}
+
+/// Opens what content goes to, once the session is known.
+pub(super) type Open = Box<dyn FnMut(Tsi) -> Result<Delivery, Error> + Send>;
+
+/// One run of a receiver.
+pub(crate) struct PgmReceiver {
+    setup: Setup,
+    open: Open,
+    stream: Option<Stream>,
+    feedback: Vec<u8>,
+    /// Before this it has been sent.
+    feedback_from: usize,
+    feedback_lens: VecDeque<(usize, SocketAddr)>,
+    report: PgmReceiveReport,
+    events: VecDeque<Event>,
+    failure: Option<Error>,
+    over: bool,
+    progress_at: Time,
+    wire_bytes: u64,
+    told: Told,
+}
+
+/// What the last progress said.
+#[derive(Debug, Clone, Copy, Default)]
+struct Told {
+    wire_bytes: u64,
+    packets: u64,
+    missed: u64,
+}
+
+/// The session that is followed: the first one heard.
+struct Stream {
+    tsi: Tsi,
+    address: Ipv4Addr,
+    /// Where NAKs go, once an SPM has said it.
+    path: Option<Ipv4Addr>,
+    spm_sqn: Option<u32>,
+    delivery: Delivery,
+    most_held: u64,
+    /// The next to be delivered.
+    next: u64,
+    /// After the newest known; `None` before the first.
+    end: Option<u64>,
+    /// From `next` to `end`.
+    places: VecDeque<PacketState>,
+    spare: Vec<Vec<u8>>,
+    missing: Missing,
+    /// What lies before `next`, where numbers have leapt further than is kept.
+    leap: Option<Leap>,
+    /// What the source says is the end, and since when.
+    fin: Option<(u64, Time)>,
+    first_at: Time,
+    heard_at: Time,
+    data_at: Time,
+    spmr_at: Time,
+    /// Bit k: the packet k before the newest has come.
+    recent: u32,
+    pgmcc: Option<(PgmccData, Time)>,
+    scheme: Option<SchemeEnd>,
+}
+
+/// Numbers have leapt: what was kept before, and how many after that are lost without a place.
+struct Leap {
+    before: VecDeque<PacketState>,
+    skipped: u64,
+}
+
+/// What is known about a packet that is not delivered yet.
+enum PacketState {
+    Missing,
+    Here { bytes: Vec<u8>, fragment: Option<Fragment> },
+    Lost,
+}
+
+/// The receiver's half of the source's scheme.
+struct SchemeEnd {
+    number: u8,
+    receiver: AnyReceiver,
+    gaps: Gaps,
+    newest: Seq,
+    newest_micros: u64,
+    effects: Effects,
+}
+
+impl PgmReceiver {
+    pub(super) fn new(setup: Setup, open: Open, now: Time) -> PgmReceiver {
+        PgmReceiver {
+            setup,
+            open,
+            stream: None,
+            feedback: Vec::new(),
+            feedback_from: 0,
+            feedback_lens: VecDeque::new(),
+            report: PgmReceiveReport::default(),
+            events: VecDeque::new(),
+            failure: None,
+            over: false,
+            progress_at: now + Span::from_secs(1),
+            wire_bytes: 0,
+            told: Told::default(),
+        }
+    }
+
+    /// A datagram to the group.
+    fn on_datagram(&mut self, bytes: &[u8], from: SocketAddr, ecn: Ecn, now: Time) {
+        let IpAddr::V4(from) = from.ip() else { return };
+        if self.over || self.setup.only.is_some_and(|only| only != IpAddr::V4(from)) {
+            return;
+        }
+        self.wire_bytes += bytes.len() as u64 + super::source::OVERHEAD as u64;
+        let Ok(packet) = codec::parse(bytes) else {
+            self.report.refused += 1;
+            return;
+        };
+        if packet.body.is_upstream() || packet.destination_port != self.setup.data_port {
+            return;
+        }
+        if let Err(error) = self.on_packet(&packet, from, bytes.len(), ecn, now) {
+            self.fail(error);
+        }
+    }
+
+    fn on_packet(
+        &mut self,
+        packet: &Packet<'_>,
+        from: Ipv4Addr,
+        size: usize,
+        ecn: Ecn,
+        now: Time,
+    ) -> Result<(), Error> {
+        if self.stream.is_none() {
+            let begins = matches!(packet.body, Body::Spm(_) | Body::Odata(_)) && !packet.options.fin;
+            if !begins {
+                return Ok(());
+            }
+            let delivery = (self.open)(packet.tsi())?;
+            self.stream = Some(Stream::new(packet.tsi(), from, delivery, self.setup.most_held, now));
+            let address = SocketAddr::from((from, self.setup.nak_port));
+            let host = packet.tsi().to_string();
+            self.events.push_back(Event::Joined { receiver: String::new(), host, address });
+        }
+        let Some(stream) = self.stream.as_mut().filter(|stream| stream.tsi == packet.tsi()) else {
+            return Ok(());
+        };
+        stream.heard_at = now;
+        if packet.options.rst {
+            return Err(PgmError::Reset.into());
+        }
+        match packet.body {
+            Body::Spm(spm) => {
+                stream.on_spm(spm, &packet.options, &self.setup.patience, &mut self.setup.rng, now)
+            }
+            Body::Odata(data) | Body::Rdata(data) => {
+                self.report.packets += 1;
+                stream.data_at = now;
+                let repair = matches!(packet.body, Body::Rdata(_));
+                stream.on_data(data, packet, &mut self.setup, &mut self.report, now)?;
+                stream.trail(data.trail);
+                stream.pgmcc = packet.options.pgmcc_data.map(|data| (data, now)).or(stream.pgmcc);
+                let arrived = Arrived { data, size, ecn, repair };
+                if let Some(id) = receiver_id(self.setup.local) {
+                    stream.tell_scheme(&packet.options, arrived, id, &mut self.setup.rng, now);
+                }
+            }
+            Body::Ncf(nak) => {
+                stream.on_ncf(nak, &packet.options, &self.setup.patience, &mut self.setup.rng, now)
+            }
+            _ => {}
+        }
+        self.deliver(now)
+    }
+
+    /// Hand over what is in order, and see whether that was all.
+    fn deliver(&mut self, now: Time) -> Result<(), Error> {
+        let Some(stream) = &mut self.stream else { return Ok(()) };
+        stream.deliver(&mut self.report).map_err(Error::Pipe)?;
+        self.report.bytes = stream.delivery.bytes();
+        self.report.messages = stream.delivery.messages();
+        if stream.has_ended(now) {
+            stream.delivery.flush().map_err(Error::Pipe)?;
+            self.over = true;
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, error: Error) {
+        self.failure.get_or_insert(error);
+        self.over = true;
+    }
+
+    /// Something may be due.
+    fn on_time(&mut self, now: Time) {
+        if self.over {
+            return;
+        }
+        self.ask(now);
+        self.scheme_time(now);
+        self.say_reports(now);
+        if let Err(error) = self.deliver(now) {
+            self.fail(error);
+        }
+        if self.progress_at <= now {
+            self.progress_at += Span::from_secs(1);
+            self.tell_progress(now);
+        }
+        self.consider_patience(now);
+    }
+
+    /// Send the NAKs that are due, or ask for the SPM that says where they go.
+    fn ask(&mut self, now: Time) {
+        let Some(stream) = &mut self.stream else { return };
+        if stream.missing.deadline() > now {
+            return;
+        }
+        let mut patience = self.setup.patience;
+        if stream.fin.is_some() {
+            patience.most_unconfirmed = patience.most_unconfirmed.min(UNCONFIRMED_AFTER_FIN);
+        }
+        let Some(path) = stream.path else {
+            if stream.spmr_at <= now {
+                stream.spmr_at = now + SPMR_EVERY;
+                let to = (stream.address, self.setup.nak_port).into();
+                self.say(Body::Spmr, Options::default(), to);
+            }
+            return;
+        };
+        let (mut asked, mut gone) = (Vec::new(), Vec::new());
+        stream.missing.on_time(&patience, &mut self.setup.rng, now, |due| match due {
+            Due::Ask(sqn) => asked.push((sqn as u32).to_be_bytes()),
+            Due::GiveUp(sqn) => gone.push(sqn),
+        });
+        gone.into_iter().for_each(|sqn| stream.give_up(sqn));
+        let to = (path, self.setup.nak_port).into();
+        let (source, group) = (path.into(), (*self.setup.group.ip()).into());
+        for part in asked.chunks(SEQUENCES_PER_NAK) {
+            let nak = Nak { sqn: u32::from_be_bytes(part[0]), source, group };
+            self.report.naks += 1;
+            self.say(Body::Nak(nak), Options { nak_list: NakList(&part[1..]), ..Options::default() }, to);
+        }
+    }
+
+    fn scheme_time(&mut self, now: Time) {
+        if let Some(end) = self.stream.as_mut().and_then(|stream| stream.scheme.as_mut())
+            && end.receiver.deadline() <= now
+        {
+            let mut cx = Cx { now, rng: &mut self.setup.rng, effects: &mut end.effects };
+            end.receiver.on_deadline(&mut cx);
+        }
+    }
+
+    /// Send what the scheme's receiver has to say.
+    fn say_reports(&mut self, now: Time) {
+        let Some(stream) = &mut self.stream else { return };
+        let Some(end) = &mut stream.scheme else { return };
+        let contents: Vec<ReportContent> = end
+            .effects
+            .drain()
+            .filter_map(|effect| match effect {
+                Effect::Report(report) => Some(report.content),
+                Effect::Subscribe(_) | Effect::Attend(_) | Effect::Leave | Effect::Send { .. } => {
+                    self.failure.get_or_insert(Error::effect("receiver", &effect));
+                    self.over = true;
+                    None
+                }
+            })
+            .collect();
+        let to = (stream.path.unwrap_or(stream.address), self.setup.nak_port).into();
+        let ack =
+            Body::Ack(Ack { newest: stream.end.unwrap_or(0).wrapping_sub(1) as u32, bitmap: stream.recent });
+        let (known, pgmcc) = (end.number, stream.pgmcc);
+        for content in contents {
+            let pgmcc_feedback = pgmcc.map(|(data, at)| PgmccFeedback {
+                stamp: data.stamp.wrapping_add((now.since(at).as_nanos() / 1_000_000) as u32),
+                loss: (loss(&content) * 65_536.0) as u16,
+                from: self.setup.local.into(),
+            });
+            // A source that is no faircast understands PGMCC's own words only.
+            let said = (known != FOREIGN).then_some(Said::Content(content));
+            self.say(ack, Options { said, pgmcc_feedback, ..Options::default() }, to);
+        }
+    }
+
+    fn say(&mut self, body: Body, options: Options<'_>, to: SocketAddr) {
+        let Some(stream) = &self.stream else { return };
+        let packet = Packet {
+            gsi: stream.tsi.gsi,
+            source_port: self.setup.data_port,
+            destination_port: stream.tsi.port,
+            body,
+            options,
+            payload: &[],
+        };
+        let from = self.feedback.len();
+        // A number of the scheme that has no room is not worth ending the session for.
+        if codec::encode(&mut self.feedback, &packet).is_ok() {
+            self.feedback_lens.push_back((self.feedback.len() - from, to));
+        }
+    }
+
+    fn consider_patience(&mut self, now: Time) {
+        let duration = |span: Span| Duration::from_nanos(span.as_nanos());
+        let packets = self.report.refused;
+        let failure = match (&self.stream, self.setup.wait) {
+            (None, Some(wait)) if now.since(Time::ZERO) >= wait => Error::NoSession {
+                group: self.setup.group.into(),
+                waited: duration(wait),
+                seen: (packets > 0).then_some(Seen::OtherFormat { packets, format: "PGM" }),
+            },
+            (Some(stream), _) if now.since(stream.heard_at) >= self.setup.silence => {
+                let silent = duration(now.since(stream.heard_at));
+                PgmError::Silent { silent, bytes: self.report.bytes }.into()
+            }
+            _ => return,
+        };
+        self.fail(failure);
+    }
+
+    /// Nothing is there to be received: a good moment to write.
+    fn write_out(&mut self) {
+        if let Some(stream) = &mut self.stream
+            && let Err(error) = stream.delivery.flush()
+        {
+            self.fail(Error::Pipe(error));
+        }
+    }
+
+    /// When to call again.
+    fn wake_at(&self) -> Time {
+        let mut wake = self.progress_at;
+        if let Some(stream) = &self.stream {
+            let asking = stream.missing.deadline();
+            wake = wake.min(if stream.path.is_some() { asking } else { asking.max(stream.spmr_at) });
+            wake = wake.min(stream.heard_at + self.setup.silence);
+            if let Some((_, since)) = stream.fin.filter(|(end, _)| stream.next >= *end) {
+                wake = wake.min(since + FIN_HOLDS);
+            }
+            if let Some(end) = &stream.scheme {
+                wake = wake.min(end.receiver.deadline());
+            }
+        }
+        wake
+    }
+
+    fn tell_progress(&mut self, now: Time) {
+        if self.stream.is_none() {
+            return;
+        }
+        let (packets, missed) =
+            (self.report.packets - self.told.packets, self.report.missed - self.told.missed);
+        let bytes = self.wire_bytes - self.told.wire_bytes;
+        self.told =
+            Told { wire_bytes: self.wire_bytes, packets: self.report.packets, missed: self.report.missed };
+        self.events.push_back(Event::Progress(Progress {
+            seconds: now.as_secs_f64(),
+            bytes: self.report.bytes,
+            moved_bytes: self.report.bytes,
+            rate_bps: bytes as f64 * 8.0,
+            loss: missed as f64 / (packets + missed).max(1) as f64,
+            ..Progress::default()
+        }));
+    }
+}
+
+impl Endpoint for PgmReceiver {
+    fn handle_datagram(&mut self, datagram: Datagram<'_>, _now: Time) {
+        self.on_datagram(datagram.bytes, datagram.from, datagram.ecn, datagram.arrived);
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.on_time(now);
+    }
+
+    fn handle_notice(&mut self, notice: Notice<'_>, _now: Time) {
+        match notice {
+            Notice::Backlog(backlog) => self.report.dropped_local = backlog.dropped,
+            Notice::Drained => self.write_out(),
+            Notice::NetworkChanged { .. } | Notice::JoinFailed { .. } => {}
+        }
+    }
+
+    fn poll_transmit(&mut self, _now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
+        out.clear();
+        let (len, to) = self.feedback_lens.pop_front()?;
+        out.extend_from_slice(&self.feedback[self.feedback_from..][..len]);
+        self.feedback_from += len;
+        if self.feedback_lens.is_empty() {
+            self.feedback.clear();
+            self.feedback_from = 0;
+        }
+        Some(Transmit { segment: len, to, hops: None })
+    }
+
+    fn poll_timeout(&self, now: Time) -> Time {
+        if self.feedback_lens.is_empty() { self.wake_at() } else { now }
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn silence(&self, now: Time) -> Option<Span> {
+        self.stream.as_ref().filter(|_| !self.over).map(|stream| now.since(stream.heard_at))
+    }
+
+    fn stop(&mut self, _now: Time) {
+        self.fail(Error::Stopped);
+    }
+
+    fn is_over(&self) -> bool {
+        self.over
+    }
+}
+
+impl Reporting for PgmReceiver {
+    type Report = PgmReceiveReport;
+
+    fn report(self) -> Result<PgmReceiveReport, Error> {
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        let mut report = self.report;
+        if let Some(stream) = &self.stream {
+            report.seconds = stream.data_at.since(stream.first_at).as_secs_f64();
+            report.broken = stream.delivery.broken();
+            report.refused += stream.delivery.malformed;
+        }
+        report.ok = report.unrecoverable == 0 && report.broken == 0;
+        report.goodput_bps =
+            if report.seconds > 0.0 { report.bytes as f64 * 8.0 / report.seconds } else { 0.0 };
+        Ok(report)
+    }
+}
+
+/// A data packet, as the scheme sees it.
+#[derive(Clone, Copy)]
+struct Arrived {
+    data: codec::Data,
+    size: usize,
+    ecn: Ecn,
+    repair: bool,
+}
+
+/// Number of a scheme whose source is no faircast.
+const FOREIGN: u8 = u8::MAX;
+
+impl Stream {
+    fn new(tsi: Tsi, address: Ipv4Addr, delivery: Delivery, most_held: u64, now: Time) -> Stream {
+        Stream {
+            tsi,
+            address,
+            path: None,
+            spm_sqn: None,
+            delivery,
+            most_held,
+            next: BASE,
+            end: None,
+            places: VecDeque::new(),
+            spare: Vec::new(),
+            missing: Missing::default(),
+            leap: None,
+            fin: None,
+            first_at: now,
+            heard_at: now,
+            data_at: now,
+            spmr_at: now,
+            recent: 0,
+            pgmcc: None,
+            scheme: None,
+        }
+    }
+
+    /// A number from the wire, in its place among those known.
+    fn unwrap(&self, wire: u32) -> u64 {
+        self.end.map_or(BASE + u64::from(wire), |end| Seq::unwrap(Seq(end), wire).0)
+    }
+
+    fn begin(&mut self, first: u64) {
+        (self.next, self.end) = (first, Some(first));
+    }
+
+    fn on_spm(&mut self, spm: Spm, options: &Options<'_>, patience: &Patience, rng: &mut Rng, now: Time) {
+        let old = self.spm_sqn.is_some_and(|newest| (spm.sqn.wrapping_sub(newest) as i32) <= 0);
+        if old {
+            return;
+        }
+        self.spm_sqn = Some(spm.sqn);
+        if let IpAddr::V4(path) = spm.path {
+            self.path = Some(path);
+        }
+        let end = self.unwrap(spm.lead.wrapping_add(1));
+        if self.end.is_none() {
+            self.begin(end);
+        }
+        self.extend(end, patience, rng, now);
+        self.trail(spm.trail);
+        if options.fin && self.fin.is_none_or(|(told, _)| told != end) {
+            self.fin = Some((end, now));
+        }
+    }
+
+    /// Whether all is delivered, and nothing newer has come for a while since the source has said its end: anybody can say that.
+    fn has_ended(&self, now: Time) -> bool {
+        self.fin.is_some_and(|(end, since)| self.next >= end && now.since(since) >= FIN_HOLDS)
+    }
+
+    /// All before `end` have been sent: those that are not here are missing.
+    fn extend(&mut self, end: u64, patience: &Patience, rng: &mut Rng, now: Time) {
+        let Some(mut known) = self.end.filter(|known| *known < end) else { return };
+        if end - self.next > self.most_held {
+            // The oldest ones are given up for room, and what nobody can keep is not asked for at all.
+            let first_kept = end - self.most_held;
+            self.missing.expire(first_kept, |_| {});
+            if first_kept > known {
+                self.leap(first_kept - known);
+                (self.next, known) = (first_kept, first_kept);
+            }
+            let places = self.places.iter_mut().take((first_kept - self.next) as usize);
+            places
+                .filter(|place| matches!(place, PacketState::Missing))
+                .for_each(|place| *place = PacketState::Lost);
+        }
+        let missing = (end - known) as usize; // no more than are kept
+        self.recent = self.recent.checked_shl(missing as u32).unwrap_or(0);
+        self.places.extend(std::iter::repeat_with(|| PacketState::Missing).take(missing));
+        self.missing.add(known..end, patience, rng, now);
+        self.end = Some(end);
+    }
+
+    /// So many numbers behind the newest known one are lost and have no place.
+    fn leap(&mut self, skipped: u64) {
+        let before = std::mem::take(&mut self.places);
+        match &mut self.leap {
+            Some(leap) => leap.skipped += before.len() as u64 + skipped,
+            None => self.leap = Some(Leap { before, skipped }),
+        }
+    }
+
+    fn on_data(
+        &mut self,
+        data: codec::Data,
+        packet: &Packet<'_>,
+        setup: &mut Setup,
+        report: &mut PgmReceiveReport,
+        now: Time,
+    ) -> Result<(), Error> {
+        let sqn = self.unwrap(data.sqn);
+        let Some(end) = self.end else {
+            if let Body::Rdata(_) = packet.body {
+                return Ok(()); // somebody else's loss from before this receiver came
+            }
+            let back = packet.options.join.map_or(0, |least| data.sqn.wrapping_sub(least));
+            self.begin(sqn - if u64::from(back) < self.most_held { u64::from(back) } else { 0 });
+            return self.on_data(data, packet, setup, report, now);
+        };
+        if sqn < self.next || sqn > end + (1 << 30) {
+            return Ok(());
+        }
+        if self.fin.is_some_and(|(last, _)| sqn >= last) {
+            self.fin = None; // it was not the end
+        }
+        if sqn >= end {
+            report.missed += sqn - end;
+            self.extend(sqn, &setup.patience, &mut setup.rng, now);
+            (self.recent, self.end) = (self.recent << 1 | 1, Some(sqn + 1));
+            if self.places.is_empty() {
+                self.next += 1;
+                return self.delivery.packet(packet.options.fragment, packet.payload).map_err(Error::Pipe);
+            }
+            let here = self.keep(packet);
+            self.places.push_back(here);
+            return Ok(());
+        }
+        if self.missing.remove(sqn) {
+            if let Some(back @ 0..32) = end.checked_sub(sqn + 1) {
+                self.recent |= 1 << back;
+            }
+            let here = self.keep(packet);
+            self.places[(sqn - self.next) as usize] = here;
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, packet: &Packet<'_>) -> PacketState {
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.extend_from_slice(packet.payload);
+        PacketState::Here { bytes, fragment: packet.options.fragment }
+    }
+
+    fn on_ncf(&mut self, nak: Nak, options: &Options<'_>, patience: &Patience, rng: &mut Rng, now: Time) {
+        for wire in std::iter::once(nak.sqn).chain(options.nak_list.iter()) {
+            let sqn = self.unwrap(wire);
+            let Some(end) = self.end else { return };
+            if sqn >= end && sqn - end < self.most_held {
+                self.extend(sqn + 1, patience, rng, now);
+            }
+            self.missing.confirm(sqn, patience, now);
+        }
+    }
+
+    /// What is before the window's end at the source will not come any more.
+    fn trail(&mut self, wire: u32) {
+        let Some(end) = self.end else { return };
+        let trail = self.unwrap(wire).min(end);
+        let (next, places) = (self.next, &mut self.places);
+        self.missing.expire(trail, |sqns| {
+            let places = places.iter_mut().skip((sqns.start - next) as usize);
+            places.take((sqns.end - sqns.start) as usize).for_each(|place| *place = PacketState::Lost);
+        });
+    }
+
+    fn give_up(&mut self, sqn: u64) {
+        if let Some(place) = sqn.checked_sub(self.next).and_then(|at| self.places.get_mut(at as usize)) {
+            *place = PacketState::Lost;
+        }
+    }
+
+    fn deliver(&mut self, report: &mut PgmReceiveReport) -> io::Result<()> {
+        if let Some(Leap { before, skipped }) = self.leap.take() {
+            for place in before {
+                match place {
+                    PacketState::Here { bytes, fragment } => self.delivery.packet(fragment, &bytes)?,
+                    PacketState::Missing | PacketState::Lost => {
+                        report.unrecoverable += 1;
+                        self.delivery.loss();
+                    }
+                }
+            }
+            report.unrecoverable += skipped;
+            self.delivery.loss();
+        }
+        while let Some(place) = self.places.front_mut() {
+            match place {
+                PacketState::Missing => break,
+                PacketState::Lost => {
+                    report.unrecoverable += 1;
+                    self.delivery.loss();
+                }
+                PacketState::Here { bytes, fragment } => {
+                    let (mut bytes, fragment) = (std::mem::take(bytes), *fragment);
+                    self.delivery.packet(fragment, &bytes)?;
+                    if self.spare.len() < MOST_SPARE {
+                        bytes.clear();
+                        self.spare.push(bytes);
+                    }
+                }
+            }
+            self.places.pop_front();
+            self.next += 1;
+        }
+        Ok(())
+    }
+
+    /// Give a data packet to the scheme's receiver, if the source's scheme has one.
+    fn tell_scheme(
+        &mut self,
+        options: &Options<'_>,
+        arrived: Arrived,
+        me: ReceiverId,
+        rng: &mut Rng,
+        now: Time,
+    ) {
+        let stamp = match (options.said, options.pgmcc_data) {
+            (Some(Said::Stamp(stamp)), _) => stamp,
+            (_, Some(pgmcc)) => foreign(pgmcc, arrived),
+            _ => return,
+        };
+        if self.scheme.as_ref().is_none_or(|end| end.number != stamp.scheme) {
+            let scheme = match stamp.scheme {
+                FOREIGN => "pgmcc".parse().ok(),
+                number => Scheme::from_number(number),
+            };
+            let Some(scheme) = scheme else { return };
+            self.scheme = Some(SchemeEnd {
+                number: stamp.scheme,
+                receiver: scheme.receiver(me),
+                gaps: Gaps::new(REORDERING),
+                newest: Seq(BASE + u64::from(stamp.seq)),
+                newest_micros: BASE + u64::from(stamp.micros),
+                effects: Effects::new(),
+            });
+        }
+        let Some(end) = &mut self.scheme else { return };
+        let foreign = end.number == FOREIGN;
+        end.on_data(&stamp, arrived, if foreign { BASE } else { 0 }, rng, now);
+    }
+}
+
+/// What a stock PGMCC source says, in faircast's words: packets are their own numbers.
+fn foreign(pgmcc: PgmccData, arrived: Arrived) -> Stamp {
+    let acker = match pgmcc.acker {
+        IpAddr::V4(address) => receiver_id(address),
+        IpAddr::V6(_) => None,
+    };
+    Stamp {
+        scheme: FOREIGN,
+        seq: arrived.data.sqn,
+        micros: pgmcc.stamp.wrapping_mul(1_000),
+        rate: 0.0,
+        flags: if arrived.repair { Flags::REPAIR } else { Flags::default() },
+        signal: Signal::None,
+        mark: Mark::Acker { id: acker },
+    }
+}
+
+impl SchemeEnd {
+    /// Numbers at the source begin with zero; `base` is added to those of foreign ones, which begin anywhere.
+    fn on_data(&mut self, stamp: &Stamp, arrived: Arrived, base: u64, rng: &mut Rng, now: Time) {
+        let seq = Seq::unwrap(self.newest, stamp.seq);
+        let micros = Seq::unwrap(Seq(self.newest_micros), stamp.micros).0;
+        (self.newest, self.newest_micros) = (self.newest.max(seq), self.newest_micros.max(micros));
+        let arrival = self.gaps.on_arrival(seq);
+        let seq = if base == 0 { Seq(seq.0 - BASE.min(seq.0)) } else { seq };
+        let data = Data {
+            seq,
+            sent_at: Time::from_nanos((micros - BASE.min(micros)).saturating_mul(1_000)),
+            rate: stamp.rate,
+            payload: Payload::NONE,
+            flags: stamp.flags,
+            signal: stamp.signal,
+            mark: stamp.mark,
+        };
+        let size = (arrived.size + super::source::OVERHEAD).min(usize::from(u16::MAX)) as u16;
+        let arrival = Arrival { size, marked: arrived.ecn == Ecn::Ce, ..arrival };
+        self.receiver.on_data(&data, Layer(0), arrival, &mut Cx { now, rng, effects: &mut self.effects });
+    }
+}
+
+/// The loss fraction that a report speaks of.
+fn loss(content: &ReportContent) -> f32 {
+    match *content {
+        ReportContent::Lost { loss, .. }
+        | ReportContent::Selective { loss, .. }
+        | ReportContent::Received { loss, .. } => loss,
+        _ => 0.0,
+    }
+}

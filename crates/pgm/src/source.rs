@@ -1,0 +1,766 @@
+//! The source's session over PGM: what to send when, and what to make of NAKs.
+//!
+//! ```text
+//!   LeadIn -- every receiver has had time to hear of the source --> Sending -- no more content, nothing
+//!   is missing for `linger` --> Closing -- three times FIN --> Over
+//! ```
+
+use super::feed::{Feed, Take};
+use super::window::{Repair, Sent, TransmitWindow};
+use super::{PgmSendReport, WindowLimits, address_of, receiver_id};
+use crate::codec::{
+    self, Ack, Body, Data, Nak, NakList, Options, Packet, PgmccData, PgmccFeedback, Said, Spm, Tsi, data_len,
+};
+use crate::error::PgmError;
+use faircast_core::node::{Cx, Departure, Effects, Source as _, SourceControl, Stamp};
+use faircast_core::packet::{Echo, Flags, Layer, Mark, ReceiverId, Report, ReportContent, Seq};
+use faircast_core::rate::Bounds;
+use faircast_core::rng::Rng;
+use faircast_core::schemes::AnySource;
+use faircast_core::time::{Span, Time};
+use faircast_transport::endpoint::{Datagram, Endpoint, Transmit};
+use faircast_transport::error::Error;
+use faircast_transport::event::{Event, Progress};
+use faircast_transport::format::Reporting;
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+const BASE: Layer = Layer(0);
+/// IP and UDP headers, which a scheme counts.
+pub(super) const OVERHEAD: usize = 28;
+/// The kernel takes at most so many datagrams, and so many bytes, in one call.
+const MOST_SEGMENTS: usize = 64;
+const MOST_BYTES: usize = 65_000;
+/// Packets that are due within this time leave together.
+const BURST: Span = Span::from_millis(1);
+/// A receiver that has heard nothing of the source before its first packet would not know that it missed some. So the
+/// source tells where its window is, this often, for this long, before anything is in it.
+const LEAD_IN: Span = Span::from_millis(1_000);
+const LEAD_IN_EVERY: Span = Span::from_millis(100);
+/// While packets flow, and when there are none for long (RFC 3208, 5.1.4: ambient SPMs).
+const AMBIENT: Span = Span::from_secs(1);
+/// After the newest packet, so that its loss is noticed (5.1.4: heartbeat SPMs).
+const HEARTBEATS: [Span; 6] = [
+    Span::from_millis(100),
+    Span::from_millis(100),
+    Span::from_millis(100),
+    Span::from_millis(200),
+    Span::from_millis(400),
+    Span::from_millis(800),
+];
+/// Requests for SPMs are answered no faster than this.
+const SPM_SPACING: Span = Span::from_millis(20);
+/// How often the end is told, and how far apart.
+const FINS: u8 = 3;
+const FIN_EVERY: Span = Span::from_millis(100);
+/// A packet is sent again no sooner than this after it was last sent, or a round trip of the group within these limits:
+/// NAKs that were under way meanwhile ask for what is under way too.
+const SUPPRESS_LEAST: Span = Span::from_millis(20);
+const SUPPRESS_MOST: Span = Span::from_millis(200);
+/// While there is new content, of so many packets at most all but one are sent again: who asks for everything stops nobody.
+const REPAIRS_IN_A_ROW: u32 = 3;
+/// Confirmations leave so often in a second at most; what is asked for beyond that is sent without one.
+const MOST_CONFIRMATIONS: u32 = 1_000;
+/// When there is nothing to send, a pipe is looked at this often.
+const POLL: Span = Span::from_millis(5);
+/// NAKs and acknowledgements are remembered by sender; so many senders at most.
+const MOST_REPORTERS: usize = 100_000;
+
+/// What a source session is made of.
+pub(super) struct Setup {
+    pub(super) tsi: Tsi,
+    /// PGM's own destination port.
+    pub(super) data_port: u16,
+    /// This host, as the network sees it.
+    pub(super) local: Ipv4Addr,
+    pub(super) group: Ipv4Addr,
+    /// Where data goes: the group, and the UDP port.
+    pub(super) to: SocketAddr,
+    pub(super) source: AnySource,
+    pub(super) scheme_number: u8,
+    pub(super) bounds: Bounds,
+    pub(super) rng: Rng,
+    pub(super) feed: Feed,
+    /// Largest payload, in bytes.
+    pub(super) room: usize,
+    pub(super) window: WindowLimits,
+    pub(super) linger: Span,
+    /// Number of the first packet.
+    pub(super) first: u32,
+    /// Bytes of content, when known.
+    pub(super) total: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    LeadIn,
+    Sending,
+    Closing { left: u8 },
+    Over,
+}
+
+/// One run of a source.
+pub(crate) struct PgmSource {
+    tsi: Tsi,
+    data_port: u16,
+    local: Ipv4Addr,
+    group: Ipv4Addr,
+    to: SocketAddr,
+    source: AnySource,
+    scheme_number: u8,
+    rng: Rng,
+    effects: Effects,
+    feed: Feed,
+    /// The payload that is sent next, if one is there.
+    staged: Option<Option<codec::Fragment>>,
+    payload: Vec<u8>,
+    drained: bool,
+    window: TransmitWindow,
+    repairs: VecDeque<u64>,
+    /// Sent since the last new packet.
+    repairs_in_a_row: u32,
+    /// In the second that began then.
+    confirmations: (Time, u32),
+    /// Whole datagrams that are not paced, with their lengths.
+    control: Vec<u8>,
+    control_lens: VecDeque<usize>,
+    linger: Span,
+    phase: Phase,
+    clocks: Clocks,
+    spm_sqn: u32,
+    heartbeat: usize,
+    /// Bytes of the newest data packet around its payload.
+    header: usize,
+    reporters: BTreeMap<ReceiverId, Reporter>,
+    total: Option<u64>,
+    report: PgmSendReport,
+    events: VecDeque<Event>,
+    failure: Option<Error>,
+    bytes_told: u64,
+    wire_bytes: u64,
+}
+
+struct Clocks {
+    spm_at: Time,
+    spm_sent: Time,
+    started: Option<Time>,
+    data_at: Time,
+    /// When something was last sent or asked for.
+    busy_at: Time,
+    progress_at: Time,
+    phase_at: Time,
+}
+
+/// A host that has said something.
+#[derive(Debug, Clone, Copy, Default)]
+struct Reporter {
+    /// It runs the scheme's receiver: its NAKs are no news to the scheme.
+    speaks: bool,
+}
+
+impl PgmSource {
+    pub(super) fn new(setup: Setup, now: Time) -> PgmSource {
+        let mut session = PgmSource {
+            tsi: setup.tsi,
+            data_port: setup.data_port,
+            local: setup.local,
+            group: setup.group,
+            to: setup.to,
+            source: setup.source,
+            scheme_number: setup.scheme_number,
+            rng: setup.rng,
+            effects: Effects::new(),
+            feed: setup.feed,
+            staged: None,
+            payload: Vec::with_capacity(setup.room),
+            drained: false,
+            window: TransmitWindow::new(setup.window, setup.room, setup.first.into()),
+            repairs: VecDeque::new(),
+            repairs_in_a_row: 0,
+            confirmations: (now, 0),
+            control: Vec::new(),
+            control_lens: VecDeque::new(),
+            linger: setup.linger,
+            phase: Phase::LeadIn,
+            clocks: Clocks {
+                spm_at: now,
+                spm_sent: Time::ZERO,
+                started: None,
+                data_at: now,
+                busy_at: now,
+                progress_at: now + Span::from_secs(1),
+                phase_at: now + LEAD_IN,
+            },
+            spm_sqn: 0,
+            heartbeat: 0,
+            header: codec::DATA_HEADER_LEN,
+            reporters: BTreeMap::new(),
+            total: setup.total,
+            report: PgmSendReport { slowest_bps: f64::INFINITY, ..PgmSendReport::default() },
+            events: VecDeque::new(),
+            failure: None,
+            bytes_told: 0,
+            wire_bytes: 0,
+        };
+        session.source.control(SourceControl::Limits(setup.bounds), now);
+        session
+    }
+
+    /// A datagram that came to this host.
+    fn on_datagram(&mut self, bytes: &[u8], from: SocketAddr, now: Time) {
+        let IpAddr::V4(from) = from.ip() else {
+            self.report.refused += 1;
+            return;
+        };
+        match codec::parse(bytes) {
+            Ok(packet) if packet.tsi() == self.tsi && packet.source_port == self.data_port => {
+                self.on_packet(&packet, from, now);
+            }
+            _ => self.report.refused += 1,
+        }
+    }
+
+    fn on_packet(&mut self, packet: &Packet<'_>, from: Ipv4Addr, now: Time) {
+        let Some(id) = receiver_id(from) else { return };
+        if self.reporters.len() < MOST_REPORTERS || self.reporters.contains_key(&id) {
+            self.reporters.entry(id).or_default();
+        }
+        self.report.receivers = self.reporters.len() as u64;
+        match packet.body {
+            Body::Nak(nak) if nak.source == IpAddr::V4(self.local) && nak.group == IpAddr::V4(self.group) => {
+                self.on_nak(nak, &packet.options, id, now);
+            }
+            Body::Ack(ack) => self.on_ack(ack, &packet.options, id, now),
+            Body::Nnak(_) | Body::Polr => self.sign_of_life(now),
+            Body::Spmr => {
+                self.sign_of_life(now);
+                self.spm_soon(now);
+            }
+            _ => self.report.refused += 1,
+        }
+    }
+
+    /// Confirm it at once, tell the scheme, and send again what can be.
+    fn on_nak(&mut self, nak: Nak, options: &Options<'_>, from: ReceiverId, now: Time) {
+        self.report.naks += 1;
+        self.sign_of_life(now);
+        let mut known: [[u8; 4]; codec::SEQUENCES_PER_NAK] = [[0; 4]; codec::SEQUENCES_PER_NAK];
+        let mut count = 0;
+        let reporter = self.reporters.get(&from).copied().unwrap_or_default();
+        for wire in std::iter::once(nak.sqn).chain(options.nak_list.iter()) {
+            self.report.naked += 1;
+            let sqn = Seq::unwrap(Seq(self.window.next()), wire).0;
+            if sqn >= self.window.next() {
+                self.report.refused += 1;
+                continue;
+            }
+            if self.window.get(sqn).is_none() {
+                self.report.too_late += 1;
+                self.spm_soon(now); // it says what there is no hope for
+                continue;
+            }
+            (known[count], count) = (wire.to_be_bytes(), count + 1);
+            let named = |sqn: u32| sqn == nak.sqn || options.nak_list.iter().any(|other| other == sqn);
+            let revealing = (sqn + 1..self.window.next()).find(|later| !named(*later as u32));
+            self.on_missing(sqn, revealing, from, reporter, options.pgmcc_feedback, now);
+        }
+        let Some((first, more)) = known[..count].split_first() else { return };
+        self.clocks.busy_at = now;
+        if now.since(self.confirmations.0) >= Span::from_secs(1) {
+            self.confirmations = (now, 0);
+        }
+        if self.confirmations.1 >= MOST_CONFIRMATIONS {
+            return;
+        }
+        self.confirmations.1 += 1;
+        let options = Options { nak_list: NakList(more), ..Options::default() };
+        let ncf = Body::Ncf(Nak { sqn: u32::from_be_bytes(*first), ..nak });
+        self.push_control(ncf, options);
+    }
+
+    /// A packet in the window is missing somewhere.
+    fn on_missing(
+        &mut self,
+        sqn: u64,
+        revealing: Option<u64>,
+        from: ReceiverId,
+        reporter: Reporter,
+        feedback: Option<PgmccFeedback>,
+        now: Time,
+    ) {
+        let spacing = self.spacing();
+        let revealed_at = revealing.and_then(|later| self.window.packet(later)).map(|it| it.0.born);
+        let Some(sent) = self.window.get(sqn) else { return };
+        // A NAK that comes long after the first one for the same loss repeats it: the repair has not left yet.
+        let repeated = !sent.named_at.is_never() && now.since(sent.named_at) > spacing;
+        if sent.named_at.is_never() {
+            sent.named_at = now;
+        }
+        let known = *sent;
+        if sent.repair == Repair::None && (sent.times == 1 || now.since(sent.sent_at) >= spacing) {
+            sent.repair = Repair::Pending;
+            self.repairs.push_back(sqn);
+        }
+        if repeated || reporter.speaks {
+            return;
+        }
+        let hold = match feedback {
+            Some(feedback) => held(&known, feedback.stamp, now),
+            // Karn: it is not known which transmission a NAK of a repaired packet is about.
+            None if known.times > 1 => Span::MAX,
+            // Nobody misses a packet before the next one comes. At low rates, and when the scheme is silent after a cut,
+            // that wait would be most of the sample, and the sample's length keep the rate low.
+            None => revealed_at.map_or(Span::MAX, |at| at.since(known.born)),
+        };
+        let content = ReportContent::Lost {
+            echo: Echo { seq: known.newest, hold },
+            first: known.newest,
+            count: 1,
+            loss: feedback.map_or(0.0, fraction),
+        };
+        self.pass_on(from, content, now);
+    }
+
+    /// An acknowledgement: in faircast's own words, or in PGMCC's.
+    fn on_ack(&mut self, ack: Ack, options: &Options<'_>, from: ReceiverId, now: Time) {
+        self.sign_of_life(now);
+        if let Some(Said::Content(content)) = options.said {
+            if let Some(reporter) = self.reporters.get_mut(&from) {
+                reporter.speaks = true;
+            }
+            return self.pass_on(from, content, now);
+        }
+        let Some(feedback) = options.pgmcc_feedback else { return };
+        let newest = Seq::unwrap(Seq(self.window.next()), ack.newest).0;
+        let Some((sent, _)) = self.window.packet(newest) else { return };
+        let sent = *sent;
+        // The scheme numbers transmissions, PGM numbers packets: with repairs among them the two drift apart.
+        let mut bitmap: u32 = 0;
+        for back in (0..32).filter(|back| ack.bitmap >> back & 1 != 0) {
+            let Some((other, _)) = newest.checked_sub(back).and_then(|sqn| self.window.packet(sqn)) else {
+                continue;
+            };
+            for seq in [other.first, other.newest] {
+                if let Some(distance @ 0..32) = sent.newest.0.checked_sub(seq.0) {
+                    bitmap |= 1 << distance;
+                }
+            }
+        }
+        let echo = Echo { seq: sent.newest, hold: held(&sent, feedback.stamp, now) };
+        let behind = 32 - bitmap.leading_ones();
+        let content = ReportContent::Selective { echo, behind, bitmap, loss: fraction(feedback) };
+        self.pass_on(from, content, now);
+    }
+
+    fn pass_on(&mut self, from: ReceiverId, content: ReportContent, now: Time) {
+        let report = Report { from, layer: BASE, content };
+        self.source.on_report(&report, &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
+        self.refuse_effects();
+    }
+
+    /// The scheme was called; a source has nothing to say but through its packets.
+    fn refuse_effects(&mut self) {
+        if let Some(effect) = self.effects.refuse() {
+            self.failure.get_or_insert(Error::effect("source", &effect));
+            self.phase = Phase::Over;
+        }
+    }
+
+    fn sign_of_life(&mut self, now: Time) {
+        self.source.control(SourceControl::SignOfLife, now);
+    }
+
+    /// A packet is not sent twice within this time.
+    fn spacing(&self) -> Span {
+        self.source.observe().rtt_max.max(SUPPRESS_LEAST).min(SUPPRESS_MOST)
+    }
+
+    fn spm_soon(&mut self, now: Time) {
+        self.clocks.spm_at = self.clocks.spm_at.min(now.max(self.clocks.spm_sent + SPM_SPACING));
+    }
+
+    /// Something may be due.
+    fn on_time(&mut self, now: Time) {
+        if self.phase != Phase::LeadIn && self.source.deadline() <= now {
+            self.source.on_deadline(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
+            self.refuse_effects();
+        }
+        self.window.forget(now);
+        self.move_on(now);
+        if self.clocks.spm_at <= now {
+            self.send_spm(now);
+        }
+        if self.clocks.progress_at <= now {
+            self.clocks.progress_at += Span::from_secs(1);
+            self.tell_progress(now);
+        }
+    }
+
+    fn move_on(&mut self, now: Time) {
+        match self.phase {
+            Phase::LeadIn if self.clocks.phase_at <= now => {
+                self.phase = Phase::Sending;
+                self.source.start(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
+                self.refuse_effects();
+            }
+            Phase::Sending => {
+                self.stage(now);
+                let idle = self.drained && self.staged.is_none() && self.repairs.is_empty();
+                if idle && now.since(self.clocks.busy_at) >= self.linger {
+                    self.close(now);
+                }
+            }
+            Phase::LeadIn | Phase::Closing { .. } | Phase::Over => {}
+        }
+    }
+
+    fn close(&mut self, now: Time) {
+        if !matches!(self.phase, Phase::Closing { .. } | Phase::Over) {
+            self.phase = Phase::Closing { left: FINS };
+            self.clocks.spm_at = now;
+        }
+    }
+
+    /// Read no more content; end as soon as nothing is missing.
+    fn drain(&mut self, now: Time) {
+        if self.phase == Phase::LeadIn {
+            return self.close(now);
+        }
+        self.feed.stop();
+        self.linger = self.linger.min(AMBIENT);
+    }
+
+    /// Put the next payload aside, if there is one.
+    fn stage(&mut self, now: Time) {
+        if self.staged.is_some() || self.drained {
+            return;
+        }
+        match self.feed.take(self.window.next() as u32, &mut self.payload) {
+            Ok(Take::Packet(fragment)) => self.staged = Some(fragment),
+            Ok(Take::NotYet) => {}
+            Ok(Take::End) => self.drained = true,
+            Err(error) => {
+                self.failure = Some(Error::Pipe(error));
+                self.close(now);
+            }
+        }
+    }
+
+    /// The next datagrams, if some are due: appended to `out`, which is emptied first.
+    fn next(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
+        out.clear();
+        if let Some(len) = self.control_lens.pop_front() {
+            out.extend_from_slice(&self.control[..len]);
+            self.control.drain(..len);
+            return Some(Transmit { segment: len, to: self.to, hops: None });
+        }
+        if self.phase != Phase::Sending {
+            return None;
+        }
+        let mut segment = 0;
+        for _ in 0..MOST_SEGMENTS {
+            let horizon = if segment == 0 { now } else { now + BURST };
+            let due = matches!(self.source.departure(BASE), Departure::At(at) if at <= horizon);
+            if !due || out.len() + segment > MOST_BYTES {
+                break;
+            }
+            let Some(choice) = self.choose(now) else { break };
+            if segment > 0 && self.header + choice.len > segment {
+                break;
+            }
+            let from = out.len();
+            if let Err(error) = self.write(choice, now, out) {
+                self.failure = Some(PgmError::Encode(error).into());
+                self.close(now);
+                break;
+            }
+            let len = out.len() - from;
+            if segment > 0 && len > segment {
+                // The scheme had more to say than before: it goes on its own, right behind the others.
+                self.control.extend_from_slice(&out[from..]);
+                self.control_lens.push_back(len);
+                out.truncate(from);
+                break;
+            }
+            segment = if segment == 0 { len } else { segment };
+            if len < segment {
+                break;
+            }
+        }
+        (segment > 0).then_some(Transmit { segment, to: self.to, hops: None })
+    }
+
+    /// What leaves next: repairs first, since everybody behind them waits, but not all the time.
+    fn choose(&mut self, now: Time) -> Option<Choice> {
+        if self.repairs_in_a_row >= REPAIRS_IN_A_ROW {
+            self.stage(now);
+            if self.staged.is_some() {
+                return Some(Choice { repair: None, len: self.payload.len() });
+            }
+        }
+        while let Some(&sqn) = self.repairs.front() {
+            if let Some((_, payload)) = self.window.packet(sqn) {
+                return Some(Choice { repair: Some(sqn), len: payload.len() });
+            }
+            self.repairs.pop_front();
+            self.report.too_late += 1;
+        }
+        self.stage(now);
+        self.staged.is_some().then_some(Choice { repair: None, len: self.payload.len() })
+    }
+
+    fn write(&mut self, choice: Choice, now: Time, out: &mut Vec<u8>) -> Result<(), codec::EncodeError> {
+        let size = (self.header + choice.len + OVERHEAD) as u16;
+        let stamp = self.source.on_departure(
+            BASE,
+            size,
+            &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects },
+        );
+        self.refuse_effects();
+        let (sqn, fragment) = match choice.repair {
+            Some(sqn) => {
+                self.repairs.pop_front();
+                self.repairs_in_a_row = self.repairs_in_a_row.saturating_add(1);
+                (sqn, self.resend(sqn, &stamp, now))
+            }
+            None => {
+                self.repairs_in_a_row = 0;
+                let fragment = self.staged.take().flatten();
+                self.report.packets += 1;
+                (self.window.push(&self.payload, fragment, stamp.seq, now), fragment)
+            }
+        };
+        let repair = if choice.repair.is_some() { Flags::REPAIR } else { Flags::default() };
+        let options = self.options(&stamp, fragment, repair, now);
+        let data = Data { sqn: sqn as u32, trail: self.window.trail() as u32 };
+        let body = if choice.repair.is_some() { Body::Rdata(data) } else { Body::Odata(data) };
+        let payload = self.window.packet(sqn).map_or(&[][..], |it| it.1);
+        self.header = data_len(&options, 0);
+        self.wire_bytes += (self.header + payload.len() + OVERHEAD) as u64;
+        self.clocks.started.get_or_insert(now);
+        (self.clocks.data_at, self.clocks.busy_at) = (now, now);
+        self.heartbeat = 0;
+        if now.since(self.clocks.spm_sent) < AMBIENT {
+            self.clocks.spm_at = now + HEARTBEATS[0];
+        }
+        codec::encode(out, &Packet { body, options, payload, ..self.packet() })
+    }
+
+    fn resend(&mut self, sqn: u64, stamp: &Stamp, now: Time) -> Option<codec::Fragment> {
+        self.report.repairs += 1;
+        let sent = self.window.get(sqn)?;
+        (sent.newest, sent.sent_at, sent.named_at) = (stamp.seq, now, Time::NEVER);
+        (sent.times, sent.repair) = (sent.times + 1, Repair::None);
+        sent.fragment
+    }
+
+    /// What travels with data: where a fragment belongs, and what the scheme says.
+    fn options(
+        &self,
+        stamp: &Stamp,
+        fragment: Option<codec::Fragment>,
+        repair: Flags,
+        now: Time,
+    ) -> Options<'static> {
+        let said = (stamp.mark != Mark::None).then(|| {
+            Said::Stamp(codec::Stamp {
+                scheme: self.scheme_number,
+                seq: stamp.seq.0 as u32,
+                micros: (now.as_nanos() / 1_000) as u32,
+                rate: stamp.rate.bps() as f32,
+                flags: stamp.flags.with(repair),
+                signal: stamp.signal,
+                mark: stamp.mark,
+            })
+        });
+        let pgmcc_data = match stamp.mark {
+            Mark::Acker { id: acker } => {
+                let acker = acker.and_then(address_of).unwrap_or(Ipv4Addr::UNSPECIFIED);
+                Some(PgmccData { stamp: millis(now), acker: acker.into() })
+            }
+            _ => None,
+        };
+        Options { fragment, said, pgmcc_data, ..Options::default() }
+    }
+
+    fn packet(&self) -> Packet<'static> {
+        Packet {
+            gsi: self.tsi.gsi,
+            source_port: self.tsi.port,
+            destination_port: self.data_port,
+            body: Body::Spmr,
+            options: Options::default(),
+            payload: &[],
+        }
+    }
+
+    fn push_control(&mut self, body: Body, options: Options<'_>) {
+        let packet = Packet { body, options, ..self.packet() };
+        let from = self.control.len();
+        // Nothing here is longer than its fields.
+        if codec::encode(&mut self.control, &packet).is_ok() {
+            self.control_lens.push_back(self.control.len() - from);
+        }
+    }
+
+    fn send_spm(&mut self, now: Time) {
+        let mut fin = false;
+        let next = match &mut self.phase {
+            Phase::LeadIn => LEAD_IN_EVERY,
+            Phase::Sending => {
+                let after = HEARTBEATS.get(self.heartbeat + 1).copied().unwrap_or(AMBIENT);
+                self.heartbeat += 1;
+                after
+            }
+            Phase::Closing { left: 0 } | Phase::Over => {
+                self.phase = Phase::Over;
+                self.clocks.spm_at = Time::NEVER;
+                return;
+            }
+            Phase::Closing { left } => {
+                (*left, fin) = (*left - 1, true);
+                if *left == 0 { Span::ZERO } else { FIN_EVERY }
+            }
+        };
+        let (trail, next_sqn) = (self.window.trail() as u32, self.window.next() as u32);
+        let spm = Spm { sqn: self.spm_sqn, trail, lead: next_sqn.wrapping_sub(1), path: self.local.into() };
+        self.spm_sqn = self.spm_sqn.wrapping_add(1);
+        self.push_control(Body::Spm(spm), Options { fin, ..Options::default() });
+        (self.clocks.spm_sent, self.clocks.spm_at) = (now, now + next);
+    }
+
+    /// When to call again.
+    fn wake_at(&self, now: Time) -> Time {
+        if !self.control_lens.is_empty() {
+            return now;
+        }
+        let mut wake = self.clocks.spm_at.min(self.clocks.progress_at);
+        if self.phase != Phase::LeadIn {
+            wake = wake.min(self.source.deadline());
+        }
+        match self.phase {
+            Phase::LeadIn => wake = wake.min(self.clocks.phase_at),
+            Phase::Sending if self.staged.is_some() || !self.repairs.is_empty() => {
+                if let Departure::At(at) = self.source.departure(BASE) {
+                    wake = wake.min(at);
+                }
+            }
+            Phase::Sending if self.drained => wake = wake.min(self.clocks.busy_at + self.linger),
+            Phase::Sending => wake = wake.min(now + POLL),
+            Phase::Closing { .. } | Phase::Over => {}
+        }
+        wake
+    }
+
+    fn tell_progress(&mut self, now: Time) {
+        let seen = self.source.observe();
+        if self.clocks.started.is_some() && !self.drained {
+            self.report.slowest_bps = self.report.slowest_bps.min(seen.rate.bps());
+            self.report.fastest_bps = self.report.fastest_bps.max(seen.rate.bps());
+        }
+        let bytes = self.wire_bytes - self.bytes_told;
+        self.bytes_told = self.wire_bytes;
+        self.events.push_back(Event::Progress(Progress {
+            seconds: now.as_secs_f64(),
+            bytes: self.feed.counts().bytes,
+            moved_bytes: self.feed.counts().bytes,
+            total_bytes: self.total,
+            rate_bps: bytes as f64 * 8.0,
+            allowed_bps: Some(seen.rate.bps()),
+            rtt_ms: Some(seen.rtt.as_secs_f64() * 1e3),
+            loss: (self.report.naked as f64 / self.report.packets.max(1) as f64).min(1.0),
+            representative: seen.limiting.and_then(address_of).map(|address| address.to_string()),
+            receivers: self.report.receivers,
+            verified: 0,
+            joining: None,
+            layers: None,
+            limited_by: None,
+            window_of: None,
+            relays: Vec::new(),
+            busy: Vec::new(),
+        }));
+    }
+}
+
+impl Endpoint for PgmSource {
+    fn handle_datagram(&mut self, datagram: Datagram<'_>, now: Time) {
+        self.on_datagram(datagram.bytes, datagram.from, now);
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.on_time(now);
+    }
+
+    fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
+        self.next(now, out)
+    }
+
+    fn poll_timeout(&self, now: Time) -> Time {
+        self.wake_at(now)
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn stop(&mut self, now: Time) {
+        self.drain(now);
+    }
+
+    fn is_over(&self) -> bool {
+        self.phase == Phase::Over && self.control_lens.is_empty()
+    }
+}
+
+impl Reporting for PgmSource {
+    type Report = PgmSendReport;
+
+    fn report(mut self) -> Result<PgmSendReport, Error> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        let (seen, counts) = (self.source.observe(), self.feed.counts());
+        let started = self.clocks.started.unwrap_or(Time::ZERO);
+        let seconds = self.clocks.data_at.since(started).as_secs_f64();
+        Ok(PgmSendReport {
+            ok: self.report.too_late == 0,
+            bytes: counts.bytes,
+            messages: counts.messages,
+            seconds,
+            start_seconds: started.as_secs_f64(),
+            goodput_bps: if seconds > 0.0 { counts.bytes as f64 * 8.0 / seconds } else { 0.0 },
+            cuts: seen.cuts,
+            indications: seen.tally.indications,
+            events: seen.tally.events,
+            followed: seen.tally.followed,
+            slowest_bps: self.report.slowest_bps.min(seen.rate.bps()),
+            fastest_bps: self.report.fastest_bps.max(seen.rate.bps()),
+            ..self.report
+        })
+    }
+}
+
+/// A packet to be sent.
+#[derive(Debug, Clone, Copy)]
+struct Choice {
+    /// Its number, if it was sent before.
+    repair: Option<u64>,
+    len: usize,
+}
+
+fn millis(now: Time) -> u32 {
+    (now.as_nanos() / 1_000_000) as u32
+}
+
+fn fraction(feedback: PgmccFeedback) -> f32 {
+    f32::from(feedback.loss) / 65_536.0
+}
+
+/// How long a receiver held a packet: it says the packet's stamp plus that time, in milliseconds.
+fn held(sent: &Sent, stamp: u32, now: Time) -> Span {
+    let round_trip = u64::from(millis(now).wrapping_sub(stamp));
+    if round_trip > u64::from(u32::MAX / 2) {
+        return Span::MAX; // from the future: no sample
+    }
+    now.since(sent.sent_at).saturating_sub(Span::from_millis(round_trip))
+}

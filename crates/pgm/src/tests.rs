@@ -1,0 +1,306 @@
+//! A source and receivers joined by a link that delays and loses, in simulated time.
+
+use super::delivery::Delivery;
+use super::feed::{Feed, Got, Input};
+use super::missing::Patience;
+use super::receiver::{self, Setup as ReceiverSetup};
+use super::source::{self, Setup as SourceSetup};
+use super::{Framing, Messages, PgmReceiveReport, PgmSendReport, WindowLimits};
+use crate::codec::{Gsi, Tsi};
+use faircast_core::rate::Bounds;
+use faircast_core::rng::Rng;
+use faircast_core::schemes::Scheme;
+use faircast_core::time::{Rate, Span, Time};
+use faircast_transport::by_hand::{give, take_all};
+use faircast_transport::endpoint::Endpoint;
+use faircast_transport::error::Error;
+use faircast_transport::format::Reporting;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::sync::{Arc, Mutex};
+
+const SOURCE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const GROUP: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(239, 1, 2, 3), 5555);
+const DELAY: Span = Span::from_millis(10);
+
+struct Bytes(Vec<u8>);
+
+impl Input for Bytes {
+    fn read(&mut self, most: usize, into: &mut Vec<u8>) -> io::Result<Got> {
+        let len = most.min(self.0.len());
+        into.extend(self.0.drain(..len));
+        Ok(if len == 0 { Got::End } else { Got::Bytes })
+    }
+}
+
+#[derive(Clone, Default)]
+struct Written(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("nobody panics").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What a run is made of.
+#[derive(Clone)]
+struct Plan {
+    scheme: &'static str,
+    framing: Framing,
+    messages: Option<Messages>,
+    content: Vec<u8>,
+    receivers: u8,
+    /// Parts of the packets that get lost on the way there and back.
+    loss: f64,
+    first: u32,
+    window: WindowLimits,
+    /// The source does not hear for this long after its first data.
+    deaf: Span,
+}
+
+impl Default for Plan {
+    fn default() -> Plan {
+        Plan {
+            scheme: "ormcc",
+            framing: Framing::None,
+            messages: None,
+            content: content(400_000),
+            receivers: 3,
+            loss: 0.02,
+            first: 0,
+            window: WindowLimits::default(),
+            deaf: Span::ZERO,
+        }
+    }
+}
+
+/// Lines of many lengths.
+fn content(len: usize) -> Vec<u8> {
+    let mut rng = Rng::new(7, 0);
+    let mut bytes: Vec<u8> =
+        (0..len).map(|_| if rng.chance(0.01) { b'\n' } else { rng.below(256) as u8 }).collect();
+    bytes.push(b'\n');
+    bytes
+}
+
+struct Outcome {
+    sent: PgmSendReport,
+    received: Vec<(Result<PgmReceiveReport, Error>, Vec<u8>)>,
+}
+
+enum Towards {
+    Source(SocketAddr),
+    Receiver(usize),
+}
+
+/// Everything that happens, in order.
+struct Network {
+    plan: Plan,
+    source: source::PgmSource,
+    receivers: Vec<(receiver::PgmReceiver, Written, Ipv4Addr)>,
+    under_way: BTreeMap<(Time, u64), (Towards, Vec<u8>)>,
+    count: u64,
+    rng: Rng,
+    started: Option<Time>,
+}
+
+impl Network {
+    fn new(plan: Plan) -> Network {
+        let scheme: Scheme = plan.scheme.parse().expect("a scheme of the catalogue");
+        let bytes = Bytes(plan.content.clone());
+        let feed = Feed::new(Box::new(bytes), plan.framing, plan.messages, 1_000);
+        let setup = SourceSetup {
+            tsi: Tsi { gsi: Gsi([1, 2, 3, 4, 5, 6]), port: 77 },
+            data_port: GROUP.port(),
+            local: SOURCE,
+            group: *GROUP.ip(),
+            to: GROUP.into(),
+            source: scheme.source(),
+            scheme_number: scheme.number(),
+            bounds: Bounds { max: Rate::from_mbps(20.0), ..scheme.bounds() },
+            rng: Rng::new(1, 0),
+            feed,
+            room: 1_000,
+            window: plan.window,
+            linger: Span::from_secs(3),
+            first: plan.first,
+            total: None,
+        };
+        let source = source::PgmSource::new(setup, Time::ZERO);
+        let receivers = (0..plan.receivers).map(|n| receiver(&plan, n)).collect();
+        let rng = Rng::new(3, 0);
+        Network { plan, source, receivers, under_way: BTreeMap::new(), count: 0, rng, started: None }
+    }
+
+    fn carry(&mut self, towards: Towards, bytes: Vec<u8>, now: Time) {
+        if !self.rng.chance(self.plan.loss) {
+            self.count += 1;
+            self.under_way.insert((now + DELAY, self.count), (towards, bytes));
+        }
+    }
+
+    fn run(mut self) -> Outcome {
+        let mut now = Time::ZERO;
+        while !self.source.is_over() || self.receivers.iter().any(|(session, ..)| !session.is_over()) {
+            assert!(now < Time::ZERO + Span::from_secs(600), "it does not come to an end");
+            while let Some((&(at, _), _)) = self.under_way.first_key_value().filter(|((at, _), _)| *at <= now)
+            {
+                let (_, (towards, mut bytes)) = self.under_way.pop_first().expect("it was just seen");
+                self.arrive(towards, &mut bytes, at);
+            }
+            self.source.handle_timeout(now);
+            for (datagram, to) in take_all(&mut self.source, now) {
+                assert_eq!(to, SocketAddr::from(GROUP));
+                if datagram[4] == 4 {
+                    self.started.get_or_insert(now);
+                }
+                (0..self.receivers.len())
+                    .for_each(|to| self.carry(Towards::Receiver(to), datagram.clone(), now));
+            }
+            let mut said = Vec::new();
+            for (session, _, address) in &mut self.receivers {
+                session.handle_timeout(now);
+                let from = SocketAddr::from((*address, 40_000));
+                for (bytes, to) in take_all(session, now) {
+                    assert_eq!(to, SocketAddr::from((SOURCE, GROUP.port())));
+                    said.push((from, bytes));
+                }
+            }
+            said.into_iter().for_each(|(from, bytes)| self.carry(Towards::Source(from), bytes, now));
+            now = self.next_moment(now);
+        }
+        let received = self.receivers.into_iter();
+        Outcome {
+            sent: self.source.report().expect("the source ends well"),
+            received: received
+                .map(|(session, written, _)| {
+                    (session.report(), std::mem::take(&mut *written.0.lock().expect("nobody panics")))
+                })
+                .collect(),
+        }
+    }
+
+    fn arrive(&mut self, towards: Towards, bytes: &mut [u8], now: Time) {
+        match towards {
+            Towards::Source(from) => {
+                let deaf = self.started.is_some_and(|started| now < started + self.plan.deaf);
+                if !deaf {
+                    give(&mut self.source, bytes, from, now);
+                }
+            }
+            Towards::Receiver(to) => {
+                give(&mut self.receivers[to].0, bytes, (SOURCE, 5555).into(), now);
+            }
+        }
+    }
+
+    fn next_moment(&self, now: Time) -> Time {
+        let arrival = self.under_way.first_key_value().map_or(Time::NEVER, |((at, _), _)| *at);
+        let woken = self.receivers.iter().filter(|(session, ..)| !session.is_over());
+        let woken = woken.map(|(session, ..)| session.poll_timeout(now)).min().unwrap_or(Time::NEVER);
+        let source = if self.source.is_over() { Time::NEVER } else { self.source.poll_timeout(now) };
+        arrival.min(woken).min(source).max(now + Span::from_nanos(1))
+    }
+}
+
+fn receiver(plan: &Plan, n: u8) -> (receiver::PgmReceiver, Written, Ipv4Addr) {
+    let (framing, messages) = (plan.framing, plan.messages);
+    let address = Ipv4Addr::new(10, 0, 1, n + 1);
+    let setup = ReceiverSetup {
+        group: GROUP,
+        local: address,
+        data_port: GROUP.port(),
+        nak_port: GROUP.port(),
+        only: None,
+        wait: Some(Span::from_secs(10)),
+        silence: Span::from_secs(30),
+        patience: Patience::default(),
+        most_held: super::receiver::MOST_HELD,
+        rng: Rng::new(2, n.into()),
+    };
+    let written = Written::default();
+    let to = written.clone();
+    let open = Box::new(move |_| Ok(Delivery::new(Box::new(to.clone()), framing, messages)));
+    (receiver::PgmReceiver::new(setup, open, Time::ZERO), written, address)
+}
+
+fn run(plan: Plan) -> Outcome {
+    Network::new(plan).run()
+}
+
+fn everybody_has_everything(plan: Plan) -> Outcome {
+    let content = plan.content.clone();
+    let outcome = run(plan);
+    assert!(outcome.sent.ok, "{:?}", outcome.sent);
+    assert_eq!(outcome.sent.bytes, content.len() as u64);
+    for (report, written) in &outcome.received {
+        let report = report.as_ref().expect("a receiver ends well");
+        assert!(report.ok && report.unrecoverable == 0, "{report:?}");
+        assert!(*written == content, "{} bytes of {}: {report:?}", written.len(), content.len());
+    }
+    outcome
+}
+
+#[test]
+fn units_come_complete_and_in_order_through_losses() {
+    let outcome = everybody_has_everything(Plan::default());
+    assert!(outcome.sent.repairs > 10 && outcome.sent.naks > 10, "{:?}", outcome.sent);
+    assert_eq!(outcome.sent.refused, 0);
+    assert_eq!(outcome.sent.receivers, 3);
+}
+
+#[test]
+fn nothing_is_asked_for_where_nothing_is_lost() {
+    let outcome = everybody_has_everything(Plan { loss: 0.0, ..Plan::default() });
+    assert_eq!((outcome.sent.naks, outcome.sent.repairs), (0, 0));
+}
+
+#[test]
+fn messages_come_complete_and_in_order_through_losses() {
+    for messages in [None, Some(Messages::Lines), Some(Messages::Sized(300)), Some(Messages::Sized(3_000))] {
+        everybody_has_everything(Plan { framing: Framing::Zmq, messages, ..Plan::default() });
+    }
+}
+
+#[test]
+fn units_that_are_larger_than_a_packet_come_whole() {
+    let outcome =
+        everybody_has_everything(Plan { messages: Some(Messages::Sized(10_000)), ..Plan::default() });
+    assert_eq!(outcome.sent.messages, 41);
+    assert!(outcome.sent.packets > 410);
+    everybody_has_everything(Plan { messages: Some(Messages::Lines), ..Plan::default() });
+}
+
+#[test]
+fn numbers_may_wrap() {
+    everybody_has_everything(Plan { first: u32::MAX - 100, ..Plan::default() });
+}
+
+#[test]
+fn a_receiver_that_lost_what_the_source_has_forgotten_says_so() {
+    let window = WindowLimits { age: Span::from_millis(500), ..WindowLimits::default() };
+    let outcome = run(Plan { window, deaf: Span::from_secs(2), loss: 0.05, ..Plan::default() });
+    let lost: u64 =
+        outcome.received.iter().map(|(report, _)| report.as_ref().expect("an end").unrecoverable).sum();
+    assert!(lost > 0);
+    assert!(outcome.received.iter().any(|(report, _)| !report.as_ref().expect("an end").ok));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_session() {
+    let (one, other) = (run(Plan::default()), run(Plan::default()));
+    assert_eq!(one.sent, other.sent);
+}
+
+#[test]
+fn an_empty_file_ends_a_session_too() {
+    let outcome = run(Plan { content: Vec::new(), loss: 0.0, ..Plan::default() });
+    assert_eq!(outcome.sent.packets, 0);
+    assert!(outcome.received.iter().all(|(report, written)| report.is_ok() && written.is_empty()));
+}

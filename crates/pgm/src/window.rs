@@ -1,0 +1,164 @@
+//! The transmit window: what has been sent and can be sent again.
+
+use super::WindowLimits;
+use crate::codec::Fragment;
+use faircast_core::packet::Seq;
+use faircast_core::time::Time;
+
+/// No window is smaller, however large its packets are.
+const FEWEST: usize = 256;
+
+/// Sent packets in a ring, in memory that is asked for once and touched as it is used.
+pub(super) struct TransmitWindow {
+    limits: WindowLimits,
+    slot: usize,
+    bytes: Vec<u8>,
+    sent: Vec<Sent>,
+    trail: u64,
+    next: u64,
+}
+
+/// What is known about a packet that was sent.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sent {
+    len: usize,
+    /// Where it belongs, when it is a part of something.
+    pub(super) fragment: Option<Fragment>,
+    /// The scheme's numbers of the first and of the newest transmission.
+    pub(super) first: Seq,
+    pub(super) newest: Seq,
+    /// When they left.
+    pub(super) born: Time,
+    pub(super) sent_at: Time,
+    /// How often it was sent.
+    pub(super) times: u32,
+    /// When its loss was first reported since it was last sent.
+    pub(super) named_at: Time,
+    /// Whether it waits to be sent again.
+    pub(super) repair: Repair,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Repair {
+    None,
+    Pending,
+}
+
+impl TransmitWindow {
+    /// A window for payloads of up to `slot` bytes whose first packet has this number.
+    pub(super) fn new(limits: WindowLimits, slot: usize, first: u64) -> TransmitWindow {
+        let slots = (limits.bytes / slot.max(1)).max(FEWEST);
+        let empty = Sent {
+            len: 0,
+            fragment: None,
+            first: Seq(0),
+            newest: Seq(0),
+            born: Time::ZERO,
+            sent_at: Time::ZERO,
+            times: 0,
+            named_at: Time::NEVER,
+            repair: Repair::None,
+        };
+        // Zeroed memory of this size is not there before it is written to.
+        TransmitWindow {
+            limits,
+            slot,
+            bytes: vec![0; slots * slot],
+            sent: vec![empty; slots],
+            trail: first,
+            next: first,
+        }
+    }
+
+    /// Oldest packet that can be repaired.
+    pub(super) fn trail(&self) -> u64 {
+        self.trail
+    }
+
+    /// The packet after the newest.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
+    fn at(&self, sqn: u64) -> usize {
+        (sqn % self.sent.len() as u64) as usize
+    }
+
+    /// Keep a packet that leaves now under the scheme's number `seq`; its own number.
+    pub(super) fn push(&mut self, payload: &[u8], fragment: Option<Fragment>, seq: Seq, now: Time) -> u64 {
+        let sqn = self.next;
+        if sqn - self.trail == self.sent.len() as u64 {
+            self.trail += 1;
+        }
+        let at = self.at(sqn);
+        self.bytes[at * self.slot..][..payload.len()].copy_from_slice(payload);
+        self.sent[at] = Sent {
+            len: payload.len(),
+            fragment,
+            first: seq,
+            newest: seq,
+            born: now,
+            sent_at: now,
+            times: 1,
+            named_at: Time::NEVER,
+            repair: Repair::None,
+        };
+        self.next += 1;
+        sqn
+    }
+
+    /// Forget what has become too old.
+    pub(super) fn forget(&mut self, now: Time) {
+        while self.trail < self.next && now.since(self.sent[self.at(self.trail)].born) > self.limits.age {
+            self.trail += 1;
+        }
+    }
+
+    /// What is known about a packet that is in the window.
+    pub(super) fn get(&mut self, sqn: u64) -> Option<&mut Sent> {
+        let at = self.at(sqn);
+        if (self.trail..self.next).contains(&sqn) { Some(&mut self.sent[at]) } else { None }
+    }
+
+    /// The same, with its payload.
+    pub(super) fn packet(&self, sqn: u64) -> Option<(&Sent, &[u8])> {
+        let at = self.at(sqn);
+        let sent = &self.sent[at];
+        let known = (self.trail..self.next).contains(&sqn);
+        known.then(|| (sent, &self.bytes[at * self.slot..][..sent.len]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faircast_core::time::Span;
+
+    fn window(bytes: usize) -> TransmitWindow {
+        TransmitWindow::new(WindowLimits { age: Span::from_secs(10), bytes }, 8, 5)
+    }
+
+    #[test]
+    fn a_packet_is_kept_until_it_is_too_old() {
+        let mut window = window(1 << 20);
+        let sqn = window.push(b"first", None, Seq(0), Time::ZERO);
+        window.forget(Time::ZERO + Span::from_secs(10));
+        assert_eq!((sqn, window.packet(5).expect("it is young").1), (5, &b"first"[..]));
+        window.forget(Time::ZERO + Span::from_millis(10_001));
+        assert!(window.packet(5).is_none() && window.trail() == 6 && window.next() == 6);
+    }
+
+    #[test]
+    fn a_packet_is_kept_until_there_is_no_room() {
+        let mut window = window(0);
+        for n in 0..1000u64 {
+            window.push(&n.to_be_bytes(), None, Seq(n), Time::ZERO);
+        }
+        assert_eq!((window.trail(), window.next()), (1005 - FEWEST as u64, 1005));
+        assert!(window.packet(1004 - FEWEST as u64).is_none() && window.packet(1005).is_none());
+        let all = window.trail()..window.next();
+        assert!(
+            all.into_iter().all(|sqn| window.packet(sqn).is_some_and(|it| it.1 == (sqn - 5).to_be_bytes()))
+        );
+    }
+}

@@ -1,0 +1,89 @@
+//! An [`Endpoint`] driven by hand, without sockets and without a clock: in tests, and by fuzzers.
+//!
+//! [`give`] brings a datagram and [`take_all`] takes what is to leave. [`Steps`] reads datagrams from the input of a fuzzer, and [`pump`]
+//! lets an endpoint work for a while.
+
+use crate::endpoint::{Datagram, Endpoint};
+use faircast_core::time::{Span, Time};
+use faircast_net::Ecn;
+use std::net::SocketAddr;
+
+/// Datagrams one after the other: a byte of mode, a byte of length, the bytes. Bits 0 to 3 of the mode are the time after it (1 ms, 2 ms,
+/// 4 ms ... 33 s), bit 6 says that it carries a congestion mark, bit 7 that the bytes are sent as they are.
+#[derive(Debug, Clone, Copy)]
+pub struct Steps<'a>(pub &'a [u8]);
+
+/// One of them.
+#[derive(Debug, Clone, Copy)]
+pub struct Step<'a> {
+    /// The datagram.
+    pub bytes: &'a [u8],
+    /// The time after it.
+    pub wait: Span,
+    /// Whether the bytes are given as they are.
+    pub is_raw: bool,
+    ecn: Ecn,
+}
+
+impl<'a> Iterator for Steps<'a> {
+    type Item = Step<'a>;
+
+    fn next(&mut self) -> Option<Step<'a>> {
+        let (&[mode, len], rest) = self.0.split_first_chunk()?;
+        let (bytes, rest) = rest.split_at(usize::from(len).min(rest.len()));
+        self.0 = rest;
+        let wait = Span::from_millis(1 << (mode & 15));
+        let ecn = if mode & 0x40 != 0 { Ecn::Ce } else { Ecn::NotEct };
+        Some(Step { bytes, wait, is_raw: mode & 0x80 != 0, ecn })
+    }
+}
+
+impl Step<'_> {
+    /// Give these bytes, with the congestion mark of this step.
+    pub fn give(&self, to: &mut dyn Endpoint, bytes: &mut [u8], from: SocketAddr, now: Time) {
+        give_with(to, bytes, from, self.ecn, now);
+    }
+}
+
+/// Let an endpoint work for this span.
+///
+/// # Panics
+/// When it sends, or is awake, without an end.
+pub fn pump(endpoint: &mut dyn Endpoint, now: &mut Time, span: Span) {
+    let (until, mut out) = (*now + span, Vec::new());
+    let mut transmitted = 0;
+    for turn in 0.. {
+        while endpoint.poll_transmit(*now, &mut out).is_some() {
+            transmitted += 1;
+            assert!(transmitted < 1_000_000, "it sends without an end");
+        }
+        while endpoint.poll_event().is_some() {}
+        let next = endpoint.poll_timeout(*now).max(*now + Span::from_micros(10));
+        if endpoint.is_over() || next > until {
+            break;
+        }
+        assert!(turn < 200_000, "it is awake without an end");
+        *now = next;
+        endpoint.handle_timeout(*now);
+    }
+    *now = until;
+}
+
+/// A datagram arrives just now, without a congestion mark.
+pub fn give(to: &mut dyn Endpoint, bytes: &mut [u8], from: SocketAddr, now: Time) {
+    give_with(to, bytes, from, Ecn::NotEct, now);
+}
+
+/// A datagram arrives just now.
+pub fn give_with(to: &mut dyn Endpoint, bytes: &mut [u8], from: SocketAddr, ecn: Ecn, now: Time) {
+    to.handle_datagram(Datagram { bytes, from, ecn, arrived: now }, now);
+}
+
+/// All datagrams that are to leave now, and where to.
+pub fn take_all(from: &mut dyn Endpoint, now: Time) -> Vec<(Vec<u8>, SocketAddr)> {
+    let (mut taken, mut out) = (Vec::new(), Vec::new());
+    while let Some(transmit) = from.poll_transmit(now, &mut out) {
+        taken.extend(out.chunks(transmit.segment).map(|bytes| (bytes.to_vec(), transmit.to)));
+    }
+    taken
+}

@@ -1,0 +1,54 @@
+//! What a session of any format is started from.
+
+use crate::config::{ReceiveConfig, SendConfig, StartNow};
+use crate::error::Error;
+use crate::event::{Event, ReceiveReport, SendReport};
+use std::sync::atomic::AtomicBool;
+
+/// The configuration of one end of a session, which can run it.
+pub trait Configuration: Send + 'static {
+    /// How such a session ends.
+    type Report: Send + 'static;
+
+    /// Whether this event says that the session has begun: what can be wrong with its configuration would be known.
+    fn is_begun(event: &Event) -> bool;
+
+    /// Starts it while it waits for receivers.
+    fn start_now(&self) -> StartNow {
+        StartNow::default()
+    }
+
+    /// Run the session in this thread until it ends, or until `stop` is set.
+    ///
+    /// # Errors
+    /// When the session cannot begin, or fails.
+    fn run(self, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Result<Self::Report, Error>;
+}
+
+impl Configuration for SendConfig {
+    type Report = SendReport;
+
+    fn is_begun(event: &Event) -> bool {
+        matches!(event, Event::Content { .. })
+    }
+
+    fn start_now(&self) -> StartNow {
+        self.start.clone()
+    }
+
+    fn run(self, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Result<SendReport, Error> {
+        crate::send(self, events, stop)
+    }
+}
+
+impl Configuration for ReceiveConfig {
+    type Report = ReceiveReport;
+
+    fn is_begun(event: &Event) -> bool {
+        matches!(event, Event::Opened { .. })
+    }
+
+    fn run(self, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Result<ReceiveReport, Error> {
+        crate::receive(self, events, stop)
+    }
+}

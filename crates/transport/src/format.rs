@@ -1,0 +1,232 @@
+//! What sessions in the wire formats of others need of this host: sockets, a clock, random numbers, and the loop.
+//!
+//! A format's crate implements [`Endpoint`] for a source and for a receiver. To run one of them on sockets it asks a [`Host`] for
+//! [`SourceSockets`] or [`ReceiverSockets`], makes the endpoint from what they say (address, size of datagrams), and has them run it until
+//! its end.
+
+use crate::config::{Destination, KeepUnfinished, PATIENCE, RECEIVE_BUFFER, default_group};
+use crate::datagram;
+use crate::driver::{Clock, Groups, Moves, Outage, Uplink, run_one, tell_opened};
+use crate::endpoint::{Backlog, Endpoint, Notice};
+use crate::error::Error;
+use crate::event::Event;
+use crate::object::replace_in;
+use crate::receiver::block_sink::tidied;
+use faircast_core::time::Time;
+use faircast_net::{Faults, GroupOptions, GroupSocket, Membership, Port, SourceOptions, choose};
+use std::io::{BufWriter, Write};
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+pub use crate::config::span;
+pub use crate::driver::random;
+pub use crate::quota::Quota;
+pub use crate::source::pipe::Pipe;
+
+/// An endpoint that has something to say in the end.
+pub trait Reporting: Endpoint + Send {
+    /// How its session ended.
+    type Report;
+
+    /// How the session ended. Called once, also when the sockets have failed: what is not whole is cleaned up here.
+    ///
+    /// # Errors
+    /// Why it failed.
+    fn report(self) -> Result<Self::Report, Error>;
+}
+
+/// The host that a session runs on: its clock, and whoever is told events.
+pub struct Host<'a> {
+    clock: Clock,
+    events: &'a mut dyn FnMut(Event),
+    stop: &'a AtomicBool,
+}
+
+/// Where a source sends, and how.
+#[derive(Debug, Clone)]
+pub struct SourcePlace {
+    /// Group address and port.
+    pub group: SocketAddr,
+    /// Interface by name or address; chosen by route when `None`.
+    pub interface: Option<String>,
+    /// Time to live of the packets.
+    pub ttl: u8,
+    /// How long the network may be gone.
+    pub patience: Duration,
+    /// Largest UDP datagram; from the interface's MTU (at most 1500) when `None`.
+    pub datagram: Option<u16>,
+}
+
+impl Default for SourcePlace {
+    /// [`DEFAULT_GROUP`](crate::config::DEFAULT_GROUP) by the interface of the route to it, in the own network, with a patience of 60 s.
+    fn default() -> SourcePlace {
+        SourcePlace { group: default_group(), interface: None, ttl: 1, patience: PATIENCE, datagram: None }
+    }
+}
+
+/// Where a receiver listens, and for how long.
+#[derive(Debug, Clone)]
+pub struct ReceiverPlace {
+    /// Group address and port.
+    pub group: SocketAddr,
+    /// Interface by name or address; chosen by route when `None`.
+    pub interface: Option<String>,
+    /// Accept packets from this source only.
+    pub source: Option<IpAddr>,
+    /// Give up when no session is heard for this long; wait for ever when `None`.
+    pub wait: Option<Duration>,
+    /// Give up when a session that was heard is silent for this long.
+    pub silence: Duration,
+    /// Receive buffer of each socket, in bytes.
+    pub buffer: usize,
+    /// Errors to inject into what is received, for tests.
+    pub faults: Option<Faults>,
+}
+
+impl Default for ReceiverPlace {
+    /// [`DEFAULT_GROUP`](crate::config::DEFAULT_GROUP) by the interface of the route to it, from any source: wait for a session for ever,
+    /// and 60 s for its source.
+    fn default() -> ReceiverPlace {
+        ReceiverPlace {
+            group: default_group(),
+            interface: None,
+            source: None,
+            wait: None,
+            silence: PATIENCE,
+            buffer: RECEIVE_BUFFER,
+            faults: None,
+        }
+    }
+}
+
+/// The socket of a source.
+pub struct SourceSockets {
+    uplink: Uplink,
+    /// The address that packets leave from. It stays: a network that gives the host another one ends the session.
+    pub local: IpAddr,
+    /// Bytes of the largest datagram.
+    pub datagram: usize,
+    /// Bytes of the IP and UDP headers of each.
+    pub overhead: usize,
+}
+
+/// The sockets of a receiver, one for each group that its endpoint wants to be in.
+pub struct ReceiverSockets {
+    groups: Groups,
+    /// The address of this host on the interface.
+    pub local: IpAddr,
+    /// Bytes of the IP and UDP headers of each datagram.
+    pub overhead: usize,
+}
+
+impl<'a> Host<'a> {
+    /// This host from now on. `events` is told what happens, and `stop` ends the session early.
+    pub fn new(events: &'a mut dyn FnMut(Event), stop: &'a AtomicBool) -> Host<'a> {
+        Host { clock: Clock::start(), events, stop }
+    }
+
+    /// Session time.
+    pub fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// Seconds from 1970 to the start of session time.
+    pub fn unix_secs(&self) -> u64 {
+        self.clock.unix_secs()
+    }
+
+    /// Report an event.
+    pub fn tell(&mut self, event: Event) {
+        (self.events)(event);
+    }
+
+    /// Open the socket of a source. `port` is the one that answers come to.
+    ///
+    /// # Errors
+    /// When there is no such interface, its MTU is too small, or the system refuses.
+    pub fn source(&mut self, place: &SourcePlace, port: Option<u16>) -> Result<SourceSockets, Error> {
+        let group = place.group;
+        let options = SourceOptions { ttl: place.ttl, ..SourceOptions::default() };
+        let options = match port {
+            Some(port) => SourceOptions { port: Port::Fixed(port), ..options },
+            None => options,
+        };
+        let uplink = Uplink::open(group, place.interface.clone(), options, place.patience, Moves::Nowhere)?;
+        tell_opened(group, uplink.choice(), self.events);
+        if port.is_some() {
+            uplink.warning().into_iter().for_each(|warning| self.tell(Event::warning(warning)));
+        }
+        let (local, overhead) = (uplink.choice().local, datagram::overhead(group));
+        let datagram = datagram::largest(place.datagram, uplink.choice(), group)?;
+        Ok(SourceSockets { uplink, local, datagram, overhead })
+    }
+
+    /// Open the socket of a receiver and join its group. Errors are injected by this stream of random numbers.
+    ///
+    /// # Errors
+    /// When there is no such interface, or the system refuses.
+    pub fn receiver(&mut self, place: &ReceiverPlace, stream: u64) -> Result<ReceiverSockets, Error> {
+        let group = place.group;
+        let choice = choose(group.ip(), place.interface.as_deref())?;
+        let outage = Outage::of_listener(group.ip(), place.interface.clone(), place.silence);
+        let membership = place.source.map_or(Membership::AnySource, Membership::OnlyFrom);
+        let options = GroupOptions { receive_buffer: place.buffer };
+        let socket = GroupSocket::open(group, membership, &choice, &options)?;
+        tell_opened(group, &choice, self.events);
+        socket.receive_buffer().warning().into_iter().for_each(|warning| self.tell(Event::warning(warning)));
+        let groups = Groups::new(socket, outage, place.faults.map(|faults| (faults, stream)));
+        Ok(ReceiverSockets { groups, local: choice.local, overhead: datagram::overhead(group) })
+    }
+
+    /// Let go of what is unfinished in an output directory beyond what is to be kept, and report it.
+    pub fn tidy(&mut self, out: &Path, keep: KeepUnfinished) {
+        tidied(out, keep, None).into_iter().for_each(|said| self.tell(Event::warning(said)));
+    }
+}
+
+impl SourceSockets {
+    /// Inject these errors into what is received, by this stream of random numbers.
+    pub fn inject(&mut self, faults: Option<Faults>, stream: u64) {
+        self.uplink.inject(faults, stream);
+    }
+
+    /// Run the endpoint until it is over.
+    ///
+    /// # Errors
+    /// Those of the sockets and of the endpoint's report.
+    pub fn run<E: Reporting>(mut self, mut endpoint: E, host: Host<'_>) -> Result<E::Report, Error> {
+        run_one(&mut endpoint, &mut self.uplink, &host.clock, host.events, host.stop)?;
+        endpoint.report()
+    }
+}
+
+impl ReceiverSockets {
+    /// Run the endpoint until it is over. When nothing was heard because the network is gone, that is the error.
+    ///
+    /// # Errors
+    /// Those of the sockets and of the endpoint's report.
+    pub fn run<E: Reporting>(mut self, mut endpoint: E, host: Host<'_>) -> Result<E::Report, Error> {
+        let run = run_one(&mut endpoint, &mut self.groups, &host.clock, host.events, host.stop);
+        let backlog = Backlog { dropped: self.groups.dropped(), ..Backlog::default() };
+        endpoint.handle_notice(Notice::Backlog(backlog), host.clock.now());
+        let report = endpoint.report();
+        run?;
+        self.groups.explain(report)
+    }
+}
+
+/// A writer of one stream to this destination. In a directory it becomes a new file of this name.
+///
+/// # Errors
+/// When the file cannot be made.
+pub fn write_to(destination: &Destination, name: &str) -> Result<Box<dyn Write + Send>, Error> {
+    match destination {
+        Destination::Writer(output) => Ok(Box::new(BufWriter::new(output.take()))),
+        Destination::Memory(memory) => Ok(Box::new(memory.stream(name))),
+        Destination::Directory(directory) => {
+            Ok(Box::new(BufWriter::with_capacity(1 << 16, replace_in(directory, name)?)))
+        }
+    }
+}

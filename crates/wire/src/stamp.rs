@@ -1,0 +1,127 @@
+//! What schemes say, as bytes that packets of other formats carry: a source's [`Stamp`], and the content of a receiver's report.
+//!
+//! Reading is total, like that of the native format's packets: any bytes are read or refused.
+
+use crate::codec::{Codec, Rounded};
+use crate::error::{EncodeError, ParseError};
+use crate::field::{fields_of, len_of};
+use crate::reader::Reader;
+use crate::{marks, reports};
+use faircast_core::packet::{Flags, Mark, ReportContent, Signal};
+
+/// What a source's scheme says with each data packet, for receivers that run the scheme's other half.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stamp {
+    /// Number of the scheme in faircast's catalogue.
+    pub scheme: u8,
+    /// The scheme's own number of this transmission, its low half: a repair has a new one.
+    pub seq: u32,
+    /// When it left, in microseconds of the source's clock.
+    pub micros: u32,
+    /// At what rate, in bit/s; zero when the scheme does not say.
+    pub rate: f32,
+    /// The scheme's flags.
+    pub flags: Flags,
+    /// What the scheme says of this packet.
+    pub signal: Signal,
+    /// The scheme's mark.
+    pub mark: Mark,
+}
+
+/// The fields of a [`Stamp`] that stand before those of the mark.
+#[derive(Debug, Clone)]
+struct Fixed {
+    scheme: u8,
+    mark: u8,
+    flags: u8,
+    seq: u32,
+    micros: u32,
+    rate: f32,
+}
+
+group! {
+    Fixed {
+        scheme: u8, "number of the scheme in faircast's catalogue";
+        mark: u8, "number of the mark, whose fields follow";
+        flags: u8, "flags, and the bits of the mark";
+        seq: u32, "the scheme's own number of this transmission, its low half";
+        micros: u32, "when it left, in microseconds of the source's clock; wraps";
+        rate: Rounded, "at what rate, in bit/s; 0: the scheme does not say";
+    }
+}
+
+const FIXED: usize = len_of(fields_of(Fixed::SHAPE));
+
+/// The most bytes that a stamp takes.
+pub const MOST_STAMP: usize = FIXED + marks::MOST;
+
+/// The most bytes that the content of a report takes.
+pub const MOST_CONTENT: usize = 1 + reports::MOST;
+
+impl Stamp {
+    /// Bytes of a stamp with this mark.
+    pub fn len_with(mark: &Mark) -> usize {
+        FIXED + marks::len(mark)
+    }
+
+    /// Append it.
+    ///
+    /// # Errors
+    /// When a number has no room, or the mark has no such signal.
+    pub fn put(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        let fields = Fixed {
+            scheme: self.scheme,
+            mark: marks::number(&self.mark),
+            flags: marks::flags_byte(&self.mark, self.flags, self.signal)?,
+            seq: self.seq,
+            micros: self.micros,
+            rate: self.rate,
+        };
+        Fixed::put(out, "stamp", &fields)?;
+        marks::put(out, &self.mark)
+    }
+
+    /// The stamp that these bytes are.
+    ///
+    /// # Errors
+    /// When they are none, or more than one.
+    pub fn parse(bytes: &[u8]) -> Result<Stamp, ParseError> {
+        whole(bytes, |r| {
+            let Fixed { scheme, mark, flags, seq, micros, rate } = Fixed::read(r, "stamp")?;
+            let (flags, signal) = marks::flags_of(mark, flags)?;
+            Ok(Stamp { scheme, seq, micros, rate, flags, signal, mark: marks::read(mark, r)? })
+        })
+    }
+}
+
+/// Append the content of a report: its number, and its fields.
+///
+/// # Errors
+/// When a number has no room.
+pub fn put_content(out: &mut Vec<u8>, content: &ReportContent) -> Result<(), EncodeError> {
+    crate::encode::put_content(out, content)
+}
+
+/// The content that these bytes are.
+///
+/// # Errors
+/// When they are none, or more than one.
+pub fn parse_content(bytes: &[u8]) -> Result<ReportContent, ParseError> {
+    whole(bytes, |r| {
+        let number = u8::read(r, "content")?;
+        reports::read(number, r)
+    })
+}
+
+/// What is read from all of these bytes.
+fn whole<T>(
+    bytes: &[u8],
+    read: impl FnOnce(&mut Reader<'_>) -> Result<T, ParseError>,
+) -> Result<T, ParseError> {
+    let mut r = Reader { bytes, at: 0 };
+    let value = read(&mut r)?;
+    match r.left() {
+        0 => Ok(value),
+        left => Err(ParseError::Trailing(left)),
+    }
+}
