@@ -3,7 +3,7 @@
 use crate::outlet::{self, Outlet};
 use crate::safe;
 use crate::wording;
-use faircast::Class;
+use faircast::{Class, Format};
 use faircast_net::{ExitClass, NetError};
 use faircast_wire::KeyError;
 use std::error::Error;
@@ -262,22 +262,41 @@ pub enum Usage {
     /// A file that is already there.
     #[error("{} exists; choose another name, or overwrite it with --force (hosts that have the old key will be left out)", .0.display())]
     KeyExists(PathBuf),
-    /// An option of PGM with another format.
-    #[error("`{0}` means something over PGM only; add `--wire pgm`, or leave it out")]
-    NeedsPgm(&'static str),
-    /// An option of the native format with PGM.
-    #[error("`{option}` cannot be used with `--wire pgm`: {why}; leave it out")]
-    NotOverPgm {
+    /// An option of one format with another one.
+    #[error(
+        "`--{option}` means something over {} only; add `--wire {}`, or leave it out",
+        .format.declaration().title, .format.declaration().name
+    )]
+    NeedsFormat {
+        /// Its name.
+        option: String,
+        /// The format that has it.
+        format: Format,
+    },
+    /// What a format does not have.
+    #[error("`{option}` cannot be used with `--wire {}`: {why}; leave it out", .format.declaration().name)]
+    NotOver {
         /// As given.
-        option: &'static str,
+        option: String,
+        /// The format.
+        format: Format,
         /// Why not.
         why: &'static str,
     },
-    /// An option of ALC with another format.
-    #[error("`{0}` means something over ALC only; add `--wire alc`, or leave it out")]
-    NeedsAlc(&'static str),
+    /// What a format needs.
+    #[error("`{option}` is missing with `--wire {}`: {why}", .format.declaration().name)]
+    MissingOver {
+        /// As it would be given.
+        option: String,
+        /// The format.
+        format: Format,
+        /// Why.
+        why: &'static str,
+    },
     /// An option of a session without feedback with another one.
-    #[error("`{0}` means something with `--one-way` and over ALC only; add `--one-way`, or leave it out")]
+    #[error(
+        "`{0}` means something with `--one-way` and in formats without feedback only; add `--one-way`, or leave it out"
+    )]
     NeedsOneWay(&'static str),
     /// No rate without feedback.
     #[error(
@@ -292,24 +311,6 @@ pub enum Usage {
         /// Why not.
         why: &'static str,
     },
-    /// An option of other formats with ALC.
-    #[error("`{option}` cannot be used with `--wire alc`: {why}; leave it out")]
-    NotOverAlc {
-        /// As given.
-        option: &'static str,
-        /// Why not.
-        why: &'static str,
-    },
-    /// No rate over ALC.
-    #[error(
-        "over ALC nobody answers, so the rate cannot adapt; say `--rate RATE`, or `--cc rlc` to send in layers"
-    )]
-    NoRate,
-    /// A fixed rate and a timetable.
-    #[error(
-        "`--rate` and `--cc rlc` both say how fast to send; leave one out (`--cc rlc,base=RATE` sets the lowest layer's)"
-    )]
-    RateAndScheme,
     /// A simulation that cannot be run.
     #[cfg(feature = "simulator")]
     #[error(transparent)]

@@ -6,7 +6,7 @@
 //! | [`session`] | `send`, `stream`, `recv`: typed, resolved, run |
 //! | [`serve`] | `recv --serve`: sessions one after another, and several at once |
 //! | [`report`] [`shortfall`] | what has become of every receiver, in a file |
-//! | [`pgm`] [`alc`] | the same over PGM, and over ALC with FLUTE |
+//! | [`formats`] | the same in the foreign formats |
 //! | [`relay`] [`hosts`] | sessions are passed on; lists of hosts |
 //! | [`start`] | a session that waits begins |
 //! | [`tell`] [`json`] [`units`] [`safe`] | how a session is told to people and to programs, and what others said as it may be shown |
@@ -15,7 +15,6 @@
 //! | [`key`] [`receipt`] [`clean`] [`doctor`] [`demo`] [`schemes`] [`manual`] | the other commands |
 //! | [`failure`] [`wording`] [`system`] [`buffers`] | errors, what sessions say in the words of flags, exit codes, signals, advice about full buffers |
 
-mod alc;
 #[cfg(feature = "simulator")]
 mod aqm;
 mod args;
@@ -24,12 +23,12 @@ mod clean;
 mod demo;
 mod doctor;
 mod failure;
+mod formats;
 mod hosts;
 mod json;
 mod key;
 mod manual;
 mod outlet;
-mod pgm;
 mod receipt;
 mod relay;
 mod report;
@@ -52,15 +51,14 @@ mod units;
 mod values;
 mod wording;
 
-use crate::args::pgm::Wire;
 use crate::args::{Cli, Command};
 use crate::failure::{Failure, unwritten};
 use crate::json::Line;
 use crate::outlet::Outlet;
 use crate::session::{Output, Resolved, Screen};
-use crate::tell::Keyboard;
+use crate::tell::{Keyboard, Role};
 use clap::Parser;
-use faircast::{Class, SendConfig};
+use faircast::{Class, FormatSource, SendConfig};
 use indicatif::ProgressDrawTarget;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -74,45 +72,28 @@ fn main() -> ExitCode {
 fn dispatch(command: Command) -> Result<(), Failure> {
     let (mut out, mut people) = (io::stdout(), io::stderr());
     match command {
-        Command::Send(send) if send.sending.format.wire == Wire::Pgm => {
-            let json = send.telling.json;
-            let resolved = resolved(send.resolve_pgm(), json)?;
-            in_session(Channel::Stdout, |output, stop| pgm::send(resolved, output, stop))
-        }
-        Command::Send(send) if send.sending.format.wire == Wire::Alc => {
-            let json = send.telling.json;
-            let resolved = resolved(send.resolve_alc(), json)?;
-            in_session(Channel::Stdout, |output, stop| alc::send(resolved, output, stop))
-        }
         Command::Send(send) => {
             let json = send.telling.json;
-            let resolved = resolved(send.resolve(), json)?;
-            send_or_stream(resolved)
-        }
-        Command::Stream(stream) if stream.sending.format.wire == Wire::Pgm => {
-            let json = stream.telling.json;
-            let resolved = resolved(stream.resolve_pgm(), json)?;
-            in_session(Channel::Stdout, |output, stop| pgm::send(resolved, output, stop))
-        }
-        Command::Stream(stream) if stream.sending.format.wire == Wire::Alc => {
-            let why = "FLUTE's files have lengths, a live stream has none";
-            Err(Failure::from(failure::Usage::NotOverAlc { option: "stream", why }))
+            match send.sending.format.wire {
+                Some(format) => send_as(resolved(send.resolve_as(format), json)?),
+                None => send_or_stream(resolved(send.resolve(), json)?),
+            }
         }
         Command::Stream(stream) => {
             let json = stream.telling.json;
-            let resolved = resolved(stream.resolve(), json)?;
-            send_or_stream(resolved)
+            match stream.sending.format.wire {
+                Some(format) => send_as(resolved(stream.resolve_as(format), json)?),
+                None => send_or_stream(resolved(stream.resolve(), json)?),
+            }
         }
         Command::Recv(recv) => {
             let json = recv.telling.json;
             let channel = if recv.stdout { Channel::Stderr } else { Channel::Stdout };
-            if recv.format.wire == Wire::Alc {
-                let resolved = resolved(recv.resolve_alc(), json)?;
-                return in_session(channel, |output, stop| alc::receive(resolved, output, stop));
-            }
-            if recv.format.wire == Wire::Pgm {
-                let resolved = resolved(recv.resolve_pgm(), json)?;
-                return in_session(channel, |output, stop| pgm::receive(resolved, output, stop));
+            if let Some(format) = recv.format.wire {
+                let resolved = resolved(recv.resolve_as(format), json)?;
+                return in_session(channel, |output, stop| {
+                    formats::run(Role::Receiver, resolved, output, stop)
+                });
             }
             let (stays, most) = (recv.serve, usize::from(recv.sessions));
             let resolved = resolved(recv.resolve(), json)?;
@@ -173,6 +154,11 @@ fn resolved<C>(outcome: Result<Resolved<C>, failure::Usage>, json: bool) -> Resu
         }
         failure
     })
+}
+
+/// A source in a foreign format.
+fn send_as(resolved: Resolved<FormatSource>) -> Result<(), Failure> {
+    in_session(Channel::Stdout, |output, stop| formats::run(Role::Unanswered, resolved, output, stop))
 }
 
 /// A session that can be asked to start.

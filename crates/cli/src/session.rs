@@ -78,7 +78,7 @@ impl args::Send {
     /// # Errors
     /// [`Usage`] when options contradict each other or name what is not there.
     pub fn resolve(self) -> Result<Resolved<SendConfig>, Usage> {
-        self.sending.format.check_without_pgm()?;
+        self.sending.format.options()?;
         let one_way = self.unanswered.one_way()?;
         if one_way.is_some() {
             refuse_answers(&self.sending)?;
@@ -86,10 +86,7 @@ impl args::Send {
         let content = send_content(self.paths, self.name)?;
         let mut resolved = resolve_sending(content, self.session, self.sending, self.telling)?;
         resolved.config.one_way = one_way;
-        resolved.warnings.extend(one_way.map(|one_way| {
-            let rate = units::rate(one_way.rate.bps());
-            format!("a fixed rate gives way to nobody: make sure that {rate} are free on every path")
-        }));
+        resolved.warnings.extend(one_way.map(|one_way| fixed_rate_warning(one_way.rate)));
         resolved.config.preserve = self.preserve;
         resolved.config.follow = match (self.copy_links, self.copy_unsafe_links) {
             (true, _) => FollowLinks::Always,
@@ -128,7 +125,7 @@ impl args::Stream {
     /// # Errors
     /// [`Usage`] when options contradict each other.
     pub fn resolve(self) -> Result<Resolved<SendConfig>, Usage> {
-        self.sending.format.check_without_pgm()?;
+        self.sending.format.options()?;
         let content = match self.layers.is_empty() {
             true => {
                 refuse_keyboard("stream")?;
@@ -150,7 +147,7 @@ impl args::Recv {
     /// [`Usage`] when options contradict each other or name what cannot be used.
     pub fn resolve(self) -> Result<Resolved<ReceiveConfig>, Usage> {
         let mut warnings = Vec::new();
-        self.format.check_without_pgm()?;
+        self.format.options()?;
         self.check_source()?;
         let destination = self.destination()?;
         warnings.extend(self.group_warning());
@@ -228,7 +225,13 @@ impl args::Recv {
     }
 }
 
-/// Where a source sends, in a format of others.
+/// A warning about a rate that does not adapt.
+pub(crate) fn fixed_rate_warning(rate: Rate) -> String {
+    let rate = units::rate(rate.bps());
+    format!("a fixed rate gives way to nobody: make sure that {rate} are free on every path")
+}
+
+/// Where a source sends, in a foreign format.
 pub(crate) fn source_place(session: &args::SessionArgs, sending: &args::Sending) -> SourcePlace {
     SourcePlace {
         group: session.group(),
@@ -240,7 +243,7 @@ pub(crate) fn source_place(session: &args::SessionArgs, sending: &args::Sending)
 }
 
 impl args::Recv {
-    /// Where a receiver listens, in a format of others.
+    /// Where a receiver listens, in a foreign format.
     pub(crate) fn receiver_place(&self) -> ReceiverPlace {
         ReceiverPlace {
             group: self.session.group(),

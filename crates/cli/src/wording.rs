@@ -4,7 +4,6 @@ use crate::units;
 use faircast::config::other_default;
 use faircast::error::{EndReason, Seen, Unlayered, named_refusals, seconds};
 use faircast::event::{Advice, Setting};
-use faircast::pgm::LineTooLong;
 use faircast::{Error, Event};
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -146,7 +145,7 @@ pub fn error(error: &Error) -> String {
                 kept(*verified_bytes, *resumes)
             )
         }
-        Error::Pipe(cause) => pipe(cause),
+        Error::Pipe(cause) => format!("cannot read standard input or write standard output: {cause}"),
         error => setting(error),
     }
 }
@@ -207,14 +206,6 @@ fn setting(error: &Error) -> String {
             if *files == 1 { "a directory".to_owned() } else { format!("{files} files") }
         ),
         error => error.to_string(),
-    }
-}
-
-fn pipe(cause: &std::io::Error) -> String {
-    let line = cause.get_ref().and_then(|cause| cause.downcast_ref::<LineTooLong>());
-    match line {
-        Some(line) => format!("cannot read standard input: {line} with `--message SIZE`"),
-        None => format!("cannot read standard input or write standard output: {cause}"),
     }
 }
 
@@ -282,7 +273,6 @@ mod tests {
                 "choose another interface with --iface",
             ),
             (Error::NotAStream { files: 2 }, "`--out DIR`"),
-            (Error::Pipe(std::io::Error::other(LineTooLong { most: 9 })), "`--message SIZE`"),
         ];
         for (case, words) in cases {
             assert!(error(&case).contains(words), "{}", error(&case));

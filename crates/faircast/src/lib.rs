@@ -69,11 +69,13 @@
 #![forbid(unsafe_code)]
 
 mod events;
+mod formats;
 mod receiver;
 mod sender;
 mod session;
 
 pub use events::Events;
+pub use formats::*;
 pub use receiver::Receiver;
 pub use sender::Sender;
 pub use session::{Session, Stop, relay, run, start};
@@ -85,9 +87,7 @@ pub use faircast_core::spec::SpecError;
 pub use faircast_core::time::Rate;
 #[cfg(feature = "experiments")]
 pub use faircast_experiments as experiments;
-pub use faircast_flute as alc;
 pub use faircast_net::NetError;
-pub use faircast_pgm as pgm;
 pub use faircast_transport::config::{
     self, BadLimits, Content, DEFAULT_GROUP, Destination, Durability, Freshness, InvitedHost, LayerInput,
     Multicast, OneWay, Pacing, ReceiptKeys, ReceiveConfig, Repeat, Replace, RequiredHost, SendConfig, Slow,
@@ -105,8 +105,9 @@ pub mod object {
     pub use faircast_transport::object::abandoned::{Unfinished, let_go, unfinished};
     pub use faircast_transport::object::names::is_command;
 }
-pub use faircast_transport::format::{ReceiverPlace, SourcePlace};
+pub use faircast_transport::format::{self, ReceiverPlace, SourcePlace};
 pub use faircast_transport::receipts::{self, ReceiptReport, ReceiptsReport};
+pub use faircast_transport::units;
 pub use faircast_transport::{Accept, Class, Configuration, Endpoint, Error, endpoint, error};
 pub use faircast_transport::{
     AgentStatus, BranchStatus, HopStatus, RelayBranch, RelayConfig, RelayEvent, RelayHandle, RelayRole,

@@ -16,6 +16,7 @@ pub mod codec;
 mod drive;
 pub mod error;
 mod files;
+mod format;
 pub mod fuzzing;
 mod names;
 mod objects;
@@ -34,6 +35,7 @@ use faircast_transport::config::{Content, KeepUnfinished};
 use faircast_transport::format::{ReceiverPlace, SourcePlace};
 use faircast_transport::object::Names;
 use faircast_wire::Spacing;
+pub use format::Alc;
 use serde::Serialize;
 use std::path::PathBuf;
 

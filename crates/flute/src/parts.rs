@@ -4,7 +4,9 @@
 //! never says more than is there, and in the end the file's MD5 shows whether all of it is right.
 
 use crate::codec::{Oti, Params};
-use faircast_transport::object::{ALC_PREFIX, DIR, ObjectError, STATE_DIR, SYSTEM, Tree, open_or_create_dir};
+use faircast_transport::object::{
+    DIR, ObjectError, PARTS_PREFIX, STATE_DIR, SYSTEM, Tree, open_or_create_dir,
+};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -71,7 +73,7 @@ impl OutputDirectory {
             path: path.to_path_buf(),
             out,
             parts,
-            prefix: format!("{ALC_PREFIX}{random:016x}"),
+            prefix: format!("{PARTS_PREFIX}{random:016x}"),
         })
     }
 
@@ -113,7 +115,7 @@ impl Identity<'_> {
 impl PartNames {
     fn kept(identity: &Identity<'_>) -> PartNames {
         let number = identity.number();
-        let name = |what: u8| format!("{ALC_PREFIX}{number:016x}-{what}");
+        let name = |what: u8| format!("{PARTS_PREFIX}{number:016x}-{what}");
         PartNames { part: name(0), record: Some(name(1)) }
     }
 

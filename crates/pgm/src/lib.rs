@@ -19,6 +19,7 @@ mod delivery;
 mod drive;
 pub mod error;
 mod feed;
+mod format;
 pub mod fuzzing;
 #[cfg(test)]
 mod hostile;
@@ -30,6 +31,7 @@ mod tests;
 mod window;
 
 pub use error::{LineTooLong, PgmError};
+pub use format::Pgm;
 
 use faircast_core::packet::ReceiverId;
 use faircast_core::schemes::Scheme;

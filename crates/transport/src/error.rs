@@ -278,7 +278,9 @@ impl Unlayered {
                 "slow receivers take fewer layers and cost the others nothing, follow them"
             }
             Unlayered::Unicast => "choose a scheme at one rate: each host has a rate of its own",
-            Unlayered::OneWay => "it is sent at a fixed rate: leave out the scheme, or send over ALC",
+            Unlayered::OneWay => {
+                "it is sent at a fixed rate: leave out the scheme, or send in a format without feedback"
+            }
         }
     }
 }

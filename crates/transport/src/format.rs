@@ -1,8 +1,11 @@
-//! What sessions in the wire formats of others need of this host: sockets, a clock, random numbers, and the loop.
+//! Foreign wire formats: what they declare ([`Format`]), and what their sessions need of this host: sockets, a clock, random numbers, and
+//! the loop.
 //!
 //! A format's crate implements [`Endpoint`] for a source and for a receiver. To run one of them on sockets it asks a [`Host`] for
 //! [`SourceSockets`] or [`ReceiverSockets`], makes the endpoint from what they say (address, size of datagrams), and has them run it until
 //! its end.
+
+mod declared;
 
 use crate::config::{Destination, KeepUnfinished, PATIENCE, RECEIVE_BUFFER, default_group};
 use crate::datagram;
@@ -24,6 +27,10 @@ pub use crate::config::span;
 pub use crate::driver::random;
 pub use crate::quota::Quota;
 pub use crate::source::pipe::Pipe;
+pub use declared::{
+    Declaration, Ends, Feature, Format, FormatOption, Given, Outcome, ReceiverRequest, Refused,
+    SourceRequest, Values,
+};
 
 /// An endpoint that has something to say in the end.
 pub trait Reporting: Endpoint + Send {

@@ -2,14 +2,14 @@
 //!
 //! A session is an [`Endpoint`]: datagrams and the present come in, datagrams and [`event::Event`]s go out, and no socket and
 //! no clock is in it. [`send`] and [`receive`] run one on the sockets of `faircast-net`, in the calling thread, until it has
-//! ended; crates of their own do so for the formats of others, by [`format`](mod@format).
+//! ended; crates of their own do so for the foreign formats, by [`format`](mod@format).
 //!
 //! | | |
 //! |---|---|
 //! | `endpoint` | what all sessions are to whoever drives them |
 //! | `driver` | the loop, the sockets, outages of the network |
 //! | `source`, `receiver`, `relay` | sessions in faircast's own format |
-//! | `format` | what sessions in the formats of others need of a host |
+//! | `format` | what sessions in the foreign formats need of a host |
 //! | `by_hand` | endpoints without a driver, in tests |
 //! | `object` | files and trees as blocks, and back |
 //! | `ends` | readers, writers and memory in place of files |
@@ -46,6 +46,7 @@ pub mod simulation;
 mod source;
 mod spill;
 mod system;
+pub mod units;
 mod withdrawals;
 mod worker;
 

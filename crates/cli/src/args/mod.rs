@@ -1,13 +1,12 @@
 //! What can be typed.
 
-pub mod alc;
 mod clean;
-pub mod pgm;
+pub mod formats;
 mod receipt;
 pub mod relay;
+mod unanswered;
 
 use crate::values;
-use alc::Unanswered;
 use clap::{Args, Parser, Subcommand, ValueHint};
 pub use clean::Clean;
 use faircast::config::{default_group_here, default_scheme};
@@ -18,12 +17,13 @@ use faircast_core::schemes::Scheme;
 use faircast_core::time::Rate;
 use faircast_net::Faults;
 use faircast_wire::Spacing;
-use pgm::PgmPackets;
+use formats::{AtReceiver, AtSource, FormatArgs};
 pub use receipt::{Receipt, ReceiptCommand, ReceiptVerify};
 pub use relay::{Relay, Role};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
+pub use unanswered::Unanswered;
 
 /// Send files and live streams to many receivers at once, fair to the other traffic.
 #[derive(Debug, Parser)]
@@ -138,7 +138,7 @@ pub struct Sending {
     /// Time to live: 1 stays on the local network
     #[arg(long, value_name = "HOPS", value_parser = values::ttl, default_value = "1")]
     pub ttl: u8,
-    /// Congestion control, with options as in `ormcc,beta=0.7`; see `faircast schemes` [default: ormcc, over PGM le-sbcc]
+    /// Congestion control, with options as in `ormcc,beta=0.7`; see `faircast schemes` [default: ormcc; foreign formats have their own]
     #[arg(long, value_name = "SCHEME[,K=V]", value_parser = scheme)]
     pub cc: Option<Scheme>,
     /// Where the groups of a layered scheme are: at addresses or at ports in a row, from --group on
@@ -201,7 +201,7 @@ pub struct Sending {
     pub datagram: Option<u16>,
     /// How packets look.
     #[command(flatten)]
-    pub format: PgmPackets,
+    pub format: FormatArgs<AtSource>,
 }
 
 /// How the groups of the layers follow each other.
@@ -400,7 +400,7 @@ pub struct Recv {
     pub replace: bool,
     /// How packets look.
     #[command(flatten)]
-    pub format: PgmPackets,
+    pub format: FormatArgs<AtReceiver>,
     /// How it is told.
     #[command(flatten)]
     pub telling: Telling,

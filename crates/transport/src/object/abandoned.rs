@@ -43,15 +43,15 @@ pub fn unfinished(out: &Path) -> Result<Vec<Unfinished>, ObjectError> {
     let path = out.join(STATE_DIR);
     let Some(states) = open_states(out)? else { return Ok(Vec::new()) };
     let failed = |e: Errno| ObjectError::io(&path, "list it", e);
-    let (mut all, mut alc) = (Vec::new(), BTreeMap::new());
+    let (mut all, mut parts) = (Vec::new(), BTreeMap::new());
     for entry in Dir::read_from(&states).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let Ok(name) = entry.file_name().to_str() else { continue };
-        if let Some(session) = alc_session(name) {
+        if let Some(session) = parts_session(name) {
             add_part(
                 &states,
                 name,
-                alc.entry(session.to_owned()).or_insert_with(|| Unfinished::empty(session)),
+                parts.entry(session.to_owned()).or_insert_with(|| Unfinished::empty(session)),
             );
         }
         if !is_transfer(name) {
@@ -60,11 +60,11 @@ pub fn unfinished(out: &Path) -> Result<Vec<Unfinished>, ObjectError> {
         if let Some(state) = open_state(&states, name) {
             all.push(look(&state, name));
         }
-        if all.len() + alc.len() >= MOST {
+        if all.len() + parts.len() >= MOST {
             break;
         }
     }
-    all.extend(alc.into_values());
+    all.extend(parts.into_values());
     all.sort_by(|a, b| (a.written, &a.transfer).cmp(&(b.written, &b.transfer)));
     Ok(all)
 }
@@ -75,7 +75,7 @@ pub fn unfinished(out: &Path) -> Result<Vec<Unfinished>, ObjectError> {
 /// When its files cannot be removed.
 pub fn let_go(out: &Path, transfer: &str) -> Result<bool, ObjectError> {
     let Some(states) = open_states(out)? else { return Ok(false) };
-    if alc_session(transfer) == Some(transfer) {
+    if parts_session(transfer) == Some(transfer) {
         let failed = |e: Errno| ObjectError::io(out.join(STATE_DIR), "remove files of it", e);
         return remove_parts(&states, transfer).map_err(failed);
     }
@@ -179,12 +179,12 @@ impl Unfinished {
 }
 
 /// With this begin the names of parts of files that come over ALC.
-pub const ALC_PREFIX: &str = "alc-";
+pub const PARTS_PREFIX: &str = "alc-";
 
 /// The session of ALC that a file of this name, or that is this name itself, belongs to: `alc-` and 16 hexadecimal digits.
-fn alc_session(name: &str) -> Option<&str> {
-    let (session, rest) = name.split_at_checked(ALC_PREFIX.len() + 16)?;
-    let number = session.strip_prefix(ALC_PREFIX)?;
+fn parts_session(name: &str) -> Option<&str> {
+    let (session, rest) = name.split_at_checked(PARTS_PREFIX.len() + 16)?;
+    let number = session.strip_prefix(PARTS_PREFIX)?;
     let is_part = rest.is_empty()
         || rest.strip_prefix('-').is_some_and(|toi| toi.bytes().all(|byte| byte.is_ascii_digit()));
     (number.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) && is_part).then_some(session)
@@ -204,7 +204,7 @@ fn remove_parts(states: &OwnedFd, session: &str) -> Result<bool, Errno> {
     let mut names = Vec::new();
     for entry in Dir::read_from(states)? {
         let entry = entry?;
-        let name = entry.file_name().to_str().ok().filter(|name| alc_session(name) == Some(session));
+        let name = entry.file_name().to_str().ok().filter(|name| parts_session(name) == Some(session));
         names.extend(name.map(str::to_owned));
     }
     let locks: Vec<Lock> = names.iter().map(|name| lock_file(states, name)).collect();
@@ -369,7 +369,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (out, states) = (directory.path(), directory.path().join(STATE_DIR));
         fs::create_dir(&states).expect("made");
-        let session = |digit: &str| format!("{ALC_PREFIX}{}", digit.repeat(16));
+        let session = |digit: &str| format!("{PARTS_PREFIX}{}", digit.repeat(16));
         for name in [session("a") + "-1", session("a") + "-22", session("b") + "-1"] {
             fs::write(states.join(name), [1; 5_000]).expect("written");
         }

@@ -52,7 +52,7 @@ mod walk;
 mod withdrawn;
 
 pub use crate::disk::{Disk, SYSTEM};
-pub use abandoned::ALC_PREFIX;
+pub use abandoned::PARTS_PREFIX;
 pub(crate) use block::data_of;
 pub use block::{BlockError, RootHasher, hash_of, seal_block, verify_block};
 pub use error::{Change, ObjectError, Obstacle};

@@ -1,19 +1,10 @@
-//! Options of sources that nobody answers: over ALC, and with `--one-way`.
+//! Options of sources that nobody answers: with `--one-way`, and in formats without feedback.
 
 use crate::failure::Usage;
 use crate::values;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use faircast::{OneWay, Repeat};
 use faircast_core::time::Rate;
-
-/// Erasure codes of a session over ALC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Code {
-    /// None: what is lost comes again in the next round
-    None,
-    /// RaptorQ: each round brings other symbols, and any of them will do
-    Raptorq,
-}
 
 /// Options of sources that nobody answers.
 #[derive(Debug, Clone, Copy, Args)]
@@ -22,13 +13,10 @@ pub struct Unanswered {
     /// receivers with `recv --one-way`. Nothing gives way to other traffic then
     #[arg(long)]
     pub one_way: bool,
-    /// With --one-way and over ALC: always send at this rate, in bit/s, headers included
+    /// With --one-way and in a format without feedback: always send at this rate, in bit/s, headers included
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     pub rate: Option<Rate>,
-    /// Over ALC: the erasure code [default: none, with --cc rlc raptorq]
-    #[arg(long, value_name = "CODE", value_enum)]
-    pub fec: Option<Code>,
-    /// With --one-way and over ALC: repeat the content a number of times (`3`), for a time (`10m`), or until stopped (`forever`)
+    /// With --one-way and in a format without feedback: repeat the content a number of times (`3`), for a time (`10m`), or until stopped (`forever`)
     /// [default: 3, with --cc rlc twice for receivers of the lowest layer]
     #[arg(long, value_name = "N|TIME|forever", value_parser = repeat)]
     pub repeat: Option<Repeat>,
@@ -53,9 +41,6 @@ impl Unanswered {
     /// # Errors
     /// [`Usage`] when an option is missing, or means nothing there.
     pub fn one_way(&self) -> Result<Option<OneWay>, Usage> {
-        if self.fec.is_some() {
-            return Err(Usage::NeedsAlc("--fec"));
-        }
         let given = [("--rate", self.rate.is_some()), ("--repeat", self.repeat.is_some())];
         match (self.one_way, self.rate, given.iter().find(|(_, given)| *given)) {
             (false, _, Some((option, _))) => Err(Usage::NeedsOneWay(option)),
@@ -64,25 +49,6 @@ impl Unanswered {
             (true, Some(rate), _) => {
                 Ok(Some(OneWay { rate, repeat: self.repeat.unwrap_or(Repeat::Rounds(3)) }))
             }
-        }
-    }
-
-    /// That nothing is asked of PGM, whose receivers answer.
-    ///
-    /// # Errors
-    /// [`Usage::NotOverPgm`].
-    pub fn check_absent(&self) -> Result<(), Usage> {
-        let given = [
-            ("--one-way", self.one_way),
-            ("--rate", self.rate.is_some()),
-            ("--fec", self.fec.is_some()),
-            ("--repeat", self.repeat.is_some()),
-        ];
-        match given.iter().find(|(_, given)| *given) {
-            Some((option, _)) => {
-                Err(Usage::NotOverPgm { option, why: "its receivers ask for what they miss" })
-            }
-            None => Ok(()),
         }
     }
 }

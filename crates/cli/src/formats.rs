@@ -1,0 +1,297 @@
+//! `send`, `stream` and `recv` with `--wire`: sessions with programs that are no faircast, in any format that the library lists.
+
+use crate::args::{self, Sending, SessionArgs, Telling};
+use crate::buffers;
+use crate::failure::{Failure, Usage};
+use crate::session::{self, Output, Resolved, Verdict};
+use crate::tell::{self, Role};
+use faircast::format::{Feature, Given, Outcome, ReceiverRequest, Refused, SourceRequest};
+use faircast::{Configuration, Content, Format, FormatReceiver, FormatSource, Input, Slow};
+use std::io;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+/// What was given and not every format has: the feature, the flag, and whether it was given.
+type Asked = (Feature, &'static str, bool);
+
+/// That nothing is asked of a format that it does not have.
+fn refuse(format: Format, asked: &[Asked]) -> Result<(), Usage> {
+    for (feature, option, _) in asked.iter().filter(|(.., given)| *given) {
+        if let Some(why) = format.declaration().why_not(*feature) {
+            return Err(Usage::NotOver { option: (*option).to_owned(), format, why });
+        }
+    }
+    Ok(())
+}
+
+/// What a format refuses, by the flags that ask for it.
+fn refused(format: Format, asked: &[Asked], refused: Refused) -> Usage {
+    let flag = |feature: Feature| {
+        let mut all = asked.iter().filter(|(other, ..)| *other == feature);
+        let given = all.clone().find(|(.., given)| *given).or_else(|| all.next());
+        given.map_or_else(|| format!("{feature:?}").to_lowercase(), |(_, option, _)| (*option).to_owned())
+    };
+    match refused {
+        Refused::Feature { feature, why } => Usage::NotOver { option: flag(feature), format, why },
+        Refused::Option { name, why } => Usage::NotOver { option: format!("--{name}"), format, why },
+        Refused::Missing { feature, why } => Usage::MissingOver { option: flag(feature), format, why },
+    }
+}
+
+impl args::Send {
+    /// What will be sent in a foreign format.
+    ///
+    /// # Errors
+    /// [`Usage`] when options contradict each other, name what is not there or mean nothing in this format.
+    pub fn resolve_as(self, format: Format) -> Result<Resolved<FormatSource>, Usage> {
+        let unanswered = self.unanswered;
+        let asked = [
+            (Feature::OneWay, "--one-way", unanswered.one_way),
+            (Feature::FixedRate, "--rate", unanswered.rate.is_some()),
+            (Feature::Repetition, "--repeat", unanswered.repeat.is_some()),
+            (Feature::Pipe, "-", self.paths.iter().any(|path| path == Path::new("-"))),
+            (Feature::Name, "--name", self.name.is_some()),
+            (Feature::Metadata, "--preserve", !self.preserve.is_nothing()),
+            (Feature::Links, "--copy-links", self.copy_links),
+            (Feature::Links, "--copy-unsafe-links", self.copy_unsafe_links),
+        ];
+        let options = self.sending.format.options()?;
+        refuse(format, &asked)?;
+        // A name that a format has no use for is refused above.
+        let content = session::send_content(self.paths, self.name)?;
+        let source = Source { format, content, options, session: self.session, sending: self.sending };
+        source.resolve(&asked, Some(&unanswered), self.telling)
+    }
+}
+
+impl args::Stream {
+    /// What will be streamed in a foreign format.
+    ///
+    /// # Errors
+    /// [`Usage`] when options contradict each other or mean nothing in this format.
+    pub fn resolve_as(self, format: Format) -> Result<Resolved<FormatSource>, Usage> {
+        let asked =
+            [(Feature::Stream, "stream", true), (Feature::Layers, "--layer", !self.layers.is_empty())];
+        let options = self.sending.format.options()?;
+        refuse(format, &asked)?;
+        session::refuse_keyboard("stream")?;
+        let content = Content::Live { input: Input::new(io::stdin()), history: self.history };
+        let source = Source { format, content, options, session: self.session, sending: self.sending };
+        source.resolve(&asked, None, self.telling)
+    }
+}
+
+/// What `send` and `stream` have in common.
+struct Source {
+    format: Format,
+    content: Content,
+    options: Given,
+    session: SessionArgs,
+    sending: Sending,
+}
+
+impl Source {
+    fn resolve(
+        self,
+        own: &[Asked],
+        unanswered: Option<&args::Unanswered>,
+        telling: Telling,
+    ) -> Result<Resolved<FormatSource>, Usage> {
+        let Source { format, content, options, session, sending } = self;
+        session::check_rates(sending.min, sending.max, sending.slow)?;
+        let asked = [
+            (Feature::Encryption, "--key", session.key.is_some()),
+            (Feature::SourceFaults, "--faults", session.faults.is_some()),
+            (Feature::Signatures, "--sign-key", sending.sign_key.is_some()),
+            (Feature::Receipts, "--receipts", sending.receipts.is_some()),
+            (Feature::SlowPolicy, "--slow", sending.slow != Slow::Follow),
+            (Feature::Expected, "--expect", sending.expect.is_some()),
+            (Feature::Expected, "--receivers", sending.receivers.is_some()),
+            (Feature::ReceiverReport, "--report", sending.report.is_some()),
+            (Feature::Port, "--port", sending.port.is_some()),
+            (Feature::Unicast, "--listen", sending.listen.is_some()),
+            (Feature::Unicast, "--to", sending.to.is_some()),
+            (Feature::Scheme, "--cc", sending.cc.is_some()),
+            (Feature::LeastRate, "--min", sending.min.is_some()),
+            (Feature::HighestRate, "--max", sending.max.is_some()),
+        ];
+        refuse(format, &asked)?;
+        let rate = unanswered.and_then(|options| options.rate);
+        let mut warnings = Vec::new();
+        if !sending.open {
+            let title = format.declaration().title;
+            warnings.push(format!("{title} is not sealed: who is on the network can read and forge this"));
+        }
+        warnings.extend(rate.map(session::fixed_rate_warning));
+        let request = SourceRequest {
+            place: session::source_place(&session, &sending),
+            content,
+            scheme: sending.cc,
+            spacing: sending.layers_by.into(),
+            min: sending.min,
+            max: sending.max,
+            rate,
+            repeat: unanswered.and_then(|options| options.repeat),
+            linger: sending.wait,
+            faults: session.faults,
+            options,
+        };
+        let config = format.source(request);
+        let config = config.map_err(|why| refused(format, &[own, &asked[..]].concat(), why))?;
+        Ok(Resolved { config, telling, warnings, report: None })
+    }
+}
+
+impl args::Recv {
+    /// What will be received in a foreign format.
+    ///
+    /// # Errors
+    /// [`Usage`] when options contradict each other or mean nothing in this format.
+    pub fn resolve_as(self, format: Format) -> Result<Resolved<FormatReceiver>, Usage> {
+        let asked = [
+            (Feature::Encryption, "--key", self.session.key.is_some()),
+            (Feature::SourceNames, "--accept", !self.accept.is_empty()),
+            (Feature::Signatures, "--verify-key", self.verify_key.is_some()),
+            (Feature::Receipts, "--sign-receipts", self.sign_receipts.is_some()),
+            (Feature::Unfinished, "--unfinished", self.unfinished.is_some()),
+            (Feature::Sync, "--sync", self.sync),
+            (Feature::Replacement, "--replace", self.replace),
+            (Feature::Layers, "--layer-to", !self.layer_to.is_empty()),
+            (Feature::Unicast, "--parent", !self.parent.is_empty()),
+            (Feature::Unicast, "--listen", self.listen.is_some()),
+            (Feature::OneStream, "--stdout", self.stdout),
+        ];
+        let options = self.format.options()?;
+        refuse(format, &asked)?;
+        if self.serve {
+            let why = "only sessions of the native format are received one after another";
+            return Err(Usage::NotOver { option: "--serve".to_owned(), format, why });
+        }
+        self.check_source()?;
+        let request = ReceiverRequest {
+            place: self.receiver_place(),
+            destination: self.destination()?,
+            names: self.names,
+            unfinished: self.unfinished.unwrap_or_default(),
+            most: self.most.map(|most| most as u64),
+            options,
+        };
+        let warnings = self.group_warning().into_iter().collect();
+        let config = format.receiver(request).map_err(|why| refused(format, &asked, why))?;
+        Ok(Resolved { config, telling: self.telling, warnings, report: None })
+    }
+}
+
+/// Run a session in a foreign format and tell it.
+///
+/// # Errors
+/// Why it failed, or that it fell short.
+pub fn run<'a, C: Configuration<Report: Outcome>>(
+    role: Role,
+    resolved: Resolved<C>,
+    output: Output<'a>,
+    stop: &'a AtomicBool,
+) -> Result<(), Failure> {
+    session::tell(role, resolved, output, stop, session::drive, |report: &C::Report| {
+        let mut summary = report.summary();
+        let dropped = report.dropped_local();
+        summary.extend((dropped > 0).then(|| tell::warning(&buffers::dropped(dropped))));
+        Verdict { summary, failure: Failure::Incomplete, shortfall: report.shortfall() }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Cli, Command};
+    use clap::Parser;
+
+    fn typed(line: &str) -> Command {
+        let words = line.split_whitespace();
+        Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{line}: {error}")).command
+    }
+
+    /// What is wrong with a line, if something is.
+    fn usage(line: &str) -> Option<Usage> {
+        match typed(line) {
+            Command::Send(send) => match send.sending.format.wire {
+                Some(format) => send.resolve_as(format).err(),
+                None => send.resolve().err(),
+            },
+            Command::Stream(stream) => match stream.sending.format.wire {
+                Some(format) => stream.resolve_as(format).err(),
+                None => stream.resolve().err(),
+            },
+            Command::Recv(recv) => match recv.format.wire {
+                Some(format) => recv.resolve_as(format).err(),
+                None => recv.resolve().err(),
+            },
+            other => panic!("{other:?} has no format"),
+        }
+    }
+
+    fn is_refused(line: &str, named: &str) {
+        let refused = usage(line).unwrap_or_else(|| panic!("{line} is taken"));
+        let option = match &refused {
+            Usage::NotOver { option, .. }
+            | Usage::MissingOver { option, .. }
+            | Usage::NeedsFormat { option, .. } => option,
+            other => panic!("{line}: {other}"),
+        };
+        assert_eq!(option.trim_start_matches("--"), named, "{line}: {refused}");
+    }
+
+    #[test]
+    fn what_a_format_cannot_do_is_refused_with_the_reason() {
+        for option in ["expect 3", "slow drop:1M", "key k", "port 9", "report r", "to h"] {
+            let name = option.split(' ').next().expect("a word");
+            is_refused(&format!("faircast send Cargo.toml --wire pgm --{option}"), name);
+            is_refused(&format!("faircast send Cargo.toml --wire alc --rate 1M --{option}"), name);
+        }
+        is_refused("faircast send Cargo.toml --wire pgm --rate 1M", "rate");
+        is_refused("faircast send Cargo.toml --wire alc --max 3M", "max");
+        is_refused("faircast send - --wire alc --rate 1M", "-");
+        is_refused("faircast stream --wire alc", "stream");
+        is_refused("faircast recv --wire alc --stdout", "stdout");
+        is_refused("faircast recv --wire pgm --serve", "serve");
+        is_refused("faircast recv --wire pgm --unfinished 7d", "unfinished");
+    }
+
+    #[test]
+    fn contradictions_that_a_format_finds_are_told_by_flags() {
+        is_refused("faircast send Cargo.toml --wire alc", "rate");
+        is_refused("faircast send Cargo.toml --wire alc --cc rlc --rate 1M", "rate");
+        is_refused("faircast send Cargo.toml --wire alc --cc tfmcc", "cc");
+        is_refused("faircast send Cargo.toml --wire alc --cc rlc --fec none", "fec");
+    }
+
+    #[test]
+    fn an_option_of_one_format_is_refused_with_every_other() {
+        for format in std::iter::once(None).chain(Format::ALL.iter().copied().map(Some)) {
+            let name = format.map_or("native", |format| format.declaration().name);
+            for other in Format::ALL.iter().filter(|other| Some(**other) != format) {
+                for option in other.declaration().options {
+                    let value = match (option.values, option.value) {
+                        (faircast::format::Values::Words(words), _) => words[0].0,
+                        (_, "PORT") => "7500",
+                        _ => "9",
+                    };
+                    let line = format!("faircast send Cargo.toml --wire {name} --{} {value}", option.name);
+                    is_refused(&line, option.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn values_are_checked_where_they_are_typed() {
+        for line in ["--wire smtp", "--framing tcp", "--message line", "--nak-port 0"] {
+            let words = format!("faircast send Cargo.toml {line}");
+            assert!(Cli::try_parse_from(words.split_whitespace()).is_err(), "{line}");
+        }
+        assert!(usage("faircast send Cargo.toml --wire pgm --framing zmq --nak-port 3055").is_none());
+        assert!(
+            usage("faircast send Cargo.toml --wire alc --rate 2M --fec raptorq --repeat forever").is_none()
+        );
+    }
+}

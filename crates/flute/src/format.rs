@@ -1,0 +1,234 @@
+//! ALC with FLUTE as a format among others: its options, what it does not have, and reports in words.
+
+use crate::{AlcReceive, AlcReceiveReport, AlcSend, AlcSendReport, Fec, Pacing};
+use faircast_core::schemes::Wire;
+use faircast_transport::config::{Destination, Repeat};
+use faircast_transport::format::{
+    Declaration, Ends, Feature, Format, FormatOption, Outcome, ReceiverRequest, Refused, SourceRequest,
+    Values,
+};
+use faircast_transport::units;
+
+/// ALC with FLUTE (RFC 5775, 6726).
+#[derive(Debug, Clone, Copy)]
+pub struct Alc;
+
+const SILENT: &str = "ALC's receivers never say anything";
+
+impl Format for Alc {
+    const DECLARATION: Declaration = Declaration {
+        name: "alc",
+        title: "ALC",
+        summary: "ALC and FLUTE (RFC 5775, 6726), as flute-alc speaks them: files to receivers that never answer",
+        options: &[FormatOption {
+            name: "fec",
+            value: "CODE",
+            meaning: "Over ALC: the erasure code [default: none, with rlc raptorq]",
+            values: Values::Words(&[
+                ("none", "None: what is lost comes again in the next round"),
+                ("raptorq", "RaptorQ: each round brings other symbols, and any of them will do"),
+            ]),
+            ends: Ends::Source,
+        }],
+        refuses: &[
+            (Feature::Name, "files keep their names"),
+            (Feature::Pipe, "FLUTE's files have lengths; name a file"),
+            (Feature::Stream, "FLUTE's files have lengths, a live stream has none"),
+            (Feature::Layers, "its layers carry parts of the same files"),
+            (Feature::Metadata, "FLUTE's tables have names and sizes only"),
+            (Feature::Links, "FLUTE carries no links"),
+            (Feature::Encryption, "ALC has no encryption here"),
+            (Feature::Signatures, "ALC has no signatures here"),
+            (Feature::Receipts, "ALC has no receipts"),
+            (Feature::SlowPolicy, SILENT),
+            (Feature::Expected, SILENT),
+            (Feature::ReceiverReport, SILENT),
+            (Feature::Port, SILENT),
+            (Feature::Unicast, "its sessions are multicast"),
+            (Feature::OneWay, "ALC has no feedback in any case"),
+            (
+                Feature::LeastRate,
+                "the rate does not change; fix it, or set the lowest layer's (`rlc,base=RATE`)",
+            ),
+            (
+                Feature::HighestRate,
+                "the rate does not change; fix it, or send in fewer layers (`rlc,layers=N`)",
+            ),
+            (Feature::SourceFaults, "its source receives nothing"),
+            (Feature::SourceNames, "sources do not say their names"),
+            (Feature::Sync, "files are not flushed one by one"),
+            (Feature::Replacement, "sessions do not say where they come from"),
+            (Feature::OneStream, "files come in any order and in parts; receive into a directory"),
+        ],
+    };
+    type Source = AlcSend;
+    type Receiver = AlcReceive;
+
+    /// A source by a scheme that needs no answers, or at one rate.
+    fn source(asked: SourceRequest) -> Result<AlcSend, Refused> {
+        let fec = match asked.options.get("fec") {
+            Some("raptorq") => Some(Fec::RaptorQ),
+            Some(_) => Some(Fec::NoCode),
+            None => None,
+        };
+        let (pacing, code, rounds) = match (asked.scheme, asked.rate) {
+            (Some(scheme), _) if !scheme.works_over(Wire::Alc) => {
+                let why = "its source needs answers; choose rlc, or a fixed rate";
+                return Err(Refused::Feature { feature: Feature::Scheme, why });
+            }
+            (Some(_), Some(_)) => {
+                let why = "the scheme says how fast to send (`rlc,base=RATE` sets the lowest layer's rate)";
+                return Err(Refused::Feature { feature: Feature::FixedRate, why });
+            }
+            (Some(scheme), None) if fec == Some(Fec::NoCode) && scheme.layers() > 1 => {
+                let why =
+                    "receivers of some layers would wait for symbols of the others for ever; use raptorq";
+                return Err(Refused::Option { name: "fec", why });
+            }
+            (Some(scheme), None) => {
+                // A receiver of the lowest layer alone gets one packet of 2^(layers - 1).
+                let rounds = 2 << scheme.layers().saturating_sub(1);
+                (Pacing::Layered { scheme, spacing: asked.spacing }, Fec::RaptorQ, rounds)
+            }
+            (None, Some(rate)) => (Pacing::Fixed(rate), Fec::NoCode, 3),
+            (None, None) => {
+                let why = "nobody answers, so the rate cannot adapt; fix it, or choose the scheme rlc to send in layers";
+                return Err(Refused::Missing { feature: Feature::FixedRate, why });
+            }
+        };
+        Ok(AlcSend {
+            place: asked.place,
+            pacing,
+            fec: fec.unwrap_or(code),
+            repeat: asked.repeat.unwrap_or(Repeat::Rounds(rounds)),
+            content: asked.content,
+        })
+    }
+
+    fn receiver(asked: ReceiverRequest) -> Result<AlcReceive, Refused> {
+        let ReceiverRequest { place, destination, names, unfinished, most, .. } = asked;
+        match destination {
+            Destination::Directory(out) => Ok(AlcReceive { place, out, names, unfinished, most }),
+            _ => {
+                let why = Alc::DECLARATION.why_not(Feature::OneStream).unwrap_or_default();
+                Err(Refused::Feature { feature: Feature::OneStream, why })
+            }
+        }
+    }
+}
+
+impl Outcome for AlcSendReport {
+    fn summary(&self) -> Vec<String> {
+        vec![format!(
+            "sent {} in {}, {} in {}: {} on {}; ALC does not say who has everything",
+            units::count(self.files, "file"),
+            units::count(self.rounds, "round"),
+            units::count(self.packets, "packet"),
+            units::seconds(self.seconds),
+            units::rate(self.rate_bps),
+            units::count(self.layers, "layer"),
+        )]
+    }
+
+    fn shortfall(&self) -> Option<String> {
+        (!self.ok).then(|| "stopped before everything had been sent once".to_owned())
+    }
+}
+
+impl Outcome for AlcReceiveReport {
+    fn summary(&self) -> Vec<String> {
+        let mut lines = vec![format!(
+            "received {}, {} in {}: {}, {} repaired, {} checked by MD5",
+            units::count(self.files, "file"),
+            units::bytes(self.bytes),
+            units::seconds(self.seconds),
+            units::rate(self.goodput_bps),
+            units::count(self.repaired_blocks, "block"),
+            self.verified,
+        )];
+        if self.layers > 1 {
+            lines.push(format!(
+                "took up to {} of {} layers; joined layers {}, left them {}",
+                self.highest_layer + 1,
+                self.layers,
+                units::count(self.joins, "time"),
+                units::count(self.leaves, "time"),
+            ));
+        }
+        lines
+    }
+
+    fn shortfall(&self) -> Option<String> {
+        (!self.ok).then(|| {
+            let known = units::count(self.known, "file");
+            format!("{} of {known} arrived; the others are named above", self.files)
+        })
+    }
+
+    fn dropped_local(&self) -> u64 {
+        self.dropped_local
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faircast_core::time::Rate;
+    use faircast_transport::config::{Content, KeepUnfinished};
+    use faircast_transport::ends::Memory;
+    use faircast_transport::format::{Given, ReceiverPlace, SourcePlace};
+    use faircast_transport::object::Names;
+    use faircast_wire::Spacing;
+    use std::time::Duration;
+
+    fn source(scheme: Option<&str>, rate: Option<f64>, fec: Option<&str>) -> Result<AlcSend, Refused> {
+        Alc::source(SourceRequest {
+            place: SourcePlace::default(),
+            content: Content::Paths(Vec::new()),
+            scheme: scheme.map(|scheme| scheme.parse().expect("a scheme")),
+            spacing: Spacing::Address,
+            min: None,
+            max: None,
+            rate: rate.map(Rate::from_mbps),
+            repeat: None,
+            linger: Duration::ZERO,
+            faults: None,
+            options: Given::new(fec.map(|fec| ("fec", fec.to_owned())).into_iter().collect()),
+        })
+    }
+
+    #[test]
+    fn a_fixed_rate_sends_three_rounds_without_a_code_by_itself() {
+        let config = source(None, Some(2.0), None).expect("fine");
+        assert_eq!(config.pacing, Pacing::Fixed(Rate::from_mbps(2.0)));
+        assert_eq!((config.fec, config.repeat), (Fec::NoCode, Repeat::Rounds(3)));
+        assert_eq!(source(None, Some(2.0), Some("raptorq")).expect("fine").fec, Fec::RaptorQ);
+    }
+
+    #[test]
+    fn layers_have_a_code_and_rounds_for_the_lowest_one() {
+        let config = source(Some("rlc,layers=4"), None, None).expect("fine");
+        assert!(matches!(config.pacing, Pacing::Layered { scheme, .. } if scheme.name() == "rlc"));
+        assert_eq!((config.fec, config.repeat), (Fec::RaptorQ, Repeat::Rounds(16)));
+    }
+
+    #[test]
+    fn contradictions_are_refused_with_the_reason() {
+        let of = |refused: Result<AlcSend, Refused>| refused.expect_err("it cannot be");
+        let is = |refused, wanted| matches!(refused, Refused::Feature { feature, .. } if feature == wanted);
+        assert!(is(of(source(Some("tfmcc"), None, None)), Feature::Scheme));
+        assert!(is(of(source(Some("rlc"), Some(1.0), None)), Feature::FixedRate));
+        assert!(matches!(of(source(Some("rlc"), None, Some("none"))), Refused::Option { name: "fec", .. }));
+        assert!(matches!(of(source(None, None, None)), Refused::Missing { feature: Feature::FixedRate, .. }));
+        let into_memory = ReceiverRequest {
+            place: ReceiverPlace::default(),
+            destination: Destination::Memory(Memory::new(9)),
+            names: Names::Escape,
+            unfinished: KeepUnfinished::default(),
+            most: None,
+            options: Given::default(),
+        };
+        let refused = Alc::receiver(into_memory).expect_err("it needs a directory");
+        assert!(matches!(refused, Refused::Feature { feature: Feature::OneStream, .. }));
+    }
+}

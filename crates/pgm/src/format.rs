@@ -1,0 +1,240 @@
+//! PGM as a format among others: its options, what it does not have, and reports in words.
+
+use crate::{
+    Framing, Messages, PgmOptions, PgmReceive, PgmReceiveReport, PgmSend, PgmSendReport, WindowLimits,
+};
+use faircast_core::time::Span;
+use faircast_transport::config::Content;
+use faircast_transport::format::{
+    Declaration, Ends, Feature, Format, FormatOption, Given, Outcome, ReceiverRequest, Refused,
+    SourceRequest, Values,
+};
+use faircast_transport::units;
+
+/// PGM over UDP (RFC 3208).
+#[derive(Debug, Clone, Copy)]
+pub struct Pgm;
+
+const ANSWERS: &str = "its receivers ask for what they miss";
+const SILENT: &str = "PGM's receivers do not say that they are there";
+const PORT: Values = Values::Checked(|text| match text.parse::<u16>() {
+    Ok(1..) => Ok(()),
+    _ => Err(format!("`{text}` is no port; write a number from 1 to 65535")),
+});
+
+impl Format for Pgm {
+    const DECLARATION: Declaration = Declaration {
+        name: "pgm",
+        title: "PGM",
+        summary: "PGM over UDP (RFC 3208), as OpenPGM and ZeroMQ's epgm:// speak it",
+        options: &[
+            FormatOption {
+                name: "framing",
+                value: "FRAMING",
+                meaning: "How content lies in PGM's packets [default: none]",
+                values: Values::Words(&[
+                    ("zmq", "As ZeroMQ's messages"),
+                    ("none", "As it is, a part in each packet"),
+                ]),
+                ends: Ends::Both,
+            },
+            FormatOption {
+                name: "message",
+                value: "lines|BYTES",
+                meaning: "What one message is over PGM: a line (`lines`), or so many bytes [default: with zmq lines, otherwise a packet]",
+                values: Values::Checked(|text| messages(text).map(|_| ())),
+                ends: Ends::Both,
+            },
+            FormatOption {
+                name: "nak-port",
+                value: "PORT",
+                meaning: "UDP port of the source that receivers of PGM answer to [default: the group's]",
+                values: PORT,
+                ends: Ends::Both,
+            },
+            FormatOption {
+                name: "data-port",
+                value: "PORT",
+                meaning: "PGM's own port of the session [default: the group's UDP port]",
+                values: PORT,
+                ends: Ends::Both,
+            },
+        ],
+        refuses: &[
+            (Feature::Name, "PGM carries no names"),
+            (Feature::Metadata, "PGM carries no files"),
+            (Feature::Links, "PGM carries no links"),
+            (Feature::Layers, "PGM has no layers"),
+            (Feature::Encryption, "PGM has no encryption"),
+            (Feature::Signatures, "PGM has no signatures"),
+            (Feature::Receipts, "PGM has no receipts"),
+            (Feature::SlowPolicy, "PGM's receivers do not say how they do"),
+            (Feature::Expected, SILENT),
+            (Feature::ReceiverReport, "PGM's receivers do not say what they have"),
+            (Feature::Port, "receivers answer to the port that both ends name (nak-port)"),
+            (Feature::Unicast, "PGM is multicast"),
+            (Feature::OneWay, ANSWERS),
+            (Feature::FixedRate, ANSWERS),
+            (Feature::Repetition, ANSWERS),
+            (Feature::SourceNames, "sources do not say their names"),
+            (Feature::Unfinished, "what is not whole is no use later"),
+            (Feature::Sync, "what comes over PGM is never known to be whole"),
+            (Feature::Replacement, "sessions do not say where they come from"),
+        ],
+    };
+    type Source = PgmSend;
+    type Receiver = PgmReceive;
+
+    /// A source; of a live stream the window is as long as the history.
+    fn source(asked: SourceRequest) -> Result<PgmSend, Refused> {
+        let plain = PgmSend::new(asked.content);
+        let mut window = WindowLimits::default();
+        if let Content::Live { history, .. } = &plain.content {
+            window.age = Span::from_secs_f64(history.as_secs_f64());
+        }
+        Ok(PgmSend {
+            place: asked.place,
+            scheme: asked.scheme.unwrap_or(plain.scheme),
+            min: asked.min,
+            max: asked.max,
+            linger: asked.linger,
+            options: options(&asked.options),
+            window,
+            faults: asked.faults,
+            ..plain
+        })
+    }
+
+    fn receiver(asked: ReceiverRequest) -> Result<PgmReceive, Refused> {
+        let ReceiverRequest { place, destination, most, options: given, .. } = asked;
+        Ok(PgmReceive { place, destination, most, options: options(&given) })
+    }
+}
+
+/// What is checked already.
+fn options(given: &Given) -> PgmOptions {
+    let port = |name| given.get(name).and_then(|text| text.parse().ok());
+    PgmOptions {
+        framing: if given.get("framing") == Some("zmq") { Framing::Zmq } else { Framing::None },
+        messages: given.get("message").and_then(|text| messages(text).ok()),
+        nak_port: port("nak-port"),
+        data_port: port("data-port"),
+    }
+}
+
+fn messages(text: &str) -> Result<Messages, String> {
+    match text.parse() {
+        _ if text == "lines" => Ok(Messages::Lines),
+        Ok(size) if size > 0 => Ok(Messages::Sized(size)),
+        _ => Err(format!("`{text}` is no message; write `lines`, or a number of bytes")),
+    }
+}
+
+impl Outcome for PgmSendReport {
+    fn summary(&self) -> Vec<String> {
+        vec![format!(
+            "sent {} in {}: {}, {} again for {}; PGM does not say who has everything",
+            units::bytes(self.bytes),
+            units::seconds(self.seconds),
+            units::rate(self.goodput_bps),
+            units::count(self.repairs, "packet"),
+            units::count(self.receivers, "host"),
+        )]
+    }
+
+    fn shortfall(&self) -> Option<String> {
+        (!self.ok).then(|| {
+            let packets = units::count(self.too_late, "packet");
+            format!("{packets} asked for again had left the window; somebody has not everything")
+        })
+    }
+}
+
+impl Outcome for PgmReceiveReport {
+    fn summary(&self) -> Vec<String> {
+        vec![format!(
+            "received {} in {}, {} in {}: {}, {} missed at first",
+            units::bytes(self.bytes),
+            units::count(self.messages, "message"),
+            units::count(self.packets, "packet"),
+            units::seconds(self.seconds),
+            units::rate(self.goodput_bps),
+            self.missed,
+        )]
+    }
+
+    fn shortfall(&self) -> Option<String> {
+        (!self.ok).then(|| {
+            let packets = units::count(self.unrecoverable, "packet");
+            let messages = units::count(self.broken, "message");
+            format!(
+                "{packets} could not be repaired, {messages} lack a part; ask the source for a longer window"
+            )
+        })
+    }
+
+    fn dropped_local(&self) -> u64 {
+        self.dropped_local
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faircast_transport::ends::Input;
+    use faircast_transport::format::SourcePlace;
+    use faircast_wire::Spacing;
+    use std::time::Duration;
+
+    fn asked(content: Content, options: Vec<(&'static str, &str)>) -> SourceRequest {
+        SourceRequest {
+            place: SourcePlace::default(),
+            content,
+            scheme: None,
+            spacing: Spacing::Address,
+            min: None,
+            max: None,
+            rate: None,
+            repeat: None,
+            linger: Duration::from_secs(10),
+            faults: None,
+            options: Given::new(options.into_iter().map(|(name, value)| (name, value.to_owned())).collect()),
+        }
+    }
+
+    #[test]
+    fn options_are_read_as_they_were_checked() {
+        let source = |options| Pgm::source(asked(Content::Paths(Vec::new()), options)).expect("fine").options;
+        assert_eq!(source(vec![]), PgmOptions::default());
+        assert_eq!(
+            source(vec![("framing", "zmq")]),
+            PgmOptions { framing: Framing::Zmq, ..PgmOptions::default() }
+        );
+        assert_eq!(
+            source(vec![("nak-port", "3055"), ("data-port", "7500"), ("message", "900")]),
+            PgmOptions {
+                messages: Some(Messages::Sized(900)),
+                nak_port: Some(3055),
+                data_port: Some(7500),
+                ..PgmOptions::default()
+            }
+        );
+    }
+
+    #[test]
+    fn a_message_is_a_line_or_some_bytes() {
+        assert_eq!(messages("lines"), Ok(Messages::Lines));
+        assert_eq!(messages("1000"), Ok(Messages::Sized(1000)));
+        assert!(messages("0").is_err() && messages("line").is_err());
+        let Values::Checked(port) = PORT else { panic!("it is checked") };
+        assert!(port("7500").is_ok() && port("0").is_err() && port("65536").is_err());
+    }
+
+    #[test]
+    fn a_stream_keeps_its_history_for_repairs() {
+        let history = Duration::from_secs(5);
+        let content = Content::Live { input: Input::new(std::io::empty()), history };
+        let source = Pgm::source(asked(content, vec![])).expect("fine");
+        assert_eq!(source.window.age.as_secs_f64(), 5.0);
+    }
+}
