@@ -79,6 +79,7 @@ fn light(number: usize, config: &ReceiveConfig, choice: &Choice) -> Result<Light
         unix_nanos: SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64,
         now: Time::ZERO,
         disk: Disk::default(),
+        jobs: None,
     };
     let config = ReceiveConfig {
         destination: Destination::Writer(Output::new(Summing(sum.clone()))),

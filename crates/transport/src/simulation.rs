@@ -17,12 +17,14 @@ use crate::relay::{
     Shared, Upstream, above_at, branch_at,
 };
 use crate::source::SourceSession;
-use crate::worker::Worker;
+use crate::worker::{Job, Worker};
 use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_core::time::Time;
 use faircast_wire::{Message, Name, Newest, parse};
+use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The host that a session starts at.
 #[derive(Debug, Clone)]
@@ -39,6 +41,38 @@ pub struct Host {
     pub now: Time,
     /// Where its files lie.
     pub disk: Disk,
+    /// Jobs of a receiver go there; without it each runs at once.
+    pub jobs: Option<Jobs>,
+}
+
+/// Jobs of a receiver on its files, which the world runs when their time has come.
+#[derive(Clone, Default)]
+pub struct Jobs(Arc<Mutex<VecDeque<Job>>>);
+
+impl std::fmt::Debug for Jobs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Jobs")
+    }
+}
+
+impl Jobs {
+    /// Whether none waits.
+    pub fn is_empty(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// Run the one that has waited longest.
+    pub fn run_next(&self) {
+        let job = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        if let Some(job) = job {
+            job();
+        }
+    }
+
+    fn worker(&self) -> Worker {
+        let jobs = Arc::clone(&self.0);
+        Worker::new(move |_, job| jobs.lock().unwrap_or_else(PoisonError::into_inner).push_back(job))
+    }
 }
 
 /// A source.
@@ -89,7 +123,7 @@ impl Receiver {
     pub fn new(config: ReceiveConfig, host: &Host) -> Receiver {
         Receiver(receiver_at(
             config,
-            (Worker::at_once(), host.disk.clone()),
+            (host.jobs.as_ref().map_or_else(Worker::at_once, Jobs::worker), host.disk.clone()),
             host.random,
             host.unix_nanos / 1_000_000_000,
             host.now,

@@ -1,39 +1,88 @@
-//! Work that takes long, such as that of disks, beside the loop of a session.
+//! Work that may take long, such as that of disks, beside the loop of a session.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-/// Work of a session. It says by itself how it ended.
+/// A session that ends waits this long for its jobs, so that the next one finds files that nobody uses.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Work of a session. It sends its result by itself.
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
-/// Does the work of sessions: in threads, or as a simulated world wants it.
+/// The size of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Load {
+    /// Operations on some blocks.
+    Blocks,
+    /// All files of a transfer are verified, or get their names.
+    Files,
+}
+
+/// Does the jobs of a session in their order: in a thread, at once, or as a simulated world wants it.
 #[derive(Clone)]
-pub(crate) struct Worker(Arc<dyn Fn(Job) + Send + Sync>);
+pub(crate) struct Worker(Arc<dyn Fn(Load, Job) + Send + Sync>);
 
 impl Worker {
-    /// Each job in a thread of its own.
-    pub(crate) fn threads() -> Worker {
-        Worker::new(|job| drop(std::thread::spawn(job)))
+    /// Jobs run in one thread, which begins with the first of them.
+    pub(crate) fn own_thread() -> Worker {
+        let thread = Thread::default();
+        Worker::new(move |_, job| thread.run(job))
     }
 
-    /// Each job at once, before anything else goes on.
+    /// Each job runs at once, before anything else goes on.
     pub(crate) fn at_once() -> Worker {
-        Worker::new(|job| job())
+        Worker::new(|_, job| job())
     }
 
     /// Jobs go to `run`.
-    pub(crate) fn new(run: impl Fn(Job) + Send + Sync + 'static) -> Worker {
+    pub(crate) fn new(run: impl Fn(Load, Job) + Send + Sync + 'static) -> Worker {
         Worker(Arc::new(run))
     }
 
     /// Do this.
-    pub(crate) fn run(&self, job: Job) {
-        (self.0)(job);
+    pub(crate) fn run(&self, load: Load, job: Job) {
+        (self.0)(load, job);
     }
 }
 
 impl fmt::Debug for Worker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Worker")
+    }
+}
+
+/// A thread that does one job after the other.
+#[derive(Default)]
+struct Thread(Mutex<Option<Running>>);
+
+struct Running {
+    jobs: Sender<Job>,
+    /// Closes with the thread.
+    ended: Receiver<()>,
+}
+
+impl Thread {
+    fn run(&self, job: Job) {
+        let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = running.get_or_insert_with(|| {
+            let ((jobs, next), (alive, ended)) = (channel::<Job>(), channel());
+            std::thread::spawn(move || {
+                let _alive: Sender<()> = alive;
+                next.iter().for_each(|job| job());
+            });
+            Running { jobs, ended }
+        });
+        running.jobs.send(job).ok(); // it ends before only when a job panics, which the session sees by itself
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        let running = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(Running { jobs, ended }) = running else { return };
+        drop(jobs);
+        ended.recv_timeout(PATIENCE).ok(); // nothing is sent: it closes, or takes too long
     }
 }

@@ -202,6 +202,11 @@ impl Disks {
         change(&mut self.lock().disks[host]);
     }
 
+    /// The time that an operation takes.
+    pub fn cost(&self, host: usize) -> Span {
+        self.lock().disks[host].cost
+    }
+
     /// The process of this host dies within the next operations.
     pub fn crash_soon(&self, host: usize, operations: u64) {
         self.change(host, |disk| disk.dies_in = Some(operations.max(1)));

@@ -4,7 +4,9 @@ use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_net::Ecn;
 use faircast_transport::endpoint::{Backlog, Datagram, Endpoint, Notice, Transmit};
-use faircast_transport::simulation::{Receiver, Relay, ServedChild, Source, answer_at_port, invitations};
+use faircast_transport::simulation::{
+    Jobs, Receiver, Relay, ServedChild, Source, answer_at_port, invitations,
+};
 use faircast_transport::{Error, Event, ReceiveReport, RelayHandle, SendReport};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -161,6 +163,10 @@ pub struct Host {
     pub process: Option<Process>,
     /// Its clock.
     pub clock: HostClock,
+    /// Jobs of its receiver on files, where they take time.
+    pub jobs: Option<Jobs>,
+    /// When the first of them is done.
+    job_at: Time,
     /// It does nothing until then.
     pub stopped_until: Time,
     /// It is to be called then.
@@ -195,6 +201,8 @@ impl Host {
             invites: Vec::new(),
             process: None,
             clock: HostClock { origin: Time::ZERO, fast: 0, ahead: 0 },
+            jobs: None,
+            job_at: Time::NEVER,
             stopped_until: Time::ZERO,
             scheduled: Time::NEVER,
             rng: Rng::new(seed, 1 << 33 | index as u64),
@@ -270,6 +278,7 @@ impl Host {
     /// A process begins.
     pub fn begin(&mut self, process: Process, now: Time) {
         self.process = Some(process);
+        (self.jobs, self.job_at) = (None, Time::NEVER);
         self.clock.origin = now;
         (self.backlog_at, self.full_until) = (Time::ZERO, Time::ZERO);
         self.dropped = 0;
@@ -279,6 +288,7 @@ impl Host {
     /// The process is gone, and its sockets with it.
     pub fn kill(&mut self) {
         self.process = None;
+        self.jobs = None;
         self.waiting.clear();
         self.stopped_until = Time::ZERO;
     }
@@ -330,6 +340,7 @@ impl Host {
         };
         let at = if at <= here { now } else { self.clock.global(at) };
         let at = if self.waiting.is_empty() { at } else { at.min(self.full_until) };
+        let at = at.min(self.job_at.max(now));
         at.max(self.stopped_until)
     }
 
@@ -349,10 +360,25 @@ impl Host {
         endpoints(&mut self.process).iter_mut().for_each(|(_, endpoint)| endpoint.stop(here));
     }
 
-    /// Everything that is due. `Err`: what is wrong with the process.
+    /// The first job is done when it has waited this long; whether it is.
+    fn run_job(&mut self, now: Time, takes: Span) -> bool {
+        let Some(jobs) = self.jobs.as_ref().filter(|jobs| !jobs.is_empty()) else { return false };
+        if self.job_at.is_never() {
+            self.job_at = now + takes;
+        }
+        let is_done = now >= self.job_at;
+        if is_done {
+            self.job_at = Time::NEVER;
+            jobs.run_next();
+        }
+        is_done
+    }
+
+    /// Everything that is due, where a job on files takes so long. `Err`: what is wrong with the process.
     pub fn drive(
         &mut self,
         now: Time,
+        job_takes: Span,
         sent: &mut Vec<Sent>,
         events: &mut Vec<(usize, Event)>,
     ) -> Result<Option<Ended>, String> {
@@ -360,11 +386,12 @@ impl Host {
         let mut busy = 0;
         for _ in 0..MOST_TURNS {
             let drained = self.waiting.is_empty();
+            let ran = self.run_job(now, job_takes);
             self.take_in((here, now), drained);
             if let Some(Process::Relay(relay)) = &mut self.process {
                 relay.serve_port(&self.name, here, sent);
             }
-            let (mut again, mut over) = (false, true);
+            let (mut again, mut over) = (ran, true);
             for (at, endpoint) in endpoints(&mut self.process) {
                 endpoint.handle_timeout(here);
                 let mut bytes = Vec::new();
@@ -387,7 +414,7 @@ impl Host {
             } else if over {
                 return Ok(self.end());
             }
-            if !again {
+            if !again && !self.run_job(now, job_takes) {
                 return Ok(None);
             }
         }
@@ -430,6 +457,11 @@ impl Host {
 
     fn end(&mut self) -> Option<Ended> {
         self.waiting.clear();
+        if let Some(jobs) = self.jobs.take() {
+            while !jobs.is_empty() {
+                jobs.run_next(); // a process waits for its jobs
+            }
+        }
         Some(match self.process.take()? {
             Process::Source(source) => Ended::Source(Box::new(source.report())),
             Process::Receiver(receiver) => Ended::Receiver(Box::new(receiver.report())),

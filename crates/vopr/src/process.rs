@@ -9,7 +9,7 @@ use faircast_core::packet::SessionId;
 use faircast_core::time::Time;
 use faircast_transport::config::InvitedHost;
 use faircast_transport::object::LeftOut;
-use faircast_transport::simulation::{self, Receiver, Relay, Source};
+use faircast_transport::simulation::{self, Jobs, Receiver, Relay, Source};
 use faircast_transport::{
     Content, Destination, Durability, Error, LayerInput, Pacing, ReceiveConfig, ReceiveReport, RelayConfig,
     RelayHandle, RelayRole, RelaySource, Replace, SendConfig,
@@ -58,7 +58,10 @@ impl World {
         let random = self.hosts[host].draw();
         let (local, unix_nanos) = (self.hosts[host].address, self.hosts[host].clock.unix_nanos(self.now));
         let disk = self.disks.disk();
-        let at = simulation::Host { random, local, cut: self.plan.cut, unix_nanos, now: Time::ZERO, disk };
+        let is_receiver = self.hosts[host].role == Role::Receiver;
+        let jobs = (is_receiver && self.plan.has(Trouble::SlowDisk)).then(Jobs::default);
+        let (cut, now) = (self.plan.cut, Time::ZERO);
+        let at = simulation::Host { random, local, cut, unix_nanos, now, disk, jobs: jobs.clone() };
         self.disks.restart(host, self.plan.synced);
         let process = match self.hosts[host].role {
             Role::Source => {
@@ -82,6 +85,7 @@ impl World {
         self.log.say(self.now, &format!("{} starts", self.hosts[host].name));
         let now = self.now;
         self.hosts[host].begin(process, now);
+        self.hosts[host].jobs = jobs;
         self.look_for_next(host);
         self.drive(host)
     }
@@ -192,8 +196,8 @@ impl World {
         let random = self.hosts[host].draw();
         let unix_nanos = self.hosts[host].clock.unix_nanos(self.now);
         let (local, now) = (self.hosts[host].place(free * each), self.hosts[host].clock.local(self.now));
-        let at =
-            simulation::Host { random, local, cut: self.plan.cut, unix_nanos, now, disk: self.disks.disk() };
+        let (cut, disk) = (self.plan.cut, self.disks.disk());
+        let at = simulation::Host { random, local, cut, unix_nanos, now, disk, jobs: None };
         let session = self.relay(host, &handle, (free * each, each), &at);
         if let Some(Process::Relay(relay)) = &mut self.hosts[host].process {
             if free == relay.sessions.len() {

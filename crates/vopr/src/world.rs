@@ -24,6 +24,9 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+/// A job of a receiver on its files takes as long as this many operations on its disk.
+const JOB_OPERATIONS: u64 = 10;
+
 /// IPv4 and UDP headers, in bytes.
 const HEADERS: u64 = 28;
 
@@ -337,7 +340,8 @@ impl World {
         self.be_at(now);
         let (mut sent, mut events) = (Vec::new(), Vec::new());
         let disks = self.disks.clone();
-        let ended = disks.run_as(host, || self.hosts[host].drive(now, &mut sent, &mut events));
+        let takes = disks.cost(host) * JOB_OPERATIONS;
+        let ended = disks.run_as(host, || self.hosts[host].drive(now, takes, &mut sent, &mut events));
         for (endpoint, event) in &events {
             self.note(host, *endpoint, event);
         }
@@ -356,7 +360,7 @@ impl World {
             self.book(again, What::Start(host));
             return Ok(());
         }
-        if done.took > Span::ZERO {
+        if done.took > Span::ZERO && self.hosts[host].jobs.is_none() {
             self.hosts[host].stopped_until = now + done.took;
         }
         match ended.map_err(|seen| self.finding("time passes", seen))? {

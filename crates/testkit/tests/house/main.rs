@@ -198,7 +198,6 @@ const CIRCLES: &[&str] = &[
     "sim: engine/agents, engine/build, engine/bundles, engine/layers, engine/links, engine/membership_schedule, engine/record, engine/relays, engine/routers, engine/tournament",
     "flute: objects, receiver",
     "flute: codec/fec, codec/packet",
-    "transport: object/publish, object/store",
     "experiments: scenario/names, scenario/read, scenario/shape, scenario/shapes",
 ];
 

@@ -53,6 +53,11 @@ impl Layout {
         Some(start..self.files[at].0)
     }
 
+    /// Bytes of the manifest, before the content.
+    pub(crate) fn manifest_len(&self) -> u64 {
+        self.manifest_len
+    }
+
     /// Files that are not empty.
     pub(crate) fn count(&self) -> usize {
         self.files.len()

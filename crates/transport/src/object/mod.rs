@@ -53,6 +53,7 @@ mod withdrawn;
 
 pub use crate::disk::{Disk, SYSTEM};
 pub use abandoned::PARTS_PREFIX;
+pub(crate) use apply::Wanted;
 pub(crate) use block::data_of;
 pub use block::{BlockError, RootHasher, hash_of, seal_block, verify_block};
 pub use error::{Change, ObjectError, Obstacle};
@@ -74,7 +75,8 @@ pub use remembered::Admission;
 pub(crate) use replace::{replace, replace_in};
 pub use sealed::SealedBlocks;
 pub use sink::{StreamSink, Sunk};
-pub use store::{Durability, Finished, Put, SkippedLink, Store};
+pub use store::{Durability, Finished, Ledger, Put, SkippedLink, Store};
+pub(crate) use store::{Files, Operation, Performed, Plan};
 pub use walk::{HardLinks, LeftOut, Reading, Skipped, Unreadable};
 pub(crate) use withdrawn::{Affected, Withdrawal};
 

@@ -10,6 +10,7 @@
 use super::apply::Apply;
 use super::error::{ObjectError, Obstacle};
 use super::file_work::FileWork;
+use super::geometry::Hash;
 use super::manifest::{Entry, Kind, Manifest, STATE_DIR};
 use super::names::shown;
 use super::remembered::remember;
@@ -291,16 +292,28 @@ fn hard_links_of(manifest: &Manifest) -> impl Iterator<Item = (u32, &Entry, u32)
     })
 }
 
+impl Store {
+    /// As [`Store::finish`], while others look at `work`.
+    ///
+    /// # Errors
+    /// As [`Store::finish`], and [`ObjectError::Cancelled`].
+    pub(crate) fn finish_as(
+        self,
+        root: &Hash,
+        durability: Durability,
+        work: &FileWork,
+    ) -> Result<Finished, ObjectError> {
+        self.check(root)?;
+        publish(self, durability, work)
+    }
+}
+
 /// Publish a store whose blocks are all there and right.
-pub(crate) fn publish(
-    mut store: Store,
-    durability: Durability,
-    work: &FileWork,
-) -> Result<Finished, ObjectError> {
-    store.open.clear();
+fn publish(mut store: Store, durability: Durability, work: &FileWork) -> Result<Finished, ObjectError> {
+    store.files.open.clear();
     let known = store.known.as_ref().expect("when all blocks are there, so is the manifest");
-    let (place, manifest) = (&store.place, &known.manifest);
-    let mut apply = Apply::new(&store.wanted, &store.place.disk);
+    let (place, manifest) = (&store.files.place, &known.manifest);
+    let mut apply = Apply::new(&store.files.wanted, &store.files.place.disk);
     let mut finished = Finished::default();
     let parts = || store.received(manifest).filter(|(_, entry)| !matches!(entry.kind, Kind::HardLink { .. }));
     let files = parts().count() as u64;
@@ -326,7 +339,7 @@ pub(crate) fn publish(
     finished.skipped = make_links(place, manifest, &mut apply, work)?;
     set_dirs(place, manifest, (&mut apply, work), durability)?;
     finished.warnings.extend(apply.told());
-    if let Some(admission) = store.admission {
+    if let Some(admission) = store.files.admission {
         let (out, transfer) = (&place.out_path, store.transfer());
         if remember((&place.disk, &place.states), out, manifest, transfer, admission, durability)?.is_err() {
             finished.warnings.push(place.forgotten());
@@ -343,7 +356,7 @@ fn name_files(
     (apply, work): (&mut Apply<'_>, &FileWork),
     durability: Durability,
 ) -> Result<(), ObjectError> {
-    let place = &store.place;
+    let place = &store.files.place;
     let mut tree = place.tree();
     // Among the parts, where nobody can have put anything else in the place of the file.
     for (n, entry, to) in hard_links_of(manifest).filter(|(n, entry, _)| !store.is_withdrawn(*n, entry)) {

@@ -2,43 +2,86 @@
 
 use super::*;
 use crate::endpoint::Endpoint as _;
-use crate::worker::{Job, Worker};
+use crate::worker::{Job, Load, Worker};
 use faircast_core::schemes::CATALOGUE;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A disk that takes this long for each job of a session.
+/// A disk that takes this long for each job of a session on some blocks, and on all files.
 #[derive(Default)]
 pub(super) struct SlowDisk {
-    takes: Span,
-    jobs: Arc<Mutex<VecDeque<Job>>>,
+    blocks: Span,
+    files: Span,
+    jobs: Arc<Mutex<VecDeque<(Span, Job)>>>,
     done_at: Option<Time>,
+    /// Jobs that it has done late.
+    late: u32,
 }
 
 impl SlowDisk {
-    fn new(takes: Span) -> SlowDisk {
-        SlowDisk { takes, ..SlowDisk::default() }
+    fn new(files: Span) -> SlowDisk {
+        SlowDisk { files, ..SlowDisk::default() }
     }
 
     pub(super) fn worker(&self) -> Worker {
-        if self.takes == Span::ZERO {
-            return Worker::at_once();
-        }
-        let jobs = Arc::clone(&self.jobs);
-        Worker::new(move |job| jobs.lock().unwrap_or_else(PoisonError::into_inner).push_back(job))
+        let (jobs, blocks, files) = (Arc::clone(&self.jobs), self.blocks, self.files);
+        Worker::new(move |load, job| {
+            let takes = if load == Load::Blocks { blocks } else { files };
+            match takes {
+                Span::ZERO => job(),
+                _ => jobs.lock().unwrap_or_else(PoisonError::into_inner).push_back((takes, job)),
+            }
+        })
     }
 
     /// Do what is done by now.
     pub(super) fn work(&mut self, now: Time) {
         let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
-        if jobs.is_empty() || now < *self.done_at.get_or_insert(now + self.takes) {
+        let Some((takes, _)) = jobs.front() else { return };
+        if now < *self.done_at.get_or_insert(now + *takes) {
             return;
         }
         self.done_at = None;
-        if let Some(job) = jobs.pop_front() {
+        if let Some((_, job)) = jobs.pop_front() {
             drop(jobs);
+            self.late += 1;
             job();
         }
+    }
+}
+
+/// A disk that stalls takes this long for each write.
+const STALL: Span = Span::from_secs(2);
+
+#[test]
+fn a_disk_that_stalls_delays_no_datagram_of_its_receiver() {
+    for scheme in CATALOGUE.iter().map(|entry| entry.name) {
+        let run = |stall: Span| {
+            let mut net = Net::new(23).with_trunk(Link::millis(5).mbps(2.0).fifo(50_000));
+            net.receivers(2, Link::millis(2).losing(0.01), Link::millis(2));
+            net.receivers[1].disk.blocks = stall;
+            net.start_receiver(1);
+            net.trace.record = true;
+            net.source(Offer::bytes(1_500_000).by(scheme).expect(2));
+            net.run_to_end(secs(100));
+            net.assert_all_verified(0, 0..2);
+            net
+        };
+        let (fast, slow) = (run(Span::ZERO), run(STALL));
+        let complete = fast.receivers[0].ended_at.min(fast.receivers[1].ended_at);
+        let before = |net: &Net| {
+            let up = net.trace.up.iter().take_while(|(at, ..)| *at + secs(1) < complete);
+            up.cloned().collect::<Vec<_>>()
+        };
+        assert!(
+            slow.receivers[1].disk.late >= 3,
+            "{scheme}: {} writes were late",
+            slow.receivers[1].disk.late
+        );
+        let (fast, slow) = (before(&fast), before(&slow));
+        assert!(fast.len() > 20, "{scheme}: {} datagrams", fast.len());
+        let same = fast.iter().zip(&slow).take_while(|(a, b)| a == b).count();
+        assert_eq!(same, fast.len().max(slow.len()), "{scheme}: {:?}", fast.get(same).map(|(at, ..)| at));
     }
 }
 

@@ -1,33 +1,38 @@
 //! The block sink: where verified blocks go, files in a directory, or a stream in order.
 
+mod to;
+
 use super::one_file::{OneFile, explained};
-use super::write_behind::{Waiting, write_behind};
+use super::storage::{Given, Settled, Storage};
+use super::write_behind::write_behind;
 use crate::config::{Destination, Durability, KeepUnfinished};
 use crate::disk::Disk;
-use crate::ends::{Gathering, Memory};
 use crate::error::Error;
 use crate::object::Told;
 use crate::object::abandoned::{LetGo, let_go_beyond};
 use crate::object::spool::nameless;
 use crate::object::{
-    Admission, Affected, Counts, FileWork, Geometry, Hash, Manifest, ObjectError, OwnersBy, Preserve, Put,
-    RootHasher, Store, StreamSink, Sunk, TransferId, replace,
+    Admission, Affected, Counts, FileWork, Geometry, Hash, Manifest, ObjectError, OwnersBy, Preserve, Store,
+    Sunk, TransferId, Wanted, data_of, replace,
 };
 use crate::quota::Quota;
 use crate::spill::Room;
-use crate::worker::Worker;
+use crate::worker::{Load, Worker};
 use faircast_wire::{Activity, Withdrawn};
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::sync::mpsc::{TryRecvError, channel};
 use std::time::SystemTime;
+use to::To;
 
 /// Blocks that arrive before the manifest wait in memory, in this part of it.
 const WAITING: usize = 4;
 
 /// Blocks of a stream that arrive before their predecessors, likewise.
 const EARLY: usize = 2;
+
+/// The worker may be behind by this part of the memory.
+const BEHIND: u64 = 8;
 
 /// In memory at least so many bytes wait for their predecessors: some blocks.
 const LEAST_EARLY: usize = 4 << 20;
@@ -39,14 +44,26 @@ const FARTHEST: u32 = 1 << 20;
 const MOST_ANEW: u8 = 2;
 
 /// What became of a block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) enum Placed {
-    /// It is in its place, or waits there for the manifest.
+    /// It is in its place, on its way there, or waits for the manifest.
     Kept,
-    /// There is no room for it now.
-    Refused,
-    /// What was stored is given up: look anew for what is missing.
+    /// There is no room for it now. Here it is.
+    Refused(Vec<u8>),
+    /// Stored blocks are given up: look anew for missing ones.
     Anew,
+}
+
+/// The news of a [`BlockSink::poll`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Polled {
+    Nothing,
+    /// Blocks are in their places now.
+    Stored,
+    /// The blocks of earlier runs are verified: look anew for missing ones.
+    Prepared,
+    /// Stored blocks are given up: look anew for missing ones.
+    GivenUp,
 }
 
 /// The place of one transfer's blocks.
@@ -60,8 +77,13 @@ pub(super) struct BlockSink {
     waiting: BTreeMap<u32, (Vec<u8>, Hash)>,
     waiting_bytes: usize,
     waiting_most: usize,
+    /// Bytes that the worker may be behind.
+    behind_most: u64,
+    spent: Vec<Vec<u8>>,
     resumed_bytes: u64,
     spoiled_bytes: u64,
+    /// Stored blocks are given up for this as soon as no job has the files.
+    contradiction: Option<ObjectError>,
     /// How often what was stored had to be given up.
     anew: u8,
     warnings: Vec<String>,
@@ -70,38 +92,6 @@ pub(super) struct BlockSink {
     /// Blocks of an earlier run, by its journal.
     left: Option<Told>,
     worker: Worker,
-}
-
-enum To {
-    Files(Box<Store>),
-    Stream {
-        sink: Box<StreamSink<Box<dyn Write + Send>>>,
-        /// What waits for the reader of the output.
-        waiting: Option<Waiting>,
-        /// What is gathered in memory until it is whole.
-        gathered: Option<Gathering>,
-        /// Of all blocks, for the root; `None` for a live stream, which has none.
-        hashes: Option<RootHasher>,
-        /// Bytes at the beginning of what is written that are no content.
-        head: u32,
-        lost: u32,
-    },
-    /// Blocks of earlier runs are verified.
-    Preparing {
-        work: FileWork,
-        outcome: Receiver<Result<Box<Store>, ObjectError>>,
-    },
-    /// Everything is here, and its files get their names.
-    Publishing {
-        blocks: u32,
-        bytes: u64,
-        work: FileWork,
-        outcome: Receiver<Result<Done, Error>>,
-    },
-    Finished {
-        blocks: u32,
-        bytes: u64,
-    },
 }
 
 /// Files that nobody waits for get no more names.
@@ -146,11 +136,12 @@ impl BlockSink {
         (disk, temporary): (&Disk, &Path),
     ) -> Result<BlockSink, Error> {
         let mut left = None;
+        let worker = Worker::at_once();
         let to = match (destination, live) {
             (Destination::Directory(out), None) => {
                 let (store, told) = Store::begin(disk, out, transfer, geometry, admission)?;
                 left = told;
-                To::Files(Box::new(store))
+                To::Files(Storage::new(store, worker.clone()))
             }
             (Destination::Directory(out), Some(first)) => {
                 std::fs::create_dir_all(out).map_err(|e| ObjectError::io(out, "create", e))?;
@@ -180,13 +171,16 @@ impl BlockSink {
             waiting: BTreeMap::new(),
             waiting_bytes: 0,
             waiting_most: memory / WAITING,
+            behind_most: (memory as u64 / BEHIND).max(geometry.capacity()),
+            spent: Vec::new(),
             resumed_bytes: 0,
             spoiled_bytes: 0,
             left,
+            contradiction: None,
             anew: 0,
             warnings: Vec::new(),
             short_end: None,
-            worker: Worker::at_once(),
+            worker,
         })
     }
 
@@ -200,7 +194,7 @@ impl BlockSink {
 
     pub(super) fn has(&self, block: u32) -> bool {
         let placed = match &self.to {
-            To::Files(store) => store.has(block),
+            To::Files(storage) => storage.ledger().has(block),
             To::Stream { sink, .. } => sink.has(block),
             To::Preparing { .. } => false,
             To::Publishing { .. } | To::Finished { .. } => true,
@@ -208,152 +202,225 @@ impl BlockSink {
         placed || (!self.waiting.is_empty() && self.waiting.contains_key(&block))
     }
 
-    /// The source has withdrawn these files. The blocks that change by that.
+    /// The source has withdrawn these files. The blocks that change by that. A [`BlockSink::settle`] is due.
     ///
     /// # Errors
-    /// When the journal cannot be written, or the output is a stream.
+    /// When the output is a stream.
     pub(super) fn withdraw(&mut self, files: &[Withdrawn]) -> Result<Vec<Affected>, Error> {
         match &mut self.to {
-            To::Files(store) => {
-                let entries: Vec<u32> = files.iter().map(|file| file.entry).collect();
-                Ok(store.withdraw_files(&entries)?)
-            }
+            To::Files(storage) => Ok(storage.withdraw(files)),
             To::Stream { .. } if !files.is_empty() => Err(ObjectError::Withdrawn.into()),
             _ => Ok(Vec::new()),
         }
     }
 
     /// Another session brings the same content.
-    ///
-    /// # Errors
-    /// When the journal cannot be written.
-    pub(super) fn restart(&mut self) -> Result<(), Error> {
-        match &mut self.to {
-            To::Files(store) => Ok(store.want_withdrawn()?),
-            _ => Ok(()),
+    pub(super) fn restart(&mut self) {
+        if let To::Files(storage) = &mut self.to {
+            storage.want_withdrawn();
         }
     }
 
     /// How many files are known to be withdrawn, where that is of interest.
     pub(super) fn withdrawn(&self) -> Option<usize> {
         match &self.to {
-            To::Files(store) => Some(store.withdrawn()),
+            To::Files(storage) => Some(storage.ledger().withdrawn()),
             _ => None,
         }
     }
 
     /// The hash of a block's data with zeros in the place of withdrawn files; `None` when it has none of these.
     pub(super) fn blanked_hash(&self, block: u32, data: &[u8]) -> Option<Hash> {
-        let To::Files(store) = &self.to else { return None };
-        store.blanked(block, data).map(|(_, hash)| hash)
+        let To::Files(storage) = &self.to else { return None };
+        storage.ledger().blanked(block, data).map(|(_, hash)| hash)
     }
 
     /// The blocks that lie in files, and could be wrong there.
     pub(super) fn stored(&self) -> impl Iterator<Item = u32> + '_ {
-        let store = match &self.to {
-            To::Files(store) => Some(store),
+        let ledger = match &self.to {
+            To::Files(storage) => Some(storage.ledger()),
             _ => None,
         };
-        let end = store.map_or(0, |store| store.end());
-        (0..end).filter(move |block| store.is_some_and(|store| store.has(*block)))
+        let end = ledger.map_or(0, |ledger| ledger.end());
+        (0..end).filter(move |block| ledger.is_some_and(|ledger| ledger.has(*block)))
     }
 
     /// Block `block` lies in a file and is not the source's when its hash is not: then it is missing from now on. Whether it was the
-    /// source's.
-    ///
-    /// # Errors
-    /// When that cannot be noted.
-    pub(super) fn compare(&mut self, block: u32, is_right: impl Fn(Hash) -> bool) -> Result<bool, Error> {
-        let To::Files(store) = &mut self.to else { return Ok(true) };
-        let is_right = store.hash(block).is_some_and(is_right) || store.is_void(block);
+    /// source's. A [`BlockSink::settle`] is due.
+    pub(super) fn compare(&mut self, block: u32, is_right: impl Fn(Hash) -> bool) -> bool {
+        let To::Files(storage) = &mut self.to else { return true };
+        let ledger = storage.ledger();
+        let is_right = ledger.hash(block).is_some_and(is_right) || ledger.is_void(block);
         if !is_right {
-            store.withdraw(block)?;
+            storage.reject(block);
             let bytes = u64::from(self.geometry.block_len(block));
             self.spoiled_bytes += bytes;
             self.resumed_bytes = self.resumed_bytes.saturating_sub(bytes);
         }
-        Ok(is_right)
+        is_right
     }
 
-    pub(super) fn put(&mut self, block: u32, data: &[u8], hash: Hash) -> Result<Placed, Error> {
-        match self.try_put(block, data, hash) {
-            Err(Error::Object(error)) if error.is_contradiction() => {
-                self.give_up(error).map(|()| Placed::Anew)
-            }
-            placed => placed,
-        }
-    }
-
-    /// What is stored contradicts what the source says. Give up as much of it as may be wrong, so that it comes again;
-    /// nothing stays of what has been wrong too often, so that the next receiver begins anew.
+    /// Stored blocks contradict the source. As soon as no job has the files, give up those that may be wrong, so that they come again;
+    /// nothing stays of a transfer that has been wrong too often, so that the next receiver begins anew.
     ///
     /// # Errors
-    /// `error` when that has been done before and did not help, or for standard output, which cannot take anything back.
-    fn give_up(&mut self, error: ObjectError) -> Result<(), Error> {
-        let To::Files(store) = &mut self.to else { return Err(error.into()) };
+    /// The contradiction, when that has been done before and did not help, or for standard output, which cannot take anything back.
+    fn give_up(&mut self, contradiction: ObjectError) -> Result<Polled, Error> {
+        let To::Files(storage) = &mut self.to else { return Err(contradiction.into()) };
+        storage.drop_waiting();
         self.waiting.clear();
         (self.waiting_bytes, self.short_end) = (0, None);
-        if self.anew == MOST_ANEW {
-            store.start_over()?;
-            return Err(error.into());
+        if !storage.is_idle() {
+            self.contradiction.get_or_insert(contradiction);
+            return Ok(Polled::Nothing);
         }
-        self.anew += 1;
-        let bytes = store.distrust()?;
-        (self.resumed_bytes, self.spoiled_bytes) = (0, self.spoiled_bytes + bytes);
-        self.warnings.push(format!(
-            "what was stored here is not what the source has ({error}): {bytes} bytes are fetched again"
-        ));
-        Ok(())
+        let error = self.contradiction.take().unwrap_or(contradiction);
+        let is_enough = self.anew == MOST_ANEW;
+        self.anew += u8::from(!is_enough);
+        self.prepare(true, move |store, _| {
+            if is_enough {
+                store.start_over()?;
+                return Err(error);
+            }
+            store.give_up(&error)
+        });
+        self.poll()
     }
 
     /// What the user is to be told.
     pub(super) fn take_warnings(&mut self) -> Vec<String> {
-        if let To::Files(store) = &mut self.to {
-            self.warnings.extend(store.take_warnings());
+        if let To::Files(storage) = &mut self.to
+            && let Some(files) = storage.files()
+        {
+            self.warnings.append(&mut files.warnings);
         }
         std::mem::take(&mut self.warnings)
     }
 
-    fn try_put(&mut self, block: u32, data: &[u8], hash: Hash) -> Result<Placed, Error> {
+    /// To its place with a block that was verified to have this hash.
+    ///
+    /// # Errors
+    /// When it cannot be stored.
+    pub(super) fn put(&mut self, block: u32, mut bytes: Vec<u8>, hash: Hash) -> Result<Placed, Error> {
         let capacity = self.geometry.capacity();
-        if self.geometry.stream_len.is_none() && (data.len() as u64) < capacity {
-            self.short_end = Some(u64::from(block) * capacity + data.len() as u64);
+        let len = data_of(&bytes).expect("its hash was computed, so it is a block").len();
+        if self.geometry.stream_len.is_none() && (len as u64) < capacity {
+            self.short_end = Some(u64::from(block) * capacity + len as u64);
         }
         match &mut self.to {
-            To::Preparing { .. } => Ok(Placed::Refused),
-            To::Publishing { .. } | To::Finished { .. } => Ok(Placed::Kept),
-            To::Stream { sink, .. } if block > sink.next().saturating_add(FARTHEST) => Ok(Placed::Refused),
-            To::Stream { sink, hashes, .. } => match sink.put(block, data.to_vec()).map_err(explained)? {
-                Sunk::Full(_) => Ok(Placed::Refused),
-                Sunk::Written(_) | Sunk::Kept | Sunk::AlreadyHad => {
-                    if let Some(hashes) = hashes {
-                        hashes.push(block, hash);
+            To::Preparing { .. } => return Ok(Placed::Refused(bytes)),
+            To::Publishing { .. } | To::Finished { .. } => {}
+            To::Stream { sink, .. } if block > sink.next().saturating_add(FARTHEST) => {
+                return Ok(Placed::Refused(bytes));
+            }
+            To::Stream { sink, hashes, .. } => {
+                match sink.put(block, bytes[..len].to_vec()).map_err(explained)? {
+                    Sunk::Full(_) => return Ok(Placed::Refused(bytes)),
+                    Sunk::Written(_) | Sunk::Kept | Sunk::AlreadyHad => {
+                        if let Some(hashes) = hashes {
+                            hashes.push(block, hash);
+                        }
                     }
-                    Ok(Placed::Kept)
                 }
+                self.spent.push(bytes);
+            }
+            To::Files(_) if self.contradiction.is_some() => return Ok(Placed::Refused(bytes)),
+            To::Files(storage) => {
+                let is_early =
+                    storage.ledger().manifest().is_none() && block >= self.geometry.manifest_blocks();
+                if is_early && self.waiting_bytes + len > self.waiting_most {
+                    return Ok(Placed::Refused(bytes));
+                }
+                bytes.truncate(len);
+                let is_given = self.give(block, bytes, hash);
+                if self.settled(is_given)? == Polled::GivenUp {
+                    return Ok(Placed::Anew);
+                }
+            }
+        }
+        Ok(Placed::Kept)
+    }
+
+    /// Give a block to the storage, or keep it until the manifest is known.
+    fn give(&mut self, block: u32, data: Vec<u8>, hash: Hash) -> Result<(), ObjectError> {
+        let To::Files(storage) = &mut self.to else { return Ok(()) };
+        if let Given::NeedsManifest(data) = storage.put(block, data, hash)? {
+            self.waiting_bytes += data.len();
+            self.waiting.insert(block, (data, hash));
+        }
+        Ok(())
+    }
+
+    /// Settle what the worker has done, and begin what waits.
+    ///
+    /// # Errors
+    /// Why an operation, or the one `before`, failed.
+    fn settled(&mut self, before: Result<(), ObjectError>) -> Result<Polled, Error> {
+        match before.and_then(|()| self.take_results()) {
+            Err(error) if error.is_contradiction() => self.give_up(error),
+            Ok(settled) => match self.contradiction.take() {
+                Some(error) => self.give_up(error),
+                None => Ok(settled),
             },
-            To::Files(store) => match store.put(block, data, hash)? {
-                Put::NeedsManifest if self.waiting_bytes + data.len() > self.waiting_most => {
-                    Ok(Placed::Refused)
-                }
-                Put::NeedsManifest => {
-                    self.waiting_bytes += data.len();
-                    self.waiting.insert(block, (data.to_vec(), hash));
-                    Ok(Placed::Kept)
-                }
-                Put::ManifestComplete => {
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// As [`BlockSink::poll`], but for a job that has the whole store.
+    ///
+    /// # Errors
+    /// Why an operation failed.
+    pub(super) fn settle(&mut self) -> Result<Polled, Error> {
+        self.settled(Ok(()))
+    }
+
+    fn take_results(&mut self) -> Result<Polled, ObjectError> {
+        let mut polled = Polled::Nothing;
+        while let To::Files(storage) = &mut self.to {
+            match storage.poll()? {
+                Settled::Nothing => break,
+                Settled::Some => polled = Polled::Stored,
+                Settled::Lost => polled = Polled::GivenUp,
+                Settled::Manifest => {
+                    polled = Polled::Stored;
                     self.waiting_bytes = 0;
                     for (block, (data, hash)) in std::mem::take(&mut self.waiting) {
-                        store.put(block, &data, hash)?;
+                        self.give(block, data, hash)?;
                     }
-                    if store.may_adopt() {
-                        self.prepare(Store::adopt);
-                    }
-                    Ok(Placed::Kept)
                 }
-                Put::Stored | Put::AlreadyHad => Ok(Placed::Kept),
-            },
+            }
         }
+        if let To::Files(storage) = &self.to
+            && self.contradiction.is_none()
+            && storage.is_idle()
+            && storage.ledger().manifest().is_some()
+            && storage.ledger().may_adopt()
+        {
+            self.prepare(false, Store::adopt);
+        }
+        Ok(polled)
+    }
+
+    /// Memory of a block that is stored, for other blocks.
+    pub(super) fn take_spent(&mut self) -> Option<Vec<u8>> {
+        match &mut self.to {
+            To::Files(storage) => storage.take_spent(),
+            _ => self.spent.pop(),
+        }
+    }
+
+    /// Whether [`BlockSink::poll`] will have news: blocks are on their way to the disk, or being given up.
+    pub(super) fn is_storing(&self) -> bool {
+        match &self.to {
+            To::Files(storage) => !storage.is_idle(),
+            To::Preparing { gives_up, .. } => *gives_up,
+            _ => false,
+        }
+    }
+
+    /// Whether so many bytes are on their way to the disk that no more should come.
+    pub(super) fn is_behind(&self) -> bool {
+        matches!(&self.to, To::Files(storage) if storage.ledger().bytes_written() > self.behind_most)
     }
 
     /// Whether what is written is not looked at again: a live stream.
@@ -364,17 +431,22 @@ impl BlockSink {
     /// Whether there is room for this block now, as far as can be told.
     pub(super) fn takes(&self, block: u32) -> bool {
         match &self.to {
-            To::Files(store) => store.manifest().is_some() || block < self.geometry.manifest_blocks(),
+            To::Files(storage) => {
+                storage.ledger().manifest().is_some() || block < self.geometry.manifest_blocks()
+            }
             To::Stream { sink, .. } => block == sink.next(),
             To::Preparing { .. } | To::Publishing { .. } | To::Finished { .. } => false,
         }
     }
 
     /// Room on the disk for symbols of incomplete blocks: beside the files to be, or where temporary files are.
-    pub(super) fn room(&self) -> Result<Room, Error> {
-        if let To::Files(store) = &self.to {
-            let (file, path) = store.room()?;
-            return Ok(Room { disk: self.disk.clone(), file, path });
+    pub(super) fn room(&mut self) -> Result<Room, Error> {
+        if let To::Files(storage) = &mut self.to {
+            let (len, left) = (storage.ledger().geometry().stream_len.unwrap_or(0), storage.ledger().left());
+            if let Some(files) = storage.files() {
+                let (file, path) = files.room(len, left)?;
+                return Ok(Room { disk: self.disk.clone(), file, path });
+            }
         }
         let path = self.temporary.clone();
         let file = nameless(&path).map_err(|e| ObjectError::io(&path, "create a temporary file in it", e))?;
@@ -401,14 +473,31 @@ impl BlockSink {
         root: [u8; 32],
         durability: Durability,
     ) -> Result<Ending, Error> {
-        if let To::Files(store) = &mut self.to {
+        if let To::Files(_) | To::Preparing { .. } = &self.to {
             let end = self.short_end.unwrap_or(u64::from(blocks) * self.geometry.capacity());
-            // What a journal told, or the last block, is checked with the root.
-            let known =
-                if store.geometry().stream_len.is_some() { Ok(()) } else { store.set_stream_len(end) };
-            match known.and_then(|()| store.check(&Hash(root))) {
-                Err(error) if error.is_contradiction() => return self.give_up(error).map(|()| Ending::Anew),
-                checked => checked?,
+            match self.settle()? {
+                Polled::GivenUp => return Ok(Ending::Anew),
+                _ if self.is_storing() => return Ok(Ending::UnderWay),
+                _ => {}
+            }
+            // The length that a journal or the last block tells is checked with the root.
+            let To::Files(storage) = &mut self.to else { return Ok(Ending::UnderWay) };
+            let known = match storage.ledger().geometry().stream_len {
+                Some(_) => Ok(()),
+                None => storage.set_stream_len(end),
+            };
+            match self.settled(known)? {
+                Polled::GivenUp => return Ok(Ending::Anew),
+                _ if self.is_storing() => return Ok(Ending::UnderWay),
+                _ => {}
+            }
+            let To::Files(storage) = &mut self.to else { return Ok(Ending::UnderWay) };
+            let checked = storage.ledger().check(&Hash(root));
+            if self.settled(checked)? == Polled::GivenUp {
+                return Ok(Ending::Anew);
+            }
+            if !matches!(self.to, To::Files(_)) {
+                return Ok(Ending::UnderWay);
             }
         }
         if let To::Publishing { blocks, bytes, outcome, .. } = &self.to {
@@ -445,16 +534,18 @@ impl BlockSink {
                 };
                 Done { entries: Counts::of_files(files), bytes, warnings, ..Done::default() }
             }
-            To::Files(store) => {
+            To::Files(storage) => {
+                let store = storage.into_store().expect("no job has the files of an idle storage");
                 let (tell, outcome) = channel();
                 let work = FileWork::default();
                 work.begin(Activity::Completing, 1);
                 let ours = work.clone();
                 self.to = To::Publishing { blocks: held, bytes: verified, work, outcome };
-                self.worker.run(Box::new(move || {
+                let job = Box::new(move || {
                     // A session that has ended does not listen.
-                    tell.send(published(*store, &Hash(root), durability, &ours)).ok();
-                }));
+                    tell.send(published(store, &Hash(root), durability, &ours)).ok();
+                });
+                self.worker.run(Load::Files, job);
                 return self.finish(blocks, root, durability);
             }
         };
@@ -463,8 +554,8 @@ impl BlockSink {
 
     /// The first name of its content, and how many others there are beside it.
     pub(super) fn title(&self) -> Option<String> {
-        let To::Files(store) = &self.to else { return None };
-        let mut names = store.manifest()?.tops();
+        let To::Files(storage) = &self.to else { return None };
+        let mut names = storage.ledger().manifest()?.tops();
         let first = names.next()?.to_string_lossy().into_owned();
         Some(match names.count() {
             0 => first,
@@ -475,14 +566,14 @@ impl BlockSink {
     /// Entries known to come, once the manifest is here.
     pub(super) fn entries(&self) -> Option<Counts> {
         match &self.to {
-            To::Files(store) => store.manifest().map(Manifest::counts),
+            To::Files(storage) => storage.ledger().manifest().map(Manifest::counts),
             _ => None,
         }
     }
 
     pub(super) fn blocks(&self) -> u32 {
         let placed = match &self.to {
-            To::Files(store) => store.blocks_stored(),
+            To::Files(storage) => storage.ledger().blocks_stored() + storage.ledger().blocks_written(),
             To::Stream { sink, .. } => sink.next(),
             To::Preparing { .. } => 0,
             To::Publishing { blocks, .. } | To::Finished { blocks, .. } => *blocks,
@@ -492,14 +583,18 @@ impl BlockSink {
 
     /// Bytes of verified content. Blocks that wait for the manifest are among them.
     pub(super) fn verified_bytes(&self) -> u64 {
-        self.stored_bytes() + self.waiting_bytes as u64
+        let written = match &self.to {
+            To::Files(storage) => storage.ledger().bytes_written(),
+            _ => 0,
+        };
+        self.stored_bytes() + written + self.waiting_bytes as u64
     }
 
-    /// Bytes of verified content that lie in their places. Blocks that wait for the manifest are lost if the session ends before it
-    /// comes.
+    /// Bytes of verified content that lie in their places. Blocks on their way there, and blocks that wait for the manifest, may be lost
+    /// if the session ends.
     pub(super) fn stored_bytes(&self) -> u64 {
         match &self.to {
-            To::Files(store) => store.verified_bytes(),
+            To::Files(storage) => storage.ledger().verified_bytes(),
             To::Stream { sink, head, .. } => sink.written().saturating_sub((*head).into()),
             To::Preparing { .. } => 0,
             To::Publishing { bytes, .. } | To::Finished { bytes, .. } => *bytes,
@@ -536,55 +631,62 @@ impl BlockSink {
     /// When that cannot be read, or contradicts what is announced.
     pub(super) fn worked_by(mut self, worker: &Worker) -> Result<BlockSink, Error> {
         self.worker = worker.clone();
+        if let To::Files(storage) = &mut self.to {
+            storage.work_by(worker);
+        }
         if let Some(told) = self.left.take() {
-            self.prepare(move |store, work| store.go_on(told, work));
+            self.prepare(false, move |store, work| store.go_on(told, work));
             self.poll()?;
         }
         Ok(self)
     }
 
-    /// Have the store do this beside the session.
+    /// Have a job do this with the whole store.
     fn prepare(
         &mut self,
+        gives_up: bool,
         how: impl FnOnce(&mut Store, &FileWork) -> Result<(), ObjectError> + Send + 'static,
     ) {
         let work = FileWork::default();
         let (tell, outcome) = channel();
-        let ours = work.clone();
-        let To::Files(mut store) = std::mem::replace(&mut self.to, To::Preparing { work, outcome }) else {
+        let (ours, preparing) = (work.clone(), To::Preparing { work, outcome, gives_up });
+        let To::Files(storage) = std::mem::replace(&mut self.to, preparing) else {
             unreachable!("only files are prepared for")
         };
-        self.worker.run(Box::new(move || {
+        let mut store = storage.into_store().expect("no job has the files of an idle storage");
+        let job = Box::new(move || {
             let done = how(&mut store, &ours);
             // A session that has ended does not listen.
-            tell.send(done.map(|()| store)).ok();
-        }));
+            tell.send(done.map(|()| Box::new(store))).ok();
+        });
+        self.worker.run(Load::Files, job);
     }
 
-    /// Whether what earlier runs have left is verified just now, and what is missing is known.
+    /// Take the results of work beside the session, and go on with it.
     ///
     /// # Errors
-    /// Why that failed.
-    pub(super) fn poll(&mut self) -> Result<bool, Error> {
-        let To::Preparing { outcome, .. } = &self.to else { return Ok(false) };
+    /// Why it failed.
+    pub(super) fn poll(&mut self) -> Result<Polled, Error> {
+        let To::Preparing { outcome, gives_up, .. } = &self.to else { return self.settle() };
         let store = match outcome.try_recv() {
-            Err(TryRecvError::Empty) => return Ok(false),
-            Err(TryRecvError::Disconnected) => panic!("the work on files says how it ended"),
+            Err(TryRecvError::Empty) => return Ok(Polled::Nothing),
+            Err(TryRecvError::Disconnected) => panic!("a job on files states its result"),
             Ok(store) => store?,
         };
+        let polled = if *gives_up { Polled::GivenUp } else { Polled::Prepared };
         (self.resumed_bytes, self.spoiled_bytes) = (store.resumed_bytes(), store.spoiled_bytes());
-        self.to = To::Files(store);
-        Ok(true)
+        self.to = To::Files(Storage::new(*store, self.worker.clone()));
+        Ok(polled)
     }
 
     /// Whether it is not known yet what is missing.
     pub(super) fn is_preparing(&self) -> bool {
-        matches!(self.to, To::Preparing { .. })
+        matches!(self.to, To::Preparing { .. }) || self.contradiction.is_some()
     }
 
     /// Whether the manifest decides what is missing, and has not come.
     pub(super) fn wants_manifest(&self) -> bool {
-        matches!(&self.to, To::Files(store) if store.may_adopt())
+        matches!(&self.to, To::Files(storage) if storage.ledger().may_adopt())
     }
 
     /// The work on files that is under way, and how much of it is done, in percent.
@@ -598,8 +700,10 @@ impl BlockSink {
 
     /// Give files this as well when they get their names.
     pub(super) fn preserving(mut self, preserve: &Preserve, owners_by: OwnersBy) -> BlockSink {
-        if let To::Files(store) = &mut self.to {
-            store.preserve(preserve.clone(), owners_by);
+        if let To::Files(storage) = &mut self.to
+            && let Some(files) = storage.files()
+        {
+            files.wanted = Wanted { preserve: preserve.clone(), owners_by };
         }
         self
     }
@@ -632,133 +736,5 @@ fn published(store: Store, root: &Hash, durability: Durability, work: &FileWork)
 /// A live stream has no root: nobody need have all of it.
 pub(crate) const LIVE_ROOT: [u8; 32] = [0; 32];
 
-impl To {
-    fn stream(
-        to: Box<dyn Write + Send>,
-        waiting: Option<Waiting>,
-        geometry: Geometry,
-        first: u32,
-        memory: usize,
-    ) -> To {
-        let skip = if first == 0 { u64::from(geometry.manifest_len) } else { 0 };
-        let sink = Box::new(StreamSink::new(to, first, skip, memory / EARLY));
-        To::Stream { sink, waiting, gathered: None, hashes: None, head: 0, lost: 0 }
-    }
-
-    /// Files in memory.
-    fn memory(to: &Memory, geometry: Geometry, memory: usize) -> Result<To, Error> {
-        let (limit, manifest) = (to.limit(), u64::from(geometry.manifest_len));
-        if let Some(bytes) = geometry.stream_len.filter(|bytes| *bytes > limit.saturating_add(manifest)) {
-            return Err(Error::OverMemory { bytes: bytes - manifest, limit });
-        }
-        let gathering = to.gather(manifest);
-        let early = memory.min((limit as usize).max(EARLY * LEAST_EARLY));
-        Ok(To::object(Box::new(gathering.clone()), None, Some(gathering), geometry, early))
-    }
-
-    /// A whole object, its manifest first.
-    fn object(
-        to: Box<dyn Write + Send>,
-        waiting: Option<Waiting>,
-        gathered: Option<Gathering>,
-        geometry: Geometry,
-        memory: usize,
-    ) -> To {
-        let sink = Box::new(StreamSink::new(to, 0, 0, memory / EARLY));
-        let (hashes, head) = (Some(RootHasher::new(geometry)), geometry.manifest_len);
-        To::Stream { sink, waiting, gathered, hashes, head, lost: 0 }
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::object::{ObjectStream, seal_block, verify_block};
-    use std::path::Path;
-
-    /// A place with all blocks of a file, and what it was made for.
-    fn with_all(dir: &Path) -> (BlockSink, TransferId, Geometry, Vec<Vec<u8>>) {
-        std::fs::write(dir.join("file"), [7; 3_000]).expect("room");
-        let mut object = ObjectStream::open(&[dir.join("file")], 64, 8).expect("readable");
-        let (transfer, geometry) = (object.transfer(), object.geometry());
-        let out = Destination::Directory(dir.join("out"));
-        let blocks = (0..geometry.blocks().expect("it has a length")).map(|block| {
-            let mut bytes = Vec::new();
-            object.read_block(block, &mut bytes).expect("readable");
-            seal_block(&mut bytes, 64);
-            bytes
-        });
-        let blocks: Vec<_> = blocks.collect();
-        let mut sink =
-            BlockSink::open(&out, transfer, geometry, None, None, 1 << 20, (&Disk::default(), dir))
-                .expect("opened");
-        fill(&mut sink, &blocks);
-        (sink, transfer, geometry, blocks)
-    }
-
-    fn fill(sink: &mut BlockSink, blocks: &[Vec<u8>]) {
-        for (index, bytes) in (0..).zip(blocks) {
-            let (data, hash) = verify_block(bytes).expect("sealed");
-            assert_eq!(sink.put(index, data, hash).expect("room"), Placed::Kept);
-        }
-    }
-
-    #[test]
-    fn what_never_becomes_right_is_fetched_twice_more_and_then_an_error_that_leaves_nothing_behind() {
-        let dir = tempfile::tempdir().expect("a temporary directory");
-        let (mut sink, transfer, geometry, blocks) = with_all(dir.path());
-        for _ in 0..2 {
-            let ending = sink.finish(blocks.len() as u32, [1; 32], Durability::Fast).expect("it tries again");
-            assert!(matches!(ending, Ending::Anew));
-            assert_eq!((sink.blocks(), sink.verified_bytes()), (0, 0));
-            assert!(sink.take_warnings()[0].contains("fetched again"));
-            fill(&mut sink, &blocks);
-        }
-        let error = sink.finish(blocks.len() as u32, [1; 32], Durability::Fast).expect_err("that is enough");
-        assert!(matches!(error, Error::Object(ObjectError::Root { .. })), "{error}");
-        drop(sink);
-        let store = Store::open(&dir.path().join("out"), transfer, geometry, None).expect("opened again");
-        assert_eq!(store.resumed_blocks(), 0);
-    }
-
-    #[test]
-    fn a_live_stream_makes_the_directory_that_it_goes_to() {
-        let geometry = Geometry { stream_len: None, manifest_len: 0, symbol_size: 16, symbols_per_block: 4 };
-        let dir = tempfile::tempdir().expect("a temporary directory");
-        let out = Destination::Directory(dir.path().join("not/there/yet"));
-        let id = TransferId([7; 16]);
-        let mut sink =
-            BlockSink::open(&out, id, geometry, Some(0), None, 1 << 20, (&Disk::default(), dir.path()))
-                .expect("it is made");
-        assert_eq!(sink.put(0, &[1; 28], Hash([2; 32])).expect("room"), Placed::Kept);
-        assert!(dir.path().join("not/there/yet/stream-07070707").is_file());
-    }
-
-    #[test]
-    fn what_is_kept_of_a_live_stream_does_not_grow_with_what_was_written() {
-        let geometry = Geometry { stream_len: None, manifest_len: 0, symbol_size: 16, symbols_per_block: 4 };
-        let dir = tempfile::tempdir().expect("a temporary directory");
-        let out = Destination::Directory(dir.path().to_owned());
-        let mut sink = BlockSink::open(
-            &out,
-            TransferId([7; 16]),
-            geometry,
-            Some(0),
-            None,
-            1 << 20,
-            (&Disk::default(), dir.path()),
-        )
-        .expect("opened");
-        let (data, hash) = ([1; 28], Hash([2; 32]));
-        let mut write = |blocks: std::ops::Range<u32>| {
-            let all = || {
-                blocks.for_each(|block| {
-                    assert_eq!(sink.put(block, &data, hash).expect("room"), Placed::Kept);
-                });
-            };
-            allocation_counter::measure(all).bytes_current
-        };
-        write(0..100);
-        assert_eq!(write(100..20_000), 0, "bytes more than after a hundred blocks");
-    }
-}
+mod tests;

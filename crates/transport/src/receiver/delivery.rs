@@ -18,6 +18,8 @@ pub(crate) enum Progressed {
     No,
     /// A block became complete.
     Block,
+    /// Stored blocks are given up, as they contradict the source.
+    Anew,
 }
 
 /// Symbols of content.
@@ -45,7 +47,7 @@ pub(crate) trait Delivery: Send {
     ///
     /// # Errors
     /// When that cannot be noted, or the output cannot leave files out.
-    fn withdraw(&mut self, _files: &[Withdrawn]) -> Result<(), Error> {
+    fn withdraw(&mut self, _files: &[Withdrawn], _now: Time) -> Result<(), Error> {
         Ok(())
     }
 
@@ -138,6 +140,11 @@ pub(crate) trait Delivery: Send {
     /// Why it failed.
     fn poll(&mut self, _now: Time, _rng: &mut Rng) -> Result<Progressed, Error> {
         Ok(Progressed::No)
+    }
+
+    /// Whether blocks are on their way to the disk: [`Delivery::poll`] tells when they are there.
+    fn is_storing(&self) -> bool {
+        false
     }
 
     /// Work on files that is under way, and how much of it is done, in percent.

@@ -399,9 +399,10 @@ impl ReceiverSession {
         let withdrawn = std::mem::replace(&mut stream.withdrawn, status.withdrawn_count());
         let root = stream.root.filter(|_| withdrawn == stream.withdrawn);
         (stream.blocks, stream.root) = (status.blocks.or(stream.blocks), status.root.or(root));
-        if let Err(error) = stream.delivery.withdraw(&status.withdrawals) {
+        if let Err(error) = stream.delivery.withdraw(&status.withdrawals, now) {
             return self.fail(error, now);
         }
+        stream.look_after_storage(now);
         if let Some(due) = &due {
             stream.delivery.on_status(due, now, &mut self.rng);
         }

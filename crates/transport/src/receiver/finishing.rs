@@ -3,7 +3,7 @@
 use super::block_sink::Ending;
 use super::delivery::Progressed;
 use super::feedback::turn;
-use super::{CONFIRM_PATIENCE, Finished, Phase, ReceiverSession};
+use super::{CONFIRM_PATIENCE, Finished, Phase, ReceiverSession, Stream};
 use crate::error::Error;
 use crate::event::{Event, MOST_UNSENT, ReceiveReport};
 use faircast_core::time::{Span, Time};
@@ -12,12 +12,24 @@ use faircast_core::time::{Span, Time};
 const LOOK_SOONEST: Span = Span::from_millis(1);
 const LOOK_LATEST: Span = Span::from_millis(20);
 
+impl Stream {
+    /// While blocks are on their way to the disk, look soon whether they are there.
+    pub(super) fn look_after_storage(&mut self, now: Time) {
+        if self.delivery.is_storing() {
+            self.look_at = self.look_at.min(now + LOOK_SOONEST);
+        }
+    }
+}
+
 impl ReceiverSession {
     /// Look whether work on files beside the session has ended.
     pub(super) fn look_after_files(&mut self, now: Time) {
         let Some(stream) = self.stream.as_mut().filter(|stream| stream.look_at <= now) else { return };
         let polled = stream.delivery.poll(now, &mut self.rng);
-        if stream.delivery.activity().is_none() {
+        if stream.delivery.is_storing() && !matches!(polled, Ok(Progressed::No)) {
+            stream.works_since = None; // the next result may come as soon
+        }
+        if stream.delivery.activity().is_none() && !stream.delivery.is_storing() {
             (stream.works_since, stream.look_at) = (None, Time::NEVER);
         } else {
             let since = *stream.works_since.get_or_insert(now);
@@ -25,9 +37,25 @@ impl ReceiverSession {
         }
         let is_finishing = stream.finishing_since.is_some();
         match polled {
-            Ok(Progressed::No) if !is_finishing => {}
-            Ok(_) => self.after_block(now),
-            Err(error) => self.fail(error, now),
+            Ok(Progressed::No) if is_finishing => self.after_block(now),
+            polled => self.progressed(polled, now),
+        }
+    }
+
+    /// The delivery has taken something.
+    #[inline]
+    pub(super) fn progressed(&mut self, progressed: Result<Progressed, Error>, now: Time) {
+        match progressed {
+            Ok(Progressed::No) => return,
+            Ok(Progressed::Block) => self.after_block(now),
+            Ok(Progressed::Anew) => {
+                let Some(stream) = &mut self.stream else { return };
+                (stream.root, stream.finishing_since) = (None, None); // the root may be what was wrong
+            }
+            Err(error) => return self.fail(error, now),
+        }
+        if let Some(stream) = &mut self.stream {
+            stream.look_after_storage(now);
         }
     }
 
@@ -70,7 +98,7 @@ impl ReceiverSession {
         match stream.delivery.finish(blocks, root, self.setup.durability, now) {
             // Not what the source has: collect it again. The root may be what was wrong.
             Ok(Ending::Anew) => {
-                stream.root = None;
+                (stream.root, stream.finishing_since) = (None, None);
                 stream.delivery.arm(now, &mut self.rng);
             }
             Ok(Ending::UnderWay) => {

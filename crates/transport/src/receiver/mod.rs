@@ -30,6 +30,7 @@ mod reassembly;
 mod receipts;
 mod searching;
 pub(crate) mod service;
+mod storage;
 mod streams;
 mod takeover;
 pub(crate) mod trust;
@@ -48,7 +49,7 @@ use crate::members::{alive_every, stretched};
 use crate::object::Counts;
 use crate::worker::Worker;
 use attaching::Attaching;
-use delivery::{Delivery, Progressed};
+use delivery::Delivery;
 use faircast_core::node::{Cx, Effects, Receiver as _};
 use faircast_core::packet::{Echo, Layer, Payload, ReceiverId, Seq, SessionId};
 use faircast_core::rng::Rng;
@@ -441,11 +442,8 @@ impl ReceiverSession {
             Message::Hashes(page) => {
                 self.hand_on(raw, None);
                 let Some(stream) = &mut self.stream else { return };
-                match stream.delivery.on_page(&page, now, &mut self.rng) {
-                    Ok(Progressed::No) => {}
-                    Ok(Progressed::Block) => self.after_block(now),
-                    Err(error) => self.fail(error, now),
-                }
+                let progressed = stream.delivery.on_page(&page, now, &mut self.rng);
+                self.progressed(progressed, now);
             }
             _ => self.totals.refused += 1,
         }
@@ -503,11 +501,8 @@ impl ReceiverSession {
                 self.keep_place();
             }
             let Some(stream) = &mut self.stream else { return };
-            match stream.delivery.on_symbol(packet, now, &mut self.rng) {
-                Ok(Progressed::No) => {}
-                Ok(Progressed::Block) => self.after_block(now),
-                Err(error) => self.fail(error, now),
-            }
+            let progressed = stream.delivery.on_symbol(packet, now, &mut self.rng);
+            self.progressed(progressed, now);
         }
     }
 

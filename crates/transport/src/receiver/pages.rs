@@ -73,11 +73,15 @@ impl Pages {
         (self.held_bytes, self.passed, self.written, self.ask_at) = (0, 0, 0, Time::NEVER);
     }
 
-    /// This block is in its place from an earlier run.
-    pub(super) fn doubt(&mut self, block: u32) {
-        if self.hashes_of(block).next().is_none() {
-            self.waiting.insert(block, Time::NEVER);
+    /// This block is in its place from an earlier run. It waits for its page; `false` when that has come.
+    pub(super) fn doubt(&mut self, block: u32, now: Time) -> bool {
+        let waits = self.hashes_of(block).next().is_none();
+        if waits {
+            let ask_at = if block < self.passed { now + GRACE } else { Time::NEVER };
+            self.waiting.insert(block, ask_at);
+            self.ask_at = self.ask_at.min(ask_at);
         }
+        waits
     }
 
     /// What was in its place is not, but where `has` says so; what is held here goes, too.
@@ -239,5 +243,24 @@ mod tests {
         assert!(!pages.is_news(&page(400)), "what is written needs no hash");
         pages.learn(&page(400));
         assert_eq!(pages.hashes.len(), 2);
+    }
+
+    #[test]
+    fn a_stored_block_that_the_source_has_passed_asks_for_its_page() {
+        let key = SigningKey::from_seed([7; 32]);
+        let about =
+            Signed { session: SessionId(1), salt: [2; 16], transfer: TransferId([3; 16]), started: 4 };
+        let mut pages = Pages::new(Trust::of_key(key.verify_key(), about), 1 << 20);
+        pages.pass(5, Time::ZERO);
+        // Verified only now, as the disk is slow.
+        let now = Time::ZERO + Span::from_secs(2);
+        assert!(pages.doubt(7, now) && pages.deadline().is_never(), "the source comes to it");
+        assert!(pages.doubt(3, now));
+        assert_eq!(pages.deadline(), now + GRACE);
+        assert!(pages.wants(3, now + GRACE) && !pages.wants(7, now + GRACE));
+        let hashes = vec![[9; 32]; 8];
+        let page = Hashes { first_block: 0, signature: key.sign_page(&about, 0, &hashes), hashes };
+        assert!(pages.learn(&page));
+        assert!(!pages.doubt(2, now), "its page is here");
     }
 }

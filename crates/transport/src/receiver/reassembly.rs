@@ -1,6 +1,6 @@
 //! Reassembly, symbols in and verified blocks out: what a receiver has and what it lacks.
 
-use super::block_sink::{BlockSink, Ending, Placed};
+use super::block_sink::{BlockSink, Ending, Placed, Polled};
 use super::delivery::{Delivery, Progressed, SymbolCounts};
 use super::pages::{Judged, Pages};
 use super::service::Reached;
@@ -92,7 +92,7 @@ pub(super) struct Reassembly {
 impl Reassembly {
     /// What comes to `place` from block `first` on; incomplete blocks take about `memory` bytes.
     pub(super) fn new(
-        place: BlockSink,
+        mut place: BlockSink,
         geometry: Geometry,
         first: u32,
         requests: RequestScheduler,
@@ -103,7 +103,7 @@ impl Reassembly {
         let mut reassembly = Reassembly {
             requests,
             repair,
-            incomplete: Incomplete::new(repair, &place, &geometry, memory)?,
+            incomplete: Incomplete::new(repair, &mut place, &geometry, memory)?,
             place,
             pages: trust.map(|trust| Pages::new(trust, memory / HELD)),
             warnings: Vec::new(),
@@ -118,7 +118,7 @@ impl Reassembly {
             symbols_needed: 0,
             wrong: 0,
         };
-        reassembly.doubt_stored();
+        reassembly.doubt_stored(Time::ZERO);
         reassembly.pass_by();
         Ok(reassembly)
     }
@@ -138,9 +138,21 @@ impl Reassembly {
     }
 
     /// What lies in files is signed by nobody that this session knows.
-    fn doubt_stored(&mut self) {
+    fn doubt_stored(&mut self, now: Time) {
         let Some(pages) = &mut self.pages else { return };
-        self.place.stored().for_each(|block| pages.doubt(block));
+        let known: Vec<u32> = self.place.stored().filter(|block| !pages.doubt(*block, now)).collect();
+        known.into_iter().for_each(|block| self.compare(block));
+    }
+
+    /// A block of an earlier run whose page has come is the source's, or is collected again.
+    fn compare(&mut self, block: u32) {
+        let pages = &self.pages;
+        let is_right = |hash| pages.as_ref().is_none_or(|pages| pages.judge(block, hash) == Judged::Right);
+        if !self.place.compare(block, is_right) {
+            self.warnings.push(format!(
+                "block {block}, stored by an earlier run, is not what the source has signed: it is fetched again"
+            ));
+        }
     }
 
     /// Whether it waits for the page with its hash.
@@ -191,20 +203,19 @@ impl Reassembly {
 
     /// To its place with a block that has this hash and is the source's.
     fn put(&mut self, block: u32, bytes: Vec<u8>, hash: Hash) -> Result<Stored, Error> {
-        let data = data_of(&bytes).expect("its hash was computed, so it is a block");
-        match (self.place.put(block, data, hash)?, &mut self.incomplete) {
-            (Placed::Kept, _) => self.recycle(bytes),
+        match (self.place.put(block, bytes, hash)?, &mut self.incomplete) {
+            (Placed::Kept, _) => self.recycle_spent(),
             (Placed::Anew, _) => {
                 self.look_anew()?;
                 return Ok(Stored::Anew);
             }
             // There is no room before the manifest is known, or what comes before it: it will be asked for,
-            (Placed::Refused, Incomplete::InTurn(blocks)) => {
+            (Placed::Refused(bytes), Incomplete::InTurn(blocks)) => {
                 blocks.recycle(bytes);
                 return Ok(Stored::No);
             }
             // or must not be lost.
-            (Placed::Refused, Incomplete::Together(blocks)) => {
+            (Placed::Refused(bytes), Incomplete::Together(blocks)) => {
                 blocks.keep(block, bytes)?;
                 return Ok(Stored::No);
             }
@@ -241,7 +252,7 @@ impl Reassembly {
 
     /// Blocks that were there are not any more: collect what is missing.
     fn look_anew(&mut self) -> Result<(), Error> {
-        self.incomplete = Incomplete::new(self.repair, &self.place, &self.geometry, self.memory)?;
+        self.incomplete = Incomplete::new(self.repair, &mut self.place, &self.geometry, self.memory)?;
         self.requests.forget_before(u32::MAX);
         if let Some(pages) = &mut self.pages {
             pages.forget_all_but(|block| self.place.has(block));
@@ -249,6 +260,37 @@ impl Reassembly {
         self.low = self.first;
         self.pass_by();
         Ok(())
+    }
+
+    /// Go on with what the worker has done.
+    fn settle(&mut self, now: Time) -> Result<Polled, Error> {
+        let polled = self.place.settle()?;
+        self.go_on(polled, now)
+    }
+
+    fn go_on(&mut self, polled: Polled, now: Time) -> Result<Polled, Error> {
+        match polled {
+            Polled::Nothing => {}
+            Polled::Stored => {
+                self.recycle_spent();
+                if self.store_kept(now)? == Stored::Anew {
+                    return Ok(Polled::GivenUp);
+                }
+            }
+            Polled::Prepared => {
+                self.doubt_stored(now);
+                self.look_anew()?;
+            }
+            Polled::GivenUp => self.look_anew()?,
+        }
+        Ok(polled)
+    }
+
+    /// The memory of stored blocks is used again.
+    fn recycle_spent(&mut self) {
+        while let Some(bytes) = self.place.take_spent() {
+            self.recycle(bytes);
+        }
     }
 
     fn recycle(&mut self, bytes: Vec<u8>) {
@@ -261,6 +303,7 @@ impl Reassembly {
     fn after_store(&mut self, stored: Stored, now: Time, rng: &mut Rng) -> Progressed {
         match stored {
             Stored::Yes => Progressed::Block,
+            Stored::No if self.place.is_storing() => Progressed::Block,
             Stored::No => Progressed::No,
             Stored::Anew => {
                 self.arm(now, rng);
@@ -358,7 +401,7 @@ impl Delivery for Reassembly {
         self.on_scheduled(&status.scheduled, now);
     }
 
-    fn withdraw(&mut self, files: &[Withdrawn]) -> Result<(), Error> {
+    fn withdraw(&mut self, files: &[Withdrawn], now: Time) -> Result<(), Error> {
         for affected in self.place.withdraw(files)? {
             let block = affected.block();
             // Symbols that are here go with another content than later ones.
@@ -371,6 +414,7 @@ impl Delivery for Reassembly {
                 self.pages.iter_mut().for_each(|pages| pages.forget(block));
             }
         }
+        self.settle(now)?;
         self.pass_by();
         Ok(())
     }
@@ -405,19 +449,12 @@ impl Delivery for Reassembly {
                     }
                 }
                 None => {
-                    let pages = &self.pages;
-                    let is_right =
-                        |hash| pages.as_ref().is_none_or(|pages| pages.judge(block, hash) == Judged::Right);
-                    if !self.place.compare(block, is_right)? {
-                        self.warnings.push(format!(
-                            "block {block}, stored by an earlier run, is not what the source has signed: it is fetched again"
-                        ));
-                    }
+                    self.compare(block);
                     progressed = Progressed::Block;
                 }
             }
         }
-        if self.store_kept(now)? == Stored::Anew {
+        if self.settle(now)? == Polled::GivenUp || self.store_kept(now)? == Stored::Anew {
             self.arm(now, rng);
         }
         self.pass_by();
@@ -472,16 +509,17 @@ impl Delivery for Reassembly {
         Ok(())
     }
 
-    fn restart(&mut self, _now: Time, trust: Option<Trust>) -> Result<(), Error> {
+    fn restart(&mut self, now: Time, trust: Option<Trust>) -> Result<(), Error> {
         if self.place.withdrawn().is_some_and(|withdrawn| withdrawn > 0) {
-            self.place.restart()?;
+            self.place.restart();
+            self.settle(now)?;
             self.low = self.first;
             self.pass_by();
         }
         self.passed = self.low;
         if let (Some(pages), Some(trust)) = (&mut self.pages, trust) {
             pages.restart(trust);
-            self.doubt_stored();
+            self.doubt_stored(now);
             self.low = self.first;
             self.pass_by();
         }
@@ -517,13 +555,20 @@ impl Delivery for Reassembly {
     }
 
     fn poll(&mut self, now: Time, rng: &mut Rng) -> Result<Progressed, Error> {
-        if !self.place.poll()? {
-            return Ok(Progressed::No);
+        let polled = self.place.poll()?;
+        let polled = self.go_on(polled, now)?;
+        if let Polled::Prepared | Polled::GivenUp = polled {
+            self.arm(now, rng);
         }
-        self.doubt_stored();
-        self.look_anew()?;
-        self.arm(now, rng);
-        Ok(Progressed::Block)
+        Ok(match polled {
+            Polled::Nothing => Progressed::No,
+            Polled::Stored | Polled::Prepared => Progressed::Block,
+            Polled::GivenUp => Progressed::Anew,
+        })
+    }
+
+    fn is_storing(&self) -> bool {
+        self.place.is_storing()
     }
 
     fn activity(&self) -> Option<(Activity, u8)> {
@@ -578,6 +623,9 @@ impl Delivery for Reassembly {
     }
 
     fn waits_for_output(&self) -> bool {
+        if self.place.is_behind() {
+            return true;
+        }
         let waiting = self.place.waiting_for_output();
         let coming = match self.incomplete {
             Incomplete::InTurn(_) => self.symbols.saturating_sub(self.symbols_needed),
@@ -630,7 +678,7 @@ impl Incomplete {
     /// Nothing yet of what is missing in `place`.
     fn new(
         repair: Repair,
-        place: &BlockSink,
+        place: &mut BlockSink,
         geometry: &Geometry,
         memory: usize,
     ) -> Result<Incomplete, Error> {

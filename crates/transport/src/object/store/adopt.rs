@@ -13,7 +13,6 @@ use crate::object::{Hash, hash_of};
 use faircast_wire::Activity;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
-use std::ops::Range;
 use std::path::Path;
 
 /// A file that was taken over: where its content lay in the object stream of the other transfer.
@@ -24,34 +23,31 @@ struct Adopted {
 }
 
 impl Store {
-    /// Whether other transfers have left something here that this one may use once its manifest is known.
-    pub(crate) fn may_adopt(&self) -> bool {
-        self.has_others && self.stage == Stage::Receiving
-    }
-
     /// Take over what unfinished transfers have of files with the same path, size and time of modification. It counts as what an
     /// earlier run has left: the root, or signed hashes, decide whether it is right.
     ///
     /// # Errors
     /// When the journal cannot be written, when there is no room for the rest, or [`ObjectError::Cancelled`].
     pub(crate) fn adopt(&mut self, work: &FileWork) -> Result<(), ObjectError> {
-        self.has_others = false;
-        self.open.clear();
+        self.ledger.has_others = false;
+        self.files.open.clear();
         let others: Vec<Store> = self.others(work)?;
         let mut adopted: BTreeMap<u32, Adopted> = BTreeMap::new();
         for (of, other) in others.iter().enumerate() {
             self.take_files(other, of, &mut adopted);
         }
         if let Some(known) = &self.known {
-            self.place.make_room(&known.manifest)?;
+            self.files.place.make_room(&known.manifest)?;
         }
-        self.write_border()?;
+        if let Some(known) = self.known.clone().filter(|_| self.stage == Stage::Receiving) {
+            self.files.write_border(&self.ledger.about_manifest().border(&known))?;
+        }
         self.note_adopted(&adopted, &others, work)?;
         for (of, mut other) in others.into_iter().enumerate() {
             if adopted.values().any(|file| file.of == of) {
                 // Its files are here now. What cannot be removed is no part of anything.
                 other.start_over().ok();
-                other.place.remove(&other.transfer.to_string());
+                other.files.place.remove(&other.transfer.to_string());
             }
         }
         Ok(())
@@ -59,24 +55,25 @@ impl Store {
 
     /// Other transfers whose blocks verify and whose manifests are known.
     fn others(&self, work: &FileWork) -> Result<Vec<Store>, ObjectError> {
-        let out = &self.place.out_path;
+        let out = &self.files.place.out_path;
         let mut others = Vec::new();
         let mut left = unfinished(out)?;
         // In an order that does not depend on when they were written: runs of a simulated world repeat.
         left.sort_by(|a, b| a.transfer.cmp(&b.transfer));
         for one in left {
-            let Some((transfer, geometry)) = header_of(&self.place.disk, out, &one.transfer) else {
+            let Some((transfer, geometry)) = header_of(&self.files.place.disk, out, &one.transfer) else {
                 continue;
             };
             if one.in_use || transfer == self.transfer || transfer.to_string() != one.transfer {
                 continue;
             }
             // One that cannot be opened, or is used by now, has nothing for this one.
-            let Ok((mut other, Some(told))) = Store::begin(&self.place.disk, out, transfer, geometry, None)
+            let Ok((mut other, Some(told))) =
+                Store::begin(&self.files.place.disk, out, transfer, geometry, None)
             else {
                 continue;
             };
-            other.has_others = false;
+            other.ledger.has_others = false;
             if other.go_on(told, work).is_ok() && other.known.is_some() && other.stage == Stage::Receiving {
                 others.push(other);
             }
@@ -104,20 +101,16 @@ impl Store {
                 continue;
             }
             let (their, our) = (super::part_name(their), super::part_name(n));
-            if self.place.disk.renameat(&other.place.parts, &their, &self.place.parts, &our).is_ok() {
+            if self
+                .files
+                .place
+                .disk
+                .renameat(&other.files.place.parts, &their, &self.files.place.parts, &our)
+                .is_ok()
+            {
                 adopted.insert(n, Adopted { from, of });
             }
         }
-    }
-
-    fn has_any(&self, bytes: Range<u64>) -> bool {
-        (self.geometry.block_of(bytes.start)..=self.geometry.block_of(bytes.end - 1))
-            .any(|block| self.has(block))
-    }
-
-    fn has_all(&self, bytes: Range<u64>) -> bool {
-        (self.geometry.block_of(bytes.start)..=self.geometry.block_of(bytes.end - 1))
-            .all(|block| self.has(block))
     }
 
     /// Count the blocks that lie wholly in what was taken over.
@@ -131,14 +124,14 @@ impl Store {
         work.begin(Activity::Verifying, blocks.into());
         let (mut open, mut buf) = (OpenFiles::default(), Vec::new());
         for index in 0..blocks {
-            work.step(&self.place.out_path)?;
+            work.step(&self.files.place.out_path)?;
             if self.has(index) || !self.is_adopted(index, adopted, others) {
                 continue;
             }
-            if self.read_back(index, &mut buf, &mut open).is_ok() {
+            if self.files.read_back(&self.spot(index), &mut buf, &mut open).is_ok() {
                 let hash: Hash = hash_of(&buf);
-                self.journal.block(index, hash)?;
-                self.count_resumed(index, hash);
+                self.files.journal.block(index, hash)?;
+                self.ledger.count_resumed(index, hash);
             }
         }
         Ok(())

@@ -1,17 +1,29 @@
 //! When what is here is not what the source has: give it up, so that it comes again.
 
 use super::{Stage, Store};
-use crate::object::block::RootHasher;
 use crate::object::error::ObjectError;
 
 impl Store {
+    /// As [`Store::distrust`], because of this contradiction. The bytes count as spoiled, and a warning says so.
+    ///
+    /// # Errors
+    /// As [`Store::distrust`].
+    pub(crate) fn give_up(&mut self, error: &ObjectError) -> Result<(), ObjectError> {
+        let bytes = self.distrust()?;
+        self.ledger.spoiled += bytes;
+        self.files.warnings.push(format!(
+            "what was stored here is not what the source has ({error}): {bytes} bytes are fetched again"
+        ));
+        Ok(())
+    }
+
     /// What is stored and what the source says contradict each other. Give up what an earlier receiver left when there is
     /// something else beside it, and otherwise everything. Returns how many bytes have to come again.
     ///
     /// # Errors
     /// When the journal or the part files cannot be changed.
     pub fn distrust(&mut self) -> Result<u64, ObjectError> {
-        let old = std::mem::take(&mut self.from_before);
+        let old = self.ledger.forget_origin();
         let is_all = old.len() >= self.hashes.known() as usize;
         if old.is_empty() || is_all || self.stage == Stage::Published {
             return self.start_over();
@@ -32,12 +44,7 @@ impl Store {
     /// # Errors
     /// When the journal cannot be written.
     pub fn withdraw(&mut self, index: u32) -> Result<(), ObjectError> {
-        // What is void does not come again.
-        if !self.is_void(index) && self.hashes.forget(index).is_some() {
-            self.verified -= u64::from(self.geometry.block_len(index));
-            self.journal.withdraw(index)?;
-        }
-        Ok(())
+        self.ledger.withdraw(index).map_or(Ok(()), |operation| self.perform(operation))
     }
 
     /// Give up everything, manifest and all. Returns how many bytes that were.
@@ -46,14 +53,9 @@ impl Store {
     /// When the journal or the part files cannot be changed.
     pub fn start_over(&mut self) -> Result<u64, ObjectError> {
         // First: part files that a journal names are taken for good.
-        self.journal.start_over()?;
-        self.open.clear();
-        self.place.wipe()?;
-        self.geometry = self.announced;
-        self.hashes = RootHasher::new(self.geometry);
-        self.known = None;
-        self.stage = Stage::Receiving;
-        self.from_before.clear();
-        Ok(std::mem::take(&mut self.verified))
+        self.files.journal.start_over()?;
+        self.files.open.clear();
+        self.files.place.wipe()?;
+        Ok(self.ledger.start_over())
     }
 }

@@ -119,6 +119,11 @@ impl OutputDirectory {
         }
     }
 
+    /// Whether all files have got their names.
+    pub(in crate::object) fn is_published(&self) -> Result<bool, ObjectError> {
+        self.has(publish::PUBLISHED)
+    }
+
     /// Open or create the part file of this entry.
     pub(crate) fn part(&self, entry: u32) -> Result<File, ObjectError> {
         self.own(&self.parts, &part_name(entry))

@@ -1,0 +1,98 @@
+//! Tests of the block sink.
+
+use super::*;
+use crate::object::{ObjectStream, seal_block, verify_block};
+use std::path::Path;
+
+/// A place with all blocks of a file, and what it was made for.
+fn with_all(dir: &Path) -> (BlockSink, TransferId, Geometry, Vec<Vec<u8>>) {
+    std::fs::write(dir.join("file"), [7; 3_000]).expect("room");
+    let mut object = ObjectStream::open(&[dir.join("file")], 64, 8).expect("readable");
+    let (transfer, geometry) = (object.transfer(), object.geometry());
+    let out = Destination::Directory(dir.join("out"));
+    let blocks = (0..geometry.blocks().expect("it has a length")).map(|block| {
+        let mut bytes = Vec::new();
+        object.read_block(block, &mut bytes).expect("readable");
+        seal_block(&mut bytes, 64);
+        bytes
+    });
+    let blocks: Vec<_> = blocks.collect();
+    let mut sink = BlockSink::open(&out, transfer, geometry, None, None, 1 << 20, (&Disk::default(), dir))
+        .expect("opened");
+    fill(&mut sink, &blocks);
+    (sink, transfer, geometry, blocks)
+}
+
+/// A block of a live stream.
+fn sealed() -> Vec<u8> {
+    let mut bytes = vec![1; 28];
+    seal_block(&mut bytes, 16);
+    bytes
+}
+
+fn fill(sink: &mut BlockSink, blocks: &[Vec<u8>]) {
+    for (index, bytes) in (0..).zip(blocks) {
+        let (_, hash) = verify_block(bytes).expect("sealed");
+        assert_eq!(sink.put(index, bytes.clone(), hash).expect("room"), Placed::Kept);
+    }
+}
+
+#[test]
+fn what_never_becomes_right_is_fetched_twice_more_and_then_an_error_that_leaves_nothing_behind() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let (mut sink, transfer, geometry, blocks) = with_all(dir.path());
+    for _ in 0..2 {
+        let ending = sink.finish(blocks.len() as u32, [1; 32], Durability::Fast).expect("it tries again");
+        assert!(matches!(ending, Ending::Anew));
+        assert_eq!((sink.blocks(), sink.verified_bytes()), (0, 0));
+        assert!(sink.take_warnings()[0].contains("fetched again"));
+        fill(&mut sink, &blocks);
+    }
+    let error = sink.finish(blocks.len() as u32, [1; 32], Durability::Fast).expect_err("that is enough");
+    assert!(matches!(error, Error::Object(ObjectError::Root { .. })), "{error}");
+    drop(sink);
+    let store = Store::open(&dir.path().join("out"), transfer, geometry, None).expect("opened again");
+    assert_eq!(store.resumed_blocks(), 0);
+}
+
+#[test]
+fn a_live_stream_makes_the_directory_that_it_goes_to() {
+    let geometry = Geometry { stream_len: None, manifest_len: 0, symbol_size: 16, symbols_per_block: 4 };
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let out = Destination::Directory(dir.path().join("not/there/yet"));
+    let id = TransferId([7; 16]);
+    let mut sink =
+        BlockSink::open(&out, id, geometry, Some(0), None, 1 << 20, (&Disk::default(), dir.path()))
+            .expect("it is made");
+    assert_eq!(sink.put(0, sealed(), Hash([2; 32])).expect("room"), Placed::Kept);
+    assert!(dir.path().join("not/there/yet/stream-07070707").is_file());
+}
+
+#[test]
+fn what_is_kept_of_a_live_stream_does_not_grow_with_what_was_written() {
+    let geometry = Geometry { stream_len: None, manifest_len: 0, symbol_size: 16, symbols_per_block: 4 };
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let out = Destination::Directory(dir.path().to_owned());
+    let mut sink = BlockSink::open(
+        &out,
+        TransferId([7; 16]),
+        geometry,
+        Some(0),
+        None,
+        1 << 20,
+        (&Disk::default(), dir.path()),
+    )
+    .expect("opened");
+    let hash = Hash([2; 32]);
+    let mut write = |blocks: std::ops::Range<u32>| {
+        let all = || {
+            blocks.for_each(|block| {
+                assert_eq!(sink.put(block, sealed(), hash).expect("room"), Placed::Kept);
+                sink.take_spent();
+            });
+        };
+        allocation_counter::measure(all).bytes_current
+    };
+    write(0..100);
+    assert_eq!(write(100..20_000), 0, "bytes more than after a hundred blocks");
+}

@@ -1,0 +1,82 @@
+//! The places that a block sink writes to, and the jobs that have them.
+
+use super::super::storage::Storage;
+use super::super::write_behind::Waiting;
+use super::{Done, EARLY, Geometry, LEAST_EARLY};
+use crate::ends::{Gathering, Memory};
+use crate::error::Error;
+use crate::object::{FileWork, ObjectError, RootHasher, Store, StreamSink};
+use std::io::Write;
+use std::sync::mpsc::Receiver;
+
+#[expect(clippy::large_enum_variant, reason = "there is one per session")]
+pub(super) enum To {
+    Files(Storage),
+    Stream {
+        sink: Box<StreamSink<Box<dyn Write + Send>>>,
+        /// What waits for the reader of the output.
+        waiting: Option<Waiting>,
+        /// What is gathered in memory until it is whole.
+        gathered: Option<Gathering>,
+        /// Of all blocks, for the root; `None` for a live stream, which has none.
+        hashes: Option<RootHasher>,
+        /// Bytes at the beginning of what is written that are no content.
+        head: u32,
+        lost: u32,
+    },
+    /// A job has the whole store: it verifies blocks of earlier runs, or gives up blocks.
+    Preparing {
+        work: FileWork,
+        outcome: Receiver<Result<Box<Store>, ObjectError>>,
+        gives_up: bool,
+    },
+    /// Everything is here, and its files get their names.
+    Publishing {
+        blocks: u32,
+        bytes: u64,
+        work: FileWork,
+        outcome: Receiver<Result<Done, Error>>,
+    },
+    Finished {
+        blocks: u32,
+        bytes: u64,
+    },
+}
+
+impl To {
+    pub(super) fn stream(
+        to: Box<dyn Write + Send>,
+        waiting: Option<Waiting>,
+        geometry: Geometry,
+        first: u32,
+        memory: usize,
+    ) -> To {
+        let skip = if first == 0 { u64::from(geometry.manifest_len) } else { 0 };
+        let sink = Box::new(StreamSink::new(to, first, skip, memory / EARLY));
+        To::Stream { sink, waiting, gathered: None, hashes: None, head: 0, lost: 0 }
+    }
+
+    /// Files in memory.
+    pub(super) fn memory(to: &Memory, geometry: Geometry, memory: usize) -> Result<To, Error> {
+        let (limit, manifest) = (to.limit(), u64::from(geometry.manifest_len));
+        if let Some(bytes) = geometry.stream_len.filter(|bytes| *bytes > limit.saturating_add(manifest)) {
+            return Err(Error::OverMemory { bytes: bytes - manifest, limit });
+        }
+        let gathering = to.gather(manifest);
+        let early = memory.min((limit as usize).max(EARLY * LEAST_EARLY));
+        Ok(To::object(Box::new(gathering.clone()), None, Some(gathering), geometry, early))
+    }
+
+    /// A whole object, its manifest first.
+    pub(super) fn object(
+        to: Box<dyn Write + Send>,
+        waiting: Option<Waiting>,
+        gathered: Option<Gathering>,
+        geometry: Geometry,
+        memory: usize,
+    ) -> To {
+        let sink = Box::new(StreamSink::new(to, 0, 0, memory / EARLY));
+        let (hashes, head) = (Some(RootHasher::new(geometry)), geometry.manifest_len);
+        To::Stream { sink, waiting, gathered, hashes, head, lost: 0 }
+    }
+}

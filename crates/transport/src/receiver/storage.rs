@@ -1,0 +1,201 @@
+//! The storage of a transfer: its ledger stays with the session, and a worker performs operations on its files.
+//!
+//! A session plans an operation and goes on. The worker takes all operations that wait, in order, together with the files; the next
+//! [`Storage::poll`] settles the results. One job runs at a time.
+
+use crate::object::{Affected, Files, Hash, Ledger, ObjectError, Operation, Performed, Plan, Store};
+use crate::worker::{Load, Worker};
+use faircast_wire::Withdrawn;
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+
+/// The ledger of a transfer, and its files where no job has them.
+pub(super) struct Storage {
+    ledger: Ledger,
+    files: Option<Files>,
+    waiting: VecDeque<Operation>,
+    job: Option<Receiver<Batch>>,
+    worker: Worker,
+    /// Memory of data that are written.
+    spent: Vec<Vec<u8>>,
+}
+
+/// The result of a job.
+struct Batch {
+    files: Files,
+    performed: Vec<Performed>,
+    /// Why it ended early.
+    error: Option<ObjectError>,
+}
+
+/// The fate of a block that was given to the storage.
+#[derive(Debug)]
+pub(super) enum Given {
+    /// It is stored, or on its way.
+    Taken,
+    /// It cannot be placed before the manifest is complete.
+    NeedsManifest(Vec<u8>),
+}
+
+/// The news of a [`Storage::poll`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Settled {
+    Nothing,
+    /// Operations have ended.
+    Some,
+    /// The manifest is known since now.
+    Manifest,
+    /// A stored block cannot be read any more: it has to come again.
+    Lost,
+}
+
+impl Storage {
+    pub(super) fn new(store: Store, worker: Worker) -> Storage {
+        let Store { ledger, files } = store;
+        Storage { ledger, files: Some(files), waiting: VecDeque::new(), job: None, worker, spent: Vec::new() }
+    }
+
+    /// From now on jobs go to this worker.
+    pub(super) fn work_by(&mut self, worker: &Worker) {
+        self.worker = worker.clone();
+    }
+
+    pub(super) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Its files, while no job has them.
+    pub(super) fn files(&mut self) -> Option<&mut Files> {
+        self.files.as_mut()
+    }
+
+    /// Store a block of verified data.
+    ///
+    /// # Errors
+    /// When the block contradicts what is stored.
+    pub(super) fn put(&mut self, block: u32, data: Vec<u8>, hash: Hash) -> Result<Given, ObjectError> {
+        match self.ledger.plan(block, data, hash)? {
+            Plan::Write(operation) => self.waiting.push_back(operation),
+            Plan::AlreadyHad(data) => self.spent.push(data),
+            Plan::NeedsManifest(data) => return Ok(Given::NeedsManifest(data)),
+        }
+        Ok(Given::Taken)
+    }
+
+    /// The source has withdrawn these files. The blocks that change by that.
+    pub(super) fn withdraw(&mut self, files: &[Withdrawn]) -> Vec<Affected> {
+        let entries: Vec<u32> = files.iter().map(|file| file.entry).collect();
+        let (affected, operations) = self.ledger.withdraw_files(&entries);
+        self.waiting.extend(operations);
+        affected
+    }
+
+    /// Another session brings the same content: withdrawn files are missing again.
+    pub(super) fn want_withdrawn(&mut self) {
+        self.waiting.extend(self.ledger.want_withdrawn());
+    }
+
+    /// A block of an earlier receiver is not what the source has.
+    pub(super) fn reject(&mut self, block: u32) {
+        self.waiting.extend(self.ledger.reject(block));
+    }
+
+    /// The object stream has this length.
+    ///
+    /// # Errors
+    /// When that contradicts what is stored.
+    pub(super) fn set_stream_len(&mut self, len: u64) -> Result<(), ObjectError> {
+        if self.ledger.geometry().stream_len != Some(len) {
+            self.ledger.set_stream_len(len)?;
+            self.waiting.push_back(Operation::End(len));
+        }
+        Ok(())
+    }
+
+    /// Settle the operations that have ended, and begin those that wait. Call it until there are no news.
+    ///
+    /// # Errors
+    /// Why an operation failed. Those behind it are not performed.
+    pub(super) fn poll(&mut self) -> Result<Settled, ObjectError> {
+        let mut settled = Settled::Nothing;
+        loop {
+            if let Some(job) = &self.job {
+                let batch = match job.try_recv() {
+                    Err(TryRecvError::Empty) => return Ok(settled),
+                    Err(TryRecvError::Disconnected) => panic!("a job on files states its result"),
+                    Ok(batch) => batch,
+                };
+                self.job = None;
+                self.files = Some(batch.files);
+                if settled == Settled::Nothing {
+                    settled = Settled::Some;
+                }
+                let mut is_learned = false;
+                for mut performed in batch.performed {
+                    if let Performed::Written { data, .. } = &mut performed {
+                        self.spent.push(std::mem::take(data));
+                    }
+                    is_learned |= matches!(performed, Performed::Learned(_));
+                    if matches!(performed, Performed::Rehashed(_, None)) {
+                        settled = Settled::Lost;
+                    }
+                    self.waiting.extend(self.ledger.settle(performed));
+                }
+                if let Some(error) = batch.error {
+                    self.waiting.clear();
+                    self.ledger.forget_writes();
+                    return Err(error);
+                }
+                if is_learned {
+                    return Ok(Settled::Manifest);
+                }
+            }
+            if self.waiting.is_empty() {
+                return Ok(settled);
+            }
+            self.begin();
+        }
+    }
+
+    /// Have the worker perform all operations that wait.
+    fn begin(&mut self) {
+        let Some(mut files) = self.files.take() else { return };
+        let operations = std::mem::take(&mut self.waiting);
+        let (tell, job) = channel();
+        self.job = Some(job);
+        let job = Box::new(move || {
+            let (mut performed, mut error) = (Vec::with_capacity(operations.len()), None);
+            for operation in operations {
+                match files.perform(operation) {
+                    Ok(one) => performed.push(one),
+                    Err(failed) => {
+                        error = Some(failed);
+                        break;
+                    }
+                }
+            }
+            tell.send(Batch { files, performed, error }).ok(); // a session that has ended does not listen
+        });
+        self.worker.run(Load::Blocks, job);
+    }
+
+    /// Drop the operations that no job has.
+    pub(super) fn drop_waiting(&mut self) {
+        self.waiting.clear();
+    }
+
+    /// Whether nothing waits and no job is under way.
+    pub(super) fn is_idle(&self) -> bool {
+        self.job.is_none() && self.waiting.is_empty()
+    }
+
+    /// The whole store, while no job has its files. Operations that wait are dropped.
+    pub(super) fn into_store(self) -> Option<Store> {
+        Some(Store { ledger: self.ledger, files: self.files? })
+    }
+
+    /// Memory of data that are written.
+    pub(super) fn take_spent(&mut self) -> Option<Vec<u8>> {
+        self.spent.pop()
+    }
+}
