@@ -70,6 +70,7 @@ fn heard(socket: &GroupSocket) -> usize {
     socket.receive(&mut Batch::new(4)).expect("receives")
 }
 
+/// Kernel: a host has no interface but lo.
 #[test]
 fn without_a_network_loopback_is_chosen() {
     in_namespace("without_a_network_loopback_is_chosen", "", || {
@@ -77,6 +78,7 @@ fn without_a_network_loopback_is_chosen() {
     });
 }
 
+/// Kernel: a host has no route.
 #[test]
 fn without_a_route_the_only_interface_with_an_address_is_chosen() {
     in_namespace("without_a_route_the_only_interface_with_an_address_is_chosen", ONE_END, || {
@@ -84,6 +86,7 @@ fn without_a_route_the_only_interface_with_an_address_is_chosen() {
     });
 }
 
+/// Kernel: routes choose an interface.
 #[test]
 fn a_route_chooses_between_two_and_without_one_the_user_is_asked() {
     in_namespace("a_route_chooses_between_two_and_without_one_the_user_is_asked", CABLE, || {
@@ -100,6 +103,7 @@ fn a_route_chooses_between_two_and_without_one_the_user_is_asked() {
     });
 }
 
+/// Kernel: flags and addresses of interfaces.
 #[test]
 fn interfaces_that_cannot_are_refused_with_the_reason() {
     in_namespace("interfaces_that_cannot_are_refused_with_the_reason", CABLE, || {
@@ -113,6 +117,7 @@ fn interfaces_that_cannot_are_refused_with_the_reason() {
     });
 }
 
+/// Kernel: multicast between two interfaces.
 #[test]
 fn a_group_goes_over_the_cable_and_only_the_chosen_interface_hears_it() {
     let name = "a_group_goes_over_the_cable_and_only_the_chosen_interface_hears_it";
@@ -126,6 +131,7 @@ fn a_group_goes_over_the_cable_and_only_the_chosen_interface_hears_it() {
     });
 }
 
+/// Kernel: a token bucket fills the socket's buffer.
 #[test]
 fn a_slow_interface_blocks_and_a_blocked_batch_goes_on_where_it_stopped() {
     let name = "a_slow_interface_blocks_and_a_blocked_batch_goes_on_where_it_stopped";
@@ -149,6 +155,7 @@ fn a_slow_interface_blocks_and_a_blocked_batch_goes_on_where_it_stopped() {
     });
 }
 
+/// Kernel: the MTU of an interface changes.
 #[test]
 fn an_interface_that_has_shrunk_makes_datagrams_too_large() {
     in_namespace("an_interface_that_has_shrunk_makes_datagrams_too_large", CABLE, || {
@@ -166,6 +173,7 @@ fn an_interface_that_has_shrunk_makes_datagrams_too_large() {
     });
 }
 
+/// Kernel: an interface is deleted.
 #[test]
 fn an_interface_that_has_gone_is_an_error_that_names_the_group() {
     in_namespace("an_interface_that_has_gone_is_an_error_that_names_the_group", CABLE, || {
@@ -176,6 +184,7 @@ fn an_interface_that_has_gone_is_an_error_that_names_the_group() {
     });
 }
 
+/// Kernel: the limit of memberships.
 #[test]
 fn more_memberships_than_the_host_allows_are_an_error_that_names_the_setting() {
     let name = "more_memberships_than_the_host_allows_are_an_error_that_names_the_setting";
@@ -189,6 +198,7 @@ fn more_memberships_than_the_host_allows_are_an_error_that_names_the_setting() {
     });
 }
 
+/// Kernel: routes of IPv6 on lo.
 #[test]
 fn ipv6_works_on_loopback_once_it_has_the_route_that_the_error_proposes() {
     let name = "ipv6_works_on_loopback_once_it_has_the_route_that_the_error_proposes";

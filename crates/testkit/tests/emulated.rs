@@ -23,6 +23,7 @@ fn member(node: &Node) -> UdpSocket {
     socket
 }
 
+/// Kernel: TUN devices.
 #[test]
 fn packets_take_the_delay_of_their_links() {
     let Some(root) = require_root() else { return };
@@ -44,6 +45,7 @@ fn packets_take_the_delay_of_their_links() {
     assert!(*least < Duration::from_millis(150), "five in a row were late: {round_trips:?}");
 }
 
+/// Kernel: Linux' TCP through TUN devices.
 #[test]
 fn a_tcp_flow_gets_what_the_link_carries_and_no_more() {
     let Some(root) = require_root() else { return };
@@ -57,6 +59,7 @@ fn a_tcp_flow_gets_what_the_link_carries_and_no_more() {
     assert!(forth.overflow > 0 && forth.accepted_bytes < 10_500_000, "{report}");
 }
 
+/// Kernel: TUN devices.
 #[test]
 fn a_burst_waits_for_its_turn_on_the_link() {
     let Some(root) = require_root() else { return };
@@ -73,6 +76,7 @@ fn a_burst_waits_for_its_turn_on_the_link() {
     assert!(begin.elapsed() >= Duration::from_millis(990), "{:?}", begin.elapsed());
 }
 
+/// Kernel: multicast through TUN devices.
 #[test]
 fn a_multicast_datagram_is_copied_to_every_member() {
     let Some(root) = require_root() else { return };
@@ -94,6 +98,7 @@ fn a_multicast_datagram_is_copied_to_every_member() {
     assert!(offered.contains(&("r>s", 1)) && offered.contains(&("s>d", 0)), "{report}");
 }
 
+/// Kernel: ECN of Linux' TCP.
 #[test]
 fn red_marks_packets_of_a_tcp_that_negotiated_ecn() {
     let Some(root) = require_root() else { return };

@@ -25,6 +25,7 @@ fn speaker(node: &Node) -> UdpSocket {
     node.inside(|| UdpSocket::bind("0.0.0.0:0").expect("some port is free")).expect("the namespace exists")
 }
 
+/// Kernel: namespaces joined by a bridge.
 #[test]
 fn two_hosts_reach_each_other() {
     let Some(root) = require_root() else { return };
@@ -35,6 +36,7 @@ fn two_hosts_reach_each_other() {
     }
 }
 
+/// Kernel: a bridge copies multicast.
 #[test]
 fn a_multicast_datagram_reaches_every_receiver() {
     let Some(root) = require_root() else { return };
@@ -50,6 +52,7 @@ fn a_multicast_datagram_reaches_every_receiver() {
     }
 }
 
+/// Kernel: Linux' TCP through a token bucket.
 #[test]
 fn a_bottleneck_limits_a_tcp_flow_to_its_rate() {
     let Some(root) = require_root() else { return };
@@ -64,6 +67,7 @@ fn a_bottleneck_limits_a_tcp_flow_to_its_rate() {
     assert!(free.goodput_bps > 100e6, "{free:?}");
 }
 
+/// Kernel: segmentation offload of interfaces.
 #[test]
 fn without_offloads_no_packet_is_larger_than_the_mtu() {
     let Some(root) = require_root() else { return };
@@ -82,6 +86,7 @@ fn without_offloads_no_packet_is_larger_than_the_mtu() {
     assert!(lengths.iter().all(|row| row[0] == "1200"), "{:?}", lengths.iter().find(|row| row[0] != "1200"));
 }
 
+/// Kernel: counters of interfaces.
 #[test]
 fn counters_show_what_was_sent_and_when() {
     let Some(root) = require_root() else { return };
@@ -103,6 +108,7 @@ fn counters_show_what_was_sent_and_when() {
     assert_eq!(text.lines().count(), samples.len() + 1);
 }
 
+/// Kernel: a bridge's port goes down.
 #[test]
 fn a_link_that_is_down_carries_nothing_until_it_is_up() {
     let Some(root) = require_root() else { return };
@@ -134,6 +140,7 @@ fn forgets(lab: &Lab, receiver: u16, groups: &[IpAddr]) {
     }
 }
 
+/// Kernel: a bridge snoops IGMP.
 #[test]
 fn a_group_is_forwarded_to_its_members_and_to_no_other() {
     let Some(root) = require_root() else { return };
@@ -159,6 +166,7 @@ fn a_group_is_forwarded_to_its_members_and_to_no_other() {
     assert_eq!(lab.groups(1).unwrap_or_else(|e| panic!("{e}")), [] as [IpAddr; 0]);
 }
 
+/// Kernel: a bridge snoops IGMP and MLD.
 #[test]
 fn joins_and_leaves_are_counted_and_a_group_that_was_left_is_forgotten() {
     let Some(root) = require_root() else { return };
@@ -192,6 +200,7 @@ fn joins_and_leaves_are_counted_and_a_group_that_was_left_is_forgotten() {
     assert!(changes.windows(2).all(|pair| pair[0].at <= pair[1].at));
 }
 
+/// Kernel: processes and namespaces end.
 #[test]
 fn a_dropped_task_is_dead_and_a_dropped_lab_is_gone() {
     let Some(root) = require_root() else { return };
@@ -207,6 +216,7 @@ fn a_dropped_task_is_dead_and_a_dropped_lab_is_gone() {
     assert!(namespaces.iter().all(|name| !left.contains(name)), "{left}");
 }
 
+/// Kernel: a process is killed.
 #[test]
 fn a_program_that_does_not_end_is_killed_in_time() {
     let begin = Instant::now();

@@ -28,6 +28,7 @@ fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
     pairs.iter().map(|(host, outcome)| ((*host).to_owned(), (*outcome).to_owned())).collect()
 }
 
+/// Kernel: a signal stops one process while others run.
 #[test]
 fn a_stopped_sender_reports_each_receiver_and_its_state() {
     let Some(root) = require_root() else { return };
@@ -53,6 +54,7 @@ fn a_stopped_sender_reports_each_receiver_and_its_state() {
     }
 }
 
+/// Kernel: a signal stops one process while another runs.
 #[test]
 fn a_daemon_that_is_stopped_in_a_session_says_so_and_exits_with_1() {
     let Some(root) = require_root() else { return };
@@ -72,6 +74,7 @@ fn a_daemon_that_is_stopped_in_a_session_says_so_and_exits_with_1() {
     assert_eq!(source.done()["incomplete"][0]["reason"], "stopped at that host", "{source:?}");
 }
 
+/// Kernel: a pipe's reader closes it.
 #[test]
 fn a_reader_that_goes_away_leaves_no_rate_in_the_headline() {
     let Some(root) = require_root() else { return };
@@ -88,6 +91,7 @@ fn a_reader_that_goes_away_leaves_no_rate_in_the_headline() {
     assert!(!headline.contains("bit/s"), "{headline}");
 }
 
+/// Kernel: a second process starts the first one.
 #[test]
 fn a_waiting_sender_starts_on_request_and_names_the_missing_host() {
     let Some(root) = require_root() else { return };
@@ -112,6 +116,7 @@ fn a_waiting_sender_starts_on_request_and_names_the_missing_host() {
     assert!(refused.code == 2 && refused.stderr.contains("process 1 is no"), "{refused:?}");
 }
 
+/// Kernel: three processes with keys in files.
 #[test]
 fn a_host_with_another_key_is_reported_as_refused() {
     let Some(root) = require_root() else { return };

@@ -57,6 +57,7 @@ table inet closed {
 }
 N";
 
+/// Kernel: nftables and iptables filter packets.
 #[test]
 fn a_filter_that_is_closed_for_one_role_is_named_and_mended() {
     let Some(root) = require_root() else { return };
@@ -80,6 +81,7 @@ fn a_filter_that_is_closed_for_one_role_is_named_and_mended() {
     is_named_and_mended(node, answered, ("warn", "drops IGMP reports"), &[]);
 }
 
+/// Kernel: routes and reverse path filters.
 #[test]
 fn routes_and_path_filters_that_lose_multicast_are_named() {
     let Some(root) = require_root() else { return };
@@ -93,6 +95,7 @@ fn routes_and_path_filters_that_lose_multicast_are_named() {
     is_named_and_mended(node, strict, ("warn", "strict reverse path filter: it drops"), &["--iface", "eth0"]);
 }
 
+/// Kernel: the rules of a packet filter.
 #[test]
 fn rules_are_read_by_a_root_without_sbin_in_the_path() {
     let Some(root) = require_root() else { return };
@@ -101,6 +104,7 @@ fn rules_are_read_by_a_root_without_sbin_in_the_path() {
     assert!(ended.stdout.contains("ok    firewall    no rule drops UDP"), "{}", ended.stdout);
 }
 
+/// Kernel: two hosts answer ARP for one address.
 #[test]
 fn an_address_that_two_hosts_have_is_named() {
     let Some(root) = require_root() else { return };
@@ -128,6 +132,7 @@ fn an_address_that_two_hosts_have_is_named() {
     assert!(code == 1 && named.is_some(), "{checks:#?}");
 }
 
+/// Kernel: hosts lose their IPv4 addresses.
 #[test]
 fn hosts_without_ipv4_meet_with_no_option() {
     let Some(root) = require_root() else { return };
@@ -164,6 +169,7 @@ fn hosts_without_ipv4_meet_with_no_option() {
     assert_ne!(lost.ends(20).code, 0);
 }
 
+/// Kernel: nftables admits one port.
 #[test]
 fn doctors_of_two_hosts_use_the_ports_of_sessions() {
     let Some(root) = require_root() else { return };
@@ -196,6 +202,7 @@ fn doctors_of_two_hosts_use_the_ports_of_sessions() {
     assert_eq!(serving.ends(10).code, 0);
 }
 
+/// Kernel: a bridge snoops IGMP and forgets a member.
 #[test]
 fn a_switch_that_forgets_members_is_named_in_the_session() {
     let Some(root) = require_root() else { return };

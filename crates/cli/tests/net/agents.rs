@@ -84,6 +84,7 @@ fn feedback(stage: &Stage, name: &str, receivers: &[usize], agents: &[usize]) ->
     count as f64 / ended.number("packets")
 }
 
+/// Kernel: agents are processes, and their feedback is counted in datagrams.
 #[test]
 fn what_the_source_hears_does_not_grow_with_the_receivers_behind_agents() {
     let Some(root) = require_root() else { return };
@@ -138,6 +139,7 @@ fn session(stage: &Stage, name: &str, bytes: usize, kill: bool) -> (Ended, [Valu
     (ended, seen)
 }
 
+/// Kernel: agents are processes with sockets.
 #[test]
 fn what_a_receiver_loses_its_agent_sends_again() {
     let Some(root) = require_root() else { return };
@@ -149,6 +151,7 @@ fn what_a_receiver_loses_its_agent_sends_again() {
     assert_eq!((ended.number("receivers"), ended.number("verified")), (6.0, 6.0), "{ended:?}");
 }
 
+/// Kernel: a process is killed.
 #[test]
 fn children_of_an_agent_that_is_killed_go_on_and_lack_nothing() {
     let Some(root) = require_root() else { return };
@@ -158,6 +161,7 @@ fn children_of_an_agent_that_is_killed_go_on_and_lack_nothing() {
     assert_eq!(ended.number("verified"), 6.0, "each once: {ended:?}");
 }
 
+/// Kernel: agents are processes with sockets.
 #[test]
 fn an_agent_below_another_one_may_have_no_receivers() {
     let Some(root) = require_root() else { return };

@@ -62,6 +62,7 @@ fn stage(root: &Root, receivers: u16) -> Stage {
     Stage::shared(root, Lab::plan().receivers(receivers).offloads(Offloads::Off))
 }
 
+/// Kernel: flute-alc reads from a socket.
 #[test]
 fn flute_alc_fetches_files_from_a_faircast_source() {
     let (Some(root), Some(python)) = (require_root(), python()) else { return };
@@ -98,6 +99,7 @@ fn flute_alc_fetches_files_from_a_faircast_source() {
     is_clean(&must(capture.stop()), &stage, &filters);
 }
 
+/// Kernel: flute-alc writes to a socket.
 #[test]
 fn a_faircast_receiver_fetches_files_from_flute_alc() {
     let (Some(root), Some(python)) = (require_root(), python()) else { return };
@@ -115,6 +117,7 @@ fn a_faircast_receiver_fetches_files_from_flute_alc() {
     }
 }
 
+/// Kernel: packets are captured and dissected.
 #[test]
 fn a_tree_arrives_through_losses_with_raptorq_and_can_be_dissected() {
     let Some(root) = require_root() else { return };
@@ -141,6 +144,7 @@ fn a_tree_arrives_through_losses_with_raptorq_and_can_be_dissected() {
     is_clean(&must(capture.stop()), &stage, &["rmt-fec.encoding_id == 6"]);
 }
 
+/// Kernel: a bridge forwards each group to its members, through token buckets.
 #[test]
 fn layers_reach_receivers_behind_different_bottlenecks_at_different_speeds() {
     let Some(root) = require_root() else { return };

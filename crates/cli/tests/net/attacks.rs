@@ -109,6 +109,7 @@ fn stage_with_an_outsider(root: &Root) -> Stage {
 }
 
 /// H1: a whole session that was recorded comes again, from the source's own address, after a newer one.
+/// Kernel: a socket takes the address and port of a source that has ended.
 #[test]
 fn a_recorded_session_does_not_bring_old_content_back() {
     let Some(root) = require_root() else { return };
@@ -161,6 +162,7 @@ fn a_recorded_session_does_not_bring_old_content_back() {
 }
 
 /// H2: one announcement that was recorded is sent again from another address, to receivers that still search.
+/// Kernel: another host repeats packets from its own address.
 #[test]
 fn a_repeated_announcement_binds_no_receiver_to_whoever_repeats_it() {
     let Some(root) = require_root() else { return };
@@ -203,6 +205,7 @@ fn a_repeated_announcement_binds_no_receiver_to_whoever_repeats_it() {
 }
 
 /// H8: an announcement that somebody makes up, honest about its address, gets a few packets and no receiver.
+/// Kernel: another host sends packets from its own address.
 #[test]
 fn a_made_up_announcement_gets_a_few_packets_and_no_receiver() {
     let Some(root) = require_root() else { return };
@@ -270,6 +273,7 @@ fn member_of(from: ReceiverId, state: MemberState) -> Message<'static> {
 }
 
 /// H8: somebody who hears the session, and not the receivers, speaks in their names.
+/// Kernel: another host speaks on the same cable.
 #[test]
 fn nobody_else_is_done_or_congested_in_a_receivers_name() {
     let Some(root) = require_root() else { return };
@@ -308,6 +312,7 @@ fn nobody_else_is_done_or_congested_in_a_receivers_name() {
 }
 
 /// H8: a small request, made up by somebody who has joined, asks for everything many times over.
+/// Kernel: another host speaks on the same cable.
 #[test]
 fn requests_cost_no_more_than_can_be_lost() {
     let Some(root) = require_root() else { return };
@@ -357,6 +362,7 @@ fn newest_data(ear: &UdpSocket) -> Seq {
 }
 
 /// Two thousand datagrams, each of which says that another receiver takes part.
+/// Kernel: the source reads two thousand datagrams from its socket while it sends.
 #[test]
 fn made_up_members_leave_each_scheme_its_rate() {
     let Some(root) = require_root() else { return };
@@ -393,6 +399,7 @@ fn made_up_members_leave_each_scheme_its_rate() {
 }
 
 /// The program says which version of the format it met.
+/// Kernel: the program reads foreign datagrams.
 #[test]
 fn packets_of_version_1_are_named() {
     let Some(root) = require_root() else { return };

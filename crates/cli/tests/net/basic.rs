@@ -83,21 +83,25 @@ fn a_file_reaches(receivers: u16) {
     ));
 }
 
+/// Kernel: the program itself, from the command line to the disk.
 #[test]
 fn a_file_reaches_one_receiver() {
     a_file_reaches(1);
 }
 
+/// Kernel: a bridge copies multicast to four hosts.
 #[test]
 fn a_file_reaches_four_receivers() {
     a_file_reaches(4);
 }
 
+/// Kernel: a bridge copies multicast to sixteen hosts.
 #[test]
 fn a_file_reaches_sixteen_receivers() {
     a_file_reaches(16);
 }
 
+/// Kernel: IPv6 scopes.
 #[test]
 fn a_file_travels_by_ipv6_site_wide_and_on_the_link() {
     let Some(root) = require_root() else { return };
@@ -111,6 +115,7 @@ fn a_file_travels_by_ipv6_site_wide_and_on_the_link() {
     }
 }
 
+/// Kernel: sockets share a port and a group.
 #[test]
 fn several_receivers_on_one_host_each_get_everything() {
     let Some(root) = require_root() else { return };
@@ -127,6 +132,7 @@ fn several_receivers_on_one_host_each_get_everything() {
     }
 }
 
+/// Kernel: the output of two processes.
 #[test]
 fn people_are_told_in_sentences_what_programs_are_told_in_json() {
     let Some(root) = require_root() else { return };

@@ -4,6 +4,7 @@ use crate::kit::{FAIRCAST, Stage, must};
 use faircast_testkit::{Capture, Lab, Offloads, require_root, run};
 use std::time::Duration;
 
+/// Kernel: packets are captured and dissected.
 #[test]
 fn the_dissector_understands_every_packet_of_open_and_sealed_sessions() {
     let Some(root) = require_root() else { return };

@@ -5,6 +5,7 @@ use faircast_testkit::{Lab, require_root};
 use std::fs::{self, File};
 use std::io::Write;
 
+/// Kernel: a file grows while the program reads it.
 #[test]
 fn file_that_grows_is_left_out_and_everything_else_arrives() {
     let Some(root) = require_root() else { return };
@@ -49,6 +50,7 @@ fn file_that_grows_is_left_out_and_everything_else_arrives() {
     assert!(got == must(fs::read(tree.join("m.log"))));
 }
 
+/// Kernel: a file changes while the program reads it.
 #[test]
 fn strict_source_ends_when_a_file_changes() {
     let Some(root) = require_root() else { return };

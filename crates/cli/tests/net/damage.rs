@@ -33,6 +33,7 @@ fn through(receivers: u16, at_receivers: &str, at_source: &[&str]) -> (Ended, Ve
     (source, ended)
 }
 
+/// Kernel: the program's own sockets, timers and disk under loss.
 #[test]
 fn a_loss_of_one_in_a_hundred_is_repaired() {
     if require_root().is_none() {
@@ -44,6 +45,7 @@ fn a_loss_of_one_in_a_hundred_is_repaired() {
     assert!(receivers.iter().all(|r| r.number("repaired_blocks") > 0.0), "{receivers:?}");
 }
 
+/// Kernel: the program's own sockets, timers and disk under loss.
 #[test]
 fn a_loss_of_one_in_twenty_costs_little_more_than_it_must() {
     if require_root().is_none() {
@@ -55,6 +57,7 @@ fn a_loss_of_one_in_twenty_costs_little_more_than_it_must() {
     assert!(source.number("repair_ratio") <= SENT_MORE * 1.05 / 0.95, "{source:?}");
 }
 
+/// Kernel: the program's own sockets, timers and disk under loss.
 #[test]
 fn a_loss_of_one_in_five_costs_little_more_than_it_must() {
     if require_root().is_none() {
@@ -67,6 +70,7 @@ fn a_loss_of_one_in_five_costs_little_more_than_it_must() {
     assert!(source.number("repair_ratio") <= SENT_MORE * 1.1 / 0.8, "{source:?}");
 }
 
+/// Kernel: the program's own sockets, timers and disk while packets overtake.
 #[test]
 fn reordered_packets_are_not_taken_for_lost_ones() {
     if require_root().is_none() {
@@ -76,6 +80,7 @@ fn reordered_packets_are_not_taken_for_lost_ones() {
     assert!(source.number("repair_ratio") < 1.05, "{source:?}");
 }
 
+/// Kernel: the program's own sockets, timers and disk while packets are repeated.
 #[test]
 fn packets_that_come_twice_change_nothing() {
     if require_root().is_none() {
@@ -86,6 +91,7 @@ fn packets_that_come_twice_change_nothing() {
     assert!(receivers.iter().all(|r| r.number("bytes") == FILE as f64), "{receivers:?}");
 }
 
+/// Kernel: the program's own sockets, timers and disk while packets are damaged.
 #[test]
 fn damaged_packets_are_refused_and_repaired() {
     if require_root().is_none() {
@@ -95,6 +101,7 @@ fn damaged_packets_are_refused_and_repaired() {
     assert!(receivers.iter().all(|r| r.number("bytes") == FILE as f64), "{receivers:?}");
 }
 
+/// Kernel: the program's own sockets and timers at both ends.
 #[test]
 fn feedback_may_suffer_as_much_as_data() {
     if require_root().is_none() {

@@ -37,6 +37,7 @@ fn is_named_and_mended(node: &Node, broken_by: &str, named: &str, more: &[&str])
     assert_eq!((code, failed.len()), (0, 0), "{advice} after {broken_by}: {failed:?}");
 }
 
+/// Kernel: routes, filters and settings of a host.
 #[test]
 fn what_is_broken_is_named_and_the_command_mends_it() {
     let Some(root) = require_root() else { return };
@@ -95,6 +96,7 @@ impl Drop for LargestBuffer {
     }
 }
 
+/// Kernel: the limit of receive buffers.
 #[test]
 fn a_receive_buffer_that_is_too_small_is_named_and_the_command_mends_it() {
     let Some(root) = require_root() else { return };
@@ -136,6 +138,7 @@ fn of_bridge(lab: &Lab) -> Vec<Value> {
         .collect()
 }
 
+/// Kernel: a bridge, its querier and an MTU.
 #[test]
 fn the_network_between_two_hosts_is_measured_and_what_is_wrong_with_it_is_named_and_mended() {
     let Some(root) = require_root() else { return };

@@ -29,6 +29,7 @@ impl Drop for Mounted {
     }
 }
 
+/// Kernel: a file system is full.
 #[test]
 fn a_full_disk_is_named_at_both_ends_and_costs_the_others_nothing() {
     let Some(root) = require_root() else { return };
@@ -52,6 +53,7 @@ fn a_full_disk_is_named_at_both_ends_and_costs_the_others_nothing() {
 }
 
 /// Parts are preallocated, and the journal grows: a page is enough for some hundred blocks.
+/// Kernel: a file system is full.
 #[test]
 fn a_disk_without_room_for_the_journal_alone_is_named_and_the_next_run_resumes() {
     let Some(root) = require_root() else { return };
@@ -81,6 +83,7 @@ fn a_disk_without_room_for_the_journal_alone_is_named_and_the_next_run_resumes()
     assert!(must(std::fs::read(&file)) == must(std::fs::read(format!("{}/image", disk.0))));
 }
 
+/// Kernel: a host has no interface but lo.
 #[test]
 fn a_host_without_a_network_says_that_it_sends_through_lo_and_whom_that_reaches() {
     let Some(root) = require_root() else { return };
@@ -103,6 +106,7 @@ fn a_host_without_a_network_says_that_it_sends_through_lo_and_whom_that_reaches(
     assert!(stage.has("r0", &file));
 }
 
+/// Kernel: the permissions of a directory.
 #[test]
 fn a_directory_that_may_not_be_written_is_named() {
     let Some(root) = require_root() else { return };
@@ -134,6 +138,7 @@ fn a_directory_that_may_not_be_written_is_named() {
     late.failed(2, &format!("nothing can be written into {out}"));
 }
 
+/// Kernel: a directory cannot be made.
 #[test]
 fn an_output_directory_that_cannot_be_made_is_found_before_a_session_is_waited_for() {
     let Some(root) = require_root() else { return };
@@ -143,6 +148,7 @@ fn an_output_directory_that_cannot_be_made_is_found_before_a_session_is_waited_f
     ended.failed(2, "`--out` takes a directory");
 }
 
+/// Kernel: an interface is down.
 #[test]
 fn an_interface_that_is_down_or_unknown_is_named() {
     let Some(root) = require_root() else { return };
@@ -157,6 +163,7 @@ fn an_interface_that_is_down_or_unknown_is_named() {
     stage.send(&[&file], &["--iface", "eth0"]).ends(5).failed(3, "is down");
 }
 
+/// Kernel: a host has no route.
 #[test]
 fn a_host_without_a_way_to_the_group_is_told_what_to_do() {
     let Some(root) = require_root() else { return };
@@ -183,6 +190,7 @@ fn a_host_without_a_way_to_the_group_is_told_what_to_do() {
     }
 }
 
+/// Kernel: the MTU of an interface.
 #[test]
 fn an_mtu_and_a_datagram_that_do_not_fit_are_refused_with_the_numbers() {
     let Some(root) = require_root() else { return };
@@ -200,6 +208,7 @@ fn an_mtu_and_a_datagram_that_do_not_fit_are_refused_with_the_numbers() {
     receiver.succeeds(5);
 }
 
+/// Kernel: the MTU of every link.
 #[test]
 fn large_datagrams_pass_where_every_link_carries_them() {
     let Some(root) = require_root() else { return };
@@ -218,6 +227,7 @@ fn large_datagrams_pass_where_every_link_carries_them() {
     stage.send(&[&file], &["--datagram", "8973"]).ends(5).failed(2, "8972 at most");
 }
 
+/// Kernel: the limit of receive buffers.
 #[test]
 fn a_small_receive_buffer_is_told_with_the_remedy() {
     let Some(root) = require_root() else { return };
@@ -240,6 +250,7 @@ fn a_small_receive_buffer_is_told_with_the_remedy() {
     assert_eq!(warned, limit < 16e6, "the limit here is {limit}: {receiver:?}");
 }
 
+/// Kernel: exit codes of processes with keys in files.
 #[test]
 fn keys_that_are_missing_wrong_or_no_keys_are_told_apart() {
     let Some(root) = require_root() else { return };

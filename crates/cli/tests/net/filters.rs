@@ -43,6 +43,7 @@ fn schemes() -> Vec<String> {
     lines.lines().map(name).collect()
 }
 
+/// Kernel: nftables admits one port.
 #[test]
 fn one_rule_at_each_end_is_enough_for_every_scheme() {
     let Some(root) = require_root() else { return };
@@ -61,6 +62,7 @@ fn one_rule_at_each_end_is_enough_for_every_scheme() {
     }
 }
 
+/// Kernel: nftables admits one port.
 #[test]
 fn one_rule_is_enough_by_ipv6_and_beside_receivers() {
     let Some(root) = require_root() else { return };
@@ -92,6 +94,7 @@ fn one_rule_is_enough_by_ipv6_and_beside_receivers() {
     }
 }
 
+/// Kernel: two sockets of one host cannot have one port.
 #[test]
 fn a_second_sender_on_one_host_reports_its_port() {
     let Some(root) = require_root() else { return };
@@ -127,6 +130,7 @@ fn a_second_sender_on_one_host_reports_its_port() {
     assert!(stage.has("r0", &file) && stage.has("r1", &file));
 }
 
+/// Kernel: nftables admits one port.
 #[test]
 fn a_named_port_is_used_and_a_closed_one_is_named() {
     let Some(root) = require_root() else { return };
@@ -141,6 +145,7 @@ fn a_named_port_is_used_and_a_closed_one_is_named() {
     assert!(stage.has("r0", &file));
 }
 
+/// Kernel: nftables admits one port.
 #[test]
 fn a_relay_receives_answers_on_the_groups_port() {
     let Some(root) = require_root() else { return };
@@ -166,6 +171,7 @@ fn a_relay_receives_answers_on_the_groups_port() {
     relay.task.interrupt();
 }
 
+/// Kernel: nftables admits one port.
 #[test]
 fn receivers_by_unicast_need_the_rule_of_the_page() {
     let Some(root) = require_root() else { return };

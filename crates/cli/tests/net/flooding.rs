@@ -11,6 +11,7 @@ fn told(ended: &Ended) -> bool {
 }
 
 /// RLC sends 64 Mbit/s on eight layers, whoever listens; one link carries 10.
+/// Kernel: a bridge floods groups into a token bucket.
 #[test]
 fn a_receiver_that_is_flooded_says_so_and_gets_everything() {
     let Some(root) = require_root() else { return };

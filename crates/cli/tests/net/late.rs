@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
+/// Kernel: a process starts while others run.
 #[test]
 fn who_joins_late_gets_everything_and_costs_the_others_nothing() {
     let Some(root) = require_root() else { return };
@@ -37,6 +38,7 @@ fn who_joins_late_gets_everything_and_costs_the_others_nothing() {
 }
 
 /// As the README shows it: the source waits for the last of two, who takes its time.
+/// Kernel: a process starts while others run.
 #[test]
 fn the_wait_for_the_last_receiver_costs_the_transfer_nothing() {
     let Some(root) = require_root() else { return };
@@ -105,6 +107,7 @@ fn plant(tree: &Path) {
     must(symlink("nowhere", tree.join("dangling")));
 }
 
+/// Kernel: modes, times and links of a file system.
 #[test]
 fn a_tree_arrives_with_its_names_modes_times_links_and_empty_directories() {
     let Some(root) = require_root() else { return };

@@ -30,6 +30,7 @@ fn flows(ended: &Ended, layer: u64) -> Vec<String> {
     of_layer.map(|event| event["flow"].as_str().unwrap_or("").to_owned()).collect()
 }
 
+/// Kernel: a bridge forwards each group to its members, through token buckets.
 #[test]
 fn the_base_layer_reaches_all_and_the_upper_one_those_whose_path_carries_it() {
     let Some(stage) = stage() else { return };
@@ -53,6 +54,7 @@ fn the_base_layer_reaches_all_and_the_upper_one_those_whose_path_carries_it() {
     assert_eq!(source.done()["streams"][1]["bytes"], 350_000);
 }
 
+/// Kernel: named pipes.
 #[test]
 fn live_pipes_come_out_of_standard_output_and_a_named_pipe() {
     let Some(stage) = stage() else { return };
@@ -75,6 +77,7 @@ fn live_pipes_come_out_of_standard_output_and_a_named_pipe() {
     assert!(upper.ends_with("line 80 of a layer\n") && upper.lines().count() >= 20, "{upper}");
 }
 
+/// Kernel: processes end with exit code 2 before they send.
 #[test]
 fn what_makes_no_sense_is_refused_with_advice() {
     let Some(stage) = stage() else { return };

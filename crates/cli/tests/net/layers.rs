@@ -100,6 +100,7 @@ fn reports(stage: &Stage, capture: Capture) -> Option<usize> {
     Some(count("faircast.kind == 2"))
 }
 
+/// Kernel: a bridge forwards each group to its members, through token buckets.
 #[test]
 fn under_rlc_each_receiver_gets_its_own_rate_and_sends_no_report() {
     let Some(root) = require_root() else { return };
@@ -112,6 +113,7 @@ fn under_rlc_each_receiver_gets_its_own_rate_and_sends_no_report() {
     }
 }
 
+/// Kernel: a bridge forwards each group to its members, through token buckets.
 #[test]
 fn under_gmcc_each_receiver_gets_its_own_rate_and_representatives_report() {
     let Some(root) = require_root() else { return };
@@ -124,11 +126,13 @@ fn under_gmcc_each_receiver_gets_its_own_rate_and_representatives_report() {
     }
 }
 
+/// Kernel: memberships end with the process.
 #[test]
 fn a_receiver_killed_under_rlc_leaves_no_group_joined() {
     a_killed_receiver_leaves_no_group("rlc");
 }
 
+/// Kernel: memberships end with the process.
 #[test]
 fn a_receiver_killed_under_gmcc_leaves_no_group_joined() {
     a_killed_receiver_leaves_no_group("gmcc");

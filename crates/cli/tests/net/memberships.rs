@@ -82,26 +82,31 @@ fn layers_are_memberships(group: &str, from: impl Fn(&Stage) -> Option<String>) 
     assert!(got.all("progress").any(|event| event["layers"]["joined"].as_u64() >= Some(2)), "{got:?}");
 }
 
+/// Kernel: memberships of a host by IGMP.
 #[test]
 fn layers_of_any_source_are_memberships_by_ipv4() {
     layers_are_memberships("239.255.71.1:5901", |_| None);
 }
 
+/// Kernel: memberships of one source by IGMP.
 #[test]
 fn layers_of_one_source_are_memberships_by_ipv4() {
     layers_are_memberships("232.1.71.9:5902", |stage| Some(stage.lab.sender().ipv4().to_string()));
 }
 
+/// Kernel: memberships of a host by MLD.
 #[test]
 fn layers_of_any_source_are_memberships_by_ipv6() {
     layers_are_memberships("[ff15::71:1]:5903", |_| None);
 }
 
+/// Kernel: memberships of one source by MLD.
 #[test]
 fn layers_of_one_source_are_memberships_by_ipv6() {
     layers_are_memberships("[ff35::71:1]:5904", |stage| Some(stage.lab.sender().ipv6().to_string()));
 }
 
+/// Kernel: memberships of a host by IGMP.
 #[test]
 fn layers_by_port_are_one_membership() {
     let Some(root) = require_root() else { return };
@@ -116,6 +121,7 @@ fn layers_by_port_are_one_membership() {
     assert!(stage.has("r0", &file));
 }
 
+/// Kernel: memberships end with the process.
 #[test]
 fn a_receiver_that_is_stopped_leaves_every_group_and_so_does_one_that_is_killed() {
     let Some(root) = require_root() else { return };
@@ -144,6 +150,7 @@ fn a_receiver_that_is_stopped_leaves_every_group_and_so_does_one_that_is_killed(
     drop(sent);
 }
 
+/// Kernel: a link fails.
 #[test]
 fn a_receiver_whose_link_fails_leaves_every_group_and_says_what_it_has() {
     let Some(root) = require_root() else { return };
@@ -157,6 +164,7 @@ fn a_receiver_whose_link_fails_leaves_every_group_and_says_what_it_has() {
     assert_eq!(joined(stage.lab.receiver(0), &stage), Vec::<IpAddr>::new());
 }
 
+/// Kernel: another socket has the port.
 #[test]
 fn a_layer_whose_port_is_taken_is_done_without_and_named() {
     let Some(root) = require_root() else { return };
@@ -179,6 +187,7 @@ fn a_layer_whose_port_is_taken_is_done_without_and_named() {
     );
 }
 
+/// Kernel: a pipe.
 #[test]
 fn a_pipe_gets_what_comes_in_layers() {
     let Some(root) = require_root() else { return };

@@ -42,6 +42,7 @@ fn of(path: &Path) -> (u32, (u32, u32), (i64, i64)) {
     (meta.mode() & 0o7777, (meta.uid(), meta.gid()), (meta.mtime(), meta.mtime_nsec()))
 }
 
+/// Kernel: owners, modes and extended attributes of a file system.
 #[test]
 fn what_a_file_is_arrives_where_it_is_wanted_and_what_cannot_be_read_costs_only_itself() {
     let Some(root) = require_root() else { return };
@@ -87,6 +88,7 @@ fn what_a_file_is_arrives_where_it_is_wanted_and_what_cannot_be_read_costs_only_
     refused.failed(3, "the path lies below more than 256 directories");
 }
 
+/// Kernel: names of files, and processes that print them.
 #[test]
 fn names_that_a_terminal_obeys_are_escaped_kept_or_refused_and_told() {
     let Some(root) = require_root() else { return };
@@ -113,6 +115,7 @@ fn names_that_a_terminal_obeys_are_escaped_kept_or_refused_and_told() {
     assert!(!stage.path("refuse/tree").exists());
 }
 
+/// Kernel: symbolic links of a file system.
 #[test]
 fn links_out_of_a_tree_are_named_and_followed_on_request() {
     let Some(root) = require_root() else { return };

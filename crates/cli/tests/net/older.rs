@@ -20,6 +20,7 @@ pub fn ear(node: &Node, group: &str) -> UdpSocket {
     }))
 }
 
+/// Kernel: a socket takes the address and port of a source that has ended.
 #[test]
 fn a_recorded_session_does_not_put_old_content_over_new() {
     let Some(root) = require_root() else { return };

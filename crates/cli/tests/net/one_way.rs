@@ -29,6 +29,7 @@ fn is_honest(sent: &Ended, rounds: f64) {
     assert_eq!((sent.number("rounds"), sent.number("receivers")), (rounds, 0.0), "{sent:?}");
 }
 
+/// Kernel: a host that receives nothing.
 #[test]
 fn receivers_behind_a_diode_complete_a_sealed_and_signed_session() {
     let Some(root) = require_root() else { return };
@@ -54,6 +55,7 @@ fn receivers_behind_a_diode_complete_a_sealed_and_signed_session() {
     assert!(["r0", "r1", "r2"].iter().all(|host| stage.has(host, &file)));
 }
 
+/// Kernel: a host that receives nothing, and processes that end and resume.
 #[test]
 fn an_incomplete_receiver_goes_on_with_a_later_session() {
     let Some(root) = require_root() else { return };
@@ -78,6 +80,7 @@ fn an_incomplete_receiver_goes_on_with_a_later_session() {
     assert!(stage.has("r0", &file));
 }
 
+/// Kernel: a host that receives nothing.
 #[test]
 fn a_sender_that_nobody_answers_names_the_option() {
     let Some(root) = require_root() else { return };

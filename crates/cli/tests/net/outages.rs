@@ -80,6 +80,7 @@ fn warned(ended: &Ended, words: &str) -> usize {
     ended.all("warning").filter(says).count()
 }
 
+/// Kernel: an interface goes down.
 #[test]
 fn a_source_whose_interface_is_down_for_ten_seconds_goes_on() {
     let Some(under) = Under::of_two_hosts() else { return };
@@ -95,6 +96,7 @@ fn a_source_whose_interface_is_down_for_ten_seconds_goes_on() {
     }
 }
 
+/// Kernel: an interface goes down.
 #[test]
 fn a_receiver_whose_interface_is_down_for_ten_seconds_goes_on_and_the_other_does_not_wait() {
     let Some(under) = Under::of_two_hosts() else { return };
@@ -108,6 +110,7 @@ fn a_receiver_whose_interface_is_down_for_ten_seconds_goes_on_and_the_other_does
     assert_eq!(warned(&receivers[1], ""), 0, "{:?}", receivers[1]);
 }
 
+/// Kernel: an interface is deleted.
 #[test]
 fn interfaces_that_are_deleted_and_made_again_are_found_again_on_either_side() {
     let Some(under) = Under::of_two_hosts() else { return };
@@ -123,6 +126,7 @@ fn interfaces_that_are_deleted_and_made_again_are_found_again_on_either_side() {
     assert_eq!(warned(&receivers[1], "eth0 has been made again"), 1, "{:?}", receivers[1]);
 }
 
+/// Kernel: an interface is deleted, and its memberships with it.
 #[test]
 fn layers_are_joined_again_on_an_interface_that_is_made_again() {
     let Some(root) = require_root() else { return };
@@ -143,6 +147,7 @@ fn layers_are_joined_again_on_an_interface_that_is_made_again() {
     assert!(joined.max() >= Some(3), "{got:?}");
 }
 
+/// Kernel: an interface gets another address.
 #[test]
 fn a_source_that_gets_another_address_is_followed_sealed_or_not() {
     for sealed in [false, true] {
@@ -166,6 +171,7 @@ fn a_source_that_gets_another_address_is_followed_sealed_or_not() {
     }
 }
 
+/// Kernel: an interface gets another address.
 #[test]
 fn a_receiver_that_gets_another_address_goes_on_by_either_family() {
     for group in ["239.255.70.9:5931", "[ff15::70:9]:5932"] {
@@ -191,6 +197,7 @@ fn a_receiver_that_gets_another_address_goes_on_by_either_family() {
     }
 }
 
+/// Kernel: an interface goes down, and its IPv6 address with it.
 #[test]
 fn an_ipv6_session_survives_its_sources_interface() {
     let Some(root) = require_root() else { return };
@@ -202,6 +209,7 @@ fn an_ipv6_session_survives_its_sources_interface() {
     under.ends_well();
 }
 
+/// Kernel: a bridge's ports go down.
 #[test]
 fn a_cable_that_is_unplugged_for_a_while_ends_nothing() {
     let Some(under) = Under::of_two_hosts() else { return };
@@ -214,6 +222,7 @@ fn a_cable_that_is_unplugged_for_a_while_ends_nothing() {
     under.ends_well();
 }
 
+/// Kernel: interfaces go down.
 #[test]
 fn a_network_that_stays_away_ends_both_sides_with_their_patience_and_what_is_wrong() {
     let Some(root) = require_root() else { return };
@@ -230,6 +239,7 @@ fn a_network_that_stays_away_ends_both_sides_with_their_patience_and_what_is_wro
     receivers.next().expect("there are two").ends(10).failed(1, "the source has been silent for");
 }
 
+/// Kernel: a bridge's port has a smaller MTU.
 #[test]
 fn a_path_that_drops_large_packets_is_named_at_both_ends_and_smaller_ones_pass() {
     let Some(root) = require_root() else { return };
@@ -254,6 +264,7 @@ fn a_path_that_drops_large_packets_is_named_at_both_ends_and_smaller_ones_pass()
     assert!(stage.has("r0", &file));
 }
 
+/// Kernel: a route prohibits answers.
 #[test]
 fn answers_that_never_arrive_end_the_source_with_its_patience_and_the_way_back() {
     let Some(root) = require_root() else { return };
@@ -272,6 +283,7 @@ fn answers_that_never_arrive_end_the_source_with_its_patience_and_the_way_back()
 }
 
 /// The same over PGM and ALC, whose sources are named by their address.
+/// Kernel: an interface goes down.
 #[test]
 fn sources_of_other_formats_wait_for_their_interface_too() {
     let Some(root) = require_root() else { return };

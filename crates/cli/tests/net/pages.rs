@@ -160,30 +160,35 @@ fn run(root: &Root, page: &str) {
     at_work.into_values().for_each(|begun| begun.ends(page));
 }
 
+/// Kernel: the page's commands run as they stand there.
 #[test]
 fn three_people_have_the_day_that_their_page_tells() {
     let Some(root) = require_root() else { return };
     run(&root, "users.md");
 }
 
+/// Kernel: the page's commands run as they stand there.
 #[test]
 fn an_admin_gets_in_ten_minutes_what_the_tutorial_shows() {
     let Some(root) = require_root() else { return };
     run(&root, "tutorials/admin.md");
 }
 
+/// Kernel: the page's commands run as they stand there.
 #[test]
 fn an_engineer_gets_in_ten_minutes_what_the_tutorial_shows() {
     let Some(root) = require_root() else { return };
     run(&root, "tutorials/engineer.md");
 }
 
+/// Kernel: the page's commands run as they stand there.
 #[test]
 fn a_researcher_gets_in_ten_minutes_what_the_tutorial_shows() {
     let Some(root) = require_root() else { return };
     run(&root, "tutorials/researcher.md");
 }
 
+/// Kernel: none; the reader of pages is tested beside the tests that use it.
 #[test]
 fn a_page_is_read_as_terminals() {
     let page = "# A\n```sh\nno$ thing\n```\n```console\npc1$ recv --out \\\n  here\nready: yes\n\nmaster$ send a\n...\npc1$ ^C\n```\n";
@@ -192,6 +197,7 @@ fn a_page_is_read_as_terminals() {
     assert_eq!(brief, [(6, "pc1", "recv --out here", 2), (10, "master", "send a", 1), (12, "pc1", "^C", 0)]);
 }
 
+/// Kernel: none; the reader of pages is tested beside the tests that use it.
 #[test]
 fn words_are_compared_in_their_order_and_numbers_are_not() {
     let page: Vec<String> =

@@ -185,6 +185,7 @@ fn megabytes() -> f64 {
     asked.unwrap_or(6.0)
 }
 
+/// Kernel: ZeroMQ, OpenPGM and Linux' TCP.
 #[test]
 fn zeromq_and_openpgm_get_every_message_beside_a_tcp_flow() {
     let Some(stage) = Stage::set() else { return };
@@ -243,6 +244,7 @@ fn zeromq_and_openpgm_get_every_message_beside_a_tcp_flow() {
     assert!((0.25..=4.0).contains(&ratio), "TCP has {ratio} times as much: {source:?}");
 }
 
+/// Kernel: OpenPGM has sockets and timers of its own.
 #[test]
 fn plain_openpgm_gets_units_and_fragments_through_losses() {
     let Some(stage) = Stage::set() else { return };
@@ -261,6 +263,7 @@ fn plain_openpgm_gets_units_and_fragments_through_losses() {
     }
 }
 
+/// Kernel: ZeroMQ has sockets and timers of its own.
 #[test]
 fn a_zeromq_publisher_is_received_complete_and_in_order() {
     let Some(stage) = Stage::set() else { return };
@@ -308,6 +311,7 @@ fn a_zeromq_publisher_is_received_complete_and_in_order() {
     stage.is_clean(&must(capture.stop()), port, &["0", "4", "5", "8", "10"]);
 }
 
+/// Kernel: packets are captured and dissected.
 #[test]
 fn two_faircasts_speak_pgm_with_a_scheme_that_has_two_ends() {
     let Some(stage) = Stage::set() else { return };

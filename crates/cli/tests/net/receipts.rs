@@ -16,6 +16,7 @@ fn keys(stage: &Stage, hosts: &[&str]) -> String {
     stage.text("keys")
 }
 
+/// Kernel: four processes, and keys and receipts in files.
 #[test]
 fn a_receiver_that_stays_and_one_behind_a_relay_sign_and_their_receipts_are_checked_later() {
     let Some(root) = require_root() else { return };

@@ -43,6 +43,7 @@ fn status(stage: &Stage, node: &Node) -> String {
     asked.task.stdout()
 }
 
+/// Kernel: a relay is a process between two groups.
 #[test]
 fn a_relay_with_the_hop_key_passes_on_repairs_and_answers_and_cannot_read() {
     let Some(root) = require_root() else { return };
@@ -73,6 +74,7 @@ fn a_relay_with_the_hop_key_passes_on_repairs_and_answers_and_cannot_read() {
     assert!(!payloads.iter().any(|row| row[0].contains(&words)), "a capture shows content");
 }
 
+/// Kernel: a relay's control socket.
 #[test]
 fn one_relay_passes_two_sessions_on_at_the_same_time_and_says_how_they_are() {
     let Some(root) = require_root() else { return };
@@ -102,6 +104,7 @@ fn one_relay_passes_two_sessions_on_at_the_same_time_and_says_how_they_are() {
     relay.crashes();
 }
 
+/// Kernel: a process is killed.
 #[test]
 fn a_relay_that_is_killed_and_started_again_finishes_what_it_began() {
     let Some(root) = require_root() else { return };
@@ -125,6 +128,7 @@ fn a_relay_that_is_killed_and_started_again_finishes_what_it_began() {
     second.crashes();
 }
 
+/// Kernel: a relay joins the groups of layers.
 #[test]
 fn a_session_in_layers_is_passed_on_at_one_rate() {
     let Some(root) = require_root() else { return };
@@ -143,6 +147,7 @@ fn a_session_in_layers_is_passed_on_at_one_rate() {
     relay.crashes();
 }
 
+/// Kernel: processes end with exit code 2 before they receive.
 #[test]
 fn what_a_relay_cannot_do_is_said() {
     let Some(root) = require_root() else { return };
@@ -192,6 +197,7 @@ fn fed(stage: &Stage, at: usize, parents: &[&str], more: &[&str]) -> Running {
     child
 }
 
+/// Kernel: hosts have no multicast route.
 #[test]
 fn hosts_without_multicast_are_served_by_unicast() {
     let Some(root) = require_root() else { return };
@@ -214,6 +220,7 @@ fn hosts_without_multicast_are_served_by_unicast() {
     assert!(["r0", "r1", "r2"].iter().all(|host| stage.has(host, &file)));
 }
 
+/// Kernel: a process is killed, and sites have no multicast between them.
 #[test]
 fn two_sites_are_joined_by_unicast_and_a_killed_relay_is_replaced_by_another() {
     let Some(root) = require_root() else { return };

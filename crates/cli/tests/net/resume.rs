@@ -31,6 +31,7 @@ fn carried_at_most(missing: f64) -> f64 {
     (missing + 0.02 * FILE as f64) * headers + 300_000.0
 }
 
+/// Kernel: a process is killed.
 #[test]
 fn a_receiver_that_crashed_half_way_resumes_within_the_same_session() {
     let Some(root) = require_root() else { return };
@@ -65,6 +66,7 @@ fn a_receiver_that_crashed_half_way_resumes_within_the_same_session() {
     ));
 }
 
+/// Kernel: processes are killed.
 #[test]
 fn a_receiver_that_crashed_resumes_when_its_source_starts_again_too() {
     let Some(root) = require_root() else { return };
@@ -90,6 +92,7 @@ fn a_receiver_that_crashed_resumes_when_its_source_starts_again_too() {
     tell(&format!("all crashed at half: kept {:.1} MB, carried {:.1} MB", kept / 1e6, carried / 1e6));
 }
 
+/// Kernel: a process is killed.
 #[test]
 fn receivers_that_run_on_go_on_when_their_source_starts_again() {
     let Some(root) = require_root() else { return };
@@ -111,6 +114,7 @@ fn receivers_that_run_on_go_on_when_their_source_starts_again() {
     tell(&format!("source crashed at half, receivers ran on: carried {:.1} MB", carried / 1e6));
 }
 
+/// Kernel: a process is killed.
 #[test]
 fn a_sealed_session_survives_a_restarted_source_too() {
     let Some(root) = require_root() else { return };
@@ -129,6 +133,7 @@ fn a_sealed_session_survives_a_restarted_source_too() {
     }
 }
 
+/// Kernel: a signal stops a process.
 #[test]
 fn a_receiver_that_is_told_to_stop_does_not_keep_the_others_waiting() {
     let Some(root) = require_root() else { return };
@@ -169,6 +174,7 @@ fn left_store(out: &Path) -> Store {
     must(Store::open(out, faircast_transport::object::geometry::TransferId(transfer.0), geometry, None))
 }
 
+/// Kernel: a process is killed and its files are changed.
 #[test]
 fn a_receiver_that_kept_something_else_than_the_source_has_fetches_it_again_in_the_same_session() {
     let Some(root) = require_root() else { return };

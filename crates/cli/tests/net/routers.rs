@@ -111,6 +111,7 @@ fn number(of: &Value, field: &str) -> u64 {
 /// The schemes whose routers there are.
 const KINDS: [&str; 2] = ["raccoom", "rmanp"];
 
+/// Kernel: a hop reads packets through nftables and smcroute.
 #[test]
 fn six_receivers_behind_two_hops_have_everything_and_the_source_hears_few_answers() {
     let Some(root) = require_root() else { return };
@@ -153,6 +154,7 @@ fn six_receivers_behind_two_hops_have_everything_and_the_source_hears_few_answer
     }
 }
 
+/// Kernel: a process is killed while nftables queues packets to it.
 #[test]
 fn a_hop_that_is_killed_leaves_the_session_to_the_kernel() {
     let Some(root) = require_root() else { return };
@@ -198,6 +200,7 @@ fn a_hop_that_is_killed_leaves_the_session_to_the_kernel() {
     }
 }
 
+/// Kernel: hops read packets through nftables and smcroute.
 #[test]
 fn sealed_sessions_go_through_routers_of_two_schemes_and_each_leaves_the_others_to_the_kernel() {
     let Some(root) = require_root() else { return };

@@ -34,6 +34,7 @@ fn schemes() -> Vec<String> {
         .collect()
 }
 
+/// Kernel: a token bucket paces real sockets.
 #[test]
 fn every_scheme_of_one_rate_carries_a_file_through_a_bottleneck() {
     let Some(root) = require_root() else { return };

@@ -23,6 +23,7 @@ pub fn key(stage: &Stage, name: &str) -> String {
     path
 }
 
+/// Kernel: processes with keys in files.
 #[test]
 fn without_the_key_nothing_is_received_and_the_reason_is_told() {
     let Some(root) = require_root() else { return };
@@ -162,6 +163,7 @@ fn sent_after(source: &Ended) -> f64 {
     seconds.unwrap_or_else(|| source.number("seconds"))
 }
 
+/// Kernel: another host speaks on the same cable.
 #[test]
 fn an_outsider_cannot_change_throttle_or_stop_a_sealed_session() {
     let Some(root) = require_root() else { return };
@@ -189,6 +191,7 @@ fn an_outsider_cannot_change_throttle_or_stop_a_sealed_session() {
     assert!(attacked.number("repair_ratio") < quiet.number("repair_ratio") + 0.05, "{attacked:?}");
 }
 
+/// Kernel: another host repeats packets on the same cable.
 #[test]
 fn an_outsider_cannot_replay_the_present_session_either() {
     let Some(root) = require_root() else { return };
@@ -225,6 +228,7 @@ fn an_outsider_cannot_replay_the_present_session_either() {
     assert!(source.number("seconds") < due * 1.25 + 0.5, "{source:?}");
 }
 
+/// Kernel: another host speaks on the same cable.
 #[test]
 fn noise_does_an_open_session_no_harm() {
     let Some(root) = require_root() else { return };

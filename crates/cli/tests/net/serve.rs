@@ -4,6 +4,7 @@ use crate::kit::{Stage, must};
 use crate::security;
 use faircast_testkit::{Lab, require_root};
 
+/// Kernel: processes start and end beside one that stays.
 #[test]
 fn a_receiver_that_stays_takes_one_session_after_another_and_outlives_their_sources() {
     let Some(root) = require_root() else { return };
@@ -32,6 +33,7 @@ fn a_receiver_that_stays_takes_one_session_after_another_and_outlives_their_sour
     assert!(stage.has("r0", &small) && stage.has("r0", &image) && !stage.has("r0", &large));
 }
 
+/// Kernel: two processes send to one group.
 #[test]
 fn a_second_sender_on_a_busy_group_is_told_so() {
     let Some(root) = require_root() else { return };
@@ -51,6 +53,7 @@ fn a_second_sender_on_a_busy_group_is_told_so() {
     assert!(other["host"] == "source" && other["followed"] == "source", "{receiver:?}");
 }
 
+/// Kernel: a process is killed.
 #[test]
 fn a_session_that_breaks_off_is_replaced_by_the_next_one() {
     let Some(root) = require_root() else { return };
@@ -79,6 +82,7 @@ fn a_session_that_breaks_off_is_replaced_by_the_next_one() {
     }
 }
 
+/// Kernel: sources on two hosts, and files on a disk.
 #[test]
 fn content_of_another_source_is_not_replaced_unless_the_user_wants_it() {
     let Some(root) = require_root() else { return };
@@ -122,6 +126,7 @@ fn content_of_another_source_is_not_replaced_unless_the_user_wants_it() {
     }
 }
 
+/// Kernel: several processes send to one group.
 #[test]
 fn a_receiver_that_stays_takes_part_in_several_sessions_at_once_and_tells_each_by_itself() {
     let Some(root) = require_root() else { return };

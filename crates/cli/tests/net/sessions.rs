@@ -3,6 +3,7 @@
 use crate::kit::{Stage, tell};
 use faircast_testkit::{Lab, require_root};
 
+/// Kernel: two processes send to one group.
 #[test]
 fn two_sources_in_one_group_do_not_disturb_each_other() {
     let Some(root) = require_root() else { return };
@@ -27,6 +28,7 @@ fn two_sources_in_one_group_do_not_disturb_each_other() {
     assert_eq!((source.number("verified"), other.number("verified")), (2.0, 2.0), "{source:?} {other:?}");
 }
 
+/// Kernel: a process starts while another waits.
 #[test]
 fn a_receiver_that_is_there_first_waits_for_its_source() {
     let Some(root) = require_root() else { return };
@@ -39,6 +41,7 @@ fn a_receiver_that_is_there_first_waits_for_its_source() {
     assert!(stage.has("r0", &file));
 }
 
+/// Kernel: the exit code of a process that waited.
 #[test]
 fn a_receiver_without_a_source_gives_up_after_its_wait() {
     let Some(root) = require_root() else { return };
@@ -48,6 +51,7 @@ fn a_receiver_without_a_source_gives_up_after_its_wait() {
     assert!((1.4..12.0).contains(&ended.took.as_secs_f64()), "{ended:?}");
 }
 
+/// Kernel: the exit code of a process that waited.
 #[test]
 fn a_source_without_receivers_gives_up_after_its_wait() {
     let Some(root) = require_root() else { return };
@@ -58,6 +62,7 @@ fn a_source_without_receivers_gives_up_after_its_wait() {
     assert!((1.4..12.0).contains(&ended.took.as_secs_f64()), "{ended:?}");
 }
 
+/// Kernel: the exit code of a process that waited.
 #[test]
 fn a_source_that_expects_more_than_come_ends_after_its_wait_and_says_so() {
     let Some(root) = require_root() else { return };
@@ -72,6 +77,7 @@ fn a_source_that_expects_more_than_come_ends_after_its_wait_and_says_so() {
     assert_eq!(source.number("verified"), 2.0, "{source:?}");
 }
 
+/// Kernel: three processes.
 #[test]
 fn a_source_ends_as_soon_as_all_that_it_knows_are_done() {
     let Some(root) = require_root() else { return };
@@ -85,6 +91,7 @@ fn a_source_ends_as_soon_as_all_that_it_knows_are_done() {
     assert!(idle < 3.0, "{source:?}");
 }
 
+/// Kernel: a signal stops a process.
 #[test]
 fn receivers_are_told_when_their_source_is_stopped() {
     let Some(root) = require_root() else { return };

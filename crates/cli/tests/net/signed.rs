@@ -95,6 +95,7 @@ fn file_with_a_short_end(stage: &Stage) -> String {
     stage.file("image", 20 * (256 * symbol - 36) + 200)
 }
 
+/// Kernel: another host with the key speaks on the same cable.
 #[test]
 fn a_member_that_forges_a_block_fools_only_who_has_no_public_key() {
     let Some(root) = require_root() else { return };
@@ -150,6 +151,7 @@ fn a_member_that_forges_a_block_fools_only_who_has_no_public_key() {
     ));
 }
 
+/// Kernel: processes with keys in files.
 #[test]
 fn who_has_a_public_key_receives_nothing_that_it_does_not_verify() {
     let Some(root) = require_root() else { return };
@@ -171,6 +173,7 @@ fn who_has_a_public_key_receives_nothing_that_it_does_not_verify() {
     refused.ends(10).failed(2, "cannot be signed");
 }
 
+/// Kernel: pipes between processes.
 #[test]
 fn a_pipe_and_a_live_stream_can_be_signed() {
     let Some(root) = require_root() else { return };

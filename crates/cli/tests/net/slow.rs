@@ -32,6 +32,7 @@ fn send(stage: &Stage, file: &str, policy: &str) -> (Running, Vec<Running>) {
     (source, receivers)
 }
 
+/// Kernel: a token bucket at one receiver.
 #[test]
 fn the_group_follows_its_slowest_receiver_when_told_to() {
     let Some(root) = require_root() else { return };
@@ -51,6 +52,7 @@ fn the_group_follows_its_slowest_receiver_when_told_to() {
     assert_eq!(source.number("verified"), 4.0, "{source:?}");
 }
 
+/// Kernel: a token bucket at one receiver.
 #[test]
 fn a_slow_receiver_is_served_last_under_a_floor() {
     let Some(root) = require_root() else { return };
@@ -85,6 +87,7 @@ fn a_slow_receiver_is_served_last_under_a_floor() {
     assert!(slow.number("seconds") < 4.0 * FILE as f64 * 8.0 / 10e6, "{slow:?}");
 }
 
+/// Kernel: a token bucket at one receiver.
 #[test]
 fn a_slow_receiver_is_left_out_when_told_so_and_says_why() {
     let Some(root) = require_root() else { return };

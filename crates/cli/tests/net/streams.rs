@@ -3,6 +3,7 @@
 use crate::kit::{FAIRCAST, Running, Stage, must};
 use faircast_testkit::{Lab, require_root};
 
+/// Kernel: pipes.
 #[test]
 fn a_pipe_of_unknown_length_becomes_a_file_and_a_stream() {
     let Some(root) = require_root() else { return };
@@ -24,6 +25,7 @@ fn a_pipe_of_unknown_length_becomes_a_file_and_a_stream() {
     assert_eq!(source.number("bytes"), 10e6, "{source:?}");
 }
 
+/// Kernel: a pipe.
 #[test]
 fn a_file_of_known_length_can_go_to_standard_output() {
     let Some(root) = require_root() else { return };
@@ -43,6 +45,7 @@ fn lines(until: u32) -> String {
     )
 }
 
+/// Kernel: a process starts while others run.
 #[test]
 fn who_joins_a_live_stream_late_starts_at_the_present() {
     let Some(root) = require_root() else { return };

@@ -37,6 +37,7 @@ fn send(stage: &Stage, key: &str, file: &str, more: &str) -> Running {
     Running::shell(stage.lab.sender(), &line)
 }
 
+/// Kernel: a pseudo-terminal.
 #[test]
 fn enter_starts_a_session_that_waits_for_more_receivers() {
     let Some(root) = require_root() else { return };
@@ -49,6 +50,7 @@ fn enter_starts_a_session_that_waits_for_more_receivers() {
     assert!(source.stdout.contains("ended with "), "{source:?}");
 }
 
+/// Kernel: a pseudo-terminal that is stopped.
 #[test]
 fn a_terminal_that_is_stopped_stalls_no_session() {
     let Some(root) = require_root() else { return };

@@ -42,6 +42,7 @@ fn shape(relays: &Value) -> Vec<(u64, String, u64, u64)> {
     relays.iter().map(one).collect()
 }
 
+/// Kernel: relays' control sockets.
 #[test]
 fn the_source_and_every_relay_show_the_tree_below_them() {
     let Some(root) = require_root() else { return };
@@ -102,6 +103,7 @@ const APART: &str = "
     link far r rate=100M delay=29ms
     link child r rate=100M delay=1ms";
 
+/// Kernel: a process is killed, and distances are those of packets.
 #[test]
 fn the_nearest_relay_is_found_and_when_it_is_killed_the_next() {
     let Some(root) = require_root() else { return };
@@ -138,6 +140,7 @@ fn the_nearest_relay_is_found_and_when_it_is_killed_the_next() {
     [hidden, middle, far].into_iter().for_each(Running::crashes);
 }
 
+/// Kernel: relays are processes that are searched by multicast.
 #[test]
 fn a_relay_that_is_full_is_not_found_and_a_named_parent_comes_after_the_search() {
     let Some(root) = require_root() else { return };
@@ -175,6 +178,7 @@ fn memory(pid: u32, field: &str) -> u64 {
 /// What a relay takes besides what it keeps: the program, sockets' batches, and the sessions of its branches.
 const OVERHEAD: u64 = 24_000_000;
 
+/// Kernel: the memory of a process, and another one that is stopped.
 #[test]
 fn a_child_that_stalls_costs_a_relay_no_more_memory_than_it_may_take_and_nobody_else_anything() {
     let Some(root) = require_root() else { return };
@@ -215,6 +219,7 @@ fn a_child_that_stalls_costs_a_relay_no_more_memory_than_it_may_take_and_nobody_
     assert!(rates.iter().all(|rate| *rate > 50.0), "{rates:?}");
 }
 
+/// Kernel: both families on one relay.
 #[test]
 fn a_relay_joins_groups_and_a_host_by_unicast_over_ipv6() {
     let Some(root) = require_root() else { return };

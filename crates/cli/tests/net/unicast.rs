@@ -63,6 +63,7 @@ fn outcomes(done: &serde_json::Value) -> Vec<(String, String)> {
     hosts.iter().map(|host| (text(&host["host"]), text(&host["outcome"]))).collect()
 }
 
+/// Kernel: hosts have no multicast route.
 #[test]
 fn a_source_alone_serves_a_list_of_hosts_where_nothing_carries_multicast() {
     let Some(root) = require_root() else { return };
@@ -97,6 +98,7 @@ fn a_source_alone_serves_a_list_of_hosts_where_nothing_carries_multicast() {
     assert!(groups.is_empty(), "somebody sent to {groups:?}");
 }
 
+/// Kernel: an address that answers nothing.
 #[test]
 fn a_host_of_the_list_that_never_answers_is_named_and_the_others_have_everything() {
     let Some(root) = require_root() else { return };
@@ -124,6 +126,7 @@ fn a_host_of_the_list_that_never_answers_is_named_and_the_others_have_everything
     other.crashes();
 }
 
+/// Kernel: processes on hosts with addresses of their own.
 #[test]
 fn a_host_that_may_not_be_invited_by_this_source_waits_on() {
     let Some(root) = require_root() else { return };
@@ -137,6 +140,7 @@ fn a_host_that_may_not_be_invited_by_this_source_waits_on() {
     waits.crashes();
 }
 
+/// Kernel: a process is killed.
 #[test]
 fn a_host_that_dies_and_comes_back_is_served_again() {
     let Some(root) = require_root() else { return };
@@ -158,6 +162,7 @@ fn a_host_that_dies_and_comes_back_is_served_again() {
     assert!(stage.has("r0", &file) && stage.has("r1", &file));
 }
 
+/// Kernel: a process is killed.
 #[test]
 fn hosts_that_wait_go_on_with_a_source_that_is_started_again() {
     let Some(root) = require_root() else { return };
@@ -175,6 +180,7 @@ fn hosts_that_wait_go_on_with_a_source_that_is_started_again() {
     assert!(stage.has("r0", &file) && stage.has("r1", &file));
 }
 
+/// Kernel: unicast and multicast on one socket.
 #[test]
 fn hosts_ask_a_source_that_sends_by_multicast_as_well() {
     let Some(root) = require_root() else { return };
@@ -201,6 +207,7 @@ fn hosts_ask_a_source_that_sends_by_multicast_as_well() {
     assert!(["r0", "r1", "r2"].iter().all(|host| stage.has(host, &file)));
 }
 
+/// Kernel: a token bucket at one host.
 #[test]
 fn a_slow_host_slows_no_other() {
     let Some(root) = require_root() else { return };
@@ -220,6 +227,7 @@ fn a_slow_host_slows_no_other() {
     assert!(slow > 16.0 && fast < slow / 3.0, "{fast} and {slow}");
 }
 
+/// Kernel: hosts have no multicast route.
 #[test]
 fn a_stream_goes_to_hosts_without_multicast() {
     let Some(root) = require_root() else { return };
@@ -244,6 +252,7 @@ fn a_stream_goes_to_hosts_without_multicast() {
     }
 }
 
+/// Kernel: both families on one socket.
 #[test]
 fn hosts_of_both_families_are_on_one_list() {
     let Some(root) = require_root() else { return };
@@ -259,6 +268,7 @@ fn hosts_of_both_families_are_on_one_list() {
     assert!(stage.has("r0", &file) && stage.has("r1", &file));
 }
 
+/// Kernel: processes end with exit code 2 before they send.
 #[test]
 fn what_a_list_of_hosts_cannot_be_is_said_with_its_line() {
     let Some(root) = require_root() else { return };
@@ -311,6 +321,7 @@ fn forge_invitations(node: &Node, to: &str, victim: &str, count: u32) {
     assert!(must(sent), "all are sent");
 }
 
+/// Kernel: packets come from a spoofed source address.
 #[test]
 fn invitations_in_somebody_elses_name_make_a_host_send_him_next_to_nothing() {
     let Some(root) = require_root() else { return };

@@ -35,6 +35,7 @@ fn read_slowly(child: &mut Child) -> (Vec<u8>, Vec<f64>) {
     (all, took)
 }
 
+/// Kernel: a pipe that is read slowly.
 #[test]
 fn a_reader_that_takes_its_time_sets_the_rate_and_nobody_loses_anything() {
     let Some(root) = require_root() else { return };
@@ -69,6 +70,7 @@ fn a_reader_that_takes_its_time_sets_the_rate_and_nobody_loses_anything() {
     assert!(log.lines().last().is_some_and(|line| line.contains("loss 0 %")), "{log}");
 }
 
+/// Kernel: a pipe whose reader pauses.
 #[test]
 fn a_reader_that_pauses_for_seconds_holds_the_source_and_its_receiver_goes_on_answering() {
     let Some(root) = require_root() else { return };
@@ -92,6 +94,7 @@ fn a_reader_that_pauses_for_seconds_holds_the_source_and_its_receiver_goes_on_an
     assert_eq!((other.number("lost"), other.number("dropped_local")), (0.0, 0.0), "{other:?}");
 }
 
+/// Kernel: a stopped process and its socket buffer.
 #[test]
 fn a_receiver_that_is_stopped_for_a_moment_loses_nothing_even_with_a_small_buffer() {
     let Some(root) = require_root() else { return };

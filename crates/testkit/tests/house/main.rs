@@ -320,6 +320,32 @@ fn formats_are_named_outside_of_their_crates_no_more_than_before() {
     assert_none("formats named outside of their crates", &wrong);
 }
 
+/// Where tests are run between network namespaces.
+const BETWEEN_NAMESPACES: [&str; 4] = [
+    "crates/cli/tests/net",
+    "crates/net/tests/namespaces.rs",
+    "crates/testkit/tests/lab.rs",
+    "crates/testkit/tests/emulated.rs",
+];
+
+#[test]
+fn a_test_between_namespaces_says_why_it_needs_a_kernel() {
+    let mut silent = Vec::new();
+    for source in rust_sources() {
+        if !BETWEEN_NAMESPACES.iter().any(|place| source.path.starts_with(place)) {
+            continue;
+        }
+        for (at, _) in source.text.match_indices("\n#[test]\n") {
+            let (before, after) = source.text.split_at(at);
+            if !before.lines().next_back().is_some_and(|line| line.starts_with("/// Kernel: ")) {
+                let name = after.lines().find(|line| line.starts_with("fn ")).unwrap_or_default();
+                silent.push(format!("{}: {name}", source.path.display()));
+            }
+        }
+    }
+    assert_none("tests between namespaces without a last comment line `/// Kernel: reason.`", &silent);
+}
+
 #[test]
 fn every_dependency_is_used() {
     let all = sources(&root(), &["rs"]);
