@@ -53,9 +53,10 @@ lint: lint-format lint-clippy lint-doc lint-deps lint-package lint-msrv lint-boo
 lint-format:
 	$(CARGO) fmt --all --check
 
+# Everything, and the command without the simulator.
 lint-clippy:
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	$(CARGO) clippy -p faircast-cli --no-default-features -- -D warnings
+	$(CARGO) clippy --workspace --no-default-features -- -D warnings
 
 lint-doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
