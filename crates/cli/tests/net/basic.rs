@@ -70,7 +70,7 @@ fn transfer(stage: &Stage, len: usize, flags: &[&str]) -> (Ended, Vec<Ended>) {
 
 fn a_file_reaches(receivers: u16) {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan().receivers(receivers));
+    let stage = Stage::shared(&root, Lab::plan().receivers(receivers));
     let (source, receivers) = transfer(&stage, FILE, &[]);
     done_lines_make_sense(&source, &receivers);
     crate::kit::tell(&format!(

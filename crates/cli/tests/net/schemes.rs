@@ -38,7 +38,7 @@ fn schemes() -> Vec<String> {
 #[test]
 fn every_scheme_of_one_rate_carries_a_file_through_a_bottleneck() {
     let Some(root) = require_root() else { return };
-    let lab = must(EmulatedLab::start(&root, FORK));
+    let lab = must(EmulatedLab::shared(&root, FORK));
     let directory = must(tempfile::Builder::new().prefix("faircast-net-").tempdir());
     let path = |name: &str| directory.path().join(name).to_str().expect("the names are plain").to_owned();
     let content = noise("schemes", 3_000_000);
