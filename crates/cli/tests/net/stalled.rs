@@ -1,7 +1,9 @@
-//! An output that nobody reads stalls no session: neither a full pipe nor a reader that reads after the end.
+//! An output that takes nothing stalls no session: a full pipe, a reader that reads after the end, a disk. A kernel is needed for its pipes,
+//! and for a file system that blocks writes.
 
 use crate::kit::{Ended, FAIRCAST, Running, Stage};
-use faircast_testkit::{Lab, Node, require_root};
+use faircast_testkit::{Bottleneck, Lab, Node, require_root};
+use std::process::Command;
 
 /// Bytes that a pipe holds.
 const FULL: usize = 65_536;
@@ -83,4 +85,61 @@ fn unread_json_stalls_no_relay() {
     relay.task.interrupt();
     let relay = relay.ends(30);
     assert_eq!(code(&relay), 0, "{relay:?}");
+}
+
+/// A file system of its own below a directory of the stage, which can be frozen: writes block until it is thawed.
+struct Disk(String);
+
+impl Disk {
+    fn mounted(stage: &Stage, name: &str) -> Disk {
+        let (image, at) = (stage.text(&format!("{name}.image")), stage.text(name));
+        run("truncate", &["-s", "96M", &image]);
+        run("mkfs.ext4", &["-q", "-F", &image]);
+        run("mkdir", &[&at]);
+        run("mount", &["-o", "loop", &image, &at]);
+        Disk(at)
+    }
+
+    fn freeze(&self) {
+        run("fsfreeze", &["--freeze", &self.0]);
+    }
+
+    fn thaw(&self) {
+        run("fsfreeze", &["--unfreeze", &self.0]);
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // It may be thawed.
+        Command::new("fsfreeze").args(["--unfreeze", &self.0]).output().ok();
+        Command::new("umount").args(["--lazy", &self.0]).output().ok();
+    }
+}
+
+fn run(program: &str, args: &[&str]) {
+    let output = Command::new(program).args(args).output().unwrap_or_else(|e| panic!("{program}: {e}"));
+    assert!(output.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Another receiver gets everything while the disk of one takes nothing: its reports keep the source going, and its window stays open.
+#[test]
+fn a_disk_that_stalls_stalls_neither_its_receiver_nor_the_session() {
+    let Some(root) = require_root() else { return };
+    let plan = Lab::plan().receivers(2).bottleneck(0, Bottleneck::mbps(40.0).queue(80_000));
+    let stage = Stage::shared(&root, plan);
+    let file = stage.file("image", 16_000_000);
+    let disk = Disk::mounted(&stage, "r1");
+    let (sound, mut stalled) = (stage.recv(0, "r0", &[]), stage.recv(1, "r1", &[]));
+    let source = stage.send(&[&file], &["--expect", "2", "--wait", "60"]);
+    stalled.reaches(0.2, 20);
+    disk.freeze();
+    stalled.reaches(0.95, 30);
+    sound.succeeds(30);
+    assert!(!stage.has("r1", &file));
+    disk.thaw();
+    let (stalled, source) = (stalled.succeeds(30), source.succeeds(30));
+    assert!(stage.has("r1", &file));
+    assert_eq!(source.number("verified"), 2.0, "{source:?}");
+    assert_eq!(stalled.number("dropped_local"), 0.0, "{stalled:?}");
 }
