@@ -13,14 +13,15 @@ use std::time::{Duration, UNIX_EPOCH};
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectError {
     /// No space left, or none at the start for all that will come.
-    #[error("{path}: {needed} bytes are needed and {available} are available; free some space or choose another directory", path = path.display())]
+    #[error("{path}: {shortage}; free some space or choose another directory", path = path.display(), shortage = shortage(*needed, *available))]
     DiskFull {
         /// Where.
         path: PathBuf,
-        /// Bytes still to be written, at least.
+        /// Bytes still to be written, as far as known.
         needed: u64,
-        /// Bytes available there.
-        available: u64,
+        /// Bytes available there, when they are too few. A file system without inodes, or a quota, may refuse a write although there
+        /// are enough.
+        available: Option<u64>,
     },
     /// Not allowed.
     #[error("{path}: no permission to {doing}; change its mode or owner, or run as a user who may", path = path.display())]
@@ -349,7 +350,7 @@ impl ObjectError {
     ) -> ObjectError {
         match ObjectError::io(path, doing, source) {
             ObjectError::DiskFull { path, available, .. } => {
-                ObjectError::DiskFull { path, needed: left.max(SMALL), available }
+                ObjectError::DiskFull { path, needed: left, available }
             }
             other => other,
         }
@@ -364,7 +365,7 @@ impl ObjectError {
             io::ErrorKind::InvalidFilename => ObjectError::NameTooLong { path },
             io::ErrorKind::NotFound => ObjectError::NotFound { path },
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                ObjectError::DiskFull { needed: SMALL, available: 0, path }
+                ObjectError::DiskFull { needed: 0, available: None, path }
             }
             _ if matches!(source.raw_os_error(), Some(EMFILE | ENFILE)) => {
                 ObjectError::TooManyOpenFiles { path }
@@ -374,13 +375,18 @@ impl ObjectError {
     }
 }
 
+fn shortage(needed: u64, available: Option<u64>) -> String {
+    match (needed, available) {
+        (_, Some(available)) => format!("{needed} bytes are needed and {available} are available"),
+        (0, None) => "no room is left: space, inodes or a quota are used up".to_owned(),
+        (_, None) => format!("no room is left for {needed} bytes: space, inodes or a quota are used up"),
+    }
+}
+
 /// So many nanoseconds after 1970, as RFC 3339 writes it.
 fn date(nanos: u64) -> impl fmt::Display {
     humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_nanos(nanos))
 }
-
-/// Bytes that anything new takes at least: a page.
-const SMALL: u64 = 4096;
 
 const ENFILE: i32 = rustix::io::Errno::NFILE.raw_os_error();
 const EMFILE: i32 = rustix::io::Errno::MFILE.raw_os_error();

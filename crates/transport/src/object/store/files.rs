@@ -190,7 +190,11 @@ impl Files {
         let to_allocate = stream_len.saturating_sub(self.place.allocated());
         let (needed, available) = (to_allocate + left, self.place.available());
         if needed > available {
-            return Err(ObjectError::DiskFull { path: self.place.out_path.clone(), needed, available });
+            return Err(ObjectError::DiskFull {
+                path: self.place.out_path.clone(),
+                needed,
+                available: Some(available),
+            });
         }
         let path = self.place.path(self.transfer);
         let file = nameless(&path).map_err(|e| ObjectError::io(&path, "create a temporary file in it", e))?;

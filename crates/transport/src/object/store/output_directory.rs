@@ -176,7 +176,11 @@ impl OutputDirectory {
         let needed = manifest.content_len().saturating_sub(self.allocated());
         let available = self.available();
         if needed > available {
-            return Err(ObjectError::DiskFull { path: self.out_path.clone(), needed, available });
+            return Err(ObjectError::DiskFull {
+                path: self.out_path.clone(),
+                needed,
+                available: Some(available),
+            });
         }
         for (n, entry) in (0..).zip(manifest.entries()) {
             if entry.size() >= PREALLOCATE_FROM {
@@ -185,7 +189,11 @@ impl OutputDirectory {
                     Ok(()) => {}
                     Err(Errno::NOSPC | Errno::DQUOT) => {
                         let available = self.available();
-                        return Err(ObjectError::DiskFull { path: self.out_path.clone(), needed, available });
+                        return Err(ObjectError::DiskFull {
+                            path: self.out_path.clone(),
+                            needed,
+                            available: Some(available),
+                        });
                     }
                     // The filesystem cannot; it grows as data come.
                     Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}

@@ -37,10 +37,26 @@ fn a_full_disk_is_reported_at_the_start() {
     match store.put(0, &blocks[0].0, blocks[0].1) {
         Err(ObjectError::DiskFull { path, needed, available }) => {
             assert_eq!((path, needed), (small.0.path("out"), 2 << 20));
-            assert!(available < 1 << 20, "{available}");
+            assert!(available.is_some_and(|bytes| bytes < 1 << 20), "{available:?}");
         }
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn a_disk_without_inodes_is_no_disk_without_bytes() {
+    let Some(small) = Small::mount("size=8m,nr_inodes=12") else { return };
+    let at = Scratch::new();
+    for n in 0..10 {
+        at.file(&format!("tree/{n}"), &content(500, n));
+    }
+    let mut object = ObjectStream::open(&[at.path("tree")], 1432, 16).expect("read");
+    let blocks = blocks(&mut object);
+    let mut store = open(&small.0.path("out"), &object).expect("opened");
+    let full = (0..).zip(&blocks).try_for_each(|(n, (data, hash))| store.put(n, data, *hash).map(|_| ()));
+    let error = full.expect_err("there are too few inodes").to_string();
+    assert!(error.contains("inodes or a quota are used up"), "{error}");
+    assert!(!error.contains("available"), "{error}");
 }
 
 #[test]
