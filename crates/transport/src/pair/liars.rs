@@ -229,7 +229,7 @@ fn reached(scheme: &'static str, honest: usize, most: f64, lie: Option<Lie>) -> 
     if let Some(lie) = lie {
         net.lies.insert(0, lie);
     }
-    let offer = Offer::bytes(1_000_000_000).by(scheme).at_most_mbps(most).expect(1 + honest as u32);
+    let offer = Offer::zeros(1 << 25).by(scheme).at_most_mbps(most).expect(1 + honest as u32);
     let source = net.source(offer);
     net.run_for(secs(12));
     let rates = net.sources[source].events.iter().filter_map(|(_, event)| match event {
@@ -259,7 +259,7 @@ fn a_source_that_heeds_no_congestion_goes_on_whatever_it_is_told() {
     let mut net = Net::new(41);
     net.trace.off = true;
     net.receivers(1, Link::millis(20).mbps(4.0).fifo(40_000), Link::millis(20));
-    let source = net.source(Offer::bytes(1_000_000_000).at_least_mbps(8.0).expect(1));
+    let source = net.source(Offer::zeros(1 << 26).at_least_mbps(8.0).expect(1));
     net.run_for(secs(20));
     let rates = net.sources[source].events.iter().filter_map(|(_, event)| match event {
         Event::Progress(progress) => Some(progress.rate_bps / 1e6),
