@@ -65,8 +65,26 @@ impl Assembly {
         }
     }
 
-    /// A symbol of a block of `symbols` source symbols has arrived.
+    /// A symbol of a block of `symbols` source symbols has arrived. A block that is complete is decoded.
     pub fn add(&mut self, block: u32, symbols: u16, symbol: u32, payload: &[u8]) -> Added {
+        let added = self.gather(block, symbols, symbol, payload);
+        let Some((_, entry)) = self.current.as_mut().filter(|_| added == Added::Complete) else {
+            return added;
+        };
+        if entry.have_count == entry.symbols {
+            return Added::Complete;
+        }
+        if entry.decode(self.symbol_size) {
+            self.decoded += 1;
+            Added::Complete
+        } else {
+            entry.beyond += 1;
+            Added::Kept
+        }
+    }
+
+    /// As [`Assembly::add`], without decoding: [`Added::Complete`] when there are enough symbols for it.
+    pub fn gather(&mut self, block: u32, symbols: u16, symbol: u32, payload: &[u8]) -> Added {
         if payload.len() != self.symbol_size || symbols == 0 {
             return Added::Useless;
         }
@@ -81,19 +99,33 @@ impl Assembly {
             self.duplicates += 1;
             return Added::Useless;
         }
-        if entry.have_count == entry.symbols {
-            return Added::Complete;
+        let is_enough = entry.have_count == entry.symbols
+            || entry.have_count + entry.repair_ids.len() >= entry.symbols + entry.beyond;
+        if is_enough { Added::Complete } else { Added::Kept }
+    }
+
+    /// Take the symbols of the block that [`Assembly::gather`] has just completed.
+    pub fn take_gathered(&mut self) -> Option<(u32, Gathered)> {
+        let (block, entry) = self.current.take()?;
+        self.held -= entry.symbols * self.symbol_size;
+        Some((block, Gathered { entry, symbol_size: self.symbol_size }))
+    }
+
+    /// These symbols of a block do not decode: it needs more.
+    pub fn put_back(&mut self, block: u32, gathered: Gathered) {
+        let mut entry = gathered.entry;
+        entry.beyond += 1;
+        self.held += entry.symbols * self.symbol_size;
+        if let Some(newer) = self.others.insert(block, entry) {
+            let symbols = self.retire(newer);
+            self.held -= symbols * self.symbol_size;
         }
-        if entry.have_count + entry.repair_ids.len() < entry.symbols + entry.beyond {
-            return Added::Kept;
-        }
-        if entry.decode(self.symbol_size) {
-            self.decoded += 1;
-            Added::Complete
-        } else {
-            entry.beyond += 1;
-            Added::Kept
-        }
+    }
+
+    /// Use the memory of a block whose bytes are taken again.
+    pub fn reuse(&mut self, gathered: Gathered) {
+        self.decoded += u64::from(gathered.entry.have_count < gathered.entry.symbols);
+        self.spare.push(gathered.entry);
     }
 
     /// Take the block that [`Assembly::add`] has just completed: its K x T bytes. Give the memory
@@ -195,6 +227,26 @@ impl Assembly {
         let symbols = entry.symbols;
         self.spare.push(entry);
         symbols
+    }
+}
+
+/// Symbols of one block that are enough to decode it.
+#[derive(Debug)]
+pub struct Gathered {
+    entry: Block,
+    symbol_size: usize,
+}
+
+impl Gathered {
+    /// The number of its source symbols.
+    pub fn symbols(&self) -> u16 {
+        self.entry.symbols as u16
+    }
+
+    /// The bytes of the block; `None` when these symbols do not decode.
+    pub fn decode(&mut self) -> Option<Vec<u8>> {
+        let is_whole = self.entry.have_count == self.entry.symbols || self.entry.decode(self.symbol_size);
+        is_whole.then(|| std::mem::take(&mut self.entry.source))
     }
 }
 

@@ -378,7 +378,7 @@ pub(crate) fn open_receiver(
     };
     let groups = listening.open(random[3], events)?;
     let session =
-        receiver_at(config, (Worker::own_thread(), Disk::default()), random, clock.unix_secs(), clock.now());
+        receiver_at(config, (Worker::own_threads(), Disk::default()), random, clock.unix_secs(), clock.now());
     Ok((session, groups))
 }
 

@@ -45,7 +45,7 @@ pub struct Host {
     pub jobs: Option<Jobs>,
 }
 
-/// Jobs of a receiver on its files, which the world runs when their time has come.
+/// Jobs of a receiver, which the world runs when their time has come.
 #[derive(Clone, Default)]
 pub struct Jobs(Arc<Mutex<VecDeque<Job>>>);
 

@@ -14,21 +14,26 @@ pub(crate) type Job = Box<dyn FnOnce() + Send>;
 /// The size of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Load {
+    /// A block is decoded and hashed.
+    Decoding,
     /// Operations on some blocks.
     Blocks,
     /// All files of a transfer are verified, or get their names.
     Files,
 }
 
-/// Does the jobs of a session in their order: in a thread, at once, or as a simulated world wants it.
+/// Does the jobs of a session, those of a kind in their order: in threads, at once, or as a simulated world wants it.
 #[derive(Clone)]
 pub(crate) struct Worker(Arc<dyn Fn(Load, Job) + Send + Sync>);
 
 impl Worker {
-    /// Jobs run in one thread, which begins with the first of them.
-    pub(crate) fn own_thread() -> Worker {
-        let thread = Thread::default();
-        Worker::new(move |_, job| thread.run(job))
+    /// Jobs on files run in one thread, and decoding in another, so that it does not wait for a disk. A thread begins with its first job.
+    pub(crate) fn own_threads() -> Worker {
+        let (files, decoding) = (Thread::default(), Thread::default());
+        Worker::new(move |load, job| match load {
+            Load::Decoding => decoding.run(job),
+            Load::Blocks | Load::Files => files.run(job),
+        })
     }
 
     /// Each job runs at once, before anything else goes on.

@@ -123,6 +123,7 @@ fn run(program: &str, args: &[&str]) {
 }
 
 /// Another receiver gets everything while the disk of one takes nothing: its reports keep the source going, and its window stays open.
+/// Kernel: a file system that blocks writes.
 #[test]
 fn a_disk_that_stalls_stalls_neither_its_receiver_nor_the_session() {
     let Some(root) = require_root() else { return };

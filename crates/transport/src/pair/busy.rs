@@ -26,7 +26,11 @@ impl SlowDisk {
     pub(super) fn worker(&self) -> Worker {
         let (jobs, blocks, files) = (Arc::clone(&self.jobs), self.blocks, self.files);
         Worker::new(move |load, job| {
-            let takes = if load == Load::Blocks { blocks } else { files };
+            let takes = match load {
+                Load::Decoding => Span::ZERO,
+                Load::Blocks => blocks,
+                Load::Files => files,
+            };
             match takes {
                 Span::ZERO => job(),
                 _ => jobs.lock().unwrap_or_else(PoisonError::into_inner).push_back((takes, job)),

@@ -418,9 +418,18 @@ impl BlockSink {
         }
     }
 
-    /// Whether so many bytes are on their way to the disk that no more should come.
-    pub(super) fn is_behind(&self) -> bool {
-        matches!(&self.to, To::Files(storage) if storage.ledger().bytes_written() > self.behind_most)
+    /// Whether so many bytes are on their way to the disk, with these, that no more should come.
+    pub(super) fn is_behind(&self, more: u64) -> bool {
+        let written = match &self.to {
+            To::Files(storage) => storage.ledger().bytes_written(),
+            _ => 0,
+        };
+        more + written > self.behind_most
+    }
+
+    /// The worker of its jobs.
+    pub(super) fn worker(&self) -> &Worker {
+        &self.worker
     }
 
     /// Whether what is written is not looked at again: a live stream.

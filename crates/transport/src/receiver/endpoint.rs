@@ -22,7 +22,8 @@ impl Endpoint for ReceiverSession {
         match notice {
             Notice::Backlog(backlog) => self.on_backlog(backlog, now),
             Notice::JoinFailed { place, why } => self.on_join_failed(Layer(place as u8 + 1), why, now),
-            Notice::Drained | Notice::NetworkChanged { .. } => {}
+            Notice::Drained => self.look_after_storage(now),
+            Notice::NetworkChanged { .. } => {}
         }
     }
 

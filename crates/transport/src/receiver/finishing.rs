@@ -42,6 +42,14 @@ impl ReceiverSession {
         }
     }
 
+    /// Take what the worker has done, without waiting for the time to look.
+    pub(super) fn look_after_storage(&mut self, now: Time) {
+        if let Some(stream) = self.stream.as_mut().filter(|stream| stream.delivery.is_storing()) {
+            stream.look_at = now;
+            self.look_after_files(now);
+        }
+    }
+
     /// The delivery has taken something.
     #[inline]
     pub(super) fn progressed(&mut self, progressed: Result<Progressed, Error>, now: Time) {

@@ -10,6 +10,7 @@
 mod attaching;
 mod below;
 pub(crate) mod block_sink;
+mod decoding;
 pub(crate) mod delivery;
 mod endpoint;
 mod feedback;

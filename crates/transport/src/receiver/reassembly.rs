@@ -1,6 +1,7 @@
 //! Reassembly, symbols in and verified blocks out: what a receiver has and what it lacks.
 
 use super::block_sink::{BlockSink, Ending, Placed, Polled};
+use super::decoding::{Decoded, Decoding};
 use super::delivery::{Delivery, Progressed, SymbolCounts};
 use super::pages::{Judged, Pages};
 use super::service::Reached;
@@ -68,6 +69,7 @@ pub(super) struct Reassembly {
     requests: RequestScheduler,
     repair: Repair,
     incomplete: Incomplete,
+    decoding: Decoding,
     place: BlockSink,
     /// Of content that has to be signed.
     pages: Option<Pages>,
@@ -104,6 +106,7 @@ impl Reassembly {
             requests,
             repair,
             incomplete: Incomplete::new(repair, &mut place, &geometry, memory)?,
+            decoding: Decoding::new(place.worker().clone()),
             place,
             pages: trust.map(|trust| Pages::new(trust, memory / HELD)),
             warnings: Vec::new(),
@@ -160,11 +163,34 @@ impl Reassembly {
         self.pages.as_ref().is_some_and(|pages| pages.is_waiting(block))
     }
 
-    /// A block is complete: to its place with it.
-    fn store(&mut self, block: u32, bytes: Vec<u8>, now: Time) -> Result<Stored, Error> {
-        let Ok((_, hash)) = verify_block(&bytes) else {
-            // Not what the source sealed: collect it again.
-            self.wrong += 1;
+    /// Blocks that the worker has decoded go to their places.
+    fn store_decoded(&mut self, now: Time) -> Result<Stored, Error> {
+        let mut all = Stored::No;
+        while let Some(Decoded { block, gathered, bytes }) = self.decoding.next() {
+            let Incomplete::InTurn(blocks) = &mut self.incomplete else { continue };
+            let Some((bytes, hash)) = bytes else {
+                blocks.put_back(block, gathered);
+                continue;
+            };
+            self.symbols_needed += u64::from(gathered.symbols());
+            blocks.reuse(gathered);
+            if block < self.low || self.place.has(block) {
+                self.recycle(bytes);
+                continue;
+            }
+            match self.store(block, bytes, hash, now)? {
+                Stored::No => {}
+                Stored::Yes => all = Stored::Yes,
+                Stored::Anew => return Ok(Stored::Anew),
+            }
+        }
+        Ok(all)
+    }
+
+    /// A block is complete, and has this hash if it is one that the source sealed: to its place with it.
+    fn store(&mut self, block: u32, bytes: Vec<u8>, hash: Option<Hash>, now: Time) -> Result<Stored, Error> {
+        let Some(hash) = hash else {
+            self.wrong += 1; // it is collected again
             self.recycle(bytes);
             return Ok(Stored::No);
         };
@@ -243,7 +269,8 @@ impl Reassembly {
             && let Some(block) = blocks.first_kept().filter(|block| self.place.takes(*block))
             && let Some(bytes) = blocks.take_kept(block)?
         {
-            if self.store(block, bytes, now)? == Stored::Anew {
+            let hash = hash_of_block(&bytes);
+            if self.store(block, bytes, hash, now)? == Stored::Anew {
                 return Ok(Stored::Anew);
             }
         }
@@ -303,7 +330,7 @@ impl Reassembly {
     fn after_store(&mut self, stored: Stored, now: Time, rng: &mut Rng) -> Progressed {
         match stored {
             Stored::Yes => Progressed::Block,
-            Stored::No if self.place.is_storing() => Progressed::Block,
+            Stored::No if self.is_storing() => Progressed::Block,
             Stored::No => Progressed::No,
             Stored::Anew => {
                 self.arm(now, rng);
@@ -365,7 +392,7 @@ impl Delivery for Reassembly {
             return Ok(Progressed::No);
         }
         let is_held = self.pages.as_ref().is_some_and(|pages| pages.holds(block));
-        if self.place.has(block) || self.incomplete.is_kept(block) || is_held {
+        if self.place.has(block) || self.incomplete.is_kept(block) || self.decoding.has(block) || is_held {
             return Ok(Progressed::No);
         }
         if self.place.is_preparing() {
@@ -376,23 +403,28 @@ impl Delivery for Reassembly {
             self.requests.on_symbol(block, now);
         }
         let symbol = packet.data.payload.symbol;
-        let added = match &mut self.incomplete {
-            Incomplete::InTurn(blocks) => blocks.add(block, packet.symbols, symbol, packet.payload),
-            Incomplete::Together(blocks) => blocks.add(block, packet.symbols, symbol, packet.payload)?,
+        let stored = match &mut self.incomplete {
+            Incomplete::InTurn(blocks) => {
+                if blocks.gather(block, packet.symbols, symbol, packet.payload) != Added::Complete {
+                    return Ok(Progressed::No);
+                }
+                let Some((block, gathered)) = blocks.take_gathered() else { return Ok(Progressed::No) };
+                self.decoding.begin(block, gathered, self.geometry.capacity());
+                self.store_decoded(now)?
+            }
+            Incomplete::Together(blocks) => {
+                if blocks.add(block, packet.symbols, symbol, packet.payload)? != Added::Complete {
+                    return Ok(Progressed::No);
+                }
+                let Some((block, bytes)) = blocks.take() else { return Ok(Progressed::No) };
+                self.symbols_needed += u64::from(packet.symbols);
+                let hash = hash_of_block(&bytes);
+                match self.store(block, bytes, hash, now)? {
+                    Stored::Yes => self.store_kept(now)?,
+                    stored => stored,
+                }
+            }
         };
-        if added != Added::Complete {
-            return Ok(Progressed::No);
-        }
-        let complete = match &mut self.incomplete {
-            Incomplete::InTurn(blocks) => blocks.take(),
-            Incomplete::Together(blocks) => blocks.take(),
-        };
-        let Some((block, bytes)) = complete else { return Ok(Progressed::No) };
-        self.symbols_needed += u64::from(packet.symbols);
-        let mut stored = self.store(block, bytes, now)?;
-        if stored == Stored::Yes {
-            stored = self.store_kept(now)?;
-        }
         Ok(self.after_store(stored, now, rng))
     }
 
@@ -556,7 +588,13 @@ impl Delivery for Reassembly {
 
     fn poll(&mut self, now: Time, rng: &mut Rng) -> Result<Progressed, Error> {
         let polled = self.place.poll()?;
-        let polled = self.go_on(polled, now)?;
+        let mut polled = self.go_on(polled, now)?;
+        match self.store_decoded(now)? {
+            Stored::No => {}
+            Stored::Yes if polled == Polled::Nothing => polled = Polled::Stored,
+            Stored::Yes => {}
+            Stored::Anew => polled = Polled::GivenUp,
+        }
         if let Polled::Prepared | Polled::GivenUp = polled {
             self.arm(now, rng);
         }
@@ -568,7 +606,7 @@ impl Delivery for Reassembly {
     }
 
     fn is_storing(&self) -> bool {
-        self.place.is_storing()
+        self.place.is_storing() || !self.decoding.is_empty()
     }
 
     fn activity(&self) -> Option<(Activity, u8)> {
@@ -599,11 +637,11 @@ impl Delivery for Reassembly {
             pages.ask(now);
         }
         let (place, incomplete, geometry) = (&self.place, &self.incomplete, &self.geometry);
-        let (pages, repair) = (&self.pages, self.repair);
+        let (pages, repair, decoding) = (&self.pages, self.repair, &self.decoding);
         let missing = (self.low..until).filter_map(|block| match pages {
             // No symbols: a page with its hash.
             Some(pages) if pages.is_waiting(block) => pages.wants(block, now).then_some((block, 0)),
-            _ if repair == Repair::Fountain || place.has(block) => None,
+            _ if repair == Repair::Fountain || place.has(block) || decoding.has(block) => None,
             _ => Some((block, incomplete.needed(block).unwrap_or_else(|| geometry.symbols(block)))),
         });
         self.requests.due(now, rng, missing, &mut wanted);
@@ -623,7 +661,7 @@ impl Delivery for Reassembly {
     }
 
     fn waits_for_output(&self) -> bool {
-        if self.place.is_behind() {
+        if self.place.is_behind(self.decoding.bytes()) {
             return true;
         }
         let waiting = self.place.waiting_for_output();
@@ -672,6 +710,11 @@ impl Delivery for Reassembly {
         };
         SymbolCounts { received: self.symbols, needed: self.symbols_needed, decoded }
     }
+}
+
+/// The hash of a block's data, where the block is what was sealed.
+fn hash_of_block(bytes: &[u8]) -> Option<Hash> {
+    verify_block(bytes).ok().map(|(_, hash)| hash)
 }
 
 impl Incomplete {

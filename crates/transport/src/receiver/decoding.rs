@@ -1,0 +1,71 @@
+//! Blocks with enough symbols, which a worker decodes and hashes while the session goes on.
+
+use crate::assembly::Gathered;
+use crate::object::{Hash, verify_block};
+use crate::worker::{Load, Worker};
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// The blocks that the worker has.
+pub(super) struct Decoding {
+    worker: Worker,
+    tell: Sender<Decoded>,
+    outcomes: Receiver<Decoded>,
+    /// By block: its bytes.
+    blocks: BTreeMap<u32, u64>,
+}
+
+/// A block that the worker gives back.
+pub(super) struct Decoded {
+    pub(super) block: u32,
+    /// Its symbols, without their bytes when it was decoded.
+    pub(super) gathered: Gathered,
+    /// Its bytes, and the hash of its data where they are what was sealed; `None` when its symbols do not decode.
+    pub(super) bytes: Option<(Vec<u8>, Option<Hash>)>,
+}
+
+impl Decoding {
+    pub(super) fn new(worker: Worker) -> Decoding {
+        let (tell, outcomes) = channel();
+        Decoding { worker, tell, outcomes, blocks: BTreeMap::new() }
+    }
+
+    /// Decode and hash this block.
+    pub(super) fn begin(&mut self, block: u32, mut gathered: Gathered, bytes: u64) {
+        self.blocks.insert(block, bytes);
+        let tell = self.tell.clone();
+        let job = Box::new(move || {
+            let bytes = gathered.decode().map(|bytes| {
+                let hash = verify_block(&bytes).ok().map(|(_, hash)| hash);
+                (bytes, hash)
+            });
+            tell.send(Decoded { block, gathered, bytes }).ok(); // a session that has ended does not listen
+        });
+        self.worker.run(Load::Decoding, job);
+    }
+
+    /// A block that the worker has given back.
+    pub(super) fn next(&mut self) -> Option<Decoded> {
+        if self.blocks.is_empty() {
+            return None;
+        }
+        let decoded = self.outcomes.try_recv().ok()?;
+        self.blocks.remove(&decoded.block);
+        Some(decoded)
+    }
+
+    /// Whether the worker has this block.
+    pub(super) fn has(&self, block: u32) -> bool {
+        !self.blocks.is_empty() && self.blocks.contains_key(&block)
+    }
+
+    /// Whether the worker has none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// Bytes of the blocks that the worker has.
+    pub(super) fn bytes(&self) -> u64 {
+        self.blocks.values().sum()
+    }
+}
