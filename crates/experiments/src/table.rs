@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Rows of `bottlenecks.csv` for each window, at most.
+pub(crate) const BOTTLENECKS: usize = 100;
+
 /// A table with named, typed columns of equal length.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Table {

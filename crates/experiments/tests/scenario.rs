@@ -443,6 +443,46 @@ links = ["left->right", "a->b"]
     assert!(metric("link.left->right.acted") > 0.0 && metric("link.a->b.acted") == 0.0);
 }
 
+#[test]
+fn bottlenecks_of_a_tree_are_known_without_probes() {
+    let scenario = r#"
+title = "A tree"
+duration = "20 s"
+warmup = "5 s"
+seeds = 2
+
+[topology]
+kind = "tree"
+fanout = [2, 3]
+level = [
+  { rate = "20 Mbit/s", delay = "2 ms", queue = "100 packets" },
+  { rate = ["1 Mbit/s", "5 Mbit/s"], delay = "5 ms", queue = "red,floyd,limit=30" },
+]
+
+[[flow]]
+name = "tcp"
+kind = "tcp-sack"
+from = "root"
+to = "leaf1"
+
+[[flow]]
+name = "datagrams"
+kind = "udp"
+rate = "1 Mbit/s"
+from = "root"
+to = "leaf2"
+"#;
+    let scenario = Scenario::parse(scenario, "tree.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
+    let results = run(&scenario, &threads(1), &Silent).expect("it runs");
+    let found = results.bottlenecks(0);
+    let [only] = &found[..] else { panic!("{found:?}") };
+    assert!(only.link.ends_with("->leaf1") && only.runs == 2, "{only:?}");
+    assert!(only.utilisation > 0.8 && only.dropped_early > 0.0 && only.dropped_full == 0.0, "{only:?}");
+    // Data and acknowledgements of two flows, over two links each.
+    assert_eq!(results.metric(0, "links.bottlenecks"), [1.0, 1.0]);
+    assert!((0.19..0.22).contains(&results.metric(0, "links.others.utilisation")[0]));
+}
+
 /// RLC to a slow and a fast receiver, with a twin of each beside it.
 const LAYERED: &str = r#"
 title = "Layers"

@@ -16,6 +16,9 @@ pub struct Outcome {
     pub flows: Vec<FlowOutcome>,
     /// One for each link, in the order in which they were added.
     pub links: Vec<LinkOutcome>,
+    /// What each link had counted before each of the moments of [`Network::count_until`](crate::Network::count_until): all
+    /// moments of the first link, then of the second.
+    pub link_moments: Vec<LinkTally>,
     /// One for each router, in the order in which they were added.
     pub routers: Vec<RouterOutcome>,
     /// What the tapped links carried, in order of time.
@@ -263,11 +266,54 @@ impl SourceSample {
 pub struct LinkOutcome {
     /// Counts over the whole run.
     pub counts: LinkCounts,
+    /// Bytes that have left in the whole run.
+    pub departed_bytes: u64,
     /// Samples, when it was probed.
     pub samples: Vec<LinkSample>,
     /// How long packets took from their offer to the end of their transmission, by span between counted moments
     /// ([`Network::count_until`](crate::Network::count_until)) in which they were offered, when it was probed.
     pub delays: Vec<DelayCounts>,
+}
+
+impl LinkOutcome {
+    /// Counts over the whole run.
+    pub const fn tally(&self) -> LinkTally {
+        LinkTally::new(&self.counts, self.departed_bytes)
+    }
+}
+
+/// Packets that were offered to a link, and what its queue did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LinkTally {
+    /// Bytes that have left.
+    pub departed_bytes: u64,
+    /// Packets offered.
+    pub offered: u64,
+    /// Dropped by a full buffer.
+    pub overflow: u64,
+    /// Dropped by the queue discipline.
+    pub early: u64,
+    /// Marked by it.
+    pub marked: u64,
+}
+
+impl LinkTally {
+    pub(crate) const fn new(counts: &LinkCounts, departed_bytes: u64) -> LinkTally {
+        let &LinkCounts { offered, overflow, early, marked, .. } = counts;
+        LinkTally { departed_bytes, offered, overflow, early, marked }
+    }
+
+    /// What was counted since `before`.
+    #[must_use]
+    pub const fn since(&self, before: &LinkTally) -> LinkTally {
+        LinkTally {
+            departed_bytes: self.departed_bytes - before.departed_bytes,
+            offered: self.offered - before.offered,
+            overflow: self.overflow - before.overflow,
+            early: self.early - before.early,
+            marked: self.marked - before.marked,
+        }
+    }
 }
 
 /// A link at a moment.

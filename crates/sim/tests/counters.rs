@@ -2,10 +2,11 @@
 
 mod nets;
 
+use faircast_aqm::LinkSpec;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_sim::{
-    ApplicationData, FlowCounts, FlowOutcome, Law, Network, Options, Outcome, SourceSample, UnicastProtocol,
-    UnicastSpec,
+    ApplicationData, FlowCounts, FlowOutcome, Law, LinkOutcome, Network, Options, Outcome, SourceSample,
+    UnicastProtocol, UnicastSpec,
 };
 use faircast_unicast::Protocol;
 
@@ -142,6 +143,36 @@ fn counts_up_to_a_moment_do_not_depend_on_bins_and_agree_with_a_run_that_ends_th
             }
             assert_eq!(flow.members[0].counts, flow.counts);
         }
+    }
+}
+
+#[test]
+fn links_count_up_to_a_moment_what_a_run_that_ends_there_counts() {
+    let mut holding = bottleneck(3, "tcp-reno", transfers());
+    let (a, b) = (holding.node(), holding.node());
+    let red = LinkSpec { queue: "red,floyd,limit=30".parse().expect("a queue"), ..nets::link(1.0, 20, 12) };
+    holding.duplex(a, b, red, LinkSpec { queue: "codel,limit=30".parse().expect("a queue"), ..red });
+    for (from, to) in [(a, b), (b, a)] {
+        let rate = UnicastProtocol::Datagrams { rate: Rate::from_mbps(1.5), jitter: 0.5 };
+        holding.unicast(nets::unicast(rate, from, to, 0.0));
+    }
+    for net in [holding, nets::rough_star(8), nets::tree(4, 5), nets::layered("rlc", 6)] {
+        // No transmission ends at one of these.
+        let moments = [at(7.1237), at(12.3217), at(19.5371)];
+        let short = moments.map(|moment| run(&net, moment.as_secs_f64() - 1e-9, Span::MAX));
+        let mut counted = net.clone();
+        moments.iter().for_each(|moment| counted.count_until(*moment));
+        let (plain, outcome) = (run(&net, 25.0, Span::MAX), run(&counted, 25.0, Span::MAX));
+        assert_eq!(plain.digest, outcome.digest);
+        assert!(plain.link_moments.is_empty());
+        let tallies = |of: &Outcome| of.links.iter().map(LinkOutcome::tally).collect::<Vec<_>>();
+        assert_eq!(tallies(&plain), tallies(&outcome));
+        for (link, tallies) in outcome.link_moments.chunks(moments.len()).enumerate() {
+            let known = short.each_ref().map(|short| short.links[link].tally());
+            assert_eq!(tallies, known, "link {link}");
+        }
+        let dropped = outcome.link_moments.iter().map(|tally| tally.overflow + tally.early).sum::<u64>();
+        assert!(dropped > 0, "queues act");
     }
 }
 

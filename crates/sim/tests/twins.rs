@@ -31,6 +31,7 @@ fn assert_twins(network: &Network, seconds: f64) -> Outcome {
     for (link, (a, b)) in eager.links.iter().zip(&evented.links).enumerate() {
         assert_eq!(a, b, "link {link}");
     }
+    assert_eq!(eager.link_moments, evented.link_moments, "links at moments");
     assert!(eager.taps == evented.taps, "packets on tapped links");
     assert_eq!((eager.traversals, eager.arrivals), (evented.traversals, evented.arrivals));
     assert!(eager.events <= evented.events, "{} and {}", eager.events, evented.events);

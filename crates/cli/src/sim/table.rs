@@ -54,7 +54,8 @@ fn estimate(results: &Results, point: &Point, metric: &str) -> Option<Estimate> 
     (!values.is_empty()).then(|| Estimate::of(&values))
 }
 
-/// A table for each point of the sweep: the groups of flows, the layers of those that have several, then the probed links.
+/// A table for each point of the sweep: the groups of flows, the layers of those that have several, the probed links, then
+/// the bottlenecks.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -75,8 +76,8 @@ pub fn text(scenario: &Scenario, results: &Results, out: &mut impl Write) -> io:
         let links = links(results, point);
         if !links.is_empty() {
             write!(out, "\n{}", links.text())?;
-            verdicts(results, point, out)?;
         }
+        bottlenecks(results, point, out)?;
     }
     Ok(())
 }
@@ -169,19 +170,45 @@ fn delays(scenario: &Scenario, results: &Results, point: &Point) -> Grid {
     grid
 }
 
-/// Whether each probed link was a bottleneck, and whether its queue acted.
-fn verdicts(results: &Results, point: &Point, out: &mut impl Write) -> io::Result<()> {
-    let names = results.metric_names();
-    for link in names.iter().filter_map(|name| name.strip_prefix("link.")?.strip_suffix(".busy")) {
-        let mean = |name: &str| {
-            estimate(results, point, &format!("link.{link}.{name}")).map_or(0.0, |estimate| estimate.mean)
+/// Bottlenecks in the table, at most.
+const NAMED: usize = 10;
+
+/// The bottlenecks, and all other links in one line.
+fn bottlenecks(results: &Results, point: &Point, out: &mut impl Write) -> io::Result<()> {
+    let mut grid = Grid::new(&[
+        ("bottleneck", Align::Left),
+        ("used", Align::Right),
+        ("dropped, buffer full", Align::Right),
+        ("dropped early", Align::Right),
+        ("marked", Align::Right),
+    ]);
+    let runs = results.jobs.iter().filter(|(index, _)| *index == point.index).count();
+    let all = results.bottlenecks(point.index);
+    for it in all.iter().take(NAMED) {
+        let name = if it.runs == runs {
+            it.link.clone()
+        } else {
+            format!("{} (in {} of {runs} runs)", it.link, it.runs)
         };
-        writeln!(
-            out,
-            "{link} was a bottleneck {} of the time; its queue dropped or marked {} of the packets",
-            units::percent(mean("busy")),
-            units::percent(mean("acted"))
-        )?;
+        let shares = [it.utilisation, it.dropped_full, it.dropped_early, it.marked];
+        grid.row([name].into_iter().chain(shares.map(units::percent)).collect());
+    }
+    if !grid.is_empty() {
+        write!(out, "\n{}", grid.text())?;
+    }
+    let mean = |name: &str| estimate(results, point, name).map_or(0.0, |estimate| estimate.mean);
+    let (bottlenecks, others) = (mean("links.bottlenecks"), mean("links.others"));
+    let more = bottlenecks - all.len().min(NAMED) as f64;
+    if more >= 1.0 {
+        writeln!(out, "and {more:.0} more bottlenecks")?;
+    }
+    if others > 0.0 {
+        let links = match (grid.is_empty(), units::count(others.round() as u64, "link")) {
+            (true, links) => format!("no bottleneck; {links}"),
+            (false, links) => format!("{links} besides"),
+        };
+        let most = units::percent(mean("links.others.utilisation"));
+        writeln!(out, "{links}: at most {most} used, nothing dropped or marked")?;
     }
     Ok(())
 }

@@ -4,7 +4,8 @@
 use super::Rows;
 use super::measure::{Metrics, Run, Who};
 use super::rows::Field::{Number, Text, Whole};
-use crate::scenario::plan::{FlowKind, TimeWindow};
+use crate::scenario::plan::FlowKind;
+pub(super) use crate::scenario::plan::TimeWindow;
 use crate::stats;
 use crate::table::Table;
 use faircast_core::time::Time;
@@ -22,14 +23,17 @@ struct Goodput {
 impl<'a> Run<'a> {
     /// Counts of a flow or receiver in a window.
     fn counted(&self, counts: &[FlowCounts], window: &TimeWindow) -> FlowCounts {
-        let moments = self.plan.moments();
-        let whole = counts.last().copied().unwrap_or_default();
-        let until = |moment: Time| match moments.binary_search(&moment) {
-            Ok(place) => counts.get(place).copied().unwrap_or_default(),
-            Err(0) if moment == Time::ZERO => FlowCounts::default(),
-            Err(_) => whole,
-        };
+        let until = |moment| self.until(counts, counts.last().copied().unwrap_or_default(), moment);
         until(window.to).since(&until(window.from))
+    }
+
+    /// What was counted up to an end of a window, of counts at the moments and of the whole run.
+    pub(super) fn until<T: Copy + Default>(&self, at_moments: &[T], whole: T, end: Time) -> T {
+        match self.plan.moments().binary_search(&end) {
+            Ok(place) => at_moments.get(place).copied().unwrap_or_default(),
+            Err(0) if end == Time::ZERO => T::default(),
+            Err(_) => whole,
+        }
     }
 
     /// How many of these moments lie in a window. What happens at its end belongs to what follows, at the end of the run to it.

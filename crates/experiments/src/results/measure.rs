@@ -36,6 +36,7 @@ pub(crate) const TABLES: &[&str] = &[
     "layers",
     "events",
     "flows",
+    "bottlenecks",
 ];
 
 /// One run, its plan, and who is who.
@@ -92,6 +93,7 @@ pub(crate) fn measure(plan: &RunPlan, layout: &Layout, outcome: &Outcome) -> Mea
     tables.push(run.layers());
     tables.push(run.events());
     tables.push(run.flows());
+    tables.push(run.bottlenecks());
     Measured { tables, metrics }
 }
 
@@ -412,6 +414,7 @@ impl<'a> Run<'a> {
             if shares.len() > 1 {
                 out.add("jain", stats::jain(&shares));
             }
+            self.bottleneck_metrics(window, &mut out);
             for &link in &self.layout.probes {
                 self.link_metrics(link, window, &mut out);
             }

@@ -8,11 +8,13 @@
 //! | [`measure`] | from one run's outcome to rows and metrics |
 //! | [`write`](mod@write) | CSV files and `manifest.json` |
 //! | [`merge`](mod@merge) | the results of several shards into one |
+//! | [`bottlenecks`] | links that were busy or whose queue acted in a window |
 //! | `counters` | what flows sent, lost and got in a window |
 //! | `events` | what happened, one row each |
 //! | `parts` `layers` | what is measured of some receivers of a flow, and of sessions of several layers |
 //! | [`capture`] | packets of tapped links as pcapng, with the bytes they would have on a real wire |
 
+pub mod bottlenecks;
 pub mod capture;
 mod counters;
 mod events;
@@ -47,7 +49,7 @@ pub struct Results {
     /// The runs that were made: number of a point, and seed.
     pub jobs: Vec<(usize, u64)>,
     /// `metrics`, `rates`, `averages`, `samples`, `queues`, `representatives`, `feedback`, `transfers`, `subscriptions`,
-    /// `layers`, `events`, `flows`.
+    /// `layers`, `events`, `flows`, `bottlenecks`.
     pub tables: Vec<Table>,
     /// The metrics once more, for claims.
     pub metrics: Vec<MetricRow>,

@@ -3,7 +3,7 @@ use super::*;
 use crate::scenario::{Scenario, Setting};
 use crate::table::Column;
 use faircast_core::time::{Span, Time};
-use faircast_sim::{FlowCounts, FlowOutcome, LinkOutcome, LinkSample, MemberOutcome, Outcome};
+use faircast_sim::{FlowCounts, FlowOutcome, LinkOutcome, LinkSample, LinkTally, MemberOutcome, Outcome};
 
 /// A star of two receivers, a session and a TCP flow, ten bins of a second.
 const TWO: &str = "title = \"t\"\nduration = \"10 s\"\nwarmup = \"4 s\"\nstart_jitter = 0\n[topology]\nkind = \"star\"\n\
@@ -71,8 +71,33 @@ fn outcome(layout: &crate::scenario::Layout) -> Outcome {
         departed_bytes: 50_000 * second,
         counts: faircast_aqm::LinkCounts { offered: 100 * second, overflow: second, ..Default::default() },
     };
-    links[layout.probes[0] as usize].samples = (0..=10).map(sample).collect();
-    Outcome { flows: vec![session, tcp], links, ..Outcome::default() }
+    let probed = layout.probes[0] as usize;
+    links[probed].samples = (0..=10).map(sample).collect();
+    // Moments are 2 and 4 s. The second link drops nothing.
+    let tally = |second: u64| LinkTally {
+        departed_bytes: 50_000 * second,
+        offered: 100 * second,
+        overflow: second,
+        early: 2 * second,
+        marked: 3 * second,
+    };
+    let mut link_moments = vec![LinkTally::default(); 2 * links.len()];
+    for link in 0..2 {
+        let of = |second| {
+            if link == 0 {
+                tally(second)
+            } else {
+                LinkTally { overflow: 0, early: 0, marked: 0, ..tally(second) }
+            }
+        };
+        let place = 2 * ((probed + link) % links.len());
+        link_moments[place..place + 2].copy_from_slice(&[of(2), of(4)]);
+        let LinkTally { departed_bytes, offered, overflow, early, marked } = of(10);
+        let it = &mut links[(probed + link) % layout.links()];
+        it.departed_bytes = departed_bytes;
+        it.counts = faircast_aqm::LinkCounts { offered, overflow, early, marked, ..Default::default() };
+    }
+    Outcome { flows: vec![session, tcp], links, link_moments, ..Outcome::default() }
 }
 
 fn measured() -> measure::Measured {
@@ -154,6 +179,25 @@ fn links_are_measured_between_two_samples() {
     assert_eq!(metric("link.hub->leaf1.drops"), 6.0);
     assert_eq!(metric("link.hub->leaf1.loss"), 0.01);
     assert!((metric("link.hub->leaf1.utilisation") - 0.4).abs() < 1e-12);
+}
+
+#[test]
+fn a_link_whose_queue_acts_is_a_bottleneck_without_a_probe() {
+    // 6 s of 400 kbit/s at 1 Mbit/s.
+    assert_eq!((metric("links.bottlenecks"), metric("links.others")), (1.0, 1.0));
+    assert!((metric("links.others.utilisation") - 0.4).abs() < 1e-12);
+    assert_eq!(metric("links.bottlenecks@early"), 1.0);
+    let (plan, tables) = (vec![(0, 1), (0, 2)], measured().tables);
+    let runs = plan.iter().map(|job| (*job, tables.clone())).collect::<Vec<_>>();
+    let point = Point { index: 0, values: Vec::new() };
+    let table = rows_of_runs(&[], &[point], &runs).pop().expect("the last one");
+    let Some(Column::Whole(dropped)) = table.column("dropped_early") else { panic!("a number") };
+    assert_eq!((table.name.as_str(), &dropped[..]), ("bottlenecks", &[12, 4, 12, 4][..]));
+    let found = bottlenecks::of(&table, 0);
+    let [it] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((it.link.as_str(), it.runs), ("hub->leaf1", 2));
+    assert!((it.utilisation - 0.4).abs() < 1e-12);
+    assert_eq!([it.dropped_full, it.dropped_early, it.marked], [0.01, 0.02, 0.03]);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 use super::names::{Brackets, brackets};
 use super::plan::{At, Ends, FlowKind, FlowPlan, Many, Patterns, Per, RunPlan, Topology, Wire};
+use crate::table::BOTTLENECKS;
 use faircast_aqm::{Limit, QueueSpec};
 use faircast_core::time::{Span, Time};
 use faircast_sim::{Events, Law};
@@ -28,6 +29,8 @@ const SAMPLE: u64 = 200;
 const BIN: u64 = 80;
 /// Bytes of a stay of a receiver, of a turn of an application, or of a change of a link.
 const TURN: u64 = 160;
+/// Bytes of a link's counts up to a moment.
+const TALLY: u64 = 48;
 /// Bytes of a histogram of delays.
 const DELAYS: u64 = 2_000;
 /// Bytes of a row of a result: in the table of its run, in the table of all runs, and as text.
@@ -94,6 +97,7 @@ pub(crate) fn of(plan: &RunPlan) -> OfRun {
     let mut run = Estimate::new();
     run.add(sizes.rows.values().fold(0, |sum: u64, count| sum.saturating_add(*count)), "nodes", NODE);
     run.add(sizes.links, "links", LINK);
+    run.add(sizes.links.saturating_mul(plan.moments().len() as u64), "counts of links", TALLY);
     run.add(sizes.tables, "bytes of queues' tables", 1);
     let overload = plan.flows.iter().fold(0, |sum: u64, flow| sum.saturating_add(sizes.overload(flow)));
     run.add(sizes.packets.saturating_add(overload), "packets in queues and on links", memory::PACKET);
@@ -106,7 +110,9 @@ pub(crate) fn of(plan: &RunPlan) -> OfRun {
     let before = run.total();
     sizes.records(&mut run);
     let records = run.total().saturating_sub(before);
-    let rows = plan.flows.iter().fold(probed, |sum: u64, flow| sum.saturating_add(sizes.rows_of(flow)));
+    let bottlenecks = sizes.links.min(BOTTLENECKS as u64).saturating_mul(plan.windows.len() as u64);
+    let fixed = probed.saturating_add(bottlenecks);
+    let rows = plan.flows.iter().fold(fixed, |sum: u64, flow| sum.saturating_add(sizes.rows_of(flow)));
     OfRun { run, kept: rows.saturating_mul(ROW).saturating_add(METRICS).saturating_add(records) }
 }
 

@@ -134,6 +134,14 @@ const METRICS: &[Metric] = {
         ),
         metric(All, No, Window, &["jain"], "Jain's index over the groups' rates, when there are several"),
         metric(
+            All,
+            No,
+            Window,
+            &["links.bottlenecks", "links.others", "links.others.utilisation"],
+            "links that carried 95 % of their capacity or more, or whose queue dropped or marked packets; all other links of a limited \
+             rate that carried packets; the largest share of its capacity that one of these carried",
+        ),
+        metric(
             Link,
             No,
             Window,

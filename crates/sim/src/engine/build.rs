@@ -11,7 +11,7 @@ use super::clocked::Clocked;
 use super::delays::Delays;
 use super::inboxes::Inboxes;
 use super::layers::{MulticastForwarding, Subscription};
-use super::links::{Probe, SimLink};
+use super::links::{LinkMoments, Probe, SimLink};
 use super::membership_schedule::{MembershipSchedule, merged};
 use super::meter::{Meter, Moments};
 use super::record::Records;
@@ -437,6 +437,9 @@ impl Builder<'_> {
         };
         let mut links: Vec<SimLink> = self.network.topology.edges().iter().enumerate().map(make).collect();
         self.network.link_probes.iter().for_each(|(link, _)| links[link.0 as usize].watch_by_probe());
+        if !self.network.moments.is_empty() {
+            links.iter_mut().for_each(SimLink::watch_for_moments);
+        }
         self.network.taps.iter().for_each(|link| links[link.0 as usize].watch_by_tap());
         for (_, link, _) in &self.network.changes {
             links[link.0 as usize].expect_changes();
@@ -560,6 +563,7 @@ impl Builder<'_> {
             until,
             reached: 0,
             bin: self.options.bin.as_nanos(),
+            link_moments: LinkMoments::new(links.len(), moments.0.len()),
             moments,
             sample: self.options.sample.as_nanos(),
             links,

@@ -116,7 +116,7 @@ impl Engine {
         let (link, member, comes_and_goes) = (part.link, part.member, part.active.is_some());
         let mut packets = &log[log.len() - behind..];
         while let Some(packet) = packets.first() {
-            if comes_and_goes || self.links[link as usize].is_watched() {
+            if comes_and_goes || (self.links[link as usize].is_watched() && self.has_to_look(link, packets)) {
                 packets = &packets[1..];
                 if !comes_and_goes || self.flows_over(branch, packet.at) {
                     self.take_one(link, session, member, packet);
@@ -134,6 +134,14 @@ impl Engine {
                 Then::Settle(at) => self.after_data(session, member, at),
             }
         }
+    }
+
+    /// Whether anybody looks at what these packets do to a watched link: not when they come before its next count.
+    #[cold]
+    #[inline(never)]
+    fn has_to_look(&self, link: u32, packets: &[Logged]) -> bool {
+        !self.links[link as usize].is_only_counted()
+            || packets.last().is_some_and(|packet| packet.at >= self.next_count(link))
     }
 
     // Never inlined: the quiet way would pay for its registers.

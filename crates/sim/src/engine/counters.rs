@@ -1,14 +1,14 @@
 //! What was counted before given moments.
 //!
-//! Agents may be ahead of each other, and hosts are not woken up for a count. So an agent counts up to a moment when its first
-//! packet after it comes: what it has counted until then, nothing changed in between.
+//! Agents and links may be ahead of each other, and hosts are not woken up for a count. So an agent or a link counts up to a moment
+//! when its first packet after it comes: what it has counted until then, nothing changed in between.
 
 use super::Engine;
-use super::agents::{SenderKind, put};
+use super::agents::{SenderKind, put, time};
 use super::links::UNICAST;
 use super::record::Records;
 use crate::frame::{Body, Frame};
-use crate::outcome::FlowCounts;
+use crate::outcome::{FlowCounts, LinkTally};
 use faircast_unicast::{SegmentFlags, SenderView};
 use std::ops::Range;
 
@@ -20,6 +20,28 @@ impl Records {
 }
 
 impl Engine {
+    /// The next moment at which a link is counted, of those that are.
+    pub(super) fn next_count(&self, link: u32) -> u64 {
+        self.moments.0[self.link_moments.passed[link as usize] as usize]
+    }
+
+    /// Before something happens to a link that is counted at moments to come.
+    pub(super) fn count_link(&mut self, link: u32, now: u64) {
+        let it = &mut self.links[link as usize];
+        let passed = &mut self.link_moments.passed[link as usize];
+        let first = link as usize * self.moments.0.len();
+        while let Some(&moment) = self.moments.0.get(*passed as usize) {
+            if moment > now {
+                return;
+            }
+            let departed_bytes = it.link.departed_bytes(time(moment.min(self.until)));
+            let tally = LinkTally::new(&it.link.counts(), departed_bytes);
+            self.link_moments.tallies[first + *passed as usize] = tally;
+            *passed += 1;
+        }
+        it.end_count();
+    }
+
     /// Before a session's source sends, when its meter says so.
     #[cold]
     pub(super) fn turn_source(&mut self, number: u32, now: u64) {

@@ -10,7 +10,7 @@ use crate::calendar::Entry;
 use crate::events::Happening;
 use crate::frame::{Body, Frame};
 use crate::network::{Change, FlowId, LinkId};
-use crate::outcome::{LinkSample, Tapped, TappedPacket};
+use crate::outcome::{LinkSample, LinkTally, Tapped, TappedPacket};
 use crate::routes::{Branch, NONE, Then};
 use faircast_aqm::{Ecn, Fate, Link, LossCause};
 use faircast_core::packet::{self, Layer, Packet};
@@ -38,7 +38,9 @@ const FILTERED: u32 = 1 << 29;
 const NOTED: u32 = 1 << 28;
 /// The scenario changes the link, so a packet may arrive earlier than it was told.
 const CHANGES: u32 = 1 << 27;
-const RING: u32 = CHANGES - 1;
+/// A moment is to come at which the link is counted.
+const COUNTED: u32 = 1 << 26;
+const RING: u32 = COUNTED - 1;
 
 /// Packets on a link whose arrival is an event, with their arrivals.
 #[derive(Debug)]
@@ -69,7 +71,12 @@ impl SimLink {
 
     /// Whether anybody looks at what enters the link.
     pub const fn is_watched(&self) -> bool {
-        self.ring & (PROBED | TAPPED | FILTERED | NOTED) != 0
+        self.ring & (PROBED | TAPPED | FILTERED | NOTED | COUNTED) != 0
+    }
+
+    /// Whether the link is only counted at moments to come.
+    pub const fn is_only_counted(&self) -> bool {
+        self.ring & (PROBED | TAPPED | FILTERED | NOTED | COUNTED) == COUNTED
     }
 
     /// Whether anybody looks at what becomes of packets, be it their delay alone.
@@ -108,6 +115,19 @@ impl SimLink {
 
     pub fn watch_by_tap(&mut self) {
         self.ring |= TAPPED;
+    }
+
+    pub fn watch_for_moments(&mut self) {
+        self.ring |= COUNTED;
+    }
+
+    pub const fn is_counted(&self) -> bool {
+        self.ring & COUNTED != 0
+    }
+
+    /// The last moment has passed.
+    pub fn end_count(&mut self) {
+        self.ring &= !COUNTED;
     }
 
     /// Arrivals may come to be earlier.
@@ -159,6 +179,23 @@ impl Probe {
             self.rates.push(link.rate());
             self.next = self.next.saturating_add(self.every);
         }
+    }
+}
+
+/// What links have counted at the moments.
+#[derive(Debug, Default)]
+pub struct LinkMoments {
+    /// By link: the moments that have passed.
+    pub(super) passed: Box<[u32]>,
+    /// All moments of the first link, then of the second.
+    pub tallies: Vec<LinkTally>,
+}
+
+impl LinkMoments {
+    /// Room for this number of links and moments; no memory without moments.
+    pub fn new(links: usize, moments: usize) -> LinkMoments {
+        let passed = vec![0; if moments == 0 { 0 } else { links }].into_boxed_slice();
+        LinkMoments { passed, tallies: vec![LinkTally::default(); links * moments] }
     }
 }
 
@@ -331,9 +368,12 @@ impl Engine {
         active.as_ref().is_none_or(|spans| covers(spans, at))
     }
 
-    /// Take the samples of a link that are due before something happens at `now`.
+    /// Take the samples and counts of a link that are due before something happens at `now`.
     #[cold]
     pub(super) fn sample_link(&mut self, link: u32, now: u64) {
+        if self.links[link as usize].is_counted() {
+            self.count_link(link, now);
+        }
         if let Some(probe) = self.probes.get_mut(&link) {
             probe.sample(&self.links[link as usize].link, now);
         }

@@ -54,7 +54,7 @@ use faircast_core::node::Effects;
 use faircast_core::time::{Span, Time};
 use inboxes::{INBOX, Inboxes};
 use layers::MulticastForwarding;
-use links::{Probe, Ring, SimLink};
+use links::{LinkMoments, Probe, Ring, SimLink};
 use meter::Moments;
 use queues::LinkQueue;
 use record::Records;
@@ -76,6 +76,7 @@ pub struct Engine {
     moments: Moments,
     sample: u64,
     links: Vec<SimLink>,
+    link_moments: LinkMoments,
     /// Of the links whose packets arrive by events; first of those that queue.
     rings: Vec<Ring>,
     /// Of the links that queue, in the order of their rings.

@@ -102,6 +102,12 @@ impl Engine {
         if let Some(trouble) = self.trouble.take() {
             return Err(trouble);
         }
+        for link in 0..self.links.len() as u32 {
+            self.sample_link(link, self.until);
+            if self.links[link as usize].is_counted() {
+                self.count_link(link, u64::MAX);
+            }
+        }
         let mut flows = std::mem::take(&mut self.records.flows);
         let (bin, moments) = (self.bin, std::mem::take(&mut self.moments));
         for session in &mut self.sessions {
@@ -159,11 +165,12 @@ impl Engine {
         }
         let until = self.until;
         let links = (0..self.links.len() as u32).map(|number| {
-            self.sample_link(number, until);
             let probe = self.probes.remove(&number);
             let (samples, delays) =
                 probe.map(|probe| (probe.samples, probe.delays.finish(until))).unwrap_or_default();
-            LinkOutcome { counts: self.links[number as usize].link.counts(), samples, delays }
+            let link = &self.links[number as usize].link;
+            let departed_bytes = link.departed_bytes(time(until));
+            LinkOutcome { counts: link.counts(), departed_bytes, samples, delays }
         });
         let links = links.collect();
         let routers = self.routers.iter().map(|it| RouterOutcome { node: NodeId(it.node), seen: it.seen() });
@@ -177,6 +184,7 @@ impl Engine {
             coordinations,
             flows,
             links,
+            link_moments: self.link_moments.tallies,
             routers,
             taps,
             log,

@@ -1,0 +1,149 @@
+//! Bottlenecks of a window: links that were busy nearly all of it, and links whose queue dropped or marked packets.
+//!
+//! Every link is counted up to the windows' ends, so nothing here depends on probes or samples. Links of an unlimited rate are
+//! never bottlenecks.
+
+use super::counters::TimeWindow;
+use super::measure::{Metrics, Run};
+use super::rows::Field::{Number, Text, Whole};
+use super::{Results, Rows};
+use crate::table::{BOTTLENECKS, Column, Table};
+use faircast_sim::LinkTally;
+use std::collections::BTreeMap;
+
+/// The least share of its capacity that a bottleneck carries when its queue drops and marks nothing.
+const NEARLY_ALL: f64 = 0.95;
+
+/// A link in a window.
+#[derive(Debug, Clone, Copy)]
+struct Load {
+    link: u32,
+    tally: LinkTally,
+    /// Share of the capacity that was used.
+    utilisation: f64,
+}
+
+impl Load {
+    const fn is_bottleneck(&self) -> bool {
+        let LinkTally { overflow, early, marked, .. } = self.tally;
+        self.utilisation >= NEARLY_ALL || overflow + early + marked > 0
+    }
+}
+
+impl Run<'_> {
+    /// What a link counted in a window.
+    fn tally(&self, link: u32, window: &TimeWindow) -> LinkTally {
+        let count = self.plan.moments().len();
+        let moments = self.outcome.link_moments.get(link as usize * count..).unwrap_or_default();
+        let whole = self.outcome.links[link as usize].tally();
+        let until = |moment| self.until(moments, whole, moment);
+        until(window.to).since(&until(window.from))
+    }
+
+    /// Bottlenecks of a window, and all other links that carried packets.
+    fn loads(&self, window: &TimeWindow) -> (Vec<Load>, Vec<Load>) {
+        let load = |link: u32| {
+            let tally = self.tally(link, window);
+            let capacity = self.capacity(link, window.from, window.to);
+            let is_limited = capacity.is_finite() && capacity > 0.0;
+            let utilisation = tally.departed_bytes as f64 * 8.0 / capacity;
+            (is_limited && tally.offered > 0).then_some(Load { link, tally, utilisation })
+        };
+        (0..self.outcome.links.len() as u32).filter_map(load).partition(Load::is_bottleneck)
+    }
+
+    /// The number of bottlenecks, and the largest use of all other links.
+    pub(super) fn bottleneck_metrics(&self, window: &TimeWindow, out: &mut Metrics) {
+        let (bottlenecks, others) = self.loads(window);
+        out.add("links.bottlenecks", bottlenecks.len() as f64);
+        out.add("links.others", others.len() as f64);
+        let largest = others.iter().map(|load| load.utilisation).fold(0.0, f64::max);
+        out.add("links.others.utilisation", largest);
+    }
+
+    /// The bottlenecks of every window, the most used first.
+    pub(super) fn bottlenecks(&self) -> Table {
+        let columns = [
+            ("link", Text("")),
+            ("window", Text("")),
+            ("utilisation", Number(0.0)),
+            ("offered", Whole(0)),
+            ("dropped_full", Whole(0)),
+            ("dropped_early", Whole(0)),
+            ("marked", Whole(0)),
+        ];
+        let mut rows = Rows::new("bottlenecks", &columns);
+        for window in &self.plan.windows {
+            let (mut bottlenecks, _) = self.loads(window);
+            bottlenecks.sort_by(|a, b| b.utilisation.total_cmp(&a.utilisation));
+            for Load { link, tally, utilisation } in bottlenecks.into_iter().take(BOTTLENECKS) {
+                rows.push(&[
+                    Text(&self.layout.link_name(link)),
+                    Text(&window.name),
+                    Number(utilisation),
+                    Whole(tally.offered),
+                    Whole(tally.overflow),
+                    Whole(tally.early),
+                    Whole(tally.marked),
+                ]);
+            }
+        }
+        rows.0
+    }
+}
+
+/// A link that was a bottleneck in some runs: means over these.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bottleneck {
+    /// Such as `left->right`.
+    pub link: String,
+    /// In how many runs it was one.
+    pub runs: usize,
+    /// Share of its capacity that was used.
+    pub utilisation: f64,
+    /// Share of the packets offered that a full buffer dropped.
+    pub dropped_full: f64,
+    /// Share of them that the queue discipline dropped.
+    pub dropped_early: f64,
+    /// Share of them that it marked.
+    pub marked: f64,
+}
+
+impl Results {
+    /// The bottlenecks at a point from `warmup` to the end, the most used first.
+    pub fn bottlenecks(&self, point: usize) -> Vec<Bottleneck> {
+        self.table("bottlenecks").map_or_else(Vec::new, |table| of(table, point as u64))
+    }
+}
+
+/// The bottlenecks of a point in the table of all runs.
+pub(super) fn of(table: &Table, point: u64) -> Vec<Bottleneck> {
+    let whole = |name: &str| match table.column(name) {
+        Some(Column::Whole(values)) => values.as_slice(),
+        _ => &[],
+    };
+    let text = |name: &str| match table.column(name) {
+        Some(Column::Text(values)) => values.as_slice(),
+        _ => &[],
+    };
+    let Some(Column::Number(utilisation)) = table.column("utilisation") else { return Vec::new() };
+    let (links, windows, points) = (text("link"), text("window"), whole("point"));
+    let offered = whole("offered");
+    let counts = ["dropped_full", "dropped_early", "marked"].map(whole);
+    let mut sums: BTreeMap<&str, (usize, f64, [f64; 3])> = BTreeMap::new();
+    for row in (0..table.rows()).filter(|&row| points[row] == point && windows[row].is_empty()) {
+        let (runs, sum, shares) = sums.entry(&links[row]).or_default();
+        *runs += 1;
+        *sum += utilisation[row];
+        let of_row = counts.map(|counts| counts[row] as f64 / offered[row] as f64);
+        shares.iter_mut().zip(of_row).for_each(|(sum, share)| *sum += share);
+    }
+    let mean = |(link, (runs, sum, shares)): (&str, (usize, f64, [f64; 3]))| {
+        let [dropped_full, dropped_early, marked] = shares.map(|sum| sum / runs as f64);
+        let utilisation = sum / runs as f64;
+        Bottleneck { link: link.to_owned(), runs, utilisation, dropped_full, dropped_early, marked }
+    };
+    let mut all: Vec<Bottleneck> = sums.into_iter().map(mean).collect();
+    all.sort_by(|a, b| b.utilisation.total_cmp(&a.utilisation));
+    all
+}
