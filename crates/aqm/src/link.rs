@@ -349,7 +349,7 @@ impl Link {
     /// A packet is taken now: before [`Link::free_at`] moves.
     #[inline]
     fn go_on(&mut self, now: Time) {
-        self.streak = if self.free_at < now { 0 } else { self.streak.saturating_add(1) };
+        self.streak = streak_at(now, self.free_at, self.streak);
     }
 
     #[inline]
@@ -423,7 +423,7 @@ impl Link {
     }
 
     fn transmission(&self, size: u16) -> Span {
-        Span::from_nanos((u64::from(size) * self.rest.byte_time) >> FRACTION)
+        transmission(self.rest.byte_time, size)
     }
 
     /// The short way is open to a plain drop-tail link whose packets are all of one size.
@@ -750,6 +750,18 @@ pub struct Shift {
 pub struct Down {
     /// Packets that arrive until this moment are on the wire already and do arrive.
     pub kept_until: Time,
+}
+
+/// Packets without a pause before one that is taken now.
+#[inline]
+fn streak_at(now: Time, free_at: Time, streak: u8) -> u8 {
+    if free_at < now { 0 } else { streak.saturating_add(1) }
+}
+
+/// How long a packet is sent.
+#[inline]
+fn transmission(byte_time: u64, size: u16) -> Span {
+    Span::from_nanos((u64::from(size) * byte_time) >> FRACTION)
 }
 
 /// In 2^-20 ns; zero for an unlimited rate.

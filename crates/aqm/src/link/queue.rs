@@ -1,8 +1,13 @@
 //! A link whose discipline holds packets.
 
-use super::{Decides, Dequeued, Fate, Link, LinkCounts, LossCause, Record, Rest, Shift, State, Waiting};
+use super::{
+    Decides, Dequeued, Fate, Link, LinkCounts, LossCause, Record, Rest, Shift, State, Waiting, streak_at,
+    transmission,
+};
 use crate::discipline::{Decision, DropCause, Ecn, Offer};
+use crate::loss::Loss;
 use crate::qdisc::{Dropped, Qdisc, Ticket};
+use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
 use std::collections::VecDeque;
 
@@ -40,6 +45,13 @@ struct Held {
     size: u16,
     /// Whether it was marked when it came.
     marked: bool,
+}
+
+/// What a transmission changes in the link.
+struct Transmitter<'a> {
+    free_at: &'a mut Time,
+    streak: &'a mut u8,
+    byte_time: u64,
 }
 
 /// The latest packet whose transmission began.
@@ -157,6 +169,51 @@ impl Queue {
         self.dropped = dropped;
     }
 
+    /// The transmitter is free: the discipline says what goes. The answer is news, unless packets that were dropped before it come first.
+    #[inline]
+    fn send_next(
+        &mut self,
+        now: Time,
+        transmitter: Transmitter<'_>,
+        loss: Option<&mut Loss>,
+        rng: &mut Rng,
+    ) -> Option<Dequeued> {
+        self.latest = now;
+        self.run_timers(now);
+        let sent = self.qdisc.dequeue(now, rng, &mut self.dropped);
+        self.waiting -= u32::from(sent.is_some());
+        self.collect_dropped();
+        debug_assert_eq!(self.waiting, self.backlog().0, "it says what waits");
+        let Some(sent) = sent else {
+            debug_assert_eq!(self.backlog().0, 0, "a discipline sends as long as packets wait");
+            return None;
+        };
+        let Held { delay, flow, size, marked } = self.held[sent.ticket.0 as usize];
+        let Transmitter { free_at, streak, byte_time } = transmitter;
+        *streak = streak_at(now, *free_at, *streak);
+        let ends = now + transmission(byte_time, size);
+        *free_at = ends;
+        let packet = Waiting { begins: now, ends, delay, flow, size };
+        let before = self.last_arrival;
+        self.last_arrival = packet.arrives_after(before);
+        self.departed_bytes += u64::from(size);
+        let marked = marked || sent.marked;
+        self.counts.marked += u64::from(marked);
+        let ticket = sent.ticket;
+        let fate = if loss.is_some_and(|loss| loss.strikes(rng)) {
+            self.counts.lost += 1;
+            Dequeued::Lost { ticket, cause: LossCause::Wire }
+        } else {
+            Dequeued::Arrives { ticket, at: self.last_arrival, marked }
+        };
+        self.sending = Some(Sending { packet, before, fate });
+        if self.news.is_empty() {
+            return Some(fate);
+        }
+        self.news.push_back(fate);
+        None
+    }
+
     /// All is lost but what was sent until now; when the last of that arrives.
     pub fn go_down(&mut self, now: Time) -> Time {
         let in_transmission = self.in_transmission(now);
@@ -193,13 +250,20 @@ impl Link {
     /// What became of a queued packet until this moment, one at a time: to be called until it answers `None`. A ticket that was
     /// told here may be given again. A driver that comes late is told what happened when it was due.
     pub fn dequeue(&mut self, now: Time) -> Option<Dequeued> {
-        let due = self.next_dequeue();
+        let Link { free_at, streak, rest, .. } = self;
+        let Rest { decides: Decides::Holds(queue), byte_time, rng, rare, .. } = &mut **rest else {
+            return None;
+        };
+        let due = queue.next(*free_at);
         if due > now || due.is_never() {
             return None;
         }
-        let Decides::Holds(queue) = &mut self.rest.decides else { return None };
-        let sent = if queue.news.is_empty() { self.send_next(due) } else { None };
-        let Decides::Holds(queue) = &mut self.rest.decides else { return None };
+        let sent = if queue.news.is_empty() {
+            let loss = rare.as_mut().and_then(|rare| rare.loss.as_mut());
+            queue.send_next(due, Transmitter { free_at, streak, byte_time: *byte_time }, loss, rng)
+        } else {
+            None
+        };
         let news = match sent {
             Some(fate) => fate,
             None => queue.news.pop_front()?,
@@ -253,49 +317,6 @@ impl Link {
         queue.counts.accepted += 1;
         queue.counts.accepted_bytes += u64::from(size);
         Fate::Queued(ticket)
-    }
-
-    /// The transmitter is free: the discipline says what goes. The answer is news, unless packets that were dropped before it come first.
-    #[inline]
-    fn send_next(&mut self, now: Time) -> Option<Dequeued> {
-        let rest = &mut *self.rest;
-        let Decides::Holds(queue) = &mut rest.decides else { return None };
-        queue.latest = now;
-        queue.run_timers(now);
-        let sent = queue.qdisc.dequeue(now, &mut rest.rng, &mut queue.dropped);
-        queue.waiting -= u32::from(sent.is_some());
-        queue.collect_dropped();
-        debug_assert_eq!(queue.waiting, queue.backlog().0, "it says what waits");
-        let Some(sent) = sent else {
-            debug_assert_eq!(queue.backlog().0, 0, "a discipline sends as long as packets wait");
-            return None;
-        };
-        let held = queue.held[sent.ticket.0 as usize];
-        self.go_on(now);
-        let ends = now + self.transmission(held.size);
-        self.free_at = ends;
-        let rest = &mut *self.rest;
-        let Decides::Holds(queue) = &mut rest.decides else { return None };
-        let packet = Waiting { begins: now, ends, delay: held.delay, flow: held.flow, size: held.size };
-        let before = queue.last_arrival;
-        queue.last_arrival = packet.arrives_after(before);
-        queue.departed_bytes += u64::from(held.size);
-        let marked = held.marked || sent.marked;
-        queue.counts.marked += u64::from(marked);
-        let loss = rest.rare.as_mut().and_then(|rare| rare.loss.as_mut());
-        let ticket = sent.ticket;
-        let fate = if loss.is_some_and(|loss| loss.strikes(&mut rest.rng)) {
-            queue.counts.lost += 1;
-            Dequeued::Lost { ticket, cause: LossCause::Wire }
-        } else {
-            Dequeued::Arrives { ticket, at: queue.last_arrival, marked }
-        };
-        queue.sending = Some(Sending { packet, before, fate });
-        if queue.news.is_empty() {
-            return Some(fate);
-        }
-        queue.news.push_back(fate);
-        None
     }
 
     /// The rate has changed. A packet whose transmission begins at this very moment is sent at the new one.

@@ -133,11 +133,12 @@ impl Inboxes {
 }
 
 impl Engine {
-    /// A packet comes out of `link` then, and wants into the link of the lane's inbox.
+    /// The packet that `link` took last comes out of it then, and wants into the link of the lane's inbox.
     pub(super) fn drop_in(&mut self, lane: u32, link: u32, at: u64, frame: Frame) {
         // An earlier entry of the calendar may be there for a later packet; then this one comes first, and that one finds
         // nothing to do or the next packets.
-        if let Some(inbox) = self.inboxes.push(lane, Entry::arrival(at, link, frame.rank), frame) {
+        let rank = self.links[link as usize].link.rank();
+        if let Some(inbox) = self.inboxes.push(lane, Entry::arrival(at, link, rank), frame) {
             self.calendar.push(Entry::new(at, Class::Flush, INBOX | inbox));
         }
     }

@@ -125,6 +125,11 @@ impl SimLink {
         self.ring & COUNTED != 0
     }
 
+    /// Whether samples or counts may be due.
+    pub const fn is_sampled(&self) -> bool {
+        self.ring & (PROBED | COUNTED) != 0
+    }
+
     /// The last moment has passed.
     pub fn end_count(&mut self) {
         self.ring &= !COUNTED;
@@ -217,20 +222,16 @@ impl Engine {
             let hop = self.hops[frame.at as usize];
             self.catch_up(hop.link);
             let link = &mut self.links[hop.link as usize];
-            if link.is_watched() {
+            let fate = if !link.is_watched() {
+                link.link.offer(time(now), frame.size, frame.flow, frame.ecn_bits())
+            } else {
                 let passes = is_past_router || !link.is_filtered();
                 if !passes && !self.lets_through(hop.link, now, &mut frame) {
                     return;
                 }
                 is_past_router = false;
-                self.sample_link(hop.link, now);
-            }
-            let link = &mut self.links[hop.link as usize];
-            let fate = link.link.offer(time(now), frame.size, frame.flow, frame.ecn_bits());
-            frame.rank = link.link.rank();
-            if link.is_noted() {
-                self.record_frame(hop.link, now, &frame, fate);
-            }
+                self.offer_watched(hop.link, now, &frame)
+            };
             let (at, marked) = match fate {
                 Fate::Arrives { at, marked } => (at.as_nanos(), marked),
                 Fate::Queued(ticket) => return self.wait(hop.link, now, frame, ticket),
@@ -251,6 +252,20 @@ impl Engine {
                 Then::AtOnce => (frame.at, now) = (hop.next, at),
             }
         }
+    }
+
+    /// A packet goes into a link at which somebody looks.
+    #[inline(never)]
+    fn offer_watched(&mut self, link: u32, now: u64, frame: &Frame) -> Fate {
+        if self.links[link as usize].is_sampled() {
+            self.sample_link(link, now);
+        }
+        let it = &mut self.links[link as usize];
+        let fate = it.link.offer(time(now), frame.size, frame.flow, frame.ecn_bits());
+        if it.is_noted() {
+            self.record_frame(link, now, frame, fate);
+        }
+        fate
     }
 
     /// A session's data goes into a link.
@@ -326,8 +341,7 @@ impl Engine {
             return self.arrive_at_branch(number, &Logged { at, marked, ..*packet }, slot);
         }
         let slot = *slot.get_or_insert_with(|| self.store.keep(&packet.data, packet.layer));
-        let rank = self.links[link as usize].link.rank();
-        let mut frame = Frame { rank, marked, ..Frame::of_data(session, number, packet, slot) };
+        let mut frame = Frame { marked, ..Frame::of_data(session, number, packet, slot) };
         if then == Then::Event {
             self.store.hold(slot);
             return self.enqueue(link, at, frame);
@@ -393,10 +407,8 @@ impl Engine {
 
     /// A packet will arrive after the end of the run, unless the link becomes faster.
     #[cold]
-    pub(super) fn keep_late(&mut self, link: u32, at: u64, mut frame: Frame) {
-        let it = &self.links[link as usize];
-        if it.may_change() {
-            frame.rank = it.link.rank();
+    pub(super) fn keep_late(&mut self, link: u32, at: u64, frame: Frame) {
+        if self.links[link as usize].may_change() {
             self.enqueue(link, at, frame);
         } else if let Some(slot) = frame.body.slot() {
             self.store.release(slot);
@@ -429,12 +441,13 @@ impl Engine {
         }
     }
 
-    /// The packet's arrival will be an event.
-    pub(super) fn enqueue(&mut self, link: u32, at: u64, frame: Frame) {
+    /// The arrival of the packet that the link took last will be an event.
+    pub(super) fn enqueue(&mut self, link: u32, at: u64, mut frame: Frame) {
         if self.links[link as usize].ring & RING == RING {
             self.put_up_ring(link);
         }
         let it = &self.links[link as usize];
+        frame.rank = it.link.rank();
         let ring = &mut self.rings[(it.ring & RING) as usize];
         ring.push(at, frame);
         if ring.scheduled == NEVER {

@@ -134,7 +134,6 @@ impl Engine {
             return self.keep_late(link, at, frame);
         }
         self.traversals += 1;
-        frame.rank = self.links[link as usize].link.rank();
         let then = match frame.body {
             Body::Data(_) => self.branches[frame.at as usize].then,
             _ => self.hops[frame.at as usize].then,
