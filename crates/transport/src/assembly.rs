@@ -243,10 +243,15 @@ impl Gathered {
         self.entry.symbols as u16
     }
 
+    /// Whether all source symbols are here, so that nothing is decoded.
+    pub fn is_whole(&self) -> bool {
+        self.entry.have_count == self.entry.symbols
+    }
+
     /// The bytes of the block; `None` when these symbols do not decode.
     pub fn decode(&mut self) -> Option<Vec<u8>> {
-        let is_whole = self.entry.have_count == self.entry.symbols || self.entry.decode(self.symbol_size);
-        is_whole.then(|| std::mem::take(&mut self.entry.source))
+        let is_decoded = self.is_whole() || self.entry.decode(self.symbol_size);
+        is_decoded.then(|| std::mem::take(&mut self.entry.source))
     }
 }
 

@@ -14,7 +14,7 @@ pub(crate) type Job = Box<dyn FnOnce() + Send>;
 /// The size of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Load {
-    /// A block is decoded and hashed.
+    /// A block is decoded.
     Decoding,
     /// Operations on some blocks.
     Blocks,

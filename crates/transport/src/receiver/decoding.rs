@@ -1,4 +1,4 @@
-//! Blocks with enough symbols, which a worker decodes and hashes while the session goes on.
+//! Blocks with enough symbols: they are hashed, and a worker decodes those that lack source symbols while the session goes on.
 
 use crate::assembly::Gathered;
 use crate::object::{Hash, verify_block};
@@ -30,18 +30,22 @@ impl Decoding {
         Decoding { worker, tell, outcomes, blocks: BTreeMap::new() }
     }
 
-    /// Decode and hash this block.
+    /// Decode and hash this block. One with all its source symbols is only hashed, at once: its bytes are in the cache of this processor.
     pub(super) fn begin(&mut self, block: u32, mut gathered: Gathered, bytes: u64) {
+        let is_whole = gathered.is_whole();
         self.blocks.insert(block, bytes);
         let tell = self.tell.clone();
-        let job = Box::new(move || {
+        let job = move || {
             let bytes = gathered.decode().map(|bytes| {
                 let hash = verify_block(&bytes).ok().map(|(_, hash)| hash);
                 (bytes, hash)
             });
             tell.send(Decoded { block, gathered, bytes }).ok(); // a session that has ended does not listen
-        });
-        self.worker.run(Load::Decoding, job);
+        };
+        if is_whole {
+            return job();
+        }
+        self.worker.run(Load::Decoding, Box::new(job));
     }
 
     /// A block that the worker has given back.
