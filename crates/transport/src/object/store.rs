@@ -41,7 +41,7 @@ const FARTHEST: u32 = 1 << 20;
 
 const HEAD: &str = "head";
 
-/// A transfer on its way into an output directory: its [`Ledger`], which it can be read as, and its [`Files`].
+/// A transfer on its way into an output directory: its [`Ledger`], which it can be read as, and its files.
 #[derive(Debug)]
 pub struct Store {
     pub(crate) ledger: Ledger,
@@ -251,7 +251,7 @@ impl Store {
     /// again goes on.
     ///
     /// # Errors
-    /// As [`Store::check`], or what was in the way.
+    /// As [`Ledger::check`], or what was in the way.
     pub fn finish(self, root: &Hash, durability: Durability) -> Result<Finished, ObjectError> {
         self.finish_as(root, durability, &FileWork::default())
     }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The record of one transfer. [`Ledger::plan`] says what to do on the disk, and [`Ledger::settle`] takes the result.
+/// The record of one transfer: it plans operations on the disk, and takes their results.
 #[derive(Debug)]
 pub struct Ledger {
     pub(super) transfer: TransferId,
