@@ -48,6 +48,7 @@ impl World {
             );
         }
         if self.hosts[host].role == Role::Source {
+            self.sessions += 1;
             self.sends = self.contents.versions();
             if self.plan.has(Trouble::SourceFile) {
                 // Those that have waited for it.
@@ -275,7 +276,7 @@ impl World {
                 }
                 self.check_names(host)?;
                 if report.as_ref().as_ref().is_ok_and(|report| report.withdrawn_count > 0) {
-                    self.without.insert(host, self.starts[0]);
+                    self.without.insert(host, self.sessions);
                 }
                 if report.as_ref().as_ref().is_ok_and(|report| report.ok)
                     && !self.contents.any_is_in(&self.out(host))

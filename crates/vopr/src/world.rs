@@ -92,6 +92,8 @@ pub(crate) struct World {
     kinds: BTreeMap<(usize, String), u64>,
     pub(crate) is_calm: bool,
     pub(crate) starts: Vec<u32>,
+    /// Sessions that the source has started.
+    pub(crate) sessions: u32,
     /// How many versions of the content there were when the source was started.
     pub(crate) sends: usize,
     /// By host: the start of the source that has served it with all but files that were left out.
@@ -143,6 +145,7 @@ impl World {
             kinds: BTreeMap::new(),
             is_calm: false,
             starts: vec![0; count],
+            sessions: 0,
             sends: 0,
             without: BTreeMap::new(),
             calendar: BinaryHeap::new(),
@@ -294,7 +297,7 @@ impl World {
         let goes_on = self.hosts[0].process.is_some();
         let is_old = goes_on && self.sends < self.contents.versions();
         is_old && self.contents.any_is_in(&self.out(host))
-            || goes_on && self.without.get(&host) == Some(&self.starts[0])
+            || goes_on && self.without.get(&host) == Some(&self.sessions)
     }
 
     /// Whether a receiver runs for content that turned out to be what it had.
