@@ -64,7 +64,7 @@ fn at_random(loss: f64, deaf: &str, until: f64, seed: u64) -> (f64, f64) {
 #[test]
 fn the_rate_falls_with_the_square_root_of_the_loss_rate() {
     let mut points = Vec::new();
-    for (loss, until) in [(3e-4, 6_000.0), (1e-3, 4_000.0), (3e-3, 3_000.0), (1e-2, 2_000.0)] {
+    for (loss, until) in [(3e-4, 12_000.0), (1e-3, 8_000.0), (3e-3, 6_000.0), (1e-2, 4_000.0)] {
         let (events, rate) = at_random(loss, ",deaf=0.125", until, 1);
         let constant = rate * (8.0 * events).sqrt();
         println!(
@@ -171,8 +171,8 @@ fn side_by_side(bottleneck: LinkSpec, sessions: u32, seed: u64) -> Vec<f64> {
         let member = ReceiverSpec { join: start, ..nets::member(leaf) };
         net.session(SessionSpec { start, ..session("", source, vec![member], LEAVE) });
     }
-    let outcome = run(&net, 260.0);
-    outcome.flows.iter().map(|flow| rate(&flow.members[0], 60, 260)).collect()
+    let outcome = run(&net, 460.0);
+    outcome.flows.iter().map(|flow| rate(&flow.members[0], 60, 460)).collect()
 }
 
 /// (sum x)^2 / (n sum x^2).
