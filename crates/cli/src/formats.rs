@@ -39,7 +39,7 @@ fn refused(format: Format, asked: &[Asked], refused: Refused) -> Usage {
 }
 
 impl args::Send {
-    /// What will be sent in a foreign format.
+    /// Prepares to send files in a foreign format.
     ///
     /// # Errors
     /// [`Usage`] when options contradict each other, name what is not there or mean nothing in this format.
@@ -65,7 +65,7 @@ impl args::Send {
 }
 
 impl args::Stream {
-    /// What will be streamed in a foreign format.
+    /// Prepares to stream in a foreign format.
     ///
     /// # Errors
     /// [`Usage`] when options contradict each other or mean nothing in this format.
@@ -143,7 +143,7 @@ impl Source {
 }
 
 impl args::Recv {
-    /// What will be received in a foreign format.
+    /// Prepares to receive in a foreign format.
     ///
     /// # Errors
     /// [`Usage`] when options contradict each other or mean nothing in this format.

@@ -16,7 +16,7 @@ pub struct Outcome {
     pub flows: Vec<FlowOutcome>,
     /// One for each link, in the order in which they were added.
     pub links: Vec<LinkOutcome>,
-    /// What each link had counted before each of the moments of [`Network::count_until`](crate::Network::count_until): all
+    /// The counts of each link before each of the moments of [`Network::count_until`](crate::Network::count_until): all
     /// moments of the first link, then of the second.
     pub link_moments: Vec<LinkTally>,
     /// One for each router, in the order in which they were added.
@@ -133,7 +133,7 @@ pub struct FlowCounts {
 }
 
 impl FlowCounts {
-    /// What was counted since `before`.
+    /// The count since `before`.
     #[must_use]
     pub const fn since(&self, before: &FlowCounts) -> FlowCounts {
         FlowCounts {

@@ -31,7 +31,7 @@ impl Load {
 }
 
 impl Run<'_> {
-    /// What a link counted in a window.
+    /// The counts of a link in a window.
     fn tally(&self, link: u32, window: &TimeWindow) -> LinkTally {
         let count = self.plan.moments().len();
         let moments = self.outcome.link_moments.get(link as usize * count..).unwrap_or_default();

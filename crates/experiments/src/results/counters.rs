@@ -27,7 +27,7 @@ impl<'a> Run<'a> {
         until(window.to).since(&until(window.from))
     }
 
-    /// What was counted up to an end of a window, of counts at the moments and of the whole run.
+    /// The count up to an end of a window, from the counts at the moments and of the whole run.
     pub(super) fn until<T: Copy + Default>(&self, at_moments: &[T], whole: T, end: Time) -> T {
         match self.plan.moments().binary_search(&end) {
             Ok(place) => at_moments.get(place).copied().unwrap_or_default(),

@@ -187,7 +187,7 @@ impl Probe {
     }
 }
 
-/// What links have counted at the moments.
+/// The counts of links at the moments.
 #[derive(Debug, Default)]
 pub struct LinkMoments {
     /// By link: the moments that have passed.

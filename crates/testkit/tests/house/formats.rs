@@ -3,7 +3,7 @@
 use super::code;
 use super::scan::Source;
 
-/// What names a format, as a word or a part of an identifier.
+/// The names of a format, as words or parts of identifiers.
 const NAMES: [&str; 3] = ["pgm", "alc", "flute"];
 
 /// Lines of a crate's production code, comments left out, that name a format: in identifiers and in texts.

@@ -1,4 +1,4 @@
-//! What a foreign wire format declares, and what a program asks of it: enough for one that knows no format by name.
+//! The declaration of a foreign wire format, and the requests that a program makes of it without knowing its name.
 //!
 //! A program reads its own options, compares the [`Feature`]s that they ask for with [`Declaration::refuses`], and gives the rest to
 //! [`Format::source`] or [`Format::receiver`], with the format's own options as text.
@@ -36,14 +36,14 @@ pub trait Format {
     fn receiver(asked: ReceiverRequest) -> Result<Self::Receiver, Refused>;
 }
 
-/// What a format says of itself.
+/// The declaration of a format.
 #[derive(Debug, Clone, Copy)]
 pub struct Declaration {
     /// Its name in a list of formats, as in `pgm`.
     pub name: &'static str,
     /// Its name in a sentence, as in `PGM`.
     pub title: &'static str,
-    /// What it is, in a line.
+    /// Its description, in a line.
     pub summary: &'static str,
     /// The options that only it has. No other format has one of the same name.
     pub options: &'static [FormatOption],
@@ -64,17 +64,17 @@ impl Declaration {
 pub struct FormatOption {
     /// Its name, as in `nak-port`.
     pub name: &'static str,
-    /// What its value is called, as in `PORT`.
+    /// The name of its value, as in `PORT`.
     pub value: &'static str,
     /// What it is for, with the value that it has by itself.
     pub meaning: &'static str,
-    /// What its value may be.
+    /// The values that it may have.
     pub values: Values,
     /// At which end it can be given.
     pub ends: Ends,
 }
 
-/// What the value of an option may be.
+/// The values that an option may have.
 #[derive(Debug, Clone, Copy)]
 pub enum Values {
     /// One of these words, each with its meaning.
@@ -92,7 +92,7 @@ pub enum Ends {
     Both,
 }
 
-/// What can be asked of a session in faircast's own format, and not of one in every other format.
+/// A feature of sessions in faircast's own format that other formats may lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feature {
     /// A name for content that has none.
@@ -193,12 +193,12 @@ impl Given {
     }
 }
 
-/// What is asked of a source, in the words of all formats.
+/// The request for a source, in terms that all formats share.
 #[derive(Debug)]
 pub struct SourceRequest {
     /// Where it sends.
     pub place: SourcePlace,
-    /// What it sends.
+    /// The content that it sends.
     pub content: Content,
     /// The congestion control; the format's own choice when `None`.
     pub scheme: Option<Scheme>,
@@ -220,7 +220,7 @@ pub struct SourceRequest {
     pub options: Given,
 }
 
-/// What is asked of a receiver, in the words of all formats.
+/// The request for a receiver, in terms that all formats share.
 #[derive(Debug)]
 pub struct ReceiverRequest {
     /// Where it listens, and for how long.
@@ -242,7 +242,7 @@ pub trait Outcome: Serialize + Send + 'static {
     /// What was sent or received, a line each.
     fn summary(&self) -> Vec<String>;
 
-    /// What is missing, if the session is no success.
+    /// The missing parts, unless the session is a success.
     fn shortfall(&self) -> Option<String>;
 
     /// Datagrams that this host's own socket buffers dropped.

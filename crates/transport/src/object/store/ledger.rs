@@ -92,7 +92,7 @@ pub(crate) enum Performed {
     Noted,
 }
 
-/// What to do with a block.
+/// The plan for a block.
 #[derive(Debug)]
 pub(crate) enum Plan {
     /// Perform this.
@@ -268,7 +268,7 @@ impl Ledger {
         self.has_others && self.stage == Stage::Receiving
     }
 
-    /// What to do with block `index`, whose `data` was verified to have this `hash` ([`crate::object::verify_block`]). A short block
+    /// Plans the storage of block `index`, whose `data` was verified to have this `hash` ([`crate::object::verify_block`]). A short block
     /// ends a stream.
     ///
     /// # Errors
@@ -420,7 +420,7 @@ impl Ledger {
         std::mem::take(&mut self.from_before)
     }
 
-    /// Block `index` of an earlier receiver is not what the source has: it counts as spoiled, and as missing. What to note on the disk.
+    /// Block `index` of an earlier receiver is not what the source has: it counts as spoiled, and as missing. Returns the note for the disk.
     pub(crate) fn reject(&mut self, index: u32) -> Option<Operation> {
         let bytes = u64::from(self.geometry.block_len(index));
         self.spoiled += bytes;
@@ -430,7 +430,7 @@ impl Ledger {
         self.withdraw(index)
     }
 
-    /// Block `index` counts as missing from now on. What to note on the disk.
+    /// Block `index` counts as missing from now on. Returns the note for the disk.
     pub(crate) fn withdraw(&mut self, index: u32) -> Option<Operation> {
         // A void block does not come again.
         if self.is_void(index) {
@@ -463,7 +463,7 @@ impl Ledger {
                         let hash = self.hashes.void_hash(block);
                         self.count(block, hash);
                     }
-                    // What is published had all its zeros before.
+                    // Published files had all their zeros before.
                     Affected::Mixed(block) if self.stage == Stage::Receiving && self.has(block) => {
                         operations.push(Operation::Rehash(self.spot(block)));
                     }
@@ -484,7 +484,7 @@ impl Ledger {
         given_up
     }
 
-    /// Another session brings the same content, and has withdrawn nothing so far: these files are missing again. What to note on the
+    /// Another session brings the same content, and has withdrawn nothing so far: these files are missing again. Returns the note for the
     /// disk.
     pub(crate) fn want_withdrawn(&mut self) -> Vec<Operation> {
         let Some(known) = self.known.clone() else { return Vec::new() };
