@@ -15,6 +15,7 @@
 //! | `ends` | readers, writers and memory in place of files |
 
 mod accept;
+mod announced;
 mod assembly;
 mod backoff;
 pub mod by_hand;
@@ -32,6 +33,7 @@ pub mod format;
 #[doc(hidden)]
 pub mod fuzzing;
 mod members;
+mod membership;
 pub mod object;
 #[cfg(test)]
 mod pair;

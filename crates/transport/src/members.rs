@@ -2,14 +2,17 @@
 
 mod below;
 mod busy;
+mod counts;
 mod numbers;
 mod reach;
 mod turns;
 
+pub(crate) use counts::Counts;
+pub use counts::Standing;
 pub use reach::Mute;
 pub use turns::{alive_every, first_turn, onset, stretched};
 
-use crate::receiver::reasons::{MOVED, RELAYS};
+use crate::membership::{MOVED, RELAYS};
 use faircast_core::packet::{ReceiverId, Seq};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Activity, Member as Report, MemberState, Receipt, Welcome};

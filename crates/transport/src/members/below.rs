@@ -170,7 +170,7 @@ impl RelayBelow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::receiver::RELAYS;
+    use crate::membership::RELAYS;
     use faircast_core::packet::{Echo, Seq};
     use faircast_wire::{Member, MemberState, Name, Words};
     use std::net::SocketAddr;

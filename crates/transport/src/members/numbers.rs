@@ -6,8 +6,8 @@
 //! A relay counts a receiver among those that are outstanding, and does not confirm it, until the source has confirmed its number: then no
 //! process that dies takes that with it.
 
+use super::Counts;
 use super::{MOST, MemberRecord, Members};
-use crate::relay::numbers::Counts;
 use faircast_core::packet::ReceiverId;
 use faircast_wire::{MemberState, Verified};
 use std::collections::BTreeMap;
@@ -197,7 +197,7 @@ impl MemberRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::receiver::RELAYS;
+    use crate::membership::RELAYS;
     use faircast_core::packet::{Echo, Seq};
     use faircast_core::time::{Span, Time};
     use faircast_wire::{Member, Name, Words};

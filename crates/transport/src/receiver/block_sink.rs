@@ -5,6 +5,7 @@ mod to;
 use super::one_file::{OneFile, explained};
 use super::storage::{Given, Settled, Storage};
 use super::write_behind::write_behind;
+use crate::announced::LIVE_ROOT;
 use crate::config::{Destination, Durability, KeepUnfinished};
 use crate::disk::Disk;
 use crate::error::Error;
@@ -741,9 +742,6 @@ fn published(store: Store, root: &Hash, durability: Durability, work: &FileWork)
     );
     Ok(Done { entries: finished.entries, bytes: finished.bytes, warnings, withdrawn: finished.withdrawn })
 }
-
-/// A live stream has no root: nobody need have all of it.
-pub(crate) const LIVE_ROOT: [u8; 32] = [0; 32];
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! What the receiver hears from the source beside data, and what it tells it.
 
 use super::{
-    FLOODED, Finished, JOINED, Layers, MOVED, NOTHING_YET, Phase, RELAYS, ReceiverSession, Stream, Window,
+    Finished, JOINED, Layers, Phase, ReceiverSession, Stream, Window,
     block_sink::{BlockSink, tidied},
     delivery::Delivery,
     echo,
@@ -12,12 +12,14 @@ use super::{
     trust::Trust,
     under::Half,
 };
+use crate::announced::{geometry_of, packet_size_fits, scheme_of};
 use crate::backoff;
 use crate::config::{Destination, FilePolicy, Freshness};
 use crate::endpoint::Backlog;
 use crate::error::{EndReason, Error};
 use crate::event::Event;
 use crate::members::{alive_every, first_turn, stretched};
+use crate::membership::{FLOODED, MOVED, NOTHING_YET, RELAYS};
 use crate::object::{Admission, Geometry, Origin, TransferId};
 use crate::quota::Quota;
 use crate::relay::{Above, WithinAbove};
@@ -25,12 +27,9 @@ use faircast_core::delivery::request_scheduler::RequestScheduler;
 use faircast_core::node::{Cx, Effect, Receiver as _};
 use faircast_core::packet::{Echo, ReceiverId, Seq, SessionId};
 use faircast_core::rng::Rng;
-use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
-use faircast_wire::encode::{self, IPV6_HEADERS};
-use faircast_wire::{
-    Announce, MOST_DATA_HEADER, Member, MemberState, Message, Name, Need, Request, Status, Welcome, Words,
-};
+use faircast_wire::encode;
+use faircast_wire::{Announce, Member, MemberState, Message, Name, Need, Request, Status, Welcome, Words};
 use std::net::SocketAddr;
 
 /// Before the source has told its round-trip time.
@@ -599,7 +598,7 @@ impl ReceiverSession {
 
     /// The scheme that it runs.
     #[cfg(test)]
-    pub(crate) fn scheme(&self) -> Option<Scheme> {
+    pub(crate) fn scheme(&self) -> Option<faircast_core::schemes::Scheme> {
         self.stream.as_ref().and_then(|stream| scheme_of(&stream.announced))
     }
 
@@ -635,35 +634,6 @@ impl ReceiverSession {
         let window = faircast_wire::Window { from: self.setup.id, echo: echo(stream, now), limit };
         self.outbox.add(stream.session, Message::Window(window), now);
     }
-}
-
-/// The most that is around a symbol: the headers, and what is left of a datagram when symbols have a multiple of eight bytes.
-const MOST_AROUND: usize = IPV6_HEADERS + MOST_DATA_HEADER + 7;
-
-/// The scheme that is announced, with its options; `None` for one that this version does not know.
-pub(crate) fn scheme_of(announce: &Announce) -> Option<Scheme> {
-    let number = Scheme::from_number(announce.scheme)?;
-    let scheme: Scheme = format!("{},{}", number.name(), announce.options.as_str()).parse().ok()?;
-    Some(scheme.with_packet_size(announce.packet_size))
-}
-
-/// How the content is cut; `None` when that makes no sense.
-pub(crate) fn geometry_of(announce: &Announce) -> Option<Geometry> {
-    let geometry = Geometry {
-        stream_len: announce.stream_len,
-        manifest_len: announce.manifest_len,
-        symbol_size: announce.symbol_size,
-        symbols_per_block: announce.symbols_per_block,
-    };
-    // Streams in layers have no manifest, for who joins late would never see it.
-    let described = if announce.has_streams() { Geometry { manifest_len: 1, ..geometry } } else { geometry };
-    described.check().is_ok().then_some(geometry)
-}
-
-/// Whether packets of the announced size hold a symbol, and no more around it than there can be.
-pub(super) fn packet_size_fits(announce: &Announce) -> bool {
-    let around = announce.packet_size.checked_sub(announce.symbol_size);
-    around.is_some_and(|bytes| (Announce::LEAST_PACKET.into()..=MOST_AROUND).contains(&usize::from(bytes)))
 }
 
 /// A part of all turns, by its number: that was drawn at random.

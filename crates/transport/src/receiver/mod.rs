@@ -26,7 +26,7 @@ mod pages;
 mod plain;
 mod progress;
 mod reach;
-pub(crate) mod reasons;
+mod reasons;
 mod reassembly;
 mod receipts;
 mod searching;
@@ -52,22 +52,17 @@ use crate::worker::Worker;
 use attaching::Attaching;
 use delivery::Delivery;
 use faircast_core::node::{Cx, Effects, Receiver as _};
-use faircast_core::packet::{Echo, Layer, Payload, ReceiverId, Seq, SessionId};
+use faircast_core::packet::{Echo, Layer, Payload, ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_wire::{
     Announce, DataPacket, Kind, MemberState, Message, OpenError, ParseError, ReceiverCodec, VerifyKeys, peek,
 };
-pub(crate) use feedback::{geometry_of, scheme_of};
 use layers::{ForScheme, Layers};
 use objections::Objections;
 use outbox::Outbox;
 use reach::Reach;
 use reasons::reason;
-pub(crate) use reasons::{
-    FLOODED, MOVED, REASON_CONTENT, REASON_DISK_FULL, REASON_NO_DATA, REASON_OLDER, REASON_OTHER_SOURCE,
-    REASON_PERMISSION, RELAYS,
-};
 pub(crate) use reassembly::INCOMPLETE;
 use searching::Candidates;
 use std::collections::VecDeque;
@@ -773,6 +768,3 @@ fn echo(stream: &Stream, now: Time) -> Echo {
 }
 
 const BASE: Layer = Layer(0);
-
-/// No packet has this number: it is the largest that can be told.
-pub(crate) const NOTHING_YET: Echo = Echo { seq: Seq((1 << 62) - 1), hold: Span::ZERO };

@@ -6,8 +6,10 @@
 //! forgotten, with everything that was derived from it.
 
 use super::under::Half;
-use super::{BASE, NOTHING_YET, Phase, ReceiverSession, scheme_of};
+use super::{BASE, Phase, ReceiverSession};
+use crate::announced::scheme_of;
 use crate::event::Event;
+use crate::membership::NOTHING_YET;
 use faircast_core::node::Effect;
 use faircast_core::packet::{Echo, Layer, Seq};
 use faircast_core::time::{Span, Time};

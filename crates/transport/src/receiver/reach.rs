@@ -3,8 +3,9 @@
 //! On a path that drops large packets (an MTU that nobody told, a firewall) announcements and status messages arrive and
 //! data does not. The status says how many packets have left, so a receiver knows that it should have some.
 
-use super::{Error, Event, Phase, REASON_NO_DATA, ReceiverSession, Stream};
+use super::{Error, Event, Phase, ReceiverSession, Stream};
 use crate::event::{LOOK_AT_PATH, Setting};
+use crate::membership::REASON_NO_DATA;
 use faircast_core::time::{Span, Time};
 use faircast_wire::Announce;
 use std::net::SocketAddr;

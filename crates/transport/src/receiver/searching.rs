@@ -4,16 +4,18 @@
 //! has drawn to the address that the announcement names, and follows the session when a status repeats them. The first that
 //! it hears of it joins at once, which asks as well; any other it only asks, and joins when the first one stays silent.
 
-use super::feedback::{millis, scheme_of};
+use super::feedback::millis;
 use super::reach::is_relayed;
 use super::trust::Trust;
-use super::{Event, NOTHING_YET, Phase, ReceiverSession, Stream, reason};
+use super::{Event, Phase, ReceiverSession, Stream, reason};
 use crate::accept::Claim;
+use crate::announced::{geometry_of, packet_size_fits, scheme_of};
 use crate::config::Freshness;
 use crate::error::{Error, Seen};
+use crate::event::RelayBelow;
 use crate::members::{first_turn, stretched};
+use crate::membership::NOTHING_YET;
 use crate::places::Standing;
-use crate::relay::MOST_HOPS;
 use faircast_core::packet::SessionId;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
@@ -321,13 +323,13 @@ impl ReceiverSession {
     pub(super) fn why_not(&self, announce: &Announce) -> Option<Seen> {
         let scheme = scheme_of(announce);
         let unfit = self.setup.relay.as_ref().and_then(|relay| relay.why_not(scheme.as_ref()));
-        match super::feedback::geometry_of(announce) {
-            _ if announce.hops > MOST_HOPS => Some(Seen::Senseless),
+        match geometry_of(announce) {
+            _ if announce.hops > RelayBelow::DEEPEST => Some(Seen::Senseless),
             _ if announce.is_one_way() && self.needs_answers() => Some(Seen::OneWay),
             _ if self.setup.relay.is_some() && announce.has_streams() => Some(Seen::Layered),
             _ if scheme.is_none() => Some(Seen::UnknownScheme),
             _ if unfit.is_some() => unfit,
-            _ if !super::feedback::packet_size_fits(announce) => Some(Seen::PacketSize),
+            _ if !packet_size_fits(announce) => Some(Seen::PacketSize),
             None => Some(Seen::Senseless),
             Some(_) if announce.has_streams() && self.setup.verify.is_some() => Some(Seen::UnsignedStreams),
             Some(_) => None,

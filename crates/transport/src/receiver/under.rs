@@ -12,8 +12,10 @@
 //! for long. Agents and relays seek no other agent: one that they found could be behind themselves.
 
 use super::reach::MOVED_AFTER;
-use super::{JOINED, MOVED, Phase, ReceiverSession};
+use super::{JOINED, Phase, ReceiverSession};
+use crate::announced::scheme_of;
 use crate::event::Event;
+use crate::membership::MOVED;
 use crate::relay::Shared;
 use faircast_core::node::{Cx, Effect, Receiver};
 use faircast_core::packet::{
@@ -375,7 +377,7 @@ impl ReceiverSession {
             }
         }
         let Some(stream) = &mut self.stream else { return };
-        if let Some(scheme) = super::scheme_of(&stream.announced)
+        if let Some(scheme) = scheme_of(&stream.announced)
             && matches!(stream.receiver, Half::Receiver(_))
         {
             stream.receiver = Half::new(&scheme, self.setup.id, None);

@@ -17,13 +17,13 @@ mod child;
 
 pub(crate) use child::AgentChild;
 
-use super::Standing;
-use super::numbers::Counts;
 use super::within::Within;
 use super::within::needs::Needs;
+use crate::announced::scheme_of;
 use crate::event::RelayBelow;
+use crate::members::Counts;
+use crate::members::Standing;
 use crate::members::{Change, Members, Pace};
-use crate::receiver::scheme_of;
 use faircast_core::node::{Cx, Effect, Effects, Relay, SourceControl, To};
 use faircast_core::packet::{
     Arrival, Body, Data, Flags, Layer, Order, OrderContent, Packet, ReceiverId, Report, Seq, SessionId,

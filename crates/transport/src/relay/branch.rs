@@ -2,10 +2,10 @@
 
 use super::below::Below;
 use super::{End, Shared};
+use crate::announced::{geometry_of, scheme_of};
 use crate::config::{Slow, StartNow};
 use crate::endpoint::{Datagram, Endpoint, Notice, Transmit};
 use crate::event::Event;
-use crate::receiver::{geometry_of, scheme_of};
 use crate::source::{Setup, SourceSession};
 use faircast_core::packet::{Layer, ReceiverId};
 use faircast_core::rng::Rng;

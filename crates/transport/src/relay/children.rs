@@ -1,8 +1,8 @@
 //! Children of a relay by unicast: who becomes a branch of a session, and in which place among the branches.
 
-use super::numbers::Counts;
 use super::registry::Child;
-use super::{BranchState, End, Passing, Shared, Standing};
+use super::{BranchState, End, Passing, Shared};
+use crate::members::{Counts, Standing};
 use faircast_core::packet::ReceiverId;
 use faircast_wire::Attach;
 use std::net::SocketAddr;

@@ -19,13 +19,13 @@ pub(super) mod kernel;
 pub(crate) use endpoint::HopExit;
 pub(crate) use exit::ExitSetup;
 
-use super::Standing;
-use super::numbers::Counts;
 use super::within::Within;
 use super::within::needs::Needs;
+use crate::announced::scheme_of;
 use crate::event::RelayBelow;
 use crate::members::Change;
-use crate::receiver::scheme_of;
+use crate::members::Counts;
+use crate::members::Standing;
 use exit::Exit;
 use faircast_core::node::{Cx, Effect, Effects, Port, Router, RouterControl, To, Verdict};
 use faircast_core::packet::{Arrival, Body, Data, Layer, Order, Packet, ReceiverId, Report, Seq, SessionId};

@@ -1,8 +1,9 @@
 //! Hosts that are invited, and what has become of them.
 
-use super::{RelayHandle, Standing};
+use super::RelayHandle;
 use crate::config::InvitedHost;
 use crate::event::{HostOutcome, HostReport};
+use crate::members::Standing;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

@@ -20,7 +20,7 @@ mod fetches;
 mod hop;
 mod hosts;
 mod listen;
-pub(crate) mod numbers;
+mod numbers;
 mod receipts;
 mod registry;
 mod schedule;
@@ -41,6 +41,7 @@ pub(crate) use within::{Within, WithinAbove};
 
 use crate::error::Seen;
 use crate::event::RelayBelow;
+use crate::members::{Counts, Standing};
 use crate::object::Hash;
 use crate::source::delivery::{Asker, Said};
 use crate::spill::Room;
@@ -51,7 +52,6 @@ use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Announce, DataPacket, Hashes, Held, Status, TreeNode, Withdrawn};
 use fetches::{Fetches, Queue};
-use numbers::Counts;
 pub(crate) use registry::Child;
 use schedule::{Pick, Schedule};
 use std::collections::{BTreeMap, BTreeSet};
@@ -175,19 +175,6 @@ struct BranchState {
     is_vacant: bool,
     /// The relays below.
     relays: Vec<RelayBelow>,
-}
-
-/// Receivers below.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Standing {
-    /// How many there are.
-    pub receivers: u64,
-    /// Those that have everything.
-    pub done: u64,
-    /// Those, or relays, that are still served.
-    pub unfinished: u64,
-    /// Those among the unfinished that are heard, and reached.
-    pub answering: u64,
 }
 
 impl Shared {

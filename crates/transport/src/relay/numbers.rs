@@ -1,34 +1,12 @@
 //! Who is done below, by number, until the source knows it.
 
+use crate::members::Counts;
 use faircast_core::packet::ReceiverId;
 use std::collections::BTreeSet;
-use std::ops::{Add, Bound};
+use std::ops::Bound;
 
 /// More receivers than this are not told by number; they count nowhere then.
 const MOST: usize = 200_000;
-
-/// Receivers below a relay's branch, as they are told above.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Counts {
-    /// Those that the source does not know by number to be done.
-    pub(crate) outstanding: u64,
-    /// Those among them that have everything.
-    pub(crate) done: u64,
-    /// Those among these whose numbers nobody has told.
-    pub(crate) unnamed: u64,
-}
-
-impl Add for Counts {
-    type Output = Counts;
-
-    fn add(self, other: Counts) -> Counts {
-        Counts {
-            outstanding: self.outstanding + other.outstanding,
-            done: self.done + other.done,
-            unnamed: self.unnamed + other.unnamed,
-        }
-    }
-}
 
 /// What is told above.
 #[derive(Debug, Default)]

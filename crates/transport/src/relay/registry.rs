@@ -2,8 +2,9 @@
 
 use super::hosts::Hosts;
 use super::listen::Tokens;
-use super::{AgentStatus, HopStatus, Shared, Standing};
+use super::{AgentStatus, HopStatus, Shared};
 use crate::event::RelayBelow;
+use crate::members::Standing;
 use crate::places::{Held, Room, Standing as Shown, room_for};
 use crate::system::{Monotonic, Random};
 use faircast_core::packet::{ReceiverId, SessionId};

@@ -7,9 +7,9 @@ pub(super) mod needs;
 
 pub(crate) use above::WithinAbove;
 
-use super::numbers::Counts;
-use super::{Agent, Hop, Shared, Standing};
+use super::{Agent, Hop, Shared};
 use crate::event::RelayBelow;
+use crate::members::{Counts, Standing};
 use faircast_core::packet::{Arrival, Data, Layer, Order, ReceiverId, Report, Seq, SessionId};
 use faircast_core::time::Time;
 use faircast_wire::{Announce, DataPacket, Hashes, Status};

@@ -2,13 +2,13 @@
 
 use super::pipe::Pipe;
 use super::reader::{Age, Reader};
+use crate::announced::LIVE_ROOT;
 use crate::ends::Input;
 use crate::error::Error;
 use crate::object::{
     Affected, Counts, Entry, Geometry, Hash, Kind, Layout, LeftOut, Manifest, ObjectError, ObjectStream,
     RootHasher, SealedBlocks, TransferId, Withdrawal, seal_block,
 };
-use crate::receiver::block_sink::LIVE_ROOT;
 use faircast_core::time::{Span, Time};
 use faircast_wire::Withdrawn;
 use std::collections::{BTreeMap, VecDeque};

@@ -7,7 +7,7 @@ use super::{BASE, Phase, Serving, SourceSession};
 use crate::config::Slow;
 use crate::event::{Event, SlowAction, reasons};
 use crate::members::{Change, MemberRecord, Mute, Pace};
-use crate::receiver::{FLOODED, NOTHING_YET, RELAYS};
+use crate::membership::{FLOODED, NOTHING_YET, RELAYS};
 use faircast_core::node::{Cx, Departure, Source as _, SourceControl};
 use faircast_core::packet::{Cause, Layer, ReceiverId, Report, ReportContent};
 use faircast_core::time::{Rate, Span, Time};
@@ -419,11 +419,11 @@ pub(super) fn reason(member: &MemberRecord) -> String {
         _ if member.mute == Mute::Stuck => "it answers, lacks something and does not get further",
         (Pace::Dropped, ..) => "dropped: too slow",
         (Pace::Gone, ..) => "silent",
-        (_, _, crate::receiver::REASON_DISK_FULL) => reasons::DISK_FULL,
-        (_, _, crate::receiver::REASON_PERMISSION) => reasons::PERMISSION,
-        (_, _, crate::receiver::REASON_OLDER) => reasons::OLDER,
-        (_, _, crate::receiver::REASON_OTHER_SOURCE) => reasons::OTHER_SOURCE,
-        (_, _, crate::receiver::REASON_CONTENT) => "its content does not match",
+        (_, _, crate::membership::REASON_DISK_FULL) => reasons::DISK_FULL,
+        (_, _, crate::membership::REASON_PERMISSION) => reasons::PERMISSION,
+        (_, _, crate::membership::REASON_OLDER) => reasons::OLDER,
+        (_, _, crate::membership::REASON_OTHER_SOURCE) => reasons::OTHER_SOURCE,
+        (_, _, crate::membership::REASON_CONTENT) => "its content does not match",
         (_, MemberState::Leaving, _) => "stopped at that host",
         (_, MemberState::Failed, _) => "it failed",
         _ => "incomplete when the session ended",

@@ -1,7 +1,7 @@
 //! A session in layers on a network that carries every layer to everybody: it goes on at one rate for all layers together
 //! that the receivers behind full links can take.
 //!
-//! Receivers of the base layer alone that lose say so ([`crate::receiver::FLOODED`]). Whether they lose because all layers
+//! Receivers of the base layer alone that lose say so ([`crate::membership::FLOODED`]). Whether they lose because all layers
 //! reach them, or because their link is too slow for the base layer alone, shows when the others are slowed down:
 //!
 //! ```text

@@ -1,7 +1,7 @@
 //! At a relay's branch: who is done, by number.
 
 use super::SourceSession;
-use crate::relay::numbers::Counts;
+use crate::members::Counts;
 use faircast_core::packet::ReceiverId;
 use faircast_core::time::Time;
 

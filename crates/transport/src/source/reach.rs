@@ -159,7 +159,7 @@ impl SourceSession {
 
 /// Whether a member gave up, or was given up, because no data arrived.
 pub(super) fn is_unreached(member: &MemberRecord) -> bool {
-    matches!(member.mute, Mute::Unreached { .. }) || member.reason == crate::receiver::REASON_NO_DATA
+    matches!(member.mute, Mute::Unreached { .. }) || member.reason == crate::membership::REASON_NO_DATA
 }
 
 #[cfg(test)]

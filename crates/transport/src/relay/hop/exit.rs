@@ -1,9 +1,9 @@
 //! One exit of a hop: who is behind it, and what waits to leave.
 
-use super::super::Standing;
 use super::binds;
 use crate::event::RelayBelow;
 use crate::members::Members;
+use crate::members::Standing;
 use faircast_core::packet::{ReceiverId, Seq, SessionId};
 use faircast_core::time::{Span, Time};
 use faircast_wire::{

@@ -1,8 +1,9 @@
 //! Towards the parent of a relay within a session: a receiver's delivery that keeps no content, and speaks for those below.
 
-use super::super::{Shared, Standing};
+use super::super::Shared;
 use crate::config::Durability;
 use crate::error::Error;
+use crate::members::Standing;
 use crate::object::Geometry;
 use crate::receiver::block_sink::{Done, Ending};
 use crate::receiver::delivery::{Delivery, Progressed, SymbolCounts};

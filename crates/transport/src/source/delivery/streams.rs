@@ -10,11 +10,11 @@
 //! blocks.
 
 use super::{Amounts, BlockStatus, Chosen, Delivery, Looked, Said};
+use crate::announced::LIVE_ROOT;
 use crate::config::{LayerInput, Pacing};
 use crate::error::Error;
 use crate::event::StreamSent;
 use crate::object::{Counts, Entry, Geometry, Hash, Kind, Manifest, ObjectError, TransferId, seal_block};
-use crate::receiver::block_sink::LIVE_ROOT;
 use crate::source::block_source::{Leisure, MOST_BLOCKS};
 use crate::source::pipe::Pipe;
 use faircast_core::packet::{Flags, Layer, Payload};
