@@ -9,9 +9,11 @@
 //! ```
 //!
 //! A policy owns its [`SendController`] and is a type parameter, so that a call costs what it costs in one piece.
+//!
+//! The sources of PGMCC and MTCP are no policies: acknowledgements release their packets, and no tick raises a rate.
 
 use crate::node::{Cx, Departure, Observation, Source, SourceControl, Stamp, Tally};
-use crate::packet::{Cause, Echo, Layer, Mark, ReceiverId, Report, ReportContent, Signal};
+use crate::packet::{Cause, Echo, Layer, Mark, ReceiverId, Report, ReportContent, Seq, Signal};
 use crate::rate::SendController;
 use crate::time::{Rate, Span, Time};
 
@@ -45,12 +47,28 @@ pub trait PacedPolicy: Sized {
     fn period(&self) -> Span {
         self.rtt()
     }
+    /// Whether the next new packet waits for a report.
+    fn awaits_report(&self) -> bool {
+        false
+    }
+    /// Whether there is nothing to do but to slow down.
+    fn is_idle(&self) -> bool {
+        self.controller().is_idle()
+    }
+    /// Whether reports of this receiver count. Farewells always do.
+    fn is_heard(&self, _from: ReceiverId, _now: Time) -> bool {
+        true
+    }
     /// The session starts; the controller has started.
     fn on_start(&mut self, _now: Time) {}
     /// The application sends again after this pause: what was timed goes on where it stopped.
     fn on_resume(&mut self, _pause: Span, _now: Time) {}
     /// A packet has left.
     fn on_departed(&mut self, _now: Time) {}
+    /// This packet has arrived somewhere. Whether the next tick is due now.
+    fn on_arrived(&mut self, _seq: Seq, _now: Time) -> bool {
+        false
+    }
     /// A round-trip sample of a receiver that reports no congestion.
     fn on_sample(&mut self, _from: ReceiverId, _sample: Span) {}
     /// An answer has ended the start-up, or the lack of one.
@@ -63,8 +81,10 @@ pub trait PacedPolicy: Sized {
     fn on_deadline(&mut self, _now: Time) {}
     /// A tick has found the source idle.
     fn on_idle(&mut self) {}
-    /// What the driver says of the group's size and of limits.
-    fn control(&mut self, _control: SourceControl) {}
+    /// The group's size, limits, and signs of life.
+    fn control(&mut self, _control: SourceControl, _now: Time) {}
+    /// A report or a deadline has been dealt with.
+    fn finish(&mut self, _cx: &mut Cx<'_>) {}
 
     /// A receiver that is not necessarily followed is alive.
     fn on_alive(&mut self, from: ReceiverId, echo: Echo, now: Time) {
@@ -89,10 +109,10 @@ impl<P: PacedPolicy> PacedSource<P> {
 
     /// The ticks keep their pace (seed 000, 3.1.5 and appendix A).
     fn tick(&mut self, now: Time) {
+        self.policy.on_tick(self.policy.period(), now);
         let period = self.policy.period();
         let next = self.tick_at + period;
         self.tick_at = if next > now { next } else { now + period };
-        self.policy.on_tick(period, now);
     }
 
     /// Calls this, and tells the policy when it has ended the start-up.
@@ -114,6 +134,7 @@ impl<P: PacedPolicy> Source for PacedSource<P> {
 
     fn departure(&self, layer: Layer) -> Departure {
         match layer {
+            Layer(0) if self.policy.awaits_report() => Departure::AfterReport,
             Layer(0) => Departure::At(self.policy.controller().departure()),
             _ => Departure::At(Time::NEVER),
         }
@@ -141,9 +162,14 @@ impl<P: PacedPolicy> Source for PacedSource<P> {
         if !controller.has_left(report.content.echo()) || controller.is_probed(report, now) {
             return;
         }
-        controller.on_arrived(report.content.echo().seq, now);
+        let seq = report.content.echo().seq;
+        controller.on_arrived(seq, now);
+        if self.policy.on_arrived(seq, now) {
+            self.tick_at = now;
+        }
         match report.content {
             ReportContent::Congested { cause: Cause::Leaving, .. } => self.policy.forget(from, now),
+            _ if !self.policy.is_heard(from, now) => return,
             ReportContent::Alive { echo }
             | ReportContent::Congested { echo, cause: Cause::Heartbeat | Cause::Joining, .. } => {
                 self.policy.on_alive(from, echo, now);
@@ -155,10 +181,11 @@ impl<P: PacedPolicy> Source for PacedSource<P> {
             }),
             _ => self.policy.on_report(report, cx),
         }
+        self.policy.finish(cx);
     }
 
     fn deadline(&self) -> Time {
-        if self.policy.controller().is_idle() {
+        if self.policy.is_idle() {
             return self.tick_at;
         }
         self.tick_at.min(self.policy.deadline()).min(self.policy.controller().deadline())
@@ -172,13 +199,14 @@ impl<P: PacedPolicy> Source for PacedSource<P> {
         if now >= self.tick_at {
             self.tick(now);
         }
-        if self.policy.controller().is_idle() {
+        if self.policy.is_idle() {
             self.policy.on_idle();
             self.tick_at = self.policy.controller().rest_until(self.tick_at);
             return;
         }
         self.feed_start_up(now, |policy| policy.controller_mut().on_deadline(now));
         self.policy.on_deadline(now);
+        self.policy.finish(cx);
     }
 
     fn control(&mut self, control: SourceControl, now: Time) {
@@ -191,7 +219,7 @@ impl<P: PacedPolicy> Source for PacedSource<P> {
                 self.tick_at = now + self.policy.period();
             }
             SourceControl::Members(_) | SourceControl::Limits(_) | SourceControl::SignOfLife => {
-                self.policy.control(control);
+                self.policy.control(control, now);
             }
         }
     }

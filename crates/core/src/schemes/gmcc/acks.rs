@@ -39,7 +39,7 @@ impl Acknowledged {
         };
         Acknowledged {
             window: CongestionWindow::new(&rules, threshold),
-            timeout: Timeout::new(&rules),
+            timeout: Timeout::new(rules.shortest_rto, rules.first_rto, rules.longest_rto),
             timeout_at: Time::NEVER,
             starved_at: None,
             least_threshold: rules.ssthresh,

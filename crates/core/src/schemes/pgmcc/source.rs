@@ -53,7 +53,7 @@ impl Source {
         let sending = &config.sending;
         let mut source = Source {
             window: CongestionWindow::new(&config, first_threshold(&config)),
-            timeout: Timeout::new(&config),
+            timeout: Timeout::new(config.shortest_rto, config.first_rto, config.longest_rto),
             acker: None,
             former: None,
             load: 0.0,
@@ -284,7 +284,7 @@ impl Source {
         self.elect_anew();
         self.window.restart();
         self.window.set_threshold(first_threshold(&self.config));
-        self.timeout = Timeout::new(&self.config);
+        self.timeout.forget();
         self.rtt_max = GroupRtt::new(self.config.sending.initial_rtt, self.config.sending.rtt_max_memory);
         (self.retries, self.starting, self.timeout_at) = (0, true, Time::NEVER);
         self.adjust_pace(now);

@@ -1,6 +1,5 @@
 //! The retransmission timeout (RFC 6298).
 
-use super::config::Config;
 use crate::estimate::Ewma;
 use crate::time::Span;
 
@@ -20,15 +19,14 @@ pub(in crate::schemes) struct Timeout {
 }
 
 impl Timeout {
-    pub(in crate::schemes) fn new(config: &Config) -> Timeout {
-        Timeout {
-            mean: Ewma::new(MEAN_GAIN),
-            deviation: 0.0,
-            shortest: config.shortest_rto,
-            first: config.first_rto,
-            longest: config.longest_rto,
-            doublings: 0,
-        }
+    /// Between `shortest` and `longest`; `first` before there is a sample.
+    pub(in crate::schemes) fn new(shortest: Span, first: Span, longest: Span) -> Timeout {
+        Timeout { mean: Ewma::new(MEAN_GAIN), deviation: 0.0, shortest, first, longest, doublings: 0 }
+    }
+
+    /// The group is another one now.
+    pub(in crate::schemes) fn forget(&mut self) {
+        *self = Timeout::new(self.shortest, self.first, self.longest);
     }
 
     /// A round trip to the receiver that acknowledges.
@@ -81,9 +79,13 @@ impl Timeout {
 mod tests {
     use super::*;
 
+    fn published() -> Timeout {
+        Timeout::new(Span::from_millis(200), Span::from_secs(3), Span::from_secs(64))
+    }
+
     #[test]
     fn the_first_sample_gives_three_times_itself_and_later_ones_are_smoothed() {
-        let mut timeout = Timeout::new(&Config::published());
+        let mut timeout = published();
         assert_eq!(timeout.span(), Span::from_secs(3));
         timeout.sample(Span::from_millis(100));
         assert_eq!(timeout.span(), Span::from_millis(300));
@@ -94,7 +96,7 @@ mod tests {
 
     #[test]
     fn it_doubles_up_to_64_seconds_until_acknowledgements_come_again() {
-        let mut timeout = Timeout::new(&Config::published());
+        let mut timeout = published();
         timeout.sample(Span::from_millis(10));
         assert_eq!(timeout.span(), Span::from_millis(200), "the shortest");
         (0..3).for_each(|_| timeout.back_off());

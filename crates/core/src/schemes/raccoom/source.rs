@@ -11,7 +11,6 @@ use crate::packet::{Echo, Mark, ReceiverId, Report, ShortId, Signal};
 use crate::rate::bounds::Guard;
 use crate::rate::{Growth, SendController, Start};
 use crate::schemes::paced::{PacedPolicy, PacedSource};
-use crate::schemes::pgmcc;
 use crate::schemes::pgmcc::timeout::Timeout;
 use crate::time::{Rate, Span, Time};
 
@@ -278,15 +277,6 @@ fn echo_of(up: &Aggregate) -> Echo {
     *up.content().echo_mut()
 }
 
-fn new_timeout(config: &Config) -> Timeout {
-    Timeout::new(&pgmcc::Config {
-        shortest_rto: config.shortest_rto,
-        first_rto: config.first_rto,
-        longest_rto: config.longest_rto,
-        ..pgmcc::Config::published()
-    })
-}
-
 impl PacedPolicy for Policy {
     type Config = Config;
 
@@ -303,7 +293,7 @@ impl PacedPolicy for Policy {
             probing: Probing::new(config.probe),
             applied_at: Time::ZERO,
             growth: Growth::Allowed,
-            timeout: new_timeout(&config),
+            timeout: Timeout::new(config.shortest_rto, config.first_rto, config.longest_rto),
             timeout_at: Time::NEVER,
             silences: 0,
             newest_rtt: Span::ZERO,
@@ -369,7 +359,7 @@ impl PacedPolicy for Policy {
     fn on_start_again(&mut self, now: Time) {
         self.children = Aggregator::new();
         self.target = Target::new(self.config.table);
-        self.timeout = new_timeout(&self.config);
+        self.timeout.forget();
         self.friendly = Friendly::new(self.config.queue);
         self.newest_rtt = Span::ZERO;
         self.last_cut = self.controller.next_seq().0;
@@ -417,7 +407,7 @@ impl PacedPolicy for Policy {
         self.timeout_at = Time::NEVER;
     }
 
-    fn control(&mut self, control: SourceControl) {
+    fn control(&mut self, control: SourceControl, _now: Time) {
         match control {
             SourceControl::Members(members) => self.members = members,
             SourceControl::Limits(bounds) => self.accumulated = bounds.clamp(self.accumulated),

@@ -3,21 +3,24 @@
 use super::config::{Answers, Config, Repair};
 use super::exclusion::LowRates;
 use super::fusion::{Fusion, newest_of};
-use crate::node::{Cx, Departure, Effect, Observation, SourceControl, Stamp, Tally, To};
+use crate::node::{Cx, Effect, Observation, SourceControl, Tally, To};
 use crate::packet::{
     Body, Cause, Data, Flags, Layer, Mark, Packet, Payload, ReceiverId, Report, ReportContent, Seq,
     SessionId, ShortId, Signal,
 };
 use crate::rate::bounds::Guard;
 use crate::rate::{Growth, SendController, Start};
-use crate::schemes::pgmcc;
+use crate::schemes::paced::{PacedPolicy, PacedSource};
 use crate::schemes::pgmcc::timeout::Timeout;
 use crate::time::{Rate, Span, Time};
 use std::collections::VecDeque;
 
 /// The source of an RMANP session.
+pub type Source = PacedSource<Policy>;
+
+/// The decisions of an RMANP source.
 #[derive(Debug, Clone)]
-pub struct Source {
+pub struct Policy {
     config: Config,
     controller: SendController,
     /// What acknowledges: the first active routers, or receivers themselves.
@@ -35,7 +38,6 @@ pub struct Source {
     excluded: Option<(ShortId, Time)>,
     limiting: Option<ReceiverId>,
     members: usize,
-    tick_at: Time,
     expire_at: Time,
     cuts: u64,
     tally: Tally,
@@ -56,36 +58,7 @@ const EXCLUDED_FOR: Span = Span::from_secs(10);
 /// Children are looked at so often.
 const LOOK: Span = Span::from_secs(1);
 
-impl Source {
-    /// A source that has not started.
-    pub fn new(config: Config) -> Source {
-        Source {
-            controller: SendController::new(config.sending),
-            children: Fusion::new(),
-            acked: 0,
-            again: VecDeque::new(),
-            repeated: VecDeque::new(),
-            timeout: new_timeout(&config),
-            timeout_at: Time::NEVER,
-            growth: Growth::Allowed,
-            low: LowRates::default(),
-            excluded: None,
-            limiting: None,
-            members: 0,
-            tick_at: Time::NEVER,
-            expire_at: Time::ZERO,
-            cuts: 0,
-            tally: Tally::default(),
-            config,
-        }
-    }
-
-    /// Round-trip time until all have acknowledged; before there is a sample, the assumed one.
-    fn rtt(&self) -> Span {
-        let sending = &self.config.sending;
-        self.timeout.smoothed().unwrap_or(self.controller.rtt_max()).max(sending.shortest_rtt)
-    }
-
+impl Policy {
     /// How often each receiver acknowledges, in seconds.
     fn turns(&self) -> f64 {
         match self.config.answers {
@@ -113,11 +86,11 @@ impl Source {
     }
 
     fn waits_for_acks(&self) -> bool {
-        self.controller.next_seq().0 > self.acked && !self.is_idle()
+        self.controller.next_seq().0 > self.acked && !self.is_at_rest()
     }
 
-    /// Whether there is nothing to be done. Where the source repairs, the last packets and a closed window are waited for.
-    fn is_idle(&self) -> bool {
+    /// Whether the application has nothing to send. Where the source repairs, the last packets and a closed window are waited for.
+    fn is_at_rest(&self) -> bool {
         let is_done = self.config.repair == Repair::Session || self.acked >= self.controller.next_seq().0;
         is_done && self.controller.is_idle()
     }
@@ -258,12 +231,99 @@ impl Source {
         }
         self.restart_timer(now);
     }
+}
+
+impl PacedPolicy for Policy {
+    type Config = Config;
+
+    fn new(config: Config) -> Policy {
+        Policy {
+            controller: SendController::new(config.sending),
+            children: Fusion::new(),
+            acked: 0,
+            again: VecDeque::new(),
+            repeated: VecDeque::new(),
+            timeout: Timeout::new(config.shortest_rto, config.first_rto, config.longest_rto),
+            timeout_at: Time::NEVER,
+            growth: Growth::Allowed,
+            low: LowRates::default(),
+            excluded: None,
+            limiting: None,
+            members: 0,
+            expire_at: Time::ZERO,
+            cuts: 0,
+            tally: Tally::default(),
+            config,
+        }
+    }
+
+    fn controller(&self) -> &SendController {
+        &self.controller
+    }
+
+    fn controller_mut(&mut self) -> &mut SendController {
+        &mut self.controller
+    }
+
+    /// Round-trip time until all have acknowledged; before there is a sample, the assumed one.
+    fn rtt(&self) -> Span {
+        let sending = &self.config.sending;
+        self.timeout.smoothed().unwrap_or(self.controller.rtt_max()).max(sending.shortest_rtt)
+    }
+
+    fn on_start(&mut self, now: Time) {
+        if self.config.sending.start == Start::Linear {
+            self.controller.set_rate(self.config.least, now);
+        }
+        // What left before were probes.
+        self.acked = self.controller.next_seq().0;
+        self.expire_at = now + LOOK;
+    }
+
+    /// As much is out as the caches on the way can keep, or a packet that is sent again goes first.
+    fn awaits_report(&self) -> bool {
+        let out = self.controller.next_seq().0.saturating_sub(self.acked);
+        let is_full = self.config.outstanding.is_some_and(|most| out >= most.into());
+        (is_full && !self.children.is_empty()) || !self.again.is_empty()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.is_at_rest() && self.again.is_empty()
+    }
+
+    fn is_heard(&self, from: ReceiverId, now: Time) -> bool {
+        self.excluded.is_none_or(|(id, until)| now >= until || ReceiverId::from(id) != from)
+    }
+
+    fn stamp(&mut self, _size: u16, now: Time) -> (Signal, Mark) {
+        (Signal::None, self.mark(now))
+    }
+
+    fn on_departed(&mut self, now: Time) {
+        if self.controller.is_running() && self.timeout_at.is_never() {
+            self.restart_timer(now);
+        }
+    }
+
+    fn on_resume(&mut self, _pause: Span, now: Time) {
+        self.restart_timer(now);
+    }
+
+    fn on_started(&mut self, now: Time) {
+        self.restart_timer(now);
+    }
+
+    fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
+        match report.content {
+            ReportContent::Selective { .. } => self.on_acknowledged(report, cx.now),
+            ReportContent::Lost { first, count, .. } => self.on_missing(first, count, cx.now),
+            ReportContent::Congested { level, .. } => self.on_indication(report, level, cx.now),
+            _ => {} // this scheme's receivers do not send it
+        }
+    }
 
     /// Once per round-trip time: see to guards.
-    fn tick(&mut self, now: Time) {
-        let rtt = self.rtt();
-        let next = self.tick_at + rtt;
-        self.tick_at = if next > now { next } else { now + rtt };
+    fn on_tick(&mut self, rtt: Span, now: Time) {
         self.growth = self.controller.watch(rtt, now);
         if now >= self.expire_at {
             self.expire_at = now + LOOK;
@@ -282,173 +342,45 @@ impl Source {
         self.on_progress(now);
     }
 
-    fn start_again(&mut self, now: Time) {
-        self.controller.start_again(now);
+    fn on_start_again(&mut self, _now: Time) {
         self.children = Fusion::new();
         self.acked = self.controller.next_seq().0;
         (self.again, self.repeated) = (VecDeque::new(), VecDeque::new());
-        self.timeout = new_timeout(&self.config);
-        self.tick_at = now + self.rtt();
+        self.timeout.forget();
         self.limiting = None;
         self.timeout_at = Time::NEVER;
     }
 
-    /// Whether as much is out as the caches on the way can keep.
-    fn is_full(&self) -> bool {
-        let out = self.controller.next_seq().0.saturating_sub(self.acked);
-        self.config.outstanding.is_some_and(|most| out >= most.into()) && !self.children.is_empty()
-    }
-}
-
-fn new_timeout(config: &Config) -> Timeout {
-    Timeout::new(&pgmcc::Config {
-        shortest_rto: config.shortest_rto,
-        first_rto: config.first_rto,
-        longest_rto: config.longest_rto,
-        ..pgmcc::Config::published()
-    })
-}
-
-impl crate::node::Source for Source {
-    fn start(&mut self, cx: &mut Cx<'_>) {
-        self.controller.start(cx.now);
-        if self.config.sending.start == Start::Linear {
-            self.controller.set_rate(self.config.least, cx.now);
-        }
-        // What left before were probes.
-        self.acked = self.controller.next_seq().0;
-        self.tick_at = cx.now + self.rtt();
-        self.expire_at = cx.now + LOOK;
-    }
-
-    fn departure(&self, layer: Layer) -> Departure {
-        match layer {
-            Layer(0) if self.is_full() => Departure::AfterReport,
-            // What is sent again goes first.
-            Layer(0) if !self.again.is_empty() => Departure::AfterReport,
-            Layer(0) => Departure::At(self.controller.departure()),
-            _ => Departure::At(Time::NEVER),
-        }
-    }
-
-    fn on_departure(&mut self, _layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
-        let now = cx.now;
-        if self.controller.is_running() && self.controller.resume(now).is_some() {
-            self.tick_at = now + self.rtt();
-            self.restart_timer(now);
-        }
-        let mark = self.mark(now);
-        let departed = self.controller.depart(size, self.rtt(), now);
-        if self.controller.is_running() && self.timeout_at.is_never() {
-            self.restart_timer(now);
-        }
-        Stamp { seq: departed.seq, rate: departed.rate, flags: departed.flags, signal: Signal::None, mark }
-    }
-
-    fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
-        let (now, from) = (cx.now, report.from);
-        let echo = report.content.echo();
-        if !self.controller.has_left(echo) || self.controller.is_probed(report, now) {
-            return;
-        }
-        self.controller.on_arrived(echo.seq, now);
-        let has_excluded =
-            self.excluded.is_some_and(|(id, until)| now < until && ReceiverId::from(id) == from);
-        if has_excluded && !matches!(report.content, ReportContent::Congested { cause: Cause::Leaving, .. }) {
-            return;
-        }
-        match report.content {
-            ReportContent::Selective { .. } => self.on_acknowledged(report, now),
-            ReportContent::Lost { first, count, .. } => self.on_missing(first, count, now),
-            ReportContent::Congested { cause: Cause::Leaving, .. } => self.forget(from, now),
-            ReportContent::Congested {
-                level,
-                cause: Cause::Loss | Cause::Accumulation | Cause::Mark,
-                ..
-            } => self.on_indication(report, level, now),
-            ReportContent::Received { echo, rate, loss } => {
-                let starting = self.controller.is_starting();
-                let rate = Rate::from_bps(f64::from(rate));
-                self.controller.on_received(from, echo, rate, loss, now);
-                if let Some(sample) = self.controller.sample(echo, now) {
-                    self.controller.on_alive(from, sample, now);
-                }
-                if starting && !self.controller.is_starting() {
-                    self.restart_timer(now);
-                }
-            }
-            ReportContent::Alive { echo }
-            | ReportContent::Congested { echo, cause: Cause::Heartbeat | Cause::Joining, .. } => {
-                if let Some(sample) = self.controller.sample(echo, now) {
-                    self.controller.on_alive(from, sample, now);
-                }
-            }
-            _ => {} // this scheme's receivers do not say it
-        }
-        // A deadline is never now.
-        if now >= self.controller.departure() {
-            self.repeat(cx);
-        }
-    }
-
     fn deadline(&self) -> Time {
-        if !self.controller.is_running() {
-            return Time::NEVER;
-        }
         let again = if self.again.is_empty() { Time::NEVER } else { self.controller.departure() };
-        if self.is_idle() {
-            return self.tick_at.min(again);
-        }
-        self.tick_at.min(self.controller.deadline()).min(self.timeout_at).min(again)
+        self.timeout_at.min(again)
     }
 
-    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
-        let now = cx.now;
-        if now < self.deadline() {
-            return;
+    fn on_deadline(&mut self, now: Time) {
+        if now >= self.timeout_at {
+            self.time_out(now);
         }
-        if now >= self.tick_at {
-            self.tick(now);
-        }
-        if self.is_idle() {
-            self.timeout_at = Time::NEVER;
-            self.tick_at = self.controller.rest_until(self.tick_at);
-        } else {
-            let starting = self.controller.is_starting();
-            self.controller.on_deadline(now);
-            if starting && !self.controller.is_starting() {
-                self.restart_timer(now);
-            }
-            if now >= self.timeout_at {
-                self.time_out(now);
-            }
-        }
-        if now >= self.controller.departure() {
+    }
+
+    fn on_idle(&mut self) {
+        self.timeout_at = Time::NEVER;
+    }
+
+    /// A packet that is due again leaves at once: a deadline is never now.
+    fn finish(&mut self, cx: &mut Cx<'_>) {
+        if cx.now >= self.controller.departure() {
             self.repeat(cx);
         }
     }
 
-    fn control(&mut self, control: SourceControl, now: Time) {
-        self.controller.control(control, now);
-        match control {
-            SourceControl::Forget(receiver) => self.forget(receiver, now),
-            SourceControl::StartAgain => self.start_again(now),
-            SourceControl::Members(members) => self.members = members,
-            SourceControl::Limits(_) | SourceControl::SignOfLife => {}
+    fn control(&mut self, control: SourceControl, _now: Time) {
+        if let SourceControl::Members(members) = control {
+            self.members = members;
         }
     }
 
-    fn observe(&self) -> Observation {
-        Observation {
-            rate: self.controller.pace(),
-            rtt: self.rtt(),
-            limiting: self.limiting,
-            level: None,
-            rtt_max: self.controller.rtt_max(),
-            cuts: self.cuts,
-            tally: self.tally,
-            starting: self.controller.is_starting(),
-        }
+    fn observe(&self, seen: Observation) -> Observation {
+        Observation { limiting: self.limiting, cuts: self.cuts, tally: self.tally, ..seen }
     }
 }
 
@@ -456,6 +388,6 @@ impl crate::node::Source for Source {
 impl Source {
     /// Packets that all have, and those that are to be sent again.
     pub(super) fn inside(&self) -> (u64, usize) {
-        (self.acked, self.again.len())
+        (self.policy.acked, self.policy.again.len())
     }
 }

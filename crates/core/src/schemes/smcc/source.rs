@@ -117,13 +117,14 @@ impl crate::node::Source for Source {
     }
 
     fn departure(&self, layer: Layer) -> Departure {
-        self.stream(layer).map_or(Departure::At(Time::NEVER), |stream| stream.control.departure(layer))
+        // Each layer's control has a single layer.
+        self.stream(layer).map_or(Departure::At(Time::NEVER), |stream| stream.control.departure(Layer(0)))
     }
 
     fn on_departure(&mut self, layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
         // A layer that does not exist is never due.
         let highest = self.layers.len() - 1;
-        self.layers[usize::from(layer.0).min(highest)].control.on_departure(layer, size, cx)
+        self.layers[usize::from(layer.0).min(highest)].control.on_departure(Layer(0), size, cx)
     }
 
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {

@@ -3,16 +3,20 @@
 use super::config::{Config, Rise};
 use super::echoes::{Echo, Echoes, Urgency};
 use super::timer;
-use crate::node::{Cx, Departure, Observation, SourceControl, Stamp, Tally};
-use crate::packet::{self, Cause, Knows, Layer, Mark, ReceiverId, Report, ReportContent, Seq, Signal};
+use crate::node::{Cx, Observation, SourceControl, Tally};
+use crate::packet::{self, Knows, Mark, ReceiverId, Report, ReportContent, Seq, Signal};
 use crate::rate::bounds::Guard;
 use crate::rate::send_controller::PROBED_EVERY;
 use crate::rate::{Growth, SendController, Sending, Start};
+use crate::schemes::paced::{PacedPolicy, PacedSource};
 use crate::time::{Rate, Span, Time};
 
 /// The source of a TFMCC session. Its state does not depend on the number of receivers.
+pub type Source = PacedSource<Policy>;
+
+/// The decisions of a TFMCC source.
 #[derive(Debug, Clone)]
-pub struct Source {
+pub struct Policy {
     config: Config,
     /// Sends at the rate that the scheme allows, "X".
     controller: SendController,
@@ -31,7 +35,6 @@ pub struct Source {
     is_silent: bool,
     /// That is over since the latest tick.
     is_heard_again: bool,
-    tick_at: Time,
     cuts: u64,
     tally: Tally,
 }
@@ -124,31 +127,7 @@ const GIVEN_UP_AFTER: u64 = 10;
 /// Round-trip times above this are mistakes.
 const LONGEST_RTT: Span = Span::from_secs(10);
 
-impl Source {
-    /// A source that has not started.
-    pub fn new(config: Config) -> Source {
-        // Start-up and silence are the RFC's own.
-        let sending = Sending { start: Start::Linear, silent_group_guard: Guard::Off, ..config.sending };
-        Source {
-            config,
-            controller: SendController::new(sending),
-            phase: Phase::Steady,
-            limiting: None,
-            hold_until: Time::ZERO,
-            raised_at: Time::ZERO,
-            growth: Growth::Allowed,
-            rtt_max: config.sending.initial_rtt,
-            round: FeedbackRound::new(0, Time::ZERO),
-            echoes: Echoes::new(),
-            heard_at: Time::ZERO,
-            is_silent: false,
-            is_heard_again: false,
-            tick_at: Time::NEVER,
-            cuts: 0,
-            tally: Tally::default(),
-        }
-    }
-
+impl Policy {
     /// A packet per largest round-trip time: what the rate may rise by in that time.
     fn step(&self) -> Rate {
         Rate::of(u64::from(self.config.sending.packet_size), self.rtt_max)
@@ -172,7 +151,6 @@ impl Source {
         };
         self.round = FeedbackRound::new(self.round.number, now);
         (self.limiting, self.heard_at, self.raised_at) = (None, now, now);
-        self.tick_at = now + self.rtt_max;
     }
 
     /// Where probes have told the round-trip time, slow start begins as the other schemes' start-up does, with an initial
@@ -367,15 +345,6 @@ impl Source {
         timer::longest(self.config.timer, self.rtt_max).max(self.config.hold)
     }
 
-    /// Somebody is about to receive this who can take so much: the rate is no more than that now, whoever limits it.
-    pub fn make_room(&mut self, rate: Rate, now: Time) {
-        let rate = rate.max(self.config.least);
-        if rate.bps() < self.controller.rate().bps() {
-            self.raised_at = now;
-            self.set_rate(rate, now);
-        }
-    }
-
     fn plan_echo(&mut self, report: &Calculated, limits: bool, is_new: bool) {
         let measured = report.knows.has(Knows::RTT);
         let urgency = match (limits, is_new, measured) {
@@ -431,35 +400,6 @@ impl Source {
         self.round = FeedbackRound::new(self.round.number.wrapping_add(1), now);
     }
 
-    /// Every largest round-trip time: is anybody missing?
-    fn tick(&mut self, now: Time) {
-        if std::mem::take(&mut self.is_heard_again) {
-            self.come_back(now);
-        }
-        self.growth = self.controller.watch(self.rtt_max, now);
-        self.advance(now);
-        self.tick_at = now + self.rtt_max;
-        if self.controller.is_idle() {
-            return;
-        }
-        let (missed, given_up) = (self.rounds(MISSED_AFTER), self.rounds(GIVEN_UP_AFTER));
-        if let Some(limiting) = &mut self.limiting {
-            let silent = now.since(limiting.heard_at);
-            if silent > given_up {
-                self.forget_limiting(timer::longest(self.config.timer, self.rtt_max), now);
-            } else if silent > missed
-                && now.since(limiting.since) > given_up
-                && now.since(limiting.halved_at.max(limiting.heard_at)) >= missed
-            {
-                limiting.halved_at = now;
-                self.halve(now);
-            }
-        } else if now.since(self.heard_at) >= given_up {
-            self.heard_at = now;
-            self.halve(now);
-        }
-    }
-
     /// Nobody is heard: half the rate. When it is known again what the receivers can take, the rate comes back by
     /// doubling.
     fn halve(&mut self, now: Time) {
@@ -486,24 +426,6 @@ impl Source {
         self.heard_at = now;
     }
 
-    fn forget(&mut self, receiver: ReceiverId, now: Time) {
-        self.echoes.forget(receiver);
-        if self.limiting.is_some_and(|limiting| limiting.id == receiver) {
-            self.forget_limiting(self.hold(), now);
-        }
-    }
-
-    /// A packet has arrived somewhere. The group is silent when nothing newer has.
-    fn on_arrived(&mut self, seq: Seq, now: Time) {
-        let Some(confirmed_at) = self.controller.confirmed_at(seq, now) else { return };
-        if confirmed_at > self.heard_at {
-            self.heard_at = confirmed_at;
-            if std::mem::take(&mut self.is_silent) {
-                (self.is_heard_again, self.tick_at) = (true, now); // no report raises the rate
-            }
-        }
-    }
-
     /// Somebody is heard again: begin as at the start, unless the rate before was lower.
     fn come_back(&mut self, now: Time) {
         let sending = &self.config.sending;
@@ -524,6 +446,84 @@ impl Source {
         self.controller.set_rate(first, now);
         self.follow_group();
     }
+}
+
+impl Source {
+    /// A receiver that can take this rate is about to join: the rate is no more than that now, whoever limits it.
+    pub fn make_room(&mut self, rate: Rate, now: Time) {
+        let policy = &mut self.policy;
+        let rate = rate.max(policy.config.least);
+        if rate.bps() < policy.controller.rate().bps() {
+            policy.raised_at = now;
+            policy.set_rate(rate, now);
+        }
+    }
+}
+
+impl PacedPolicy for Policy {
+    type Config = Config;
+
+    fn new(config: Config) -> Policy {
+        // Start-up and silence are the RFC's own.
+        let sending = Sending { start: Start::Linear, silent_group_guard: Guard::Off, ..config.sending };
+        Policy {
+            config,
+            controller: SendController::new(sending),
+            phase: Phase::Steady,
+            limiting: None,
+            hold_until: Time::ZERO,
+            raised_at: Time::ZERO,
+            growth: Growth::Allowed,
+            rtt_max: config.sending.initial_rtt,
+            round: FeedbackRound::new(0, Time::ZERO),
+            echoes: Echoes::new(),
+            heard_at: Time::ZERO,
+            is_silent: false,
+            is_heard_again: false,
+            cuts: 0,
+            tally: Tally::default(),
+        }
+    }
+
+    fn controller(&self) -> &SendController {
+        &self.controller
+    }
+
+    fn controller_mut(&mut self) -> &mut SendController {
+        &mut self.controller
+    }
+
+    /// The largest one, "R_max".
+    fn rtt(&self) -> Span {
+        self.rtt_max
+    }
+
+    fn on_start(&mut self, now: Time) {
+        if self.controller.rtt_is_known() {
+            self.rtt_max = self.controller.rtt_max();
+        }
+        self.begin_at_known_distance(now);
+        self.begin(now);
+    }
+
+    fn stamp(&mut self, _size: u16, now: Time) -> (Signal, Mark) {
+        self.advance(now);
+        let echo = self.next_echo(now);
+        let limiting = self.limiting.map(|limiting| limiting.id);
+        let mark = Mark::Equation {
+            suppress_above: self.round.suppress_above,
+            rtt_max: self.rtt_max.as_secs_f64() as f32,
+            round: self.round.number,
+            to: echo.map(|echo| echo.to),
+            echo: echo.map_or(0, |echo| echo.adjusted(now)),
+            limiting: echo.is_some_and(|echo| Some(echo.to) == limiting),
+        };
+        (Signal::None, mark)
+    }
+
+    fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
+        self.on_calculated(report, cx.now);
+    }
 
     /// A receiver shows that it is there, and how far away.
     fn on_alive(&mut self, from: ReceiverId, echo: packet::Echo, now: Time) {
@@ -532,16 +532,42 @@ impl Source {
         }
     }
 
+    /// Every largest round-trip time: is anybody missing?
+    fn on_tick(&mut self, _period: Span, now: Time) {
+        if std::mem::take(&mut self.is_heard_again) {
+            self.come_back(now);
+        }
+        self.growth = self.controller.watch(self.rtt_max, now);
+        self.advance(now);
+        if self.controller.is_idle() {
+            return;
+        }
+        let (missed, given_up) = (self.rounds(MISSED_AFTER), self.rounds(GIVEN_UP_AFTER));
+        if let Some(limiting) = &mut self.limiting {
+            let silent = now.since(limiting.heard_at);
+            if silent > given_up {
+                self.forget_limiting(timer::longest(self.config.timer, self.rtt_max), now);
+            } else if silent > missed
+                && now.since(limiting.since) > given_up
+                && now.since(limiting.halved_at.max(limiting.heard_at)) >= missed
+            {
+                limiting.halved_at = now;
+                self.halve(now);
+            }
+        } else if now.since(self.heard_at) >= given_up {
+            self.heard_at = now;
+            self.halve(now);
+        }
+    }
+
     /// The application sends again: after a long pause the rate comes back step by step.
-    fn resume(&mut self, now: Time) {
-        let Some(pause) = self.controller.resume(now) else { return };
+    fn on_resume(&mut self, pause: Span, now: Time) {
         if let Some(limiting) = &mut self.limiting {
             limiting.heard_at += pause;
             limiting.since += pause;
             limiting.halved_at = limiting.halved_at.max(limiting.heard_at);
         }
         (self.heard_at, self.raised_at, self.growth) = (now, now, Growth::Allowed);
-        self.tick_at = now + self.rtt_max;
         self.round = FeedbackRound::new(self.round.number.wrapping_add(1), now);
         let rate = self.controller.rate();
         if pause > self.rtt_max * GIVEN_UP_AFTER {
@@ -554,119 +580,64 @@ impl Source {
         }
     }
 
+    fn forget(&mut self, receiver: ReceiverId, now: Time) {
+        self.echoes.forget(receiver);
+        if self.limiting.is_some_and(|limiting| limiting.id == receiver) {
+            self.forget_limiting(self.hold(), now);
+        }
+    }
+
+    /// The group is silent when nothing newer has arrived anywhere.
+    fn on_arrived(&mut self, seq: Seq, now: Time) -> bool {
+        let Some(confirmed_at) = self.controller.confirmed_at(seq, now) else { return false };
+        let is_news = confirmed_at > self.heard_at;
+        if is_news {
+            self.heard_at = confirmed_at;
+        }
+        // No report raises the rate; a tick does.
+        let is_over = is_news && std::mem::take(&mut self.is_silent);
+        self.is_heard_again |= is_over;
+        is_over
+    }
+
     /// The group is another one now.
-    fn start_again(&mut self, now: Time) {
+    fn on_start_again(&mut self, now: Time) {
         self.echoes.clear();
-        self.controller.start_again(now);
         self.rtt_max = self.config.sending.initial_rtt;
         self.controller.set_rate(self.controller.config().initial_rate().min(self.controller.rate()), now);
         self.begin(now);
     }
-}
-
-impl crate::node::Source for Source {
-    fn start(&mut self, cx: &mut Cx<'_>) {
-        self.controller.start(cx.now);
-        if self.controller.rtt_is_known() {
-            self.rtt_max = self.controller.rtt_max();
-        }
-        self.begin_at_known_distance(cx.now);
-        self.begin(cx.now);
-    }
-
-    fn departure(&self, _: Layer) -> Departure {
-        Departure::At(self.controller.departure())
-    }
-
-    fn on_departure(&mut self, _: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
-        let now = cx.now;
-        self.resume(now);
-        self.advance(now);
-        let departed = self.controller.depart(size, self.rtt_max, now);
-        let echo = self.next_echo(now);
-        let limiting = self.limiting.map(|limiting| limiting.id);
-        let mark = Mark::Equation {
-            suppress_above: self.round.suppress_above,
-            rtt_max: self.rtt_max.as_secs_f64() as f32,
-            round: self.round.number,
-            to: echo.map(|echo| echo.to),
-            echo: echo.map_or(0, |echo| echo.adjusted(now)),
-            limiting: echo.is_some_and(|echo| Some(echo.to) == limiting),
-        };
-        Stamp { seq: departed.seq, rate: departed.rate, flags: departed.flags, signal: Signal::None, mark }
-    }
-
-    fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
-        let (now, from) = (cx.now, report.from);
-        if !self.controller.has_left(report.content.echo()) || self.controller.is_probed(report, now) {
-            return;
-        }
-        self.on_arrived(report.content.echo().seq, now);
-        match report.content {
-            ReportContent::Calculated { .. } => self.on_calculated(report, now),
-            ReportContent::Congested { cause: Cause::Leaving, .. } => self.forget(from, now),
-            ReportContent::Alive { echo }
-            | ReportContent::Congested { echo, cause: Cause::Heartbeat | Cause::Joining, .. } => {
-                self.on_alive(from, echo, now);
-            }
-            ReportContent::Congested { .. }
-            | ReportContent::Lost { .. }
-            | ReportContent::Received { .. }
-            | ReportContent::Averaged { .. }
-            | ReportContent::Selective { .. }
-            | ReportContent::Acknowledged { .. }
-            | ReportContent::Summary { .. }
-            | ReportContent::Answered { .. }
-            | ReportContent::Newest { .. } => {}
-        }
-    }
 
     fn deadline(&self) -> Time {
-        if self.controller.is_idle() || !self.controller.is_running() {
-            return self.tick_at;
-        }
-        self.tick_at.min(self.round_deadline())
+        if self.controller.is_running() { self.round_deadline() } else { Time::NEVER }
     }
 
-    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
-        let now = cx.now;
-        if now < self.deadline() {
-            return;
-        }
-        if now >= self.tick_at {
-            self.tick(now);
-        }
-        if self.controller.is_idle() {
-            self.tick_at = self.controller.rest_until(self.tick_at);
-        } else if now >= self.round_deadline() {
+    fn on_deadline(&mut self, now: Time) {
+        if now >= self.round_deadline() {
             self.end_round(now);
         }
     }
 
+    // A group of any size up to the assumed bound gives about as many reports.
     fn control(&mut self, control: SourceControl, now: Time) {
-        match control {
-            SourceControl::Forget(receiver) => self.forget(receiver, now),
-            SourceControl::StartAgain => self.start_again(now),
-            SourceControl::Limits(bounds) => self.controller.set_bounds(bounds, now),
-            SourceControl::SignOfLife => self.heard_at = now,
-            // A group of any size up to the assumed bound gives about as many reports.
-            SourceControl::Members(_) => {}
+        if control == SourceControl::SignOfLife {
+            self.heard_at = now;
         }
     }
 
-    fn observe(&self) -> Observation {
+    fn observe(&self, seen: Observation) -> Observation {
         Observation {
-            rate: self.controller.pace(),
             rtt: self.limiting.map_or(self.rtt_max, |limiting| limiting.rtt),
             limiting: self.limiting.map(|limiting| limiting.id),
             level: self.limiting.map(|limiting| limiting.rate),
             rtt_max: match self.config.sending.rtt_max_memory {
-                Some(_) => self.controller.rtt_max(), // without what low rates add to it
+                Some(_) => seen.rtt_max, // without what low rates add to it
                 None => self.rtt_max,
             },
             cuts: self.cuts,
             tally: self.tally,
             starting: self.is_starting(),
+            ..seen
         }
     }
 }
@@ -674,14 +645,14 @@ impl crate::node::Source for Source {
 #[cfg(test)]
 impl Source {
     pub(super) fn round_state(&self) -> (u8, f32) {
-        (self.round.number, self.round.suppress_above)
+        (self.policy.round.number, self.policy.round.suppress_above)
     }
 
     pub(super) fn allowed(&self) -> Rate {
-        self.controller.rate()
+        self.policy.controller.rate()
     }
 
     pub(super) fn force(&mut self, rate: Rate, now: Time) {
-        self.controller.set_rate(rate, now);
+        self.policy.controller.set_rate(rate, now);
     }
 }
