@@ -1,74 +1,152 @@
 //! Parameters of MTCP. The seed prints few numbers; what it leaves open says so.
 
+use crate::field;
+use crate::node::RelaySpec;
+use crate::packet::Mark;
 use crate::rate::Sending;
 use crate::rate::pacer::CatchUp;
+use crate::schemes::catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire};
+use crate::schemes::declare::configuration;
+use crate::spec::{Opt, Within};
 use crate::time::Span;
 
-/// Everything that can be chosen. [`Config::published`] is for trees, as in the seed; [`Config::transport`] is for sessions whose
-/// delivery repairs losses by itself.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Config {
-    /// How packets are sent, whatever the scheme.
-    pub sending: Sending,
-    /// What the sender compares with the smallest window.
-    pub mode: Mode,
-    /// Who sends lost packets again.
-    pub repair: Repair,
-    /// Queued packets below which a window grows in avoidance (Vegas' "alpha"). The paper prints no thresholds. Those of ns-2's
-    /// Vegas, 1 and 3 packets, leave a session less than a tenth of the rate of a TCP that fills a FIFO of 50 packets.
-    pub alpha: f64,
-    /// Queued packets above which it shrinks ("beta").
-    pub beta: f64,
-    /// Queued packets that end slow start ("gamma").
-    pub gamma: f64,
-    /// The part of a window that remains when a packet is lost. Open in the paper, which modifies Vegas: Vegas keeps three quarters,
-    /// TCP one half.
-    pub decrease: f64,
-    /// A packet is lost when so many later ones have arrived (TCP's, open in the seed).
-    pub duplicates: u8,
-    /// Whether a single lost packet closes the window. In the paper of 1999, whose rule is not known; 1998 has none.
-    pub loss_filter: LossFilter,
-    /// When a node may judge its queues: open in the seed, where each node would do so once per its own round.
-    pub rounds: Rounds,
-    /// An agent's window is at most twice the session's and so many packets more, the source's own twice that. Open in the seed.
-    pub headroom: f64,
-    /// New packets that one acknowledgement answers (delayed acknowledgements, TCP's number).
-    pub ack_every: u8,
-    /// The longest that an acknowledgement waits for a further packet. Open in the seed.
-    pub ack_delay: Span,
-    /// An agent reports at least so often while packets are outstanding below it. Open; gives figure 3's 200 to 250 ms.
-    pub report_every: Span,
-    /// An agent reports at once when the smallest window of its part of the tree changed by this part. Open.
-    pub report_change: f64,
-    /// A packet is late after the mean delay and so many deviations (TCP's four).
-    pub deviations: f64,
-    /// And at least this. Open in the seed; as in later TCPs.
-    pub shortest_slack: Span,
-    /// Before there is a delay, it is late after this.
-    pub first_timeout: Span,
-    /// Time-outs in a row double that slack up to this; `None` for up to 64 times (TCP's). Open in the seed.
-    pub longest_slack: Option<Span>,
-    /// Which rounds of slow start grow. Vegas' rule is every second one; the seed says nothing else.
-    pub slow_start: SlowStart,
-    /// For how long the least relative delay is remembered. Open: without an end, clocks that drift would freeze it.
-    pub delay_memory: Span,
-    /// How often an agent asks a new child for its round-trip time, four times.
-    pub poll_first: Span,
-    /// And then.
-    pub poll_every: Span,
-    /// Packets that a node keeps at most. Open: the seed says that buffers are bounded.
-    pub store: u32,
-    /// Up to this the retransmission window opens by one per acknowledged repair. Open.
-    pub repair_threshold: f64,
-    /// A child that says nothing for so long while packets leave for it is given up, but not before three of its own time-outs
-    /// could have passed. Open.
-    pub silence: Span,
-    /// Packets leave no faster than this many windows per round, two at once; `None` for at once, as in the paper.
-    pub pacing: Option<f64>,
-    /// By what persistent congestion of a child is detected, if at all.
-    pub localize: Localize,
-    /// How it is measured and what follows.
-    pub local: Local,
+configuration! {
+    /// Everything that can be chosen. [`Config::published`] is for trees, as in the seed; [`Config::transport`] is for sessions whose
+    /// delivery repairs losses by itself.
+    pub struct Config {
+        /// How packets are sent, whatever the scheme.
+        sending: Sending = published_sending();
+        /// What the sender compares with the smallest window.
+        mode: Mode = Mode::Transit
+            => choice["mode", { "twnd99" => Transit, "tr98" => Own },
+                "what the source compares with the smallest window: packets under way to any node, or to its own children alone"];
+        /// Who sends lost packets again.
+        repair: Repair = Repair::Tree
+            => choice["repair", { "tree" => Tree, "session" => Session },
+                "who sends lost packets again: parents in the tree, or the session's own delivery"];
+        /// Queued packets below which a window grows in avoidance (Vegas' "alpha"). The paper prints no thresholds. Those of ns-2's
+        /// Vegas, 1 and 3 packets, leave a session less than a tenth of the rate of a TCP that fills a FIFO of 50 packets.
+        alpha: f64 = 6.0
+            => number["alpha", Within::of(0.0, 1e6), "queued packets below which a window grows"];
+        /// Queued packets above which it shrinks ("beta").
+        beta: f64 = 12.0 => number["beta", Within::of(0.0, 1e6), "queued packets above which it shrinks"];
+        /// Queued packets that end slow start ("gamma").
+        gamma: f64 = 6.0 => number["gamma", Within::of(0.0, 1e6), "queued packets that end slow start"];
+        /// The part of a window that remains when a packet is lost. Open in the paper, which modifies Vegas: Vegas keeps three quarters,
+        /// TCP one half.
+        decrease: f64 = 0.75
+            => number["dec", Within::of(0.1, 0.99), "part of a window that is kept at a loss"];
+        /// A packet is lost when so many later ones have arrived (TCP's, open in the seed).
+        duplicates: u8 = 3 => whole["dup", 1, 16, "later packets that make one lost"];
+        /// Whether a single lost packet closes the window. In the paper of 1999, whose rule is not known; 1998 has none.
+        loss_filter: LossFilter = LossFilter::Off
+            => choice["loss-filter", { "off" => Off, "on" => On },
+                "on: a single lost packet closes no window, a second one in the same or the next round does"];
+        /// When a node may judge its queues: open in the seed, where each node would do so once per its own round.
+        rounds: Rounds = Rounds::Tree
+            => choice["rounds", { "tree" => Tree, "own" => Own },
+                "nodes judge their queues once per round of the whole tree, or of their own children"];
+        /// An agent's window is at most twice the session's and so many packets more, the source's own twice that. Open in the seed.
+        headroom: f64 = 16.0
+            => number["headroom", Within::of(0.0, 1e6),
+                "an agent's window is at most twice the session's and so many packets"];
+        /// New packets that one acknowledgement answers (delayed acknowledgements, TCP's number).
+        ack_every: u8 = 2 => whole["ack-every", 1, 16, "new packets per acknowledgement"];
+        /// The longest that an acknowledgement waits for a further packet. Open in the seed.
+        ack_delay: Span = Span::from_millis(100)
+            => seconds["ack-delay", Within::up_to(10.0), "longest wait of an acknowledgement"];
+        /// An agent reports at least so often while packets are outstanding below it. Open; gives figure 3's 200 to 250 ms.
+        report_every: Span = Span::from_millis(250)
+            => seconds["report-every", Within::up_to(60.0),
+                "an agent reports at least so often while packets are outstanding below it"];
+        /// An agent reports at once when the smallest window of its part of the tree changed by this part. Open.
+        report_change: f64 = 0.2
+            => number["report-change", Within::up_to(10.0),
+                "it reports at once when the smallest window below it changed by this part"];
+        /// A packet is late after the mean delay and so many deviations (TCP's four).
+        deviations: f64 = 4.0
+            => number["deviations", Within::up_to(100.0),
+                "mean deviations of the delay after which a packet is late"];
+        /// And at least this. Open in the seed; as in later TCPs.
+        shortest_slack: Span = Span::from_millis(200)
+            => seconds["slack", Within::up_to(60.0),
+                "a packet is late after this more than its delay at least"];
+        /// Before there is a delay, it is late after this.
+        first_timeout: Span = Span::from_secs(3)
+            => seconds["first-timeout", Within::up_to(60.0), "the same before there is a delay"];
+        /// Time-outs in a row double that slack up to this; `None` for up to 64 times (TCP's). Open in the seed.
+        longest_slack: Option<Span> = None
+            => seconds["longest-slack" or "off", Within::up_to(1e4),
+                "time-outs in a row double the slack up to this; off: up to 64 times"];
+        /// Which rounds of slow start grow. Vegas' rule is every second one; the seed says nothing else.
+        slow_start: SlowStart = SlowStart::EverySecond
+            => choice["slow-start", { "every-second" => EverySecond, "every" => Every },
+                "which rounds of slow start grow"];
+        /// For how long the least relative delay is remembered. Open: without an end, clocks that drift would freeze it.
+        delay_memory: Span = Span::from_secs(300)
+            => seconds["delay-memory", Within::of(1.0, 1e6), "for so long the least delay is remembered"];
+        /// How often an agent asks a new child for its round-trip time, four times.
+        poll_first: Span = Span::from_secs(1)
+            => seconds["poll-first", Within::up_to(1e4),
+                "between the first four questions for a round-trip time"];
+        /// And then.
+        poll_every: Span = Span::from_secs(5) => seconds["poll", Within::up_to(1e4), "between further ones"];
+        /// Packets that a node keeps at most. Open: the seed says that buffers are bounded.
+        store: u32 = 512 => whole["store", 16, 1_000_000, "packets that a node keeps for its children"];
+        /// Up to this the retransmission window opens by one per acknowledged repair. Open.
+        repair_threshold: f64 = 16.0
+            => number["repair-threshold", Within::of(1.0, 512.0),
+                "retransmission window up to which it grows by one per repair, in packets"];
+        /// A child that says nothing for so long while packets leave for it is given up, but not before three of its own time-outs
+        /// could have passed. Open.
+        silence: Span = Span::from_secs(30)
+            => seconds["silence", Within::up_to(1e5),
+                "a child that is silent for so long while packets leave is given up, after three of its own time-outs at least"];
+        /// Packets leave no faster than this many windows per round, two at once; `None` for at once, as in the paper.
+        pacing: Option<f64> = None
+            => number["pacing" or "off", Within::of(1.0, 10.0), "how many windows leave per round at most"];
+        /// By what persistent congestion of a child is detected, if at all.
+        localize: Localize = Localize::Either
+            => choice["localize", { "off" => Off, "slow-starts" => SlowStarts, "delay" => Delay, "either" => Either },
+                "by what persistent congestion of a child is detected, which is then moved into its parent's local group"];
+        /// How it is measured and what follows.
+        local: Local = Local::published()
+            => option[Opt::whole("local-starts", 1, 8, field!(local.slow_starts as u8),
+                "slow starts that a child causes until it is moved")]
+            => option[Opt::seconds("local-within", Within::up_to(1e4), field!(local.within),
+                "within this time")]
+            => option[Opt::seconds("local-high", Within::up_to(10.0), field!(local.high),
+                "a queueing delay that is high")]
+            => option[Opt::number("local-part", Within::of(0.0, 10.0), field!(local.high_part),
+                "or this part of the child's round-trip time, where that is longer")]
+            => option[Opt::seconds("local-hold", Within::up_to(1e4), field!(local.hold),
+                "a child with a high delay for so long is moved")]
+            => option[Opt::number("local-low", Within::PART, field!(local.low_part),
+                "below this part of the high delay it is low")]
+            => option[Opt::seconds("local-recover", Within::up_to(1e4), field!(local.recover),
+                "a moved child with a low delay for so long comes back")]
+            => option[Opt::seconds("local-check", Within::of(0.01, 60.0), field!(local.check),
+                "how often a node looks")]
+            => option[Opt::seconds("local-again", Within::up_to(1e5), field!(local.again),
+                "who came back stays for so long")];
+    }
+
+    /// The seed, with what it leaves open as the fields say.
+    pub fn published;
+
+    impl Configure for Config {
+        sending: sending;
+        const ENTRY: Entry = ENTRY;
+        const MARK: Mark = Mark::Window { window: 1.0, rtt: 0.0 };
+
+        fn agents(&self) -> Option<&dyn RelaySpec> {
+            (self.repair == Repair::Tree).then_some(self)
+        }
+
+        fn agents_beside_delivery(&self) -> Option<Box<dyn RelaySpec>> {
+            (self.repair == Repair::Session).then(|| Box::new(*self) as Box<dyn RelaySpec>)
+        }
+    }
 }
 
 /// Congestion localization (seed 001, 3.2). The seed describes it and prints no number: all are open.
@@ -92,6 +170,23 @@ pub struct Local {
     pub check: Span,
     /// A child that came back stays for so long.
     pub again: Span,
+}
+
+impl Local {
+    /// As the fields say.
+    const fn published() -> Local {
+        Local {
+            slow_starts: 3,
+            within: Span::from_secs(30),
+            high: Span::from_millis(100),
+            high_part: 0.5,
+            hold: Span::from_secs(5),
+            low_part: 0.25,
+            recover: Span::from_secs(10),
+            check: Span::from_millis(500),
+            again: Span::from_secs(30),
+        }
+    }
 }
 
 /// What the sender compares with the smallest window of the tree.
@@ -159,52 +254,6 @@ impl Config {
         self.longest_slack.map_or(long, |longest| long.min(longest.max(slack)))
     }
 
-    /// The seed, with what it leaves open as the fields say.
-    pub fn published() -> Config {
-        let sending = Sending::published();
-        Config {
-            sending: Sending { catch_up: CatchUp { packets: 2, span: Span::ZERO }, ..sending },
-            mode: Mode::Transit,
-            repair: Repair::Tree,
-            alpha: 6.0,
-            beta: 12.0,
-            gamma: 6.0,
-            decrease: 0.75,
-            duplicates: 3,
-            loss_filter: LossFilter::Off,
-            rounds: Rounds::Tree,
-            headroom: 16.0,
-            ack_every: 2,
-            ack_delay: Span::from_millis(100),
-            report_every: Span::from_millis(250),
-            report_change: 0.2,
-            deviations: 4.0,
-            shortest_slack: Span::from_millis(200),
-            first_timeout: Span::from_secs(3),
-            longest_slack: None,
-            slow_start: SlowStart::EverySecond,
-            delay_memory: Span::from_secs(300),
-            poll_first: Span::from_secs(1),
-            poll_every: Span::from_secs(5),
-            store: 512,
-            repair_threshold: 16.0,
-            silence: Span::from_secs(30),
-            pacing: None,
-            localize: Localize::Either,
-            local: Local {
-                slow_starts: 3,
-                within: Span::from_secs(30),
-                high: Span::from_millis(100),
-                high_part: 0.5,
-                hold: Span::from_secs(5),
-                low_part: 0.25,
-                recover: Span::from_secs(10),
-                check: Span::from_millis(500),
-                again: Span::from_secs(30),
-            },
-        }
-    }
-
     /// A real network: the session's delivery repairs, nobody is moved but by agents below the source, and a first timeout of 1 s as in
     /// RFC 6298, 2.1. Packets are paced, thresholds are those of ns-2's Vegas, and a loss halves the window as in TCP. After an interruption the first packet leaves within a second, and every round of slow start grows; a receiver
     /// that is silent for a second holds nobody.
@@ -226,3 +275,37 @@ impl Config {
         }
     }
 }
+
+/// How packets are sent in the seed's simulations.
+fn published_sending() -> Sending {
+    Sending { catch_up: CatchUp { packets: 2, span: Span::ZERO }, ..Sending::published() }
+}
+
+/// The scheme as a user sees it.
+const ENTRY: Entry = Entry {
+    name: "mtcp",
+    number: 10,
+    summary: "one rate; windows at every node of a tree of receivers, the source follows the smallest one",
+    source: "seed 001, 3 (TR-98-01); the transit window of the paper of 1999",
+    sender: "sends as much as the smallest window of the tree allows, less what is under way to any of its nodes",
+    receiver: "acknowledges every second packet to its parent, with what is missing; agents repair and report the smallest window below them",
+    feedback: Feedback::Reports,
+    says_rate: SaysRate::StartUp,
+    wires: &[Wire::Native],
+    layers: LayerRates::One,
+    deviations: &[
+        "Queues are counted as rate times delay above the least one; Vegas' own formula divides by a round-trip time, which an agent does not know.",
+        "Packets that are known to be lost are not under way: transit windows do not count them.",
+        "An acknowledgement names the packet it answers; the parent knows when that was sent. The seed copies the time into it.",
+        "Summaries are told when two packets more are acknowledged below, when the window changed by a fifth, and every 250 ms.",
+        "On real networks packets leave at most twice as fast as a window per round; the seed sends at once what the window allows.",
+        "Before a timeout counts, a parent asks the child, as RFC 8985 probes; an agent whose summary is overdue is asked as well.",
+        "A lost packet does not hold up the window: the round goes on with the packets that are sent for the first time.",
+        "The first packet is sent again until all expected children have spoken.",
+        "The seed describes congestion localization without numbers: all of its options are open there.",
+        "A moved child comes back when its delay is low and it is not far behind; the seed asks for the delay alone.",
+        "On real networks the session's delivery repairs losses, under new numbers; agents repair for their children and move slow ones, and what an agent lacks itself nobody below waits for.",
+        "Of time-outs in a row the first one alone sets the threshold of slow start (RFC 5681, 3.1).",
+        "An ECN mark counts as a loss.",
+    ],
+};

@@ -32,7 +32,6 @@ mod config;
 mod delay;
 mod inbound;
 mod local;
-mod options;
 mod outbound;
 mod parent;
 mod receiver;
