@@ -10,5 +10,5 @@ pub mod throughput;
 pub use accumulation::{Accumulation, ControlClock, Measuring};
 pub use ewma::Ewma;
 pub use group_rtt::GroupRtt;
-pub use rtt::{SendHistory, Transmission};
+pub use rtt::SendHistory;
 pub use throughput::Throughput;

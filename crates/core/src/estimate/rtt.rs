@@ -3,21 +3,12 @@
 use crate::packet::{Echo, Seq};
 use crate::time::{Span, Time};
 
-/// Whether a number was given to a packet for the first time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Transmission {
-    /// The number is new.
-    First,
-    /// The same number went out before: an answer may belong to either, so it is no sample (Karn).
-    Again,
-}
-
 /// When the latest packets of a stream left: a ring of eight bytes a packet. A large one is allocated at once; one for up
 /// to 4096 packets, of which a simulation may have thousands, begins with few places and doubles while it would
 /// forget what left within the latest six seconds.
 #[derive(Debug, Clone)]
 pub struct SendHistory {
-    /// Departure in nanoseconds, shifted left by one; the low bit says "sent again".
+    /// Departures in nanoseconds.
     slots: Box<[u64]>,
     next: u64,
     limit: usize,
@@ -44,13 +35,13 @@ impl SendHistory {
         let seq = Seq(self.next);
         let mut place = self.place(seq);
         if self.next >= self.slots.len() as u64 && self.slots.len() < self.limit {
-            let oldest = Time::from_nanos(self.slots[place] >> 1);
+            let oldest = Time::from_nanos(self.slots[place]);
             if now.since(oldest) < REMEMBERED {
                 self.grow();
                 place = self.place(seq);
             }
         }
-        self.slots[place] = now.as_nanos() << 1;
+        self.slots[place] = now.as_nanos();
         self.next += 1;
         seq
     }
@@ -64,33 +55,23 @@ impl SendHistory {
         self.slots = slots;
     }
 
-    /// An earlier packet leaves again under its old number.
-    pub fn record_again(&mut self, seq: Seq) {
-        if self.knows(seq) {
-            let place = self.place(seq);
-            self.slots[place] |= 1;
-        }
-    }
-
     /// The number of the next packet.
     pub const fn next(&self) -> Seq {
         Seq(self.next)
     }
 
-    /// When `seq` left, and whether that is certain. `None` for a packet that has not left yet or is too old.
-    pub fn sent(&self, seq: Seq) -> Option<(Time, Transmission)> {
+    /// When `seq` left. `None` for a packet that has not left yet or is too old.
+    pub fn sent(&self, seq: Seq) -> Option<Time> {
         let slot = *self.slots.get(self.place(seq))?;
-        let again = if slot & 1 == 1 { Transmission::Again } else { Transmission::First };
-        self.knows(seq).then_some((Time::from_nanos(slot >> 1), again))
+        self.knows(seq).then_some(Time::from_nanos(slot))
     }
 
     /// The round-trip sample of an answer to `echo` that came now: the hold at the receiver is taken off. `None` for
-    /// an unknown packet, one that was sent again, and a hold longer than the time that has passed.
+    /// an unknown packet, and a hold longer than the time that has passed.
     // Seed gap: 3.1.6 takes the whole time from sending to answer, although 3.1.4 delays answers at random; without the
     // hold taken off, that delay would count as round-trip time.
     pub fn sample(&self, echo: Echo, now: Time) -> Option<Span> {
-        let (sent, Transmission::First) = self.sent(echo.seq)? else { return None };
-        let passed = now.since(sent);
+        let passed = now.since(self.sent(echo.seq)?);
         (echo.hold <= passed).then(|| passed.saturating_sub(echo.hold).max(SHORTEST))
     }
 
@@ -118,14 +99,6 @@ mod tests {
         let seq = history.record(Time::from_secs_f64(1.0));
         let answer = echo(seq.0, Span::from_millis(30));
         assert_eq!(history.sample(answer, Time::from_secs_f64(1.1)), Some(Span::from_millis(70)));
-    }
-
-    #[test]
-    fn a_packet_that_was_sent_again_gives_no_sample() {
-        let mut history = SendHistory::new(1);
-        let seq = history.record(Time::ZERO);
-        history.record_again(seq);
-        assert_eq!(history.sample(echo(seq.0, Span::ZERO), Time::from_nanos(9)), None);
     }
 
     #[test]

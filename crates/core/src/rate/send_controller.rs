@@ -305,7 +305,7 @@ impl SendController {
 
     /// When packet `seq` left, while that is remembered.
     pub fn sent_at(&self, seq: Seq) -> Option<Time> {
-        self.history.sent(seq).map(|(at, _)| at)
+        self.history.sent(seq)
     }
 
     /// How it was configured; limits as they are now.
@@ -538,8 +538,8 @@ impl SendController {
         seq < self.silence.over_at
     }
 
-    /// A round-trip sample from an answer to `echo` that came now. `None` for an unknown packet, one sent again, and
-    /// what cannot be true.
+    /// A round-trip sample from an answer to `echo` that came now. `None` for an unknown packet and what
+    /// cannot be true.
     pub fn sample(&self, echo: Echo, now: Time) -> Option<Span> {
         self.history.sample(echo, now).filter(|sample| *sample <= LONGEST_RTT)
     }

@@ -20,10 +20,8 @@
 //! | `timer` | the law of report delays |
 //! | `clock` | round-trip times at a receiver, between clocks that differ |
 //! | `echoes` | whose stamp the next packet returns |
-//! | `coding` | rates and times as short floats |
 
 mod clock;
-pub mod coding;
 mod config;
 mod echoes;
 mod equation;
