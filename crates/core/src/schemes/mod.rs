@@ -110,6 +110,7 @@ pub mod catalogue;
 #[cfg(test)]
 mod conformance;
 mod declare;
+mod representative;
 
 pub use catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire};
 

@@ -6,6 +6,7 @@ use crate::node::{Cx, Observation, Tally};
 use crate::packet::{Cause, Echo, Mark, ReceiverId, Report, ReportContent, Seq, Signal};
 use crate::rate::{AnyPolicy, Congestion, CutGate, Growth, Operating, RatePolicy, SendController};
 use crate::schemes::paced::{PacedPolicy, PacedSource};
+use crate::schemes::representative::Representative;
 use crate::time::{Rate, Span, Time};
 
 /// The source of an MCA+ session. Its state does not depend on the number of receivers.
@@ -18,8 +19,7 @@ pub struct Policy {
     policy: AnyPolicy,
     controller: SendController,
     control: ControlClock,
-    representative: Option<ReceiverId>,
-    trust: Trust,
+    representative: Representative,
     /// Its good throughput at congestion, "U" and "D", in bit/s.
     level: Option<Level>,
     /// "SRTT" and "sigma", in seconds.
@@ -29,13 +29,6 @@ pub struct Policy {
     gate: CutGate,
     last_report: Option<(ReceiverId, Seq)>,
     tally: Tally,
-}
-
-/// Whether the source trusts its representative.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Trust {
-    Valid,
-    Invalid,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -53,7 +46,7 @@ const FULL: f64 = 4.0;
 impl Policy {
     /// Headers say from now on that everybody may report.
     fn distrust(&mut self) {
-        self.trust = Trust::Invalid;
+        self.representative.distrust();
         self.absent_at = None;
     }
 
@@ -72,7 +65,7 @@ impl Policy {
         let Some(level) = self.level else { return };
         let full = level.mean + FULL * level.deviation;
         let rate = self.controller.rate().bps();
-        if self.trust == Trust::Valid && self.absent_at.is_none() && rate >= full {
+        if self.representative.is_valid() && self.absent_at.is_none() && rate >= full {
             self.absent_at = Some(now + period * u64::from(self.config.patience));
         }
     }
@@ -89,7 +82,7 @@ impl Policy {
         let accepted = self.accepts(from, level);
         if let Some(sample) = sample.filter(|_| accepted || self.config.samples == Samples::All) {
             let sample_secs = sample.as_secs_f64();
-            let another = accepted && self.representative != Some(from);
+            let another = accepted && !self.representative.is(from);
             if another && self.config.across_switch == AcrossSwitch::Restart {
                 self.rtt.restart(sample_secs, self.rtt.deviation().min(sample_secs * RTT_GAIN));
             } else {
@@ -99,8 +92,7 @@ impl Policy {
         }
         if accepted {
             self.last_report = Some((from, echo.seq));
-            self.representative = Some(from);
-            self.trust = Trust::Valid;
+            self.representative.elect(from);
             self.level = Some(level);
             self.absent_at = None;
             self.tally.events += 1;
@@ -113,9 +105,7 @@ impl Policy {
     fn accepts(&self, from: ReceiverId, level: Level) -> bool {
         let Some(followed) = self.level else { return true };
         let margin = self.config.switch_deviations * followed.deviation;
-        self.trust == Trust::Invalid
-            || self.representative == Some(from)
-            || level.mean < followed.mean - margin
+        !self.representative.is_valid() || self.representative.is(from) || level.mean < followed.mean - margin
     }
 
     /// At most once per period: down to a part of the rate.
@@ -161,8 +151,7 @@ impl PacedPolicy for Policy {
             policy: config.policy.policy_after(config.sending.start),
             controller: SendController::new(config.sending),
             control: ControlClock::new(config.measuring.interval),
-            representative: None,
-            trust: Trust::Invalid,
+            representative: Representative::default(),
             level: None,
             rtt: Ewma::new(RTT_GAIN),
             absent_at: None,
@@ -195,13 +184,8 @@ impl PacedPolicy for Policy {
     fn stamp(&mut self, size: u16, now: Time) -> (Signal, Mark) {
         let gap = self.controller.pace().span_of(u64::from(size));
         let signal = self.control.on_departure(gap, self.rtt(), now);
-        let id = self.representative.filter(|_| self.trust == Trust::Valid);
-        let (mean, deviation) = match (id, self.level) {
-            (Some(_), Some(level)) => (level.mean as f32, level.deviation as f32),
-            _ => (f32::INFINITY, 0.0),
-        };
-        let rtt_max = self.controller.rtt_max().as_secs_f64() as f32;
-        (signal, Mark::Representative { id, mean, deviation, rtt_max })
+        let level = self.level.map(|level| (level.mean, level.deviation));
+        (signal, self.representative.mark(level, self.controller.rtt_max()))
     }
 
     fn on_departed(&mut self, _now: Time) {
@@ -230,14 +214,14 @@ impl PacedPolicy for Policy {
     }
 
     fn forget(&mut self, receiver: ReceiverId, _now: Time) {
-        if self.representative == Some(receiver) {
-            self.representative = None;
+        if self.representative.is(receiver) {
+            self.representative = Representative::default();
             self.distrust();
         }
     }
 
     fn on_start_again(&mut self, _now: Time) {
-        self.representative = None;
+        self.representative = Representative::default();
         self.distrust();
         self.level = None;
         self.rtt = Ewma::new(RTT_GAIN);
@@ -245,7 +229,7 @@ impl PacedPolicy for Policy {
 
     fn observe(&self, seen: Observation) -> Observation {
         Observation {
-            limiting: self.representative.filter(|_| self.trust == Trust::Valid),
+            limiting: self.representative.named(),
             level: self.level.map(|level| Rate::from_bps(level.mean)),
             cuts: self.gate.cuts(),
             tally: self.tally,
@@ -260,9 +244,7 @@ impl PacedPolicy for Policy {
     // Seed gap: 5.2.1.1 takes round-trip samples from reports of congestion only. Where a transport's receivers also
     // show that they are there, those of the representative count too.
     fn on_sample(&mut self, from: ReceiverId, sample: Span) {
-        if self.representative == Some(from)
-            || (self.representative.is_none() && !self.controller.is_starting())
-        {
+        if self.representative.times(from, self.controller.is_starting()) {
             self.rtt.add(sample.as_secs_f64(), 0.0);
         }
     }

@@ -6,6 +6,7 @@ use crate::node::{Cx, Observation, Tally};
 use crate::packet::{Cause, Echo, Mark, ReceiverId, Report, ReportContent, Seq, Signal};
 use crate::rate::{AnyPolicy, Congestion, CutGate, Growth, Operating, RatePolicy, SendController};
 use crate::schemes::paced::{PacedPolicy, PacedSource};
+use crate::schemes::representative::Representative;
 use crate::time::{Rate, Span, Time};
 
 /// The source of an ORMCC session. Its state does not depend on the number of receivers.
@@ -18,9 +19,7 @@ pub struct Policy {
     policy: AnyPolicy,
     /// Sends at the rate that the scheme allows, "lambda".
     controller: SendController,
-    representative: Option<ReceiverId>,
-    /// Whether it is known to be active; otherwise everybody may report.
-    trust: Trust,
+    representative: Representative,
     /// Its throughput at congestion, "E(mu_cr)" and deviation.
     level: Ewma,
     rtt: Ewma,
@@ -33,13 +32,6 @@ pub struct Policy {
     gate: CutGate,
     last_report: Option<(ReceiverId, Seq)>,
     tally: Tally,
-}
-
-/// Whether the source trusts its representative.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Trust {
-    Valid,
-    Invalid,
 }
 
 /// The bottleneck is taken for full since `since`; without a report until `expires` the representative is inactive.
@@ -69,10 +61,9 @@ impl Policy {
         }
     }
 
-    /// Headers say from now on that everybody may report. Who was followed is remembered: a report from it
-    /// makes it valid again.
+    /// Headers say from now on that everybody may report.
     fn distrust(&mut self) {
-        self.trust = Trust::Invalid;
+        self.representative.distrust();
         self.check = None;
     }
 
@@ -80,7 +71,7 @@ impl Policy {
     fn watch_representative(&mut self, now: Time, rtt: Span) {
         let Some(mean) = self.level.mean() else { return };
         let full = mean + FULL * self.level.deviation();
-        if self.trust == Trust::Valid && self.check.is_none() && self.controller.rate().bps() >= full {
+        if self.representative.is_valid() && self.check.is_none() && self.controller.rate().bps() >= full {
             self.check = Some(Check { since: now, expires: now + self.patience(rtt) });
         }
     }
@@ -104,7 +95,8 @@ impl Policy {
         }
         self.tally.indications += 1;
         let sample = self.controller.sample(echo, now);
-        let accepted = if self.representative == Some(from) {
+        let accepted = if self.representative.is(from) {
+            self.representative.elect(from);
             self.on_congestion_of_representative(level, sample, now);
             true
         } else {
@@ -122,7 +114,6 @@ impl Policy {
     }
 
     fn on_congestion_of_representative(&mut self, level: Rate, sample: Option<Span>, now: Time) {
-        self.trust = Trust::Valid;
         if let Some(check) = self.check.take() {
             let waited = now.since(check.since).as_secs_f64();
             self.response.add(waited, waited / 2.0);
@@ -138,13 +129,12 @@ impl Policy {
     // Seed gap: appendix B.1 starts with a largest round-trip time of 0, which would make the grace period and the
     // receivers' delays 0. Here the assumed round-trip time stands in until the first sample.
     fn elect(&mut self, from: ReceiverId, level: Rate, mean: Rate, sample: Option<Span>, now: Time) -> bool {
-        if self.trust == Trust::Invalid {
+        if !self.representative.is_valid() {
             self.grace_until = now + self.controller.rtt_max() * 2;
         } else if !self.is_worse(level, mean, sample, now) {
             return false;
         }
-        self.representative = Some(from);
-        self.trust = Trust::Valid;
+        self.representative.elect(from);
         self.check = None;
         let (value, guess) = (level.bps(), level.bps() * FIRST_DEVIATION);
         match (self.config.across_switch, self.level.mean()) {
@@ -194,8 +184,7 @@ impl PacedPolicy for Policy {
             config,
             policy: config.policy.policy_after(config.sending.start),
             controller: SendController::new(config.sending),
-            representative: None,
-            trust: Trust::Invalid,
+            representative: Representative::default(),
             level: Ewma::new(config.alpha_source),
             rtt: Ewma::new(RTT_GAIN),
             full_rtt: Ewma::new(RTT_GAIN),
@@ -223,13 +212,8 @@ impl PacedPolicy for Policy {
     }
 
     fn stamp(&mut self, _size: u16, _now: Time) -> (Signal, Mark) {
-        let id = self.representative.filter(|_| self.trust == Trust::Valid);
-        let (mean, deviation) = match (id, self.level.mean()) {
-            (Some(_), Some(mean)) => (mean as f32, self.level.deviation() as f32),
-            _ => (f32::INFINITY, 0.0),
-        };
-        let rtt_max = self.controller.rtt_max().as_secs_f64() as f32;
-        (Signal::None, Mark::Representative { id, mean, deviation, rtt_max })
+        let level = self.level.mean().map(|mean| (mean, self.level.deviation()));
+        (Signal::None, self.representative.mark(level, self.controller.rtt_max()))
     }
 
     fn on_departed(&mut self, _now: Time) {
@@ -258,14 +242,14 @@ impl PacedPolicy for Policy {
     }
 
     fn forget(&mut self, receiver: ReceiverId, _now: Time) {
-        if self.representative == Some(receiver) {
-            self.representative = None;
+        if self.representative.is(receiver) {
+            self.representative = Representative::default();
             self.distrust();
         }
     }
 
     fn on_start_again(&mut self, _now: Time) {
-        self.representative = None;
+        self.representative = Representative::default();
         self.distrust();
         self.level = Ewma::new(self.config.alpha_source);
         self.rtt = Ewma::new(RTT_GAIN);
@@ -276,7 +260,7 @@ impl PacedPolicy for Policy {
 
     fn observe(&self, seen: Observation) -> Observation {
         Observation {
-            limiting: self.representative.filter(|_| self.trust == Trust::Valid),
+            limiting: self.representative.named(),
             level: self.level.mean().map(Rate::from_bps),
             cuts: self.gate.cuts(),
             tally: self.tally,
@@ -295,9 +279,7 @@ impl PacedPolicy for Policy {
     // there, those of the representative count too; otherwise a fast path would be timed by its last congestion for
     // minutes.
     fn on_sample(&mut self, from: ReceiverId, sample: Span) {
-        if self.representative == Some(from)
-            || (self.representative.is_none() && !self.controller.is_starting())
-        {
+        if self.representative.times(from, self.controller.is_starting()) {
             self.rtt.add(sample.as_secs_f64(), 0.0);
         }
     }

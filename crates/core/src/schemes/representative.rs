@@ -1,0 +1,49 @@
+//! The receiver that the source of ORMCC or MCA+ follows.
+
+use crate::packet::{Mark, ReceiverId};
+use crate::time::Span;
+
+/// A receiver, and whether it is known to be active; otherwise everybody may report.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Representative {
+    id: Option<ReceiverId>,
+    is_valid: bool,
+}
+
+impl Representative {
+    /// The receiver that headers name.
+    pub(super) fn named(&self) -> Option<ReceiverId> {
+        self.id.filter(|_| self.is_valid)
+    }
+
+    pub(super) fn is(&self, receiver: ReceiverId) -> bool {
+        self.id == Some(receiver)
+    }
+
+    pub(super) const fn is_valid(&self) -> bool {
+        self.is_valid
+    }
+
+    /// This receiver is followed from now on.
+    pub(super) fn elect(&mut self, receiver: ReceiverId) {
+        *self = Representative { id: Some(receiver), is_valid: true };
+    }
+
+    /// Headers say from now on that everybody may report. The receiver is remembered: a report from it makes it valid again.
+    pub(super) fn distrust(&mut self) {
+        self.is_valid = false;
+    }
+
+    /// Whether a round-trip sample of `from` counts for the rate: before an election and after start-up, everybody's.
+    pub(super) fn times(&self, from: ReceiverId, is_starting: bool) -> bool {
+        self.id.map_or(!is_starting, |id| id == from)
+    }
+
+    /// What packets say of it: mean and deviation of its level in bit/s, where they are known.
+    pub(super) fn mark(&self, level: Option<(f64, f64)>, rtt_max: Span) -> Mark {
+        let id = self.named();
+        let (mean, deviation) = level.filter(|_| id.is_some()).unwrap_or((f64::INFINITY, 0.0));
+        let (mean, deviation, rtt_max) = (mean as f32, deviation as f32, rtt_max.as_secs_f64() as f32);
+        Mark::Representative { id, mean, deviation, rtt_max }
+    }
+}
