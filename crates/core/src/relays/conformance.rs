@@ -6,10 +6,11 @@ mod toy;
 
 use crate::node::{Cx, Departure, Effect, Effects, Relay, RelaySpec, SourceControl, To};
 use crate::packet::{
-    Arrival, Body, Cause, Data, Echo, Flags, Hole, Holes, Layer, Order, OrderContent, Payload, ReceiverId,
-    Report, ReportContent, Seq, Signal,
+    Arrival, Body, Cause, Data, Echo, Hole, Holes, Layer, Order, OrderContent, ReceiverId, Report,
+    ReportContent, Seq,
 };
 use crate::rng::Rng;
+use crate::schemes::bench::data;
 use crate::schemes::{CATALOGUE, Feedback, Scheme};
 use crate::time::{Span, Time};
 use proptest::prelude::*;
@@ -138,17 +139,7 @@ impl Bench<'_> {
         let lost = (number - self.numbers.0 - 1).max(0) as u32;
         let late = number <= self.numbers.0;
         self.numbers.0 = self.numbers.0.max(number);
-        let (seq, mark) = (Seq(number as u64), self.scheme.mark());
-        let sent_at = self.now;
-        let data = Data {
-            seq,
-            sent_at,
-            rate: 1e6,
-            payload: Payload::NONE,
-            flags: Flags::default(),
-            signal: Signal::None,
-            mark,
-        };
+        let data = Data { rate: 1e6, ..data(number as u64, self.now, self.scheme.mark()) };
         let arrival = Arrival { size: 1000, lost, marked, late };
         self.call(|relay, cx| relay.on_data(&data, Layer(0), arrival, cx));
     }

@@ -6,10 +6,11 @@ mod toy;
 use super::{acknowledgements, aggregation, rmanp};
 use crate::node::{Cx, Effect, Effects, Port, Router, RouterControl, RouterSpec, To, Verdict};
 use crate::packet::{
-    Body, Cause, Data, Echo, Flags, Layer, Mark, Packet, Payload, ReceiverId, Report, ReportContent, Seq,
-    SessionId, ShortId, Signal,
+    Body, Cause, Data, Echo, Flags, Layer, Mark, Packet, ReceiverId, Report, ReportContent, Seq, SessionId,
+    ShortId,
 };
 use crate::rng::Rng;
+use crate::schemes::bench::data;
 use crate::time::{Span, Time};
 use proptest::prelude::*;
 
@@ -263,15 +264,7 @@ fn run(spec: &dyn RouterSpec, knows: Knows, ops: &[Op], spurious: bool) -> Vec<S
         held_before: 0,
     };
     let body = |session: u32, seq, flags| {
-        Body::Data(Data {
-            seq: Seq(seq),
-            sent_at: Time::ZERO,
-            rate: 20_000.0,
-            payload: Payload::NONE,
-            flags,
-            signal: Signal::None,
-            mark: MARKS[session as usize],
-        })
+        Body::Data(Data { rate: 20_000.0, flags, ..data(seq, Time::ZERO, MARKS[session as usize]) })
     };
     let said = |from: u8, content| {
         let from = ReceiverId::new(u64::from(from) + 1).expect("not zero");

@@ -1,12 +1,12 @@
-//! The test bench of sources: a source that sends whenever it may, driven by hand or over a star of drop-tail bottlenecks with
-//! one receiver behind each.
+//! The test benches of sources and receivers: a source that sends whenever it may, driven by hand or over a star of drop-tail
+//! bottlenecks with one receiver behind each; and a receiver driven by hand.
 //!
-//! A test adds its scheme's own reports in an `impl Bench<Source>`.
+//! A test adds its scheme's own reports in an `impl Bench<Source>`, and its own packets in an `impl Ear<Receiver>`.
 
 use super::{AnyReceiver, AnySource, SaysRate, Scheme};
-use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source, Stamp, To};
+use crate::node::{Cx, Departure, Effect, Effects, Receiver, Source, Stamp, To};
 use crate::packet::{
-    Arrival, Body, Data, Echo, Flags, Layer, Payload, ReceiverId, Report, ReportContent, Seq,
+    Arrival, Body, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq, Signal,
 };
 use crate::rng::Rng;
 use crate::time::{Rate, Span, Time};
@@ -134,13 +134,19 @@ impl<S: Source> Bench<S> {
         }
     }
 
-    /// A call of the source. It sends nothing but repairs.
+    /// A call of the source. It sends nothing but repairs, and orders that nobody gets.
     pub fn call<T>(&mut self, act: impl FnOnce(&mut S, &mut Cx<'_>) -> T) -> T {
         let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
         let result = act(&mut self.source, cx);
         for effect in self.effects.drain() {
-            let Effect::Send { to: To::Group, packet } = effect else { panic!("{effect:?}") };
-            let Body::Data(data) = packet.body else { panic!("{packet:?}") };
+            let Effect::Send { to, packet } = effect else { panic!("{effect:?}") };
+            let data = match packet.body {
+                Body::Data(data) => data,
+                Body::Order(_) => continue,
+                _ => panic!("{packet:?}"),
+            };
+            // MTCP alone repairs for a single child.
+            assert!(to == To::Group || matches!(data.mark, Mark::Window { .. }), "{to:?}: {data:?}");
             assert!(data.flags.has(Flags::REPAIR) && data.sent_at <= self.now, "{data:?}");
             self.again.push((data.seq.0, self.now));
         }
@@ -333,4 +339,70 @@ impl<S: Source> Bench<S> {
         self.order += 1;
         self.events.insert((at, self.order), event);
     }
+}
+
+/// A receiver driven by hand.
+pub struct Ear<R> {
+    pub receiver: R,
+    pub now: Time,
+    pub rng: Rng,
+    /// Number of the newest packet, for the test to count.
+    pub seq: u64,
+    /// What the test's packets say.
+    pub mark: Mark,
+    effects: Effects,
+}
+
+impl<R: Receiver> Ear<R> {
+    pub fn by_hand(receiver: R, now: Time) -> Ear<R> {
+        let (rng, effects) = (Rng::new(1, 1), Effects::new());
+        Ear { receiver, now, rng, seq: 0, mark: Mark::None, effects }
+    }
+
+    /// What this call makes the receiver do.
+    pub fn call(&mut self, act: impl FnOnce(&mut R, &mut Cx<'_>)) -> Vec<Effect> {
+        let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
+        act(&mut self.receiver, cx);
+        self.effects.drain().collect()
+    }
+
+    /// A packet of the base layer arrives now.
+    pub fn receive(&mut self, data: &Data, arrival: Arrival) -> Vec<ReportContent> {
+        said(self.call(|receiver, cx| receiver.on_data(data, Layer(0), arrival, cx)))
+    }
+
+    /// The deadlines up to and including `end`.
+    pub fn wait_until(&mut self, end: Time) -> Vec<ReportContent> {
+        let mut all = Vec::new();
+        while self.receiver.deadline() <= end {
+            self.now = self.now.max(self.receiver.deadline());
+            all.extend(said(self.call(|receiver, cx| receiver.on_deadline(cx))));
+        }
+        self.now = end;
+        all
+    }
+
+    /// The next deadline.
+    pub fn wait(&mut self) -> Vec<ReportContent> {
+        self.wait_until(self.receiver.deadline())
+    }
+
+    pub fn leave(&mut self) -> Vec<ReportContent> {
+        said(self.call(|receiver, cx| receiver.on_leave(cx)))
+    }
+}
+
+/// What a receiver that does nothing but report has reported.
+pub fn said(effects: Vec<Effect>) -> Vec<ReportContent> {
+    let content = |effect| match effect {
+        Effect::Report(report) => report.content,
+        other => panic!("a receiver only reports, not {other:?}"),
+    };
+    effects.into_iter().map(content).collect()
+}
+
+/// A packet without payload whose rate is not said.
+pub fn data(seq: u64, sent_at: Time, mark: Mark) -> Data {
+    let (payload, flags, signal) = (Payload::NONE, Flags::default(), Signal::None);
+    Data { seq: Seq(seq), sent_at, rate: 0.0, payload, flags, signal, mark }
 }

@@ -105,12 +105,14 @@ schemes! { $
 
 // Behind the list, which defines `each!` for it.
 #[cfg(test)]
-mod bench;
+pub(crate) mod bench;
 pub mod catalogue;
 #[cfg(test)]
 mod conformance;
 mod declare;
 mod representative;
+#[cfg(test)]
+mod stars;
 
 pub use catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire};
 

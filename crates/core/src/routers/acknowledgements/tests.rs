@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::node::Effects;
-use crate::packet::{Data, Echo, Flags, Mark, Payload, ReportContent, Seq, ShortId, Signal};
+use crate::packet::{Echo, Mark, ReportContent, Seq, ShortId};
 use crate::rng::Rng;
+use crate::schemes::bench;
 use crate::time::Span;
 use proptest::prelude::*;
 
@@ -45,8 +46,7 @@ impl Bench {
     /// The next packet leaves by the ports of all.
     fn data(&mut self) {
         self.now += Span::from_millis(10);
-        let (payload, flags, signal, mark) = (Payload::NONE, Flags::default(), Signal::None, Mark::TARGET);
-        let data = Data { seq: Seq(self.sent), sent_at: self.now, rate: 0.0, payload, flags, signal, mark };
+        let data = bench::data(self.sent, self.now, Mark::TARGET);
         self.sent += 1;
         for port in self.ports {
             let mut packet =

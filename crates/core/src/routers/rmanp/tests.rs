@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::node::{Effect, Effects, To};
-use crate::packet::{Data, Echo, Flags, Payload, ReceiverId, Report, Seq, ShortId, Signal};
+use crate::packet::{Data, Echo, Flags, ReceiverId, Report, Seq, ShortId};
 use crate::rng::Rng;
+use crate::schemes::bench;
 use crate::schemes::rmanp::{acknowledged, newest_of};
 
 const SESSION: SessionId = SessionId(7);
@@ -41,15 +42,7 @@ fn id(number: u64) -> ReceiverId {
 }
 
 fn data(seq: u64, rate: f64, flags: Flags, mark: Mark) -> Packet {
-    let data = Data {
-        seq: Seq(seq),
-        sent_at: Time::ZERO,
-        rate: (rate * 8.0) as f32,
-        payload: Payload::NONE,
-        flags,
-        signal: Signal::None,
-        mark,
-    };
+    let data = Data { rate: (rate * 8.0) as f32, flags, ..bench::data(seq, Time::ZERO, mark) };
     Packet { session: SESSION, layer: Layer(0), size: SIZE, body: Body::Data(data) }
 }
 

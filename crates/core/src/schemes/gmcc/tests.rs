@@ -5,11 +5,12 @@ use super::{Assumed, Config, LayerScheme, LeaveNotice, Receiver, Source};
 use crate::half::Half;
 use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _};
 use crate::packet::{
-    Arrival, Cause, Data, Echo, Flags, Layer, LayerState, LayerStates, Mark, Payload, ReceiverId, Report,
-    ReportContent, Seq, ShortId, Signal,
+    Arrival, Cause, Data, Echo, Layer, LayerState, LayerStates, Mark, ReceiverId, Report, ReportContent, Seq,
+    ShortId, Signal,
 };
 use crate::rate::Bounds;
 use crate::rng::Rng;
+use crate::schemes::bench::{Bench, data};
 use crate::time::{Rate, Span, Time};
 
 const ME: ReceiverId = ReceiverId::new(1).expect("not zero");
@@ -62,15 +63,7 @@ impl Hand {
         let (id, mean, updates) = self.followed[index];
         let (id, above, states) = (id.and_then(ShortId::of), Half(0), self.states);
         let mark = Mark::Layered { id, mean, error: 0.001, rtt: 0.1, above, updates, states };
-        let data = Data {
-            seq: Seq(self.seq[index]),
-            sent_at: self.now,
-            rate: 1e6,
-            payload: Payload::NONE,
-            flags: Flags::default(),
-            signal,
-            mark,
-        };
+        let data = Data { rate: 1e6, signal, ..data(self.seq[index], self.now, mark) };
         let arrival = Arrival { size: SIZE, lost, ..Arrival::default() };
         self.call(|receiver, cx| receiver.on_data(&data, Layer(layer), arrival, cx))
     }
@@ -417,62 +410,20 @@ fn a_receiver_that_limits_two_layers_leaves_the_upper_one_and_not_the_base_layer
 }
 
 /// A source with nobody at the other end but the test.
-struct Desk {
-    source: Source,
-    now: Time,
-    newest: [u64; 8],
-    signals: [Signal; 8],
-    marks: [Option<Mark>; 8],
-    rng: Rng,
-    effects: Effects,
-}
+type Desk = Bench<Source>;
 
 impl Desk {
     fn new(config: Config) -> Desk {
-        let mut desk = Desk {
-            source: Source::new(config),
-            now: Time::ZERO,
-            newest: [0; 8],
-            signals: [Signal::None; 8],
-            marks: [None; 8],
-            rng: Rng::new(4, 4),
-            effects: Effects::new(),
-        };
-        desk.call(|source, cx| source.start(cx));
-        desk
+        Bench::by_hand(Source::new(config), SIZE)
     }
 
-    fn call<T>(&mut self, act: impl FnOnce(&mut Source, &mut Cx<'_>) -> T) -> T {
-        act(&mut self.source, &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects })
+    /// An answer to the newest packet of a layer that is no round-trip sample.
+    fn answer(&self, layer: u8) -> Echo {
+        Echo { seq: Seq(self.newest_seq(layer)), hold: Span::MAX }
     }
 
-    fn departure(&self, layer: u8) -> Time {
-        match self.source.departure(Layer(layer)) {
-            Departure::At(time) => time,
-            Departure::AfterReport => Time::NEVER,
-        }
-    }
-
-    fn run(&mut self, span: Span) {
-        let end = self.now + span;
-        loop {
-            let (layer, at) =
-                (0..8).map(|l| (l, self.departure(l))).min_by_key(|(_, at)| *at).expect("eight");
-            let deadline = self.source.deadline();
-            if at.min(deadline) > end {
-                break;
-            }
-            self.now = self.now.max(at.min(deadline));
-            if deadline <= at {
-                self.call(|source, cx| source.on_deadline(cx));
-            } else {
-                let stamp = self.call(|source, cx| source.on_departure(Layer(layer), SIZE, cx));
-                let index = usize::from(layer);
-                (self.newest[index], self.signals[index]) = (stamp.seq.0, stamp.signal);
-                self.marks[index] = Some(stamp.mark);
-            }
-        }
-        self.now = end;
+    fn newest_seq(&self, layer: u8) -> u64 {
+        self.newest(layer).map_or(0, |sent| sent.stamp.seq.0)
     }
 
     fn hear(
@@ -482,26 +433,30 @@ impl Desk {
         cause: Cause,
         (mean, deviation, samples): (f32, f32, u16),
     ) {
-        let echo = Echo { seq: Seq(self.newest[usize::from(layer)]), hold: Span::MAX };
+        let echo = self.answer(layer);
         let content = ReportContent::Averaged { echo, mean, deviation, samples, rate: 0.0, cause };
-        let report = Report { from, layer: Layer(layer), content };
-        self.call(|source, cx| source.on_report(&report, cx));
+        self.report_about(Layer(layer), from, content);
     }
 
     fn beats(&mut self, layers: u8, from: ReceiverId, count: u32) {
         for _ in 0..count {
             (0..layers).for_each(|layer| self.hear(layer, from, Cause::Heartbeat, (1.0, 0.1, 30)));
-            self.run(RTT);
+            self.run_for(RTT);
         }
     }
 
     fn standing(&mut self, layer: u8) -> LayerState {
-        self.run(RTT * 2);
-        let Some(Mark::Layered { states, .. }) = self.marks[0] else { panic!("the base layer sends") };
+        self.run_for(RTT * 2);
+        let sent = self.newest(0).expect("the base layer sends");
+        let Mark::Layered { states, .. } = sent.stamp.mark else { panic!("{sent:?}") };
         states.of(Layer(layer))
     }
 
-    fn rate(&self, layer: u8) -> f64 {
+    fn signal(&self, layer: usize) -> Signal {
+        self.newest(layer as u8).map_or(Signal::None, |sent| sent.stamp.signal)
+    }
+
+    fn layer_rate(&self, layer: u8) -> f64 {
         self.source.layer_rate(Layer(layer)).bps()
     }
 
@@ -513,22 +468,22 @@ impl Desk {
 #[test]
 fn a_layer_grows_by_a_packet_per_round_trip_and_halves_at_most_once_in_one() {
     let mut desk = Desk::new(Config::published());
-    desk.run(Span::from_secs(2));
-    let before = desk.rate(0);
+    desk.run_for(Span::from_secs(2));
+    let before = desk.layer_rate(0);
     assert!((before / 8e4 - 21.0).abs() < 1.1, "{before}");
     desk.hear(0, OTHER, Cause::Loss, (1.0, 0.0, 1));
-    assert!((desk.rate(0) / before - 0.5).abs() < 1e-9);
-    desk.run(Span::from_micros(10));
+    assert!((desk.layer_rate(0) / before - 0.5).abs() < 1e-9);
+    desk.run_for(Span::from_micros(10));
     desk.hear(0, OTHER, Cause::Loss, (1.1, 0.0, 2));
-    assert!((desk.rate(0) / before - 0.5).abs() < 1e-9);
+    assert!((desk.layer_rate(0) / before - 0.5).abs() < 1e-9);
 }
 
 #[test]
 fn only_a_receiver_that_is_worse_for_sure_takes_the_representatives_place() {
     let mut desk = Desk::new(Config::published());
-    desk.run(Span::from_secs(1));
+    desk.run_for(Span::from_secs(1));
     desk.hear(0, OTHER, Cause::Loss, (1.0, 0.1, 30));
-    desk.run(RTT);
+    desk.run_for(RTT);
     for (report, follows) in [((1.2, 0.1, 30), OTHER), ((5.0, 0.1, 29), OTHER), ((1.4, 0.1, 30), THIRD)] {
         desk.hear(0, THIRD, Cause::Loss, report);
         assert_eq!(desk.source.observe().limiting, Some(follows), "{report:?}");
@@ -538,7 +493,7 @@ fn only_a_receiver_that_is_worse_for_sure_takes_the_representatives_place() {
 #[test]
 fn a_representative_without_samples_gives_way_to_anybody_with_one() {
     let mut desk = Desk::new(Config::published());
-    desk.run(Span::from_secs(1));
+    desk.run_for(Span::from_secs(1));
     desk.hear(0, OTHER, Cause::Loss, (0.0, 0.0, 0));
     desk.hear(0, THIRD, Cause::Loss, (0.5, 0.0, 1));
     assert_eq!(desk.source.observe().limiting, Some(THIRD));
@@ -548,13 +503,13 @@ fn a_representative_without_samples_gives_way_to_anybody_with_one() {
 #[test]
 fn a_layer_is_on_when_it_is_asked_for_and_off_when_nobody_answers_any_more() {
     let mut desk = Desk::new(Config::published());
-    desk.run(Span::from_secs(1));
-    assert_eq!((desk.rate(1), desk.departure(1)), (0.0, Time::NEVER));
+    desk.run_for(Span::from_secs(1));
+    assert_eq!((desk.layer_rate(1), desk.source.departure(Layer(1))), (0.0, Departure::At(Time::NEVER)));
     desk.hear(1, OTHER, Cause::Joining, (0.0, 0.0, 0));
-    assert_eq!(desk.rate(1), 8e4, "a packet per round-trip time");
+    assert_eq!(desk.layer_rate(1), 8e4, "a packet per round-trip time");
     assert_eq!(desk.standing(1), LayerState::Followed);
-    desk.run(Span::from_secs(10));
-    assert_eq!(desk.rate(1), 0.0);
+    desk.run_for(Span::from_secs(10));
+    assert_eq!(desk.layer_rate(1), 0.0);
     assert_eq!(desk.standing(1), LayerState::Off);
     assert_eq!(desk.standing(0), LayerState::Open);
 }
@@ -563,21 +518,21 @@ fn a_layer_is_on_when_it_is_asked_for_and_off_when_nobody_answers_any_more() {
 #[test]
 fn silence_makes_a_layer_ask_then_slow_down_then_stop() {
     let mut desk = Desk::new(Config { sending: crate::rate::Sending::published(), ..Config::published() });
-    desk.run(Span::from_secs(1));
+    desk.run_for(Span::from_secs(1));
     desk.hear(1, OTHER, Cause::Joining, (0.0, 0.0, 0));
     let (millis, slack) = (Span::from_millis, Span::from_millis(5));
-    desk.run(millis(800).saturating_sub(slack));
+    desk.run_for(millis(800).saturating_sub(slack));
     assert_eq!(desk.mode(1), Mode::On);
-    desk.run(slack * 2);
+    desk.run_for(slack * 2);
     assert!(matches!(desk.mode(1), Mode::Seek { .. }));
-    assert!(desk.rate(1) > 5.0 * 8e4, "the rate is not touched yet");
-    desk.run(millis(400));
+    assert!(desk.layer_rate(1) > 5.0 * 8e4, "the rate is not touched yet");
+    desk.run_for(millis(400));
     assert!(matches!(desk.mode(1), Mode::Low { .. }));
-    assert_eq!(desk.rate(1), 8e4);
-    desk.run(millis(1980));
+    assert_eq!(desk.layer_rate(1), 8e4);
+    desk.run_for(millis(1980));
     assert!(matches!(desk.mode(1), Mode::Low { .. }));
-    assert_eq!(desk.rate(1), 8e4, "no growth");
-    desk.run(millis(30));
+    assert_eq!(desk.layer_rate(1), 8e4, "no growth");
+    desk.run_for(millis(30));
     assert_eq!(desk.mode(1), Mode::Off);
 }
 
@@ -585,24 +540,24 @@ fn silence_makes_a_layer_ask_then_slow_down_then_stop() {
 #[test]
 fn the_base_layer_is_never_off_and_an_answer_makes_it_grow_again() {
     let mut desk = Desk::new(Config::published());
-    desk.run(Span::from_secs(1));
+    desk.run_for(Span::from_secs(1));
     desk.hear(0, OTHER, Cause::Loss, (1.0, 0.1, 30));
-    desk.run(Span::from_secs(60));
+    desk.run_for(Span::from_secs(60));
     assert!(matches!(desk.mode(0), Mode::Low { .. }));
-    assert!(desk.rate(0) > 0.0);
-    let low = desk.rate(0);
+    assert!(desk.layer_rate(0) > 0.0);
+    let low = desk.layer_rate(0);
     desk.hear(0, THIRD, Cause::Heartbeat, (0.0, 0.0, 0));
-    assert_eq!((desk.mode(0), desk.rate(0)), (Mode::On, low));
+    assert_eq!((desk.mode(0), desk.layer_rate(0)), (Mode::On, low));
     assert_eq!(desk.source.observe().limiting, Some(THIRD));
 }
 
 #[test]
 fn layers_are_switched_on_from_below_and_within_the_limit() {
     let mut desk = Desk::new(Config { layers: 3, ..Config::published() });
-    desk.run(Span::from_secs(1));
+    desk.run_for(Span::from_secs(1));
     for (asked, on) in [(2, 1), (1, 2), (2, 3), (3, 3), (9, 3)] {
         desk.hear(asked.min(7), OTHER, Cause::Joining, (0.0, 0.0, 0));
-        let count = (0..8).filter(|layer| desk.rate(*layer) > 0.0).count();
+        let count = (0..8).filter(|layer| desk.layer_rate(*layer) > 0.0).count();
         assert_eq!(count, on, "after {asked} was asked for");
     }
 }
@@ -610,7 +565,7 @@ fn layers_are_switched_on_from_below_and_within_the_limit() {
 #[test]
 fn a_representative_that_says_farewell_is_replaced_at_once() {
     let mut desk = Desk::new(Config::transport(SIZE));
-    desk.run(Span::from_secs(1));
+    desk.run_for(Span::from_secs(1));
     desk.hear(0, OTHER, Cause::Loss, (1.0, 0.1, 30));
     desk.hear(0, OTHER, Cause::Leaving, (1.0, 0.1, 30));
     assert!(matches!(desk.mode(0), Mode::Seek { .. }));
@@ -623,9 +578,9 @@ fn a_representative_that_says_farewell_is_replaced_at_once() {
 #[test]
 fn shifts_move_a_tenth_between_two_layers_in_a_tenth_of_the_periods() {
     let mut desk = Desk::new(Config::published());
-    desk.run(Span::from_secs(1));
+    desk.run_for(Span::from_secs(1));
     (1..4).for_each(|layer| desk.hear(layer, OTHER, Cause::Joining, (0.0, 0.0, 0)));
-    desk.run(RTT * 5);
+    desk.run_for(RTT * 5);
     let (mut periods, mut shifted) = (0, 0);
     for turn in 0..6000u32 {
         desk.beats(4, OTHER, 2);
@@ -637,16 +592,16 @@ fn shifts_move_a_tenth_between_two_layers_in_a_tenth_of_the_periods() {
             shifted += u32::from(gaining.is_some());
         }
         let lambdas: f64 = (0..4).map(|l| desk.source.control_of(l).lambda().bps()).sum();
-        let sent: f64 = (0..4).map(|l| desk.rate(l)).sum();
+        let sent: f64 = (0..4).map(|l| desk.layer_rate(l)).sum();
         assert!((sent / lambdas - 1.0).abs() < 1e-9, "nothing is added in all");
         if let Some(Layer(gains)) = gaining {
             let own = desk.source.control_of(usize::from(gains)).lambda().bps();
-            assert!((desk.rate(gains) / own - 1.1).abs() < 1e-9);
-            desk.run(RTT);
+            assert!((desk.layer_rate(gains) / own - 1.1).abs() < 1e-9);
+            desk.run_for(RTT);
             let (gains, gives) = (usize::from(gains), usize::from(gains) + 1);
-            assert_eq!((desk.signals[gains], desk.signals[gives]), (Signal::Gains, Signal::Gives));
+            assert_eq!((desk.signal(gains), desk.signal(gives)), (Signal::Gains, Signal::Gives));
             let others = (0..4).filter(|layer| *layer != gains && *layer != gives);
-            assert!(others.into_iter().all(|layer| desk.signals[layer] == Signal::None));
+            assert!(others.into_iter().all(|layer| desk.signal(layer) == Signal::None));
         }
     }
     let part = f64::from(shifted) / f64::from(periods);
@@ -662,7 +617,7 @@ fn a_highest_rate_is_one_of_all_layers_together() {
     desk.beats(1, OTHER, 3);
     desk.hear(1, OTHER, Cause::Joining, (0.0, 0.0, 0));
     desk.beats(2, OTHER, 200);
-    let (sum, base) = (desk.source.observe().rate.bps(), desk.rate(0));
+    let (sum, base) = (desk.source.observe().rate.bps(), desk.layer_rate(0));
     assert!(sum < 1.01e6 && base > 0.99e6, "{base} of {sum}");
 }
 
@@ -670,46 +625,44 @@ fn a_highest_rate_is_one_of_all_layers_together() {
 fn other_controls_cut_by_other_rules() {
     for (control, kept) in [(LayerScheme::Aimd, 0.5), (LayerScheme::Ormcc, 0.75 * 0.9)] {
         let mut desk = Desk::new(Config { control, ..Config::published() });
-        desk.run(Span::from_secs(3));
-        let before = desk.rate(0);
-        let echo = Echo { seq: Seq(desk.newest[0]), hold: Span::ZERO };
+        desk.run_for(Span::from_secs(3));
+        let before = desk.layer_rate(0);
+        let echo = Echo { hold: Span::ZERO, ..desk.answer(0) };
         let rate = (before * 0.9) as f32;
         let content =
             ReportContent::Averaged { echo, mean: 1.0, deviation: 0.1, samples: 1, rate, cause: Cause::Loss };
-        let report = Report { from: OTHER, layer: Layer(0), content };
-        desk.call(|source, cx| source.on_report(&report, cx));
-        assert!((desk.rate(0) / before - kept).abs() < 1e-6, "{control:?}");
+        desk.report_about(Layer(0), OTHER, content);
+        assert!((desk.layer_rate(0) / before - kept).abs() < 1e-6, "{control:?}");
     }
 }
 
 /// Acknowledges everything that has left on the base layer.
 fn acknowledge(desk: &mut Desk) {
-    let echo = Echo { seq: Seq(desk.newest[0]), hold: Span::ZERO };
+    let echo = Echo { hold: Span::ZERO, ..desk.answer(0) };
     let content = ReportContent::Selective { echo, behind: 0, bitmap: u32::MAX, loss: 0.0 };
-    let report = Report { from: OTHER, layer: Layer(0), content };
-    desk.call(|source, cx| source.on_report(&report, cx));
+    desk.report_about(Layer(0), OTHER, content);
 }
 
 #[test]
 fn a_window_sends_what_the_representative_acknowledges_and_no_more() {
     let mut desk = Desk::new(Config { control: LayerScheme::Pgmcc, ..Config::published() });
-    desk.run(Span::from_millis(500));
-    assert_eq!(desk.newest[0], 0, "one packet");
+    desk.run_for(Span::from_millis(500));
+    assert_eq!(desk.newest_seq(0), 0, "one packet");
     assert_eq!(desk.source.departure(Layer(0)), Departure::AfterReport);
     desk.hear(0, OTHER, Cause::Heartbeat, (0.0, 0.0, 0));
     assert_eq!(desk.source.observe().limiting, Some(OTHER));
     for _ in 0..10 {
-        desk.run(RTT);
+        desk.run_for(RTT);
         acknowledge(&mut desk);
     }
-    let opened = desk.newest[0];
+    let opened = desk.newest_seq(0);
     assert!(opened > 15, "{opened}: the window opens");
-    desk.run(Span::from_millis(150));
-    let waiting = desk.newest[0];
-    desk.run(Span::from_millis(40));
-    assert_eq!(desk.newest[0], waiting, "nothing without acknowledgements");
-    desk.run(Span::from_secs(10));
-    assert!(desk.newest[0] > waiting, "but after a timeout");
+    desk.run_for(Span::from_millis(150));
+    let waiting = desk.newest_seq(0);
+    desk.run_for(Span::from_millis(40));
+    assert_eq!(desk.newest_seq(0), waiting, "nothing without acknowledgements");
+    desk.run_for(Span::from_secs(10));
+    assert!(desk.newest_seq(0) > waiting, "but after a timeout");
 }
 
 #[test]
@@ -728,12 +681,14 @@ fn a_representative_acknowledges_every_packet_where_a_window_wants_that() {
 #[test]
 fn absurd_reports_change_nothing() {
     let mut desk = Desk::new(Config::published());
-    desk.run(Span::from_secs(1));
-    let before = desk.rate(0);
+    desk.run_for(Span::from_secs(1));
+    let before = desk.layer_rate(0);
     for (mean, deviation) in [(f32::NAN, 0.0), (f32::INFINITY, 0.0), (-1.0, 0.0), (1.0, f32::NAN)] {
         desk.hear(0, OTHER, Cause::Loss, (mean, deviation, 30));
     }
-    desk.newest[0] += 1000;
-    desk.hear(0, OTHER, Cause::Loss, (1.0, 0.1, 30));
-    assert_eq!((desk.rate(0), desk.source.observe().limiting), (before, None));
+    let echo = Echo { seq: Seq(desk.newest_seq(0) + 1000), hold: Span::MAX };
+    let cause = Cause::Loss;
+    let content = ReportContent::Averaged { echo, mean: 1.0, deviation: 0.1, samples: 30, rate: 0.0, cause };
+    desk.report_about(Layer(0), OTHER, content);
+    assert_eq!((desk.layer_rate(0), desk.source.observe().limiting), (before, None));
 }

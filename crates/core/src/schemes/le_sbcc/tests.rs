@@ -3,14 +3,12 @@
 //! T-LE-11 (what removing a filter does beside unicast flows) is a comparison of flows and belongs to the scenarios.
 
 use super::*;
-use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
-use crate::packet::{
-    Arrival, Cause, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, ReportContent, Seq, Signal,
-};
+use crate::node::{Departure, Receiver as _, Source as _, SourceControl};
+use crate::packet::{Arrival, Cause, Data, Echo, Flags, Layer, Mark, ReceiverId, ReportContent, Seq};
 use crate::rate::{Averaging, Bounds, PolicyChoice, Start};
 use crate::rng::Rng;
 use crate::schemes::Scheme;
-use crate::schemes::bench::{Bench, Path, Star, receiver_id};
+use crate::schemes::bench::{self, Bench, Ear, Path, Star, receiver_id};
 use crate::time::{Rate, Span, Time};
 
 fn at(secs: f64) -> Time {
@@ -22,15 +20,7 @@ fn mbps(rate: f64) -> Rate {
 }
 
 fn data(seq: u64, flags: Flags) -> Data {
-    Data {
-        seq: Seq(seq),
-        sent_at: Time::ZERO,
-        rate: 1e6,
-        payload: Payload::NONE,
-        flags,
-        signal: Signal::None,
-        mark: Mark::None,
-    }
+    Data { rate: 1e6, flags, ..bench::data(seq, Time::ZERO, Mark::None) }
 }
 
 type Sender = Bench<Source>;
@@ -311,47 +301,23 @@ fn an_idle_source_slows_down_and_then_sleeps() {
 }
 
 /// A receiver driven by hand.
-struct Hand {
-    receiver: Receiver,
-    rng: Rng,
-    effects: Effects,
-    now: Time,
-    seq: u64,
-}
+type Hand = Ear<Receiver>;
 
 impl Hand {
     fn new(config: &Config) -> Hand {
-        let receiver = Receiver::new(receiver_id(7), config);
-        Hand { receiver, rng: Rng::new(1, 1), effects: Effects::new(), now: at(5.0), seq: 99 }
+        Ear::by_hand(Receiver::new(receiver_id(7), config), at(5.0))
     }
 
     /// The next packet, 1 ms later.
     fn packet(&mut self, arrival: Arrival) -> Vec<ReportContent> {
         self.now += Span::from_millis(1);
         self.seq += 1 + u64::from(arrival.lost);
-        let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
-        self.receiver.on_data(&data(self.seq, Flags::default()), Layer(0), arrival, cx);
-        self.contents()
+        self.receive(&data(self.seq, Flags::default()), arrival)
     }
 
     /// One that reveals so many losses.
     fn after(&mut self, lost: u32) -> Vec<ReportContent> {
         self.packet(Arrival { size: 1000, lost, ..Arrival::default() })
-    }
-
-    fn wait(&mut self) -> Vec<ReportContent> {
-        self.now = self.receiver.deadline();
-        let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
-        self.receiver.on_deadline(cx);
-        self.contents()
-    }
-
-    fn contents(&mut self) -> Vec<ReportContent> {
-        let content = |effect| match effect {
-            Effect::Report(report) => report.content,
-            other => panic!("a receiver only reports, not {other:?}"),
-        };
-        self.effects.drain().map(content).collect()
     }
 }
 
@@ -498,51 +464,6 @@ fn the_cascade_keeps_reductions_to_those_of_one_receiver() {
     let ((one, alone), (many, together)) = (run(1), run(32));
     assert!(many.tally.indications > 20 * one.tally.indications);
     assert!(together > 0.9 * alone, "{together} of {alone}");
-}
-
-fn transport(paths: &[Path], seed: u64) -> Star {
-    star("le-sbcc", paths, seed)
-}
-
-#[test]
-fn start_up_uses_half_of_a_path_soon_and_never_sends_twice_its_rate() {
-    let paths = [
-        (path(1.0, 20, 50_000), 2.0),
-        (path(10.0, 20, 50_000), 2.0),
-        (path(10.0, 100, 125_000), 2.5),
-        (path(100.0, 1, 100_000), 2.0),
-        (path(100.0, 20, 250_000), 2.0),
-    ];
-    for (path, soon) in paths {
-        for seed in 1..=3 {
-            let mut star = transport(&[path], seed);
-            let mut half_at = f64::INFINITY;
-            for tenth in 1..60usize {
-                star.run_until(at(tenth as f64 / 10.0));
-                let sent = Rate::of(star.sent_between(tenth * 100 - 100, tenth * 100), RTT);
-                if half_at.is_infinite() && sent.bps() >= path.rate.bps() / 2.0 {
-                    half_at = tenth as f64 / 10.0;
-                }
-            }
-            let overload = star.peak(500).bps() / path.rate.bps();
-            assert!(half_at <= soon, "{path:?}: half after {half_at} s");
-            assert!(overload <= 2.0, "{path:?}: {overload} times the path");
-        }
-    }
-}
-
-#[test]
-fn paths_of_all_kinds_are_used_by_more_than_half_after_start_up() {
-    for path in
-        [path(1.0, 20, 15_000), path(10.0, 20, 50_000), path(100.0, 20, 250_000), path(1000.0, 1, 1_000_000)]
-    {
-        let mut star = transport(&[path], 1);
-        star.run_until(at(5.0));
-        let before = star.leaves[0].bytes;
-        star.run_until(at(25.0));
-        let used = (star.leaves[0].bytes - before) as f64 * 0.4 / path.rate.bps();
-        assert!(used > 0.55, "{path:?}: {used}");
-    }
 }
 
 #[test]

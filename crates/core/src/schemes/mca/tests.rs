@@ -2,13 +2,11 @@
 
 use super::bin::{Bin, Verdict};
 use super::*;
-use crate::node::{Cx, Effect, Effects, Receiver as _, Source as _, SourceControl};
-use crate::packet::{
-    Arrival, Cause, Data, Echo, Flags, Layer, Mark, Payload, Report, ReportContent, Seq, Signal,
-};
+use crate::node::{Source as _, SourceControl};
+use crate::packet::{Arrival, Cause, Data, Echo, Mark, ReportContent, Seq, Signal};
 use crate::rng::Rng;
 use crate::schemes::Scheme;
-use crate::schemes::bench::{Bench, Path, Sent, Star, receiver_id};
+use crate::schemes::bench::{self, Bench, Ear, Path, Sent, Star, receiver_id};
 use crate::time::{Rate, Span, Time};
 
 fn at(secs: f64) -> Time {
@@ -310,42 +308,26 @@ fn data(seq: u64) -> Data {
     let mark = Mark::Representative { id: None, mean: f32::INFINITY, deviation: 0.0, rtt_max: 0.1 };
     let signal = if seq.is_multiple_of(5) { Signal::Control } else { Signal::None };
     let sent_at = Time::ZERO + Span::from_millis(seq * 10);
-    Data {
-        seq: Seq(seq),
-        sent_at,
-        rate: 0.8e6,
-        payload: Payload::NONE,
-        flags: Flags::default(),
-        signal,
-        mark,
-    }
+    Data { rate: 0.8e6, signal, ..bench::data(seq, sent_at, mark) }
 }
 
-struct Hand {
-    receiver: Receiver,
-    rng: Rng,
-    effects: Effects,
-}
+type Hand = Ear<Receiver>;
 
 impl Hand {
     fn new() -> Hand {
-        let receiver = Receiver::new(receiver_id(7), &Config::published());
-        Hand { receiver, rng: Rng::new(1, 1), effects: Effects::new() }
+        Ear::by_hand(Receiver::new(receiver_id(7), &Config::published()), Time::ZERO)
     }
 
     /// Packet `seq` arrives this late and reveals so many lost ones before it; what is reported.
     fn packet(&mut self, seq: u64, millis: u64, lost: u32) -> Option<ReportContent> {
-        let now = data(seq).sent_at + Span::from_millis(millis);
-        let cx = &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects };
-        let arrival = Arrival { size: 1000, lost, ..Arrival::default() };
-        self.receiver.on_data(&data(seq), Layer(0), arrival, cx);
-        let mut reports = self.effects.drain().map(|effect| match effect {
-            Effect::Report(report) => report.content,
-            other => panic!("a receiver only reports, not {other:?}"),
-        });
-        let report = reports.next();
-        assert_eq!(reports.next(), None, "at most one report each");
-        report
+        self.arrive(&data(seq), millis, lost)
+    }
+
+    fn arrive(&mut self, data: &Data, millis: u64, lost: u32) -> Option<ReportContent> {
+        self.now = data.sent_at + Span::from_millis(millis);
+        let reports = self.receive(data, Arrival { size: 1000, lost, ..Arrival::default() });
+        assert!(reports.len() <= 1, "at most one report each: {reports:?}");
+        reports.first().copied()
     }
 }
 
@@ -390,19 +372,11 @@ fn after_a_pause_the_egress_rate_is_measured_anew() {
     // The next packet leaves three seconds later; the one after it is lost.
     let pause = 3000;
     let late = |seq: u64| Data { sent_at: data(seq).sent_at + Span::from_millis(pause), ..data(seq) };
-    for (seq, lost) in [(100, 0), (102, 1)] {
-        let cx = &mut Cx {
-            now: late(seq).sent_at + Span::from_millis(20),
-            rng: &mut hand.rng,
-            effects: &mut hand.effects,
-        };
-        hand.receiver.on_data(&late(seq), Layer(0), Arrival { size: 1000, lost, ..Arrival::default() }, cx);
-    }
-    let level = hand.effects.drain().find_map(|effect| match effect {
-        Effect::Report(Report { content: ReportContent::Congested { level, .. }, .. }) => Some(level),
-        _ => None,
-    });
-    assert_eq!(level, Some(0.8e6), "what the packet says it was sent at, not a packet in three seconds");
+    assert_eq!(hand.arrive(&late(100), 20, 0), None);
+    let Some(ReportContent::Congested { level, .. }) = hand.arrive(&late(102), 20, 1) else {
+        panic!("reported at once")
+    };
+    assert_eq!(level, 0.8e6, "what the packet says it was sent at, not a packet in three seconds");
 }
 
 fn path(rate: f64, rtt_millis: u64, buffer: u64) -> Path {

@@ -1,12 +1,9 @@
 //! MCA+'s rules one by one.
 
 use super::*;
-use crate::node::{Cx, Effect, Effects, Receiver as _, Source as _, SourceControl};
-use crate::packet::{
-    Arrival, Cause, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, ReportContent, Seq, Signal,
-};
-use crate::rng::Rng;
-use crate::schemes::bench::{Bench, Path, Star, receiver_id};
+use crate::node::{Receiver as _, Source as _, SourceControl};
+use crate::packet::{Arrival, Cause, Data, Echo, Mark, ReceiverId, ReportContent, Seq, Signal};
+use crate::schemes::bench::{Bench, Ear, Path, Star, data, receiver_id};
 use crate::schemes::{AnyReceiver, Scheme};
 use crate::time::{Rate, Span, Time};
 
@@ -19,13 +16,7 @@ fn near(a: f64, b: f64) -> bool {
 }
 
 /// A receiver driven by hand: packets of 1000 bytes, one each 10 ms (0.8 Mbit/s), each fifth a control packet.
-struct Hand {
-    receiver: Receiver,
-    rng: Rng,
-    effects: Effects,
-    seq: u64,
-    mark: Mark,
-}
+type Hand = Ear<Receiver>;
 
 fn followed(id: u64, mean: f32, deviation: f32) -> Mark {
     Mark::Representative { id: ReceiverId::new(id), mean, deviation, rtt_max: 0.1 }
@@ -37,54 +28,29 @@ fn nobody() -> Mark {
 
 impl Hand {
     fn new(config: Config) -> Hand {
-        let receiver = Receiver::new(receiver_id(7), &config);
-        let (rng, effects) = (Rng::new(1, 1), Effects::new());
-        let mut hand = Hand { receiver, rng, effects, seq: 0, mark: nobody() };
+        let mut hand = Ear::by_hand(Receiver::new(receiver_id(7), &config), Time::ZERO);
+        hand.mark = nobody();
         (0..100).for_each(|_| assert_eq!(hand.packet(0, 20), []));
         hand
     }
 
-    fn now(&self, delay: u64) -> Time {
-        Time::ZERO + Span::from_millis(self.seq * 10 + delay)
+    /// This long after the next packet leaves.
+    fn later(&self, millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(self.seq * 10 + millis)
     }
 
     /// The next packet, after so many lost ones, arrives this many milliseconds after it left.
     fn packet(&mut self, lost: u32, delay: u64) -> Vec<ReportContent> {
         self.seq += u64::from(lost);
         let signal = if self.seq.is_multiple_of(5) { Signal::Control } else { Signal::None };
-        let data = Data {
-            seq: Seq(self.seq),
-            sent_at: self.now(0),
-            rate: 0.8e6,
-            payload: Payload::NONE,
-            flags: Flags::default(),
-            signal,
-            mark: self.mark,
-        };
-        let now = self.now(delay);
-        let cx = &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects };
-        let arrival = Arrival { size: 1000, lost, ..Arrival::default() };
-        self.receiver.on_data(&data, Layer(0), arrival, cx);
+        let data = Data { rate: 0.8e6, signal, ..data(self.seq, self.later(0), self.mark) };
+        self.now = self.later(delay);
         self.seq += 1;
-        self.reports()
-    }
-
-    fn reports(&mut self) -> Vec<ReportContent> {
-        let content = |effect| match effect {
-            Effect::Report(report) => report.content,
-            other => panic!("a receiver only reports, not {other:?}"),
-        };
-        self.effects.drain().map(content).collect()
+        self.receive(&data, Arrival { size: 1000, lost, ..Arrival::default() })
     }
 
     fn loss(&mut self) -> Vec<ReportContent> {
         self.packet(1, 20)
-    }
-
-    fn wait_for_deadline(&mut self) -> Vec<ReportContent> {
-        let now = self.receiver.deadline();
-        self.receiver.on_deadline(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
-        self.reports()
     }
 }
 
@@ -117,11 +83,11 @@ fn while_nobody_is_valid_reports_are_spread_on_real_networks_and_say_how_long_th
     let mut hand = Hand::new(Config::published());
     assert_eq!(hand.loss().len(), 1, "at once in the thesis");
     let mut hand = Hand::new(Config { while_invalid: WhileInvalid::Spread, ..Config::published() });
-    let event = hand.now(30);
+    let event = hand.later(30);
     assert_eq!(hand.loss(), []);
     let waits = hand.receiver.deadline().since(event);
     assert!(waits > Span::ZERO && waits <= Span::from_millis(200), "{waits}");
-    let reports = hand.wait_for_deadline();
+    let reports = hand.wait();
     let [ReportContent::Congested { echo, .. }] = reports[..] else { panic!("{reports:?}") };
     assert_eq!(echo.hold, waits);
     assert_eq!(hand.loss(), []);
@@ -185,9 +151,7 @@ fn a_representative_that_leaves_says_so() {
     let mut hand = Hand::new(Config::published());
     hand.mark = followed(7, 1e6, 0.0);
     hand.packet(0, 20);
-    let now = hand.now(20);
-    hand.receiver.on_leave(&mut Cx { now, rng: &mut hand.rng, effects: &mut hand.effects });
-    let leaving = hand.reports();
+    let leaving = hand.leave();
     assert!(matches!(leaving[..], [ReportContent::Congested { cause: Cause::Leaving, .. }]));
 }
 
@@ -369,21 +333,6 @@ fn the_round_trip_time_begins_anew_with_another_representative() {
 
 fn path(rate: f64, rtt_millis: u64, buffer: u64) -> Path {
     Path { rate: Rate::from_mbps(rate), rtt: Span::from_millis(rtt_millis), buffer }
-}
-
-#[test]
-fn the_source_switches_to_a_path_that_becomes_slower() {
-    for preset in ["published", "transport"] {
-        let scheme: Scheme = format!("mca-plus,preset={preset}").parse().expect("a scheme");
-        let mut star = Star::new(&scheme, 1000, &[path(1.0, 50, 200_000), path(4.0, 50, 200_000)], 1);
-        star.run_until(at(60.0));
-        assert_eq!(star.source.observe().limiting, Some(receiver_id(1)), "{preset}");
-        star.leaves[1].path.rate = Rate::from_mbps(0.3);
-        star.run_until(at(70.0));
-        assert_eq!(star.source.observe().limiting, Some(receiver_id(2)), "{preset}");
-        star.run_until(at(120.0));
-        assert!(star.source.observe().rate.bps() < 0.4e6, "{preset}");
-    }
 }
 
 /// T-M+-8, as far as it goes without other flows.

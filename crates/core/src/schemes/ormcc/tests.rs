@@ -1,13 +1,11 @@
 //! ORMCC's rules one by one, then its behaviour at drop-tail bottlenecks.
 
 use super::*;
-use crate::node::{Cx, Effect, Effects, Receiver as _, Source as _, SourceControl};
-use crate::packet::{
-    Arrival, Cause, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq, Signal,
-};
+use crate::node::{Receiver as _, Source as _, SourceControl};
+use crate::packet::{Arrival, Cause, Data, Echo, Flags, Layer, Mark, ReceiverId, ReportContent, Seq};
 use crate::rate::Start;
 use crate::rng::Rng;
-use crate::schemes::bench::{Bench, Path, Star, receiver_id};
+use crate::schemes::bench::{self, Bench, Ear, Path, Star, receiver_id};
 use crate::schemes::{AnyReceiver, Scheme};
 use crate::time::{Rate, Span, Time};
 
@@ -20,71 +18,32 @@ fn mbps(rate: f64) -> Rate {
 }
 
 /// A receiver driven by hand.
-struct Hand {
-    receiver: Receiver,
-    rng: Rng,
-    effects: Effects,
-    now: Time,
-    seq: u64,
-    mark: Mark,
-}
+type Hand = Ear<Receiver>;
 
 impl Hand {
     fn new() -> Hand {
-        let receiver = Receiver::new(receiver_id(7), &Config::published());
-        let mut hand = Hand {
-            receiver,
-            rng: Rng::new(1, 1),
-            effects: Effects::new(),
-            now: at(5.0),
-            seq: 0,
-            mark: nobody(),
-        };
+        let mut hand = Ear::by_hand(Receiver::new(receiver_id(7), &Config::published()), at(5.0));
+        hand.mark = nobody();
         hand.packets(300);
         hand
     }
 
     /// One packet, 8 ms after the one before, that reveals this many lost ones.
-    fn packet(&mut self, lost: u32) -> Vec<Report> {
+    fn packet(&mut self, lost: u32) -> Vec<ReportContent> {
         self.now += Span::from_millis(8);
         self.seq += 1 + u64::from(lost);
-        let arrival = Arrival { size: 1000, lost, ..Arrival::default() };
-        let data = data(self.seq, self.mark);
-        let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
-        self.receiver.on_data(&data, Layer(0), arrival, cx);
-        reports(&mut self.effects)
+        self.receive(&data(self.seq, self.mark), Arrival { lost, ..PLAIN })
     }
 
     fn packets(&mut self, count: usize) {
         (0..count).for_each(|_| assert_eq!(self.packet(0), []));
     }
-
-    fn wait_for_deadline(&mut self) -> Vec<Report> {
-        self.now = self.receiver.deadline();
-        let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
-        self.receiver.on_deadline(cx);
-        reports(&mut self.effects)
-    }
 }
 
-fn reports(effects: &mut Effects) -> Vec<Report> {
-    let report = |effect| match effect {
-        Effect::Report(report) => report,
-        other => panic!("a receiver only reports, not {other:?}"),
-    };
-    effects.drain().map(report).collect()
-}
+const PLAIN: Arrival = Arrival { size: 1000, lost: 0, marked: false, late: false };
 
 fn data(seq: u64, mark: Mark) -> Data {
-    Data {
-        seq: Seq(seq),
-        sent_at: Time::ZERO,
-        rate: 1e6,
-        payload: Payload::NONE,
-        flags: Flags::default(),
-        signal: Signal::None,
-        mark,
-    }
+    Data { rate: 1e6, ..bench::data(seq, Time::ZERO, mark) }
 }
 
 fn nobody() -> Mark {
@@ -102,9 +61,7 @@ fn a_burst_of_losses_is_one_report() {
     hand.mark = followed(7, 2e6, 0.0);
     for lost in [1, 2, 50] {
         let reports = hand.packet(lost);
-        let [Report { content: ReportContent::Congested { echo, level, cause: Cause::Loss, .. }, .. }] =
-            reports[..]
-        else {
+        let [ReportContent::Congested { echo, level, cause: Cause::Loss, .. }] = reports[..] else {
             panic!("one report, not {reports:?}")
         };
         assert_eq!(echo, Echo { seq: Seq(hand.seq), hold: Span::ZERO });
@@ -149,8 +106,7 @@ fn an_older_packets_header_changes_nothing() {
     hand.mark = followed(7, 1e6, 0.0);
     hand.packet(0);
     let old = data(hand.seq - 5, followed(8, 1e6, 0.0));
-    let cx = &mut Cx { now: hand.now, rng: &mut hand.rng, effects: &mut hand.effects };
-    hand.receiver.on_data(&old, Layer(0), Arrival { size: 1000, late: true, ..Arrival::default() }, cx);
+    hand.receive(&old, Arrival { late: true, ..PLAIN });
     assert!(hand.receiver.is_representative());
 }
 
@@ -159,10 +115,8 @@ fn a_delayed_report_says_how_long_it_was_held() {
     let mut hand = Hand::new();
     hand.packet(1);
     let event = hand.now;
-    let reports = hand.wait_for_deadline();
-    let [Report { content: ReportContent::Congested { echo, .. }, .. }] = reports[..] else {
-        panic!("{reports:?}")
-    };
+    let reports = hand.wait();
+    let [ReportContent::Congested { echo, .. }] = reports[..] else { panic!("{reports:?}") };
     assert_eq!(echo.hold, hand.now.since(event));
 }
 
@@ -171,13 +125,8 @@ fn a_representative_that_leaves_says_so() {
     let mut hand = Hand::new();
     hand.mark = followed(7, 1e6, 0.0);
     hand.packet(0);
-    let cx = &mut Cx { now: hand.now, rng: &mut hand.rng, effects: &mut hand.effects };
-    hand.receiver.on_leave(cx);
-    let leaving = reports(&mut hand.effects);
-    assert!(matches!(
-        leaving[..],
-        [Report { content: ReportContent::Congested { cause: Cause::Leaving, .. }, .. }]
-    ));
+    let leaving = hand.leave();
+    assert!(matches!(leaving[..], [ReportContent::Congested { cause: Cause::Leaving, .. }]));
 }
 
 type Sender = Bench<Source>;
@@ -403,22 +352,6 @@ fn ormcc_receiver(receiver: &AnyReceiver) -> &Receiver {
     receiver
 }
 
-/// T-OR-10.
-#[test]
-fn the_source_switches_to_a_path_that_becomes_slower() {
-    let scheme = Scheme::Ormcc(Config::published());
-    let mut star = Star::new(&scheme, 1000, &[path(1.0, 50, 50_000), path(4.0, 50, 50_000)], 1);
-    star.run_until(at(60.0));
-    assert_eq!(star.source.observe().limiting, Some(receiver_id(1)));
-    star.leaves[1].path.rate = mbps(0.3);
-    star.run_until(at(66.0));
-    assert_eq!(star.source.observe().limiting, Some(receiver_id(2)));
-    star.run_until(at(120.0));
-    let view = star.source.observe();
-    assert!(view.level.is_some_and(|level| level.bps() < 0.35e6), "{:?}", view.level);
-    assert!(view.rate.bps() < 0.5e6, "{:?}", view.rate);
-}
-
 fn goodput(report_loss: f64, seed: u64) -> f64 {
     let scheme = Scheme::Ormcc(Config::published());
     let mut star = Star::new(&scheme, 1000, &[path(1.0, 50, 50_000); 4], seed);
@@ -463,39 +396,6 @@ fn transport() -> Scheme {
     Scheme::Ormcc(Config::transport(1400))
 }
 
-/// What start-up makes of a path: seconds until half of it is used, and the largest overload within 500 ms.
-fn start_on(path: Path, seed: u64) -> (f64, f64) {
-    let mut star = Star::new(&transport(), 1400, &[path], seed);
-    let mut half_at = f64::INFINITY;
-    for tenth in 1..100 {
-        star.run_until(at(f64::from(tenth) / 10.0));
-        let sent = star.sent_between(tenth as usize * 100 - 100, tenth as usize * 100);
-        if half_at.is_infinite() && Rate::of(sent, Span::from_millis(100)).bps() >= path.rate.bps() / 2.0 {
-            half_at = f64::from(tenth) / 10.0;
-        }
-    }
-    (half_at, star.peak(500).bps() / path.rate.bps())
-}
-
-#[test]
-fn start_up_uses_half_of_a_path_soon_and_never_sends_twice_its_rate() {
-    let paths = [
-        (path(1.0, 20, 50_000), 2.0),
-        (path(10.0, 20, 50_000), 2.0),
-        (path(10.0, 100, 125_000), 2.0),
-        (path(100.0, 1, 100_000), 2.0),
-        (path(100.0, 20, 250_000), 2.0),
-        (path(1000.0, 100, 12_500_000), 6.0),
-    ];
-    for (path, soon) in paths {
-        for seed in 1..=3 {
-            let (half_at, overload) = start_on(path, seed);
-            assert!(half_at <= soon, "{path:?}: half after {half_at} s");
-            assert!(overload <= 2.0, "{path:?}: {overload} times the path");
-        }
-    }
-}
-
 /// A packet every `gap_us` microseconds at a rate that the source calls `rate`; the last one ends the round.
 fn start_up_round(hand: &mut Hand, packets: u64, gap_us: u64, rate: f32) {
     for packet in 1..=packets {
@@ -503,8 +403,7 @@ fn start_up_round(hand: &mut Hand, packets: u64, gap_us: u64, rate: f32) {
         hand.seq += 1;
         let end = if packet == packets { Flags::ROUND_END } else { Flags::default() };
         let data = Data { rate, flags: Flags::STARTING.with(end), ..data(hand.seq, nobody()) };
-        let cx = &mut Cx { now: hand.now, rng: &mut hand.rng, effects: &mut hand.effects };
-        hand.receiver.on_data(&data, Layer(0), Arrival { size: 1000, ..Arrival::default() }, cx);
+        hand.receive(&data, PLAIN);
     }
 }
 
@@ -513,8 +412,8 @@ fn a_receiver_answers_a_round_with_the_rate_at_which_it_came() {
     for packets in [4, 5, 40] {
         let mut hand = Hand::new();
         start_up_round(&mut hand, packets, 2000, 4e6);
-        let reports = hand.wait_for_deadline();
-        let [Report { content: ReportContent::Received { echo, rate, loss }, .. }] = reports[..] else {
+        let reports = hand.wait();
+        let [ReportContent::Received { echo, rate, loss }] = reports[..] else {
             panic!("one answer, not {reports:?}")
         };
         assert_eq!((echo.seq, loss), (Seq(hand.seq), 0.0));
@@ -538,23 +437,8 @@ fn only_a_receiver_that_got_less_insists_on_its_answer() {
         assert!(!hand.receiver.deadline().is_never());
         hand.seq += 1;
         let next = Data { rate: 8e6, flags: Flags::STARTING, ..data(hand.seq, nobody()) };
-        let cx = &mut Cx { now: hand.now, rng: &mut hand.rng, effects: &mut hand.effects };
-        hand.receiver.on_data(&next, Layer(0), Arrival { size: 1000, ..Arrival::default() }, cx);
+        hand.receive(&next, PLAIN);
         assert_eq!(!hand.receiver.deadline().is_never(), answers, "a packet each {gap_us} us");
-    }
-}
-
-#[test]
-fn paths_of_all_kinds_are_used_by_four_fifths_after_start_up() {
-    for path in
-        [path(1.0, 20, 15_000), path(10.0, 20, 50_000), path(100.0, 20, 250_000), path(1000.0, 1, 1_000_000)]
-    {
-        let mut star = Star::new(&transport(), 1400, &[path], 1);
-        star.run_until(at(5.0));
-        let before = star.leaves[0].bytes;
-        star.run_until(at(15.0));
-        let used = (star.leaves[0].bytes - before) as f64 * 0.8 / path.rate.bps();
-        assert!(used > 0.78, "{path:?}: {used}");
     }
 }
 
@@ -583,33 +467,32 @@ fn without_receivers_the_rate_does_not_grow() {
 fn who_report_the_same_loss(config: &Config, receivers: u64) -> usize {
     const EVERY: Span = Span::from_millis(55);
     let mark = |id, mean| Mark::Representative { id, mean, deviation: 0.0, rtt_max: 0.001 };
-    let mut all: Vec<_> = (1..=receivers).map(|id| Receiver::new(receiver_id(id), config)).collect();
-    let (mut rng, mut effects, mut heard) = (Rng::new(3, 3), Effects::new(), Vec::new());
+    let ear = |id| Ear::by_hand(Receiver::new(receiver_id(id), config), at(5.0));
+    let mut all: Vec<_> = (1..=receivers).map(ear).collect();
+    let (mut rng, mut heard) = (Rng::new(3, 3), Vec::new());
     for number in 0..60u64 {
         let now = at(5.0) + EVERY * number;
-        let first = heard.first().map(|(_, report): &(Time, Report)| *report);
-        let mark = match first {
-            Some(Report { from, content: ReportContent::Congested { mean, .. }, .. }) => {
-                mark(Some(from), mean)
-            }
+        let mark = match heard.first() {
+            Some((_, from, ReportContent::Congested { mean, .. })) => mark(Some(receiver_id(*from)), *mean),
             _ => mark(None, f32::INFINITY),
         };
         // Number 40 is lost.
         if number == 40 {
             continue;
         }
-        let arrival = Arrival { size: 1000, lost: u32::from(number == 41), ..Arrival::default() };
-        for receiver in &mut all {
-            let cx = &mut Cx { now, rng: &mut rng, effects: &mut effects };
-            receiver.on_data(&data(number, mark), Layer(0), arrival, cx);
-            while receiver.deadline() < now + EVERY {
-                let cx = &mut Cx { now: receiver.deadline(), rng: &mut rng, effects: &mut effects };
-                let moment = cx.now;
-                receiver.on_deadline(cx);
-                heard.extend(reports(&mut effects).into_iter().map(|report| (moment, report)));
+        let arrival = Arrival { lost: u32::from(number == 41), ..PLAIN };
+        for (from, ear) in (1..).zip(&mut all) {
+            (ear.now, ear.rng) = (now, Rng::new(3, rng.bits()));
+            let mut reports = ear.receive(&data(number, mark), arrival);
+            loop {
+                heard.extend(reports.into_iter().map(|report| (ear.now, from, report)));
+                if ear.receiver.deadline() >= now + EVERY {
+                    break;
+                }
+                reports = ear.wait();
             }
         }
-        heard.sort_by_key(|(moment, _)| *moment);
+        heard.sort_by_key(|(moment, ..)| *moment);
     }
     heard.len()
 }

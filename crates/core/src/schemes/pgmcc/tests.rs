@@ -1,14 +1,12 @@
 //! Behaviour of PGMCC's source and receivers, together and one by one.
 
 use super::{Config, Receiver, Source};
-use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
-use crate::packet::{
-    Arrival, Cause, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, ReportContent, Seq, Signal,
-};
-use crate::rate::{Bounds, Start};
+use crate::node::{Departure, Receiver as _, Source as _, SourceControl};
+use crate::packet::{Arrival, Cause, Echo, Layer, Mark, ReceiverId, ReportContent, Seq};
+use crate::rate::Bounds;
 use crate::rng::Rng;
 use crate::schemes::Scheme;
-use crate::schemes::bench::{Bench, Path, Star, receiver_id};
+use crate::schemes::bench::{self, Bench, Path, Star, data, receiver_id};
 use crate::time::{Rate, Span, Time};
 
 const SIZE: u16 = 1000;
@@ -199,48 +197,25 @@ fn after_a_pause_no_more_than_a_small_window_leaves_at_once() {
     assert!(sent <= 4, "{sent}");
 }
 
-/// A receiver and what it reports.
-struct Ear {
-    receiver: Receiver,
-    rng: Rng,
-    effects: Effects,
-}
+type Ear = bench::Ear<Receiver>;
 
 impl Ear {
     fn new() -> Ear {
-        let receiver = Receiver::new(receiver_id(2), &Config::published());
-        Ear { receiver, rng: Rng::new(5, 5), effects: Effects::new() }
+        Ear::of(&Config::published())
+    }
+
+    fn of(config: &Config) -> Ear {
+        Ear::by_hand(Receiver::new(receiver_id(2), config), Time::ZERO)
     }
 
     fn hear(&mut self, at: u64, seq: u64, acker: Option<u64>, arrival: Arrival) -> Vec<ReportContent> {
-        let mark = Mark::Acker { id: acker.map(receiver_id) };
-        let data = Data {
-            seq: Seq(seq),
-            sent_at: Time::ZERO,
-            rate: 0.0,
-            payload: Payload::NONE,
-            flags: Flags::default(),
-            signal: Signal::None,
-            mark,
-        };
-        let now = Time::ZERO + millis(at);
-        let cx = &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects };
-        self.receiver.on_data(&data, Layer(0), arrival, cx);
-        self.contents()
+        self.now = Time::ZERO + millis(at);
+        self.receive(&data(seq, Time::ZERO, Mark::Acker { id: acker.map(receiver_id) }), arrival)
     }
 
-    fn wait(&mut self, until: u64) -> Vec<ReportContent> {
-        let cx = &mut Cx { now: Time::ZERO + millis(until), rng: &mut self.rng, effects: &mut self.effects };
-        self.receiver.on_deadline(cx);
-        self.contents()
-    }
-
-    fn contents(&mut self) -> Vec<ReportContent> {
-        let content = |effect| match effect {
-            Effect::Report(report) => report.content,
-            other => panic!("{other:?}"),
-        };
-        self.effects.drain().map(content).collect()
+    fn wait_for(&mut self, until: u64) -> Vec<ReportContent> {
+        self.now = Time::ZERO + millis(until);
+        bench::said(self.call(|receiver, cx| receiver.on_deadline(cx)))
     }
 }
 
@@ -255,16 +230,16 @@ fn an_offer_to_acknowledge_is_withdrawn_when_an_acker_is_named() {
     assert!(due <= Time::ZERO + millis(50), "{due}");
     ear.hear(1, 1, Some(9), PLAIN);
     assert_eq!(ear.receiver.deadline(), Time::NEVER);
-    assert_eq!(ear.wait(100), []);
+    assert_eq!(ear.wait_for(100), []);
 }
 
 #[test]
 fn without_an_acker_every_receiver_offers_itself_within_50_ms() {
     let mut ear = Ear::new();
     ear.hear(0, 0, None, PLAIN);
-    match ear.wait(50)[..] {
+    match ear.wait_for(50)[..] {
         [ReportContent::Lost { echo, count: 0, .. }] => {
-            assert_eq!(echo, Echo { seq: Seq(0), hold: millis(50) })
+            assert_eq!(echo, Echo { seq: Seq(0), hold: millis(50) });
         }
         ref other => panic!("{other:?}"),
     }
@@ -294,8 +269,7 @@ fn the_acker_acknowledges_each_packet_once_with_what_has_arrived() {
 
 #[test]
 fn a_fast_stream_is_acknowledged_every_fourth_packet_and_a_slow_one_within_a_millisecond() {
-    let mut ear = Ear::new();
-    ear.receiver = Receiver::new(receiver_id(2), &Config::transport(SIZE));
+    let mut ear = Ear::of(&Config::transport(SIZE));
     assert_eq!(ear.hear(5, 0, Some(2), PLAIN).len(), 1);
     for seq in 1..4 {
         assert_eq!(ear.hear(5, seq, Some(2), PLAIN), []);
@@ -303,7 +277,7 @@ fn a_fast_stream_is_acknowledged_every_fourth_packet_and_a_slow_one_within_a_mil
     assert_eq!(ear.hear(5, 4, Some(2), PLAIN).len(), 1);
     assert_eq!(ear.hear(5, 5, Some(2), PLAIN), []);
     assert_eq!(ear.receiver.deadline(), Time::ZERO + millis(6));
-    assert_eq!(ear.wait(6).len(), 1);
+    assert_eq!(ear.wait_for(6).len(), 1);
     assert_eq!(ear.hear(7, 6, Some(2), PLAIN).len(), 1, "a slow stream");
     assert_eq!(ear.hear(7, 8, Some(2), PLAIN).len(), 1, "one is missing");
     assert_eq!(ear.hear(7, 7, Some(2), Arrival { late: true, ..PLAIN }).len(), 1);
@@ -329,11 +303,11 @@ fn losses_within_one_delay_are_one_report() {
     let lossy = Arrival { lost: 1, ..PLAIN };
     assert_eq!(ear.hear(1, 2, Some(9), lossy), []);
     assert_eq!(ear.hear(1, 4, Some(9), lossy), []);
-    match ear.wait(60)[..] {
+    match ear.wait_for(60)[..] {
         [ReportContent::Lost { first: Seq(1), count: 2, loss, .. }] => assert!((0.01..0.02).contains(&loss)),
         ref other => panic!("{other:?}"),
     }
-    assert_eq!(ear.wait(200), []);
+    assert_eq!(ear.wait_for(200), []);
 }
 
 #[test]
@@ -341,10 +315,7 @@ fn the_acker_says_good_bye_and_others_do_not() {
     for (acker, reports) in [(2, 1), (9, 0)] {
         let mut ear = Ear::new();
         ear.hear(0, 0, Some(acker), PLAIN);
-        ear.effects.drain().for_each(drop);
-        let cx = &mut Cx { now: Time::ZERO + millis(5), rng: &mut ear.rng, effects: &mut ear.effects };
-        ear.receiver.on_leave(cx);
-        let contents = ear.contents();
+        let contents = ear.leave();
         assert_eq!(contents.len(), reports);
         assert!(contents.iter().all(|c| matches!(c, ReportContent::Congested { cause: Cause::Leaving, .. })));
     }
@@ -361,12 +332,6 @@ fn mean_rate(config: Config, paths: &[Path], seed: u64) -> f64 {
     star.sent_between(30_000, 60_000) as f64 * 8.0 / 30.0
 }
 
-#[test]
-fn one_receiver_fills_its_bottleneck() {
-    let rate = mean_rate(Config::published(), &[bottleneck(2.0, 50, 15)], 1);
-    assert!((1.7e6..2.05e6).contains(&rate), "{rate}");
-}
-
 /// T-PG-11.
 #[test]
 fn changing_between_two_equal_paths_costs_nothing() {
@@ -376,20 +341,6 @@ fn changing_between_two_equal_paths_costs_nothing() {
         let two = mean_rate(config, &[bottleneck(2.0, 50, 15), bottleneck(2.0, 50, 15)], 2);
         println!("one path {one:.0}, two {two:.0} with c = {hysteresis}");
         assert!(two > 0.93 * one, "{one} and {two} with c = {hysteresis}");
-    }
-}
-
-#[test]
-fn the_slowest_receiver_is_the_acker_and_sets_the_rate() {
-    for start in [Start::Linear, Config::transport(SIZE).sending.start] {
-        let mut config = Config::published();
-        config.sending.start = start;
-        let paths = [bottleneck(5.0, 20, 30), bottleneck(1.0, 60, 20), bottleneck(3.0, 40, 30)];
-        let mut star = Star::new(&Scheme::Pgmcc(config), SIZE, &paths, 3);
-        star.run_until(Time::from_secs_f64(60.0));
-        let rate = star.sent_between(30_000, 60_000) as f64 * 8.0 / 30.0;
-        assert_eq!(star.source.observe().limiting, Some(receiver_id(2)));
-        assert!((0.8e6..1.1e6).contains(&rate), "{rate}");
     }
 }
 

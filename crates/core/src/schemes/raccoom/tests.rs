@@ -1,13 +1,11 @@
 //! RACCOOM's source and receivers by hand, then its behaviour at bottlenecks.
 
 use super::*;
-use crate::node::{Cx, Effect, Effects, Receiver as _, Relay as _, Source as _, SourceControl};
-use crate::packet::{
-    Arrival, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq, ShortId, Signal,
-};
+use crate::node::{Effect, Receiver as _, Relay as _, Source as _, SourceControl};
+use crate::packet::{Arrival, Echo, Layer, Mark, ReceiverId, Report, ReportContent, Seq, ShortId};
 use crate::rng::Rng;
 use crate::schemes::Scheme;
-use crate::schemes::bench::{Bench, Path, Star, receiver_id};
+use crate::schemes::bench::{Bench, Ear, Path, Star, data, receiver_id};
 use crate::time::{Rate, Span, Time};
 
 const RTT: Span = Span::from_millis(100);
@@ -175,62 +173,36 @@ fn an_acknowledgement_of_nobody_never_changes_the_target() {
     assert_eq!(sender.cuts(), 1, "its loss counts");
 }
 
-/// A receiver that hears packets by hand.
-struct Listener {
-    receiver: Receiver,
-    newest: i64,
-    now: Time,
-    rng: Rng,
-}
+/// A receiver driven by hand.
+type Listener = Ear<Receiver>;
 
 impl Listener {
     fn new(me: u64, config: &Config) -> Listener {
-        Listener {
-            receiver: Receiver::new(receiver_id(me), config),
-            newest: -1,
-            now: Time::ZERO,
-            rng: Rng::new(3, me),
-        }
-    }
-
-    fn reports(effects: &mut Effects) -> Vec<(u64, u64)> {
-        let seen = effects.drain().filter_map(|effect| match effect {
-            Effect::Report(Report { content: ReportContent::Newest { echo, past_lost, .. }, .. }) => {
-                Some((echo.seq.0, past_lost.0))
-            }
-            _ => None,
-        });
-        seen.collect()
+        let mut listener = Ear::by_hand(Receiver::new(receiver_id(me), config), Time::ZERO);
+        listener.rng = Rng::new(3, me);
+        listener
     }
 
     fn hear(&mut self, seq: u64, mark: Mark) -> Vec<(u64, u64)> {
         self.now += Span::from_millis(5);
-        let lost = (seq as i64 - self.newest - 1).max(0) as u32;
-        let late = seq as i64 <= self.newest;
-        self.newest = self.newest.max(seq as i64);
-        let arrival = Arrival { size: 500, lost: if late { 0 } else { lost }, marked: false, late };
-        let mut effects = Effects::new();
-        let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut effects };
-        self.receiver.on_data(&data(seq, mark, self.now), Layer(0), arrival, cx);
-        Listener::reports(&mut effects)
+        let late = seq < self.seq;
+        let lost = seq.saturating_sub(self.seq) as u32;
+        self.seq = self.seq.max(seq + 1);
+        newest(self.receive(&data(seq, self.now, mark), Arrival { size: 500, lost, marked: false, late }))
     }
 
-    fn wait_until(&mut self, end: Time) -> Vec<(u64, u64)> {
-        let mut seen = Vec::new();
-        while self.receiver.deadline() <= end {
-            self.now = self.receiver.deadline().max(self.now);
-            let mut effects = Effects::new();
-            self.receiver.on_deadline(&mut Cx { now: self.now, rng: &mut self.rng, effects: &mut effects });
-            seen.extend(Listener::reports(&mut effects));
-        }
-        self.now = end;
-        seen
+    fn told_until(&mut self, end: Time) -> Vec<(u64, u64)> {
+        newest(self.wait_until(end))
     }
 }
 
-fn data(seq: u64, mark: Mark, sent_at: Time) -> Data {
-    let (payload, flags, signal) = (Payload::NONE, Flags::default(), Signal::None);
-    Data { seq: Seq(seq), sent_at, rate: 0.0, payload, flags, signal, mark }
+/// The newest packet of each acknowledgement, and the one past the newest lost one.
+fn newest(reports: Vec<ReportContent>) -> Vec<(u64, u64)> {
+    let seen = reports.into_iter().filter_map(|content| match content {
+        ReportContent::Newest { echo, past_lost, .. } => Some((echo.seq.0, past_lost.0)),
+        _ => None,
+    });
+    seen.collect()
 }
 
 #[test]
@@ -257,7 +229,7 @@ fn where_few_answer_the_target_acknowledges_and_others_take_turns() {
     let (mut of_target, mut of_other) = (0, 0);
     for seq in 0..2000 {
         let until = target.now + Span::from_millis(5);
-        of_other += other.wait_until(until - Span::from_millis(5)).len();
+        of_other += other.told_until(until - Span::from_millis(5)).len();
         of_target += target.hear(seq, few(1, u16::MAX)).len();
         of_other += other.hear(seq, few(1, u16::MAX)).len();
     }
@@ -274,7 +246,7 @@ fn where_few_answer_a_loss_that_a_cut_has_answered_is_not_told() {
         listener.hear(12, few(1, u16::MAX));
         // The next packet says whether all up to it was answered.
         listener.hear(13, few(1, if cut_passes { 0 } else { u16::MAX }));
-        let told = listener.wait_until(listener.now + Span::from_millis(100));
+        let told = listener.told_until(listener.now + Span::from_millis(100));
         told.iter().any(|(_, lost)| *lost == 12)
     };
     assert!(tells(false) && !tells(true));
@@ -284,15 +256,14 @@ fn where_few_answer_a_loss_that_a_cut_has_answered_is_not_told() {
 #[test]
 fn a_designated_receiver_passes_on_the_least_of_its_own_and_its_childrens() {
     let config = Config::published();
-    let mut agent = designated::Designated::new(receiver_id(9), &config);
-    let (mut rng, mut effects) = (Rng::new(1, 1), Effects::new());
+    let mut agent = Ear::by_hand(designated::Designated::new(receiver_id(9), &config), at(1.0));
     let child = |of: u64, newest: u64, lost: u64| {
         let echo = Echo { seq: Seq(newest), hold: Span::ZERO };
         let content = ReportContent::Newest { echo, past_lost: Seq(lost), of: short(of) };
         Report { from: receiver_id(of), layer: Layer(0), content }
     };
-    let passed = |effects: &mut Effects| -> Vec<(u64, u64, u64, Option<ShortId>)> {
-        let all = effects.drain().map(|effect| match effect {
+    let passed = |effects: Vec<Effect>| -> Vec<(u64, u64, u64, Option<ShortId>)> {
+        let all = effects.into_iter().map(|effect| match effect {
             Effect::Report(Report {
                 from, content: ReportContent::Newest { echo, past_lost, of }, ..
             }) => (from.get(), echo.seq.0, past_lost.0, of),
@@ -300,21 +271,18 @@ fn a_designated_receiver_passes_on_the_least_of_its_own_and_its_childrens() {
         });
         all.collect()
     };
-    let mut now = at(1.0);
+    let mut alone = Vec::new();
     for seq in 0..6 {
-        now += Span::from_millis(10);
-        let cx = &mut Cx { now, rng: &mut rng, effects: &mut effects };
-        let arrival = Arrival { size: 500, ..Arrival::default() };
-        agent.on_data(&data(seq, Mark::TARGET, now), Layer(0), arrival, cx);
+        agent.now += Span::from_millis(10);
+        let (data, arrival) =
+            (data(seq, agent.now, Mark::TARGET), Arrival { size: 500, ..Arrival::default() });
+        alone = passed(agent.call(|agent, cx| agent.on_data(&data, Layer(0), arrival, cx)));
     }
-    assert_eq!(passed(&mut effects).last(), Some(&(9, 5, 0, short(9))), "alone it speaks for itself");
-    let cx = &mut Cx { now, rng: &mut rng, effects: &mut effects };
-    agent.on_report(&child(1, 3, 0), cx);
-    assert_eq!(passed(&mut effects), [(9, 3, 0, short(1))]);
-    let cx = &mut Cx { now, rng: &mut rng, effects: &mut effects };
-    agent.on_report(&child(2, 5, 4), cx);
-    agent.on_report(&child(2, 5, 4), cx);
-    assert_eq!(passed(&mut effects), [(9, 3, 4, short(1))], "a loss is news, once");
+    assert_eq!(alone.last(), Some(&(9, 5, 0, short(9))), "alone it speaks for itself");
+    let mut reports = |report| passed(agent.call(|agent, cx| agent.on_report(&report, cx)));
+    assert_eq!(reports(child(1, 3, 0)), [(9, 3, 0, short(1))]);
+    assert_eq!(reports(child(2, 5, 4)), [(9, 3, 4, short(1))], "a loss is news");
+    assert_eq!(reports(child(2, 5, 4)), [], "once");
 }
 
 fn paths(count: usize, path: Path) -> Vec<Path> {

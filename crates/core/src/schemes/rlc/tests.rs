@@ -1,8 +1,8 @@
 //! RLC's tests, in the order of the timetable, the source and the receiver.
 
 use super::{Config, Phase, Points, Receiver, Source, Timetable};
-use crate::node::{Cx, Effect, Effects, Receiver as _, Source as _, SourceControl};
-use crate::packet::{Arrival, Data, Layer, Mark, Payload, ReceiverId, Seq, Signal};
+use crate::node::{Cx, Effect, Effects, Receiver as _, Source as _, SourceControl, Stamp};
+use crate::packet::{Arrival, Data, Layer, Mark, ReceiverId, Seq, Signal};
 use crate::rate::Bounds;
 use crate::rng::Rng;
 use crate::schemes::bench::{self, Bench};
@@ -40,15 +40,8 @@ impl Sent {
 
 impl From<&bench::Sent> for Sent {
     fn from(sent: &bench::Sent) -> Sent {
-        let data = Data {
-            seq: sent.stamp.seq,
-            sent_at: sent.at,
-            rate: sent.stamp.rate.bps() as f32,
-            payload: Payload::NONE,
-            flags: sent.stamp.flags,
-            signal: sent.stamp.signal,
-            mark: sent.stamp.mark,
-        };
+        let Stamp { seq, rate, flags, signal, mark } = sent.stamp;
+        let data = Data { rate: rate.bps() as f32, flags, signal, ..bench::data(seq.0, sent.at, mark) };
         Sent { at: sent.at, layer: sent.layer, data }
     }
 }

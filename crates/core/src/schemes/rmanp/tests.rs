@@ -1,13 +1,13 @@
 //! RMANP's source and receivers by hand, then without active routers at bottlenecks.
 
 use super::*;
-use crate::node::{Cx, Effect, Effects, Receiver as _, Source as _, SourceControl};
+use crate::node::{Effect, Receiver as _, Source as _, SourceControl};
 use crate::packet::{
-    Arrival, Cause, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, ReportContent, Seq, ShortId, Signal,
+    Arrival, Cause, Data, Echo, Flags, Layer, Mark, ReceiverId, Report, ReportContent, Seq, ShortId,
 };
 use crate::rng::Rng;
 use crate::schemes::Scheme;
-use crate::schemes::bench::{Bench, Path, Star, receiver_id};
+use crate::schemes::bench::{Bench, Ear, Path, Star, data, receiver_id};
 use crate::time::{Rate, Span, Time};
 
 const RTT: Span = Span::from_millis(100);
@@ -167,15 +167,7 @@ fn the_slowest_child_counts_until_it_leaves_or_is_silent() {
 }
 
 /// A receiver driven by hand.
-struct Hearer {
-    receiver: Receiver,
-    rng: Rng,
-    effects: Effects,
-    now: Time,
-    newest: Option<u64>,
-    mark: Mark,
-    is_gone: bool,
-}
+type Hearer = Ear<Receiver>;
 
 /// What a receiver said.
 #[derive(Debug, PartialEq)]
@@ -185,39 +177,31 @@ enum Said {
     Lost(u64, u16),
     /// In bytes per second.
     Ci(u32),
-    Leaves,
+    Farewell,
+    /// It leaves by itself.
+    Gone,
+}
+
+fn said(effects: Vec<Effect>) -> Vec<Said> {
+    let said = effects.into_iter().map(|effect| match effect {
+        Effect::Leave => Said::Gone,
+        Effect::Report(Report { content, .. }) => match content {
+            ReportContent::Selective { .. } => Said::Ack(newest_of(&content).expect("is one")),
+            ReportContent::Lost { first, count, .. } => Said::Lost(first.0, count),
+            ReportContent::Congested { cause: Cause::Leaving, .. } => Said::Farewell,
+            ReportContent::Congested { level, .. } => Said::Ci((level / 8.0).round() as u32),
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    });
+    said.collect()
 }
 
 impl Hearer {
     fn new(config: &Config) -> Hearer {
-        let (rng, mark) =
-            (Rng::new(1, 0), Mark::Floor { least: 16_000.0, rtt_max: 0.1, every: 0.0, excluded: None });
-        let receiver = Receiver::new(receiver_id(7), config);
-        Hearer { receiver, rng, effects: Effects::new(), now: at(1.0), newest: None, mark, is_gone: false }
-    }
-
-    fn call(&mut self, act: impl FnOnce(&mut Receiver, &mut Cx<'_>)) -> Vec<Said> {
-        let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
-        act(&mut self.receiver, cx);
-        let mut said = Vec::new();
-        for effect in self.effects.drain() {
-            let report = match effect {
-                Effect::Report(report) => report,
-                Effect::Leave => {
-                    self.is_gone = true;
-                    continue;
-                }
-                other => panic!("{other:?}"),
-            };
-            said.push(match report.content {
-                ReportContent::Selective { .. } => Said::Ack(newest_of(&report.content).expect("is one")),
-                ReportContent::Lost { first, count, .. } => Said::Lost(first.0, count),
-                ReportContent::Congested { cause: Cause::Leaving, .. } => Said::Leaves,
-                ReportContent::Congested { level, .. } => Said::Ci((level / 8.0).round() as u32),
-                other => panic!("{other:?}"),
-            });
-        }
-        said
+        let mut it = Ear::by_hand(Receiver::new(receiver_id(7), config), at(1.0));
+        it.mark = Mark::Floor { least: 16_000.0, rtt_max: 0.1, every: 0.0, excluded: None };
+        it
     }
 
     /// A packet that was sent at 8000 bytes per second.
@@ -227,24 +211,22 @@ impl Hearer {
 
     fn data_at(&mut self, seq: u64, flags: Flags, rate: f32) -> Vec<Said> {
         self.now += Span::from_millis(10);
-        let lost = self.newest.map_or(0, |newest| (seq.saturating_sub(newest + 1)) as u32);
-        let late = self.newest.is_some_and(|newest| seq <= newest);
-        self.newest = self.newest.max(Some(seq));
-        let (payload, signal, mark) = (Payload::NONE, Signal::None, self.mark);
-        let data =
-            Data { seq: Seq(seq), sent_at: Time::ZERO, rate: rate * 8.0, payload, flags, signal, mark };
-        let arrival = Arrival { size: 1057, lost, marked: false, late };
-        self.call(|receiver, cx| receiver.on_data(&data, Layer(0), arrival, cx))
+        let is_first = self.seq == 0;
+        let lost = if is_first { 0 } else { seq.saturating_sub(self.seq) as u32 };
+        let arrival = Arrival { size: 1057, lost, marked: false, late: seq < self.seq };
+        self.seq = self.seq.max(seq + 1);
+        let data = Data { rate: rate * 8.0, flags, ..data(seq, Time::ZERO, self.mark) };
+        said(self.call(|receiver, cx| receiver.on_data(&data, Layer(0), arrival, cx)))
     }
 
-    fn wait(&mut self, until: Time) -> Vec<Said> {
-        let mut said = Vec::new();
+    fn said_until(&mut self, until: Time) -> Vec<Said> {
+        let mut all = Vec::new();
         while self.receiver.deadline() <= until {
             self.now = self.receiver.deadline();
-            said.extend(self.call(|receiver, cx| receiver.on_deadline(cx)));
+            all.extend(said(self.call(|receiver, cx| receiver.on_deadline(cx))));
         }
         self.now = until;
-        said
+        all
     }
 }
 
@@ -260,7 +242,7 @@ fn a_receiver_acknowledges_asks_and_tells_of_what_nobody_else_has_told() {
     assert_eq!(it.data(6, Flags::REPAIR), [Said::Ack(8)]);
     assert_eq!(it.data(6, Flags::REPAIR), [Said::Ack(8)], "who sends twice does not know");
     assert_eq!(it.data(8, Flags::REPAIR), [Said::Ack(10)]);
-    assert_eq!(it.wait(at(60.0)), []);
+    assert_eq!(it.said_until(at(60.0)), []);
 }
 
 #[test]
@@ -269,9 +251,9 @@ fn what_does_not_come_is_asked_for_again_and_is_congestion_after_three_times() {
     it.data(0, NEW);
     assert_eq!(it.data(2, Flags::GAP_SEEN), [Said::Ack(1), Said::Lost(1, 1)]);
     let began = it.now;
-    assert_eq!(it.wait(began + Span::from_millis(1_400)), [Said::Lost(1, 1), Said::Lost(1, 1)]);
-    assert_eq!(it.wait(began + Span::from_millis(1_600)), [Said::Lost(1, 1), Said::Ci(6_400)]);
-    assert_eq!(it.wait(began + Span::from_millis(2_900)).len(), 2, "and it is counted anew");
+    assert_eq!(it.said_until(began + Span::from_millis(1_400)), [Said::Lost(1, 1), Said::Lost(1, 1)]);
+    assert_eq!(it.said_until(began + Span::from_millis(1_600)), [Said::Lost(1, 1), Said::Ci(6_400)]);
+    assert_eq!(it.said_until(began + Span::from_millis(2_900)).len(), 2, "and it is counted anew");
 }
 
 #[test]
@@ -287,9 +269,9 @@ fn who_is_excluded_leaves_and_says_nothing_more() {
     it.mark = Mark::Floor { least: 0.0, rtt_max: 0.0, every: 0.0, excluded: ShortId::of(receiver_id(8)) };
     assert_eq!(it.data(1, NEW), [Said::Ack(2)]);
     it.mark = Mark::Floor { least: 0.0, rtt_max: 0.0, every: 0.0, excluded: ShortId::of(receiver_id(7)) };
-    assert_eq!((it.data(2, NEW), it.is_gone), (vec![], true));
+    assert_eq!(it.data(2, NEW), [Said::Gone]);
     assert_eq!(it.data(5, NEW), []);
-    assert_eq!(it.call(|receiver, cx| receiver.on_leave(cx)), [Said::Leaves]);
+    assert_eq!(said(it.call(|receiver, cx| receiver.on_leave(cx))), [Said::Farewell]);
 }
 
 #[test]
@@ -298,14 +280,14 @@ fn where_few_answer_one_is_heard_of_a_loss_and_nobody_asks_for_what_nobody_sends
     let mark = Mark::Floor { least: 16_000.0, rtt_max: 0.1, every: 2.0, excluded: None };
     let mut told = 0;
     for number in 0..200u64 {
-        let mut it = Hearer { mark, ..Hearer::new(&config) };
-        it.rng = Rng::new(7, number);
+        let mut it = Hearer::new(&config);
+        (it.mark, it.rng) = (mark, Rng::new(7, number));
         assert_eq!(it.data(0, NEW), []);
         assert_eq!(it.data(2, NEW), []);
         // The source hears of it from one, and is slower some time later.
-        let mut all = it.wait(it.now + Span::from_millis(150));
+        let mut all = it.said_until(it.now + Span::from_millis(150));
         all.extend(it.data_at(3, NEW, 6_400.0));
-        all.extend(it.wait(it.now + Span::from_secs(1)));
+        all.extend(it.said_until(it.now + Span::from_secs(1)));
         assert!(!all.iter().any(|said| matches!(said, Said::Lost(..))), "{all:?}");
         assert!(all.iter().all(|said| !matches!(said, Said::Ack(acked) if *acked < 3)), "{all:?}");
         told += all.iter().filter(|said| matches!(said, Said::Ci(6_400))).count();
@@ -318,7 +300,7 @@ fn behind_a_router_that_listens_every_packet_is_acknowledged_and_asked_for() {
     let mut it = Hearer::new(&Config::transport(1057));
     assert_eq!(it.data(0, NEW), [Said::Ack(1)]);
     assert_eq!(it.data(2, NEW), [Said::Ack(1), Said::Lost(1, 1), Said::Ci(6_400)]);
-    let said = it.wait(it.now + Span::from_secs(5));
+    let said = it.said_until(it.now + Span::from_secs(5));
     assert_eq!(said, [Said::Lost(1, 1), Said::Lost(1, 1)], "and given up: delivery repairs it otherwise");
     assert_eq!(it.data(3, NEW), [Said::Ack(4)]);
 }

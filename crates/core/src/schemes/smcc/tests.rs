@@ -2,13 +2,10 @@
 
 use super::{Config, Joins, Receiver, Source};
 use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
-use crate::packet::{
-    Arrival, Cause, Data, Echo, Flags, Knows, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq,
-    Signal,
-};
+use crate::packet::{Arrival, Cause, Data, Echo, Knows, Layer, Mark, ReceiverId, Report, ReportContent, Seq};
 use crate::rate::Bounds;
 use crate::rng::Rng;
-use crate::schemes::bench::Bench;
+use crate::schemes::bench::{Bench, data};
 use crate::time::{Rate, Span, Time};
 
 fn at(seconds: f64) -> Time {
@@ -233,16 +230,8 @@ impl Fed {
             echo: 0,
             limiting: false,
         };
-        let (payload, flags) = (Payload::NONE, Flags::default());
-        Data {
-            seq,
-            sent_at: self.now - Span::from_millis(25),
-            rate: rate as f32 * 1e6,
-            payload,
-            flags,
-            signal: Signal::None,
-            mark,
-        }
+        let sent_at = self.now - Span::from_millis(25);
+        Data { rate: rate as f32 * 1e6, ..data(seq.0, sent_at, mark) }
     }
 
     fn call(&mut self, act: impl FnOnce(&mut Receiver, &mut Cx<'_>)) {

@@ -1,12 +1,11 @@
 //! Behaviour of TFMCC's source and receivers, together and one by one.
 
-use super::{Config, Receiver, Source, TimerLaw};
-use crate::node::{Cx, Effect, Effects, Receiver as _, Source as _, SourceControl};
-use crate::packet::{Arrival, Data, Echo, Flags, Knows, Layer, Mark, Payload, ReportContent, Seq, Signal};
+use super::{Config, Receiver, Source};
+use crate::node::{Receiver as _, Source as _, SourceControl};
+use crate::packet::{Arrival, Data, Echo, Knows, Layer, Mark, ReportContent};
 use crate::rate::Start;
-use crate::rng::Rng;
 use crate::schemes::Scheme;
-use crate::schemes::bench::{Bench, Path, Star, receiver_id};
+use crate::schemes::bench::{self, Bench, Path, Star, data, receiver_id};
 use crate::time::{Rate, Span, Time};
 
 const SIZE: u16 = 1000;
@@ -346,12 +345,7 @@ fn after_a_long_pause_the_rate_doubles_back_to_what_it_was() {
     assert!((500.0..700.0).contains(&last), "half of the rate before, then a packet at a time: {rates:?}");
 }
 
-/// A receiver and what it reports.
-struct Ear {
-    receiver: Receiver,
-    rng: Rng,
-    effects: Effects,
-}
+type Ear = bench::Ear<Receiver>;
 
 const PLAIN: Arrival = Arrival { size: SIZE, lost: 0, marked: false, late: false };
 
@@ -365,46 +359,15 @@ fn echo(to: u64, echo: u32, limiting: bool) -> Mark {
 }
 
 impl Ear {
-    fn new(seed: u64) -> Ear {
-        let receiver = Receiver::new(receiver_id(2), &Config::published());
-        Ear { receiver, rng: Rng::new(seed, 5), effects: Effects::new() }
+    fn new() -> Ear {
+        Ear::by_hand(Receiver::new(receiver_id(2), &Config::published()), at(10.0))
     }
 
     fn hear(&mut self, now: Time, seq: u64, mark: Mark, arrival: Arrival) -> Vec<ReportContent> {
+        self.now = now;
         // The source's clock is 1000 s ahead; packets take 30 ms.
         let sent_at = now + Span::from_secs(1000) - millis(30);
-        let data = Data {
-            seq: Seq(seq),
-            sent_at,
-            rate: 1e6,
-            payload: Payload::NONE,
-            flags: Flags::default(),
-            signal: Signal::None,
-            mark,
-        };
-        let cx = &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects };
-        self.receiver.on_data(&data, Layer(0), arrival, cx);
-        self.contents()
-    }
-
-    /// Deadlines until then.
-    fn wait(&mut self, until: Time) -> Vec<ReportContent> {
-        let mut contents = Vec::new();
-        while self.receiver.deadline() <= until {
-            let now = self.receiver.deadline();
-            let cx = &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects };
-            self.receiver.on_deadline(cx);
-            contents.extend(self.contents());
-        }
-        contents
-    }
-
-    fn contents(&mut self) -> Vec<ReportContent> {
-        let content = |effect| match effect {
-            Effect::Report(report) => report.content,
-            other => panic!("{other:?}"),
-        };
-        self.effects.drain().map(content).collect()
+        self.receive(&Data { rate: 1e6, ..data(seq, sent_at, mark) }, arrival)
     }
 
     /// A packet each 8 ms from `from` on, 1 Mbit/s, without loss; the last one's number and time.
@@ -412,7 +375,7 @@ impl Ear {
         let mut all = Vec::new();
         for seq in from..from + packets {
             let now = at(10.0) + millis(8 * seq);
-            all.extend(self.wait(now));
+            all.extend(self.wait_until(now));
             all.extend(self.hear(now, seq, mark, PLAIN));
         }
         all
@@ -428,7 +391,7 @@ fn rate_of(content: &ReportContent) -> (f64, Knows) {
 
 #[test]
 fn without_loss_a_receiver_reports_twice_what_it_receives_once_a_round() {
-    let mut ear = Ear::new(1);
+    let mut ear = Ear::new();
     let reports = ear.stream(0, 200, header(0, f32::INFINITY));
     assert_eq!(reports.len(), 1);
     let (rate, knows) = rate_of(&reports[0]);
@@ -440,7 +403,7 @@ fn without_loss_a_receiver_reports_twice_what_it_receives_once_a_round() {
 #[test]
 fn a_report_that_is_not_lower_than_anothers_is_not_sent() {
     for (suppress_above, expected) in [(1e6, 0), (3e6, 1)] {
-        let mut ear = Ear::new(1);
+        let mut ear = Ear::new();
         let mut reports = ear.stream(0, 10, header(0, f32::INFINITY));
         reports.extend(ear.stream(10, 190, header(0, suppress_above)));
         assert_eq!(reports.len(), expected, "{suppress_above}");
@@ -450,7 +413,7 @@ fn a_report_that_is_not_lower_than_anothers_is_not_sent() {
 
 #[test]
 fn a_receiver_farther_away_than_all_others_reports_whatever_its_rate() {
-    let mut ear = Ear::new(1);
+    let mut ear = Ear::new();
     ear.stream(0, 10, header(0, 1.0));
     // A round trip of 150 ms is measured, where the header says 100 ms.
     let now = at(10.0) + millis(80);
@@ -464,7 +427,7 @@ fn a_receiver_farther_away_than_all_others_reports_whatever_its_rate() {
 
 #[test]
 fn the_limiting_receiver_reports_each_round_trip_time_and_stops_when_another_limits() {
-    let mut ear = Ear::new(1);
+    let mut ear = Ear::new();
     ear.stream(0, 10, header(0, f32::INFINITY));
     let now = at(10.0) + millis(80);
     let stamp = ((now - millis(50)).as_nanos() / 1000) as u32;
@@ -479,7 +442,7 @@ fn the_limiting_receiver_reports_each_round_trip_time_and_stops_when_another_lim
 
 #[test]
 fn a_loss_makes_the_equation_count_from_the_rate_that_was_received() {
-    let mut ear = Ear::new(1);
+    let mut ear = Ear::new();
     ear.stream(0, 100, header(0, f32::INFINITY));
     let lossy = Arrival { lost: 1, ..PLAIN };
     ear.hear(at(10.0) + millis(808), 101, header(0, f32::INFINITY), lossy);
@@ -496,7 +459,7 @@ fn a_loss_makes_the_equation_count_from_the_rate_that_was_received() {
 
 #[test]
 fn a_mark_is_a_loss_event() {
-    let mut ear = Ear::new(1);
+    let mut ear = Ear::new();
     ear.stream(0, 100, header(0, f32::INFINITY));
     ear.hear(at(10.8), 100, header(0, f32::INFINITY), Arrival { marked: true, ..PLAIN });
     assert!(ear.receiver.loss() > 0.0);
@@ -504,7 +467,7 @@ fn a_mark_is_a_loss_event() {
 
 #[test]
 fn a_packet_that_was_lost_and_comes_late_is_no_loss() {
-    let mut ear = Ear::new(1);
+    let mut ear = Ear::new();
     ear.stream(0, 100, header(0, f32::INFINITY));
     ear.hear(at(10.808), 101, header(0, f32::INFINITY), Arrival { lost: 1, ..PLAIN });
     assert!(ear.receiver.loss() > 0.0);
@@ -515,7 +478,7 @@ fn a_packet_that_was_lost_and_comes_late_is_no_loss() {
 #[test]
 fn a_stream_that_paused_for_ten_largest_round_trip_times_has_forgotten_its_losses() {
     for (pause, forgotten) in [(900, false), (1100, true)] {
-        let mut ear = Ear::new(1);
+        let mut ear = Ear::new();
         ear.stream(0, 100, header(0, f32::INFINITY));
         ear.hear(at(10.808), 101, header(0, f32::INFINITY), Arrival { lost: 1, ..PLAIN });
         ear.hear(at(10.808) + millis(pause), 102, header(0, f32::INFINITY), PLAIN);
@@ -526,13 +489,12 @@ fn a_stream_that_paused_for_ten_largest_round_trip_times_has_forgotten_its_losse
 #[test]
 fn the_limiting_receiver_says_good_bye_and_others_do_not() {
     for (limiting, reports) in [(true, 1), (false, 0)] {
-        let mut ear = Ear::new(1);
+        let mut ear = Ear::new();
         ear.stream(0, 10, header(0, f32::INFINITY));
         let now = at(10.08);
         let stamp = ((now - millis(50)).as_nanos() / 1000) as u32;
         ear.hear(now, 10, echo(2, stamp, limiting), PLAIN);
-        ear.receiver.on_leave(&mut Cx { now, rng: &mut ear.rng, effects: &mut ear.effects });
-        let contents = ear.contents();
+        let contents = ear.leave();
         assert_eq!(contents.len(), reports);
         assert!(contents.iter().all(|content| rate_of(content).1.has(Knows::LEAVING)));
         assert_eq!(ear.receiver.deadline(), Time::NEVER);
@@ -541,35 +503,6 @@ fn the_limiting_receiver_says_good_bye_and_others_do_not() {
 
 fn bottleneck(mbps: f64, rtt: u64, packets: u64) -> Path {
     Path { rate: Rate::from_mbps(mbps), rtt: millis(rtt), buffer: packets * u64::from(SIZE) }
-}
-
-fn configs() -> [Config; 3] {
-    let mut linear = Config::transport(SIZE);
-    linear.sending.start = Start::Linear;
-    [Config::transport(SIZE), Config { timer: TimerLaw::Of2001, ..Config::transport(SIZE) }, linear]
-}
-
-#[test]
-fn one_receiver_fills_its_bottleneck() {
-    for config in configs() {
-        let mut star = Star::new(&Scheme::Tfmcc(config), SIZE, &[bottleneck(2.0, 50, 15)], 1);
-        star.run_until(at(90.0));
-        let rate = star.sent_between(40_000, 90_000) as f64 * 8.0 / 50.0;
-        println!("{:?}: {rate:.0}", config.timer);
-        assert!((1.6e6..2.1e6).contains(&rate), "{rate}");
-    }
-}
-
-#[test]
-fn the_slowest_receiver_limits_the_rate() {
-    for config in configs() {
-        let paths = [bottleneck(5.0, 20, 30), bottleneck(1.0, 60, 20), bottleneck(3.0, 40, 30)];
-        let mut star = Star::new(&Scheme::Tfmcc(config), SIZE, &paths, 3);
-        star.run_until(at(120.0));
-        let rate = star.sent_between(60_000, 120_000) as f64 * 8.0 / 60.0;
-        assert_eq!(star.source.observe().limiting, Some(receiver_id(2)));
-        assert!((0.75e6..1.1e6).contains(&rate), "{rate}");
-    }
 }
 
 /// T-TF-11.
@@ -604,14 +537,14 @@ fn a_group_of_sixty_four_gives_few_reports() {
 
 #[test]
 fn a_pause_of_the_source_says_nothing_about_the_path() {
-    let mut ear = Ear::new(1);
+    let mut ear = Ear::new();
     ear.stream(0, 100, header(0, f32::INFINITY));
     let now = at(10.8);
     let stamp = ((now - millis(50)).as_nanos() / 1000) as u32;
     ear.hear(now, 100, echo(2, stamp, true), PLAIN);
     assert!(ear.receiver.is_limiting());
     // Of all reports until packets come again, only those that have one to tell about; none says that less arrives.
-    let mut reports = ear.wait(at(12.0));
+    let mut reports = ear.wait_until(at(12.0));
     assert!(reports.len() <= 1, "{reports:?}");
     reports.extend(ear.hear(at(12.0), 101, echo(2, stamp, true), PLAIN));
     for report in &reports {

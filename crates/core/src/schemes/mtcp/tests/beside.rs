@@ -1,47 +1,33 @@
 //! Agents in sessions whose delivery repairs by itself: what they lack never comes under its number.
 
 use super::*;
-use crate::node::{Cx, Effect, Effects, Receiver as _, Relay as _, To};
-use crate::packet::{Arrival, Body, Data, Flags, Mark, Order, OrderContent, Payload, Signal};
-use crate::rng::Rng;
-use crate::time::Time;
+use crate::node::{Effect, Receiver as _, Relay as _, To};
+use crate::packet::{Arrival, Body, Flags, Mark, Order, OrderContent};
 
 /// An agent of a real network and its driver.
-struct Bench {
-    agent: Agent,
-    now: Time,
-    rng: Rng,
-    effects: Effects,
-}
+type Driven = Ear<Agent>;
 
-impl Bench {
-    fn new() -> Bench {
-        let agent = Agent::new(id(99), &Config::transport(1500));
-        Bench { agent, now: Time::from_secs_f64(1.0), rng: Rng::new(1, 1), effects: Effects::new() }
-    }
-
-    fn call(&mut self, act: impl FnOnce(&mut Agent, &mut Cx<'_>)) -> Vec<Effect> {
-        self.now += Span::from_millis(1);
-        act(&mut self.agent, &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects });
-        self.effects.drain().collect()
+impl Driven {
+    fn new() -> Driven {
+        Ear::by_hand(Agent::new(id(99), &Config::transport(1500)), Time::from_secs_f64(1.0))
     }
 
     fn hears(&mut self, seq: u64) -> Vec<Effect> {
-        let mark = Mark::Window { window: 20.0, rtt: 0.01 };
-        let (flags, signal, payload) = (Flags::default(), Signal::None, Payload { block: 0, symbol: 0 });
-        let data = Data { seq: Seq(seq), sent_at: self.now, rate: 0.0, payload, flags, signal, mark };
+        self.now += Span::from_millis(1);
+        let data = bench::data(seq, self.now, Mark::Window { window: 20.0, rtt: 0.01 });
         let arrival = Arrival { size: 1500, ..Arrival::default() };
         self.call(|agent, cx| agent.on_data(&data, Layer(0), arrival, cx))
     }
 
     fn says(&mut self, report: Report) -> Vec<Effect> {
+        self.now += Span::from_millis(1);
         self.call(|agent, cx| agent.on_report(&report, cx))
     }
 
     fn waits(&mut self, span: Span) -> Vec<Effect> {
         let (end, mut all) = (self.now + span, Vec::new());
-        while self.agent.deadline() <= end {
-            self.now = self.now.max(self.agent.deadline());
+        while self.receiver.deadline() <= end {
+            self.now = self.now.max(self.receiver.deadline()) + Span::from_millis(1);
             all.extend(self.call(|agent, cx| agent.on_deadline(cx)));
         }
         self.now = self.now.max(end);
@@ -84,51 +70,51 @@ fn low(effects: &[Effect]) -> Option<u64> {
 
 #[test]
 fn what_a_child_lost_is_repaired_and_what_nobody_has_is_not_waited_for() {
-    let mut bench = Bench::new();
+    let mut agent = Driven::new();
     let mut all = Vec::new();
     for seq in 0..2 {
-        all.extend(bench.hears(seq));
+        all.extend(agent.hears(seq));
     }
-    all.extend(bench.says(all_up_to(1, 1)));
+    all.extend(agent.says(all_up_to(1, 1)));
     // The agent lacks 5, the child lacks 9 as well.
     for seq in (2..20).filter(|seq| *seq != 5) {
-        all.extend(bench.hears(seq));
+        all.extend(agent.hears(seq));
     }
-    assert!(bench.agent.is_missed_by(id(1), Seq(9)));
-    all.extend(bench.says(lacking(1, 19, 15, &[(9, 1), (5, 1)])));
-    all.extend(bench.waits(Span::from_millis(50)));
+    assert!(agent.receiver.is_missed_by(id(1), Seq(9)));
+    all.extend(agent.says(lacking(1, 19, 15, &[(9, 1), (5, 1)])));
+    all.extend(agent.waits(Span::from_millis(50)));
     assert_eq!(sent(&all), [(To::Child(id(1)), 9, true)]);
     assert_eq!(low(&all), Some(20), "what is lost is not on its way to anybody");
     all.clear();
-    all.extend(bench.says(lacking(1, 19, 15, &[(5, 1)])));
-    assert!(!bench.agent.is_missed_by(id(1), Seq(9)));
+    all.extend(agent.says(lacking(1, 19, 15, &[(5, 1)])));
+    assert!(!agent.receiver.is_missed_by(id(1), Seq(9)));
     for seq in 20..280 {
-        all.extend(bench.hears(seq));
+        all.extend(agent.hears(seq));
     }
     assert_eq!(sent(&all), []);
-    assert!(!bench.agent.is_missed_by(id(1), Seq(5)), "5 is given up");
+    assert!(!agent.receiver.is_missed_by(id(1), Seq(5)), "5 is given up");
 }
 
 #[test]
 fn a_moved_child_gets_what_is_here_past_what_is_not_and_past_the_end() {
-    let mut bench = Bench::new();
-    bench.hears(0);
-    bench.says(all_up_to(1, 0));
-    bench.says(all_up_to(2, 0));
+    let mut agent = Driven::new();
+    agent.hears(0);
+    agent.says(all_up_to(1, 0));
+    agent.says(all_up_to(2, 0));
     // 10 to 12 are lost above, and the last two, of which a later one says that they were.
     for seq in (1..40).filter(|seq| !(10..13).contains(seq) && *seq != 38) {
-        bench.hears(seq);
+        agent.hears(seq);
     }
-    bench.says(lacking(2, 39, 30, &[(38, 1), (10, 3)]));
-    bench.agent.move_child(id(1), bench.now);
-    let mut effects = bench.waits(Span::from_millis(1));
+    agent.says(lacking(2, 39, 30, &[(38, 1), (10, 3)]));
+    agent.receiver.move_child(id(1), agent.now);
+    let mut effects = agent.waits(Span::from_millis(1));
     let mut got = [false; 40];
     got[0] = true;
     for _ in 0..200 {
         for order in orders(&effects).into_iter().filter(|order| order.to == id(1)) {
             let echo = Echo { seq: Seq(0), hold: Span::ZERO };
             let content = ReportContent::Answered { echo, number: order.number };
-            effects.extend(bench.says(Report { from: id(1), layer: Layer(0), content }));
+            effects.extend(agent.says(Report { from: id(1), layer: Layer(0), content }));
             if let OrderContent::Join { group, .. } = order.content {
                 assert_eq!(group, 1);
             }
@@ -145,8 +131,8 @@ fn a_moved_child_gets_what_is_here_past_what_is_not_and_past_the_end() {
                 _ => holes.push((seq, 1)),
             }
         }
-        effects = bench.says(lacking(1, newest, (newest + 1 - base) as u16, &holes));
-        effects.extend(bench.waits(Span::from_millis(100)));
+        effects = agent.says(lacking(1, newest, (newest + 1 - base) as u16, &holes));
+        effects.extend(agent.waits(Span::from_millis(100)));
     }
     let missing: Vec<usize> = (0..40).filter(|seq| !got[*seq]).collect();
     assert_eq!(missing, [10, 11, 12, 38]);

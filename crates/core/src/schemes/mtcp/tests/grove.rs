@@ -3,10 +3,11 @@
 
 use super::super::{Agent, Config, Receiver, Source};
 use crate::node::{
-    Cx, Departure, Effect, Effects, Receiver as _, Relay as _, Source as _, SourceControl, To,
+    Cx, Departure, Effect, Effects, Receiver as _, Relay as _, Source as _, SourceControl, Stamp, To,
 };
-use crate::packet::{Arrival, Body, Data, Flags, Layer, Packet, Payload, ReceiverId, Report, ReportContent};
+use crate::packet::{Arrival, Body, Data, Flags, Layer, Packet, ReceiverId, Report, ReportContent};
 use crate::rng::Rng;
+use crate::schemes::bench;
 use crate::time::{Rate, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -206,15 +207,8 @@ impl Grove {
         let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
         let stamp = self.source.on_departure(Layer(0), SIZE, cx);
         self.carry_out(None);
-        let data = Data {
-            seq: stamp.seq,
-            sent_at: self.now,
-            rate: 0.0,
-            payload: Payload { block: 0, symbol: stamp.seq.0 as u32 },
-            flags: stamp.flags,
-            signal: stamp.signal,
-            mark: stamp.mark,
-        };
+        let Stamp { seq, flags, signal, mark, .. } = stamp;
+        let data = Data { flags, signal, ..bench::data(seq.0, self.now, mark) };
         self.sent += 1;
         self.sent_at.push(self.now);
         for node in 0..self.nodes.len() {

@@ -9,8 +9,11 @@ mod silence;
 mod windows;
 
 use super::*;
+use crate::node::{Source as _, SourceControl};
 use crate::packet::{Echo, Hole, Holes, Layer, ReceiverId, Report, ReportContent, Seq};
-use crate::time::Span;
+use crate::rng::Rng;
+use crate::schemes::bench::{self, Bench, Ear};
+use crate::time::{Span, Time};
 use grove::{Grove, Path};
 
 /// A report that everything up to this packet has arrived.
@@ -31,4 +34,25 @@ fn lacking(from: u64, seq: u64, behind: u16, missing: &[(u64, u16)]) -> Report {
 
 fn id(number: u64) -> ReceiverId {
     ReceiverId::new(number).expect("not zero")
+}
+
+type Sender = Bench<Source>;
+
+impl Sender {
+    /// A source that expects this number of children and starts at this second.
+    fn new(config: Config, children: usize, seconds: f64) -> Sender {
+        let now = Time::from_secs_f64(seconds);
+        let mut sender = Bench::of(Source::new(config), 1000, now, Rng::new(1, 1));
+        sender.source.control(SourceControl::Members(children), Time::ZERO);
+        sender.call(|source, cx| source.start(cx));
+        sender
+    }
+
+    fn departs(&mut self, packets: u64) {
+        (0..packets).for_each(|_| _ = self.depart(Layer(0)));
+    }
+
+    fn hears(&mut self, report: &Report) {
+        self.call(|source, cx| source.on_report(report, cx));
+    }
 }

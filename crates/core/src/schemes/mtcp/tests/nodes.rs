@@ -1,10 +1,8 @@
 //! Repairs and what children may say (mtcp.md, 11: 5, and 10).
 
 use super::*;
-use crate::node::{Cx, Effect, Effects, Receiver as _, Source as _, SourceControl};
-use crate::packet::{Arrival, Data, Flags, Mark, Order, OrderContent, Payload, Signal};
-use crate::rng::Rng;
-use crate::time::Time;
+use crate::node::{Effect, Receiver as _, Source as _};
+use crate::packet::{Arrival, Data, Mark, Order, OrderContent};
 
 fn config() -> Config {
     Config { localize: Localize::Off, ..Config::published() }
@@ -60,30 +58,17 @@ fn scattered_losses_of_all_are_repaired() {
 }
 
 fn packet(seq: u64) -> Data {
-    Data {
-        seq: Seq(seq),
-        sent_at: Time::from_secs_f64(1.0),
-        rate: 0.0,
-        payload: Payload::NONE,
-        flags: Flags::default(),
-        signal: Signal::None,
-        mark: Mark::None,
-    }
+    bench::data(seq, Time::from_secs_f64(1.0), Mark::None)
+}
+
+fn receiver() -> Ear<Receiver> {
+    Ear::by_hand(Receiver::new(id(1), &config()), Time::from_secs_f64(2.0))
 }
 
 /// What a receiver says when these packets come.
 fn says(packets: &[u64]) -> Vec<ReportContent> {
-    let (mut receiver, mut rng, mut effects) =
-        (Receiver::new(id(1), &config()), Rng::new(1, 1), Effects::new());
-    let cx = &mut Cx { now: Time::from_secs_f64(2.0), rng: &mut rng, effects: &mut effects };
-    for seq in packets {
-        receiver.on_data(&packet(*seq), Layer(0), Arrival { size: 1000, ..Arrival::default() }, cx);
-    }
-    let reports = cx.effects.drain().map(|effect| match effect {
-        Effect::Report(report) => report.content,
-        other => panic!("a receiver reports: {other:?}"),
-    });
-    reports.collect()
+    let (mut ear, arrival) = (receiver(), Arrival { size: 1000, ..Arrival::default() });
+    packets.iter().flat_map(|seq| ear.receive(&packet(*seq), arrival)).collect()
 }
 
 #[test]
@@ -117,65 +102,53 @@ fn more_holes_than_fit_make_a_second_report() {
 /// A parent knows after two reports what a child lacks, however they are cut.
 #[test]
 fn a_parent_learns_holes_from_reports_in_pieces() {
-    let (mut source, mut rng, mut effects) = (Source::new(config()), Rng::new(1, 1), Effects::new());
-    source.control(SourceControl::Members(1), Time::ZERO);
-    let cx = &mut Cx { now: Time::from_secs_f64(1.0), rng: &mut rng, effects: &mut effects };
-    source.start(cx);
-    for _ in 0..40 {
-        source.on_departure(Layer(0), 1000, cx);
-    }
-    let report = lacking(1, 39, 30, &[(38, 1), (30, 2), (20, 1)]);
-    source.on_report(&report, cx);
-    let child = &source.parent().children[0];
+    let mut sender = Sender::new(config(), 1, 1.0);
+    sender.departs(40);
+    sender.hears(&lacking(1, 39, 30, &[(38, 1), (30, 2), (20, 1)]));
+    let child = &sender.source.parent().children[0];
     assert_eq!(child.board.base(), 10);
     assert!((21..30).chain(32..38).chain([39]).all(|seq| child.board.has(seq)), "between holes all is there");
     assert!((10..20).all(|seq| !child.board.has(seq)), "behind the last of three nothing is said");
-    source.on_report(&lacking(1, 39, 30, &[(38, 1), (10, 2)]), cx);
-    let child = &source.parent().children[0];
+    sender.hears(&lacking(1, 39, 30, &[(38, 1), (10, 2)]));
+    let child = &sender.source.parent().children[0];
     assert!((12..38).all(|seq| child.board.has(seq)), "this one says all down to its base");
     child.check();
 }
 
 #[test]
 fn lies_are_bounded() {
-    let (mut source, mut rng, mut effects) = (Source::new(config()), Rng::new(1, 1), Effects::new());
-    source.control(SourceControl::Members(1), Time::ZERO);
-    let cx = &mut Cx { now: Time::from_secs_f64(1.0), rng: &mut rng, effects: &mut effects };
-    source.start(cx);
-    for _ in 0..10 {
-        source.on_departure(Layer(0), 1000, cx);
-    }
+    let mut sender = Sender::new(config(), 1, 1.0);
+    sender.departs(10);
     let far = Echo { seq: Seq(9), hold: Span::MAX };
     let content = ReportContent::Summary { echo: far, behind: 11, window: 5.0, transit: 0, lag: 0 };
-    source.on_report(&Report { from: id(1), layer: Layer(0), content }, cx);
-    assert!(source.parent().children.is_empty(), "it cannot lack what was before the first packet");
+    sender.report(1, content);
+    assert!(sender.source.parent().children.is_empty(), "it cannot lack what was before the first packet");
     for (window, transit) in [(f32::NAN, u16::MAX), (-5.0, 7), (f32::INFINITY, 0), (0.0, u16::MAX)] {
         let content = ReportContent::Summary { echo: far, behind: 0, window, transit, lag: u16::MAX };
-        source.on_report(&Report { from: id(1), layer: Layer(0), content }, cx);
-        let rate = source.observe().rate.bps();
+        sender.report(1, content);
+        let rate = sender.source.observe().rate.bps();
         assert!(rate.is_finite() && rate > 0.0);
-        let windows = source.windows().expect("it has some");
+        let windows = sender.source.windows().expect("it has some");
         assert!(windows.least >= 1.0, "{windows:?}");
-        assert!(source.parent().transit() <= 512 + 10);
+        assert!(sender.source.parent().transit() <= 512 + 10);
     }
 }
 
 #[test]
 fn an_order_is_done_and_answered_and_others_are_ignored() {
-    let (mut receiver, mut rng, mut effects) =
-        (Receiver::new(id(1), &config()), Rng::new(1, 1), Effects::new());
-    let cx = &mut Cx { now: Time::from_secs_f64(2.0), rng: &mut rng, effects: &mut effects };
-    receiver.on_data(&packet(5), Layer(0), Arrival::default(), cx);
+    let mut ear = receiver();
+    ear.receive(&packet(5), Arrival::default());
     let join = OrderContent::Join { group: 1, from: Seq(9) };
-    receiver.on_order(&Order { to: id(2), number: 3, content: join }, cx);
-    assert!(cx.effects.as_slice().is_empty());
-    receiver.on_order(&Order { to: id(1), number: 4, content: join }, cx);
-    let effects: Vec<Effect> = cx.effects.drain().collect();
-    assert_eq!(effects[0], Effect::Attend(1));
-    let said = |effect: &Effect| match effect {
-        Effect::Report(report) => report.content,
-        other => panic!("{other:?}"),
+    let mut order = |to, number| {
+        let order = Order { to: id(to), number, content: join };
+        ear.call(|receiver, cx| receiver.on_order(&order, cx))
     };
-    assert!(matches!(said(&effects[1]), ReportContent::Answered { number: 4, .. }));
-    assert!(matches!(said(&effects[2]), ReportContent::Acknowledged { behind: 0, .. }));
+    assert_eq!(order(2, 3), []);
+    let mut effects = order(1, 4);
+    assert_eq!(effects.remove(0), Effect::Attend(1));
+    let [ReportContent::Answered { number: 4, .. }, ReportContent::Acknowledged { behind: 0, .. }] =
+        bench::said(effects)[..]
+    else {
+        panic!("an answer and an acknowledgement")
+    };
 }

@@ -2,8 +2,7 @@
 
 use super::super::window::Window;
 use super::*;
-use crate::node::{Cx, Departure, Effects, Source as _, SourceControl};
-use crate::rng::Rng;
+use crate::node::{Departure, Source as _};
 use crate::time::Time;
 
 #[test]
@@ -45,52 +44,21 @@ fn every_round_of_slow_start_grows_or_every_second_one() {
     }
 }
 
-/// A source with two children that sends whenever it may; the children answer every packet a while later, the second one not
-/// between two moments. How many packets left by the end, and how many children there are.
-struct Pair {
-    source: Source,
-    rng: Rng,
-    effects: Effects,
-    now: Time,
-    sent: u64,
-}
-
-impl Pair {
-    fn new(config: Config) -> Pair {
-        let mut pair = Pair {
-            source: Source::new(config),
-            rng: Rng::new(1, 1),
-            effects: Effects::new(),
-            now: Time::ZERO,
-            sent: 0,
-        };
-        pair.source.control(SourceControl::Members(2), Time::ZERO);
-        pair.call(|source, cx| source.start(cx));
-        pair
-    }
-
-    fn call<T>(&mut self, act: impl FnOnce(&mut Source, &mut Cx<'_>) -> T) -> T {
-        let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
-        let result = act(&mut self.source, cx);
-        self.effects.drain().for_each(drop);
-        result
-    }
-
+/// Two children answer every packet a while later.
+impl Sender {
     /// In steps of 10 ms, which is how long the way takes.
     fn run(&mut self, until: f64, speak: [bool; 2]) {
         while self.now < Time::from_secs_f64(until) {
-            let before = self.sent;
-            while self.sent < before + 20
+            let before = self.sent.len();
+            while self.sent.len() < before + 20
                 && matches!(self.source.departure(Layer(0)), Departure::At(at) if at <= self.now)
             {
-                self.call(|source, cx| source.on_departure(Layer(0), 1000, cx));
-                self.sent += 1;
+                self.departs(1);
             }
             self.now += Span::from_millis(10);
             self.call(|source, cx| source.on_deadline(cx));
             for (child, _) in (1..).zip(speak).filter(|(_, speaks)| *speaks) {
-                let report = all_up_to(child, self.sent.max(1) - 1);
-                self.call(|source, cx| source.on_report(&report, cx));
+                self.hears(&all_up_to(child, self.sent.len().max(1) as u64 - 1));
             }
         }
     }
@@ -98,26 +66,26 @@ impl Pair {
 
 #[test]
 fn a_silent_child_holds_the_others_for_a_second_and_comes_back_as_a_new_one() {
-    let mut pair = Pair::new(Config::transport(1000));
+    let mut pair = Sender::new(Config::transport(1000), 2, 0.0);
     pair.run(3.0, [true, true]);
-    let running = pair.sent as f64 / 3.0;
+    let running = pair.sent.len() as f64 / 3.0;
     pair.run(3.9, [true, false]);
     assert_eq!(pair.source.parent().children.len(), 2, "it may speak again");
     pair.run(5.0, [true, false]);
     assert_eq!(pair.source.parent().children.len(), 1);
-    let before = pair.sent;
+    let before = pair.sent.len();
     pair.run(6.0, [true, false]);
-    assert!((pair.sent - before) as f64 > running / 4.0, "the others get on");
+    assert!((pair.sent.len() - before) as f64 > running / 4.0, "the others get on");
     pair.run(6.1, [true, true]);
     assert_eq!(pair.source.parent().children.len(), 2);
-    let before = pair.sent;
+    let before = pair.sent.len();
     pair.run(7.1, [true, true]);
-    assert!((pair.sent - before) as f64 > running / 4.0, "and it holds nobody");
+    assert!((pair.sent.len() - before) as f64 > running / 4.0, "and it holds nobody");
 }
 
 #[test]
 fn a_child_far_away_is_not_silent() {
-    let mut pair = Pair::new(Config { silence: Span::from_millis(5), ..Config::transport(1000) });
+    let mut pair = Sender::new(Config { silence: Span::from_millis(5), ..Config::transport(1000) }, 2, 0.0);
     pair.run(2.0, [true, true]);
     pair.run(2.5, [true, false]);
     assert_eq!(pair.source.parent().children.len(), 2, "three of its time-outs have not passed yet");
@@ -127,20 +95,18 @@ fn a_child_far_away_is_not_silent() {
 #[test]
 fn a_child_that_misses_more_than_before_gets_it_and_closes_no_window() {
     let config = Config { localize: Localize::Off, ..Config::published() };
-    let mut pair = Pair::new(config);
-    for _ in 0..40 {
-        pair.call(|source, cx| source.on_departure(Layer(0), 1000, cx));
-    }
+    let mut pair = Sender::new(config, 2, 0.0);
+    pair.departs(40);
     pair.now = Time::from_secs_f64(0.1);
     // The second one holds the store.
     for report in [all_up_to(1, 29), lacking(2, 29, 29, &[(1, 1)])] {
-        pair.call(|source, cx| source.on_report(&report, cx));
+        pair.hears(&report);
     }
     let cuts = pair.source.parent().window().cuts;
-    pair.call(|source, cx| source.on_report(&lacking(1, 28, 20, &[(10, 2)]), cx));
+    pair.hears(&lacking(1, 28, 20, &[(10, 2)]));
     assert_eq!(pair.source.parent().children[0].board.base(), 30, "an old report changes nothing");
     let report = lacking(1, 31, 27, &[(12, 2), (5, 3)]);
-    pair.call(|source, cx| source.on_report(&report, cx));
+    pair.hears(&report);
     let child = &pair.source.parent().children[0];
     assert_eq!(child.board.base(), 5);
     let wanted: Vec<u64> = (0..40).filter(|seq| child.wants(*seq)).collect();
@@ -150,12 +116,12 @@ fn a_child_that_misses_more_than_before_gets_it_and_closes_no_window() {
     // What nobody has any more it is to go on without. At first all was kept for who might begin earlier.
     pair.now = Time::from_secs_f64(5.0);
     for seq in [32, 33] {
-        pair.call(|source, cx| source.on_report(&all_up_to(1, seq), cx));
-        pair.call(|source, cx| source.on_report(&all_up_to(2, seq), cx));
+        pair.hears(&all_up_to(1, seq));
+        pair.hears(&all_up_to(2, seq));
     }
     let first = pair.source.parent().store.first();
     assert!(first > 20, "{first}");
-    pair.call(|source, cx| source.on_report(&lacking(1, 34, 30, &[(5, 3)]), cx));
+    pair.hears(&lacking(1, 34, 30, &[(5, 3)]));
     assert!(pair.source.parent().children[0].board.base() >= first);
     assert!(!pair.source.parent().children[0].is_there, "it is told so");
 }

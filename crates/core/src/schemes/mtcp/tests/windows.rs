@@ -1,10 +1,8 @@
 //! Windows, summaries and the rule of sending (mtcp.md, 11: 1 to 4, 6, 9).
 
 use super::*;
-use crate::node::{Cx, Departure, Effects, Receiver as _, Relay as _, Source as _, SourceControl};
-use crate::packet::{Arrival, Data, Flags, Payload, Signal};
-use crate::rng::Rng;
-use crate::time::Time;
+use crate::node::{Departure, Receiver as _, Relay as _, Source as _};
+use crate::packet::{Arrival, Mark};
 
 pub(super) fn without_moves() -> Config {
     Config { localize: Localize::Off, ..Config::published() }
@@ -191,40 +189,27 @@ fn a_single_loss_closes_no_window_with_the_filter() {
 /// A leaf and a parent, without a network between them.
 #[test]
 fn a_source_waits_for_all_that_are_said_to_be_there() {
-    let (mut source, mut rng, mut effects) = (Source::new(without_moves()), Rng::new(1, 1), Effects::new());
-    let now = Time::from_secs_f64(0.1);
-    source.control(SourceControl::Members(2), Time::ZERO);
-    let cx = &mut Cx { now, rng: &mut rng, effects: &mut effects };
-    source.start(cx);
-    for _ in 0..3 {
-        source.on_departure(Layer(0), 1000, cx);
-    }
-    source.on_report(&all_up_to(1, 2), cx);
-    assert_eq!(source.departure(Layer(0)), Departure::AfterReport, "the other may have nothing");
-    source.on_report(&all_up_to(2, 2), cx);
-    assert!(matches!(source.departure(Layer(0)), Departure::At(_)));
+    let mut sender = Sender::new(without_moves(), 2, 0.1);
+    sender.departs(3);
+    sender.hears(&all_up_to(1, 2));
+    assert_eq!(sender.source.departure(Layer(0)), Departure::AfterReport, "the other may have nothing");
+    sender.hears(&all_up_to(2, 2));
+    assert!(matches!(sender.source.departure(Layer(0)), Departure::At(_)));
 }
 
 #[test]
 fn an_agent_with_a_full_store_takes_nothing_new() {
     let config = Config { store: 16, ..without_moves() };
-    let (mut agent, mut rng, mut effects) = (Agent::new(id(1), &config), Rng::new(1, 1), Effects::new());
-    agent.control(SourceControl::Members(1), Time::ZERO);
-    let cx = &mut Cx { now: Time::from_secs_f64(1.0), rng: &mut rng, effects: &mut effects };
+    let mut ear = Ear::by_hand(Agent::new(id(1), &config), Time::from_secs_f64(1.0));
+    ear.receiver.control(SourceControl::Members(1), Time::ZERO);
+    let arrival = Arrival { size: 1000, ..Arrival::default() };
     for seq in 0..40 {
-        let data = Data {
-            seq: Seq(seq),
-            sent_at: Time::from_secs_f64(0.9),
-            rate: 0.0,
-            payload: Payload::NONE,
-            flags: Flags::default(),
-            signal: Signal::None,
-            mark: crate::packet::Mark::None,
-        };
-        agent.on_data(&data, Layer(0), Arrival { size: 1000, ..Arrival::default() }, cx);
+        let data = bench::data(seq, Time::from_secs_f64(0.9), Mark::None);
+        ear.call(|agent, cx| agent.on_data(&data, Layer(0), arrival, cx));
         if seq == 0 {
-            agent.on_report(&all_up_to(7, 0), cx);
+            ear.call(|agent, cx| agent.on_report(&all_up_to(7, 0), cx));
         }
     }
+    let agent = ear.receiver;
     assert_eq!((agent.refused(), agent.windows().map(|it| it.stored)), (23, Some(16)));
 }
