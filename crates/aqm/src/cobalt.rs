@@ -4,6 +4,7 @@
 //! BLUE's probability grows when the buffer overflows or packets wait far too long, and falls when the queue is empty; it drops and
 //! never marks. One queue for all flows.
 
+use crate::codel;
 use crate::discipline::{Decision, DropCause, Offer};
 use crate::limit::{self, Limit};
 use crate::qdisc::{Dropped, PacketQueue, Qdisc, Queued, Sent, Ticket};
@@ -59,16 +60,7 @@ impl Tabled for Config {
             field!(interval),
             "how long packets may wait longer before the first drop",
         ),
-        Opt::other(
-            "limit",
-            limit::TAKES,
-            |config| config.limit.to_string(),
-            |config, text| {
-                config.limit = Limit::above_zero(text)?;
-                Some(())
-            },
-            "buffer, without the packet in transmission",
-        ),
+        limit::option!("buffer, without the packet in transmission"),
         Opt::whole(
             "rise",
             1,
@@ -87,11 +79,7 @@ impl Tabled for Config {
     ];
 
     fn fits(&self) -> Result<(), String> {
-        if self.target >= self.interval {
-            let (target, interval) = (self.target.as_secs_f64(), self.interval.as_secs_f64());
-            return Err(format!("target is {target} s, but must be below interval, {interval} s"));
-        }
-        Ok(())
+        codel::below(self.target, self.interval)
     }
 
     fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Qdisc> {

@@ -6,10 +6,10 @@
 use crate::discipline::{Decision, DropCause, Offer};
 use crate::limit::{self, Limit};
 use crate::qdisc::{Dropped, PacketQueue, Qdisc, Queued, Sent, Ticket};
-use crate::written::Written;
+use crate::written::Tabled;
 use faircast_core::field;
 use faircast_core::rng::Rng;
-use faircast_core::spec::{self, Described, Opt, SpecError, Within};
+use faircast_core::spec::{Opt, Within};
 use faircast_core::time::{Rate, Span, Time};
 
 /// Parameters.
@@ -40,67 +40,45 @@ impl Default for Config {
     }
 }
 
-const OPTIONS: &[Opt<Config>] = &[
-    Opt::seconds("target", Within::up_to(1.0), field!(target), "acceptable time in the queue"),
-    Opt::seconds(
-        "interval",
-        Within::up_to(100.0),
-        field!(interval),
-        "how long packets may wait longer before the first drop",
-    ),
-    Opt::other(
-        "limit",
-        limit::TAKES,
-        |config| config.limit.to_string(),
-        |config, text| {
-            config.limit = Limit::above_zero(text)?;
-            Some(())
-        },
-        "buffer, without the packet in transmission",
-    ),
-    Opt::whole(
-        "keep",
-        0,
-        1_000_000,
-        field!(keep as u32),
-        "bytes that are never dropped; 0: the largest packet",
-    ),
-    Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
-];
-
-impl Written for Config {
+impl Tabled for Config {
     const NAME: &'static str = "codel";
     const FORM: &'static str = "codel[,OPTION...]";
     type Made = Box<dyn Qdisc>;
+    const OPTIONS: &'static [Opt<Config>] = &[
+        Opt::seconds("target", Within::up_to(1.0), field!(target), "acceptable time in the queue"),
+        Opt::seconds(
+            "interval",
+            Within::up_to(100.0),
+            field!(interval),
+            "how long packets may wait longer before the first drop",
+        ),
+        limit::option!("buffer, without the packet in transmission"),
+        Opt::whole(
+            "keep",
+            0,
+            1_000_000,
+            field!(keep as u32),
+            "bytes that are never dropped; 0: the largest packet",
+        ),
+        Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
+    ];
 
-    fn read(options: &str) -> Result<Config, SpecError> {
-        let mut config = Config::default();
-        spec::configure(&mut config, options, "codel", &[OPTIONS]).map(|()| config)
+    fn fits(&self) -> Result<(), String> {
+        below(self.target, self.interval)
     }
 
-    fn check(&self) -> Result<(), SpecError> {
-        // Those that are made in code are held to the same ranges.
-        let Config { target, interval, .. } = Config::read(&self.options())?;
-        if target >= interval {
-            let (target, interval) =
-                (spec::number(target.as_secs_f64()), spec::number(interval.as_secs_f64()));
-            let what = format!("target is {target} s, but must be below interval, {interval} s");
-            return Err(SpecError::Unfit { of: "codel", what });
-        }
-        Ok(())
-    }
-
-    fn options(&self) -> String {
-        spec::written(self, OPTIONS)
-    }
-
-    fn described() -> Vec<Described> {
-        OPTIONS.iter().map(Opt::described).collect()
-    }
-
-    fn make(&self, _rate: Rate, _delay: Span) -> Box<dyn Qdisc> {
+    fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Qdisc> {
         Box::new(Codel::new(*self))
     }
+}
+
+/// The target must be below the interval.
+pub(crate) fn below(target: Span, interval: Span) -> Result<(), String> {
+    if target < interval {
+        return Ok(());
+    }
+    let (target, interval) = (target.as_secs_f64(), interval.as_secs_f64());
+    Err(format!("target is {target} s, but must be below interval, {interval} s"))
 }
 
 /// The discipline's state. The names in brackets are the RFC's.

@@ -8,10 +8,10 @@
 use crate::discipline::{Decision, DropCause, Offer};
 use crate::limit::{self, Limit};
 use crate::qdisc::{Dropped, PacketQueue, Qdisc, Queued, Sent, Ticket};
-use crate::written::Written;
+use crate::written::Tabled;
 use faircast_core::field;
 use faircast_core::rng::Rng;
-use faircast_core::spec::{self, Described, Opt, SpecError};
+use faircast_core::spec::Opt;
 use faircast_core::time::{Rate, Span, Time};
 use std::collections::VecDeque;
 
@@ -33,51 +33,23 @@ impl Default for Config {
     }
 }
 
-const OPTIONS: &[Opt<Config>] = &[
-    Opt::whole(
-        "quantum",
-        64,
-        1_000_000,
-        field!(quantum as u32),
-        "bytes that a queue may send more in each turn",
-    ),
-    Opt::other(
-        "limit",
-        limit::TAKES,
-        |config| config.limit.to_string(),
-        |config, text| {
-            config.limit = Limit::above_zero(text)?;
-            Some(())
-        },
-        "buffer of all queues, without the packet in transmission",
-    ),
-    Opt::whole("queues", 1, 65_536, field!(queues as u32), "queues that flows are hashed into"),
-];
-
-impl Written for Config {
+impl Tabled for Config {
     const NAME: &'static str = "drr";
     const FORM: &'static str = "drr[,OPTION...]";
     type Made = Box<dyn Qdisc>;
+    const OPTIONS: &'static [Opt<Config>] = &[
+        Opt::whole(
+            "quantum",
+            64,
+            1_000_000,
+            field!(quantum as u32),
+            "bytes that a queue may send more in each turn",
+        ),
+        limit::option!("buffer of all queues, without the packet in transmission"),
+        Opt::whole("queues", 1, 65_536, field!(queues as u32), "queues that flows are hashed into"),
+    ];
 
-    fn read(options: &str) -> Result<Config, SpecError> {
-        let mut config = Config::default();
-        spec::configure(&mut config, options, "drr", &[OPTIONS]).map(|()| config)
-    }
-
-    fn check(&self) -> Result<(), SpecError> {
-        // Those that are made in code are held to the same ranges.
-        Config::read(&self.options()).map(|_| ())
-    }
-
-    fn options(&self) -> String {
-        spec::written(self, OPTIONS)
-    }
-
-    fn described() -> Vec<Described> {
-        OPTIONS.iter().map(Opt::described).collect()
-    }
-
-    fn make(&self, _rate: Rate, _delay: Span) -> Box<dyn Qdisc> {
+    fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Qdisc> {
         Box::new(Drr::new(*self))
     }
 }

@@ -9,10 +9,10 @@
 use crate::discipline::{Decision, DropCause, Offer};
 use crate::limit::{self, Limit};
 use crate::qdisc::{Dropped, PacketQueue, Qdisc, Queued, Sent, Ticket};
-use crate::written::Written;
+use crate::written::Tabled;
 use faircast_core::choice;
 use faircast_core::rng::Rng;
-use faircast_core::spec::{self, Described, Opt, SpecError};
+use faircast_core::spec::Opt;
 use faircast_core::time::{Rate, Span, Time};
 
 /// Parameters.
@@ -39,47 +39,20 @@ impl Default for Config {
     }
 }
 
-const OPTIONS: &[Opt<Config>] = &[
-    Opt::other(
-        "limit",
-        limit::TAKES,
-        |config| config.limit.to_string(),
-        |config, text| {
-            config.limit = Limit::above_zero(text)?;
-            Some(())
-        },
-        "buffer; the packet in transmission counts",
-    ),
-    Opt::choice(
-        "drops",
-        choice!(drops: "tail" => Drops::Tail, "front" => Drops::Front),
-        "what goes when it is full: the packet that arrives, or the oldest ones",
-    ),
-];
-
-impl Written for Config {
+impl Tabled for Config {
     const NAME: &'static str = "fifo";
     const FORM: &'static str = "fifo[,OPTION...]";
     type Made = Box<dyn Qdisc>;
+    const OPTIONS: &'static [Opt<Config>] = &[
+        limit::option!("buffer; the packet in transmission counts"),
+        Opt::choice(
+            "drops",
+            choice!(drops: "tail" => Drops::Tail, "front" => Drops::Front),
+            "what goes when it is full: the packet that arrives, or the oldest ones",
+        ),
+    ];
 
-    fn read(options: &str) -> Result<Config, SpecError> {
-        let mut config = Config::default();
-        spec::configure(&mut config, options, "fifo", &[OPTIONS]).map(|()| config)
-    }
-
-    fn check(&self) -> Result<(), SpecError> {
-        Config::read(&self.options()).map(|_| ())
-    }
-
-    fn options(&self) -> String {
-        spec::written(self, OPTIONS)
-    }
-
-    fn described() -> Vec<Described> {
-        OPTIONS.iter().map(Opt::described).collect()
-    }
-
-    fn make(&self, _rate: Rate, _delay: Span) -> Box<dyn Qdisc> {
+    fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Qdisc> {
         Box::new(Fifo::new(*self))
     }
 }

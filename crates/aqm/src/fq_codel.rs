@@ -86,11 +86,7 @@ impl Tabled for Config {
     ];
 
     fn fits(&self) -> Result<(), String> {
-        if self.target >= self.interval {
-            let (target, interval) = (self.target.as_secs_f64(), self.interval.as_secs_f64());
-            return Err(format!("target is {target} s, but must be below interval, {interval} s"));
-        }
-        Ok(())
+        codel::below(self.target, self.interval)
     }
 
     fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Qdisc> {

@@ -31,15 +31,26 @@ impl Limit {
             Limit::Bytes(limit) => bytes > u64::from(limit),
         }
     }
-
-    /// From text, if it is one and above zero: for tables of options.
-    pub(crate) fn above_zero(text: &str) -> Option<Limit> {
-        text.parse().ok().filter(|limit| !matches!(limit, Limit::Packets(0) | Limit::Bytes(0)))
-    }
 }
 
-/// What an option that is a [`Limit`] takes.
-pub(crate) const TAKES: &str = "packets (`50`), bytes (`50kB`) or `unlimited`, above 0";
+/// The option for a configuration's `limit`, with its meaning.
+macro_rules! option {
+    ($meaning:literal) => {
+        faircast_core::spec::Opt::other(
+            "limit",
+            "packets (`50`), bytes (`50kB`) or `unlimited`, above 0",
+            |config| config.limit.to_string(),
+            |config, text| {
+                use $crate::limit::Limit;
+                let limit = text.parse::<Limit>().ok();
+                config.limit = limit.filter(|limit| !matches!(limit, Limit::Packets(0) | Limit::Bytes(0)))?;
+                Some(())
+            },
+            $meaning,
+        )
+    };
+}
+pub(crate) use option;
 
 impl FromStr for Limit {
     type Err = SpecError;

@@ -9,10 +9,10 @@
 //! between the thresholds (Floyd, Gummadi and Shenker 2001).
 
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
-use crate::written::Written;
+use crate::written::Tabled;
 use faircast_core::field;
 use faircast_core::rng::Rng;
-use faircast_core::spec::{self, Described, Opt, SpecError, Within};
+use faircast_core::spec::{Opt, Within};
 use faircast_core::time::{Rate, Span, Time};
 
 /// Parameters. Lengths are in packets; with [`Config::bytes`] they count in units of [`Config::mean_packet_size`].
@@ -83,109 +83,111 @@ impl Config {
     }
 }
 
-/// What `red` takes: first a preset, then options in any order.
-const OPTIONS: &[Opt<Config>] = &[
-    Opt::first(Opt::word(
-        "auto",
-        |_| false,
-        |config| *config = Config::auto(),
-        "thresholds and weight from the link",
-    )),
-    Opt::first(Opt::word(
-        "floyd",
-        |_| false,
-        |config| *config = Config::red_parameters(),
-        "the recommendation of Floyd's page",
-    )),
-    Opt::first(Opt::word(
-        "ns2.1b7a",
-        |_| false,
-        |config| *config = Config::ns21b7a(),
-        "the defaults of ns-2 before April 2001",
-    )),
-    Opt::first(Opt::other(
-        "buffer",
-        "1 or more packets",
-        |config| config.limit.to_string(),
-        |config, text| {
-            *config = Config::experiments_e2e(text.parse().ok().filter(|buffer| *buffer > 0)?);
-            Some(())
-        },
-        "the buffer; thresholds a sixth and a half of it",
-    )),
-    Opt::whole("limit", 1, u32::MAX as u64, field!(limit as u32), "buffer, in packets that wait"),
-    Opt::number("min", NOT_NEGATIVE, field!(min_th), "lower threshold, in packets; 0: by the link"),
-    Opt::number(
-        "max",
-        NOT_NEGATIVE,
-        field!(max_th),
-        "upper threshold, in packets; 0: three times the lower one; as min: one step",
-    ),
-    Opt::number("w", Within::of(0.0, 1.0), field!(w_q), "weight of the queue in its average; 0: by the link"),
-    Opt::number("p", Within::up_to(1.0), field!(max_p), "probability at the upper threshold"),
-    Opt::whole("mean", 1, u16::MAX as u64, field!(mean_packet_size as u16), "bytes of a usual packet"),
-    Opt::number("mark", Within::PART, field!(mark_p), "marks in place of drops below this probability"),
-    Opt::word(
-        "gentle",
-        |config| config.gentle,
-        |config| config.gentle = true,
-        "1 is reached at twice the upper threshold",
-    ),
-    Opt::word(
-        "abrupt",
-        |config| !config.gentle,
-        |config| config.gentle = false,
-        "1 is reached at the upper threshold",
-    ),
-    Opt::word("wait", |config| config.wait, |config| config.wait = true, "drops are spread evenly"),
-    Opt::word("nowait", |config| !config.wait, |config| config.wait = false, "drops may follow one another"),
-    Opt::word("bytes", |config| config.bytes, |config| config.bytes = true, "the queue is counted in bytes"),
-    Opt::word(
-        "packets",
-        |config| !config.bytes,
-        |config| config.bytes = false,
-        "the queue is counted in packets",
-    ),
-    Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
-    Opt::word("adaptive", |config| config.adaptive, |config| config.adaptive = true, "p follows the average"),
-];
-
 const NOT_NEGATIVE: Within = Within::of(0.0, f64::INFINITY);
 
-impl Written for Config {
+impl Tabled for Config {
     const NAME: &'static str = "red";
     const FORM: &'static str = "red[,OPTION...]";
     type Made = Box<dyn Discipline>;
+    /// First a preset, then options in any order.
+    const OPTIONS: &'static [Opt<Config>] = &[
+        Opt::first(Opt::word(
+            "auto",
+            |_| false,
+            |config| *config = Config::auto(),
+            "thresholds and weight from the link",
+        )),
+        Opt::first(Opt::word(
+            "floyd",
+            |_| false,
+            |config| *config = Config::red_parameters(),
+            "the recommendation of Floyd's page",
+        )),
+        Opt::first(Opt::word(
+            "ns2.1b7a",
+            |_| false,
+            |config| *config = Config::ns21b7a(),
+            "the defaults of ns-2 before April 2001",
+        )),
+        Opt::first(Opt::other(
+            "buffer",
+            "1 or more packets",
+            |config| config.limit.to_string(),
+            |config, text| {
+                *config = Config::experiments_e2e(text.parse().ok().filter(|buffer| *buffer > 0)?);
+                Some(())
+            },
+            "the buffer; thresholds a sixth and a half of it",
+        )),
+        Opt::whole("limit", 1, u32::MAX as u64, field!(limit as u32), "buffer, in packets that wait"),
+        Opt::number("min", NOT_NEGATIVE, field!(min_th), "lower threshold, in packets; 0: by the link"),
+        Opt::number(
+            "max",
+            NOT_NEGATIVE,
+            field!(max_th),
+            "upper threshold, in packets; 0: three times the lower one; as min: one step",
+        ),
+        Opt::number(
+            "w",
+            Within::of(0.0, 1.0),
+            field!(w_q),
+            "weight of the queue in its average; 0: by the link",
+        ),
+        Opt::number("p", Within::up_to(1.0), field!(max_p), "probability at the upper threshold"),
+        Opt::whole("mean", 1, u16::MAX as u64, field!(mean_packet_size as u16), "bytes of a usual packet"),
+        Opt::number("mark", Within::PART, field!(mark_p), "marks in place of drops below this probability"),
+        Opt::word(
+            "gentle",
+            |config| config.gentle,
+            |config| config.gentle = true,
+            "1 is reached at twice the upper threshold",
+        ),
+        Opt::word(
+            "abrupt",
+            |config| !config.gentle,
+            |config| config.gentle = false,
+            "1 is reached at the upper threshold",
+        ),
+        Opt::word("wait", |config| config.wait, |config| config.wait = true, "drops are spread evenly"),
+        Opt::word(
+            "nowait",
+            |config| !config.wait,
+            |config| config.wait = false,
+            "drops may follow one another",
+        ),
+        Opt::word(
+            "bytes",
+            |config| config.bytes,
+            |config| config.bytes = true,
+            "the queue is counted in bytes",
+        ),
+        Opt::word(
+            "packets",
+            |config| !config.bytes,
+            |config| config.bytes = false,
+            "the queue is counted in packets",
+        ),
+        Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
+        Opt::word(
+            "adaptive",
+            |config| config.adaptive,
+            |config| config.adaptive = true,
+            "p follows the average",
+        ),
+    ];
 
-    fn read(options: &str) -> Result<Config, SpecError> {
-        let mut config = Config::auto();
-        spec::configure(&mut config, options, "red", &[OPTIONS]).map(|()| config)
-    }
-
-    fn check(&self) -> Result<(), SpecError> {
-        // Those that are made in code are held to the same ranges.
-        let text = self.options();
-        let again = Config::read(&text)?;
-        let (min, max) = (again.min_th, again.max_th);
-        let unfit = |what: String| Err(SpecError::Unfit { of: "red", what });
+    fn fits(&self) -> Result<(), String> {
+        let (min, max) = (self.min_th, self.max_th);
         if max > 0.0 && max < min {
-            return unfit(format!("max is {max}, but must not be below min, {min}"));
+            return Err(format!("max is {max}, but must not be below min, {min}"));
         }
         if min == 0.0 && max > 0.0 {
-            return unfit("min must be given where max is".to_owned());
+            return Err("min must be given where max is".to_owned());
         }
         Ok(())
     }
 
-    fn options(&self) -> String {
-        spec::written(self, OPTIONS)
-    }
-
-    fn described() -> Vec<Described> {
-        OPTIONS.iter().map(Opt::described).collect()
-    }
-
-    fn make(&self, rate: Rate, delay: Span) -> Box<dyn Discipline> {
+    fn build(&self, rate: Rate, delay: Span) -> Box<dyn Discipline> {
         Box::new(Red::new(*self, rate, delay))
     }
 }
