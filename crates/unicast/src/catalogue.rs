@@ -419,24 +419,56 @@ pub enum AnySink {
     Rap(rap::Sink),
 }
 
-macro_rules! each_rare_sender {
-    ($value:expr, $inner:ident => $call:expr) => {
-        match $value {
-            RareSender::Rap($inner) => $call,
-            RareSender::Cmtcp($inner) => $call,
+/// A call of the enum is one of what it holds.
+macro_rules! dispatch {
+    ($(#[$inline:meta])? $any:ident: $($variant:ident),+) => {
+        impl Sender for $any {
+            fn start(&mut self, cx: &mut Cx<'_>) {
+                match self { $($any::$variant(sender) => sender.start(cx),)+ }
+            }
+
+            fn supply(&mut self, packets: u32, now: Time) {
+                match self { $($any::$variant(sender) => sender.supply(packets, now),)+ }
+            }
+
+            $(#[$inline])?
+            fn departure(&self) -> Departure {
+                match self { $($any::$variant(sender) => sender.departure(),)+ }
+            }
+
+            $(#[$inline])?
+            fn on_departure(&mut self, cx: &mut Cx<'_>) -> Segment {
+                match self { $($any::$variant(sender) => sender.on_departure(cx),)+ }
+            }
+
+            $(#[$inline])?
+            fn on_feedback(&mut self, feedback: &Feedback, cx: &mut Cx<'_>) {
+                match self { $($any::$variant(sender) => sender.on_feedback(feedback, cx),)+ }
+            }
+
+            $(#[$inline])?
+            fn deadline(&self) -> Time {
+                match self { $($any::$variant(sender) => sender.deadline(),)+ }
+            }
+
+            fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+                match self { $($any::$variant(sender) => sender.on_deadline(cx),)+ }
+            }
+
+            $(#[$inline])?
+            fn cuts(&self) -> u32 {
+                match self { $($any::$variant(sender) => sender.cuts(),)+ }
+            }
+
+            fn observe(&self) -> SenderView {
+                match self { $($any::$variant(sender) => sender.observe(),)+ }
+            }
         }
     };
 }
 
-macro_rules! each_sender {
-    ($value:expr, $inner:ident => $call:expr) => {
-        match $value {
-            AnySender::Tcp($inner) => $call,
-            AnySender::Tfrc($inner) => $call,
-            AnySender::Rare($inner) => $call,
-        }
-    };
-}
+dispatch!(#[inline] AnySender: Tcp, Tfrc, Rare);
+dispatch!(RareSender: Rap, Cmtcp);
 
 macro_rules! each_sink {
     ($value:expr, $inner:ident => $call:expr) => {
@@ -446,87 +478,6 @@ macro_rules! each_sink {
             AnySink::Rap($inner) => $call,
         }
     };
-}
-
-impl Sender for AnySender {
-    fn start(&mut self, cx: &mut Cx<'_>) {
-        each_sender!(self, sender => sender.start(cx))
-    }
-
-    fn supply(&mut self, packets: u32, now: Time) {
-        each_sender!(self, sender => sender.supply(packets, now))
-    }
-
-    #[inline]
-    fn departure(&self) -> Departure {
-        each_sender!(self, sender => sender.departure())
-    }
-
-    #[inline]
-    fn on_departure(&mut self, cx: &mut Cx<'_>) -> Segment {
-        each_sender!(self, sender => sender.on_departure(cx))
-    }
-
-    #[inline]
-    fn on_feedback(&mut self, feedback: &Feedback, cx: &mut Cx<'_>) {
-        each_sender!(self, sender => sender.on_feedback(feedback, cx))
-    }
-
-    #[inline]
-    fn deadline(&self) -> Time {
-        each_sender!(self, sender => sender.deadline())
-    }
-
-    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
-        each_sender!(self, sender => sender.on_deadline(cx))
-    }
-
-    #[inline]
-    fn cuts(&self) -> u32 {
-        each_sender!(self, sender => sender.cuts())
-    }
-
-    fn observe(&self) -> SenderView {
-        each_sender!(self, sender => sender.observe())
-    }
-}
-
-impl Sender for RareSender {
-    fn start(&mut self, cx: &mut Cx<'_>) {
-        each_rare_sender!(self, sender => sender.start(cx))
-    }
-
-    fn supply(&mut self, packets: u32, now: Time) {
-        each_rare_sender!(self, sender => sender.supply(packets, now))
-    }
-
-    fn departure(&self) -> Departure {
-        each_rare_sender!(self, sender => sender.departure())
-    }
-
-    fn on_departure(&mut self, cx: &mut Cx<'_>) -> Segment {
-        each_rare_sender!(self, sender => sender.on_departure(cx))
-    }
-
-    fn on_feedback(&mut self, feedback: &Feedback, cx: &mut Cx<'_>) {
-        each_rare_sender!(self, sender => sender.on_feedback(feedback, cx))
-    }
-
-    fn deadline(&self) -> Time {
-        each_rare_sender!(self, sender => sender.deadline())
-    }
-
-    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
-        each_rare_sender!(self, sender => sender.on_deadline(cx))
-    }
-
-    fn cuts(&self) -> u32 {
-        each_rare_sender!(self, sender => sender.cuts())
-    }
-
-    fn observe(&self) -> SenderView {
-        each_rare_sender!(self, sender => sender.observe())
-    }
 }
 
 impl Sink for AnySink {

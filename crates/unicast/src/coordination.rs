@@ -1,7 +1,7 @@
 //! Ways for connections of one host to share congestion control, by name and options: `cocoon,covers=cut`, `tcp-int`, `manager`.
 
 use super::cocoon::{self, Again, Below, Compared, Covers, Cuts, Start, TimerOf};
-use super::macroflow;
+use super::{Entry, macroflow};
 use faircast_core::choice;
 use faircast_core::spec::{self, Described, Opt, SpecError};
 use std::str::FromStr;
@@ -13,17 +13,6 @@ pub enum Coordination {
     Windows(cocoon::Config),
     /// All have one window together ([`macroflow`]).
     Macroflow(macroflow::Config),
-}
-
-/// A way as a user sees it.
-#[derive(Debug, Clone, Copy)]
-pub struct Entry {
-    /// How it is called in scenarios.
-    pub name: &'static str,
-    /// One line about it.
-    pub summary: &'static str,
-    /// Where it is described.
-    pub source: &'static str,
 }
 
 /// All ways.
