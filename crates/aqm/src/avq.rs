@@ -5,33 +5,48 @@
 //! neither as arrived nor as a moment of adaptation. Seed 002, (5.14), is the same as a differential equation.
 
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
-use crate::written::Tabled;
+use crate::written::table;
 use faircast_core::rng::Rng;
-use faircast_core::spec::{Opt, Within};
+use faircast_core::spec::Within;
 use faircast_core::time::{Rate, Span, Time};
-use faircast_core::{choice, field};
 
-/// Parameters.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Config {
-    /// Buffer, in packets that wait; whoever finds so many is dropped.
-    pub limit: u32,
-    /// Arrivals that it steers to, as a share of the link's rate.
-    pub gamma: f64,
-    /// How fast the virtual rate adapts.
-    pub alpha: f64,
-    /// The virtual rate at the start, as a share of the link's (`ecnlim_`).
-    pub initial: f64,
-    /// The virtual buffer, as a share of the real one (`buflim_`).
-    pub buffer: f64,
-    /// Bytes of a usual packet: what a place of the virtual buffer holds.
-    pub mean_packet_size: u16,
-    /// Whether every packet counts as a usual one.
-    pub packets: bool,
-    /// What a dropped packet does to the virtual rate.
-    pub order: Order,
-    /// Whether packets that allow it are marked in place of early drops.
-    pub ecn: bool,
+table! {
+    /// Parameters.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    pub struct Config {
+        /// Buffer, in packets that wait; whoever finds so many is dropped.
+        limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
+        /// Arrivals that it steers to, as a share of the link's rate.
+        gamma: f64 = 0.98
+            => number["gamma", Within::up_to(1.0), "arrivals that it steers to, as a share of the link's rate"];
+        /// How fast the virtual rate adapts.
+        alpha: f64 = 0.15 => number["alpha", Within::up_to(100.0), "how fast the virtual rate adapts"];
+        /// The virtual rate at the start, as a share of the link's (`ecnlim_`).
+        initial: f64 = 0.8 => number["initial", Within::PART, "virtual rate at the start, as a share of the link's"];
+        /// The virtual buffer, as a share of the real one (`buflim_`).
+        buffer: f64 = 1.0 => number["buffer", Within::up_to(100.0), "virtual buffer, as a share of the real one"];
+        /// Bytes of a usual packet: what a place of the virtual buffer holds.
+        mean_packet_size: u16 = 1000 => whole["mean", 1, u16::MAX as u64, "bytes of a usual packet"];
+        /// Whether every packet counts as a usual one.
+        packets: bool = false => word["packets", "every packet counts as a usual one"];
+        /// What a dropped packet does to the virtual rate.
+        order: Order = Order::Paper
+            => choice["order", { "paper" => Paper, "ns2" => Ns2 },
+                "whether a dropped packet counts as an arrival; under `ns2` those that may not be marked pass where others are"];
+        /// Whether packets that allow it are marked in place of early drops.
+        ecn: bool = false => word["ecn", "packets that allow it are marked"];
+    }
+
+    /// Of ns-2, in the paper's order.
+    impl Default;
+
+    impl Tabled for Config as "avq" {
+        type Made = Box<dyn Discipline>;
+
+        fn build(&self, rate: Rate, _delay: Span) -> Box<dyn Discipline> {
+            Box::new(Avq::new(*self, rate))
+        }
+    }
 }
 
 /// What a dropped packet does to the virtual rate, and what happens to packets that may not be marked.
@@ -41,68 +56,6 @@ pub enum Order {
     Paper,
     /// Nothing at all. Where others are marked, those that may not be pass.
     Ns2,
-}
-
-/// Of ns-2, in the paper's order.
-impl Default for Config {
-    fn default() -> Config {
-        Config {
-            limit: 100,
-            gamma: 0.98,
-            alpha: 0.15,
-            initial: 0.8,
-            buffer: 1.0,
-            mean_packet_size: 1000,
-            packets: false,
-            order: Order::Paper,
-            ecn: false,
-        }
-    }
-}
-
-impl Tabled for Config {
-    const NAME: &'static str = "avq";
-    const FORM: &'static str = "avq[,OPTION...]";
-    type Made = Box<dyn Discipline>;
-    const OPTIONS: &'static [Opt<Config>] = &[
-        Opt::whole("limit", 1, u32::MAX as u64, field!(limit as u32), "buffer, in packets that wait"),
-        Opt::number(
-            "gamma",
-            Within::up_to(1.0),
-            field!(gamma),
-            "arrivals that it steers to, as a share of the link's rate",
-        ),
-        Opt::number("alpha", Within::up_to(100.0), field!(alpha), "how fast the virtual rate adapts"),
-        Opt::number(
-            "initial",
-            Within::PART,
-            field!(initial),
-            "virtual rate at the start, as a share of the link's",
-        ),
-        Opt::number(
-            "buffer",
-            Within::up_to(100.0),
-            field!(buffer),
-            "virtual buffer, as a share of the real one",
-        ),
-        Opt::whole("mean", 1, u16::MAX as u64, field!(mean_packet_size as u16), "bytes of a usual packet"),
-        Opt::word(
-            "packets",
-            |config| config.packets,
-            |config| config.packets = true,
-            "every packet counts as a usual one",
-        ),
-        Opt::choice(
-            "order",
-            choice!(order: "paper" => Order::Paper, "ns2" => Order::Ns2),
-            "whether a dropped packet counts as an arrival; under `ns2` those that may not be marked pass where others are",
-        ),
-        Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
-    ];
-
-    fn build(&self, rate: Rate, _delay: Span) -> Box<dyn Discipline> {
-        Box::new(Avq::new(*self, rate))
-    }
 }
 
 /// The discipline's state, in bytes and seconds.

@@ -2,52 +2,36 @@
 //! link is idle, each at most once in a while ("freeze time"). It looks at nothing else.
 
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
-use crate::written::Tabled;
-use faircast_core::field;
+use crate::written::table;
 use faircast_core::rng::Rng;
-use faircast_core::spec::{Opt, Within};
+use faircast_core::spec::Within;
 use faircast_core::time::{Rate, Span, Time};
 
-/// Parameters.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Config {
-    /// Buffer, in packets that wait; whoever finds so many is dropped.
-    pub limit: u32,
-    /// What an overflow adds to the probability ("d1"; seed 002, 5.4, has one "delta" for both).
-    pub increase: f64,
-    /// What an idle link takes off ("d2").
-    pub decrease: f64,
-    /// Least time between two changes.
-    pub freeze: Span,
-    /// Whether packets that allow it are marked in place of early drops.
-    pub ecn: bool,
-}
-
-impl Default for Config {
-    fn default() -> Config {
-        Config { limit: 100, increase: 0.02, decrease: 0.002, freeze: Span::from_millis(100), ecn: false }
+table! {
+    /// Parameters.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    pub struct Config {
+        /// Buffer, in packets that wait; whoever finds so many is dropped.
+        limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
+        /// What an overflow adds to the probability ("d1"; seed 002, 5.4, has one "delta" for both).
+        increase: f64 = 0.02 => number["increase", Within::up_to(1.0), "what an overflow adds to the probability"];
+        /// What an idle link takes off ("d2").
+        decrease: f64 = 0.002 => number["decrease", Within::up_to(1.0), "what an idle link takes off"];
+        /// Least time between two changes.
+        freeze: Span = Span::from_millis(100)
+            => seconds["freeze", Within::up_to(100.0), "least time between two changes"];
+        /// Whether packets that allow it are marked in place of early drops.
+        ecn: bool = false => word["ecn", "packets that allow it are marked"];
     }
-}
 
-impl Tabled for Config {
-    const NAME: &'static str = "blue";
-    const FORM: &'static str = "blue[,OPTION...]";
-    type Made = Box<dyn Discipline>;
-    const OPTIONS: &'static [Opt<Config>] = &[
-        Opt::whole("limit", 1, u32::MAX as u64, field!(limit as u32), "buffer, in packets that wait"),
-        Opt::number(
-            "increase",
-            Within::up_to(1.0),
-            field!(increase),
-            "what an overflow adds to the probability",
-        ),
-        Opt::number("decrease", Within::up_to(1.0), field!(decrease), "what an idle link takes off"),
-        Opt::seconds("freeze", Within::up_to(100.0), field!(freeze), "least time between two changes"),
-        Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
-    ];
+    impl Default;
 
-    fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Discipline> {
-        Box::new(Blue::new(*self))
+    impl Tabled for Config as "blue" {
+        type Made = Box<dyn Discipline>;
+
+        fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Discipline> {
+            Box::new(Blue::new(*self))
+        }
     }
 }
 

@@ -3,54 +3,34 @@
 
 use crate::discipline::{Decision, Departure, Discipline, DropCause, Offer, Watches};
 use crate::flows::Flows;
-use crate::written::Tabled;
-use faircast_core::field;
+use crate::written::table;
 use faircast_core::rng::Rng;
-use faircast_core::spec::{Opt, Within};
+use faircast_core::spec::Within;
 use faircast_core::time::{Rate, Span};
 
-/// Parameters.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Config {
-    /// Buffer, in packets that wait; whoever finds so many is dropped.
-    pub limit: u32,
-    /// Probability between the first two thresholds ("p1").
-    pub first: f64,
-    /// Probability between the second and the third ("p2").
-    pub second: f64,
-    /// Whether packets that allow it are marked in place of random drops.
-    pub ecn: bool,
-}
-
-impl Default for Config {
-    fn default() -> Config {
-        Config { limit: 100, first: 0.1, second: 0.5, ecn: false }
+table! {
+    /// Parameters.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    pub struct Config {
+        /// Buffer, in packets that wait; whoever finds so many is dropped.
+        limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
+        /// Probability between the first two thresholds ("p1").
+        first: f64 = 0.1 => number["first", Within::of(0.0, 1.0), "probability from half of a flow's share on"];
+        /// Probability between the second and the third ("p2").
+        second: f64 = 0.5
+            => number["second", Within::of(0.0, 1.0), "probability from its share on; from twice of it on all are dropped"];
+        /// Whether packets that allow it are marked in place of random drops.
+        ecn: bool = false => word["ecn", "packets that allow it are marked"];
     }
-}
 
-impl Tabled for Config {
-    const NAME: &'static str = "bred";
-    const FORM: &'static str = "bred[,OPTION...]";
-    type Made = Box<dyn Discipline>;
-    const OPTIONS: &'static [Opt<Config>] = &[
-        Opt::whole("limit", 1, u32::MAX as u64, field!(limit as u32), "buffer, in packets that wait"),
-        Opt::number(
-            "first",
-            Within::of(0.0, 1.0),
-            field!(first),
-            "probability from half of a flow's share on",
-        ),
-        Opt::number(
-            "second",
-            Within::of(0.0, 1.0),
-            field!(second),
-            "probability from its share on; from twice of it on all are dropped",
-        ),
-        Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
-    ];
+    impl Default;
 
-    fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Discipline> {
-        Box::new(Bred::new(*self))
+    impl Tabled for Config as "bred" {
+        type Made = Box<dyn Discipline>;
+
+        fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Discipline> {
+            Box::new(Bred::new(*self))
+        }
     }
 }
 

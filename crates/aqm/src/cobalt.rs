@@ -8,82 +8,46 @@ use crate::codel;
 use crate::discipline::{Decision, DropCause, Offer};
 use crate::limit::{self, Limit};
 use crate::qdisc::{Dropped, PacketQueue, Qdisc, Queued, Sent, Ticket};
-use crate::written::Tabled;
-use faircast_core::field;
+use crate::written::table;
 use faircast_core::rng::Rng;
-use faircast_core::spec::{Opt, Within};
+use faircast_core::spec::Within;
 use faircast_core::time::{Rate, Span, Time};
 
-/// Parameters.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Config {
-    /// Acceptable time in the queue.
-    pub target: Span,
-    /// How long a packet may wait longer than that before the first drop.
-    pub interval: Span,
-    /// Buffer, without the packet in transmission.
-    pub limit: Limit,
-    /// Overflows, or packets that waited longer than `blue`, that take BLUE's probability from nothing to one.
-    pub rise: u32,
-    /// Empty queues that take it back.
-    pub fall: u32,
-    /// From which time in the queue on BLUE's probability grows.
-    pub blue: Span,
-    /// Whether packets that allow it are marked in place of CoDel's drops.
-    pub ecn: bool,
-}
+table! {
+    /// Parameters.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    pub struct Config {
+        /// Acceptable time in the queue.
+        target: Span = Span::from_millis(5) => seconds["target", Within::up_to(1.0), "acceptable time in the queue"];
+        /// How long a packet may wait longer than that before the first drop.
+        interval: Span = Span::from_millis(100)
+            => seconds["interval", Within::up_to(100.0), "how long packets may wait longer before the first drop"];
+        /// Buffer, without the packet in transmission.
+        limit: Limit = Limit::Packets(1000) => option[limit::option!("buffer, without the packet in transmission")];
+        /// Overflows, or packets that waited longer than `blue`, that take BLUE's probability from nothing to one.
+        rise: u32 = 256 => whole["rise", 1, 1_000_000, "overflows that take BLUE's probability from 0 to 1"];
+        /// Empty queues that take it back.
+        fall: u32 = 4096 => whole["fall", 1, 1_000_000, "empty queues that take it back"];
+        /// From which time in the queue on BLUE's probability grows.
+        blue: Span = Span::from_millis(400)
+            => seconds["blue", Within::up_to(100.0), "time in the queue from which on it grows, too"];
+        /// Whether packets that allow it are marked in place of CoDel's drops.
+        ecn: bool = false => word["ecn", "packets that allow it are marked"];
+    }
 
-/// Of CAKE and of ns-3; a buffer of 1000 packets.
-impl Default for Config {
-    fn default() -> Config {
-        Config {
-            target: Span::from_millis(5),
-            interval: Span::from_millis(100),
-            limit: Limit::Packets(1000),
-            rise: 256,
-            fall: 4096,
-            blue: Span::from_millis(400),
-            ecn: false,
+    /// Of CAKE and of ns-3; a buffer of 1000 packets.
+    impl Default;
+
+    impl Tabled for Config as "cobalt" {
+        type Made = Box<dyn Qdisc>;
+
+        fn fits(&self) -> Result<(), String> {
+            codel::below(self.target, self.interval)
         }
-    }
-}
 
-impl Tabled for Config {
-    const NAME: &'static str = "cobalt";
-    const FORM: &'static str = "cobalt[,OPTION...]";
-    type Made = Box<dyn Qdisc>;
-    const OPTIONS: &'static [Opt<Config>] = &[
-        Opt::seconds("target", Within::up_to(1.0), field!(target), "acceptable time in the queue"),
-        Opt::seconds(
-            "interval",
-            Within::up_to(100.0),
-            field!(interval),
-            "how long packets may wait longer before the first drop",
-        ),
-        limit::option!("buffer, without the packet in transmission"),
-        Opt::whole(
-            "rise",
-            1,
-            1_000_000,
-            field!(rise as u32),
-            "overflows that take BLUE's probability from 0 to 1",
-        ),
-        Opt::whole("fall", 1, 1_000_000, field!(fall as u32), "empty queues that take it back"),
-        Opt::seconds(
-            "blue",
-            Within::up_to(100.0),
-            field!(blue),
-            "time in the queue from which on it grows, too",
-        ),
-        Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
-    ];
-
-    fn fits(&self) -> Result<(), String> {
-        codel::below(self.target, self.interval)
-    }
-
-    fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Qdisc> {
-        Box::new(Cobalt::new(*self))
+        fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Qdisc> {
+            Box::new(Cobalt::new(*self))
+        }
     }
 }
 

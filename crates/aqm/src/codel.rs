@@ -6,69 +6,41 @@
 use crate::discipline::{Decision, DropCause, Offer};
 use crate::limit::{self, Limit};
 use crate::qdisc::{Dropped, PacketQueue, Qdisc, Queued, Sent, Ticket};
-use crate::written::Tabled;
-use faircast_core::field;
+use crate::written::table;
 use faircast_core::rng::Rng;
-use faircast_core::spec::{Opt, Within};
+use faircast_core::spec::Within;
 use faircast_core::time::{Rate, Span, Time};
 
-/// Parameters.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Config {
-    /// Acceptable time in the queue (TARGET).
-    pub target: Span,
-    /// How long a packet may wait longer than that before the first drop; about the longest usual round-trip time (INTERVAL).
-    pub interval: Span,
-    /// Buffer, without the packet in transmission.
-    pub limit: Limit,
-    /// Bytes: nothing is dropped while no more than these wait. 0 for the largest packet so far, as the RFC and Linux have it.
-    pub keep: u32,
-    /// Whether packets that allow it are marked in place of drops.
-    pub ecn: bool,
-}
+table! {
+    /// Parameters.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    pub struct Config {
+        /// Acceptable time in the queue (TARGET).
+        target: Span = Span::from_millis(5) => seconds["target", Within::up_to(1.0), "acceptable time in the queue"];
+        /// How long a packet may wait longer than that before the first drop; about the longest usual round-trip time (INTERVAL).
+        interval: Span = Span::from_millis(100)
+            => seconds["interval", Within::up_to(100.0), "how long packets may wait longer before the first drop"];
+        /// Buffer, without the packet in transmission.
+        limit: Limit = Limit::Packets(1000) => option[limit::option!("buffer, without the packet in transmission")];
+        /// Bytes: nothing is dropped while no more than these wait. 0 for the largest packet so far, as the RFC and Linux have it.
+        keep: u32 = 0 => whole["keep", 0, 1_000_000, "bytes that are never dropped; 0: the largest packet"];
+        /// Whether packets that allow it are marked in place of drops.
+        ecn: bool = false => word["ecn", "packets that allow it are marked"];
+    }
 
-/// Of RFC 8289, section 4; a buffer of 1000 packets, as in Linux.
-impl Default for Config {
-    fn default() -> Config {
-        Config {
-            target: Span::from_millis(5),
-            interval: Span::from_millis(100),
-            limit: Limit::Packets(1000),
-            keep: 0,
-            ecn: false,
+    /// Of RFC 8289, section 4; a buffer of 1000 packets, as in Linux.
+    impl Default;
+
+    impl Tabled for Config as "codel" {
+        type Made = Box<dyn Qdisc>;
+
+        fn fits(&self) -> Result<(), String> {
+            below(self.target, self.interval)
         }
-    }
-}
 
-impl Tabled for Config {
-    const NAME: &'static str = "codel";
-    const FORM: &'static str = "codel[,OPTION...]";
-    type Made = Box<dyn Qdisc>;
-    const OPTIONS: &'static [Opt<Config>] = &[
-        Opt::seconds("target", Within::up_to(1.0), field!(target), "acceptable time in the queue"),
-        Opt::seconds(
-            "interval",
-            Within::up_to(100.0),
-            field!(interval),
-            "how long packets may wait longer before the first drop",
-        ),
-        limit::option!("buffer, without the packet in transmission"),
-        Opt::whole(
-            "keep",
-            0,
-            1_000_000,
-            field!(keep as u32),
-            "bytes that are never dropped; 0: the largest packet",
-        ),
-        Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
-    ];
-
-    fn fits(&self) -> Result<(), String> {
-        below(self.target, self.interval)
-    }
-
-    fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Qdisc> {
-        Box::new(Codel::new(*self))
+        fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Qdisc> {
+            Box::new(Codel::new(*self))
+        }
     }
 }
 

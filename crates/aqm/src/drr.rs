@@ -8,49 +8,33 @@
 use crate::discipline::{Decision, DropCause, Offer};
 use crate::limit::{self, Limit};
 use crate::qdisc::{Dropped, PacketQueue, Qdisc, Queued, Sent, Ticket};
-use crate::written::Tabled;
-use faircast_core::field;
+use crate::written::table;
 use faircast_core::rng::Rng;
-use faircast_core::spec::Opt;
 use faircast_core::time::{Rate, Span, Time};
 use std::collections::VecDeque;
 
-/// Parameters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Config {
-    /// Bytes that a queue may send more in each turn. At least the largest packet's, or some turns send nothing.
-    pub quantum: u32,
-    /// Buffer of all queues together, without the packet in transmission.
-    pub limit: Limit,
-    /// How many queues there are.
-    pub queues: u32,
-}
-
-/// An Ethernet packet's bytes, 127 packets and 1024 queues, as in Linux' `sfq`.
-impl Default for Config {
-    fn default() -> Config {
-        Config { quantum: 1514, limit: Limit::Packets(127), queues: 1024 }
+table! {
+    /// Parameters.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Config {
+        /// Bytes that a queue may send more in each turn. At least the largest packet's, or some turns send nothing.
+        quantum: u32 = 1514 => whole["quantum", 64, 1_000_000, "bytes that a queue may send more in each turn"];
+        /// Buffer of all queues together, without the packet in transmission.
+        limit: Limit = Limit::Packets(127)
+            => option[limit::option!("buffer of all queues, without the packet in transmission")];
+        /// How many queues there are.
+        queues: u32 = 1024 => whole["queues", 1, 65_536, "queues that flows are hashed into"];
     }
-}
 
-impl Tabled for Config {
-    const NAME: &'static str = "drr";
-    const FORM: &'static str = "drr[,OPTION...]";
-    type Made = Box<dyn Qdisc>;
-    const OPTIONS: &'static [Opt<Config>] = &[
-        Opt::whole(
-            "quantum",
-            64,
-            1_000_000,
-            field!(quantum as u32),
-            "bytes that a queue may send more in each turn",
-        ),
-        limit::option!("buffer of all queues, without the packet in transmission"),
-        Opt::whole("queues", 1, 65_536, field!(queues as u32), "queues that flows are hashed into"),
-    ];
+    /// An Ethernet packet's bytes, 127 packets and 1024 queues, as in Linux' `sfq`.
+    impl Default;
 
-    fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Qdisc> {
-        Box::new(Drr::new(*self))
+    impl Tabled for Config as "drr" {
+        type Made = Box<dyn Qdisc>;
+
+        fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Qdisc> {
+            Box::new(Drr::new(*self))
+        }
     }
 }
 

@@ -12,118 +12,53 @@
 use crate::discipline::{Decision, DropCause, Ecn, Offer};
 use crate::qdisc::{Dropped, PacketQueue, Qdisc, Queued, Sent, Ticket};
 use crate::ticks::Ticks;
-use crate::written::Tabled;
-use faircast_core::field;
+use crate::written::table;
 use faircast_core::rng::Rng;
-use faircast_core::spec::{Opt, Within};
+use faircast_core::spec::Within;
 use faircast_core::time::{Rate, Span, Time};
 
-/// Parameters.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Config {
-    /// Buffer of both queues, in packets that wait.
-    pub limit: u32,
-    /// The delay that it steers the classic queue to.
-    pub target: Span,
-    /// How often the probability is moved.
-    pub update: Span,
-    /// What a second above the target adds to the probability at each move.
-    pub alpha: f64,
-    /// What a second more than the last time adds to it.
-    pub beta: f64,
-    /// From which time in the queue on packets of low latency are marked in any case.
-    pub step: Span,
-    /// Packets of low latency that must be left behind it for that (RFC 9332, appendix A.1, `Th_len`; Linux, `min_qlen_step`): where a
-    /// transmission takes longer than the step, a packet that has only waited for another's end would be marked.
-    pub step_from: u32,
-    /// How much more often packets of low latency are marked: `k p` beside `p^2`.
-    pub coupling: f64,
-    /// Share of turns that the classic queue has while both have packets.
-    pub classic: f64,
-    /// Bytes of two packets of the largest size: a shorter queue loses nothing.
-    pub least_bytes: u32,
-}
-
-/// Of Linux, for round-trip times of up to 100 ms; but for `step_from`, which is RFC 9332's, and 0 in Linux.
-impl Default for Config {
-    fn default() -> Config {
-        Config {
-            limit: 10_000,
-            target: Span::from_millis(15),
-            update: Span::from_millis(16),
-            alpha: 0.16,
-            beta: 3.2,
-            step: Span::from_millis(1),
-            step_from: 1,
-            coupling: 2.0,
-            classic: 0.1,
-            least_bytes: 3000,
-        }
+table! {
+    /// Parameters.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    pub struct Config {
+        /// Buffer of both queues, in packets that wait.
+        limit: u32 = 10_000 => whole["limit", 1, u32::MAX as u64, "buffer of both queues, in packets that wait"];
+        /// The delay that it steers the classic queue to.
+        target: Span = Span::from_millis(15)
+            => seconds["target", Within::up_to(1.0), "time in the classic queue that it steers to"];
+        /// How often the probability is moved.
+        update: Span = Span::from_millis(16)
+            => seconds["update", Within::up_to(1.0), "how often the probability is moved"];
+        /// What a second above the target adds to the probability at each move.
+        alpha: f64 = 0.16 => number["alpha", Within::up_to(1e3), "what a second above the target adds to it"];
+        /// What a second more than the last time adds to it.
+        beta: f64 = 3.2 => number["beta", Within::of(0.0, 1e3), "what a second more than the last time adds to it"];
+        /// From which time in the queue on packets of low latency are marked in any case.
+        step: Span = Span::from_millis(1)
+            => seconds["step", Within::up_to(1.0), "time in the queue of low latency from which on all are marked"];
+        /// Packets of low latency that must be left behind it for that (RFC 9332, appendix A.1, `Th_len`; Linux, `min_qlen_step`): where a
+        /// transmission takes longer than the step, a packet that has only waited for another's end would be marked.
+        step_from: u32 = 1
+            => whole["step_from", 0, 1_000_000, "packets of low latency left behind one for it to be marked by `step`"];
+        /// How much more often packets of low latency are marked: `k p` beside `p^2`.
+        coupling: f64 = 2.0
+            => number["coupling", Within::of(1.0, 100.0), "k: marks of low latency are k p, others p squared"];
+        /// Share of turns that the classic queue has while both have packets.
+        classic: f64 = 0.1
+            => number["classic", Within::PART, "share of turns of the classic queue while both have packets"];
+        /// Bytes of two packets of the largest size: a shorter queue loses nothing.
+        least_bytes: u32 = 3000 => whole["least", 0, 1_000_000, "bytes below which nothing is dropped early"];
     }
-}
 
-impl Tabled for Config {
-    const NAME: &'static str = "dualpi2";
-    const FORM: &'static str = "dualpi2[,OPTION...]";
-    type Made = Box<dyn Qdisc>;
-    const OPTIONS: &'static [Opt<Config>] = &[
-        Opt::whole(
-            "limit",
-            1,
-            u32::MAX as u64,
-            field!(limit as u32),
-            "buffer of both queues, in packets that wait",
-        ),
-        Opt::seconds(
-            "target",
-            Within::up_to(1.0),
-            field!(target),
-            "time in the classic queue that it steers to",
-        ),
-        Opt::seconds("update", Within::up_to(1.0), field!(update), "how often the probability is moved"),
-        Opt::number("alpha", Within::up_to(1e3), field!(alpha), "what a second above the target adds to it"),
-        Opt::number(
-            "beta",
-            Within::of(0.0, 1e3),
-            field!(beta),
-            "what a second more than the last time adds to it",
-        ),
-        Opt::seconds(
-            "step",
-            Within::up_to(1.0),
-            field!(step),
-            "time in the queue of low latency from which on all are marked",
-        ),
-        Opt::whole(
-            "step_from",
-            0,
-            1_000_000,
-            field!(step_from as u32),
-            "packets of low latency left behind one for it to be marked by `step`",
-        ),
-        Opt::number(
-            "coupling",
-            Within::of(1.0, 100.0),
-            field!(coupling),
-            "k: marks of low latency are k p, others p squared",
-        ),
-        Opt::number(
-            "classic",
-            Within::PART,
-            field!(classic),
-            "share of turns of the classic queue while both have packets",
-        ),
-        Opt::whole(
-            "least",
-            0,
-            1_000_000,
-            field!(least_bytes as u32),
-            "bytes below which nothing is dropped early",
-        ),
-    ];
+    /// Of Linux, for round-trip times of up to 100 ms; but for `step_from`, which is RFC 9332's, and 0 in Linux.
+    impl Default;
 
-    fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Qdisc> {
-        Box::new(DualPi2::new(*self))
+    impl Tabled for Config as "dualpi2" {
+        type Made = Box<dyn Qdisc>;
+
+        fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Qdisc> {
+            Box::new(DualPi2::new(*self))
+        }
     }
 }
 

@@ -9,19 +9,31 @@
 use crate::discipline::{Decision, DropCause, Offer};
 use crate::limit::{self, Limit};
 use crate::qdisc::{Dropped, PacketQueue, Qdisc, Queued, Sent, Ticket};
-use crate::written::Tabled;
-use faircast_core::choice;
+use crate::written::table;
 use faircast_core::rng::Rng;
-use faircast_core::spec::Opt;
 use faircast_core::time::{Rate, Span, Time};
 
-/// Parameters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Config {
-    /// Buffer. The packet in transmission counts.
-    pub limit: Limit,
-    /// What goes when it is full.
-    pub drops: Drops,
+table! {
+    /// Parameters.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Config {
+        /// Buffer. The packet in transmission counts.
+        limit: Limit = Limit::Packets(50) => option[limit::option!("buffer; the packet in transmission counts")];
+        /// What goes when it is full.
+        drops: Drops = Drops::Tail
+            => choice["drops", { "tail" => Tail, "front" => Front },
+                "what goes when it is full: the packet that arrives, or the oldest ones"];
+    }
+
+    impl Default;
+
+    impl Tabled for Config as "fifo" {
+        type Made = Box<dyn Qdisc>;
+
+        fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Qdisc> {
+            Box::new(Fifo::new(*self))
+        }
+    }
 }
 
 /// Where a full buffer drops.
@@ -31,30 +43,6 @@ pub enum Drops {
     Tail,
     /// The oldest ones that wait.
     Front,
-}
-
-impl Default for Config {
-    fn default() -> Config {
-        Config { limit: Limit::Packets(50), drops: Drops::Tail }
-    }
-}
-
-impl Tabled for Config {
-    const NAME: &'static str = "fifo";
-    const FORM: &'static str = "fifo[,OPTION...]";
-    type Made = Box<dyn Qdisc>;
-    const OPTIONS: &'static [Opt<Config>] = &[
-        limit::option!("buffer; the packet in transmission counts"),
-        Opt::choice(
-            "drops",
-            choice!(drops: "tail" => Drops::Tail, "front" => Drops::Front),
-            "what goes when it is full: the packet that arrives, or the oldest ones",
-        ),
-    ];
-
-    fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Qdisc> {
-        Box::new(Fifo::new(*self))
-    }
 }
 
 /// The discipline's state.

@@ -7,90 +7,46 @@ use crate::codel::{self, Codel};
 use crate::discipline::{Decision, DropCause, Offer};
 use crate::limit::Limit;
 use crate::qdisc::{Dropped, Qdisc, Sent, Ticket};
-use crate::written::Tabled;
-use faircast_core::field;
+use crate::written::table;
 use faircast_core::rng::Rng;
-use faircast_core::spec::{Opt, Within};
+use faircast_core::spec::Within;
 use faircast_core::time::{Rate, Span, Time};
 use std::collections::VecDeque;
 
-/// Parameters.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Config {
-    /// Bytes that a queue may send more in each turn.
-    pub quantum: u32,
-    /// Buffer of all queues together, in packets, without the one in transmission.
-    pub limit: u32,
-    /// How many queues there are.
-    pub queues: u32,
-    /// Acceptable time in a queue.
-    pub target: Span,
-    /// How long a packet may wait longer than that before the first drop.
-    pub interval: Span,
-    /// Bytes: nothing is dropped of a queue while no more than these wait in it. 0 for its largest packet so far.
-    pub keep: u32,
-    /// Whether packets that allow it are marked in place of drops.
-    pub ecn: bool,
-}
+table! {
+    /// Parameters.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    pub struct Config {
+        /// Bytes that a queue may send more in each turn.
+        quantum: u32 = 1514 => whole["quantum", 64, 1_000_000, "bytes that a queue may send more in each turn"];
+        /// Buffer of all queues together, in packets, without the one in transmission.
+        limit: u32 = 10_240 => whole["limit", 1, u32::MAX as u64, "buffer of all queues, in packets that wait"];
+        /// How many queues there are.
+        queues: u32 = 1024 => whole["queues", 1, 65_536, "queues that flows are hashed into"];
+        /// Acceptable time in a queue.
+        target: Span = Span::from_millis(5) => seconds["target", Within::up_to(1.0), "acceptable time in a queue"];
+        /// How long a packet may wait longer than that before the first drop.
+        interval: Span = Span::from_millis(100)
+            => seconds["interval", Within::up_to(100.0), "how long packets may wait longer before the first drop"];
+        /// Bytes: nothing is dropped of a queue while no more than these wait in it. 0 for its largest packet so far.
+        keep: u32 = 0 => whole["keep", 0, 1_000_000, "bytes of a queue that are never dropped; 0: its largest packet"];
+        /// Whether packets that allow it are marked in place of drops.
+        ecn: bool = false => word["ecn", "packets that allow it are marked"];
+    }
 
-/// Of RFC 8290, with drops unless it is told to mark.
-impl Default for Config {
-    fn default() -> Config {
-        Config {
-            quantum: 1514,
-            limit: 10_240,
-            queues: 1024,
-            target: Span::from_millis(5),
-            interval: Span::from_millis(100),
-            keep: 0,
-            ecn: false,
+    /// Of RFC 8290, with drops unless it is told to mark.
+    impl Default;
+
+    impl Tabled for Config as "fq_codel" {
+        type Made = Box<dyn Qdisc>;
+
+        fn fits(&self) -> Result<(), String> {
+            codel::below(self.target, self.interval)
         }
-    }
-}
 
-impl Tabled for Config {
-    const NAME: &'static str = "fq_codel";
-    const FORM: &'static str = "fq_codel[,OPTION...]";
-    type Made = Box<dyn Qdisc>;
-    const OPTIONS: &'static [Opt<Config>] = &[
-        Opt::whole(
-            "quantum",
-            64,
-            1_000_000,
-            field!(quantum as u32),
-            "bytes that a queue may send more in each turn",
-        ),
-        Opt::whole(
-            "limit",
-            1,
-            u32::MAX as u64,
-            field!(limit as u32),
-            "buffer of all queues, in packets that wait",
-        ),
-        Opt::whole("queues", 1, 65_536, field!(queues as u32), "queues that flows are hashed into"),
-        Opt::seconds("target", Within::up_to(1.0), field!(target), "acceptable time in a queue"),
-        Opt::seconds(
-            "interval",
-            Within::up_to(100.0),
-            field!(interval),
-            "how long packets may wait longer before the first drop",
-        ),
-        Opt::whole(
-            "keep",
-            0,
-            1_000_000,
-            field!(keep as u32),
-            "bytes of a queue that are never dropped; 0: its largest packet",
-        ),
-        Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
-    ];
-
-    fn fits(&self) -> Result<(), String> {
-        codel::below(self.target, self.interval)
-    }
-
-    fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Qdisc> {
-        Box::new(FqCodel::new(*self))
+        fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Qdisc> {
+            Box::new(FqCodel::new(*self))
+        }
     }
 }
 

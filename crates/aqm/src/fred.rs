@@ -7,78 +7,49 @@
 use crate::discipline::{Decision, Departure, Discipline, DropCause, Offer, Watches};
 use crate::flows::Flows;
 use crate::red;
-use crate::written::Tabled;
-use faircast_core::field;
+use crate::written::table;
 use faircast_core::rng::Rng;
-use faircast_core::spec::{Opt, Within};
+use faircast_core::spec::Within;
 use faircast_core::time::{Rate, Span};
 
-/// Parameters. Lengths are in packets.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Config {
-    /// Buffer, in packets that wait; whoever finds so many is dropped.
-    pub limit: u32,
-    /// Lower threshold of the average, and the most packets that a flow may have ("max_q").
-    pub min_th: f64,
-    /// Upper threshold of the average.
-    pub max_th: f64,
-    /// Weight of the queue in its average.
-    pub w_q: f64,
-    /// Probability at the upper threshold.
-    pub max_p: f64,
-    /// Packets that every flow may have ("min_q"; 2 to 4 in the paper).
-    pub min_q: u32,
-    /// Bytes of a usual packet: how many would have been sent while the link was idle.
-    pub mean_packet_size: u16,
-    /// Whether packets that allow it are marked in place of random drops.
-    pub ecn: bool,
-}
-
-/// The thresholds of the document's RED.
-impl Default for Config {
-    fn default() -> Config {
-        Config {
-            limit: 100,
-            min_th: 5.0,
-            max_th: 15.0,
-            w_q: 0.002,
-            max_p: 0.1,
-            min_q: 2,
-            mean_packet_size: 1000,
-            ecn: false,
-        }
-    }
-}
-
-impl Tabled for Config {
-    const NAME: &'static str = "fred";
-    const FORM: &'static str = "fred[,OPTION...]";
-    type Made = Box<dyn Discipline>;
-    const OPTIONS: &'static [Opt<Config>] = &[
-        Opt::whole("limit", 1, u32::MAX as u64, field!(limit as u32), "buffer, in packets that wait"),
-        Opt::number(
-            "min",
-            Within::POSITIVE,
-            field!(min_th),
-            "lower threshold, and the most packets of a flow",
-        ),
-        Opt::number("max", Within::POSITIVE, field!(max_th), "upper threshold, in packets"),
-        Opt::number("w", Within::up_to(0.999_999_999), field!(w_q), "weight of the queue in its average"),
-        Opt::number("p", Within::up_to(1.0), field!(max_p), "probability at the upper threshold"),
-        Opt::whole("share", 1, 1_000_000, field!(min_q as u32), "packets that every flow may have"),
-        Opt::whole("mean", 1, u16::MAX as u64, field!(mean_packet_size as u16), "bytes of a usual packet"),
-        Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
-    ];
-
-    fn fits(&self) -> Result<(), String> {
-        if self.max_th <= self.min_th {
-            return Err(format!("max is {}, but must be above min, {}", self.max_th, self.min_th));
-        }
-        Ok(())
+table! {
+    /// Parameters. Lengths are in packets.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    pub struct Config {
+        /// Buffer, in packets that wait; whoever finds so many is dropped.
+        limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
+        /// Lower threshold of the average, and the most packets that a flow may have ("max_q").
+        min_th: f64 = 5.0 => number["min", Within::POSITIVE, "lower threshold, and the most packets of a flow"];
+        /// Upper threshold of the average.
+        max_th: f64 = 15.0 => number["max", Within::POSITIVE, "upper threshold, in packets"];
+        /// Weight of the queue in its average.
+        w_q: f64 = 0.002 => number["w", Within::up_to(0.999_999_999), "weight of the queue in its average"];
+        /// Probability at the upper threshold.
+        max_p: f64 = 0.1 => number["p", Within::up_to(1.0), "probability at the upper threshold"];
+        /// Packets that every flow may have ("min_q"; 2 to 4 in the paper).
+        min_q: u32 = 2 => whole["share", 1, 1_000_000, "packets that every flow may have"];
+        /// Bytes of a usual packet: how many would have been sent while the link was idle.
+        mean_packet_size: u16 = 1000 => whole["mean", 1, u16::MAX as u64, "bytes of a usual packet"];
+        /// Whether packets that allow it are marked in place of random drops.
+        ecn: bool = false => word["ecn", "packets that allow it are marked"];
     }
 
-    fn build(&self, rate: Rate, _delay: Span) -> Box<dyn Discipline> {
-        Box::new(Fred::new(*self, rate))
+    /// The thresholds of the document's RED.
+    impl Default;
+
+    impl Tabled for Config as "fred" {
+        type Made = Box<dyn Discipline>;
+
+        fn fits(&self) -> Result<(), String> {
+            if self.max_th <= self.min_th {
+                return Err(format!("max is {}, but must be above min, {}", self.max_th, self.min_th));
+            }
+            Ok(())
+        }
+
+        fn build(&self, rate: Rate, _delay: Span) -> Box<dyn Discipline> {
+            Box::new(Fred::new(*self, rate))
+        }
     }
 }
 

@@ -8,44 +8,68 @@
 
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
 use crate::ticks::Ticks;
-use crate::written::Tabled;
+use crate::written::table;
 use control::Problem;
 use faircast_core::rng::Rng;
-use faircast_core::spec::{Opt, Within};
+use faircast_core::spec::Within;
 use faircast_core::time::{Rate, Span, Time};
-use faircast_core::{choice, field};
 use predict::History;
 
 mod control;
 mod predict;
 
-/// Parameters. Amounts are in packets; with [`Config::bytes`] they count in units of [`Config::mean_packet_size`].
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Config {
-    /// Buffer, in packets that wait; whoever finds so many is dropped.
-    pub limit: u32,
-    /// The queue that it steers to ("Q_opt").
-    pub target: f64,
-    /// Length of an interval ("tau"; 0.02 to 0.05 s in the document).
-    pub interval: Span,
-    /// How many intervals a prediction looks at ("n").
-    pub order: u32,
-    /// How many intervals are remembered. As many as `order` are the printed formula.
-    pub history: u32,
-    /// How the next intervals are predicted.
-    pub predictor: Predictor,
-    /// What dropping costs in the first and in the second interval ("b_0", "b_1").
-    pub b0: f64,
-    /// The second.
-    pub b1: f64,
-    /// How the controller's optimum is found.
-    pub solution: Solution,
-    /// Bytes of a usual packet: the link's rate in packets, and the unit with `bytes`.
-    pub mean_packet_size: u16,
-    /// Whether amounts and the queue are counted in bytes.
-    pub bytes: bool,
-    /// Whether packets that allow it are marked in place of early drops.
-    pub ecn: bool,
+table! {
+    /// Parameters. Amounts are in packets; with [`Config::bytes`] they count in units of [`Config::mean_packet_size`].
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    pub struct Config {
+        /// Buffer, in packets that wait; whoever finds so many is dropped.
+        limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
+        /// The queue that it steers to ("Q_opt").
+        target: f64 = 20.0 => number["target", Within::of(0.0, f64::INFINITY), "queue that it steers to, in packets"];
+        /// Length of an interval ("tau"; 0.02 to 0.05 s in the document).
+        interval: Span = Span::from_millis(20)
+            => seconds["interval", Within::of(0.001, 10.0), "how often traffic is predicted"];
+        /// How many intervals a prediction looks at ("n").
+        order: u32 = 20 => whole["order", 1, 200, "intervals that a prediction looks at"];
+        /// How many intervals are remembered. As many as `order` are the printed formula.
+        history: u32 = 100 => whole["history", 4, 10_000, "intervals that are remembered"];
+        /// How the next intervals are predicted.
+        predictor: Predictor = Predictor::Lmmse
+            => choice["predictor", { "lmmse" => Lmmse, "adaptive" => Adaptive, "last" => Last },
+                "linear with the least squared error, one that learns, or the last interval"];
+        /// What dropping costs in the first and in the second interval ("b_0", "b_1").
+        b0: f64 = 0.0 => number["b0", Within::of(0.0, 1e6), "what dropping costs in the next interval"];
+        /// The second.
+        b1: f64 = 0.0 => number["b1", Within::of(0.0, 1e6), "what it costs in the one after that"];
+        /// How the controller's optimum is found.
+        solution: Solution = Solution::Exact
+            => choice["solution", { "exact" => Exact, "clamp" => Clamp, "literal" => Literal },
+                "the optimum, the one without bounds brought into them, or the printed cases"];
+        /// Bytes of a usual packet: the link's rate in packets, and the unit with `bytes`.
+        mean_packet_size: u16 = 1000 => whole["mean", 1, u16::MAX as u64, "bytes of a usual packet"];
+        /// Whether amounts and the queue are counted in bytes.
+        bytes: bool = false => word["bytes", "the queue is counted in bytes"];
+        /// Whether packets that allow it are marked in place of early drops.
+        ecn: bool = false => word["ecn", "packets that allow it are marked"];
+    }
+
+    /// Of the document; a buffer of 100 packets.
+    impl Default;
+
+    impl Tabled for Config as "paqm" {
+        type Made = Box<dyn Discipline>;
+
+        fn fits(&self) -> Result<(), String> {
+            if self.history < self.order {
+                return Err(format!("history is {}, but must be order, {}, at least", self.history, self.order));
+            }
+            Ok(())
+        }
+
+        fn build(&self, rate: Rate, _delay: Span) -> Box<dyn Discipline> {
+            Box::new(Paqm::new(*self, rate))
+        }
+    }
 }
 
 /// How the next intervals are predicted.
@@ -68,79 +92,6 @@ pub enum Solution {
     Clamp,
     /// As printed: (5.11), with its cases C1 to C4.
     Literal,
-}
-
-/// Of the document; a buffer of 100 packets.
-impl Default for Config {
-    fn default() -> Config {
-        Config {
-            limit: 100,
-            target: 20.0,
-            interval: Span::from_millis(20),
-            order: 20,
-            history: 100,
-            predictor: Predictor::Lmmse,
-            b0: 0.0,
-            b1: 0.0,
-            solution: Solution::Exact,
-            mean_packet_size: 1000,
-            bytes: false,
-            ecn: false,
-        }
-    }
-}
-
-impl Tabled for Config {
-    const NAME: &'static str = "paqm";
-    const FORM: &'static str = "paqm[,OPTION...]";
-    type Made = Box<dyn Discipline>;
-    const OPTIONS: &'static [Opt<Config>] = &[
-        Opt::whole("limit", 1, u32::MAX as u64, field!(limit as u32), "buffer, in packets that wait"),
-        Opt::number(
-            "target",
-            Within::of(0.0, f64::INFINITY),
-            field!(target),
-            "queue that it steers to, in packets",
-        ),
-        Opt::seconds("interval", Within::of(0.001, 10.0), field!(interval), "how often traffic is predicted"),
-        Opt::whole("order", 1, 200, field!(order as u32), "intervals that a prediction looks at"),
-        Opt::whole("history", 4, 10_000, field!(history as u32), "intervals that are remembered"),
-        Opt::choice(
-            "predictor",
-            choice!(
-                predictor: "lmmse" => Predictor::Lmmse, "adaptive" => Predictor::Adaptive, "last" => Predictor::Last,
-            ),
-            "linear with the least squared error, one that learns, or the last interval",
-        ),
-        Opt::number("b0", Within::of(0.0, 1e6), field!(b0), "what dropping costs in the next interval"),
-        Opt::number("b1", Within::of(0.0, 1e6), field!(b1), "what it costs in the one after that"),
-        Opt::choice(
-            "solution",
-            choice!(
-                solution: "exact" => Solution::Exact, "clamp" => Solution::Clamp, "literal" => Solution::Literal,
-            ),
-            "the optimum, the one without bounds brought into them, or the printed cases",
-        ),
-        Opt::whole("mean", 1, u16::MAX as u64, field!(mean_packet_size as u16), "bytes of a usual packet"),
-        Opt::word(
-            "bytes",
-            |config| config.bytes,
-            |config| config.bytes = true,
-            "the queue is counted in bytes",
-        ),
-        Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
-    ];
-
-    fn fits(&self) -> Result<(), String> {
-        if self.history < self.order {
-            return Err(format!("history is {}, but must be order, {}, at least", self.history, self.order));
-        }
-        Ok(())
-    }
-
-    fn build(&self, rate: Rate, _delay: Span) -> Box<dyn Discipline> {
-        Box::new(Paqm::new(*self, rate))
-    }
 }
 
 /// The discipline's state.

@@ -6,36 +6,53 @@
 
 use crate::discipline::{Decision, Departure, Discipline, DropCause, Offer, Watches};
 use crate::ticks::Ticks;
-use crate::written::Tabled;
+use crate::written::table;
 use faircast_core::rng::Rng;
-use faircast_core::spec::{Opt, Within};
+use faircast_core::spec::Within;
 use faircast_core::time::{Rate, Span, Time};
-use faircast_core::{choice, field};
 use std::collections::VecDeque;
 
-/// Parameters.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Config {
-    /// Buffer, in packets that wait; whoever finds so many is dropped.
-    pub limit: u32,
-    /// The delay that it steers to (QDELAY_REF).
-    pub target: Span,
-    /// How often the probability is moved (T_UPDATE).
-    pub update: Span,
-    /// What a second above the target adds to the probability (alpha).
-    pub alpha: f64,
-    /// What a second more than the last time adds to it (beta).
-    pub beta: f64,
-    /// How long a burst after a quiet time passes (MAX_BURST).
-    pub burst: Span,
-    /// Marks in place of drops only while the probability is below this (mark_ecnth).
-    pub mark_p: f64,
-    /// Whether drops are spread evenly (RFC 8033, 5.4).
-    pub even: bool,
-    /// How the delay is known.
-    pub delay: Delay,
-    /// Whether packets that allow it are marked in place of early drops.
-    pub ecn: bool,
+table! {
+    /// Parameters.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    pub struct Config {
+        /// Buffer, in packets that wait; whoever finds so many is dropped.
+        limit: u32 = 1000 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
+        /// The delay that it steers to (QDELAY_REF).
+        target: Span = Span::from_millis(15)
+            => seconds["target", Within::up_to(1.0), "time in the queue that it steers to"];
+        /// How often the probability is moved (T_UPDATE).
+        update: Span = Span::from_millis(15)
+            => seconds["update", Within::up_to(1.0), "how often the probability is moved"];
+        /// What a second above the target adds to the probability (alpha).
+        alpha: f64 = 0.125 => number["alpha", Within::up_to(1e3), "what a second above the target adds to it"];
+        /// What a second more than the last time adds to it (beta).
+        beta: f64 = 1.25 => number["beta", Within::of(0.0, 1e3), "what a second more than the last time adds to it"];
+        /// How long a burst after a quiet time passes (MAX_BURST).
+        burst: Span = Span::from_millis(150)
+            => seconds["burst", Within::of(0.0, 10.0), "how long a burst after a quiet time passes"];
+        /// Marks in place of drops only while the probability is below this (mark_ecnth).
+        mark_p: f64 = 0.1 => number["mark", Within::PART, "marks in place of drops below this probability"];
+        /// Whether drops are spread evenly (RFC 8033, 5.4).
+        even: bool = false => word["even", "drops are spread evenly"];
+        /// How the delay is known.
+        delay: Delay = Delay::Stamps
+            => choice["delay", { "stamps" => Stamps, "length" => Length },
+                "of the packet that left last, or the queue's length over the link's rate"];
+        /// Whether packets that allow it are marked in place of early drops.
+        ecn: bool = false => word["ecn", "packets that allow it are marked"];
+    }
+
+    /// Of RFC 8033; a buffer of 1000 packets.
+    impl Default;
+
+    impl Tabled for Config as "pie" {
+        type Made = Box<dyn Discipline>;
+
+        fn build(&self, rate: Rate, _delay: Span) -> Box<dyn Discipline> {
+            Box::new(Pie::new(*self, rate))
+        }
+    }
 }
 
 /// How the delay is known.
@@ -45,60 +62,6 @@ pub enum Delay {
     Stamps,
     /// From the queue's length and the link's rate.
     Length,
-}
-
-/// Of RFC 8033; a buffer of 1000 packets.
-impl Default for Config {
-    fn default() -> Config {
-        Config {
-            limit: 1000,
-            target: Span::from_millis(15),
-            update: Span::from_millis(15),
-            alpha: 0.125,
-            beta: 1.25,
-            burst: Span::from_millis(150),
-            mark_p: 0.1,
-            even: false,
-            delay: Delay::Stamps,
-            ecn: false,
-        }
-    }
-}
-
-impl Tabled for Config {
-    const NAME: &'static str = "pie";
-    const FORM: &'static str = "pie[,OPTION...]";
-    type Made = Box<dyn Discipline>;
-    const OPTIONS: &'static [Opt<Config>] = &[
-        Opt::whole("limit", 1, u32::MAX as u64, field!(limit as u32), "buffer, in packets that wait"),
-        Opt::seconds("target", Within::up_to(1.0), field!(target), "time in the queue that it steers to"),
-        Opt::seconds("update", Within::up_to(1.0), field!(update), "how often the probability is moved"),
-        Opt::number("alpha", Within::up_to(1e3), field!(alpha), "what a second above the target adds to it"),
-        Opt::number(
-            "beta",
-            Within::of(0.0, 1e3),
-            field!(beta),
-            "what a second more than the last time adds to it",
-        ),
-        Opt::seconds(
-            "burst",
-            Within::of(0.0, 10.0),
-            field!(burst),
-            "how long a burst after a quiet time passes",
-        ),
-        Opt::number("mark", Within::PART, field!(mark_p), "marks in place of drops below this probability"),
-        Opt::word("even", |config| config.even, |config| config.even = true, "drops are spread evenly"),
-        Opt::choice(
-            "delay",
-            choice!(delay: "stamps" => Delay::Stamps, "length" => Delay::Length),
-            "of the packet that left last, or the queue's length over the link's rate",
-        ),
-        Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
-    ];
-
-    fn build(&self, rate: Rate, _delay: Span) -> Box<dyn Discipline> {
-        Box::new(Pie::new(*self, rate))
-    }
 }
 
 /// Largest step up once the probability is 0.1 or more (RFC 8033, 5.5).

@@ -9,33 +9,54 @@ use crate::any::AnyDiscipline;
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
 use crate::qdisc::{Dropped, PacketQueue, Qdisc, Queued, Sent, Ticket};
 use crate::ticks::Ticks;
-use crate::written::Tabled;
+use crate::written::table;
 use faircast_core::rng::Rng;
-use faircast_core::spec::{Opt, Within};
+use faircast_core::spec::Within;
 use faircast_core::time::{Rate, Span, Time};
-use faircast_core::{choice, field};
 
-/// Parameters. Lengths are in packets.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Config {
-    /// Buffer, in packets that wait; whoever finds so many is dropped.
-    pub limit: u32,
-    /// The queue that it steers to (`pbo_`).
-    pub target: f64,
-    /// Weight of a packet of the queue beside one of the arrivals ("alpha"; 0.1 in ns-2).
-    pub alpha: f64,
-    /// How fast the price moves, for each packet.
-    pub gamma: f64,
-    /// Base of the probability.
-    pub phi: f64,
-    /// How often the price moves.
-    pub update: Span,
-    /// Bytes of a usual packet: the link's rate in packets.
-    pub mean_packet_size: u16,
-    /// Whether packets that allow it are marked in place of early drops.
-    pub ecn: bool,
-    /// When they are marked.
-    pub marks: Marks,
+table! {
+    /// Parameters. Lengths are in packets.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    pub struct Config {
+        /// Buffer, in packets that wait; whoever finds so many is dropped.
+        limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
+        /// The queue that it steers to (`pbo_`).
+        target: f64 = 20.0 => number["target", Within::of(0.0, f64::INFINITY), "queue that it steers to, in packets"];
+        /// Weight of a packet of the queue beside one of the arrivals ("alpha"; 0.1 in ns-2).
+        alpha: f64 = 0.1
+            => number["alpha", Within::of(0.0, 1e3), "weight of a packet that waits beside one that comes"];
+        /// How fast the price moves, for each packet.
+        gamma: f64 = 0.001 => number["gamma", Within::up_to(1e3), "how fast the price moves"];
+        /// Base of the probability.
+        phi: f64 = 1.001 => number["phi", Within::of(1.000_000_001, 1e6), "base of the probability"];
+        /// How often the price moves.
+        update: Span = Span::from_millis(2) => seconds["update", Within::up_to(10.0), "how often the price moves"];
+        /// Bytes of a usual packet: the link's rate in packets.
+        mean_packet_size: u16 = 1000 => whole["mean", 1, u16::MAX as u64, "bytes of a usual packet"];
+        /// Whether packets that allow it are marked in place of early drops.
+        ecn: bool = false => word["ecn", "packets that allow it are marked"];
+        /// When they are marked.
+        marks: Marks = Marks::Arrival
+            => choice["marks", { "arrival" => Arrival, "departure" => Departure },
+                "when they are; at departure, packets that do not allow it are not dropped early"];
+    }
+
+    /// Of ns-2.
+    impl Default;
+
+    impl Tabled for Config as "rem" {
+        type Made = AnyDiscipline;
+
+        fn build(&self, rate: Rate, _delay: Span) -> AnyDiscipline {
+            let rem = Rem::new(*self, rate);
+            if self.ecn && self.marks == Marks::Departure {
+                let held: Box<dyn Qdisc> = Box::new(MarksAtDeparture { rem, packets: PacketQueue::default() });
+                return held.into();
+            }
+            let decides: Box<dyn Discipline> = Box::new(rem);
+            decides.into()
+        }
+    }
 }
 
 /// When packets are marked.
@@ -45,64 +66,6 @@ pub enum Marks {
     Arrival,
     /// When they leave.
     Departure,
-}
-
-/// Of ns-2.
-impl Default for Config {
-    fn default() -> Config {
-        Config {
-            limit: 100,
-            target: 20.0,
-            alpha: 0.1,
-            gamma: 0.001,
-            phi: 1.001,
-            update: Span::from_millis(2),
-            mean_packet_size: 1000,
-            ecn: false,
-            marks: Marks::Arrival,
-        }
-    }
-}
-
-impl Tabled for Config {
-    const NAME: &'static str = "rem";
-    const FORM: &'static str = "rem[,OPTION...]";
-    type Made = AnyDiscipline;
-    const OPTIONS: &'static [Opt<Config>] = &[
-        Opt::whole("limit", 1, u32::MAX as u64, field!(limit as u32), "buffer, in packets that wait"),
-        Opt::number(
-            "target",
-            Within::of(0.0, f64::INFINITY),
-            field!(target),
-            "queue that it steers to, in packets",
-        ),
-        Opt::number(
-            "alpha",
-            Within::of(0.0, 1e3),
-            field!(alpha),
-            "weight of a packet that waits beside one that comes",
-        ),
-        Opt::number("gamma", Within::up_to(1e3), field!(gamma), "how fast the price moves"),
-        Opt::number("phi", Within::of(1.000_000_001, 1e6), field!(phi), "base of the probability"),
-        Opt::seconds("update", Within::up_to(10.0), field!(update), "how often the price moves"),
-        Opt::whole("mean", 1, u16::MAX as u64, field!(mean_packet_size as u16), "bytes of a usual packet"),
-        Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
-        Opt::choice(
-            "marks",
-            choice!(marks: "arrival" => Marks::Arrival, "departure" => Marks::Departure),
-            "when they are; at departure, packets that do not allow it are not dropped early",
-        ),
-    ];
-
-    fn build(&self, rate: Rate, _delay: Span) -> AnyDiscipline {
-        let rem = Rem::new(*self, rate);
-        if self.ecn && self.marks == Marks::Departure {
-            let held: Box<dyn Qdisc> = Box::new(MarksAtDeparture { rem, packets: PacketQueue::default() });
-            return held.into();
-        }
-        let decides: Box<dyn Discipline> = Box::new(rem);
-        decides.into()
-    }
 }
 
 /// The discipline's state.

@@ -4,86 +4,48 @@
 //! Constants of Linux (`sch_sfb`). Other than there, hashes are not changed from time to time.
 
 use crate::discipline::{Decision, Departure, Discipline, DropCause, Offer, Watches};
-use crate::written::Tabled;
-use faircast_core::field;
+use crate::written::table;
 use faircast_core::rng::Rng;
-use faircast_core::spec::{Opt, Within};
+use faircast_core::spec::Within;
 use faircast_core::time::{Rate, Span, Time};
 
-/// Parameters.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Config {
-    /// Buffer, in packets that wait; whoever finds so many is dropped.
-    pub limit: u32,
-    /// Levels of bins ("L").
-    pub levels: u32,
-    /// Bins of a level ("N").
-    pub bins: u32,
-    /// Packets of a bin from which on its probability grows.
-    pub size: u32,
-    /// What a full bin adds to its probability at an arrival ("d1").
-    pub increase: f64,
-    /// What an empty one takes off ("d2").
-    pub decrease: f64,
-    /// Packets a second of all flows that do not yield.
-    pub penalty: f64,
-    /// Whether packets that allow it are marked in place of random drops.
-    pub ecn: bool,
-}
+table! {
+    /// Parameters.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    pub struct Config {
+        /// Buffer, in packets that wait; whoever finds so many is dropped.
+        limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
+        /// Levels of bins ("L").
+        levels: u32 = 2 => whole["levels", 1, 16, "levels of bins"];
+        /// Bins of a level ("N").
+        bins: u32 = 23 => whole["bins", 1, 65536, "bins of a level"];
+        /// Packets of a bin from which on its probability grows.
+        size: u32 = 20 => whole["size", 1, u32::MAX as u64, "packets of a bin from which on its probability grows"];
+        /// What a full bin adds to its probability at an arrival ("d1").
+        increase: f64 = 0.001
+            => number["increase", Within::up_to(1.0), "what a full bin adds to its probability at an arrival"];
+        /// What an empty one takes off ("d2").
+        decrease: f64 = 0.00017 => number["decrease", Within::up_to(1.0), "what an empty one takes off"];
+        /// Packets a second of all flows that do not yield.
+        penalty: f64 = 10.0
+            => number["penalty", Within::of(0.0, 1e9), "packets a second of all flows that do not yield"];
+        /// Whether packets that allow it are marked in place of random drops.
+        ecn: bool = false => word["ecn", "packets that allow it are marked"];
+    }
 
-impl Default for Config {
-    fn default() -> Config {
-        Config {
-            limit: 100,
-            levels: 2,
-            bins: 23,
-            size: 20,
-            increase: 0.001,
-            decrease: 0.00017,
-            penalty: 10.0,
-            ecn: false,
+    impl Default;
+
+    impl Tabled for Config as "sfb" {
+        type Made = Box<dyn Discipline>;
+
+        fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Discipline> {
+            Box::new(Sfb::new(*self))
         }
     }
 }
 
 /// Packets that flows which do not yield may send at once, after a silence.
 const PENALTY_BURST: f64 = 20.0;
-
-impl Tabled for Config {
-    const NAME: &'static str = "sfb";
-    const FORM: &'static str = "sfb[,OPTION...]";
-    type Made = Box<dyn Discipline>;
-    const OPTIONS: &'static [Opt<Config>] = &[
-        Opt::whole("limit", 1, u32::MAX as u64, field!(limit as u32), "buffer, in packets that wait"),
-        Opt::whole("levels", 1, 16, field!(levels as u32), "levels of bins"),
-        Opt::whole("bins", 1, 65536, field!(bins as u32), "bins of a level"),
-        Opt::whole(
-            "size",
-            1,
-            u32::MAX as u64,
-            field!(size as u32),
-            "packets of a bin from which on its probability grows",
-        ),
-        Opt::number(
-            "increase",
-            Within::up_to(1.0),
-            field!(increase),
-            "what a full bin adds to its probability at an arrival",
-        ),
-        Opt::number("decrease", Within::up_to(1.0), field!(decrease), "what an empty one takes off"),
-        Opt::number(
-            "penalty",
-            Within::of(0.0, 1e9),
-            field!(penalty),
-            "packets a second of all flows that do not yield",
-        ),
-        Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
-    ];
-
-    fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Discipline> {
-        Box::new(Sfb::new(*self))
-    }
-}
 
 /// A bin.
 #[derive(Debug, Clone, Copy, Default)]

@@ -5,31 +5,47 @@
 //! the hit frequency estimates N.
 
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
-use crate::written::Tabled;
+use crate::written::table;
 use faircast_core::rng::Rng;
-use faircast_core::spec::{Opt, Within};
+use faircast_core::spec::Within;
 use faircast_core::time::{Rate, Span};
-use faircast_core::{choice, field};
 
-/// Parameters.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Config {
-    /// Buffer, in packets that wait; whoever finds so many is dropped ("B").
-    pub limit: u32,
-    /// Length of the list ("M").
-    pub list: u32,
-    /// Weight of an arrival in the hit frequency ("alpha"; seed 002, 5.5: 0.001).
-    pub alpha: f64,
-    /// Probability that an entry that was no hit is overwritten.
-    pub replace: f64,
-    /// Probability of a drop with a third of the buffer or more taken, and few flows ("pmax").
-    pub max_p: f64,
-    /// Number of flows from which on the probability does not fall any more.
-    pub flows: f64,
-    /// Which of the rules.
-    pub mode: Mode,
-    /// Whether packets that allow it are marked in place of early drops.
-    pub ecn: bool,
+table! {
+    /// Parameters.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    pub struct Config {
+        /// Buffer, in packets that wait; whoever finds so many is dropped ("B").
+        limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
+        /// Length of the list ("M").
+        list: u32 = 1000 => whole["list", 1, 1_000_000, "entries of the list of flows seen"];
+        /// Weight of an arrival in the hit frequency ("alpha"; seed 002, 5.5: 0.001).
+        alpha: f64 = 0.001 => number["alpha", Within::up_to(1.0), "weight of an arrival in the hit frequency"];
+        /// Probability that an entry that was no hit is overwritten.
+        replace: f64 = 0.25
+            => number["replace", Within::PART, "probability that an entry that was no hit is overwritten"];
+        /// Probability of a drop with a third of the buffer or more taken, and few flows ("pmax").
+        max_p: f64 = 0.15
+            => number["p", Within::up_to(1.0), "probability from a third of the buffer on, with few flows"];
+        /// Number of flows from which on the probability does not fall any more.
+        flows: f64 = 256.0 => number["flows", Within::POSITIVE, "number of flows from which on that is reached"];
+        /// Which of the rules.
+        mode: Mode = Mode::Full
+            => choice["mode", { "simple" => Simple, "full" => Full, "drcl" => Drcl },
+                "whether hits are dropped more often; a third of the buffer in place of `flows`"];
+        /// Whether packets that allow it are marked in place of early drops.
+        ecn: bool = false => word["ecn", "packets that allow it are marked"];
+    }
+
+    /// Of the document, where it says so, otherwise of the paper.
+    impl Default;
+
+    impl Tabled for Config as "sred" {
+        type Made = Box<dyn Discipline>;
+
+        fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Discipline> {
+            Box::new(Sred::new(*self))
+        }
+    }
 }
 
 /// How the probability follows from the hits.
@@ -41,61 +57,6 @@ pub enum Mode {
     Full,
     /// The same with a third of the buffer in place of [`Config::flows`], as DRCL's simulator of the time.
     Drcl,
-}
-
-/// Of the document, where it says so, otherwise of the paper.
-impl Default for Config {
-    fn default() -> Config {
-        Config {
-            limit: 100,
-            list: 1000,
-            alpha: 0.001,
-            replace: 0.25,
-            max_p: 0.15,
-            flows: 256.0,
-            mode: Mode::Full,
-            ecn: false,
-        }
-    }
-}
-
-impl Tabled for Config {
-    const NAME: &'static str = "sred";
-    const FORM: &'static str = "sred[,OPTION...]";
-    type Made = Box<dyn Discipline>;
-    const OPTIONS: &'static [Opt<Config>] = &[
-        Opt::whole("limit", 1, u32::MAX as u64, field!(limit as u32), "buffer, in packets that wait"),
-        Opt::whole("list", 1, 1_000_000, field!(list as u32), "entries of the list of flows seen"),
-        Opt::number("alpha", Within::up_to(1.0), field!(alpha), "weight of an arrival in the hit frequency"),
-        Opt::number(
-            "replace",
-            Within::PART,
-            field!(replace),
-            "probability that an entry that was no hit is overwritten",
-        ),
-        Opt::number(
-            "p",
-            Within::up_to(1.0),
-            field!(max_p),
-            "probability from a third of the buffer on, with few flows",
-        ),
-        Opt::number(
-            "flows",
-            Within::POSITIVE,
-            field!(flows),
-            "number of flows from which on that is reached",
-        ),
-        Opt::choice(
-            "mode",
-            choice!(mode: "simple" => Mode::Simple, "full" => Mode::Full, "drcl" => Mode::Drcl),
-            "whether hits are dropped more often; a third of the buffer in place of `flows`",
-        ),
-        Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
-    ];
-
-    fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Discipline> {
-        Box::new(Sred::new(*self))
-    }
 }
 
 /// The discipline's state.

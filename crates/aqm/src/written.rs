@@ -69,3 +69,43 @@ impl<T: Tabled> Written for T {
         self.build(rate, delay)
     }
 }
+
+/// Declares the configuration of a discipline: for each field its meaning, its type, its default and the options that set it, in
+/// the order of the table; and the rest of its [`Tabled`]. Options are written as in `configuration!` of the congestion-control schemes.
+macro_rules! table {
+    (
+        $(#[$about:meta])*
+        pub struct Config {
+            $($(#[$meaning:meta])* $field:ident : $type:ty = $value:expr $(=> $kind:ident $option:tt)*;)*
+        }
+
+        $(#[$default:meta])*
+        impl Default;
+
+        impl Tabled for Config as $name:literal {
+            $($rest:tt)*
+        }
+    ) => {
+        $(#[$about])*
+        pub struct Config {
+            $($(#[$meaning])* pub $field: $type,)*
+        }
+
+        $(#[$default])*
+        impl Default for Config {
+            fn default() -> Config {
+                Config { $($field: $value,)* }
+            }
+        }
+
+        impl $crate::written::Tabled for Config {
+            const NAME: &'static str = $name;
+            const FORM: &'static str = concat!($name, "[,OPTION...]");
+            const OPTIONS: &'static [faircast_core::spec::Opt<Config>] =
+                &[$($(faircast_core::option_of!($kind $field $type, $option),)*)*];
+
+            $($rest)*
+        }
+    };
+}
+pub(crate) use table;

@@ -31,6 +31,7 @@
 /// | `number["name" or "word", RANGE, "meaning"]` | the same, or the word for `None`; also of times and rates |
 /// | `whole["name", LEAST, MOST, "meaning"]` | a whole number, kept in fewer bits; `"name" or "word"` as above |
 /// | `choice["name", { "word" => Variant, .. }, "meaning"]` | a variant of the field's type |
+/// | `word["name", "meaning"]` `not[..]` | nothing: the field is true, or false |
 /// | `spread["name", "meaning"]` | the steepness of a law of report delays |
 /// | `option[EXPRESSION]` | whatever this [`Opt`](crate::spec::Opt) takes |
 macro_rules! configuration {
@@ -63,7 +64,7 @@ macro_rules! configuration {
 
         impl $crate::schemes::catalogue::Configure for Config {
             const OPTIONS: &'static [$crate::spec::Opt<Config>] =
-                &[$($($crate::schemes::declare::option_of!($kind $field $type, $option),)*)*];
+                &[$($($crate::option_of!($kind $field $type, $option),)*)*];
 
             fn published() -> Config {
                 Config::published()
@@ -87,7 +88,9 @@ macro_rules! configuration {
 }
 pub(super) use configuration;
 
-/// An option of a field, as [`configuration!`] has it.
+/// An option of a field, as the schemes' and the queue disciplines' configurations declare it.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! option_of {
     (number $field:ident $type:ty, [$name:literal or $word:literal, $range:expr, $meaning:literal]) => {
         $crate::spec::Opt::or($word, $crate::spec::Opt::number($name, $range, $crate::field!($field?), $meaning))
@@ -125,6 +128,12 @@ macro_rules! option_of {
     (choice $field:ident $type:ty, [$name:literal, { $($word:literal => $variant:ident),+ }, $meaning:literal]) => {
         $crate::spec::Opt::choice($name, $crate::choice!($field: $($word => <$type>::$variant),+), $meaning)
     };
+    (word $field:ident $type:ty, [$name:literal, $meaning:literal]) => {
+        $crate::spec::Opt::word($name, |config| config.$field, |config| config.$field = true, $meaning)
+    };
+    (not $field:ident $type:ty, [$name:literal, $meaning:literal]) => {
+        $crate::spec::Opt::word($name, |config| !config.$field, |config| config.$field = false, $meaning)
+    };
     (spread $field:ident $type:ty, [$name:literal, $meaning:literal]) => {
         $crate::spec::Opt::number(
             $name,
@@ -137,4 +146,3 @@ macro_rules! option_of {
         $option
     };
 }
-pub(super) use option_of;
