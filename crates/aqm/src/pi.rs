@@ -8,122 +8,72 @@
 use crate::analysis::control::{self, Flows};
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
 use crate::ticks::Ticks;
-use crate::written::Tabled;
-use faircast_core::field;
+use crate::written::{preset, table};
 use faircast_core::rng::Rng;
-use faircast_core::spec::{Opt, Within};
+use faircast_core::spec::Within;
 use faircast_core::time::{Rate, Span, Time};
 
-/// Parameters. Lengths are in packets; with [`Config::bytes`] they count in units of [`Config::mean_packet_size`].
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Config {
-    /// Buffer, in packets that wait; whoever finds so many is dropped.
-    pub limit: u32,
-    /// The queue that it steers to (`qref_`).
-    pub target: f64,
-    /// What the present distance from the target adds to the probability, for each packet (`a_`); 0: by the design rule.
-    pub a: f64,
-    /// What the distance before that takes off (`b_`); 0: by the design rule.
-    pub b: f64,
-    /// Moves of the probability in a second (`w_`).
-    pub hz: f64,
-    /// Of the design rule: least number of flows.
-    pub flows: f64,
-    /// Of the design rule: longest round-trip time.
-    pub rtt: Span,
-    /// Bytes of a usual packet: the link's rate in packets, and the unit with `bytes`.
-    pub mean_packet_size: u16,
-    /// Whether the queue is counted in bytes, and large packets are dropped more often than small ones.
-    pub bytes: bool,
-    /// Whether packets that allow it are marked in place of early drops.
-    pub ecn: bool,
+table! {
+    /// Parameters. Lengths are in packets; with [`Config::bytes`] they count in units of [`Config::mean_packet_size`].
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    pub struct Config {
+        /// Buffer, in packets that wait; whoever finds so many is dropped.
+        limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
+        /// The queue that it steers to (`qref_`).
+        target: f64 = 50.0 => number["target", Within::POSITIVE, "queue that it steers to, in packets"];
+        /// What the present distance from the target adds to the probability, for each packet (`a_`); 0: by the design rule.
+        a: f64 = 0.0 => number["a", Within::PART, "weight of the present distance from it; 0: by the design rule"];
+        /// What the distance before that takes off (`b_`); 0: by the design rule.
+        b: f64 = 0.0 => number["b", Within::PART, "weight of the last distance from it; 0: by the design rule"];
+        /// Moves of the probability in a second (`w_`).
+        hz: f64 = 170.0 => number["hz", Within::of(0.1, 1e6), "moves of the probability in a second"];
+        /// Of the design rule: least number of flows.
+        flows: f64 = 60.0 => number["flows", Within::POSITIVE, "of the design rule: least number of flows"];
+        /// Of the design rule: longest round-trip time.
+        rtt: Span = Span::from_millis(246)
+            => seconds["rtt", Within::up_to(100.0), "of the design rule: longest round-trip time"];
+        /// Bytes of a usual packet: the link's rate in packets, and the unit with `bytes`.
+        mean_packet_size: u16 = 1000 => whole["mean", 1, u16::MAX as u64, "bytes of a usual packet"];
+        /// Whether the queue is counted in bytes, and large packets are dropped more often than small ones.
+        bytes: bool = false => word["bytes", "the queue is counted in bytes"];
+        /// Whether packets that allow it are marked in place of early drops.
+        ecn: bool = false => word["ecn", "packets that allow it are marked"];
+    }
+
+    impl Default;
+
+    impl Tabled for Config as "pi" with [
+        preset("design", |config| *config = Config::design(), "a and b from the link, `flows` and `rtt`"),
+        preset("ns2", |config| *config = Config::ns2(),
+            "the constants of ns-2, for 60 flows, 0.246 s and 3750 packets/s"),
+    ] {
+        type Made = Box<dyn Discipline>;
+
+        fn fits(&self) -> Result<(), String> {
+            match (self.a > 0.0, self.b > 0.0) {
+                (true, false) | (false, true) => Err("a and b must be given together".to_owned()),
+                (true, true) if self.a <= self.b => {
+                    Err(format!("a is {}, but must be above b, {}", self.a, self.b))
+                }
+                _ => Ok(()),
+            }
+        }
+
+        fn build(&self, rate: Rate, _delay: Span) -> Box<dyn Discipline> {
+            Box::new(Pi::new(*self, rate))
+        }
+    }
 }
 
 impl Config {
     /// The constants that ns-2 has as defaults, for 60 flows, 0.246 s and 3750 packets/s.
     pub const fn ns2() -> Config {
-        Config {
-            limit: 100,
-            target: 50.0,
-            a: 1.822e-5,
-            b: 1.816e-5,
-            hz: 170.0,
-            flows: 60.0,
-            rtt: Span::from_millis(246),
-            mean_packet_size: 1000,
-            bytes: false,
-            ecn: false,
-        }
+        Config { a: 1.822e-5, b: 1.816e-5, ..Config::DEFAULT }
     }
 
     /// The constants by the design rule, for the link that it is before, 60 flows and 0.246 s unless it is said otherwise.
     pub const fn design() -> Config {
-        Config { a: 0.0, b: 0.0, ..Config::ns2() }
-    }
-}
-
-impl Default for Config {
-    fn default() -> Config {
-        Config::design()
-    }
-}
-
-impl Tabled for Config {
-    const NAME: &'static str = "pi";
-    const FORM: &'static str = "pi[,OPTION...]";
-    type Made = Box<dyn Discipline>;
-    const OPTIONS: &'static [Opt<Config>] = &[
-        Opt::first(Opt::word(
-            "design",
-            |_| false,
-            |config| *config = Config::design(),
-            "a and b from the link, `flows` and `rtt`",
-        )),
-        Opt::first(Opt::word(
-            "ns2",
-            |_| false,
-            |config| *config = Config::ns2(),
-            "the constants of ns-2, for 60 flows, 0.246 s and 3750 packets/s",
-        )),
-        Opt::whole("limit", 1, u32::MAX as u64, field!(limit as u32), "buffer, in packets that wait"),
-        Opt::number("target", Within::POSITIVE, field!(target), "queue that it steers to, in packets"),
-        Opt::number(
-            "a",
-            Within::PART,
-            field!(a),
-            "weight of the present distance from it; 0: by the design rule",
-        ),
-        Opt::number(
-            "b",
-            Within::PART,
-            field!(b),
-            "weight of the last distance from it; 0: by the design rule",
-        ),
-        Opt::number("hz", Within::of(0.1, 1e6), field!(hz), "moves of the probability in a second"),
-        Opt::number("flows", Within::POSITIVE, field!(flows), "of the design rule: least number of flows"),
-        Opt::seconds("rtt", Within::up_to(100.0), field!(rtt), "of the design rule: longest round-trip time"),
-        Opt::whole("mean", 1, u16::MAX as u64, field!(mean_packet_size as u16), "bytes of a usual packet"),
-        Opt::word(
-            "bytes",
-            |config| config.bytes,
-            |config| config.bytes = true,
-            "the queue is counted in bytes",
-        ),
-        Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
-    ];
-
-    fn fits(&self) -> Result<(), String> {
-        match (self.a > 0.0, self.b > 0.0) {
-            (true, false) | (false, true) => Err("a and b must be given together".to_owned()),
-            (true, true) if self.a <= self.b => {
-                Err(format!("a is {}, but must be above b, {}", self.a, self.b))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn build(&self, rate: Rate, _delay: Span) -> Box<dyn Discipline> {
-        Box::new(Pi::new(*self, rate))
+        Config::DEFAULT
     }
 }
 

@@ -9,60 +9,87 @@
 //! between the thresholds (Floyd, Gummadi and Shenker 2001).
 
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
-use crate::written::Tabled;
-use faircast_core::field;
+use crate::written::{preset, table};
 use faircast_core::rng::Rng;
 use faircast_core::spec::{Opt, Within};
 use faircast_core::time::{Rate, Span, Time};
 
-/// Parameters. Lengths are in packets; with [`Config::bytes`] they count in units of [`Config::mean_packet_size`].
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Config {
-    /// Buffer, in packets that wait; whoever finds so many is dropped.
-    pub limit: u32,
-    /// Lower threshold of the average; 0 for `max(5, half of what the link sends in 5 ms)`.
-    pub min_th: f64,
-    /// Upper threshold of the average; 0 for three times the lower one.
-    pub max_th: f64,
-    /// Weight of the queue in its average, at each arrival; 0 for a time constant of ten round trips, which are taken as
-    /// `max(100 ms, 3 (delay + a packet's transmission))`.
-    pub w_q: f64,
-    /// Probability at the upper threshold.
-    pub max_p: f64,
-    /// Whether the probability rises from `max_p` to 1 between `max_th` and `2 max_th`, or at once.
-    pub gentle: bool,
-    /// Whether at least as many packets pass after a drop as are expected before the next one would be due.
-    pub wait: bool,
-    /// Bytes of a usual packet: how many would have been sent while the link was idle, and the unit with `bytes`.
-    pub mean_packet_size: u16,
-    /// Whether the queue is counted in bytes, and large packets are dropped more often than small ones.
-    pub bytes: bool,
-    /// Whether packets that allow it are marked in place of early drops.
-    pub ecn: bool,
-    /// Marks in place of drops only while the probability, before it is spread, is below this (ns-2 `mark_p_`, 0.1
-    /// there since 2005); 1 for always.
-    pub mark_p: f64,
-    /// Whether `max_p` adapts.
-    pub adaptive: bool,
+table! {
+    /// Parameters. Lengths are in packets; with [`Config::bytes`] they count in units of [`Config::mean_packet_size`].
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    pub struct Config {
+        /// Buffer, in packets that wait; whoever finds so many is dropped.
+        limit: u32 = 50 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
+        /// Lower threshold of the average; 0 for `max(5, half of what the link sends in 5 ms)`.
+        min_th: f64 = 0.0 => number["min", NOT_NEGATIVE, "lower threshold, in packets; 0: by the link"];
+        /// Upper threshold of the average; 0 for three times the lower one.
+        max_th: f64 = 0.0
+            => number["max", NOT_NEGATIVE, "upper threshold, in packets; 0: three times the lower one; as min: one step"];
+        /// Weight of the queue in its average, at each arrival; 0 for a time constant of ten round trips, which are taken as
+        /// `max(100 ms, 3 (delay + a packet's transmission))`.
+        w_q: f64 = 0.0 => number["w", Within::of(0.0, 1.0), "weight of the queue in its average; 0: by the link"];
+        /// Probability at the upper threshold.
+        max_p: f64 = 0.1 => number["p", Within::up_to(1.0), "probability at the upper threshold"];
+        /// Bytes of a usual packet: how many would have been sent while the link was idle, and the unit with `bytes`.
+        mean_packet_size: u16 = 1000 => whole["mean", 1, u16::MAX as u64, "bytes of a usual packet"];
+        /// Marks in place of drops only while the probability, before it is spread, is below this (ns-2 `mark_p_`, 0.1
+        /// there since 2005); 1 for always.
+        mark_p: f64 = 1.0 => number["mark", Within::PART, "marks in place of drops below this probability"];
+        /// Whether the probability rises from `max_p` to 1 between `max_th` and `2 max_th`, or at once.
+        gentle: bool = true => word["gentle", "1 is reached at twice the upper threshold"]
+            => not["abrupt", "1 is reached at the upper threshold"];
+        /// Whether at least as many packets pass after a drop as are expected before the next one would be due.
+        wait: bool = true => word["wait", "drops are spread evenly"]
+            => not["nowait", "drops may follow one another"];
+        /// Whether the queue is counted in bytes, and large packets are dropped more often than small ones.
+        bytes: bool = false => word["bytes", "the queue is counted in bytes"]
+            => not["packets", "the queue is counted in packets"];
+        /// Whether packets that allow it are marked in place of early drops.
+        ecn: bool = false => word["ecn", "packets that allow it are marked"];
+        /// Whether `max_p` adapts.
+        adaptive: bool = false => word["adaptive", "p follows the average"];
+    }
+
+    impl Default;
+
+    impl Tabled for Config as "red" with [
+        preset("auto", |config| *config = Config::auto(), "thresholds and weight from the link"),
+        preset("floyd", |config| *config = Config::red_parameters(), "the recommendation of Floyd's page"),
+        preset("ns2.1b7a", |config| *config = Config::ns21b7a(), "the defaults of ns-2 before April 2001"),
+        Opt::first(Opt::other(
+            "buffer",
+            "1 or more packets",
+            |config| config.limit.to_string(),
+            |config, text| {
+                *config = Config::experiments_e2e(text.parse().ok().filter(|buffer| *buffer > 0)?);
+                Some(())
+            },
+            "the buffer; thresholds a sixth and a half of it",
+        )),
+    ] {
+        type Made = Box<dyn Discipline>;
+
+        fn fits(&self) -> Result<(), String> {
+            let (min, max) = (self.min_th, self.max_th);
+            if max > 0.0 && max < min {
+                return Err(format!("max is {max}, but must not be below min, {min}"));
+            }
+            if min == 0.0 && max > 0.0 {
+                return Err("min must be given where max is".to_owned());
+            }
+            Ok(())
+        }
+
+        fn build(&self, rate: Rate, delay: Span) -> Box<dyn Discipline> {
+            Box::new(Red::new(*self, rate, delay))
+        }
+    }
 }
 
 impl Config {
     /// All thresholds from the link, as ns-2 does since 2001, in packets of 1000 bytes; a buffer of 50.
     pub const fn auto() -> Config {
-        Config {
-            limit: 50,
-            min_th: 0.0,
-            max_th: 0.0,
-            w_q: 0.0,
-            max_p: 0.1,
-            gentle: true,
-            wait: true,
-            mean_packet_size: 1000,
-            bytes: false,
-            ecn: false,
-            mark_p: 1.0,
-            adaptive: false,
-        }
+        Config::DEFAULT
     }
 
     /// The recommendation of Floyd's "REDparameters": thresholds 5 and 15, weight 0.002, probability 0.1, gentle.
@@ -84,119 +111,6 @@ impl Config {
 }
 
 const NOT_NEGATIVE: Within = Within::of(0.0, f64::INFINITY);
-
-impl Tabled for Config {
-    const NAME: &'static str = "red";
-    const FORM: &'static str = "red[,OPTION...]";
-    type Made = Box<dyn Discipline>;
-    /// First a preset, then options in any order.
-    const OPTIONS: &'static [Opt<Config>] = &[
-        Opt::first(Opt::word(
-            "auto",
-            |_| false,
-            |config| *config = Config::auto(),
-            "thresholds and weight from the link",
-        )),
-        Opt::first(Opt::word(
-            "floyd",
-            |_| false,
-            |config| *config = Config::red_parameters(),
-            "the recommendation of Floyd's page",
-        )),
-        Opt::first(Opt::word(
-            "ns2.1b7a",
-            |_| false,
-            |config| *config = Config::ns21b7a(),
-            "the defaults of ns-2 before April 2001",
-        )),
-        Opt::first(Opt::other(
-            "buffer",
-            "1 or more packets",
-            |config| config.limit.to_string(),
-            |config, text| {
-                *config = Config::experiments_e2e(text.parse().ok().filter(|buffer| *buffer > 0)?);
-                Some(())
-            },
-            "the buffer; thresholds a sixth and a half of it",
-        )),
-        Opt::whole("limit", 1, u32::MAX as u64, field!(limit as u32), "buffer, in packets that wait"),
-        Opt::number("min", NOT_NEGATIVE, field!(min_th), "lower threshold, in packets; 0: by the link"),
-        Opt::number(
-            "max",
-            NOT_NEGATIVE,
-            field!(max_th),
-            "upper threshold, in packets; 0: three times the lower one; as min: one step",
-        ),
-        Opt::number(
-            "w",
-            Within::of(0.0, 1.0),
-            field!(w_q),
-            "weight of the queue in its average; 0: by the link",
-        ),
-        Opt::number("p", Within::up_to(1.0), field!(max_p), "probability at the upper threshold"),
-        Opt::whole("mean", 1, u16::MAX as u64, field!(mean_packet_size as u16), "bytes of a usual packet"),
-        Opt::number("mark", Within::PART, field!(mark_p), "marks in place of drops below this probability"),
-        Opt::word(
-            "gentle",
-            |config| config.gentle,
-            |config| config.gentle = true,
-            "1 is reached at twice the upper threshold",
-        ),
-        Opt::word(
-            "abrupt",
-            |config| !config.gentle,
-            |config| config.gentle = false,
-            "1 is reached at the upper threshold",
-        ),
-        Opt::word("wait", |config| config.wait, |config| config.wait = true, "drops are spread evenly"),
-        Opt::word(
-            "nowait",
-            |config| !config.wait,
-            |config| config.wait = false,
-            "drops may follow one another",
-        ),
-        Opt::word(
-            "bytes",
-            |config| config.bytes,
-            |config| config.bytes = true,
-            "the queue is counted in bytes",
-        ),
-        Opt::word(
-            "packets",
-            |config| !config.bytes,
-            |config| config.bytes = false,
-            "the queue is counted in packets",
-        ),
-        Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
-        Opt::word(
-            "adaptive",
-            |config| config.adaptive,
-            |config| config.adaptive = true,
-            "p follows the average",
-        ),
-    ];
-
-    fn fits(&self) -> Result<(), String> {
-        let (min, max) = (self.min_th, self.max_th);
-        if max > 0.0 && max < min {
-            return Err(format!("max is {max}, but must not be below min, {min}"));
-        }
-        if min == 0.0 && max > 0.0 {
-            return Err("min must be given where max is".to_owned());
-        }
-        Ok(())
-    }
-
-    fn build(&self, rate: Rate, delay: Span) -> Box<dyn Discipline> {
-        Box::new(Red::new(*self, rate, delay))
-    }
-}
-
-impl Default for Config {
-    fn default() -> Config {
-        Config::auto()
-    }
-}
 
 /// How often `max_p` adapts.
 const INTERVAL: Span = Span::from_millis(500);

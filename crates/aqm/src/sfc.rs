@@ -10,40 +10,72 @@
 
 use crate::analysis::sfc::{Link, Model};
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
-use crate::written::Tabled;
+use crate::written::{preset, table};
 use faircast_core::rng::Rng;
 use faircast_core::spec::{Form, Opt, Within};
 use faircast_core::time::{Rate, Span, Time};
-use faircast_core::{choice, field};
 use std::collections::VecDeque;
 
-/// Parameters. Lengths are in packets.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Config {
-    /// Buffer, in packets that wait; whoever finds so many is dropped ("Q_lim").
-    pub limit: u32,
-    /// The queue that it steers to ("q0").
-    pub target: f64,
-    /// What a packet above the target adds to the probability.
-    pub k1: f64,
-    /// What arrivals of twice the link's rate add to it.
-    pub k2: f64,
-    /// How the rate of arrivals is measured.
-    pub measured: Measured,
-    /// What the probability is at the target.
-    pub bias: Bias,
-    /// What a packet above the target adds to the integral in a second.
-    pub ki: f64,
-    /// Of the designed bias: number of flows.
-    pub flows: f64,
-    /// Of the designed bias: round-trip time.
-    pub rtt: Span,
-    /// Of the designed bias: packets for each acknowledgement ("b").
-    pub per_ack: f64,
-    /// Bytes of a usual packet: the link's rate in packets.
-    pub mean_packet_size: u16,
-    /// Whether packets that allow it are marked in place of early drops.
-    pub ecn: bool,
+table! {
+    /// Parameters. Lengths are in packets.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    pub struct Config {
+        /// Buffer, in packets that wait; whoever finds so many is dropped ("Q_lim").
+        limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
+        /// The queue that it steers to ("q0").
+        target: f64 = 50.0 => number["target", Within::of(0.0, f64::INFINITY), "queue that it steers to, in packets"];
+        /// What a packet above the target adds to the probability.
+        k1: f64 = 0.0005
+            => number["k1", Within::of(0.0, 1e3), "what a packet above the target adds to the probability"];
+        /// What arrivals of twice the link's rate add to it.
+        k2: f64 = 0.2 => number["k2", Within::of(0.0, 1e3), "what arrivals of twice the link's rate add to it"];
+        /// How the rate of arrivals is measured.
+        measured: Measured = Measured::Average(Span::from_millis(100))
+            => option[Opt::formed(
+                "measured",
+                || Form::list(MEASURED),
+                |config| config.measured.text(),
+                |config, text| {
+                    config.measured = Form::read_any(MEASURED, text)?;
+                    Some(())
+                },
+                "rate of arrivals: over M gaps, averaged, or in a window, in seconds",
+            )];
+        /// What the probability is at the target.
+        bias: Bias = Bias::Integral
+            => choice["bias", { "none" => None, "design" => Design, "integral" => Integral },
+                "the probability at the target: none, by `flows` and `rtt`, or found by an integral"];
+        /// What a packet above the target adds to the integral in a second.
+        ki: f64 = 2e-4
+            => number["ki", Within::of(0.0, 1e3), "what a packet above the target adds to the integral in a second"];
+        /// Of the designed bias: number of flows.
+        flows: f64 = 100.0 => number["flows", Within::POSITIVE, "of the designed bias: number of flows"];
+        /// Of the designed bias: round-trip time.
+        rtt: Span = Span::from_millis(240)
+            => seconds["rtt", Within::up_to(100.0), "of the designed bias: round-trip time"];
+        /// Of the designed bias: packets for each acknowledgement ("b").
+        per_ack: f64 = 1.0
+            => number["per_ack", Within::of(1.0, 16.0), "of the designed bias: packets for each acknowledgement"];
+        /// Bytes of a usual packet: the link's rate in packets.
+        mean_packet_size: u16 = 1000 => whole["mean", 1, u16::MAX as u64, "bytes of a usual packet"];
+        /// Whether packets that allow it are marked in place of early drops.
+        ecn: bool = false => word["ecn", "packets that allow it are marked"];
+    }
+
+    impl Default;
+
+    impl Tabled for Config as "sfc" with [
+        preset("product", |config| *config = Config::product(),
+            "an averaged rate, and an integral that finds the bias"),
+        preset("literal", |config| *config = Config::literal(),
+            "as printed in seed 002, figure 6.6: no bias, a rate over two gaps"),
+    ] {
+        type Made = Box<dyn Discipline>;
+
+        fn build(&self, rate: Rate, _delay: Span) -> Box<dyn Discipline> {
+            Box::new(Sfc::new(*self, rate))
+        }
+    }
 }
 
 /// How the rate of arrivals is measured.
@@ -96,100 +128,7 @@ impl Config {
 
     /// With an averaged rate and the integral.
     pub const fn product() -> Config {
-        Config {
-            limit: 100,
-            target: 50.0,
-            k1: 0.0005,
-            k2: 0.2,
-            measured: Measured::Average(Span::from_millis(100)),
-            bias: Bias::Integral,
-            ki: 2e-4,
-            flows: 100.0,
-            rtt: Span::from_millis(240),
-            per_ack: 1.0,
-            mean_packet_size: 1000,
-            ecn: false,
-        }
-    }
-}
-
-impl Default for Config {
-    fn default() -> Config {
-        Config::product()
-    }
-}
-
-impl Tabled for Config {
-    const NAME: &'static str = "sfc";
-    const FORM: &'static str = "sfc[,OPTION...]";
-    type Made = Box<dyn Discipline>;
-    const OPTIONS: &'static [Opt<Config>] = &[
-        Opt::first(Opt::word(
-            "product",
-            |_| false,
-            |config| *config = Config::product(),
-            "an averaged rate, and an integral that finds the bias",
-        )),
-        Opt::first(Opt::word(
-            "literal",
-            |_| false,
-            |config| *config = Config::literal(),
-            "as printed in seed 002, figure 6.6: no bias, a rate over two gaps",
-        )),
-        Opt::whole("limit", 1, u32::MAX as u64, field!(limit as u32), "buffer, in packets that wait"),
-        Opt::number(
-            "target",
-            Within::of(0.0, f64::INFINITY),
-            field!(target),
-            "queue that it steers to, in packets",
-        ),
-        Opt::number(
-            "k1",
-            Within::of(0.0, 1e3),
-            field!(k1),
-            "what a packet above the target adds to the probability",
-        ),
-        Opt::number(
-            "k2",
-            Within::of(0.0, 1e3),
-            field!(k2),
-            "what arrivals of twice the link's rate add to it",
-        ),
-        Opt::formed(
-            "measured",
-            || Form::list(MEASURED),
-            |config| config.measured.text(),
-            |config, text| {
-                config.measured = Form::read_any(MEASURED, text)?;
-                Some(())
-            },
-            "rate of arrivals: over M gaps, averaged, or in a window, in seconds",
-        ),
-        Opt::choice(
-            "bias",
-            choice!(bias: "none" => Bias::None, "design" => Bias::Design, "integral" => Bias::Integral),
-            "the probability at the target: none, by `flows` and `rtt`, or found by an integral",
-        ),
-        Opt::number(
-            "ki",
-            Within::of(0.0, 1e3),
-            field!(ki),
-            "what a packet above the target adds to the integral in a second",
-        ),
-        Opt::number("flows", Within::POSITIVE, field!(flows), "of the designed bias: number of flows"),
-        Opt::seconds("rtt", Within::up_to(100.0), field!(rtt), "of the designed bias: round-trip time"),
-        Opt::number(
-            "per_ack",
-            Within::of(1.0, 16.0),
-            field!(per_ack),
-            "of the designed bias: packets for each acknowledgement",
-        ),
-        Opt::whole("mean", 1, u16::MAX as u64, field!(mean_packet_size as u16), "bytes of a usual packet"),
-        Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
-    ];
-
-    fn build(&self, rate: Rate, _delay: Span) -> Box<dyn Discipline> {
-        Box::new(Sfc::new(*self, rate))
+        Config::DEFAULT
     }
 }
 

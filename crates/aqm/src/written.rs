@@ -70,8 +70,13 @@ impl<T: Tabled> Written for T {
     }
 }
 
+/// A word that stands before all options and sets every field.
+pub(crate) const fn preset<C>(name: &'static str, set: fn(&mut C), meaning: &'static str) -> Opt<C> {
+    Opt::first(Opt::word(name, |_| false, set, meaning))
+}
+
 /// Declares the configuration of a discipline: for each field its meaning, its type, its default and the options that set it, in
-/// the order of the table; and the rest of its [`Tabled`]. Options are written as in `configuration!` of the congestion-control schemes.
+/// the order of the table; presets, which stand before the options; and the rest of its [`Tabled`]. Options are written as in `configuration!` of the congestion-control schemes.
 macro_rules! table {
     (
         $(#[$about:meta])*
@@ -82,7 +87,7 @@ macro_rules! table {
         $(#[$default:meta])*
         impl Default;
 
-        impl Tabled for Config as $name:literal {
+        impl Tabled for Config as $name:literal $(with [$($preset:expr),* $(,)?])? {
             $($rest:tt)*
         }
     ) => {
@@ -91,10 +96,15 @@ macro_rules! table {
             $($(#[$meaning])* pub $field: $type,)*
         }
 
+        impl Config {
+            /// The values of [`Default`].
+            const DEFAULT: Config = Config { $($field: $value,)* };
+        }
+
         $(#[$default])*
         impl Default for Config {
             fn default() -> Config {
-                Config { $($field: $value,)* }
+                Config::DEFAULT
             }
         }
 
@@ -102,7 +112,7 @@ macro_rules! table {
             const NAME: &'static str = $name;
             const FORM: &'static str = concat!($name, "[,OPTION...]");
             const OPTIONS: &'static [faircast_core::spec::Opt<Config>] =
-                &[$($(faircast_core::option_of!($kind $field $type, $option),)*)*];
+                &[$($($preset,)*)? $($(faircast_core::option_of!($kind $field $type, $option),)*)*];
 
             $($rest)*
         }
