@@ -14,7 +14,7 @@ table! {
     /// Parameters.
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
-        /// Buffer, in packets that wait; whoever finds so many is dropped.
+        /// Length of the buffer in packets; an arrival at a full buffer is dropped.
         limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
         /// Arrivals that it steers to, as a share of the link's rate.
         gamma: f64 = 0.98
@@ -29,7 +29,7 @@ table! {
         mean_packet_size: u16 = 1000 => whole["mean", 1, u16::MAX as u64, "bytes of a usual packet"];
         /// Whether every packet counts as a usual one.
         packets: bool = false => word["packets", "every packet counts as a usual one"];
-        /// What a dropped packet does to the virtual rate.
+        /// Effect of a dropped packet on the virtual rate.
         order: Order = Order::Paper
             => choice["order", { "paper" => Paper, "ns2" => Ns2 },
                 "whether a dropped packet counts as an arrival; under `ns2` those that may not be marked pass where others are"];
@@ -37,7 +37,7 @@ table! {
         ecn: bool = false => word["ecn", "packets that allow it are marked"];
     }
 
-    /// Of ns-2, in the paper's order.
+    /// Values of ns-2, in the paper's order.
     impl Default;
 
     impl Tabled for Config as "avq" {

@@ -12,7 +12,7 @@ table! {
     /// Parameters.
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
-        /// Buffer, in packets that wait; whoever finds so many is dropped.
+        /// Length of the buffer in packets; an arrival at a full buffer is dropped.
         limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
         /// Probability between the first two thresholds ("p1").
         first: f64 = 0.1 => number["first", Within::of(0.0, 1.0), "probability from half of a flow's share on"];

@@ -35,7 +35,7 @@ table! {
         ecn: bool = false => word["ecn", "packets that allow it are marked"];
     }
 
-    /// Of CAKE and of ns-3; a buffer of 1000 packets.
+    /// Values of CAKE and of ns-3; a buffer of 1000 packets.
     impl Default;
 
     impl Tabled for Config as "cobalt" {

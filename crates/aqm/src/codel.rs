@@ -28,7 +28,7 @@ table! {
         ecn: bool = false => word["ecn", "packets that allow it are marked"];
     }
 
-    /// Of RFC 8289, section 4; a buffer of 1000 packets, as in Linux.
+    /// Values of RFC 8289, section 4; a buffer of 1000 packets, as in Linux.
     impl Default;
 
     impl Tabled for Config as "codel" {

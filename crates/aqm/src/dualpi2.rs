@@ -29,9 +29,9 @@ table! {
         /// How often the probability is moved.
         update: Span = Span::from_millis(16)
             => seconds["update", Within::up_to(1.0), "how often the probability is moved"];
-        /// What a second above the target adds to the probability at each move.
+        /// Increase of the probability at each move, for a second above the target.
         alpha: f64 = 0.16 => number["alpha", Within::up_to(1e3), "what a second above the target adds to it"];
-        /// What a second more than the last time adds to it.
+        /// Increase of the probability for a second more than the last time.
         beta: f64 = 3.2 => number["beta", Within::of(0.0, 1e3), "what a second more than the last time adds to it"];
         /// From which time in the queue on packets of low latency are marked in any case.
         step: Span = Span::from_millis(1)
@@ -50,7 +50,7 @@ table! {
         least_bytes: u32 = 3000 => whole["least", 0, 1_000_000, "bytes below which nothing is dropped early"];
     }
 
-    /// Of Linux, for round-trip times of up to 100 ms; but for `step_from`, which is RFC 9332's, and 0 in Linux.
+    /// Values of Linux, for round-trip times of up to 100 ms; but for `step_from`, which is RFC 9332's, and 0 in Linux.
     impl Default;
 
     impl Tabled for Config as "dualpi2" {

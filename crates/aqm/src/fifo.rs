@@ -19,7 +19,7 @@ table! {
     pub struct Config {
         /// Buffer. The packet in transmission counts.
         limit: Limit = Limit::Packets(50) => option[limit::option!("buffer; the packet in transmission counts")];
-        /// What goes when it is full.
+        /// Packet that is dropped at a full buffer.
         drops: Drops = Drops::Tail
             => choice["drops", { "tail" => Tail, "front" => Front },
                 "what goes when it is full: the packet that arrives, or the oldest ones"];

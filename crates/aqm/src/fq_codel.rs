@@ -34,7 +34,7 @@ table! {
         ecn: bool = false => word["ecn", "packets that allow it are marked"];
     }
 
-    /// Of RFC 8290, with drops unless it is told to mark.
+    /// Values of RFC 8290; drops by default.
     impl Default;
 
     impl Tabled for Config as "fq_codel" {

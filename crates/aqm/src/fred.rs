@@ -16,7 +16,7 @@ table! {
     /// Parameters. Lengths are in packets.
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
-        /// Buffer, in packets that wait; whoever finds so many is dropped.
+        /// Length of the buffer in packets; an arrival at a full buffer is dropped.
         limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
         /// Lower threshold of the average, and the most packets that a flow may have ("max_q").
         min_th: f64 = 5.0 => number["min", Within::POSITIVE, "lower threshold, and the most packets of a flow"];

@@ -22,7 +22,7 @@ table! {
     /// Parameters. Amounts are in packets; with [`Config::bytes`] they count in units of [`Config::mean_packet_size`].
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
-        /// Buffer, in packets that wait; whoever finds so many is dropped.
+        /// Length of the buffer in packets; an arrival at a full buffer is dropped.
         limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
         /// The queue that it steers to ("Q_opt").
         target: f64 = 20.0 => number["target", Within::of(0.0, f64::INFINITY), "queue that it steers to, in packets"];
@@ -37,7 +37,7 @@ table! {
         predictor: Predictor = Predictor::Lmmse
             => choice["predictor", { "lmmse" => Lmmse, "adaptive" => Adaptive, "last" => Last },
                 "linear with the least squared error, one that learns, or the last interval"];
-        /// What dropping costs in the first and in the second interval ("b_0", "b_1").
+        /// Cost of a drop in the first and in the second interval ("b_0", "b_1").
         b0: f64 = 0.0 => number["b0", Within::of(0.0, 1e6), "what dropping costs in the next interval"];
         /// The second.
         b1: f64 = 0.0 => number["b1", Within::of(0.0, 1e6), "what it costs in the one after that"];
@@ -53,7 +53,7 @@ table! {
         ecn: bool = false => word["ecn", "packets that allow it are marked"];
     }
 
-    /// Of the document; a buffer of 100 packets.
+    /// Values of the document; a buffer of 100 packets.
     impl Default;
 
     impl Tabled for Config as "paqm" {

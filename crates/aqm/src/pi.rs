@@ -17,19 +17,19 @@ table! {
     /// Parameters. Lengths are in packets; with [`Config::bytes`] they count in units of [`Config::mean_packet_size`].
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
-        /// Buffer, in packets that wait; whoever finds so many is dropped.
+        /// Length of the buffer in packets; an arrival at a full buffer is dropped.
         limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
         /// The queue that it steers to (`qref_`).
         target: f64 = 50.0 => number["target", Within::POSITIVE, "queue that it steers to, in packets"];
-        /// What the present distance from the target adds to the probability, for each packet (`a_`); 0: by the design rule.
+        /// Increase of the probability for each packet of present distance from the target (`a_`); 0: by the design rule.
         a: f64 = 0.0 => number["a", Within::PART, "weight of the present distance from it; 0: by the design rule"];
-        /// What the distance before that takes off (`b_`); 0: by the design rule.
+        /// Decrease for each packet of the distance before that (`b_`); 0: by the design rule.
         b: f64 = 0.0 => number["b", Within::PART, "weight of the last distance from it; 0: by the design rule"];
         /// Moves of the probability in a second (`w_`).
         hz: f64 = 170.0 => number["hz", Within::of(0.1, 1e6), "moves of the probability in a second"];
-        /// Of the design rule: least number of flows.
+        /// Design rule: least number of flows.
         flows: f64 = 60.0 => number["flows", Within::POSITIVE, "of the design rule: least number of flows"];
-        /// Of the design rule: longest round-trip time.
+        /// Design rule: longest round-trip time.
         rtt: Span = Span::from_millis(246)
             => seconds["rtt", Within::up_to(100.0), "of the design rule: longest round-trip time"];
         /// Bytes of a usual packet: the link's rate in packets, and the unit with `bytes`.

@@ -16,7 +16,7 @@ table! {
     /// Parameters.
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
-        /// Buffer, in packets that wait; whoever finds so many is dropped.
+        /// Length of the buffer in packets; an arrival at a full buffer is dropped.
         limit: u32 = 1000 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
         /// The delay that it steers to (QDELAY_REF).
         target: Span = Span::from_millis(15)
@@ -24,9 +24,9 @@ table! {
         /// How often the probability is moved (T_UPDATE).
         update: Span = Span::from_millis(15)
             => seconds["update", Within::up_to(1.0), "how often the probability is moved"];
-        /// What a second above the target adds to the probability (alpha).
+        /// Increase of the probability for a second above the target (alpha).
         alpha: f64 = 0.125 => number["alpha", Within::up_to(1e3), "what a second above the target adds to it"];
-        /// What a second more than the last time adds to it (beta).
+        /// Increase of the probability for a second more than the last time (beta).
         beta: f64 = 1.25 => number["beta", Within::of(0.0, 1e3), "what a second more than the last time adds to it"];
         /// How long a burst after a quiet time passes (MAX_BURST).
         burst: Span = Span::from_millis(150)
@@ -43,7 +43,7 @@ table! {
         ecn: bool = false => word["ecn", "packets that allow it are marked"];
     }
 
-    /// Of RFC 8033; a buffer of 1000 packets.
+    /// Values of RFC 8033; a buffer of 1000 packets.
     impl Default;
 
     impl Tabled for Config as "pie" {

@@ -18,7 +18,7 @@ table! {
     /// Parameters. Lengths are in packets; with [`Config::bytes`] they count in units of [`Config::mean_packet_size`].
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
-        /// Buffer, in packets that wait; whoever finds so many is dropped.
+        /// Length of the buffer in packets; an arrival at a full buffer is dropped.
         limit: u32 = 50 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
         /// Lower threshold of the average; 0 for `max(5, half of what the link sends in 5 ms)`.
         min_th: f64 = 0.0 => number["min", NOT_NEGATIVE, "lower threshold, in packets; 0: by the link"];

@@ -18,7 +18,7 @@ table! {
     /// Parameters. Lengths are in packets.
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
-        /// Buffer, in packets that wait; whoever finds so many is dropped.
+        /// Length of the buffer in packets; an arrival at a full buffer is dropped.
         limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
         /// The queue that it steers to (`pbo_`).
         target: f64 = 20.0 => number["target", Within::of(0.0, f64::INFINITY), "queue that it steers to, in packets"];
@@ -41,7 +41,7 @@ table! {
                 "when they are; at departure, packets that do not allow it are not dropped early"];
     }
 
-    /// Of ns-2.
+    /// Values of ns-2.
     impl Default;
 
     impl Tabled for Config as "rem" {

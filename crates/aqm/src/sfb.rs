@@ -13,7 +13,7 @@ table! {
     /// Parameters.
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
-        /// Buffer, in packets that wait; whoever finds so many is dropped.
+        /// Length of the buffer in packets; an arrival at a full buffer is dropped.
         limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
         /// Levels of bins ("L").
         levels: u32 = 2 => whole["levels", 1, 16, "levels of bins"];
@@ -21,10 +21,10 @@ table! {
         bins: u32 = 23 => whole["bins", 1, 65536, "bins of a level"];
         /// Packets of a bin from which on its probability grows.
         size: u32 = 20 => whole["size", 1, u32::MAX as u64, "packets of a bin from which on its probability grows"];
-        /// What a full bin adds to its probability at an arrival ("d1").
+        /// Increase of a bin's probability at an arrival that finds it full ("d1").
         increase: f64 = 0.001
             => number["increase", Within::up_to(1.0), "what a full bin adds to its probability at an arrival"];
-        /// What an empty one takes off ("d2").
+        /// Decrease of a bin's probability when it is empty ("d2").
         decrease: f64 = 0.00017 => number["decrease", Within::up_to(1.0), "what an empty one takes off"];
         /// Packets a second of all flows that do not yield.
         penalty: f64 = 10.0

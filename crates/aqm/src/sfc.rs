@@ -20,14 +20,14 @@ table! {
     /// Parameters. Lengths are in packets.
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
-        /// Buffer, in packets that wait; whoever finds so many is dropped ("Q_lim").
+        /// Length of the buffer in packets; an arrival at a full buffer is dropped ("Q_lim").
         limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
         /// The queue that it steers to ("q0").
         target: f64 = 50.0 => number["target", Within::of(0.0, f64::INFINITY), "queue that it steers to, in packets"];
-        /// What a packet above the target adds to the probability.
+        /// Increase of the probability for a packet above the target.
         k1: f64 = 0.0005
             => number["k1", Within::of(0.0, 1e3), "what a packet above the target adds to the probability"];
-        /// What arrivals of twice the link's rate add to it.
+        /// Increase of the probability for arrivals at twice the link's rate.
         k2: f64 = 0.2 => number["k2", Within::of(0.0, 1e3), "what arrivals of twice the link's rate add to it"];
         /// How the rate of arrivals is measured.
         measured: Measured = Measured::Average(Span::from_millis(100))
@@ -41,19 +41,19 @@ table! {
                 },
                 "rate of arrivals: over M gaps, averaged, or in a window, in seconds",
             )];
-        /// What the probability is at the target.
+        /// Probability at the target.
         bias: Bias = Bias::Integral
             => choice["bias", { "none" => None, "design" => Design, "integral" => Integral },
                 "the probability at the target: none, by `flows` and `rtt`, or found by an integral"];
-        /// What a packet above the target adds to the integral in a second.
+        /// Increase of the integral in a second, for a packet above the target.
         ki: f64 = 2e-4
             => number["ki", Within::of(0.0, 1e3), "what a packet above the target adds to the integral in a second"];
-        /// Of the designed bias: number of flows.
+        /// Designed bias: number of flows.
         flows: f64 = 100.0 => number["flows", Within::POSITIVE, "of the designed bias: number of flows"];
-        /// Of the designed bias: round-trip time.
+        /// Designed bias: round-trip time.
         rtt: Span = Span::from_millis(240)
             => seconds["rtt", Within::up_to(100.0), "of the designed bias: round-trip time"];
-        /// Of the designed bias: packets for each acknowledgement ("b").
+        /// Designed bias: packets for each acknowledgement ("b").
         per_ack: f64 = 1.0
             => number["per_ack", Within::of(1.0, 16.0), "of the designed bias: packets for each acknowledgement"];
         /// Bytes of a usual packet: the link's rate in packets.

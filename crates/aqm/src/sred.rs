@@ -14,7 +14,7 @@ table! {
     /// Parameters.
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct Config {
-        /// Buffer, in packets that wait; whoever finds so many is dropped ("B").
+        /// Length of the buffer in packets; an arrival at a full buffer is dropped ("B").
         limit: u32 = 100 => whole["limit", 1, u32::MAX as u64, "buffer, in packets that wait"];
         /// Length of the list ("M").
         list: u32 = 1000 => whole["list", 1, 1_000_000, "entries of the list of flows seen"];
@@ -36,7 +36,7 @@ table! {
         ecn: bool = false => word["ecn", "packets that allow it are marked"];
     }
 
-    /// Of the document, where it says so, otherwise of the paper.
+    /// Values of the document where it gives them, otherwise of the paper.
     impl Default;
 
     impl Tabled for Config as "sred" {

@@ -15,14 +15,14 @@ pub struct Standing {
     pub answering: u64,
 }
 
-/// Receivers below a relay's branch, as they are told above.
+/// Receivers below a relay's branch, as the relay reports them to its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Counts {
     /// Those that the source does not know by number to be done.
     pub(crate) outstanding: u64,
     /// Those among them that have everything.
     pub(crate) done: u64,
-    /// Those among these whose numbers nobody has told.
+    /// Those among these whose numbers have not been reported.
     pub(crate) unnamed: u64,
 }
 

@@ -16,11 +16,11 @@ configuration! {
     pub struct Config {
         /// How packets are sent, whatever the scheme.
         sending: Sending = published_sending();
-        /// What the sender compares with the smallest window.
+        /// Quantity that the sender compares with the smallest window.
         mode: Mode = Mode::Transit
             => choice["mode", { "twnd99" => Transit, "tr98" => Own },
                 "what the source compares with the smallest window: packets under way to any node, or to its own children alone"];
-        /// Who sends lost packets again.
+        /// Node that sends lost packets again.
         repair: Repair = Repair::Tree
             => choice["repair", { "tree" => Tree, "session" => Session },
                 "who sends lost packets again: parents in the tree, or the session's own delivery"];
@@ -36,7 +36,7 @@ configuration! {
         /// TCP one half.
         decrease: f64 = 0.75
             => number["dec", Within::of(0.1, 0.99), "part of a window that is kept at a loss"];
-        /// A packet is lost when so many later ones have arrived (TCP's, open in the seed).
+        /// A packet is lost when this many later ones have arrived (TCP's, open in the seed).
         duplicates: u8 = 3 => whole["dup", 1, 16, "later packets that make one lost"];
         /// Whether a single lost packet closes the window. In the paper of 1999, whose rule is not known; 1998 has none.
         loss_filter: LossFilter = LossFilter::Off
@@ -46,7 +46,7 @@ configuration! {
         rounds: Rounds = Rounds::Tree
             => choice["rounds", { "tree" => Tree, "own" => Own },
                 "nodes judge their queues once per round of the whole tree, or of their own children"];
-        /// An agent's window is at most twice the session's and so many packets more, the source's own twice that. Open in the seed.
+        /// An agent's window is at most twice the session's and this many packets more, the source's own twice that. Open in the seed.
         headroom: f64 = 16.0
             => number["headroom", Within::of(0.0, 1e6),
                 "an agent's window is at most twice the session's and so many packets"];
@@ -63,7 +63,7 @@ configuration! {
         report_change: f64 = 0.2
             => number["report-change", Within::up_to(10.0),
                 "it reports at once when the smallest window below it changed by this part"];
-        /// A packet is late after the mean delay and so many deviations (TCP's four).
+        /// A packet is late after the mean delay and this many deviations (TCP's four).
         deviations: f64 = 4.0
             => number["deviations", Within::up_to(100.0),
                 "mean deviations of the delay after which a packet is late"];
@@ -198,7 +198,7 @@ pub enum Mode {
     Own,
 }
 
-/// Who sends lost packets again.
+/// Node that sends lost packets again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repair {
     /// Their parent in the tree, under their old numbers (the seed).
