@@ -196,9 +196,8 @@ fn arrived(child: &Running, seconds: Range<f64>) -> f64 {
 
 /// Kernel: its TCP, and a token bucket at every exit.
 #[test]
-fn published_thresholds_of_mtcp_leave_a_session_its_share_beside_kernel_tcp() {
+fn a_session_with_an_agent_gets_its_share_beside_kernel_tcp() {
     const LASTS: usize = 32;
-    const PUBLISHED: &str = "mtcp,alpha=6,beta=12,gamma=6,dec=0.75"; // the thresholds of that preset
     let Some(root) = require_root() else { return };
     let exits = [1, 2, 3];
     let plan = Lab::plan().receivers(4).offloads(Offloads::Off);
@@ -211,7 +210,7 @@ fn published_thresholds_of_mtcp_leave_a_session_its_share_beside_kernel_tcp() {
         let flow = TcpFlow::new(Congestion::Reno, Duration::from_secs(LASTS as u64));
         must(flow.start(stage.lab.sender(), stage.lab.receiver(at)))
     });
-    let source = stage.send(&[&file], &["--expect", "3", "--cc", PUBLISHED, "--max", "20M"]);
+    let source = stage.send(&[&file], &["--expect", "3", "--cc", "mtcp", "--max", "20M"]);
     let flows = flows.map(|flow| must(flow.finish()));
     let windows = [12..20, 20..28];
     let shares = windows.map(|window| {

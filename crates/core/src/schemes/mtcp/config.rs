@@ -255,16 +255,12 @@ impl Config {
     }
 
     /// A real network: the session's delivery repairs, nobody is moved but by agents below the source, and a first timeout of 1 s as in
-    /// RFC 6298, 2.1. Packets are paced, thresholds are those of ns-2's Vegas, and a loss halves the window as in TCP. After an interruption the first packet leaves within a second, and every round of slow start grows; a receiver
-    /// that is silent for a second holds nobody.
+    /// RFC 6298, 2.1. Packets are paced. After an interruption the first packet leaves within a second, and every round of slow start
+    /// grows; a receiver that is silent for a second holds nobody.
     pub fn transport(packet_size: u16) -> Config {
         Config {
             sending: Sending::transport(packet_size),
             repair: Repair::Session,
-            alpha: 1.0,
-            beta: 3.0,
-            gamma: 1.0,
-            decrease: 0.5,
             pacing: Some(2.0),
             localize: Localize::Off,
             first_timeout: Span::from_secs(1),
