@@ -654,7 +654,7 @@ impl Parent {
         let new = acknowledged.saturating_sub(it.acknowledged);
         it.acknowledged = it.acknowledged.max(acknowledged);
         if new > 0 {
-            it.window.on_progress();
+            it.window.on_progress(next);
         }
         if usage == Use::Full && new > 0 {
             it.window.on_acknowledged(new);

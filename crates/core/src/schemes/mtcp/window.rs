@@ -84,9 +84,11 @@ impl Window {
         self.size = self.size.min(LARGEST);
     }
 
-    /// Something has arrived everywhere.
-    pub(super) const fn on_progress(&mut self) {
-        self.is_stalled = false;
+    /// A packet has arrived everywhere. After time-outs, packets below `next` left while nothing arrived: their loss is the same event.
+    pub(super) fn on_progress(&mut self, next: u64) {
+        if std::mem::take(&mut self.is_stalled) {
+            self.recover = self.recover.max(next);
+        }
     }
 
     /// Whether everything that was out at the beginning of the round is acknowledged.

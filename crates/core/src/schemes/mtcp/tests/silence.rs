@@ -14,10 +14,12 @@ fn of_timeouts_in_a_row_the_first_one_sets_the_threshold() {
         assert!(window.on_timeout(packet, packet + 1));
         assert_eq!(window.size(), 1.0);
     }
-    window.on_progress();
+    window.on_progress(58);
+    assert!(!window.on_timeout(57, 59), "it left while nothing arrived");
     window.on_acknowledged(100);
     assert_eq!(window.size(), 20.0, "half of what the first one found");
-    assert!(window.on_timeout(200, 300));
+    window.on_progress(210);
+    assert!(window.on_timeout(200, 300), "it left after something had arrived");
     window.on_acknowledged(100);
     assert_eq!(window.size(), 10.0);
 }
