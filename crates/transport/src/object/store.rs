@@ -124,6 +124,7 @@ impl Store {
         admission: Option<Admission>,
     ) -> Result<Store, ObjectError> {
         let (mut store, told) = Store::begin(&Disk::default(), out, transfer, geometry, admission)?;
+        store.ledger.has_others = false; // only sessions take over what others have left
         if let Some(told) = told {
             store.go_on(told, &FileWork::default())?;
         }

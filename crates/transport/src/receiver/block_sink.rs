@@ -327,8 +327,7 @@ impl BlockSink {
             }
             To::Files(_) if self.contradiction.is_some() => return Ok(Placed::Refused(bytes)),
             To::Files(storage) => {
-                let is_early =
-                    storage.ledger().manifest().is_none() && block >= self.geometry.manifest_blocks();
+                let is_early = !storage.ledger().takes_content() && block >= self.geometry.manifest_blocks();
                 if is_early && self.waiting_bytes + len > self.waiting_most {
                     return Ok(Placed::Refused(bytes));
                 }
@@ -379,16 +378,15 @@ impl BlockSink {
         let mut polled = Polled::Nothing;
         while let To::Files(storage) = &mut self.to {
             match storage.poll()? {
-                Settled::Nothing => break,
                 Settled::Some => polled = Polled::Stored,
                 Settled::Lost => polled = Polled::GivenUp,
-                Settled::Manifest => {
-                    polled = Polled::Stored;
+                Settled::Nothing if storage.ledger().takes_content() && !self.waiting.is_empty() => {
                     self.waiting_bytes = 0;
                     for (block, (data, hash)) in std::mem::take(&mut self.waiting) {
                         self.give(block, data, hash)?;
                     }
                 }
+                Settled::Nothing => break,
             }
         }
         if let To::Files(storage) = &self.to
@@ -686,7 +684,10 @@ impl BlockSink {
         let polled = if *gives_up { Polled::GivenUp } else { Polled::Prepared };
         (self.resumed_bytes, self.spoiled_bytes) = (store.resumed_bytes(), store.spoiled_bytes());
         self.to = To::Files(Storage::new(*store, self.worker.clone()));
-        Ok(polled)
+        match self.settle()? {
+            Polled::GivenUp => Ok(Polled::GivenUp),
+            _ => Ok(polled),
+        }
     }
 
     /// Whether it is not known yet what is missing.

@@ -43,8 +43,6 @@ pub(super) enum Settled {
     Nothing,
     /// Operations have ended.
     Some,
-    /// The manifest is known since now.
-    Manifest,
     /// A stored block cannot be read any more: it has to come again.
     Lost,
 }
@@ -130,12 +128,10 @@ impl Storage {
                 if settled == Settled::Nothing {
                     settled = Settled::Some;
                 }
-                let mut is_learned = false;
                 for mut performed in batch.performed {
                     if let Performed::Written { data, .. } = &mut performed {
                         self.spent.push(std::mem::take(data));
                     }
-                    is_learned |= matches!(performed, Performed::Learned(_));
                     if matches!(performed, Performed::Rehashed(_, None)) {
                         settled = Settled::Lost;
                     }
@@ -145,9 +141,6 @@ impl Storage {
                     self.waiting.clear();
                     self.ledger.forget_writes();
                     return Err(error);
-                }
-                if is_learned {
-                    return Ok(Settled::Manifest);
                 }
             }
             if self.waiting.is_empty() {

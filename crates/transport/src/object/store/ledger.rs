@@ -263,6 +263,12 @@ impl Ledger {
             .all(|block| self.has(block))
     }
 
+    /// Whether blocks of files can be placed: the manifest is known, and nothing is left to take over. A part that is taken over replaces
+    /// the one that is here.
+    pub(crate) fn takes_content(&self) -> bool {
+        self.known.is_some() && !self.may_adopt()
+    }
+
     /// Whether other transfers have left something here that this one may use once its manifest is known.
     pub(crate) fn may_adopt(&self) -> bool {
         self.has_others && self.stage == Stage::Receiving
@@ -293,7 +299,7 @@ impl Ledger {
             Some(_) => return Err(ObjectError::Conflict { index }),
             None => {}
         }
-        if index >= self.geometry.manifest_blocks() && self.known.is_none() {
+        if index >= self.geometry.manifest_blocks() && !self.takes_content() {
             return Ok(Plan::NeedsManifest(data));
         }
         let end = self.geometry.range(index).start + data.len() as u64;

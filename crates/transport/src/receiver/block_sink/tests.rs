@@ -7,7 +7,15 @@ use std::path::Path;
 /// A place with all blocks of a file, and what it was made for.
 fn with_all(dir: &Path) -> (BlockSink, TransferId, Geometry, Vec<Vec<u8>>) {
     std::fs::write(dir.join("file"), [7; 3_000]).expect("room");
-    let mut object = ObjectStream::open(&[dir.join("file")], 64, 8).expect("readable");
+    let (mut sink, transfer, geometry, blocks) = opened(dir, &["file"]);
+    fill(&mut sink, &blocks);
+    (sink, transfer, geometry, blocks)
+}
+
+/// A place for these files, and their blocks.
+fn opened(dir: &Path, files: &[&str]) -> (BlockSink, TransferId, Geometry, Vec<Vec<u8>>) {
+    let files: Vec<_> = files.iter().map(|name| dir.join(name)).collect();
+    let mut object = ObjectStream::open(&files, 64, 8).expect("readable");
     let (transfer, geometry) = (object.transfer(), object.geometry());
     let out = Destination::Directory(dir.join("out"));
     let blocks = (0..geometry.blocks().expect("it has a length")).map(|block| {
@@ -17,9 +25,8 @@ fn with_all(dir: &Path) -> (BlockSink, TransferId, Geometry, Vec<Vec<u8>>) {
         bytes
     });
     let blocks: Vec<_> = blocks.collect();
-    let mut sink = BlockSink::open(&out, transfer, geometry, None, None, 1 << 20, (&Disk::default(), dir))
+    let sink = BlockSink::open(&out, transfer, geometry, None, None, 1 << 20, (&Disk::default(), dir))
         .expect("opened");
-    fill(&mut sink, &blocks);
     (sink, transfer, geometry, blocks)
 }
 
@@ -31,10 +38,45 @@ fn sealed() -> Vec<u8> {
 }
 
 fn fill(sink: &mut BlockSink, blocks: &[Vec<u8>]) {
-    for (index, bytes) in (0..).zip(blocks) {
-        let (_, hash) = verify_block(bytes).expect("sealed");
-        assert_eq!(sink.put(index, bytes.clone(), hash).expect("room"), Placed::Kept);
+    (0..).zip(blocks).for_each(|(index, bytes)| put(sink, index, bytes));
+}
+
+fn put(sink: &mut BlockSink, index: u32, bytes: &[u8]) {
+    let (_, hash) = verify_block(bytes).expect("sealed");
+    assert_eq!(sink.put(index, bytes.to_vec(), hash).expect("room"), Placed::Kept);
+}
+
+#[test]
+fn blocks_that_came_before_the_manifest_stay_when_the_file_of_another_transfer_is_taken_over() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let at = |name: &str| dir.path().join(name);
+    let big: Vec<u8> = (0..9_000_u32).map(|n| (n / 7) as u8).collect();
+    std::fs::write(at("big"), &big).expect("room");
+    std::fs::write(at("a"), [1; 300]).expect("room");
+    let (mut earlier, _, _, blocks) = opened(dir.path(), &["a", "big"]);
+    fill(&mut earlier, &blocks[..blocks.len() - 3]);
+    drop(earlier);
+
+    std::fs::write(at("a"), [2; 900]).expect("room");
+    let (mut sink, _, geometry, blocks) = opened(dir.path(), &["a", "big"]);
+    let last = blocks.len() as u32 - 1;
+    put(&mut sink, last, &blocks[last as usize]);
+    fill(&mut sink, &blocks[..geometry.manifest_blocks() as usize]);
+    assert_eq!(sink.poll().expect("it is taken over"), Polled::Prepared);
+    assert!(sink.has(last) && sink.has(last / 2) && !sink.has(last - 1));
+    for (index, bytes) in (0..).zip(&blocks) {
+        if !sink.has(index) {
+            put(&mut sink, index, bytes);
+        }
     }
+    let mut all = crate::object::RootHasher::new(geometry);
+    for (index, bytes) in (0..).zip(&blocks) {
+        all.push(index, verify_block(bytes).expect("sealed").1);
+    }
+    let root = all.root().expect("all are there").0;
+    let ending = sink.finish(last + 1, root, Durability::Fast).expect("all blocks are right");
+    assert!(matches!(ending, Ending::Done(_)), "{ending:?}");
+    assert_eq!(std::fs::read(at("out/big")).expect("it has its name"), big);
 }
 
 #[test]
