@@ -205,7 +205,7 @@ fn member(
         host: "host".to_owned(),
         patience: Span::from_nanos(PATIENCE.as_nanos() as u64),
         parents,
-        relay,
+        relay: relay.map(|relay| Box::new(relay) as Box<dyn receiver::Relaying>),
         ..receiver::Setup::plain(codec, id, 2 + number, destination, (groups(1)[0], UNIX_SECS))
     }
 }

@@ -65,7 +65,7 @@ impl AgentNode {
             host: self.name.clone(),
             patience: Span::from_nanos(PATIENCE.as_nanos() as u64),
             parents: self.parents.clone(),
-            relay: Some(self.shared.clone()),
+            relay: Some(Box::new(self.shared.clone())),
             ..receiver::Setup::plain(codec, id, seed, destination, (groups(1)[0], UNIX_SECS))
         };
         self.above = Some(Upstream::new(ReceiverSession::new(setup, now), self.shared.clone()));

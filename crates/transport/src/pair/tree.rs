@@ -125,7 +125,7 @@ impl RelayNode {
         let setup = receiver::Setup {
             host: self.name.clone(),
             patience: Span::from_nanos(PATIENCE.as_nanos() as u64),
-            relay: Some(self.shared.clone()),
+            relay: Some(Box::new(self.shared.clone())),
             ..receiver::Setup::plain(codec, id, seed, destination, (groups(1)[0], UNIX_SECS))
         };
         let session = ReceiverSession::new(setup, now);

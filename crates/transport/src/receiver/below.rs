@@ -1,7 +1,6 @@
 //! At a relay: what it tells of those below it.
 
 use super::ReceiverSession;
-use super::Stream;
 use super::feedback::datagram;
 use faircast_core::time::Time;
 use faircast_wire::{Message, Tree, TreeNode, Verified, encode};
@@ -13,9 +12,9 @@ const VERIFIED_AT_ONCE: usize = 4;
 impl ReceiverSession {
     /// At a relay: tell of the relays below, once a second.
     pub(super) fn tell_tree(&mut self, now: Time) {
-        let Some(stream) = self.stream.as_mut().filter(|stream| stream.registered) else { return };
-        let relays = stream.delivery.tree();
-        if relays.is_empty() && stream.told_tree.is_empty() {
+        let (Some(relay), Some(stream)) = (&self.setup.relay, &mut self.stream) else { return };
+        let relays = relay.tree();
+        if !stream.registered || relays.is_empty() && stream.told_tree.is_empty() {
             return;
         }
         stream.told_tree = children(&relays);
@@ -35,19 +34,18 @@ impl ReceiverSession {
     /// At a relay: others are attached to it than it has told of. That is told before how many receivers there are, as those of a relay
     /// that comes to another process are no more than they were.
     pub(super) fn tell_new_children(&mut self, now: Time) {
-        let tells = |stream: &&Stream| {
-            stream.delivery.receivers().is_some() && children(&stream.delivery.tree()) != stream.told_tree
-        };
-        if self.stream.as_ref().filter(tells).is_some() {
+        if let (Some(relay), Some(stream)) = (&self.setup.relay, &self.stream)
+            && children(&relay.tree()) != stream.told_tree
+        {
             self.tell_tree(now);
         }
     }
 
     /// At a relay: who is done below and not confirmed, with each report.
     pub(super) fn tell_verified(&mut self, now: Time) {
-        let Some(stream) = &mut self.stream else { return };
+        let (Some(relay), Some(stream)) = (&self.setup.relay, &self.stream) else { return };
         let most = encode::most_verified(datagram(&stream.announced, self.setup.overhead)).max(1);
-        let receivers = stream.delivery.verified(most * VERIFIED_AT_ONCE);
+        let receivers = relay.verified(most * VERIFIED_AT_ONCE);
         let (session, from) = (stream.session, self.setup.id);
         for part in receivers.chunks(most) {
             self.outbox.add(session, Message::Verified(Verified { from, receivers: part.to_vec() }), now);

@@ -7,10 +7,9 @@ use crate::config::Durability;
 use crate::error::Error;
 use crate::event::{Event, StreamReceived, Subscription};
 use crate::object::Counts;
-use faircast_core::packet::ReceiverId;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
-use faircast_wire::{Activity, Announce, DataPacket, Hashes, Held, Status, TreeNode, Withdrawn};
+use faircast_wire::{Activity, Announce, DataPacket, Hashes, Held, Status, Withdrawn};
 
 /// Whether a symbol has brought news.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,36 +166,8 @@ pub(crate) trait Delivery: Send {
         None
     }
 
-    /// For how many receivers this one speaks, and how many of them have everything; `None`: for itself.
-    fn receivers(&self) -> Option<(u32, u32)> {
-        None
-    }
-
-    /// At a relay: whether who is above confirms receivers by number, and those that are confirmed.
-    fn on_confirmed(&mut self, _confirms: bool, _ids: &[ReceiverId]) {}
-
-    /// At a relay: somebody else is above from now on.
+    /// Another parent, or the source elsewhere.
     fn on_other_parent(&mut self) {}
-
-    /// At a relay: receivers below that are done and not confirmed, so many at most; all of them in turn.
-    fn verified(&mut self, _most: usize) -> Vec<ReceiverId> {
-        Vec::new()
-    }
-
-    /// At a relay: whether one of them has not been told at all.
-    fn has_untold(&self) -> bool {
-        false
-    }
-
-    /// At a relay: whether there are any, or might be.
-    fn waits_for_confirmations(&self) -> bool {
-        false
-    }
-
-    /// At a relay: the relays below.
-    fn tree(&self) -> Vec<TreeNode> {
-        Vec::new()
-    }
 
     /// Whether what comes of the session is so old that no source can be behind it.
     fn is_outdated(&self, _now: Time) -> bool {

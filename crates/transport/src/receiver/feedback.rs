@@ -7,10 +7,10 @@ use super::{
     echo,
     reach::{Reach, continues, has_begun_anew},
     reassembly::{Reassembly, Repair},
+    role::Relaying,
     streams::Streams,
     takeover,
     trust::Trust,
-    under::Half,
 };
 use crate::announced::{geometry_of, packet_size_fits, scheme_of};
 use crate::backoff;
@@ -22,9 +22,8 @@ use crate::members::{alive_every, first_turn, stretched};
 use crate::membership::{FLOODED, MOVED, NOTHING_YET, RELAYS};
 use crate::object::{Admission, Geometry, Origin, TransferId};
 use crate::quota::Quota;
-use crate::relay::{Above, WithinAbove};
 use faircast_core::delivery::request_scheduler::RequestScheduler;
-use faircast_core::node::{Cx, Effect, Receiver as _};
+use faircast_core::node::{Cx, Effect};
 use faircast_core::packet::{Echo, ReceiverId, Seq, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
@@ -135,7 +134,10 @@ impl ReceiverSession {
         let spread = millis(announce.spread_ms);
         let layers = Layers::new(self.setup.group, &announce, self.setup.reordering);
         let delivery: Box<dyn Delivery> = match announce.has_streams() {
-            _ if self.setup.relay.is_some() => self.place_for_children(session, &announce, geometry, now)?,
+            _ if let Some(relay) = &self.setup.relay => {
+                let requests = RequestScheduler::new(FIRST_RTT, spread);
+                relay.begin(session, &announce, geometry, requests, now)
+            }
             true => self.place_for_streams(&announce, &geometry, &layers, now)?,
             false => self.place_for_object(
                 &announce,
@@ -153,7 +155,7 @@ impl ReceiverSession {
             announced: announce,
             announced_at: now,
             reach: Reach::new(announce.next_seq),
-            receiver: Half::new(&scheme, self.setup.id, self.setup.relay.as_ref()),
+            receiver: self.setup.control(&scheme),
             layers,
             delivery,
             trust,
@@ -192,23 +194,6 @@ impl ReceiverSession {
         self.phase = Phase::Receiving;
         self.clocks.heard_at = now;
         Ok(())
-    }
-
-    /// At a relay: it keeps symbols for those below.
-    fn place_for_children(
-        &self,
-        session: SessionId,
-        announce: &Announce,
-        geometry: Geometry,
-        now: Time,
-    ) -> Result<Box<dyn Delivery>, Error> {
-        let Some(store) = &self.setup.relay else { unreachable!("it is a relay") };
-        if store.is_within() {
-            store.begin_inside(session, announce, now);
-            return Ok(Box::new(WithinAbove::new(store.clone(), session, *announce, geometry)));
-        }
-        let requests = RequestScheduler::new(FIRST_RTT, millis(announce.spread_ms));
-        Ok(Box::new(Above::new(store.clone(), session, *announce, geometry, requests)))
     }
 
     fn place_for_streams(
@@ -323,7 +308,7 @@ impl ReceiverSession {
         stream.source = from;
         (stream.announced, stream.announced_at) = (announce, now);
         stream.reach = Reach::new(announce.next_seq);
-        stream.receiver = Half::new(&scheme, self.setup.id, self.setup.relay.as_ref());
+        stream.receiver = self.setup.control(&scheme);
         stream.layers.restart(self.setup.group, &stream.announced);
         stream.newest = NOTHING_YET;
         stream.newest_at = now;
@@ -333,6 +318,9 @@ impl ReceiverSession {
         stream.begun = false;
         stream.registered = false;
         stream.delivery.on_other_parent();
+        if let Some(relay) = &self.setup.relay {
+            relay.on_other_parent();
+        }
         self.service.on_other_parent();
         (stream.member_at, stream.member_tries, stream.says_alive) = (now + delay, 0, false);
         self.clocks.heard_at = now;
@@ -364,8 +352,10 @@ impl ReceiverSession {
         // An agent confirms by itself; and who says that it is over waits for nothing more.
         let (by_number, is_over) =
             (status.flags & Status::BY_NUMBER != 0, status.flags & Status::CLOSING != 0);
-        if is_over || self.under.is_of_the_source() {
-            stream.delivery.on_confirmed(by_number && !is_over, &status.confirmed);
+        if let Some(relay) = &self.setup.relay
+            && (is_over || self.under.is_of_the_source())
+        {
+            relay.on_confirmed(by_number && !is_over, &status.confirmed, now);
         }
         if status.confirmed.contains(&me) {
             stream.registered = true;
@@ -391,7 +381,7 @@ impl ReceiverSession {
         if was_deferred && !stream.deferred {
             // What it measured before is old, and the pause is no congestion.
             if let Some(scheme) = scheme_of(&stream.announced) {
-                stream.receiver = Half::new(&scheme, me, self.setup.relay.as_ref());
+                stream.receiver = self.setup.control(&scheme);
             }
             stream.delivery.arm(now, &mut self.rng);
         }
@@ -453,7 +443,7 @@ impl ReceiverSession {
             }
         }
         if let Some(stream) = &mut self.stream {
-            stream.member_at = stream.member_at.min(stream.changes_at());
+            stream.member_at = stream.member_at.min(stream.changes_at(self.setup.relay.as_deref()));
         }
         self.send_receipts(now);
         self.report_membership(now);
@@ -509,7 +499,8 @@ impl ReceiverSession {
     fn tell(&mut self, state: MemberState, reason: u8, loss: Option<f32>, now: Time) {
         self.tell_new_children(now);
         self.tell_verified(now);
-        let waits = self.stream.as_ref().is_some_and(|stream| stream.delivery.waits_for_confirmations());
+        let relay = self.setup.relay.as_deref();
+        let waits = relay.is_some_and(Relaying::waits_for_confirmations);
         let pause = |stream: &Stream| match state {
             MemberState::Receiving if !waits => alive_every(stream.members),
             _ => {
@@ -520,7 +511,7 @@ impl ReceiverSession {
         let Some(stream) = &mut self.stream else { return };
         let packets = (self.totals.packets + self.totals.lost).max(1);
         let itself = (1, u32::from(state == MemberState::Done));
-        let (receivers, done) = stream.delivery.receivers().unwrap_or(itself);
+        let (receivers, done) = relay.map_or(itself, Relaying::receivers);
         let (activity, percent) = stream.delivery.activity().unwrap_or_default();
         let member = Member {
             from: self.setup.id,

@@ -29,6 +29,7 @@ mod reach;
 mod reasons;
 mod reassembly;
 mod receipts;
+mod role;
 mod searching;
 pub(crate) mod service;
 mod storage;
@@ -51,9 +52,10 @@ use crate::object::Counts;
 use crate::worker::Worker;
 use attaching::Attaching;
 use delivery::Delivery;
-use faircast_core::node::{Cx, Effects, Receiver as _};
+use faircast_core::node::{Cx, Effects, Receiver};
 use faircast_core::packet::{Echo, Layer, Payload, ReceiverId, SessionId};
 use faircast_core::rng::Rng;
+use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
 use faircast_wire::{
     Announce, DataPacket, Kind, MemberState, Message, OpenError, ParseError, ReceiverCodec, VerifyKeys, peek,
@@ -64,12 +66,13 @@ use outbox::Outbox;
 use reach::Reach;
 use reasons::reason;
 pub(crate) use reassembly::INCOMPLETE;
+pub(crate) use role::Relaying;
 use searching::Candidates;
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use trust::Trust;
-use under::{Half, Under};
+use under::Under;
 use window::Window;
 
 /// Real networks reorder: a packet is lost when three later ones have come (`00-common`, C5).
@@ -132,7 +135,7 @@ pub(crate) struct Setup {
     pub(crate) worker: Worker,
     pub(crate) disk: Disk,
     /// At a relay: where symbols go, in place of `destination`.
-    pub(crate) relay: Option<crate::relay::Shared>,
+    pub(crate) relay: Option<Box<dyn Relaying>>,
 }
 
 /// One run of a receiver.
@@ -187,7 +190,7 @@ struct Fixed {
     memory: usize,
     worker: Worker,
     disk: Disk,
-    relay: Option<crate::relay::Shared>,
+    relay: Option<Box<dyn Relaying>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -209,7 +212,7 @@ struct Stream {
     announced: Announce,
     announced_at: Time,
     reach: Reach,
-    receiver: Half,
+    receiver: Box<dyn Receiver + Send>,
     layers: Layers,
     delivery: Box<dyn Delivery>,
     /// Of signed content.
@@ -624,7 +627,7 @@ impl ReceiverSession {
                     let asks_at = if self.under.may_ask() { stream.delivery.deadline() } else { Time::NEVER };
                     at.min(stream.receiver.deadline())
                         .min(asks_at.max(self.asks.free_at()))
-                        .min(stream.changes_at())
+                        .min(stream.changes_at(self.setup.relay.as_deref()))
                         .min(stream.window.deadline())
                 }
             }
@@ -745,11 +748,18 @@ impl ReceiverSession {
     }
 }
 
+impl Fixed {
+    /// The congestion control at this end: a receiver's, or that of a relay which has others below.
+    fn control(&self, scheme: &Scheme) -> Box<dyn Receiver + Send> {
+        let own = self.relay.as_ref().and_then(|relay| relay.control());
+        own.unwrap_or_else(|| Box::new(scheme.receiver(self.id)))
+    }
+}
+
 impl Stream {
     /// At a relay: when it is to be said that others have come below, or are done.
-    fn changes_at(&self) -> Time {
-        let changed = self.delivery.receivers().is_some_and(|below| self.told_below != below)
-            || self.delivery.has_untold();
+    fn changes_at(&self, relay: Option<&dyn Relaying>) -> Time {
+        let changed = relay.is_some_and(|relay| self.told_below != relay.receivers() || relay.has_untold());
         if changed && self.registered { self.member_told_at + CHANGES } else { Time::NEVER }
     }
 

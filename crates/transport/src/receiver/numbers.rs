@@ -5,7 +5,6 @@
 //! A status states the number of the next packet, so numbers are bounded by it, and a number that a later status contradicts is
 //! forgotten, with everything that was derived from it.
 
-use super::under::Half;
 use super::{BASE, Phase, ReceiverSession};
 use crate::announced::scheme_of;
 use crate::event::Event;
@@ -147,7 +146,7 @@ impl ReceiverSession {
         };
         self.leave_layers(now);
         let Some(stream) = &mut self.stream else { return };
-        stream.receiver = Half::new(&scheme, self.setup.id, self.setup.relay.as_ref());
+        stream.receiver = self.setup.control(&scheme);
         self.effects.push(Effect::Subscribe(BASE));
         self.carry_out(Span::ZERO, now);
     }

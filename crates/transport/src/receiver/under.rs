@@ -16,12 +16,8 @@ use super::{JOINED, Phase, ReceiverSession};
 use crate::announced::scheme_of;
 use crate::event::Event;
 use crate::membership::MOVED;
-use crate::relay::Shared;
-use faircast_core::node::{Cx, Effect, Receiver};
-use faircast_core::packet::{
-    Arrival, Data, Echo, Flags, Layer, Order, OrderContent, ReceiverId, Seq, SessionId, Signal,
-};
-use faircast_core::schemes::{AnyReceiver, Scheme};
+use faircast_core::node::Cx;
+use faircast_core::packet::{Data, Echo, Flags, Order, OrderContent, ReceiverId, Seq, SessionId, Signal};
 use faircast_core::time::{Span, Time};
 use faircast_wire::{
     DataPacket, Kind, MemberState, Message, Order as Word, OrderAction, Status, Window, peek,
@@ -142,73 +138,6 @@ impl Under {
     /// How much longer than a round trip symbols are waited for before they are asked for.
     pub(super) const fn repair_time(&self) -> Span {
         if matches!(self.parent, Parent::Agent { .. }) { AGENT_REPAIRS } else { Span::ZERO }
-    }
-}
-
-/// The congestion control at this end: a receiver's, or that of a relay within the session, which has others below.
-pub(super) enum Half {
-    Receiver(Box<AnyReceiver>),
-    Within(Shared),
-}
-
-impl Half {
-    pub(super) fn new(scheme: &Scheme, me: ReceiverId, relay: Option<&Shared>) -> Half {
-        match relay.filter(|relay| relay.is_within()) {
-            Some(relay) => Half::Within(relay.clone()),
-            None => Half::Receiver(Box::new(scheme.receiver(me))),
-        }
-    }
-}
-
-/// What a relay within the session has to report.
-fn reports(relay: &Shared, cx: &mut Cx<'_>) {
-    while let Some(report) = relay.with_inside(|inside| inside.take_report()).flatten() {
-        cx.effects.push(Effect::Report(report));
-    }
-}
-
-impl Receiver for Half {
-    fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
-        match self {
-            Half::Receiver(receiver) => receiver.on_data(data, layer, arrival, cx),
-            Half::Within(relay) => {
-                relay.with_inside(|inside| inside.on_data(data, layer, arrival, cx.now));
-                reports(relay, cx);
-            }
-        }
-    }
-
-    fn on_order(&mut self, order: &Order, cx: &mut Cx<'_>) {
-        match self {
-            Half::Receiver(receiver) => receiver.on_order(order, cx),
-            Half::Within(relay) => {
-                relay.with_inside(|inside| inside.on_order(order, cx.now));
-                reports(relay, cx);
-            }
-        }
-    }
-
-    fn deadline(&self) -> Time {
-        match self {
-            Half::Receiver(receiver) => receiver.deadline(),
-            Half::Within(relay) => relay.with_inside(|inside| inside.deadline()).unwrap_or(Time::NEVER),
-        }
-    }
-
-    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
-        match self {
-            Half::Receiver(receiver) => receiver.on_deadline(cx),
-            Half::Within(relay) => {
-                relay.with_inside(|inside| inside.on_deadline(cx.now));
-                reports(relay, cx);
-            }
-        }
-    }
-
-    fn on_leave(&mut self, cx: &mut Cx<'_>) {
-        if let Half::Receiver(receiver) = self {
-            receiver.on_leave(cx);
-        }
     }
 }
 
@@ -337,12 +266,12 @@ impl ReceiverSession {
         let content = match word.action {
             OrderAction::Serves => {
                 stream.registered |= word.nonce == self.setup.nonce.wrapping_add(JOINED);
-                stream.delivery.on_confirmed(word.number == Word::BY_NUMBER, &[]);
+                self.on_confirmed(word.number == Word::BY_NUMBER, &[], now);
                 return self.on_receipt_answer(word.nonce, now);
             }
             OrderAction::Heard => {
                 if let Some(below) = ReceiverId::new(word.number.into()) {
-                    stream.delivery.on_confirmed(true, &[below]);
+                    self.on_confirmed(true, &[below], now);
                     return;
                 }
                 if matches!(phase, Phase::Confirming { .. }) {
@@ -377,13 +306,14 @@ impl ReceiverSession {
             }
         }
         let Some(stream) = &mut self.stream else { return };
-        if let Some(scheme) = scheme_of(&stream.announced)
-            && matches!(stream.receiver, Half::Receiver(_))
-        {
-            stream.receiver = Half::new(&scheme, self.setup.id, None);
+        if let Some(scheme) = scheme_of(&stream.announced) {
+            stream.receiver = self.setup.control(&scheme);
         }
         stream.registered = false;
         stream.delivery.on_other_parent();
+        if let Some(relay) = &self.setup.relay {
+            relay.on_other_parent();
+        }
         stream.reach.on_data(None);
         self.service.on_other_parent();
         (stream.member_at, stream.member_tries) = (now, 0);
@@ -452,8 +382,7 @@ impl ReceiverSession {
 
     /// A datagram as it came, before it is opened in place, if children may need it.
     pub(super) fn raw_for_children(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
-        let relay = self.setup.relay.as_ref().filter(|relay| relay.is_agent())?;
-        let (data, others) = relay.with_inside(|inside| inside.wants_raw())?;
+        let (data, others) = self.setup.relay.as_ref()?.wants_raw();
         let is_of_use = match peek(bytes).ok()?.kind {
             Kind::Data => data,
             Kind::Announce | Kind::Status | Kind::Hashes => others,
@@ -471,37 +400,35 @@ impl ReceiverSession {
     pub(super) fn hand_on(&mut self, raw: Option<Vec<u8>>, seq: Option<Seq>) {
         let Some(raw) = raw else { return };
         if let Some(relay) = &self.setup.relay {
-            relay.with_inside(|inside| match seq {
-                Some(seq) => inside.keep(seq, &raw),
-                None => inside.pass_on(&raw),
-            });
+            relay.on_raw(seq, &raw);
         }
         self.under.raw = raw;
     }
 
     /// As a relay within the session: what the answers of those below make it say, and how far their buffers go.
     pub(super) fn speak_for_children(&mut self, now: Time) {
-        let Some(relay) = self.setup.relay.clone().filter(Shared::is_within) else { return };
         let is_rooted = self.stream.as_ref().is_some_and(|stream| stream.registered);
-        relay.with_inside(|inside| {
-            inside.note_rooted(is_rooted);
-            inside.tick(now);
-        });
-        if relay.with_inside(|inside| inside.limit_due(now)).flatten().is_some() {
+        if self.setup.relay.as_ref().is_some_and(|relay| relay.tick(is_rooted, now)) {
             self.tell_window(self.under.own_limit, now);
         }
     }
 
     /// The same as a limit of its own.
     pub(super) fn limit_below(&self) -> Seq {
-        let relay = self.setup.relay.as_ref();
-        relay.and_then(|relay| relay.with_inside(|inside| inside.limit())).unwrap_or(Window::UNLIMITED)
+        self.setup.relay.as_ref().map_or(Window::UNLIMITED, |relay| relay.limit())
     }
 
     /// As a hop: a packet goes on, whatever it carries.
     pub(super) fn pass_through(&mut self, packet: &DataPacket<'_>, size: u16, now: Time) {
         if let Some(relay) = &self.setup.relay {
-            relay.with_inside(|inside| inside.on_packet(packet, size, now));
+            relay.on_packet(packet, size, now);
+        }
+    }
+
+    /// The parent confirms receivers below by number or does not, and these are confirmed.
+    pub(super) fn on_confirmed(&self, confirms: bool, ids: &[ReceiverId], now: Time) {
+        if let Some(relay) = &self.setup.relay {
+            relay.on_confirmed(confirms, ids, now);
         }
     }
 
@@ -509,7 +436,6 @@ impl ReceiverSession {
     pub(super) fn speak_at(&self) -> Time {
         // Who is not receiving any more does not speak for others: it would be called for that again and again.
         let relay = self.setup.relay.as_ref().filter(|_| self.phase == Phase::Receiving);
-        let at = |relay: &Shared| relay.with_inside(|inside| inside.limit_at().min(inside.tick_at()));
-        relay.and_then(at).unwrap_or(Time::NEVER)
+        relay.map_or(Time::NEVER, |relay| relay.tick_at())
     }
 }

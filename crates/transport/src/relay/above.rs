@@ -10,10 +10,10 @@ use crate::receiver::block_sink::{Done, Ending};
 use crate::receiver::delivery::{Delivery, Progressed, SymbolCounts};
 use crate::receiver::trust::Trust;
 use faircast_core::delivery::request_scheduler::RequestScheduler;
-use faircast_core::packet::{ReceiverId, SessionId};
+use faircast_core::packet::SessionId;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
-use faircast_wire::{Announce, DataPacket, Hashes, Status, TreeNode};
+use faircast_wire::{Announce, DataPacket, Hashes, Status};
 
 /// A relay with nobody below waits so long for somebody before it says that it needs nothing.
 const LINGER: Span = Span::from_secs(2);
@@ -213,39 +213,8 @@ impl Delivery for Above {
         self.since.is_some() && now.since(self.newest.1) >= OUTDATED
     }
 
-    fn receivers(&self) -> Option<(u32, u32)> {
-        let passing = self.shared.lock();
-        let ((outstanding, done), without) = (passing.counts(), passing.receipts_waiting());
-        let told = |count: u64| count.min(u64::from(u32::MAX)) as u32;
-        Some((told(outstanding), told(done.saturating_sub(without))))
-    }
-
-    fn on_confirmed(&mut self, confirms: bool, ids: &[ReceiverId]) {
-        self.shared.lock().on_confirmed(confirms, ids);
-    }
-
-    fn on_other_parent(&mut self) {
-        self.shared.lock().numbers.confirms = None;
-    }
-
-    fn verified(&mut self, most: usize) -> Vec<ReceiverId> {
-        self.shared.lock().numbers.due(most)
-    }
-
-    fn has_untold(&self) -> bool {
-        self.shared.lock().numbers.has_untold()
-    }
-
-    fn waits_for_confirmations(&self) -> bool {
-        self.shared.lock().numbers.waits()
-    }
-
     fn waits_for_output(&self) -> bool {
         self.shared.lock().is_ahead()
-    }
-
-    fn tree(&self) -> Vec<TreeNode> {
-        self.shared.lock().tree()
     }
 
     fn take_events(&mut self) -> Vec<Event> {

@@ -498,7 +498,7 @@ pub(crate) fn above_at(
         accept: crate::accept::Accept::default(),
         worker: crate::worker::Worker::at_once(), // a relay writes no files
         disk: Disk::default(),
-        relay: Some(shared.clone()),
+        relay: Some(Box::new(shared.clone())),
     };
     receiver::ReceiverSession::new(setup, now)
 }

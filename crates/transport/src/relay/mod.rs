@@ -23,11 +23,12 @@ mod listen;
 mod numbers;
 mod receipts;
 mod registry;
+mod role;
 mod schedule;
 mod upstream;
 mod within;
 
-pub(crate) use above::Above;
+use above::Above;
 pub use agent::AgentStatus;
 pub(crate) use agent::{Agent, AgentChild};
 pub(crate) use branch::{Branch, BranchSetup};
@@ -37,9 +38,8 @@ pub(crate) use hop::{ExitSetup, Hop, HopExit};
 pub use hop::{HopStatus, RouterKind};
 pub use registry::{BranchStatus, RelayHandle, RelayStatus, RelayedSession};
 pub(crate) use upstream::Upstream;
-pub(crate) use within::{Within, WithinAbove};
+pub(crate) use within::Within;
 
-use crate::error::Seen;
 use crate::event::RelayBelow;
 use crate::members::{Counts, Standing};
 use crate::object::Hash;
@@ -48,9 +48,8 @@ use crate::spill::Room;
 use crate::withdrawals::Slices;
 use cache::{Added, Cache};
 use faircast_core::packet::{ReceiverId, Seq, SessionId};
-use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
-use faircast_wire::{Announce, DataPacket, Hashes, Held, Status, TreeNode, Withdrawn};
+use faircast_wire::{Announce, DataPacket, Hashes, Held, Status, Withdrawn};
 use fetches::{Fetches, Queue};
 pub(crate) use registry::Child;
 use schedule::{Pick, Schedule};
@@ -242,11 +241,6 @@ impl Shared {
         Some(act(&mut hop.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    /// Whether the relay takes part in the session without ending it.
-    pub(crate) const fn is_within(&self) -> bool {
-        self.inside.is_some()
-    }
-
     /// Whether the relay is an agent.
     pub(crate) const fn is_agent(&self) -> bool {
         matches!(self.inside, Some(Inside::Agent(_)))
@@ -261,26 +255,6 @@ impl Shared {
     fn parent(&self) -> Option<SocketAddr> {
         let passing = self.lock();
         passing.announce.filter(|_| passing.end == End::No).map(|(_, announce)| announce.parent)
-    }
-
-    /// What the relay is cannot take part in a session of this congestion control: why not.
-    pub(crate) fn why_not(&self, scheme: Option<&Scheme>) -> Option<Seen> {
-        match &self.inside {
-            None => None,
-            Some(Inside::Agent(_)) => {
-                let has_agents = scheme.is_some_and(|scheme| scheme.agents_beside_delivery().is_some());
-                (!has_agents).then_some(Seen::NoAgents)
-            }
-            Some(Inside::Hop(_)) => {
-                let kind = self.with_hop(|hop| hop.kind())?;
-                (!scheme.is_some_and(|scheme| kind.helps(scheme))).then_some(Seen::NoRouter(kind.scheme()))
-            }
-        }
-    }
-
-    /// Within the session, take part in this one.
-    pub(crate) fn begin_inside(&self, session: SessionId, announce: &Announce, now: Time) {
-        self.with_inside(|inside| inside.begin(session, announce, now));
     }
 
     /// Nobody else hears the source: it is held back while so many bytes have come that no branch has sent on yet. What comes sooner
@@ -312,33 +286,9 @@ impl Shared {
         self.lock().standing()
     }
 
-    /// Whether what is announced may be followed: it is nobody's yet, and not what this process announces itself.
-    pub(crate) fn may_follow(&self, session: SessionId, announce: &Announce) -> bool {
-        let is_ours = self.lock().announce.is_some_and(|(ours, _)| ours == session);
-        let goes_round = self.process.is_own(announce.parent) || announce.hops >= MOST_HOPS;
-        let is_wanted = is_ours || !self.process.is_taken(session);
-        !goes_round && is_wanted && self.process.is_wanted(session)
-    }
-
-    /// Whether another part of this process passes the session on.
-    pub(crate) fn is_anothers(&self, session: SessionId) -> bool {
-        let is_ours = self.lock().announce.is_some_and(|(ours, _)| ours == session);
-        !is_ours && self.process.is_taken(session)
-    }
-
-    /// The parent above answers.
-    pub(crate) fn note_fed(&self) {
-        self.process.note_fed();
-    }
-
     /// This process announces from here.
     pub(crate) fn announces_from(&self, place: SocketAddr) {
         self.process.add_own(place);
-    }
-
-    /// Pass this session on, and nobody else; `false`: somebody does already.
-    pub(crate) fn claim(&self, session: SessionId) -> bool {
-        self.process.take(session, self)
     }
 
     /// Let go of the session: everything has ended.
@@ -408,14 +358,6 @@ impl Passing {
         branches.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 
-    /// Who is above confirms numbers or does not, and these are confirmed.
-    fn on_confirmed(&mut self, confirms: bool, ids: &[ReceiverId]) {
-        let known = self.numbers.on_confirmed(confirms, ids);
-        if !known.is_empty() {
-            self.branches.iter_mut().for_each(|branch| branch.known.extend(&known));
-        }
-    }
-
     /// What a branch is told, whose receivers `fresh` have become done: which of its receivers the source knows, and whether they need
     /// not wait for that. When the source is not heard, they have everything all the same.
     fn on_done(&mut self, branch: usize, fresh: &[ReceiverId], now: Time) -> (Vec<ReceiverId>, bool) {
@@ -441,12 +383,6 @@ impl Passing {
     /// Whether the session above goes on as far as is known, or has ended in good order.
     fn is_fed(&self, now: Time) -> bool {
         self.end != End::No || now.since(self.heard_at) < UNFED
-    }
-
-    /// The relays below, as they are told to the source.
-    fn tree(&self) -> Vec<TreeNode> {
-        let all = self.branches.iter().flat_map(|branch| &branch.relays);
-        all.take(RelayBelow::MOST).map(RelayBelow::node).collect()
     }
 
     /// A symbol has come from above: whether it is of use.

@@ -15,13 +15,13 @@ const MOST_OF_ONE: usize = 4;
 #[derive(Debug, Default)]
 pub(super) struct Keeping {
     /// The parent takes receipts, so those below may send theirs.
-    taken: bool,
+    pub(super) taken: bool,
     /// All that have come.
     known: BTreeMap<ReceiverId, Vec<Signature>>,
     /// Those that are still to be sent.
     queue: VecDeque<Receipt>,
     /// Those that are sent and not answered.
-    waiting: usize,
+    pub(super) waiting: usize,
 }
 
 impl Keeping {
@@ -41,6 +41,17 @@ impl Keeping {
         self.queue.push_back(*receipt);
         true
     }
+
+    /// Whether some have come that are still to be sent.
+    pub(super) fn has_queued(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// Those; they wait for their answers now.
+    pub(super) fn take_queued(&mut self) -> Vec<Receipt> {
+        self.waiting += self.queue.len();
+        self.queue.drain(..).collect()
+    }
 }
 
 impl Passing {
@@ -59,29 +70,6 @@ impl Shared {
     /// Whether those below may send receipts.
     pub(super) fn takes_receipts(&self) -> bool {
         self.lock().receipts.taken
-    }
-
-    /// The parent says whether it takes receipts.
-    pub(crate) fn note_receipts_taken(&self, taken: bool) {
-        self.lock().receipts.taken = taken;
-    }
-
-    /// Whether some have come that are still to be sent.
-    pub(crate) fn has_receipts(&self) -> bool {
-        !self.lock().receipts.queue.is_empty()
-    }
-
-    /// Those; they wait for their answers now.
-    pub(crate) fn take_receipts(&self) -> Vec<Receipt> {
-        let mut passing = self.lock();
-        let taken: Vec<Receipt> = passing.receipts.queue.drain(..).collect();
-        passing.receipts.waiting += taken.len();
-        taken
-    }
-
-    /// So many wait for their answers.
-    pub(crate) fn note_receipts_waiting(&self, waiting: usize) {
-        self.lock().receipts.waiting = waiting;
     }
 }
 

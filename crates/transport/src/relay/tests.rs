@@ -1,6 +1,7 @@
 //! What both sides of a relay promise each other, without sessions.
 
 use super::*;
+use crate::receiver::Relaying as _;
 use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, Signal};
 use faircast_wire::{Name, TransferId};
 use fetches::{MOST_QUEUED, MOST_SYMBOLS};
@@ -437,19 +438,22 @@ fn who_begins_a_block_anew_gets_no_further_however_much_of_it_came_in_between() 
 #[test]
 fn a_parent_that_confirms_no_numbers_is_told_how_many_are_done_as_before() {
     let shared = Shared::new(RelayHandle::default(), 1, 1 << 20, None);
-    let mut passing = shared.lock();
-    passing.branches[0].counts = Counts { outstanding: 3, done: 2, unnamed: 1 };
+    shared.lock().branches[0].counts = Counts { outstanding: 3, done: 2, unnamed: 1 };
     let done = ReceiverId::new(7).expect("it is not zero");
-    let answered_at_once = |passing: &mut Passing| passing.on_done(0, &[done], Time::ZERO).1;
-    assert!(!answered_at_once(&mut passing) && passing.numbers.waits(), "nobody has been heard above yet");
-    assert_eq!(passing.counts(), (3, 1), "of the other one nothing is said that could count twice");
-    passing.on_confirmed(false, &[]);
-    assert_eq!(passing.counts(), (3, 2));
-    assert!(answered_at_once(&mut passing) && !passing.numbers.waits());
-    passing.on_confirmed(true, &[done]);
-    assert_eq!(passing.on_done(0, &[], Time::ZERO), (vec![done], false));
-    assert!(!passing.numbers.waits() && passing.counts() == (3, 1));
-    assert!(passing.on_done(0, &[], Time::ZERO + UNFED).1, "the source is not heard");
+    let answer = |fresh: &[ReceiverId], now| shared.lock().on_done(0, fresh, now);
+    let counts = || shared.lock().counts();
+    assert!(
+        !answer(&[done], Time::ZERO).1 && shared.waits_for_confirmations(),
+        "no parent has been heard yet"
+    );
+    assert_eq!(counts(), (3, 1), "of the other one nothing is said that could count twice");
+    shared.on_confirmed(false, &[], Time::ZERO);
+    assert_eq!(counts(), (3, 2));
+    assert!(answer(&[done], Time::ZERO).1 && !shared.waits_for_confirmations());
+    shared.on_confirmed(true, &[done], Time::ZERO);
+    assert_eq!(answer(&[], Time::ZERO), (vec![done], false));
+    assert!(!shared.waits_for_confirmations() && counts() == (3, 1));
+    assert!(answer(&[], Time::ZERO + UNFED).1, "the source is not heard");
 }
 
 #[test]

@@ -5,7 +5,7 @@
 mod above;
 pub(super) mod needs;
 
-pub(crate) use above::WithinAbove;
+pub(super) use above::WithinAbove;
 
 use super::{Agent, Hop, Shared};
 use crate::event::RelayBelow;

@@ -8,10 +8,10 @@ use crate::object::Geometry;
 use crate::receiver::block_sink::{Done, Ending};
 use crate::receiver::delivery::{Delivery, Progressed, SymbolCounts};
 use crate::receiver::trust::Trust;
-use faircast_core::packet::{ReceiverId, SessionId};
+use faircast_core::packet::SessionId;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
-use faircast_wire::{Announce, DataPacket, Hashes, Status, TreeNode};
+use faircast_wire::{Announce, DataPacket, Hashes, Status};
 
 /// With nobody below it waits so long for somebody before it says that it needs nothing.
 const LINGER: Span = Span::from_secs(2);
@@ -141,43 +141,6 @@ impl Delivery for WithinAbove {
         wanted.clear();
         self.shared.with_inside(|inside| inside.take_needs(now, wanted));
         &self.wanted
-    }
-
-    fn receivers(&self) -> Option<(u32, u32)> {
-        let counts = self.shared.with_inside(|inside| inside.counts()).unwrap_or_default();
-        let passing = self.shared.lock();
-        let ((outstanding, done), without) =
-            (passing.numbers.outstanding(counts), passing.receipts_waiting());
-        let told = |count: u64| count.min(u64::from(u32::MAX)) as u32;
-        Some((told(outstanding), told(done.saturating_sub(without))))
-    }
-
-    fn on_confirmed(&mut self, confirms: bool, ids: &[ReceiverId]) {
-        let known = self.shared.lock().numbers.on_confirmed(confirms, ids);
-        if !known.is_empty() {
-            self.shared.with_inside(|inside| inside.on_known(&known, self.now));
-        }
-    }
-
-    fn on_other_parent(&mut self) {
-        self.shared.lock().numbers.confirms = None;
-    }
-
-    fn verified(&mut self, most: usize) -> Vec<ReceiverId> {
-        self.shared.lock().numbers.due(most)
-    }
-
-    fn has_untold(&self) -> bool {
-        self.shared.lock().numbers.has_untold()
-    }
-
-    fn waits_for_confirmations(&self) -> bool {
-        self.shared.lock().numbers.waits()
-    }
-
-    fn tree(&self) -> Vec<TreeNode> {
-        let relays = self.shared.with_inside(|inside| inside.relays()).unwrap_or_default();
-        relays.iter().take(crate::event::RelayBelow::MOST).map(crate::event::RelayBelow::node).collect()
     }
 
     fn needs_nothing(&self) -> bool {

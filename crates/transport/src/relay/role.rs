@@ -1,0 +1,199 @@
+//! The relay as the receiver of its session above sees it.
+
+use super::within::{Inside, WithinAbove};
+use super::{Above, Shared, Within};
+use crate::error::Seen;
+use crate::event::RelayBelow;
+use crate::object::Geometry;
+use crate::receiver::Relaying;
+use crate::receiver::delivery::Delivery;
+use faircast_core::delivery::request_scheduler::RequestScheduler;
+use faircast_core::node::{Cx, Effect, Receiver};
+use faircast_core::packet::{Arrival, Data, Layer, Order, ReceiverId, Seq, SessionId};
+use faircast_core::schemes::Scheme;
+use faircast_core::time::Time;
+use faircast_wire::{Announce, DataPacket, Receipt, TreeNode, Window};
+
+impl Relaying for Shared {
+    fn may_follow(&self, session: SessionId, announce: &Announce) -> bool {
+        let is_ours = self.lock().announce.is_some_and(|(ours, _)| ours == session);
+        let goes_round = self.process.is_own(announce.parent) || announce.hops >= super::MOST_HOPS;
+        let is_wanted = is_ours || !self.process.is_taken(session);
+        !goes_round && is_wanted && self.process.is_wanted(session)
+    }
+
+    fn claim(&self, session: SessionId) -> bool {
+        self.process.take(session, self)
+    }
+
+    fn is_anothers(&self, session: SessionId) -> bool {
+        let is_ours = self.lock().announce.is_some_and(|(ours, _)| ours == session);
+        !is_ours && self.process.is_taken(session)
+    }
+
+    fn why_not(&self, scheme: Option<&Scheme>) -> Option<Seen> {
+        match &self.inside {
+            None => None,
+            Some(Inside::Agent(_)) => {
+                let has_agents = scheme.is_some_and(|scheme| scheme.agents_beside_delivery().is_some());
+                (!has_agents).then_some(Seen::NoAgents)
+            }
+            Some(Inside::Hop(_)) => {
+                let kind = self.with_hop(|hop| hop.kind())?;
+                (!scheme.is_some_and(|scheme| kind.helps(scheme))).then_some(Seen::NoRouter(kind.scheme()))
+            }
+        }
+    }
+
+    fn note_fed(&self) {
+        self.process.note_fed();
+    }
+
+    fn begin(
+        &self,
+        session: SessionId,
+        announce: &Announce,
+        geometry: Geometry,
+        requests: RequestScheduler,
+        now: Time,
+    ) -> Box<dyn Delivery> {
+        match self.with_inside(|inside| inside.begin(session, announce, now)) {
+            Some(_) => Box::new(WithinAbove::new(self.clone(), session, *announce, geometry)),
+            None => Box::new(Above::new(self.clone(), session, *announce, geometry, requests)),
+        }
+    }
+
+    fn control(&self) -> Option<Box<dyn Receiver + Send>> {
+        self.inside.clone().map(|inside| Box::new(inside) as Box<dyn Receiver + Send>)
+    }
+
+    fn wants_raw(&self) -> (bool, bool) {
+        self.with_inside(|inside| inside.wants_raw()).unwrap_or_default()
+    }
+
+    fn on_raw(&self, seq: Option<Seq>, raw: &[u8]) {
+        self.with_inside(|inside| match seq {
+            Some(seq) => inside.keep(seq, raw),
+            None => inside.pass_on(raw),
+        });
+    }
+
+    fn on_packet(&self, packet: &DataPacket<'_>, size: u16, now: Time) {
+        self.with_inside(|inside| inside.on_packet(packet, size, now));
+    }
+
+    fn tick(&self, is_rooted: bool, now: Time) -> bool {
+        let tick = |inside: &mut dyn Within| {
+            inside.note_rooted(is_rooted);
+            inside.tick(now);
+            inside.limit_due(now).is_some()
+        };
+        self.with_inside(tick).unwrap_or(false)
+    }
+
+    fn tick_at(&self) -> Time {
+        self.with_inside(|inside| inside.limit_at().min(inside.tick_at())).unwrap_or(Time::NEVER)
+    }
+
+    fn limit(&self) -> Seq {
+        self.with_inside(|inside| inside.limit()).unwrap_or(Window::UNLIMITED)
+    }
+
+    fn receivers(&self) -> (u32, u32) {
+        let counts = self.with_inside(|inside| inside.counts());
+        let passing = self.lock();
+        let (outstanding, done) =
+            counts.map_or_else(|| passing.counts(), |counts| passing.numbers.outstanding(counts));
+        let told = |count: u64| count.min(u64::from(u32::MAX)) as u32;
+        (told(outstanding), told(done.saturating_sub(passing.receipts_waiting())))
+    }
+
+    fn tree(&self) -> Vec<TreeNode> {
+        let nodes = |relays: &mut dyn Iterator<Item = &RelayBelow>| {
+            relays.take(RelayBelow::MOST).map(RelayBelow::node).collect()
+        };
+        match self.with_inside(|inside| inside.relays()) {
+            Some(relays) => nodes(&mut relays.iter()),
+            None => nodes(&mut self.lock().branches.iter().flat_map(|branch| &branch.relays)),
+        }
+    }
+
+    fn verified(&self, most: usize) -> Vec<ReceiverId> {
+        self.lock().numbers.due(most)
+    }
+
+    fn has_untold(&self) -> bool {
+        self.lock().numbers.has_untold()
+    }
+
+    fn waits_for_confirmations(&self) -> bool {
+        self.lock().numbers.waits()
+    }
+
+    fn on_confirmed(&self, confirms: bool, ids: &[ReceiverId], now: Time) {
+        let known = self.lock().numbers.on_confirmed(confirms, ids);
+        if known.is_empty() {
+            return;
+        }
+        if self.with_inside(|inside| inside.on_known(&known, now)).is_none() {
+            self.lock().branches.iter_mut().for_each(|branch| branch.known.extend(&known));
+        }
+    }
+
+    fn on_other_parent(&self) {
+        self.lock().numbers.confirms = None;
+    }
+
+    fn has_receipts(&self) -> bool {
+        self.lock().receipts.has_queued()
+    }
+
+    fn take_receipts(&self) -> Vec<Receipt> {
+        self.lock().receipts.take_queued()
+    }
+
+    fn note_receipts_taken(&self, taken: bool) {
+        self.lock().receipts.taken = taken;
+    }
+
+    fn note_receipts_waiting(&self, waiting: usize) {
+        self.lock().receipts.waiting = waiting;
+    }
+}
+
+/// Of a relay within the session, which has its children's answers to report.
+impl Receiver for Inside {
+    fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
+        self.with(|inside| {
+            inside.on_data(data, layer, arrival, cx.now);
+            report(inside, cx);
+        });
+    }
+
+    fn on_order(&mut self, order: &Order, cx: &mut Cx<'_>) {
+        self.with(|inside| {
+            inside.on_order(order, cx.now);
+            report(inside, cx);
+        });
+    }
+
+    fn deadline(&self) -> Time {
+        self.with(|inside| inside.deadline())
+    }
+
+    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        self.with(|inside| {
+            inside.on_deadline(cx.now);
+            report(inside, cx);
+        });
+    }
+
+    fn on_leave(&mut self, _: &mut Cx<'_>) {}
+}
+
+/// Give all reports that it has to the session.
+fn report(inside: &mut dyn Within, cx: &mut Cx<'_>) {
+    while let Some(report) = inside.take_report() {
+        cx.effects.push(Effect::Report(report));
+    }
+}
