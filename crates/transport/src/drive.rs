@@ -3,9 +3,7 @@
 use crate::config::{Content, FilePolicy, ReceiveConfig, SendConfig, Slow, check_limits, span};
 use crate::datagram::{self, overhead};
 use crate::disk::Disk;
-use crate::driver::{
-    Clock, GroupBeside, Groups, Hearing, Moves, Outage, Uplink, random, run_one, tell_opened,
-};
+use crate::driver::{Clock, Hearing, Listening, Moves, Uplink, random, run_one, spread_within, tell_opened};
 use crate::error::{Error, Unlayered};
 use crate::event::{Event, ReceiveReport, SendReport, Setting};
 use crate::object::{Aspect, HardLinks, ObjectStream, Reading, Unreadable};
@@ -19,22 +17,17 @@ use crate::worker::Worker;
 use faircast_core::packet::{Layer, ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
-use faircast_core::time::{Span, Time};
-use faircast_net::{Faults, GroupOptions, GroupSocket, Membership, Port, SourceOptions, choose};
+use faircast_core::time::Time;
+use faircast_net::{Port, SourceOptions};
 use faircast_wire::{
     Form, GroupKey, KeyRing, Name, ReceiverCodec, SourceCodec, Spacing, data_header_len, group_of,
 };
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 /// Source symbols of a block: small enough to stay in a processor's cache, large enough for the code to
 /// lose nothing (see `docs/decisions/`).
 const SYMBOLS_PER_BLOCK: u16 = 256;
-
-/// Feedback is spread over at least this on the local network, and farther away.
-pub(crate) const SPREAD_LOCAL: Span = Span::from_millis(10);
-pub(crate) const SPREAD_FAR: Span = Span::from_millis(200);
 
 /// Send files, trees or a stream to everybody who receives the group. Returns when the session has
 /// ended; a report with `ok: false` names the receivers that are incomplete.
@@ -265,7 +258,7 @@ pub(crate) fn source_at(
         start: config.start,
         ttl: config.ttl,
         patience: config.patience,
-        spread: if config.ttl <= 1 { SPREAD_LOCAL } else { SPREAD_FAR },
+        spread: spread_within(config.ttl),
         local: at.local,
         started: at.unix_nanos,
     };
@@ -429,67 +422,6 @@ pub(crate) fn receiver_at(
         relay: None,
     };
     receiver::ReceiverSession::new(setup, now)
-}
-
-/// Where a session is heard.
-pub(crate) struct Listening<'a> {
-    pub(crate) group: SocketAddr,
-    pub(crate) interface: Option<String>,
-    /// Other addresses are not heard.
-    pub(crate) source: Option<IpAddr>,
-    pub(crate) patience: Duration,
-    /// Bytes of receive buffer to ask for.
-    pub(crate) buffer: usize,
-    pub(crate) faults: Option<Faults>,
-    /// Served by one of these in place of the group.
-    pub(crate) parents: &'a [SocketAddr],
-    /// Wait here until a source invites, in place of the group.
-    pub(crate) invited: Option<SocketAddr>,
-}
-
-impl Listening<'_> {
-    /// Join the group, or open a socket towards the first parent.
-    ///
-    /// # Errors
-    /// When there is no such interface, or the system refuses.
-    pub(crate) fn open(self, seed: u64, events: &mut dyn FnMut(Event)) -> Result<Hearing, Error> {
-        let faults = self.faults.map(|faults| (faults, seed));
-        let options = SourceOptions { receive_buffer: self.buffer, ..SourceOptions::default() };
-        let uplink = match (self.invited, self.parents.first()) {
-            (Some(at), _) => Some((at, Uplink::listen(at, options, self.patience)?)),
-            (None, Some(&parent)) => {
-                // A relay that is found may be anywhere that queries come to.
-                let uplink =
-                    Uplink::open(parent, self.interface.clone(), options, self.patience, Moves::Anywhere)?;
-                Some((parent, uplink.hearing_data()))
-            }
-            (None, None) => None,
-        };
-        if let Some((place, mut uplink)) = uplink {
-            tell_opened(place, uplink.choice(), events);
-            uplink.warning().into_iter().for_each(|warning| events(Event::warning(warning)));
-            uplink.inject(self.faults, seed);
-            let group = GroupBeside {
-                group: self.group,
-                interface: self.interface,
-                membership: self.source.map_or(Membership::AnySource, Membership::OnlyFrom),
-                options: GroupOptions { receive_buffer: self.buffer },
-                patience: self.patience,
-                faults: self.faults.map(|faults| (faults, seed.wrapping_add(1))),
-                joined: None,
-                failed: None,
-            };
-            return Ok(Hearing::Parent { uplink, group: Box::new(group) });
-        }
-        let choice = choose(self.group.ip(), self.interface.as_deref())?;
-        let outage = Outage::of_listener(self.group.ip(), self.interface, self.patience);
-        let membership = self.source.map_or(Membership::AnySource, Membership::OnlyFrom);
-        let options = GroupOptions { receive_buffer: self.buffer };
-        let socket = GroupSocket::open(self.group, membership, &choice, &options)?;
-        tell_opened(self.group, &choice, events);
-        socket.receive_buffer().warning().into_iter().for_each(|warning| events(Event::warning(warning)));
-        Ok(Hearing::Groups(Groups::new(socket, outage, faults)))
-    }
 }
 
 /// The scheme that sends this: with as many layers as there are streams for.

@@ -248,7 +248,6 @@ const KNOTS: &[(&str, usize)] = &[
     ("experiments: results, run, scenario", 46),
     ("net: interface, sys", 2),
     ("transport: config, ends, object", 18),
-    ("transport: drive, receiver, relay, serve", 31),
     ("transport: object/abandoned, object/publish, object/store", 20),
 ];
 

@@ -1,11 +1,12 @@
 //! Where a receiver hears a session: in its groups, or from a parent that serves it by unicast.
 
-use super::{Events, Groups, Outage, Sockets, Uplink, Watcher};
+use super::{Events, Groups, Moves, Outage, Sockets, Uplink, Watcher, tell_opened};
 use crate::endpoint::{Backlog, Endpoint, Transmit};
 use crate::error::Error;
+use crate::event::Event;
 use faircast_core::time::Time;
-use faircast_net::{Faults, GroupOptions, GroupSocket, Membership, Meta, choose};
-use std::net::SocketAddr;
+use faircast_net::{Faults, GroupOptions, GroupSocket, Membership, Meta, SourceOptions, choose};
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 /// A group that could not be joined is tried again after this.
@@ -35,6 +36,67 @@ pub(crate) struct GroupBeside {
     pub(crate) joined: Option<Groups>,
     /// When it could not be joined, and why.
     pub(crate) failed: Option<(Instant, Error)>,
+}
+
+/// Where a session is heard.
+pub(crate) struct Listening<'a> {
+    pub(crate) group: SocketAddr,
+    pub(crate) interface: Option<String>,
+    /// Other addresses are not heard.
+    pub(crate) source: Option<IpAddr>,
+    pub(crate) patience: Duration,
+    /// Bytes of receive buffer to ask for.
+    pub(crate) buffer: usize,
+    pub(crate) faults: Option<Faults>,
+    /// Served by one of these in place of the group.
+    pub(crate) parents: &'a [SocketAddr],
+    /// Wait here until a source invites, in place of the group.
+    pub(crate) invited: Option<SocketAddr>,
+}
+
+impl Listening<'_> {
+    /// Join the group, or open a socket towards the first parent.
+    ///
+    /// # Errors
+    /// When there is no such interface, or the system refuses.
+    pub(crate) fn open(self, seed: u64, events: &mut dyn FnMut(Event)) -> Result<Hearing, Error> {
+        let faults = self.faults.map(|faults| (faults, seed));
+        let options = SourceOptions { receive_buffer: self.buffer, ..SourceOptions::default() };
+        let uplink = match (self.invited, self.parents.first()) {
+            (Some(at), _) => Some((at, Uplink::listen(at, options, self.patience)?)),
+            (None, Some(&parent)) => {
+                // A relay that is found may be anywhere that queries come to.
+                let uplink =
+                    Uplink::open(parent, self.interface.clone(), options, self.patience, Moves::Anywhere)?;
+                Some((parent, uplink.hearing_data()))
+            }
+            (None, None) => None,
+        };
+        if let Some((place, mut uplink)) = uplink {
+            tell_opened(place, uplink.choice(), events);
+            uplink.warning().into_iter().for_each(|warning| events(Event::warning(warning)));
+            uplink.inject(self.faults, seed);
+            let group = GroupBeside {
+                group: self.group,
+                interface: self.interface,
+                membership: self.source.map_or(Membership::AnySource, Membership::OnlyFrom),
+                options: GroupOptions { receive_buffer: self.buffer },
+                patience: self.patience,
+                faults: self.faults.map(|faults| (faults, seed.wrapping_add(1))),
+                joined: None,
+                failed: None,
+            };
+            return Ok(Hearing::Parent { uplink, group: Box::new(group) });
+        }
+        let choice = choose(self.group.ip(), self.interface.as_deref())?;
+        let outage = Outage::of_listener(self.group.ip(), self.interface, self.patience);
+        let membership = self.source.map_or(Membership::AnySource, Membership::OnlyFrom);
+        let options = GroupOptions { receive_buffer: self.buffer };
+        let socket = GroupSocket::open(self.group, membership, &choice, &options)?;
+        tell_opened(self.group, &choice, events);
+        socket.receive_buffer().warning().into_iter().for_each(|warning| events(Event::warning(warning)));
+        Ok(Hearing::Groups(Groups::new(socket, outage, faults)))
+    }
 }
 
 impl GroupBeside {

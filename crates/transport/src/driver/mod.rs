@@ -13,7 +13,7 @@ mod uplink;
 pub use crate::system::random;
 pub(crate) use clock::Clock;
 pub(crate) use groups::Groups;
-pub(crate) use hearing::{GroupBeside, Hearing};
+pub(crate) use hearing::{Hearing, Listening};
 pub(crate) use outage::{Moves, Outage};
 pub(crate) use uplink::Uplink;
 
@@ -39,6 +39,15 @@ const BACKLOG_EVERY: Span = Span::from_millis(1);
 
 /// An endpoint sends so many bytes at a turn, about; then it is looked what has come.
 const TURN: usize = 48_000;
+
+/// Feedback is spread over at least this on the local network, and farther away.
+const SPREAD_LOCAL: Span = Span::from_millis(10);
+const SPREAD_FAR: Span = Span::from_millis(200);
+
+/// The time over which the feedback to a group of this TTL is spread at least.
+pub(crate) const fn spread_within(ttl: u8) -> Span {
+    if ttl <= 1 { SPREAD_LOCAL } else { SPREAD_FAR }
+}
 
 /// What is told goes here.
 pub(crate) type Events<'a> = &'a mut dyn FnMut(Event);

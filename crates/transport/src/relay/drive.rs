@@ -9,7 +9,7 @@ use super::{
 };
 use crate::config::FilePolicy;
 use crate::disk::Disk;
-use crate::driver::{Attached, Clock, Hearing, Moves, Uplink, random, run_growing};
+use crate::driver::{Attached, Clock, Hearing, Listening, Moves, Uplink, random, run_growing, spread_within};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::event::Event;
@@ -447,7 +447,7 @@ fn open_above(
     random: [u64; 4],
     events: &mut dyn FnMut(Event),
 ) -> Result<(receiver::ReceiverSession, Hearing), Error> {
-    let listening = crate::drive::Listening {
+    let listening = Listening {
         group: source.group,
         interface: source.interface.clone(),
         source: source.only,
@@ -560,7 +560,7 @@ pub(crate) fn branch_at(config: &RelayConfig, shared: &Shared, me: ReceiverId, a
     let is_group = to.ip().is_multicast();
     shared.announces_from(local);
     // One host has nobody to wait for.
-    let spread = if !is_group || ttl <= 1 { crate::drive::SPREAD_LOCAL } else { crate::drive::SPREAD_FAR };
+    let spread = spread_within(if is_group { ttl } else { 1 });
     let setup = BranchSetup {
         me,
         boot,
