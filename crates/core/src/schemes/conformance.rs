@@ -11,7 +11,7 @@
 
 use super::ormcc::{AcrossSwitch, Config, SwitchOn};
 use super::{AnyReceiver, AnySource, CATALOGUE, Scheme};
-use crate::node::{Cx, Departure, Effects, Receiver as _, Source as _, SourceControl};
+use crate::node::{Cx, Departure, Effects, Observation, Receiver as _, Source as _, SourceControl, Tally};
 use crate::packet::{
     Arrival, Cause, Data, Echo, Flags, Hole, Holes, Knows, Layer, LayerStates, Mark, Payload, ReceiverId,
     Report, ReportContent, Seq, ShortId, Signal,
@@ -153,6 +153,18 @@ impl Trace {
         self.0 = (self.0 ^ bits).wrapping_mul(0x0100_0000_01b3).rotate_left(23);
     }
 
+    fn add_all(&mut self, all: impl IntoIterator<Item = u64>) {
+        all.into_iter().for_each(|bits| self.add(bits));
+    }
+
+    fn add_observation(&mut self, seen: Observation) {
+        let Observation { rate, rtt, limiting, level, rtt_max, cuts, tally, starting } = seen;
+        let Tally { indications, events, followed } = tally;
+        self.add_all([rate.bps(), level.map_or(f64::NAN, Rate::bps)].map(f64::to_bits));
+        self.add_all([rtt.as_nanos(), rtt_max.as_nanos(), limiting.map_or(0, ReceiverId::get), cuts]);
+        self.add_all([indications, events, followed, starting.into()]);
+    }
+
     fn add_debug(&mut self, value: &impl std::fmt::Debug) {
         use std::fmt::Write as _;
         write!(self, "{value:?}").expect("a number takes everything");
@@ -161,11 +173,7 @@ impl Trace {
 
 impl std::fmt::Write for Trace {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
-        for part in text.as_bytes().chunks(8) {
-            let mut bytes = [0; 8];
-            bytes[..part.len()].copy_from_slice(part);
-            self.add(u64::from_le_bytes(bytes));
-        }
+        self.add_all(text.bytes().map(u64::from));
         Ok(())
     }
 }
@@ -225,7 +233,12 @@ impl SourceRun {
         assert!(self.effects.as_slice().len() <= FEW);
         self.effects.drain().for_each(|effect| self.trace.add_debug(&effect));
         let seen = self.source.observe();
-        self.trace.add_debug(&(self.now, seen, self.source.deadline(), self.source.departure(Layer(0))));
+        let departure = match self.source.departure(Layer(0)) {
+            Departure::At(time) => time.as_nanos(),
+            Departure::AfterReport => Time::NEVER.as_nanos() - 1,
+        };
+        self.trace.add_all([self.now.as_nanos(), self.source.deadline().as_nanos(), departure]);
+        self.trace.add_observation(seen);
         let rate = seen.rate.bps();
         let (min, max) = (self.bounds.min.bps(), self.bounds.max.bps());
         // A further layer that is on may have a packet per 8 s where nothing is left for it.
