@@ -63,9 +63,10 @@ fn every_figure_and_table_with_results_has_an_entry_that_claims_something() {
 }
 
 #[test]
-fn every_entry_runs_quickly_and_all_its_claims_have_values() {
+fn every_entry_runs_quickly_and_all_its_claims_have_values_and_its_place_on_a_page() {
+    let mut all = Vec::new();
     for entry in entries() {
-        let done = reproduce(entry, &quick(), &Silent).expect("it runs");
+        let mut done = reproduce(entry, &quick(), &Silent).expect("it runs");
         let measured = done.outcome.claims.len() - entry.open.len();
         for claim in &done.outcome.claims[..measured] {
             assert!(claim.measured.is_some_and(f64::is_finite), "{}: {} has no value", entry.id, claim.name);
@@ -77,6 +78,22 @@ fn every_entry_runs_quickly_and_all_its_claims_have_values() {
             let drawn = ["<path", "<rect x", r#"r="3.6""#].iter().any(|mark| svg.contains(mark));
             assert!(drawn, "{} {name} is empty", entry.id);
             assert!(!svg.contains("NaN"), "{} {name}", entry.id);
+        }
+        if let Some(run) = &mut done.run {
+            run.results.tables.clear();
+        }
+        all.push(done);
+    }
+    let (overview, pages) = (page::overview(&all, "Report"), page::documents(&all));
+    let markdown = page::markdown(&all, "Report");
+    for done in &all {
+        let html = format!("{}.html", done.entry.document().prefix);
+        let (_, text) = pages.iter().find(|(name, _)| *name == html).expect("its document has a page");
+        assert!(overview.contains(&format!("href=\"{html}\"")), "{html}");
+        assert!(text.contains(done.entry.id) && markdown.contains(done.entry.id), "{}", done.entry.id);
+        for (name, _) in &done.figures {
+            let path = page::figure_path(done.entry.id, name);
+            assert!(text.contains("<svg") && markdown.contains(&path), "{path}");
         }
     }
 }
