@@ -77,7 +77,7 @@ fn a_group_on_slow_hosts_advertises_windows_in_turns_with_every_scheme() {
     const RECEIVERS: usize = 120;
     let mut held = 0;
     for (scheme, is_of_one_rate) in schemes() {
-        let offer = Offer::zeros(1 << 28).at_most_mbps(4.0);
+        let offer = Offer::zeros(1 << 25).at_most_mbps(4.0);
         let mut net = group(RECEIVERS, 0.0, offer.by(scheme));
         (0..RECEIVERS).for_each(|receiver| net.limit_receiver(receiver, Rate::from_mbps(1.0)));
         net.run_for(secs(2));

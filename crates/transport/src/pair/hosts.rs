@@ -9,12 +9,22 @@ fn schemes_with_feedback() -> impl Iterator<Item = &'static str> {
     reporting.map(|entry| entry.name)
 }
 
-/// How long these receivers take for 4 MB from the first packet of the content on, when the last one comes so many seconds
-/// after the others: the median of three networks.
-fn transfer(scheme: &'static str, receivers: usize, late_secs: u64) -> f64 {
-    let mut all = [7, 8, 9].map(|seed| one_transfer(seed, scheme, receivers, late_secs));
-    all.sort_by(f64::total_cmp);
-    all[1]
+/// The median time for 4 MB, from the first packet of the content on, in three networks grows by at most a fifth when the last receiver
+/// comes so many seconds after the others.
+fn assert_wait_costs_nothing(scheme: &'static str, receivers: usize, late_secs: u64) {
+    let (mut together, mut late) = (Vec::new(), Vec::new());
+    for seed in [7, 8, 9] {
+        for (times, secs) in [(&mut together, 0), (&mut late, late_secs)] {
+            times.push(one_transfer(seed, scheme, receivers, secs));
+            times.sort_by(f64::total_cmp);
+        }
+        // A median of three lies between any two of them, so that two may decide.
+        if together.len() == 2 && late[1] <= 1.2 * together[0] {
+            break;
+        }
+    }
+    println!("{scheme}: {together:.2?} s together, {late:.2?} s after a wait of {late_secs} s");
+    assert!(late[1] <= 1.2 * together[1], "{scheme}: {late:.2?} after {together:.2?}");
 }
 
 fn one_transfer(seed: u64, scheme: &'static str, receivers: usize, late_secs: u64) -> f64 {
@@ -32,18 +42,14 @@ fn one_transfer(seed: u64, scheme: &'static str, receivers: usize, late_secs: u6
 #[test]
 fn the_wait_for_the_last_of_two_costs_the_transfer_nothing() {
     for scheme in schemes_with_feedback() {
-        let (together, late) = (transfer(scheme, 2, 0), transfer(scheme, 2, 15));
-        println!("{scheme}: {together:.2} s together, {late:.2} s after a wait of 15 s");
-        assert!(late <= 1.2 * together, "{scheme}: {late} after {together}");
+        assert_wait_costs_nothing(scheme, 2, 15);
     }
 }
 
 #[test]
 fn the_wait_for_the_last_of_thirty_costs_the_transfer_nothing() {
     for scheme in schemes_with_feedback() {
-        let (together, late) = (transfer(scheme, 30, 0), transfer(scheme, 30, 59));
-        println!("{scheme}: {together:.2} s together, {late:.2} s after a wait of 59 s");
-        assert!(late <= 1.2 * together, "{scheme}: {late} after {together}");
+        assert_wait_costs_nothing(scheme, 30, 59);
     }
 }
 
