@@ -294,7 +294,7 @@ static SESSION: Shape = Shape {
             "fan_out",
             Takes::Whole,
             Optional,
-            "Under a scheme with agents (`mtcp`): receivers form a tree in the order of `to`. The first so many are children of the source, the next are children of these, so many of each, and so on.",
+            "Under a scheme with agents (`mtcp`): receivers form a tree in which nobody has more children. They are divided into as many runs of their order; the first of a run is a child of the source, and has the others of the run below it, divided likewise.",
         ),
         key(
             "tree",

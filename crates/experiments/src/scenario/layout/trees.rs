@@ -8,6 +8,18 @@ use faircast_sim::NodeId;
 use faircast_topology::Routes;
 use std::ops::Range;
 
+/// Divide members into at most `fan` runs of their order. The first of a run is a child of `parent`, and has the others of the run below
+/// it, divided likewise: members that are near each other in a topology are near each other in the tree.
+fn in_runs(members: Range<usize>, parent: Option<u32>, fan: usize, parents: &mut [Option<u32>]) {
+    let (begin, count) = (members.start, members.len());
+    let runs = fan.min(count);
+    for run in 0..runs {
+        let (first, end) = (begin + count * run / runs, begin + count * (run + 1) / runs);
+        parents[first] = parent;
+        in_runs(first + 1..end, Some(first as u32), fan, parents);
+    }
+}
+
 impl Builder {
     /// Who is whose parent, and which agents die.
     pub(super) fn tree(&mut self, session: &SessionPlan, span: &Range<usize>, flow: &mut LaidFlow) {
@@ -18,8 +30,8 @@ impl Builder {
         match &session.tree {
             TreePlan::Flat => {}
             TreePlan::FanOut(fan) => {
-                let parent = |member: usize| member.checked_sub(*fan as usize).map(|at| at as u32 / fan);
-                flow.parents = (0..count).map(parent).collect();
+                flow.parents = vec![None; count];
+                in_runs(0..count, None, *fan as usize, &mut flow.parents);
             }
             TreePlan::Nearest => flow.parents = self.nearest(flow),
             TreePlan::Agents(agents) => {
@@ -101,5 +113,23 @@ impl Builder {
             flow.stays[at].1 = dies;
             flow.returns.extend(plan.returns.map(|back| (at as u32, back, Time::NEVER)));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_of_neighbours_hang_below_their_first_member() {
+        let tree = |count: usize, fan| {
+            let mut parents = vec![None; count];
+            in_runs(0..count, None, fan, &mut parents);
+            parents
+        };
+        let [top, a, b, c, d] = [None, Some(0), Some(4), Some(8), Some(11)];
+        assert_eq!(tree(3, 4), [top; 3]);
+        assert_eq!(tree(3, 1), [top, a, Some(1)]);
+        assert_eq!(tree(13, 3), [top, a, a, a, top, b, b, b, top, c, c, c, d]);
     }
 }
