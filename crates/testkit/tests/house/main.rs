@@ -248,7 +248,6 @@ const KNOTS: &[(&str, usize)] = &[
     ("experiments: results, run, scenario", 46),
     ("net: interface, sys", 2),
     ("transport: config, ends, object", 18),
-    ("transport: object/abandoned, object/publish, object/store", 20),
 ];
 
 #[test]

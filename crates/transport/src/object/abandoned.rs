@@ -9,8 +9,8 @@
 use super::error::ObjectError;
 use super::geometry::TransferId;
 use super::manifest::STATE_DIR;
-use super::publish::{DIR, FINISHING, PUBLISHED};
-use super::store::{JOURNAL, LOCK, PARTS};
+use super::output_directory::{FINISHING, HEAD, JOURNAL, LINK, LOCK, PARTS, PUBLISHED};
+use super::tree::DIR;
 use crate::config::KeepUnfinished;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
@@ -243,15 +243,7 @@ fn remove_files(directory: &OwnedFd) -> Result<(), Errno> {
     for entry in Dir::read_from(directory)? {
         let entry = entry?;
         let name = entry.file_name().to_bytes();
-        let is_ours = [
-            b"head",
-            JOURNAL.as_bytes(),
-            FINISHING.as_bytes(),
-            PUBLISHED.as_bytes(),
-            LOCK.as_bytes(),
-            b"link",
-        ]
-        .contains(&name)
+        let is_ours = [HEAD, JOURNAL, FINISHING, PUBLISHED, LOCK, LINK].map(str::as_bytes).contains(&name)
             || name.iter().all(u8::is_ascii_digit);
         if is_ours && !name.is_empty() {
             match rustix::fs::unlinkat(directory, entry.file_name(), AtFlags::empty()) {

@@ -1,6 +1,6 @@
-//! Symbolic links at the source: which are followed, and which lead nowhere at the receivers.
+//! Symbolic links: which are followed at the source, which lead nowhere at the receivers, and which stay inside an output directory.
 
-use super::manifest::{Entry, Kind};
+use super::manifest::{Entry, Kind, STATE_DIR};
 use super::names::shown;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -158,6 +158,21 @@ fn end_of(entries: &[Entry], link: &Entry, target: &OsStr) -> End {
         }
     }
     if at.is_empty() { End::Outside } else { End::Sent }
+}
+
+/// Whether a link at `path` with this target cannot lead out of the output directory, whatever
+/// other links it passes: a target is `..` as often as the link has directories above it, at most,
+/// and then names only. A `..` after a name could undo less or more than that name.
+pub(crate) fn stays_inside(path: impl AsRef<OsStr>, target: impl AsRef<OsStr>) -> bool {
+    let target = target.as_ref().as_bytes();
+    let depth = path.as_ref().as_bytes().iter().filter(|byte| **byte == b'/').count();
+    let names = target.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b"."));
+    let ups = names.clone().take_while(|name| *name == b"..").count();
+    let into_state = ups == depth && names.clone().nth(ups) == Some(STATE_DIR.as_bytes());
+    !target.starts_with(b"/")
+        && ups <= depth
+        && !names.clone().skip(ups).any(|name| name == b"..")
+        && !into_state
 }
 
 #[cfg(test)]

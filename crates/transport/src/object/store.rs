@@ -8,7 +8,7 @@ mod adopt;
 mod distrust;
 mod files;
 mod ledger;
-mod output_directory;
+mod publish;
 
 use super::apply::Wanted;
 use super::block::hash_of;
@@ -19,6 +19,7 @@ use super::journal::{Journal, Told, WITHDRAWN};
 use super::layout::Layout;
 use super::manifest::{Counts, Manifest};
 use super::metadata::{OwnersBy, Preserve};
+use super::output_directory::{HEAD, JOURNAL, OutputDirectory};
 use super::remembered::Admission;
 use super::sys::OpenFiles;
 use crate::disk::Disk;
@@ -31,15 +32,12 @@ pub use crate::config::Durability;
 pub(crate) use files::Files;
 pub use ledger::Ledger;
 pub(crate) use ledger::{Operation, Performed, Plan};
-pub(crate) use output_directory::{JOURNAL, LOCK, OutputDirectory, PARTS, part_name};
 
 /// From this many bytes on, two threads verify what an earlier receiver left.
 const TWO_THREADS_FROM: u64 = 64 << 20;
 
 /// A stream's block may be this far beyond the highest one that is there; memory grows with it.
 const FARTHEST: u32 = 1 << 20;
-
-const HEAD: &str = "head";
 
 /// A transfer on its way into an output directory: its [`Ledger`], which it can be read as, and its files.
 #[derive(Debug)]

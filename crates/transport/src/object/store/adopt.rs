@@ -8,6 +8,7 @@ use crate::object::file_work::FileWork;
 use crate::object::geometry::{Geometry, TransferId};
 use crate::object::journal;
 use crate::object::manifest::{Kind, STATE_DIR};
+use crate::object::output_directory::{JOURNAL, part_name};
 use crate::object::sys::OpenFiles;
 use crate::object::{Hash, hash_of};
 use faircast_wire::Activity;
@@ -100,7 +101,7 @@ impl Store {
             if !is_same || adopted.contains_key(&n) || !other.has_any(from..from + size) {
                 continue;
             }
-            let (their, our) = (super::part_name(their), super::part_name(n));
+            let (their, our) = (part_name(their), part_name(n));
             if self
                 .files
                 .place
@@ -150,7 +151,7 @@ impl Store {
 
 /// The transfer and geometry that the journal of an unfinished transfer names.
 fn header_of(disk: &Disk, out: &Path, transfer: &str) -> Option<(TransferId, Geometry)> {
-    let path = out.join(STATE_DIR).join(transfer).join(super::JOURNAL);
+    let path = out.join(STATE_DIR).join(transfer).join(JOURNAL);
     let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let file = disk.openat(rustix::fs::CWD, path.as_path(), flags, rustix::fs::Mode::empty()).ok()?;
     journal::header_of(disk, &file.into())

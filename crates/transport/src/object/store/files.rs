@@ -1,8 +1,7 @@
 //! The files of a transfer on their way: the head, the parts and the journal.
 
 use super::ledger::{Learning, Operation, Performed, Spot};
-use super::output_directory::OutputDirectory;
-use super::{HEAD, Known, Stage};
+use super::{Known, Stage, publish};
 use crate::object::apply::Wanted;
 use crate::object::block::hash_of;
 use crate::object::error::ObjectError;
@@ -11,7 +10,7 @@ use crate::object::journal::Journal;
 use crate::object::layout::Layout;
 use crate::object::manifest::Manifest;
 use crate::object::names::{self, Names};
-use crate::object::publish;
+use crate::object::output_directory::{HEAD, OutputDirectory};
 use crate::object::remembered::{Admission, Damaged, Remembered};
 use crate::object::spool::nameless;
 use crate::object::sys::OpenFiles;

@@ -1,6 +1,6 @@
 use super::manifest::{check_path, fuzz};
-use super::publish::stays_inside;
 use super::*;
+use crate::object::links::stays_inside;
 use proptest::prelude::*;
 
 fn entry(path: &str, kind: Kind) -> Entry {

@@ -1,10 +1,10 @@
 //! The directories that a store works in: made, locked, and their files opened so that no name leads elsewhere.
 
+use super::error::{ObjectError, Obstacle};
+use super::geometry::TransferId;
+use super::manifest::{Manifest, STATE_DIR};
+use super::tree::{DIR, Tree, open_or_create_dir};
 use crate::disk::Disk;
-use crate::object::error::{ObjectError, Obstacle};
-use crate::object::geometry::TransferId;
-use crate::object::manifest::{Manifest, STATE_DIR};
-use crate::object::publish::{self, Tree};
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -16,9 +16,16 @@ use std::path::{Path, PathBuf};
 /// Files from this size on are preallocated.
 const PREALLOCATE_FROM: u64 = 1 << 20;
 
+pub(crate) const HEAD: &str = "head";
 pub(crate) const JOURNAL: &str = "journal";
 pub(crate) const LOCK: &str = "lock";
 pub(crate) const PARTS: &str = "parts";
+/// Files are being renamed.
+pub(crate) const FINISHING: &str = "finishing";
+/// All files have their names.
+pub(crate) const PUBLISHED: &str = "published";
+/// A symbolic link that is renamed next.
+pub(crate) const LINK: &str = "link";
 
 /// The directories that a store works in, by descriptor, so that nothing that happens to their
 /// names can lead elsewhere.
@@ -40,16 +47,16 @@ impl OutputDirectory {
         transfer: TransferId,
     ) -> Result<OutputDirectory, ObjectError> {
         std::fs::create_dir_all(out).map_err(|e| ObjectError::io(out, "create this directory", e))?;
-        let fd = rustix::fs::open(out, publish::DIR, Mode::empty());
+        let fd = rustix::fs::open(out, DIR, Mode::empty());
         let fd = fd.map_err(|e| ObjectError::io(out, "open this directory", e))?;
         let name = transfer.to_string();
         let path = out.join(STATE_DIR).join(&name);
         loop {
-            let states = publish::open_or_create_dir(disk, &fd, STATE_DIR, Mode::RWXU, &out.join(STATE_DIR))?;
+            let states = open_or_create_dir(disk, &fd, STATE_DIR, Mode::RWXU, &out.join(STATE_DIR))?;
             let Some((state, lock)) = OutputDirectory::lock(disk, &states, &name, (&path, out))? else {
                 continue;
             };
-            let parts = publish::open_or_create_dir(disk, &state, PARTS, Mode::RWXU, &path.join(PARTS))?;
+            let parts = open_or_create_dir(disk, &state, PARTS, Mode::RWXU, &path.join(PARTS))?;
             return Ok(OutputDirectory {
                 disk: disk.clone(),
                 out_path: out.to_path_buf(),
@@ -70,7 +77,7 @@ impl OutputDirectory {
         name: &str,
         (path, out): (&Path, &Path),
     ) -> Result<Option<(OwnedFd, File)>, ObjectError> {
-        let state = match publish::open_or_create_dir(disk, states, name, Mode::RWXU, path) {
+        let state = match open_or_create_dir(disk, states, name, Mode::RWXU, path) {
             Err(ObjectError::NotFound { .. }) => return Ok(None),
             state => state?,
         };
@@ -121,7 +128,7 @@ impl OutputDirectory {
 
     /// Whether all files have got their names.
     pub(in crate::object) fn is_published(&self) -> Result<bool, ObjectError> {
-        self.has(publish::PUBLISHED)
+        self.has(PUBLISHED)
     }
 
     /// Open or create the part file of this entry.
@@ -158,7 +165,7 @@ impl OutputDirectory {
 
     /// Remove what another transfer left: the journal does not know it.
     pub(in crate::object) fn wipe(&self) -> Result<(), ObjectError> {
-        for name in [publish::FINISHING, publish::PUBLISHED] {
+        for name in [FINISHING, PUBLISHED] {
             self.disk.unlinkat(&self.state, name, AtFlags::empty()).ok(); // usually not there
         }
         let failed = |e: Errno| ObjectError::io(self.out_path.join(STATE_DIR), "tidy it up", e);
@@ -228,6 +235,37 @@ impl OutputDirectory {
         needed: u64,
     ) -> ObjectError {
         ObjectError::writing(self.out_path.join(name), "write", error, needed)
+    }
+
+    fn state_failed(&self, e: Errno) -> ObjectError {
+        ObjectError::io(self.out_path.join(STATE_DIR), "change files in it", e)
+    }
+
+    pub(in crate::object) fn mark(&self, name: &str) -> Result<(), ObjectError> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mark = self.disk.openat(&self.state, name, flags, Mode::RUSR | Mode::WUSR);
+        mark.map(File::from).map(drop).map_err(|e| self.state_failed(e))
+    }
+
+    pub(in crate::object) fn mark_published(&self) -> Result<(), ObjectError> {
+        self.disk.renameat(&self.state, FINISHING, &self.state, PUBLISHED).map_err(|e| self.state_failed(e))
+    }
+
+    pub(in crate::object) fn unmark(&self, name: &str) -> Result<(), ObjectError> {
+        match self.disk.unlinkat(&self.state, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(e) => Err(self.state_failed(e)),
+        }
+    }
+
+    /// Remove the state directory. All is published: what cannot be removed does no harm.
+    pub(in crate::object) fn remove(&self, name: &str) {
+        self.disk.unlinkat(&self.state, PARTS, AtFlags::REMOVEDIR).ok();
+        for file in [HEAD, JOURNAL, PUBLISHED, LOCK] {
+            self.disk.unlinkat(&self.state, file, AtFlags::empty()).ok();
+        }
+        self.disk.unlinkat(&self.states, name, AtFlags::REMOVEDIR).ok();
+        self.disk.unlinkat(&self.out, STATE_DIR, AtFlags::REMOVEDIR).ok();
     }
 
     /// In words.

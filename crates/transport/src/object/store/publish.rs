@@ -7,174 +7,27 @@
 //! 1. `finishing` while files are renamed. Found at the next start, all files are taken back.
 //! 2. `published` from then on. Found at the next start, only the rest is done again.
 
-use super::apply::Apply;
-use super::error::{ObjectError, Obstacle};
-use super::file_work::FileWork;
-use super::geometry::Hash;
-use super::manifest::{Entry, Kind, Manifest, STATE_DIR};
-use super::names::shown;
-use super::remembered::remember;
-use super::store::{
-    Durability, Finished, JOURNAL, LOCK, OutputDirectory, PARTS, SkippedLink, Stage, Store, part_name,
-};
+use super::{Durability, Finished, SkippedLink, Stage, Store};
 use crate::disk::Disk;
+use crate::object::apply::Apply;
+use crate::object::error::{ObjectError, Obstacle};
+use crate::object::file_work::FileWork;
+use crate::object::geometry::Hash;
+use crate::object::links::stays_inside;
+use crate::object::manifest::{Entry, Kind, Manifest};
+use crate::object::names::shown;
+use crate::object::output_directory::{FINISHING, LINK, OutputDirectory, part_name};
+use crate::object::remembered::remember;
+use crate::object::tree::{Absent, Tree, file_type, split};
 use faircast_wire::Activity;
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::AsFd;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 use rustix::path::Arg;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
-
-pub(crate) const FINISHING: &str = "finishing";
-pub(crate) const PUBLISHED: &str = "published";
-/// How directories are opened.
-pub const DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-
-/// What to do about a directory that is not there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Absent {
-    Create,
-    Leave,
-}
-
-/// Walks below the output directory; remembers the way to the directory it was in last.
-#[derive(Debug)]
-pub struct Tree<'a> {
-    disk: &'a Disk,
-    out: BorrowedFd<'a>,
-    out_path: &'a Path,
-    /// Names and descriptors from the top down to the last directory.
-    way: Vec<(OsString, OwnedFd)>,
-}
-
-impl<'a> Tree<'a> {
-    /// The tree below this directory of a disk, which errors call by this path.
-    pub fn new(disk: &'a Disk, out: &'a OwnedFd, out_path: &'a Path) -> Tree<'a> {
-        Tree { disk, out: out.as_fd(), out_path, way: Vec::new() }
-    }
-
-    /// The directory `path` (the output directory for ""), or `None` if it is not there.
-    fn dir(&mut self, path: &OsStr, absent: Absent) -> Result<Option<BorrowedFd<'_>>, ObjectError> {
-        let names = path.as_bytes().split(|byte| *byte == b'/').filter(|name| !name.is_empty());
-        let names = names.map(OsStr::from_bytes);
-        let same = self
-            .way
-            .iter()
-            .zip(names.clone())
-            .take_while(|((have, _), name)| have.as_os_str() == *name)
-            .count();
-        self.way.truncate(same);
-        for name in names.skip(same) {
-            let above = self.way.last().map_or(self.out, |(_, fd)| fd.as_fd());
-            let opened = match absent {
-                Absent::Create => open_or_create(self.disk, above, name, Mode::from_raw_mode(0o777)),
-                Absent::Leave => match open_dir(self.disk, above, name) {
-                    Err(Errno::NOENT) => return Ok(None),
-                    opened => opened.map_err(Refused::Open),
-                },
-            };
-            let fd = opened.map_err(|refused| {
-                let path =
-                    self.way.iter().fold(self.out_path.to_path_buf(), |path, (name, _)| path.join(name));
-                refused.explained(above, name, &path.join(name))
-            })?;
-            self.way.push((name.to_os_string(), fd));
-        }
-        Ok(Some(self.way.last().map_or(self.out, |(_, fd)| fd.as_fd())))
-    }
-
-    /// The directory that an entry lies in, created if need be, and its name there.
-    fn place_of<'e>(&mut self, entry: &'e Entry) -> Result<(BorrowedFd<'_>, &'e OsStr), ObjectError> {
-        let (above, name) = split(&entry.path);
-        let dir = self.dir(above, Absent::Create)?;
-        Ok((dir.expect("directories that are not there are created"), name))
-    }
-
-    /// The same for a path that no manifest has; it must have been checked.
-    pub fn place<'p>(&mut self, path: &'p str) -> Result<(BorrowedFd<'_>, &'p OsStr), ObjectError> {
-        let (above, name) = split(OsStr::new(path));
-        let dir = self.dir(above, Absent::Create)?;
-        Ok((dir.expect("directories that are not there are created"), name))
-    }
-
-    /// The part of `path`, which was just found not to be there, that ends with the first name that is not.
-    fn first_absent<'p>(&self, path: &'p OsStr) -> &'p [u8] {
-        let bytes = path.as_bytes();
-        let end = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/').nth(self.way.len());
-        &bytes[..end.map_or(bytes.len(), |(at, _)| at)]
-    }
-
-    fn path_of(&self, entry: &Entry) -> PathBuf {
-        self.out_path.join(&entry.path)
-    }
-}
-
-/// The directory of a path, and the name in it.
-fn split(path: &OsStr) -> (&OsStr, &OsStr) {
-    let bytes = path.as_bytes();
-    match bytes.iter().rposition(|byte| *byte == b'/') {
-        Some(at) => (OsStr::from_bytes(&bytes[..at]), OsStr::from_bytes(&bytes[at + 1..])),
-        None => (OsStr::new(""), path),
-    }
-}
-
-fn open_dir(disk: &Disk, above: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
-    disk.openat(above, name, DIR | OFlags::NOFOLLOW, Mode::empty())
-}
-
-/// Settings that the system refused.
-enum Refused {
-    Open(Errno),
-    Create(Errno),
-}
-
-impl Refused {
-    fn explained(self, above: BorrowedFd<'_>, name: &OsStr, path: &Path) -> ObjectError {
-        match self {
-            Refused::Open(e) => not_a_dir(above, name, path, e),
-            Refused::Create(e) => ObjectError::io(path, "create this directory", e),
-        }
-    }
-}
-
-fn open_or_create(disk: &Disk, above: BorrowedFd<'_>, name: &OsStr, mode: Mode) -> Result<OwnedFd, Refused> {
-    match open_dir(disk, above, name) {
-        Err(Errno::NOENT) => match disk.mkdirat(above, name, mode) {
-            Ok(()) | Err(Errno::EXIST) => open_dir(disk, above, name).map_err(Refused::Open),
-            Err(e) => Err(Refused::Create(e)),
-        },
-        opened => opened.map_err(Refused::Open),
-    }
-}
-
-/// Open the directory `name` in `above`, never through a link; create it with `mode` if need be.
-pub fn open_or_create_dir(
-    disk: &Disk,
-    above: impl AsFd,
-    name: impl AsRef<OsStr>,
-    mode: Mode,
-    path: &Path,
-) -> Result<OwnedFd, ObjectError> {
-    let (above, name) = (above.as_fd(), name.as_ref());
-    open_or_create(disk, above, name, mode).map_err(|refused| refused.explained(above, name, path))
-}
-
-fn not_a_dir(above: BorrowedFd<'_>, name: &OsStr, path: &Path, error: Errno) -> ObjectError {
-    let path = path.to_path_buf();
-    match file_type(above, name) {
-        Ok(FileType::Symlink) => ObjectError::InTheWay { path, obstacle: Obstacle::Symlink },
-        Ok(FileType::Directory) | Err(_) => ObjectError::io(path, "open this directory", error),
-        Ok(_) => ObjectError::InTheWay { path, obstacle: Obstacle::File },
-    }
-}
-
-fn file_type(above: impl AsFd, name: impl Arg) -> Result<FileType, Errno> {
-    let stat = rustix::fs::statat(above, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    Ok(FileType::from_raw_mode(stat.st_mode))
-}
+use std::path::PathBuf;
 
 /// Find, before anything is received, what could not be published.
 pub(crate) fn check_for_obstacles(place: &OutputDirectory, manifest: &Manifest) -> Result<(), ObjectError> {
@@ -489,7 +342,6 @@ fn make_links(
     apply: &mut Apply<'_>,
     work: &FileWork,
 ) -> Result<Vec<SkippedLink>, ObjectError> {
-    const NEW: &str = "link";
     let mut tree = place.tree();
     let mut skipped = Vec::new();
     for entry in manifest.entries() {
@@ -508,28 +360,13 @@ fn make_links(
         {
             continue; // of an earlier try, when its directory may be read-only by now
         }
-        place.disk.unlinkat(&place.state, NEW, AtFlags::empty()).ok(); // of an earlier try
-        place.disk.symlinkat(target.as_os_str(), &place.state, NEW).map_err(failed)?;
-        apply.give_link(&place.state, NEW, entry);
-        place.disk.utimensat(&place.state, NEW, &times(entry)).map_err(failed)?;
-        move_over(&place.disk, &place.state, NEW, above, name, path.clone())?;
+        place.disk.unlinkat(&place.state, LINK, AtFlags::empty()).ok(); // of an earlier try
+        place.disk.symlinkat(target.as_os_str(), &place.state, LINK).map_err(failed)?;
+        apply.give_link(&place.state, LINK, entry);
+        place.disk.utimensat(&place.state, LINK, &times(entry)).map_err(failed)?;
+        move_over(&place.disk, &place.state, LINK, above, name, path.clone())?;
     }
     Ok(skipped)
-}
-
-/// Whether a link at `path` with this target cannot lead out of the output directory, whatever
-/// other links it passes: a target is `..` as often as the link has directories above it, at most,
-/// and then names only. A `..` after a name could undo less or more than that name.
-pub(crate) fn stays_inside(path: impl AsRef<OsStr>, target: impl AsRef<OsStr>) -> bool {
-    let target = target.as_ref().as_bytes();
-    let depth = path.as_ref().as_bytes().iter().filter(|byte| **byte == b'/').count();
-    let names = target.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b"."));
-    let ups = names.clone().take_while(|name| *name == b"..").count();
-    let into_state = ups == depth && names.clone().nth(ups) == Some(STATE_DIR.as_bytes());
-    !target.starts_with(b"/")
-        && ups <= depth
-        && !names.clone().skip(ups).any(|name| name == b"..")
-        && !into_state
 }
 
 /// Make all directories and give them their modes and times, the lowest first: what is written
@@ -559,37 +396,4 @@ fn set_dirs(
         synced.map_err(|e| ObjectError::io(&place.out_path, "flush it", e))?;
     }
     Ok(())
-}
-
-impl OutputDirectory {
-    fn state_failed(&self, e: Errno) -> ObjectError {
-        ObjectError::io(self.out_path.join(STATE_DIR), "change files in it", e)
-    }
-
-    fn mark(&self, name: &str) -> Result<(), ObjectError> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mark = self.disk.openat(&self.state, name, flags, Mode::RUSR | Mode::WUSR);
-        mark.map(File::from).map(drop).map_err(|e| self.state_failed(e))
-    }
-
-    fn mark_published(&self) -> Result<(), ObjectError> {
-        self.disk.renameat(&self.state, FINISHING, &self.state, PUBLISHED).map_err(|e| self.state_failed(e))
-    }
-
-    fn unmark(&self, name: &str) -> Result<(), ObjectError> {
-        match self.disk.unlinkat(&self.state, name, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(e) => Err(self.state_failed(e)),
-        }
-    }
-
-    /// Remove the state directory. All is published: what cannot be removed does no harm.
-    pub(super) fn remove(&self, name: &str) {
-        self.disk.unlinkat(&self.state, PARTS, AtFlags::REMOVEDIR).ok();
-        for file in ["head", JOURNAL, PUBLISHED, LOCK] {
-            self.disk.unlinkat(&self.state, file, AtFlags::empty()).ok();
-        }
-        self.disk.unlinkat(&self.states, name, AtFlags::REMOVEDIR).ok();
-        self.disk.unlinkat(&self.out, STATE_DIR, AtFlags::REMOVEDIR).ok();
-    }
 }
