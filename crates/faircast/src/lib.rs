@@ -93,10 +93,10 @@ pub use faircast_transport::config::{
     Multicast, OneWay, Pacing, ReceiptKeys, ReceiveConfig, Repeat, Replace, RequiredHost, SendConfig, Slow,
     Unicast,
 };
-pub use faircast_transport::ends::{Input, Memory, Output};
+pub use faircast_transport::ends::{Input, Output};
 pub use faircast_transport::event::{self, Event, ReceiveReport, SendReport};
 pub use faircast_transport::object::{
-    Aspect, FollowLinks, LeftOut, MemoryFile, NameError, Names, ObjectError, OwnersBy, Preserve,
+    Aspect, FollowLinks, LeftOut, Memory, MemoryFile, NameError, Names, ObjectError, OwnersBy, Preserve,
     UnknownAspect, UnknownNames, Unreadable,
 };
 /// What receivers have left unfinished in an output directory, and what of names a terminal obeys.

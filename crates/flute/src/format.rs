@@ -174,8 +174,8 @@ impl Outcome for AlcReceiveReport {
 mod tests {
     use super::*;
     use faircast_core::time::Rate;
+    use faircast_transport::Memory;
     use faircast_transport::config::{Content, KeepUnfinished};
-    use faircast_transport::ends::Memory;
     use faircast_transport::format::{Given, ReceiverPlace, SourcePlace};
     use faircast_transport::object::Names;
     use faircast_wire::Spacing;

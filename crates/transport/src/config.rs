@@ -1,8 +1,8 @@
 //! What a session is told before it starts.
 
 use crate::accept::Accept;
-use crate::ends::{Input, Memory, Output};
-use crate::object::{FollowLinks, MemoryFile, Names, OwnersBy, Preserve, Unreadable};
+use crate::ends::{Input, Output};
+use crate::object::{FollowLinks, Memory, MemoryFile, Names, OwnersBy, Preserve, Unreadable};
 use faircast_core::packet::Layer;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span};
@@ -14,6 +14,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+pub use crate::object::{Durability, Freshness, KeepUnfinished, Replace};
 
 /// The group used when none is named: administratively scoped (RFC 2365), faircast's own port.
 pub const DEFAULT_GROUP: &str = "239.255.70.1:5777";
@@ -367,46 +369,6 @@ pub enum Destination {
     Writer(Output),
     /// Into memory.
     Memory(Memory),
-}
-
-/// Whether file content is flushed to the disk before files get their names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Durability {
-    /// Leave it to the system.
-    #[default]
-    Fast,
-    /// Flush each file first.
-    Synced,
-}
-
-/// Why a receiver believes that a session goes on now, and is not somebody's recording.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Freshness {
-    /// Its source has answered a number that the receiver has drawn.
-    #[default]
-    Answer,
-    /// The source cannot hear receivers: announcements are no more than ten minutes off this host's clock, and the output
-    /// directory remembers what is newer.
-    Clock,
-}
-
-/// Whether a session may replace content of a later session or of another source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Replace {
-    /// Refuse it: an earlier session may be a recording, and another source may not know that it uses a name twice.
-    #[default]
-    Refuse,
-    /// Accept it.
-    Accept,
-}
-
-/// How much of what is unfinished stays. What a receiver is at work on always does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct KeepUnfinished {
-    /// What nothing was written to for longer is let go; nothing by its age when `None`.
-    pub age: Option<Duration>,
-    /// Bytes on the disk of all together; the oldest is let go first. Without a bound when `None`.
-    pub bytes: Option<u64>,
 }
 
 /// What files of an output directory are accepted, and what they get.

@@ -12,7 +12,7 @@
 //! | `format` | what sessions in the foreign formats need of a host |
 //! | `by_hand` | endpoints without a driver, in tests |
 //! | `object` | files and trees as blocks, and back |
-//! | `ends` | readers, writers and memory in place of files |
+//! | `ends` | readers and writers in place of files |
 
 mod accept;
 mod announced;
@@ -61,10 +61,10 @@ pub use drive::{receive, send};
 #[cfg(feature = "tokio")]
 pub use drive::{receive_async, send_async};
 pub use endpoint::Endpoint;
-pub use ends::{Input, Memory, Output};
+pub use ends::{Input, Output};
 pub use error::{Class, Error};
 pub use event::{Event, ReceiveReport, SendReport};
-pub use object::MemoryFile;
+pub use object::{Memory, MemoryFile};
 pub use relay::{
     AgentStatus, BranchStatus, HopStatus, RelayBranch, RelayConfig, RelayEvent, RelayHandle, RelayRole,
     RelaySource, RelayStatus, RelayedSession, RouterKind, relay,

@@ -19,6 +19,7 @@
 //! | `walk` | what lies at paths that are to be sent |
 //! | `apply` | owners, attributes and special bits at the receiver, as far as they are wanted |
 //! | [`object_stream`] [`spool`] | reading files and streams at the source |
+//! | [`memory`] | files in memory in place of files on a disk |
 //! | [`SealedBlocks`] | their blocks, each always the same |
 //! | `file_work` | how far work on many files is |
 //! | `remembered` | what an output directory has received, and when that was sent |
@@ -35,12 +36,13 @@ mod journal;
 mod layout;
 mod links;
 pub mod manifest;
-mod memory_file;
+pub mod memory;
 pub mod metadata;
 pub mod names;
 pub mod object_stream;
 mod origin;
 mod output_directory;
+mod policy;
 mod remembered;
 mod replace;
 mod sealed;
@@ -65,18 +67,19 @@ pub(crate) use layout::Layout;
 pub use links::FollowLinks;
 pub use manifest::{Counts, Entry, Kind, Manifest, ManifestError, PathError};
 pub use manifest::{STATE_DIR, check_path};
-pub use memory_file::MemoryFile;
+pub use memory::{Memory, MemoryFile};
 pub use metadata::{Aspect, Attributes, MetadataError, Owner, OwnersBy, Preserve, UnknownAspect};
 pub use names::name_by;
 pub use names::{NameError, Names, UnknownNames};
 pub use object_stream::{BlockRead, ObjectStream};
 pub use origin::Origin;
+pub use policy::{Durability, Freshness, KeepUnfinished, Replace};
 pub use remembered::Admission;
 pub(crate) use replace::{replace, replace_in};
 pub use sealed::SealedBlocks;
 pub use sink::{StreamSink, Sunk};
-pub use store::{Durability, Finished, Ledger, Put, SkippedLink, Store};
 pub(crate) use store::{Files, Operation, Performed, Plan};
+pub use store::{Finished, Ledger, Put, SkippedLink, Store};
 pub use tree::{DIR, Tree, open_or_create_dir};
 pub use walk::{HardLinks, LeftOut, Reading, Skipped, Unreadable};
 pub(crate) use withdrawn::{Affected, Withdrawal};

@@ -5,7 +5,7 @@ use super::geometry::{Geometry, TransferId};
 use super::layout::Layout;
 use super::links::{StrayLinks, stray_links};
 use super::manifest::{Entry, Kind, Manifest, check_path};
-use super::memory_file::MemoryFile;
+use super::memory::MemoryFile;
 use super::spool::Spool;
 use super::sys::OpenFiles;
 use super::walk::{LeftOut, Reading, Skipped, Walk, mtime, top_name};

@@ -15,7 +15,7 @@ use super::geometry::TransferId;
 use super::manifest::{Manifest, STATE_DIR};
 use super::names::Names;
 use super::origin::Origin;
-use crate::config::{Durability, Freshness, Replace};
+use super::policy::{Durability, Freshness, Replace};
 use crate::disk::Disk;
 use faircast_wire::Name;
 use rustix::fd::AsFd;

@@ -20,6 +20,7 @@ use super::layout::Layout;
 use super::manifest::{Counts, Manifest};
 use super::metadata::{OwnersBy, Preserve};
 use super::output_directory::{HEAD, JOURNAL, OutputDirectory};
+use super::policy::Durability;
 use super::remembered::Admission;
 use super::sys::OpenFiles;
 use crate::disk::Disk;
@@ -28,7 +29,6 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::path::Path;
 
-pub use crate::config::Durability;
 pub(crate) use files::Files;
 pub use ledger::Ledger;
 pub(crate) use ledger::{Operation, Performed, Plan};

@@ -7,7 +7,7 @@
 //! 1. `finishing` while files are renamed. Found at the next start, all files are taken back.
 //! 2. `published` from then on. Found at the next start, only the rest is done again.
 
-use super::{Durability, Finished, SkippedLink, Stage, Store};
+use super::{Finished, SkippedLink, Stage, Store};
 use crate::disk::Disk;
 use crate::object::apply::Apply;
 use crate::object::error::{ObjectError, Obstacle};
@@ -17,6 +17,7 @@ use crate::object::links::stays_inside;
 use crate::object::manifest::{Entry, Kind, Manifest};
 use crate::object::names::shown;
 use crate::object::output_directory::{FINISHING, LINK, OutputDirectory, part_name};
+use crate::object::policy::Durability;
 use crate::object::remembered::remember;
 use crate::object::tree::{Absent, Tree, file_type, split};
 use faircast_wire::Activity;

@@ -1,7 +1,6 @@
 //! What an output directory remembers.
 
 use super::*;
-use crate::config::{Freshness, Replace};
 use crate::object::Origin;
 use faircast_wire::Name;
 use std::net::IpAddr;

@@ -3,8 +3,8 @@
 use super::super::storage::Storage;
 use super::super::write_behind::Waiting;
 use super::{Done, EARLY, Geometry, LEAST_EARLY};
-use crate::ends::{Gathering, Memory};
 use crate::error::Error;
+use crate::object::memory::{Gathering, Memory};
 use crate::object::{FileWork, ObjectError, RootHasher, Store, StreamSink};
 use std::io::Write;
 use std::sync::mpsc::Receiver;

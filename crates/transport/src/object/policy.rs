@@ -1,0 +1,43 @@
+//! Rules of an output directory: what it may replace, when it is flushed, and how much unfinished content it holds.
+
+use std::time::Duration;
+
+/// Whether file content is flushed to the disk before files get their names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// Leave it to the system.
+    #[default]
+    Fast,
+    /// Flush each file first.
+    Synced,
+}
+
+/// Why a receiver believes that a session goes on now, and is not somebody's recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Freshness {
+    /// Its source has answered a number that the receiver has drawn.
+    #[default]
+    Answer,
+    /// The source cannot hear receivers: announcements are no more than ten minutes off this host's clock, and the output
+    /// directory remembers what is newer.
+    Clock,
+}
+
+/// Whether a session may replace content of a later session or of another source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Replace {
+    /// Refuse it: an earlier session may be a recording, and another source may not know that it uses a name twice.
+    #[default]
+    Refuse,
+    /// Accept it.
+    Accept,
+}
+
+/// How much of what is unfinished stays. What a receiver is at work on always does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct KeepUnfinished {
+    /// What nothing was written to for longer is let go; nothing by its age when `None`.
+    pub age: Option<Duration>,
+    /// Bytes on the disk of all together; the oldest is let go first. Without a bound when `None`.
+    pub bytes: Option<u64>,
+}
