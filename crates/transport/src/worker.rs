@@ -1,5 +1,6 @@
 //! Work that may take long, such as that of disks, beside the loop of a session.
 
+use crate::object::{Both, FileWork};
 use std::fmt;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,16 +25,20 @@ pub(crate) enum Load {
 
 /// Does the jobs of a session, those of a kind in their order: in threads, at once, or as a simulated world wants it.
 #[derive(Clone)]
-pub(crate) struct Worker(Arc<dyn Fn(Load, Job) + Send + Sync>);
+pub(crate) struct Worker {
+    run: Arc<dyn Fn(Load, Job) + Send + Sync>,
+    both: Option<Both>,
+}
 
 impl Worker {
     /// Jobs on files run in one thread, and decoding in another, so that it does not wait for a disk. A thread begins with its first job.
     pub(crate) fn own_threads() -> Worker {
         let (files, decoding) = (Thread::default(), Thread::default());
-        Worker::new(move |load, job| match load {
+        let run = Worker::new(move |load, job| match load {
             Load::Decoding => decoding.run(job),
             Load::Blocks | Load::Files => files.run(job),
-        })
+        });
+        Worker { both: Some(in_two_threads), ..run }
     }
 
     /// Each job runs at once, before anything else goes on.
@@ -43,13 +48,25 @@ impl Worker {
 
     /// Jobs go to `run`.
     pub(crate) fn new(run: impl Fn(Load, Job) + Send + Sync + 'static) -> Worker {
-        Worker(Arc::new(run))
+        Worker { run: Arc::new(run), both: None }
     }
 
     /// Do this.
     pub(crate) fn run(&self, load: Load, job: Job) {
-        (self.0)(load, job);
+        (self.run)(load, job);
     }
+
+    /// Work on files, for a job.
+    pub(crate) fn file_work(&self) -> FileWork {
+        FileWork::halved_by(self.both)
+    }
+}
+
+fn in_two_threads(a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
+    std::thread::scope(|scope| {
+        scope.spawn(b);
+        a();
+    });
 }
 
 impl fmt::Debug for Worker {

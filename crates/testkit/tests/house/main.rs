@@ -247,7 +247,6 @@ const KNOTS: &[(&str, usize)] = &[
     ("experiments: repro/computed, repro/registry", 2),
     ("experiments: results, run, scenario", 46),
     ("net: interface, sys", 2),
-    ("transport: config, ends, object", 18),
 ];
 
 #[test]

@@ -9,7 +9,7 @@ use nix::unistd::{Group, User};
 use rustix::fd::AsFd;
 use rustix::fs::{Gid, Mode, Stat, Uid};
 use rustix::io::Errno;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(super) struct Apply<'a> {
     disk: &'a Disk,
     wanted: &'a Wanted,
     /// Who they are here.
-    ids: HashMap<Arc<Owner>, Ids>,
+    ids: BTreeMap<Arc<Owner>, Ids>,
     owners: Tally,
     special: Tally,
     unwanted_special: Tally,
@@ -69,7 +69,7 @@ impl<'a> Apply<'a> {
         Apply {
             disk,
             wanted,
-            ids: HashMap::new(),
+            ids: BTreeMap::new(),
             owners: Tally::default(),
             special: Tally::default(),
             unwanted_special: Tally::default(),

@@ -60,7 +60,7 @@ pub(crate) use apply::Wanted;
 pub(crate) use block::data_of;
 pub use block::{BlockError, RootHasher, hash_of, seal_block, verify_block};
 pub use error::{Change, ObjectError, Obstacle};
-pub use file_work::FileWork;
+pub use file_work::{Both, FileWork, WorkStage};
 pub use geometry::{Geometry, GeometryError, Hash, TRAILER, TransferId};
 pub(crate) use journal::{Told, fuzz as fuzz_journal};
 pub(crate) use layout::Layout;

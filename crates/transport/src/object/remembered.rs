@@ -17,7 +17,6 @@ use super::names::Names;
 use super::origin::Origin;
 use super::policy::{Durability, Freshness, Replace};
 use crate::disk::Disk;
-use faircast_wire::Name;
 use rustix::fd::AsFd;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -40,13 +39,13 @@ const HASH: usize = 32;
 /// So many names are remembered; then the oldest are forgotten.
 const MOST: usize = 1 << 16;
 /// A larger file than this has not been written here.
-const MOST_BYTES: u64 = (MOST * (RECORD + Name::MAX + 255) + MAGIC.len() + HASH) as u64;
+const MOST_BYTES: u64 = (MOST * (RECORD + Origin::LONGEST_HOST + 255) + MAGIC.len() + HASH) as u64;
 
 /// A sessions that starts within this time of another one has started at the same time: announcements have whole seconds.
 const SAME_TIME: u64 = 2_000_000_000;
 
 /// A session whose content is to get its names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admission {
     /// When its source was started by the source's clock, in nanoseconds since 1970.
     pub started: u64,
@@ -74,7 +73,7 @@ pub(crate) struct Remembered {
     next: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Known {
     started: u64,
     began: u64,
@@ -123,12 +122,12 @@ impl Remembered {
             let (len, after) = after.split_first_chunk::<2>()?;
             let (name, after) = after.split_at_checked(usize::from(u16::from_le_bytes(*len)))?;
             let address = IpAddr::from(Ipv6Addr::from(*address)).to_canonical();
-            let host = Name::new(std::str::from_utf8(host).ok()?).ok()?;
+            let host = std::str::from_utf8(host).ok().filter(|host| host.len() <= Origin::LONGEST_HOST)?;
             let known = Known {
                 started: u64::from_le_bytes(*started),
                 began: u64::from_le_bytes(*began),
                 transfer: TransferId(*transfer),
-                origin: Origin { address, host, proven: proven != 0 },
+                origin: Origin { address, host: host.to_owned(), proven: proven != 0 },
                 order: 0,
             };
             remembered.put(OsStr::from_bytes(name), known);
@@ -142,8 +141,8 @@ impl Remembered {
         let mut names: Vec<_> = self.names.iter().collect();
         names.sort_unstable_by_key(|(_, known)| known.order);
         for (name, known) in &names[names.len().saturating_sub(MOST)..] {
-            let Origin { address, host, proven } = known.origin;
-            let address = match address {
+            let Origin { address, host, proven } = &known.origin;
+            let address = match *address {
                 IpAddr::V4(address) => address.to_ipv6_mapped(),
                 IpAddr::V6(address) => address,
             };
@@ -151,8 +150,8 @@ impl Remembered {
             bytes.extend(known.began.to_le_bytes());
             bytes.extend(known.transfer.0);
             bytes.extend(address.octets());
-            bytes.extend([u8::from(proven), host.as_str().len() as u8]); // a host name has 63 bytes at most
-            bytes.extend(host.as_str().as_bytes());
+            bytes.extend([u8::from(*proven), host.len() as u8]); // a host name has 63 bytes at most
+            bytes.extend(host.as_bytes());
             bytes.extend((name.len() as u16).to_le_bytes()); // a name has 255 bytes at most
             bytes.extend(name.as_bytes());
         }
@@ -168,8 +167,8 @@ impl Remembered {
 
     /// This content has been received. The same content from an earlier session does not make it older, nor does a source whose clock is
     /// behind make room for recordings.
-    fn note(&mut self, name: impl AsRef<OsStr>, transfer: TransferId, admission: Admission) {
-        let Admission { mut started, mut began, origin, replace, .. } = admission;
+    fn note(&mut self, name: impl AsRef<OsStr>, transfer: TransferId, admission: &Admission) {
+        let &Admission { mut started, mut began, replace, .. } = admission;
         if let Some(before) = self.names.get(name.as_ref()) {
             if before.transfer == transfer {
                 began = began.max(before.began);
@@ -178,7 +177,7 @@ impl Remembered {
                 started = started.max(before.started);
             }
         }
-        self.put(name, Known { started, began, transfer, origin, order: 0 });
+        self.put(name, Known { started, began, transfer, origin: admission.origin.clone(), order: 0 });
     }
 
     /// Whether a session may bring this transfer.
@@ -191,7 +190,7 @@ impl Remembered {
         out: &Path,
         manifest: &Manifest,
         transfer: TransferId,
-        admission: Admission,
+        admission: &Admission,
     ) -> Result<(), ObjectError> {
         if admission.replace == Replace::Accept {
             return Ok(());
@@ -200,11 +199,11 @@ impl Remembered {
             let Some(known) = self.names.get(name).filter(|known| known.transfer != transfer) else {
                 continue;
             };
-            if let Some((received, offered)) = known.is_later(&admission) {
+            if let Some((received, offered)) = known.is_later(admission) {
                 return Err(ObjectError::Older { path: out.join(name), received, offered });
             }
             if !known.origin.is_same(&admission.origin) {
-                let (received, offered) = (known.origin, admission.origin);
+                let (received, offered) = (known.origin.clone(), admission.origin.clone());
                 let (received, offered) = (Box::new(received), Box::new(offered));
                 return Err(ObjectError::OtherSource { path: out.join(name), received, offered });
             }
@@ -239,7 +238,7 @@ pub(crate) fn remember(
     out: &Path,
     manifest: &Manifest,
     transfer: TransferId,
-    admission: Admission,
+    admission: &Admission,
     durability: Durability,
 ) -> Result<Result<(), Damaged>, ObjectError> {
     let states = states.as_fd();
@@ -290,8 +289,7 @@ mod tests {
     const B: TransferId = TransferId([2; 16]);
 
     fn admitted(started: u64) -> Admission {
-        let origin =
-            Origin { address: IpAddr::from([192, 0, 2, 1]), host: Name::clipped("lab1"), proven: true };
+        let origin = Origin { address: IpAddr::from([192, 0, 2, 1]), host: "lab1".to_owned(), proven: true };
         Admission {
             started,
             began: started,
@@ -308,7 +306,7 @@ mod tests {
     fn what_is_remembered_reads_back_and_no_changed_bit_does() {
         let mut remembered = Remembered::default();
         for (name, started) in [("b", 7), ("a\n\u{1f600}", u64::MAX), ("b", 9), ("", 0)] {
-            remembered.note(name, A, admitted(started));
+            remembered.note(name, A, &admitted(started));
         }
         let bytes = remembered.bytes();
         let read = Remembered::read(&bytes).expect("it was written just now");
@@ -327,8 +325,8 @@ mod tests {
     #[test]
     fn the_oldest_names_are_forgotten_first() {
         let mut remembered = Remembered::default();
-        (0..MOST + 10).for_each(|n| remembered.note(n.to_string(), A, admitted(5)));
-        remembered.note("0", A, admitted(6));
+        (0..MOST + 10).for_each(|n| remembered.note(n.to_string(), A, &admitted(5)));
+        remembered.note("0", A, &admitted(6));
         let read = Remembered::read(&remembered.bytes()).expect("it was written just now");
         assert_eq!(read.names.len(), MOST);
         assert!(read.names.contains_key(OsStr::new("0")), "it came again");
@@ -339,12 +337,12 @@ mod tests {
     fn only_content_that_the_user_accepts_grows_older() {
         let mut remembered = Remembered::default();
         let started = |remembered: &Remembered| remembered.names[OsStr::new("name")].started;
-        remembered.note("name", A, admitted(9));
-        remembered.note("name", A, admitted(3));
+        remembered.note("name", A, &admitted(9));
+        remembered.note("name", A, &admitted(3));
         assert_eq!(started(&remembered), 9);
-        remembered.note("name", B, admitted(3));
+        remembered.note("name", B, &admitted(3));
         assert_eq!(started(&remembered), 9, "its source has a slow clock, and recordings are still refused");
-        remembered.note("name", A, Admission { replace: Replace::Accept, ..admitted(3) });
+        remembered.note("name", A, &Admission { replace: Replace::Accept, ..admitted(3) });
         assert_eq!(started(&remembered), 3);
     }
 

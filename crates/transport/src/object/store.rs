@@ -13,7 +13,7 @@ mod publish;
 use super::apply::Wanted;
 use super::block::hash_of;
 use super::error::ObjectError;
-use super::file_work::FileWork;
+use super::file_work::{FileWork, WorkStage};
 use super::geometry::{Geometry, Hash, TransferId};
 use super::journal::{Journal, Told, WITHDRAWN};
 use super::layout::Layout;
@@ -24,7 +24,6 @@ use super::policy::Durability;
 use super::remembered::Admission;
 use super::sys::OpenFiles;
 use crate::disk::Disk;
-use faircast_wire::Activity;
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::path::Path;
@@ -33,8 +32,8 @@ pub(crate) use files::Files;
 pub use ledger::Ledger;
 pub(crate) use ledger::{Operation, Performed, Plan};
 
-/// From this many bytes on, two threads verify what an earlier receiver left.
-const TWO_THREADS_FROM: u64 = 64 << 20;
+/// From this many bytes on, what an earlier receiver left is verified in two halves.
+const HALVES_FROM: u64 = 64 << 20;
 
 /// A stream's block may be this far beyond the highest one that is there; memory grows with it.
 const FARTHEST: u32 = 1 << 20;
@@ -173,7 +172,7 @@ impl Store {
     /// # Errors
     /// As [`Store::open`], and [`ObjectError::Cancelled`].
     pub(crate) fn go_on(&mut self, told: Told, work: &FileWork) -> Result<(), ObjectError> {
-        work.begin(Activity::Verifying, told.blocks.len() as u64);
+        work.begin(WorkStage::Verifying, told.blocks.len() as u64);
         match self.take_up(told, work) {
             Err(error) if error.is_contradiction() => {
                 self.start_over()?;
@@ -293,16 +292,17 @@ impl Store {
             self.learn_manifest()?;
             let rest = &journaled[head..];
             let bytes = rest.len() as u64 * self.geometry.capacity();
-            let good = if bytes < TWO_THREADS_FROM {
+            let good = if bytes < HALVES_FROM {
                 self.that_verify(rest, work)?
             } else {
                 let (a, b) = rest.split_at(rest.len() / 2);
-                std::thread::scope(|scope| {
-                    let other = scope.spawn(|| self.that_verify(b, work));
-                    let mut good = self.that_verify(a, work)?;
-                    good.extend(other.join().expect("verifying does not panic")?);
-                    Ok::<_, ObjectError>(good)
-                })?
+                let (mut good, mut others) = (Ok(Vec::new()), Ok(Vec::new()));
+                work.halves(&mut || good = self.that_verify(a, work), &mut || {
+                    others = self.that_verify(b, work);
+                });
+                let mut good = good?;
+                good.append(&mut others?);
+                good
             };
             for (index, hash) in good {
                 self.ledger.count_resumed(index, hash);

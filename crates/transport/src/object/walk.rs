@@ -7,7 +7,7 @@ use super::metadata::{Aspect, Attributes, MAX_NAMES, MAX_VALUE, Owner, Preserve}
 use nix::unistd::{Gid, Group, Uid, User};
 use rustix::fs::Access;
 use rustix::io::Errno;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt;
@@ -285,7 +285,7 @@ impl Walk {
         }
         self.entries.sort_unstable_by(|(a, _), (b, _)| a.path.cmp(&b.path));
         if self.reading.hard_links == HardLinks::Keep {
-            let mut first: HashMap<Inode, u32> = HashMap::new();
+            let mut first: BTreeMap<Inode, u32> = BTreeMap::new();
             for (n, (entry, inode)) in (0u32..).zip(&mut self.entries) {
                 let Some(inode) = *inode else { continue };
                 let to = *first.entry(inode).or_insert(n);

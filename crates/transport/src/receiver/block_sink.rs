@@ -14,7 +14,7 @@ use crate::object::abandoned::{LetGo, let_go_beyond};
 use crate::object::spool::nameless;
 use crate::object::{
     Admission, Affected, Counts, FileWork, Geometry, Hash, Manifest, ObjectError, OwnersBy, Preserve, Store,
-    Sunk, TransferId, Wanted, data_of, replace,
+    Sunk, TransferId, Wanted, WorkStage, data_of, replace,
 };
 use crate::quota::Quota;
 use crate::spill::Room;
@@ -545,8 +545,8 @@ impl BlockSink {
             To::Files(storage) => {
                 let store = storage.into_store().expect("no job has the files of an idle storage");
                 let (tell, outcome) = channel();
-                let work = FileWork::default();
-                work.begin(Activity::Completing, 1);
+                let work = self.worker.file_work();
+                work.begin(WorkStage::Completing, 1);
                 let ours = work.clone();
                 self.to = To::Publishing { blocks: held, bytes: verified, work, outcome };
                 let job = Box::new(move || {
@@ -655,7 +655,7 @@ impl BlockSink {
         gives_up: bool,
         how: impl FnOnce(&mut Store, &FileWork) -> Result<(), ObjectError> + Send + 'static,
     ) {
-        let work = FileWork::default();
+        let work = self.worker.file_work();
         let (tell, outcome) = channel();
         let (ours, preparing) = (work.clone(), To::Preparing { work, outcome, gives_up });
         let To::Files(storage) = std::mem::replace(&mut self.to, preparing) else {
@@ -703,7 +703,16 @@ impl BlockSink {
     /// The work on files that is under way, and how much of it is done, in percent.
     pub(super) fn activity(&self) -> Option<(Activity, u8)> {
         match &self.to {
-            To::Publishing { work, .. } | To::Preparing { work, .. } => Some(work.progress()),
+            To::Publishing { work, .. } | To::Preparing { work, .. } => {
+                let (stage, percent) = work.progress();
+                let activity = match stage {
+                    WorkStage::Verifying => Activity::Verifying,
+                    WorkStage::Completing => Activity::Completing,
+                    WorkStage::Renaming => Activity::Renaming,
+                    WorkStage::Linking => Activity::Linking,
+                };
+                Some((activity, percent))
+            }
             _ if self.wants_manifest() => Some((Activity::Verifying, 0)),
             _ => None,
         }

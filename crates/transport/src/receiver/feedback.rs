@@ -247,7 +247,11 @@ impl ReceiverSession {
             began: here.saturating_sub(takeover::age(announce).as_nanos()),
             now: here,
             freshness: self.setup.freshness,
-            origin: Origin { address: takeover::host_of(announce), host: announce.name, proven },
+            origin: Origin {
+                address: takeover::host_of(announce),
+                host: announce.name.as_str().to_owned(),
+                proven,
+            },
             replace,
             names,
             most: self.setup.accept.most_bytes,

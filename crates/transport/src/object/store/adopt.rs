@@ -4,15 +4,14 @@ use super::{Stage, Store};
 use crate::disk::Disk;
 use crate::object::abandoned::unfinished;
 use crate::object::error::ObjectError;
-use crate::object::file_work::FileWork;
+use crate::object::file_work::{FileWork, WorkStage};
 use crate::object::geometry::{Geometry, TransferId};
 use crate::object::journal;
 use crate::object::manifest::{Kind, STATE_DIR};
 use crate::object::output_directory::{JOURNAL, part_name};
 use crate::object::sys::OpenFiles;
 use crate::object::{Hash, hash_of};
-use faircast_wire::Activity;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -86,7 +85,7 @@ impl Store {
     fn take_files(&self, other: &Store, of: usize, adopted: &mut BTreeMap<u32, Adopted>) {
         let (Some(ours), Some(theirs)) = (&self.known, &other.known) else { return };
         let mut at = u64::from(other.geometry.manifest_len);
-        let mut known: HashMap<&OsStr, (u32, u64)> = HashMap::new();
+        let mut known: BTreeMap<&OsStr, (u32, u64)> = BTreeMap::new();
         for (n, entry) in (0..).zip(theirs.manifest.entries()) {
             known.insert(&entry.path, (n, at));
             at += entry.size();
@@ -122,7 +121,7 @@ impl Store {
         work: &FileWork,
     ) -> Result<(), ObjectError> {
         let blocks = self.geometry.blocks().unwrap_or(0);
-        work.begin(Activity::Verifying, blocks.into());
+        work.begin(WorkStage::Verifying, blocks.into());
         let (mut open, mut buf) = (OpenFiles::default(), Vec::new());
         for index in 0..blocks {
             work.step(&self.files.place.out_path)?;

@@ -202,7 +202,7 @@ impl Files {
 
     /// Check that no name gets older content than it has.
     fn check_age(&mut self, manifest: &Manifest) -> Result<(), ObjectError> {
-        let Some(admission) = self.admission else { return Ok(()) };
+        let Some(admission) = &self.admission else { return Ok(()) };
         match Remembered::load(&self.place.disk, &self.place.states) {
             Ok(remembered) => remembered.check(&self.place.out_path, manifest, self.transfer, admission),
             Err(Damaged) => {
@@ -214,7 +214,7 @@ impl Files {
 
     /// Check that entries take no more beside their content than is allowed for the content.
     fn check_footprint(&self, manifest: &Manifest) -> Result<(), ObjectError> {
-        let Some(most) = self.admission.and_then(|admission| admission.most) else { return Ok(()) };
+        let Some(most) = self.admission.as_ref().and_then(|admission| admission.most) else { return Ok(()) };
         let bytes = manifest.footprint();
         if bytes > most {
             return Err(ObjectError::TooManyEntries { entries: manifest.entries().len(), bytes, most });
@@ -224,7 +224,7 @@ impl Files {
 
     /// The manifest with the names that its entries get here.
     fn named(&mut self, manifest: Manifest, stage: Stage) -> Result<Manifest, ObjectError> {
-        let names = self.admission.map_or(Names::Keep, |admission| admission.names);
+        let names = self.admission.as_ref().map_or(Names::Keep, |admission| admission.names);
         let (manifest, changed) = manifest.named_by(names)?;
         if changed > 0 && stage == Stage::Receiving {
             self.warnings.push(names::told(changed));

@@ -11,7 +11,7 @@ use super::{Finished, SkippedLink, Stage, Store};
 use crate::disk::Disk;
 use crate::object::apply::Apply;
 use crate::object::error::{ObjectError, Obstacle};
-use crate::object::file_work::FileWork;
+use crate::object::file_work::{FileWork, WorkStage};
 use crate::object::geometry::Hash;
 use crate::object::links::stays_inside;
 use crate::object::manifest::{Entry, Kind, Manifest};
@@ -20,7 +20,6 @@ use crate::object::output_directory::{FINISHING, LINK, OutputDirectory, part_nam
 use crate::object::policy::Durability;
 use crate::object::remembered::remember;
 use crate::object::tree::{Absent, Tree, file_type, split};
-use faircast_wire::Activity;
 use rustix::fd::AsFd;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps};
 use rustix::io::Errno;
@@ -176,12 +175,12 @@ fn publish(mut store: Store, durability: Durability, work: &FileWork) -> Result<
         check_for_obstacles(place, manifest)?;
         make_writable(place, manifest)?;
         place.mark(FINISHING)?;
-        work.begin(Activity::Completing, files);
+        work.begin(WorkStage::Completing, files);
         for (n, entry) in parts() {
             complete_part(place, n, entry, store.content_len(entry), &mut apply, durability)?;
             work.step(&place.out_path)?;
         }
-        work.begin(Activity::Renaming, files);
+        work.begin(WorkStage::Renaming, files);
         name_files(&store, manifest, (&mut apply, work), durability)?;
         place.mark_published()?;
     }
@@ -189,11 +188,11 @@ fn publish(mut store: Store, durability: Durability, work: &FileWork) -> Result<
     finished.withdrawn = store.withdrawn_names(manifest);
     finished.entries.files -= finished.withdrawn.len() as u64;
     finished.bytes = parts().map(|(_, entry)| store.content_len(entry)).sum();
-    work.begin(Activity::Linking, finished.entries.links + finished.entries.directories);
+    work.begin(WorkStage::Linking, finished.entries.links + finished.entries.directories);
     finished.skipped = make_links(place, manifest, &mut apply, work)?;
     set_dirs(place, manifest, (&mut apply, work), durability)?;
     finished.warnings.extend(apply.told());
-    if let Some(admission) = store.files.admission {
+    if let Some(admission) = &store.files.admission {
         let (out, transfer) = (&place.out_path, store.transfer());
         if remember((&place.disk, &place.states), out, manifest, transfer, admission, durability)?.is_err() {
             finished.warnings.push(place.forgotten());
