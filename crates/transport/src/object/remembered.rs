@@ -122,7 +122,9 @@ impl Remembered {
             let (len, after) = after.split_first_chunk::<2>()?;
             let (name, after) = after.split_at_checked(usize::from(u16::from_le_bytes(*len)))?;
             let address = IpAddr::from(Ipv6Addr::from(*address)).to_canonical();
-            let host = std::str::from_utf8(host).ok().filter(|host| host.len() <= Origin::LONGEST_HOST)?;
+            let is_written_here =
+                |host: &&str| host.len() <= Origin::LONGEST_HOST && !host.contains(char::is_control);
+            let host = std::str::from_utf8(host).ok().filter(is_written_here)?;
             let known = Known {
                 started: u64::from_le_bytes(*started),
                 began: u64::from_le_bytes(*began),
