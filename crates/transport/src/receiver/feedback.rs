@@ -133,18 +133,14 @@ impl ReceiverSession {
         let Ok(trust) = self.trust_in(session, &announce) else { return Ok(()) };
         let spread = millis(announce.spread_ms);
         let layers = Layers::new(self.setup.group, &announce, self.setup.reordering);
-        let delivery: Box<dyn Delivery> = match announce.has_streams() {
-            _ if let Some(relay) = &self.setup.relay => {
-                let requests = RequestScheduler::new(FIRST_RTT, spread);
-                relay.begin(session, &announce, geometry, requests, now)
-            }
-            true => self.place_for_streams(&announce, &geometry, &layers, now)?,
-            false => self.place_for_object(
-                &announce,
-                geometry,
-                &layers,
-                (trust, self.admission(session, &announce, trust.is_some(), now)),
-            )?,
+        let delivery: Box<dyn Delivery> = if let Some(relay) = &self.setup.relay {
+            let requests = RequestScheduler::new(FIRST_RTT, spread);
+            relay.begin(session, &announce, geometry, requests, now)
+        } else if announce.has_streams() {
+            self.place_for_streams(&announce, &geometry, &layers, now)?
+        } else {
+            let admission = self.admission(session, &announce, trust.is_some(), now);
+            self.place_for_object(&announce, geometry, &layers, (trust, admission))?
         };
         self.codec.follow(session);
         self.tell_joined(&announce, from);
