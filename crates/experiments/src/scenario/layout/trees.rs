@@ -8,16 +8,21 @@ use faircast_sim::NodeId;
 use faircast_topology::Routes;
 use std::ops::Range;
 
-/// Divide members into at most `fan` runs of their order. The first of a run is a child of `parent`, and has the others of the run below
-/// it, divided likewise: members that are near each other in a topology are near each other in the tree.
-fn in_runs(members: Range<usize>, parent: Option<u32>, fan: usize, parents: &mut [Option<u32>]) {
-    let (begin, count) = (members.start, members.len());
-    let runs = fan.min(count);
-    for run in 0..runs {
-        let (first, end) = (begin + count * run / runs, begin + count * (run + 1) / runs);
-        parents[first] = parent;
-        in_runs(first + 1..end, Some(first as u32), fan, parents);
+/// A tree in which nobody has more than `fan` children: members are divided into runs of their order; the first of a run is a child of the
+/// source and has the others of the run below it, divided likewise. Members that are near each other in a topology are near each other in it.
+fn in_runs(count: usize, fan: usize) -> Vec<Option<u32>> {
+    let mut parents = vec![None; count];
+    let mut undivided = vec![(0..count, None)];
+    while let Some((members, parent)) = undivided.pop() {
+        let (begin, count) = (members.start, members.len());
+        let runs = fan.min(count);
+        for run in 0..runs {
+            let (first, end) = (begin + count * run / runs, begin + count * (run + 1) / runs);
+            parents[first] = parent;
+            undivided.push((first + 1..end, Some(first as u32)));
+        }
     }
+    parents
 }
 
 impl Builder {
@@ -30,8 +35,7 @@ impl Builder {
         match &session.tree {
             TreePlan::Flat => {}
             TreePlan::FanOut(fan) => {
-                flow.parents = vec![None; count];
-                in_runs(0..count, None, *fan as usize, &mut flow.parents);
+                flow.parents = in_runs(count, *fan as usize);
             }
             TreePlan::Nearest => flow.parents = self.nearest(flow),
             TreePlan::Agents(agents) => {
@@ -122,14 +126,10 @@ mod tests {
 
     #[test]
     fn runs_of_neighbours_hang_below_their_first_member() {
-        let tree = |count: usize, fan| {
-            let mut parents = vec![None; count];
-            in_runs(0..count, None, fan, &mut parents);
-            parents
-        };
         let [top, a, b, c, d] = [None, Some(0), Some(4), Some(8), Some(11)];
-        assert_eq!(tree(3, 4), [top; 3]);
-        assert_eq!(tree(3, 1), [top, a, Some(1)]);
-        assert_eq!(tree(13, 3), [top, a, a, a, top, b, b, b, top, c, c, c, d]);
+        assert_eq!(in_runs(3, 4), [top; 3]);
+        assert_eq!(in_runs(3, 1), [top, a, Some(1)]);
+        assert_eq!(in_runs(1_000_000, 1).last(), Some(&Some(999_998)), "a chain of any length");
+        assert_eq!(in_runs(13, 3), [top, a, a, a, top, b, b, b, top, c, c, c, d]);
     }
 }
