@@ -43,7 +43,7 @@ struct Kept {
 }
 
 impl Memory {
-    /// Memory for content of so many bytes in all; more is an error of the session. What comes out of order takes some
+    /// Memory for content of this many bytes in all; more is an error of the session. What comes out of order takes some
     /// more: as much again, or 4 MiB if that is more, at most.
     pub fn new(limit: u64) -> Memory {
         Memory { limit, kept: Arc::default() }
@@ -76,7 +76,7 @@ impl Memory {
         self.lock().files.extend(files);
     }
 
-    /// Room for so many more bytes.
+    /// Makes room for this many more bytes.
     fn claim(&self, bytes: u64) -> io::Result<()> {
         let mut kept = self.lock();
         let all = kept.bytes + bytes;
@@ -125,7 +125,7 @@ impl Gathering {
     /// All has come and is verified: keep the files of it.
     ///
     /// # Errors
-    /// When the manifest is none.
+    /// When the manifest is not valid.
     pub fn split(&self, manifest_len: u32) -> Result<u64, ManifestError> {
         let bytes = std::mem::take(&mut *self.lock());
         let (head, mut rest) = bytes.split_at((manifest_len as usize).min(bytes.len()));
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_becomes_its_files_when_it_is_whole_and_nothing_before() {
+    fn a_complete_object_becomes_its_files_and_an_incomplete_one_does_not() {
         let file = |path: &str, size| Entry::new(path, Kind::File { size }, 0o644, 0);
         let dir = Entry::new("d", Kind::Dir, 0o755, 0);
         let manifest = Manifest::new(vec![file("d/two", 3), dir, file("one", 2)]).expect("it is in order");
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_the_limit_is_refused_and_what_failed_gives_its_room_back() {
+    fn content_beyond_the_limit_is_refused_and_failed_content_frees_its_room() {
         let memory = Memory::new(10);
         let mut first = memory.gather(0);
         first.write_all(&[0; 10]).expect("just enough");

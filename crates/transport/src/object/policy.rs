@@ -36,7 +36,7 @@ pub enum Replace {
 /// How much of what is unfinished stays. What a receiver is at work on always does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct KeepUnfinished {
-    /// What nothing was written to for longer is let go; nothing by its age when `None`.
+    /// Transfers that were not written to for longer are removed; `None`: none by its age.
     pub age: Option<Duration>,
     /// Bytes on the disk of all together; the oldest is let go first. Without a bound when `None`.
     pub bytes: Option<u64>,

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// How directories are opened.
 pub const DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// What to do about a directory that is not there.
+/// The treatment of a directory that does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Absent {
     Create,

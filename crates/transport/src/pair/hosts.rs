@@ -10,7 +10,7 @@ fn schemes_with_feedback() -> impl Iterator<Item = &'static str> {
 }
 
 /// The median time for 4 MB, from the first packet of the content on, in three networks grows by at most a fifth when the last receiver
-/// comes so many seconds after the others.
+/// comes `late_secs` after the others.
 fn assert_wait_costs_nothing(scheme: &'static str, receivers: usize, late_secs: u64) {
     let (mut together, mut late) = (Vec::new(), Vec::new());
     for seed in [7, 8, 9] {

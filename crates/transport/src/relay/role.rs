@@ -161,7 +161,7 @@ impl Relaying for Shared {
     }
 }
 
-/// Of a relay within the session, which has its children's answers to report.
+/// A relay within the session reports the answers of its children.
 impl Receiver for Inside {
     fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
         self.with(|inside| {

@@ -47,7 +47,7 @@ fn put(sink: &mut BlockSink, index: u32, bytes: &[u8]) {
 }
 
 #[test]
-fn blocks_that_came_before_the_manifest_stay_when_the_file_of_another_transfer_is_taken_over() {
+fn blocks_before_the_manifest_survive_a_takeover() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let at = |name: &str| dir.path().join(name);
     let big: Vec<u8> = (0..9_000_u32).map(|n| (n / 7) as u8).collect();
