@@ -38,7 +38,7 @@ pub enum SimUsage {
     ScenarioExists(PathBuf),
     /// A curve that a scenario does not have.
     #[error("{0}; write FLOW or FLOW:RECEIVER")]
-    NoCurve(faircast_experiments::report::figures::curves::UnknownCurve),
+    NoCurve(faircast_experiments::figures::curves::UnknownCurve),
     /// Packets are wanted, but no link is tapped.
     #[error(
         "the scenario taps no link; add `[probe]` with `taps = \"FROM->TO\"` to choose whose packets are captured"

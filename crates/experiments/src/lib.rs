@@ -3,6 +3,7 @@
 pub mod analysis;
 pub mod aqm;
 pub mod edit;
+pub mod figures;
 pub mod plot;
 pub mod report;
 pub mod repro;

@@ -521,7 +521,7 @@ fn sessions_of_several_layers_have_subscriptions_to_look_at() {
     assert!(metric("layered.slow.join.1") < metric("layered.fast.join.3"));
     assert!(metric("layered.fast.layers.max") >= metric("layered.fast.layers.end"));
     assert!(metric("layered.layers.agreement") < metric("layered.fast.layers.agreement"));
-    let figures = faircast_experiments::report::figures::figures(&scenario, &results);
+    let figures = faircast_experiments::figures::figures(&scenario, &results);
     for name in ["subscriptions", "layers"] {
         let (_, figure) = figures.iter().find(|(known, _)| *known == name).expect("there are several layers");
         let svg = figure.svg();

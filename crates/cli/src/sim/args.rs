@@ -4,7 +4,7 @@ use clap::{Args, Subcommand, ValueHint};
 use faircast_core::schemes::{self, Scheme};
 use faircast_core::spec::SpecError;
 use faircast_core::time::{Rate, Span};
-use faircast_experiments::report::figures::curves::Curve;
+use faircast_experiments::figures::curves::Curve;
 use faircast_experiments::run::Shard;
 use faircast_experiments::scenario::memory;
 use faircast_unicast::Protocol;

@@ -1,7 +1,7 @@
 //! Where results and figures go.
 
 use crate::failure::Failure;
-use faircast_experiments::report::figures::Named;
+use faircast_experiments::figures::Named;
 use faircast_experiments::results::write::{WriteError, clear, write_run};
 use faircast_experiments::results::{self, Results, Totals};
 use std::num::NonZeroUsize;

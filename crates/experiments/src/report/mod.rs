@@ -2,7 +2,6 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`figures`] | figures of any scenario's results |
 //! | [`text`] | tables with aligned columns |
 //! | [`page`] | reports of reproductions: an overview, a page for each document, all in one |
 //! | `entry` | what a report says of one figure or table |
@@ -11,7 +10,6 @@
 
 pub(crate) mod block;
 mod entry;
-pub mod figures;
 pub mod html;
 pub mod page;
 pub mod text;

@@ -1,7 +1,7 @@
 //! Figures of downloads that share congestion control (seed 002, 4.7): loss, time and timeouts over their number.
 
+use crate::figures::{Named, dot};
 use crate::plot::{Axis, Colour, Dot, Figure, Joined, Layer, Panel, Ranges};
-use crate::report::figures::{Named, dot};
 use crate::results::Results;
 use crate::scenario::{Point, Scenario};
 

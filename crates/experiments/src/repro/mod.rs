@@ -29,7 +29,7 @@ pub use registry::{
 pub use verdict::{Judged, ReproOutcome, Tolerance, Verdict};
 
 use crate::edit::{Edit, EditError};
-use crate::report::figures::Named;
+use crate::figures::Named;
 use crate::results::Results;
 use crate::run::kept::Kept;
 use crate::run::{Progress, RunError, RunOptions, run};

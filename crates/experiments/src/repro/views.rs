@@ -1,10 +1,10 @@
 //! The figures of reproductions, made to stand beside the published ones.
 
-use crate::plot::{Axis, Colour, Dot, Figure, Joined, Layer, Panel, Ranges};
-use crate::report::figures::{
+use crate::figures::{
     Named, Receiver, Unit, average_layers, averages, dot, figures, mean_of, representative_trace,
     source_trace, traces,
 };
+use crate::plot::{Axis, Colour, Dot, Figure, Joined, Layer, Panel, Ranges};
 use crate::results::Results;
 use crate::scenario::{Point, Scenario};
 

@@ -1,7 +1,7 @@
 //! Seed 000, chapter 5 and appendix D: schemes that avoid congestion, MCA+ and MCA.
 
 use super::{Embedded, Entry, embedded};
-use crate::report::figures;
+use crate::figures;
 use crate::repro::views;
 
 pub(super) static ENTRIES: &[Entry] = &[

@@ -1,7 +1,7 @@
 //! Seed 000, chapter 2: LE-SBCC.
 
 use super::{Embedded, Entry, embedded};
-use crate::report::figures;
+use crate::figures;
 use crate::repro::{computed, views};
 
 pub(super) static ENTRIES: &[Entry] = &[

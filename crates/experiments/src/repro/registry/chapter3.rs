@@ -1,7 +1,7 @@
 //! Seed 000, chapter 3: ORMCC, beside PGMCC and TFMCC.
 
 use super::{Embedded, Entry, Restated, embedded};
-use crate::report::figures;
+use crate::figures;
 use crate::repro::views;
 
 /// The lines of table 3.3, each with the figure or table that it names.

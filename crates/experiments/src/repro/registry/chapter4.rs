@@ -1,7 +1,7 @@
 //! Seed 000, chapter 4: GMCC, in layers.
 
 use super::{Embedded, Entry, embedded};
-use crate::report::figures;
+use crate::figures;
 
 pub(super) static ENTRIES: &[Entry] = &[
     Entry {

@@ -14,7 +14,7 @@ mod rlc;
 mod rmanp;
 
 use super::Judged;
-use crate::report::figures::Named;
+use crate::figures::Named;
 use crate::results::Results;
 use crate::scenario::Scenario;
 

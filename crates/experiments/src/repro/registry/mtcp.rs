@@ -1,7 +1,7 @@
 //! Seed 001: MTCP, a tree of receivers.
 
 use super::{Embedded, Entry, Open, embedded};
-use crate::report::figures::{self, Named};
+use crate::figures::{self, Named};
 use crate::results::Results;
 use crate::scenario::Scenario;
 

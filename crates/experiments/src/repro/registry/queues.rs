@@ -2,8 +2,8 @@
 
 use super::{Calculated, Embedded, Entry, embedded, prediction};
 use crate::analysis::self_similar::prediction::{Correlation, brownian_error, farima_error, linear_error};
+use crate::figures::figures;
 use crate::plot::{Axis, Figure, Layer, Panel, Ranges};
-use crate::report::figures::figures;
 use crate::repro::{Judged, Tolerance, Verdict};
 use faircast_aqm::analysis::sfc::{Gains, Link, Model};
 use faircast_aqm::paqm;

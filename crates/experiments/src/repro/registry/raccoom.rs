@@ -1,7 +1,7 @@
 //! Seed 002, chapter 3: RACCOOM.
 
 use super::{Embedded, Entry, embedded};
-use crate::report::figures;
+use crate::figures;
 
 pub(super) static ENTRIES: &[Entry] = &[
     Entry {

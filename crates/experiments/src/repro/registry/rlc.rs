@@ -1,7 +1,7 @@
 //! Seed 004: RLC, receivers that take layers by themselves.
 
 use super::{Embedded, Entry, embedded};
-use crate::report::figures;
+use crate::figures;
 
 pub(super) static ENTRIES: &[Entry] = &[
     Entry {

@@ -1,7 +1,7 @@
 //! Seed 003: RMANP.
 
 use super::{Embedded, Entry, embedded};
-use crate::report::figures;
+use crate::figures;
 
 pub(super) static ENTRIES: &[Entry] = &[
     Entry {
