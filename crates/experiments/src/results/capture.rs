@@ -5,7 +5,7 @@
 //! bytes; what other unicast protocols say is left blank. The two ECN bits are those that a packet has on
 //! the link: a mark of the link's own queue is in them. A packet that the link lost has a comment that says why.
 
-use crate::run::transform::to_wire;
+use super::transform::to_wire;
 use crate::scenario::Layout;
 use crate::scenario::plan::{FlowKind, RunPlan};
 use faircast_aqm::{DropCause, Ecn, LossCause};

@@ -60,17 +60,6 @@ pub(super) struct Who<'a> {
     pub member: &'a MemberOutcome,
 }
 
-/// How many members are counted per bin: all where some have metrics of their own, else as many as two million bins
-/// allow, and at least 256.
-pub(crate) fn watched(plan: &RunPlan) -> u32 {
-    const BINS: u64 = 2_000_000;
-    if plan.flows.iter().any(|flow| !flow.parts.is_empty()) {
-        return plan.probe.watch.unwrap_or(u32::MAX);
-    }
-    let bins = plan.duration.as_nanos() / plan.probe.bin.as_nanos().max(1) + 1;
-    plan.probe.watch.unwrap_or((BINS / bins).clamp(256, u64::from(u32::MAX)) as u32)
-}
-
 /// How often senders are sampled: every second unless that makes more than a few million samples.
 pub(crate) fn sample(plan: &RunPlan, layout: &Layout) -> Span {
     const SAMPLES: f64 = 2e6;
@@ -80,7 +69,7 @@ pub(crate) fn sample(plan: &RunPlan, layout: &Layout) -> Span {
 
 /// Measure a run.
 pub(crate) fn measure(plan: &RunPlan, layout: &Layout, outcome: &Outcome) -> Measured {
-    let run = Run { plan, layout, outcome, watched: watched(plan) as usize };
+    let run = Run { plan, layout, outcome, watched: plan.watched() as usize };
     let metrics = run.metrics();
     let mut tables = vec![metric_table(&metrics)];
     tables.extend(run.rates());

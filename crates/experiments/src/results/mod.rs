@@ -12,6 +12,7 @@
 //! | `counters` | what flows sent, lost and got in a window |
 //! | `events` | what happened, one row each |
 //! | `parts` `layers` | what is measured of some receivers of a flow, and of sessions of several layers |
+//! | [`transform`] | packets through the wire format and back |
 //! | [`capture`] | packets of tapped links as pcapng, with the bytes they would have on a real wire |
 
 pub mod bottlenecks;
@@ -27,6 +28,7 @@ mod parts;
 mod rows;
 #[cfg(test)]
 mod tests;
+pub mod transform;
 mod trees;
 pub mod write;
 
@@ -58,7 +60,7 @@ pub struct Results {
     /// What the simulator did.
     pub totals: Totals,
     /// What the wire format changed in the packets, when they went through it.
-    pub codec: Option<crate::run::transform::Differences>,
+    pub codec: Option<transform::Differences>,
     /// What must be the same for results to belong together.
     pub identity: Identity,
 }

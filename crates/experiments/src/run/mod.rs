@@ -5,10 +5,10 @@
 
 pub mod forecast;
 pub mod kept;
-pub mod transform;
 
 use crate::results::measure::{self, Measured};
 use crate::results::rows_of_runs;
+use crate::results::transform::{Differences, RoundTrip};
 use crate::results::{Identity, MetricRow, Results, Totals, capture};
 use crate::scenario::Scenario;
 use faircast_core::time::Time;
@@ -19,7 +19,6 @@ use std::num::NonZeroUsize;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use transform::{Differences, RoundTrip};
 
 /// How to run.
 #[derive(Debug, Clone, Default)]
@@ -328,7 +327,7 @@ impl Work<'_> {
             mode: self.options.mode,
             bin: plan.probe.bin,
             sample: measure::sample(plan, &layout),
-            watch: Watch::First(measure::watched(plan)),
+            watch: Watch::First(plan.watched()),
             events: plan.probe.events,
         };
         let refused = |source| {

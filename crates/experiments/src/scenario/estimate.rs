@@ -86,7 +86,7 @@ pub(crate) fn of(plan: &RunPlan) -> OfRun {
         links: 0,
         depth: 1,
         packet: smallest_packet(plan),
-        watched: crate::results::measure::watched(plan).into(),
+        watched: plan.watched().into(),
         narrow: narrowest(plan),
         widest: 0.0,
         packets: 0,

@@ -326,4 +326,15 @@ impl RunPlan {
         moments.dedup();
         moments
     }
+
+    /// How many members are counted per bin: all where some have metrics of their own, else as many as two million bins
+    /// allow, and at least 256.
+    pub fn watched(&self) -> u32 {
+        const BINS: u64 = 2_000_000;
+        if self.flows.iter().any(|flow| !flow.parts.is_empty()) {
+            return self.probe.watch.unwrap_or(u32::MAX);
+        }
+        let bins = self.duration.as_nanos() / self.probe.bin.as_nanos().max(1) + 1;
+        self.probe.watch.unwrap_or((BINS / bins).clamp(256, u64::from(u32::MAX)) as u32)
+    }
 }
