@@ -1,8 +1,7 @@
 //! Which flows share congestion control with which.
 
-use super::diagnostic::Diagnostic;
+use super::diagnostic::{Diagnostic, meant};
 use super::plan::{CoordinatePlan, FlowKind, RunPlan, SharedBy};
-use super::shape::meant;
 use faircast_sim::{CoordinationSpec, FlowId, Groups};
 use faircast_unicast::cocoon::grouping;
 use faircast_unicast::coordination::Coordination;

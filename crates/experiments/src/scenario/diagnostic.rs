@@ -57,6 +57,24 @@ impl Diagnostic {
     }
 }
 
+/// The one of `known` that is most like `word`, when any is.
+pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .map(|known| (strsim::damerau_levenshtein(word, known), known))
+        .filter(|(distance, known)| *distance <= (known.len().max(word.len()) / 3).max(1))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, known)| known)
+}
+
+/// "did you mean", or all there are.
+pub(crate) fn meant(word: &str, known: &[&str]) -> String {
+    match nearest(word, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if known.is_empty() => "there are none".to_owned(),
+        None => format!("known here: {}", known.join(", ")),
+    }
+}
+
 impl Diagnostics {
     /// What the file is called.
     pub fn file(&self) -> &str {

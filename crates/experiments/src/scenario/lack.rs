@@ -1,8 +1,8 @@
 //! Parts that are asked of a scenario and that it does not have: the tree or routers of a scheme, metrics over a sweep.
 
-use super::diagnostic::{Diagnostic, Diagnostics};
+use super::diagnostic::{Diagnostic, Diagnostics, nearest};
 use super::plan::{FlowKind, RouterKind, RunPlan};
-use super::{Scenario, shape, shapes};
+use super::{Scenario, shapes};
 use std::collections::BTreeSet;
 
 /// The kind of routers that a scheme of this name is made for, as in `is = KIND`.
@@ -16,7 +16,7 @@ pub fn router_kind(scheme: &str) -> Option<&'static str> {
 
 /// The keys that a `[[flow]]` of this kind may have.
 pub fn flow_keys(kind: &str) -> Vec<&'static str> {
-    let shape: Result<&shape::Shape, String> = shapes::FLOWS.shape(kind);
+    let shape = shapes::FLOWS.shape(kind);
     shape.map_or(Vec::new(), |shape| shape.fields.iter().map(|field| field.name).collect())
 }
 
@@ -48,7 +48,7 @@ impl Scenario {
                 Diagnostic::new(&(0..0), message, "no sweep")
             }
             Some(name) => {
-                let near = shape::nearest(name, known.iter().map(String::as_str));
+                let near = nearest(name, known.iter().map(String::as_str));
                 let help = near.map_or("metrics.csv of a run lists all".to_owned(), |near| {
                     format!("did you mean `{near}`?")
                 });

@@ -1,8 +1,7 @@
 //! The metrics that there are: one list for the reference, the schema, and for checking claims before anything is run.
 
-use super::diagnostic::Diagnostic;
+use super::diagnostic::{Diagnostic, nearest};
 use super::plan::{FlowKind, FlowPlan, RouterKind, RouterPlan, RunPlan};
-use super::shape;
 use super::syntax::Node;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -446,7 +445,7 @@ pub(super) fn check(
         }
         if !known.contains(name) {
             let names: Vec<&str> = known.iter().map(String::as_str).collect();
-            let help = match shape::nearest(name, names.iter().copied()) {
+            let help = match nearest(name, names.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => help(name, &names),
             };

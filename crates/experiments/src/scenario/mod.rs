@@ -617,7 +617,7 @@ fn check_claims(root: &Node, axes: &[Axis], wrong: &mut Vec<Diagnostic>) {
                     let message = format!("the sweep has no axis `{}`", entry.key);
                     wrong.push(
                         Diagnostic::new(&entry.key_span, message, "unknown")
-                            .help(shape::meant(&entry.key, &names)),
+                            .help(diagnostic::meant(&entry.key, &names)),
                     );
                 }
                 Some(axis) if !axis.values.contains(&read::setting(&entry.node)) => {

@@ -135,8 +135,9 @@ impl Names {
         // Of rows, what is before the number is compared.
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '*' | '[' | ']' | '-'));
         let prefixes = self.rows.iter().map(|row| row.prefix.as_str()).filter(|prefix| *prefix != stem);
-        let row = super::shape::nearest(stem, prefixes).map(|prefix| format!("{prefix}*"));
-        let single = super::shape::nearest(name, self.singles.keys().map(String::as_str)).map(str::to_owned);
+        let row = super::diagnostic::nearest(stem, prefixes).map(|prefix| format!("{prefix}*"));
+        let single =
+            super::diagnostic::nearest(name, self.singles.keys().map(String::as_str)).map(str::to_owned);
         let near = single.or(row);
         let too_far = self.rows.iter().find_map(|row| {
             let number: u32 = name.strip_prefix(&row.prefix)?.parse().ok()?;

@@ -13,14 +13,8 @@ use crate::stats::{Scale, Trait};
 use faircast_core::rate::Bounds;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_sim::{ApplicationData, Change, Events, Law};
-use faircast_unicast::Protocol;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// Whether a flow's `kind` is a unicast protocol.
-pub(crate) fn accepts_protocol(kind: &str) -> Result<(), String> {
-    kind.parse::<Protocol>().map(|_| ()).map_err(|error| error.to_string())
-}
 
 /// Read a whole file.
 pub(crate) fn plan(root: &Node) -> Result<RunPlan, Vec<Diagnostic>> {

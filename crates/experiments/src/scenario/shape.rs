@@ -1,10 +1,11 @@
 //! What a scenario file may hold: tables of keys, against which files are checked and from which the JSON Schema and
 //! the reference in `docs/scenarios.md` are made.
 
-use super::diagnostic::Diagnostic;
+use super::diagnostic::{Diagnostic, meant, nearest};
 use super::syntax::{Node, Value};
 use super::units::{self, LawOf};
 use faircast_core::schemes::{self, Scheme};
+use faircast_unicast::Protocol;
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write as _;
 
@@ -81,7 +82,7 @@ pub(crate) enum Takes {
     /// How many seeds, or which.
     Seeds,
     /// The axes of a sweep.
-    Axes,
+    Axes(&'static Shape),
     /// A list of values of any kind.
     Values,
     /// A number or text for each axis.
@@ -104,12 +105,9 @@ pub(crate) enum Takes {
 pub(crate) struct Kinds {
     /// The shape for each `kind`.
     pub shapes: &'static [(&'static str, &'static Shape)],
-    /// The shape for any other `kind` that this accepts.
-    pub other: Option<Other>,
+    /// The shape for a `kind` that is a unicast protocol.
+    pub protocol: Option<&'static Shape>,
 }
-
-/// What says whether a `kind` is right, or why not; and the shape of those that are.
-type Other = (fn(&str) -> Result<(), String>, &'static Shape);
 
 impl Kinds {
     /// The shape for a `kind`.
@@ -118,33 +116,15 @@ impl Kinds {
             return Ok(shape);
         }
         let names: Vec<_> = self.shapes.iter().map(|(name, _)| *name).collect();
-        match self.other {
-            Some((accepts, shape)) => accepts(kind).map(|()| shape).map_err(|error| {
+        match self.protocol {
+            Some(shape) => kind.parse::<Protocol>().map(|_| shape).map_err(|error| {
                 let protocols = faircast_unicast::CATALOGUE.iter().map(|entry| entry.name);
                 let name = kind.split(',').next().unwrap_or_default();
                 let known: Vec<_> = names.iter().copied().chain(protocols).collect();
-                if known.contains(&name) { error } else { meant(name, &known) }
+                if known.contains(&name) { error.to_string() } else { meant(name, &known) }
             }),
             None => Err(meant(kind, &names)),
         }
-    }
-}
-
-/// The one of `known` that is most like `word`, when any is.
-pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    known
-        .map(|known| (strsim::damerau_levenshtein(word, known), known))
-        .filter(|(distance, known)| *distance <= (known.len().max(word.len()) / 3).max(1))
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, known)| known)
-}
-
-/// "did you mean", or all there are.
-pub(crate) fn meant(word: &str, known: &[&str]) -> String {
-    match nearest(word, known.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None if known.is_empty() => "there are none".to_owned(),
-        None => format!("known here: {}", known.join(", ")),
     }
 }
 
@@ -208,7 +188,7 @@ fn check_value(key: &str, node: &Node, takes: &Takes, wrong: &mut Vec<Diagnostic
             units::whole(node).is_some_and(|count| (1..=100_000).contains(&count)) || wholes(node)
         }
         Takes::Wholes => wholes(node),
-        Takes::Axes => return check_axes(node, wrong),
+        Takes::Axes(axis) => return check_axes(node, axis, wrong),
         Takes::Values => matches!(&node.value, Value::List(items) if !items.is_empty()),
         Takes::Place => {
             matches!(&node.value, Value::Table(entries)
@@ -335,19 +315,21 @@ fn check_kinds(node: &Node, kinds: &Kinds, wrong: &mut Vec<Diagnostic>) {
     }
 }
 
-fn check_axes(node: &Node, wrong: &mut Vec<Diagnostic>) {
+fn check_axes(node: &Node, axis: &Shape, wrong: &mut Vec<Diagnostic>) {
     if !matches!(node.value, Value::Table(_)) {
-        return refuse(node, "sweep", Takes::Axes.wanted(), wrong);
+        return refuse(node, "sweep", Takes::AXES, wrong);
     }
     for entry in node.entries() {
         match &entry.node.value {
-            Value::Table(_) => check(&entry.node, &super::shapes::AXIS, wrong),
+            Value::Table(_) => check(&entry.node, axis, wrong),
             _ => check_value(&entry.key, &entry.node, &Takes::Values, wrong),
         }
     }
 }
 
 impl Takes {
+    const AXES: &str = "a table: axis = [value, value, ...]";
+
     /// What would be right, in words.
     pub fn wanted(&self) -> &'static str {
         match self {
@@ -384,7 +366,7 @@ impl Takes {
             Takes::RateTrace => "lines of `seconds,bit/s`, or of milliseconds as Mahimahi has them",
             Takes::Network => units::NETWORK,
             Takes::Seeds => "how many seeds (1 to 100000; then 1, 2, 3, ...), or a list of whole numbers",
-            Takes::Axes => "a table: axis = [value, value, ...]",
+            Takes::Axes(_) => Takes::AXES,
             Takes::Values => "a list of values",
             Takes::Place => "a table of numbers or texts, one for each axis of the sweep",
             Takes::Changes => "a table of paths of keys and their values",
@@ -429,8 +411,8 @@ impl Takes {
             Takes::Wholes => {
                 json!({"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1})
             }
-            Takes::Axes => json!({"type": "object", "additionalProperties": {"anyOf": [
-                {"type": "array", "minItems": 1}, super::shapes::AXIS.schema()]}}),
+            Takes::Axes(axis) => json!({"type": "object", "additionalProperties": {"anyOf": [
+                {"type": "array", "minItems": 1}, axis.schema()]}}),
             Takes::Values => json!({"type": "array", "minItems": 1}),
             Takes::Place => json!({"type": "object", "additionalProperties": {"type": ["string", "number"]}}),
             Takes::Changes => json!({"type": "object", "minProperties": 1}),
@@ -450,12 +432,12 @@ impl Kinds {
             schema
         });
         let names: Vec<_> = self.shapes.iter().map(|(kind, _)| *kind).collect();
-        let other = self.other.iter().map(|(_, shape)| {
+        let protocol = self.protocol.iter().map(|shape| {
             let mut schema = shape.schema();
             schema["properties"]["kind"]["not"] = json!({"enum": names});
             schema
         });
-        json!({"oneOf": named.chain(other).collect::<Vec<_>>()})
+        json!({"oneOf": named.chain(protocol).collect::<Vec<_>>()})
     }
 }
 

@@ -55,7 +55,12 @@ pub(crate) static SCENARIO: Shape = Shape {
         key("window", Takes::Tables(&WINDOW), Optional, "Further windows in which metrics are taken."),
         key("fit", Takes::Tables(&FIT), Optional, "Straight lines through metrics of a run."),
         key("probe", Takes::Table(&PROBE), Optional, "What is recorded."),
-        key("sweep", Takes::Axes, Optional, "Which keys take which values, one run for each combination."),
+        key(
+            "sweep",
+            Takes::Axes(&AXIS),
+            Optional,
+            "Which keys take which values, one run for each combination.",
+        ),
         key("claim", Takes::Tables(&CLAIM), Optional, "What is expected of the metrics."),
         key(
             "chosen",
@@ -68,7 +73,7 @@ pub(crate) static SCENARIO: Shape = Shape {
 
 pub(crate) static TOPOLOGIES: Kinds = Kinds {
     shapes: &[("star", &STAR), ("dumbbell", &DUMBBELL), ("tree", &TREE), ("chain", &CHAIN), ("text", &TEXT)],
-    other: None,
+    protocol: None,
 };
 
 const KIND: Field = key("kind", Takes::Text, Required, "Which kind.");
@@ -201,10 +206,8 @@ static LINK: Shape = Shape {
     ],
 };
 
-pub(crate) static FLOWS: Kinds = Kinds {
-    shapes: &[("session", &SESSION), ("udp", &UDP)],
-    other: Some((super::read::accepts_protocol, &UNICAST)),
-};
+pub(crate) static FLOWS: Kinds =
+    Kinds { shapes: &[("session", &SESSION), ("udp", &UDP)], protocol: Some(&UNICAST) };
 
 const NAME: Field = key("name", Takes::Text, Required, "What its metrics are called by.");
 const START: Field = key("start", Takes::Times, Default("0 s"), "When it starts.");
@@ -608,7 +611,7 @@ static PROBE: Shape = Shape {
     ],
 };
 
-pub(crate) static AXIS: Shape = Shape {
+static AXIS: Shape = Shape {
     name: "an axis of [sweep]",
     about: "`\"topology.leaves\" = [1, 4, 16]` is short for an axis `leaves`.",
     fields: &[
