@@ -9,11 +9,9 @@
 //! | [`verdict`] | what became of a claim |
 //! | `restated` | what sums up other figures and tables |
 //! | `alternatives` | what else the values might be that a document leaves open |
-//! | [`computed`] | what is computed without a simulation |
 //! | [`views`] | the figures |
 
 mod alternatives;
-pub mod computed;
 pub mod downloads;
 pub mod registry;
 mod restated;

@@ -198,7 +198,6 @@ const CIRCLES: &[&str] = &[
     "sim: engine/agents, engine/build, engine/bundles, engine/layers, engine/links, engine/membership_schedule, engine/record, engine/relays, engine/routers, engine/tournament",
     "flute: objects, receiver",
     "flute: codec/fec, codec/packet",
-    "experiments: scenario/names, scenario/read, scenario/shape, scenario/shapes",
 ];
 
 /// Crates that others are built from.
@@ -243,9 +242,6 @@ const KNOTS: &[(&str, usize)] = &[
     ("core: node, rate", 3),
     ("core: routers, schemes", 13),
     ("unicast: cocoon, tcp", 5),
-    ("experiments: report, repro", 35),
-    ("experiments: repro/computed, repro/registry", 2),
-    ("experiments: results, run, scenario", 46),
     ("net: interface, sys", 2),
 ];
 

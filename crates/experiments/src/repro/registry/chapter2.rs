@@ -1,8 +1,8 @@
 //! Seed 000, chapter 2: LE-SBCC.
 
-use super::{Embedded, Entry, embedded};
+use super::{Embedded, Entry, computed, embedded};
 use crate::figures;
-use crate::repro::{computed, views};
+use crate::repro::views;
 
 pub(super) static ENTRIES: &[Entry] = &[
     Entry {

@@ -5,6 +5,7 @@ mod chapter2;
 mod chapter3;
 mod chapter4;
 mod cocoon;
+mod computed;
 mod mtcp;
 mod own;
 mod prediction;

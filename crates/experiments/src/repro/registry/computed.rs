@@ -1,16 +1,16 @@
 //! Figures that the documents compute and do not simulate.
 
-use super::registry::Calculated;
-use super::{Judged, Tolerance};
+use super::Calculated;
 use crate::analysis::loss_events::{Losses, Point, point};
 use crate::plot::{Axis, Figure, Layer, Panel, Ranges};
+use crate::repro::{Judged, Tolerance};
 
 /// The largest window of the chain: larger ones change nothing where losses come one by one.
 // Seed gap: 2.2.1.3 solves the chain "for different large N's" and names none.
 const LARGEST: usize = 400;
 
 /// Seed 000, figure 2.10: loss indications per loss event.
-pub fn fig_2_10() -> Calculated {
+pub(super) fn fig_2_10() -> Calculated {
     let independent: Vec<Point> = (1..100).map(|k| at(Losses::Independent, f64::from(k) / 100.0)).collect();
     let bursty: Vec<Point> =
         (1..60).map(|k| at(Losses::Bursty, 10f64.powf(-5.0 + f64::from(k) / 12.0))).collect();
