@@ -1,7 +1,8 @@
 //! Scenarios from file to results: the same bytes whatever runs them.
 
+use faircast_experiments::results::Shard;
 use faircast_experiments::results::{self, MergeError, Results, merge};
-use faircast_experiments::run::{Codec, Progress, RunError, RunOptions, Shard, Silent, Status, run};
+use faircast_experiments::run::{Codec, Progress, RunError, RunOptions, Silent, Status, run};
 use faircast_experiments::scenario::Scenario;
 use faircast_experiments::table::{Column, Table};
 use faircast_sim::Mode;

@@ -5,7 +5,7 @@ use faircast_core::schemes::{self, Scheme};
 use faircast_core::spec::SpecError;
 use faircast_core::time::{Rate, Span};
 use faircast_experiments::figures::curves::Curve;
-use faircast_experiments::run::Shard;
+use faircast_experiments::results::Shard;
 use faircast_experiments::scenario::memory;
 use faircast_unicast::Protocol;
 use std::num::NonZeroUsize;
@@ -444,7 +444,7 @@ fn contender(text: String) -> Result<Contender, String> {
 }
 
 fn shard(text: &str) -> Result<Shard, String> {
-    text.parse().map_err(|error: faircast_experiments::run::NotAShard| error.to_string())
+    text.parse().map_err(|error: faircast_experiments::results::NotAShard| error.to_string())
 }
 
 fn above_zero(text: &str) -> Result<f64, String> {

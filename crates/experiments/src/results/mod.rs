@@ -38,6 +38,8 @@ pub use write::{WriteError, to_csv, write};
 use crate::scenario::{Axis, Point};
 use crate::table::Table;
 use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
 
 pub(crate) use rows::{Rows, rows_of_runs};
 
@@ -73,7 +75,40 @@ pub struct Identity {
     /// The seeds.
     pub seeds: Vec<u64>,
     /// Which part of the runs was made; all for none.
-    pub shard: Option<crate::run::Shard>,
+    pub shard: Option<Shard>,
+}
+
+/// Part `index` of `of`, counted from 1: the runs whose number leaves that remainder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Shard {
+    /// Which part, from 1.
+    pub index: usize,
+    /// Of how many.
+    pub of: usize,
+}
+
+/// A text that is no shard.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a shard is written as in 2/8 (part 2 of 8), not {0:?}")]
+pub struct NotAShard(String);
+
+impl FromStr for Shard {
+    type Err = NotAShard;
+
+    fn from_str(text: &str) -> Result<Shard, NotAShard> {
+        let parts =
+            text.split_once('/').and_then(|(i, n)| Some((i.trim().parse().ok()?, n.trim().parse().ok()?)));
+        match parts {
+            Some((index, of)) if (1..=of).contains(&index) => Ok(Shard { index, of }),
+            _ => Err(NotAShard(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.index, self.of)
+    }
 }
 
 /// A number about a run.

@@ -9,7 +9,7 @@ pub mod kept;
 use crate::results::measure::{self, Measured};
 use crate::results::rows_of_runs;
 use crate::results::transform::{Differences, RoundTrip};
-use crate::results::{Identity, MetricRow, Results, Totals, capture};
+use crate::results::{Identity, MetricRow, Results, Shard, Totals, capture};
 use crate::scenario::Scenario;
 use faircast_core::time::Time;
 use faircast_sim::{Mode, Options, Outcome, SimError, Watch};
@@ -46,39 +46,6 @@ pub enum Codec {
     Skip,
     /// Every packet is encoded and decoded, and what changed is counted.
     RoundTrip,
-}
-
-/// Part `index` of `of`, counted from 1: the runs whose number leaves that remainder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Shard {
-    /// Which part, from 1.
-    pub index: usize,
-    /// Of how many.
-    pub of: usize,
-}
-
-/// A text that is no shard.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a shard is written as in 2/8 (part 2 of 8), not {0:?}")]
-pub struct NotAShard(String);
-
-impl std::str::FromStr for Shard {
-    type Err = NotAShard;
-
-    fn from_str(text: &str) -> Result<Shard, NotAShard> {
-        let parts =
-            text.split_once('/').and_then(|(i, n)| Some((i.trim().parse().ok()?, n.trim().parse().ok()?)));
-        match parts {
-            Some((index, of)) if (1..=of).contains(&index) => Ok(Shard { index, of }),
-            _ => Err(NotAShard(text.to_owned())),
-        }
-    }
-}
-
-impl std::fmt::Display for Shard {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}/{}", self.index, self.of)
-    }
 }
 
 /// How far a run is.
