@@ -2,6 +2,7 @@
 
 use super::diagnostic::{Diagnostic, nearest};
 use super::plan::{FlowKind, FlowPlan, RouterKind, RouterPlan, RunPlan};
+use super::shapes::text;
 use super::syntax::Node;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -61,286 +62,140 @@ struct Metric {
     meaning: &'static str,
 }
 
-const fn metric(
-    of: Of,
-    parts: Parts,
-    over: Over,
-    names: &'static [&'static str],
-    meaning: &'static str,
-) -> Metric {
-    Metric { of, parts, over, names, meaning }
-}
-
 /// Joins and leaves of so many layers have moments.
 const FIRST: usize = 16;
 
-/// All metrics.
-const METRICS: &[Metric] = {
-    use Of::{
-        All, Any, Expected, Fit, Layered, Link, Routers, Session, Timed, TimedUnicast, Transfers, Tree,
-        Unicast,
+/// All metrics: the meaning of those that belong together, whose they are, whether parts have them too, what they are taken over, and
+/// their names.
+macro_rules! metrics {
+    ($($(#[doc = $meaning:literal])+ $of:ident, $parts:ident, $over:ident: $($name:literal),+;)*) => {
+        const METRICS: &[Metric] = &[$(Metric {
+            of: Of::$of,
+            parts: Parts::$parts,
+            over: Over::$over,
+            names: &[$($name),+],
+            meaning: text!($($meaning)+),
+        }),*];
     };
-    use Over::{Run, Window};
-    use Parts::{No, Too};
-    &[
-        metric(
-            Any,
-            Too,
-            Window,
-            &["rate"],
-            "received bits per second in whole bins, mean over the group's receivers",
-        ),
-        metric(Any, Too, Window, &["rate.sd", "rate.min", "rate.max"], "over the receivers"),
-        metric(Any, Too, Window, &["jain"], "Jain's fairness index over the group's receivers"),
-        metric(
-            Any,
-            Too,
-            Window,
-            &["cov"],
-            "coefficient of variation of a receiver's rate in stretches of 1 s (`probe.stretch`), mean over receivers",
-        ),
-        metric(
-            Any,
-            Too,
-            Window,
-            &["goodput", "goodput.present"],
-            "bits per second delivered to the application, each packet once: over the whole window, so that flows add up to at most a link's rate; over the \
-             time in it in which the flow and the receiver were there",
-        ),
-        metric(
-            Any,
-            Too,
-            Window,
-            &["loss"],
-            "share of data packets lost: of a session those that its receivers found lost, of those and the received ones; of unicast \
-             flows those that links lost, of those sent",
-        ),
-        metric(
-            Any,
-            No,
-            Window,
-            &["sent", "lost"],
-            "data packets sent and lost, per flow; those that open a connection are none",
-        ),
-        metric(Unicast, No, Window, &["again"], "data packets sent that had been sent before, per flow"),
-        metric(Any, No, Window, &["cuts"], "cuts of rate or window, per flow"),
-        metric(
-            Unicast,
-            No,
-            Window,
-            &["timeouts"],
-            "retransmission timeouts, per flow (TFRC, RAP: times without feedback for too long)",
-        ),
-        metric(All, No, Window, &["jain"], "Jain's index over the groups' rates, when there are several"),
-        metric(
-            All,
-            No,
-            Window,
-            &["links.bottlenecks", "links.others", "links.others.utilisation"],
-            "links that carried 95 % of their capacity or more, or whose queue dropped or marked packets; all other links of a limited \
-             rate that carried packets; the largest share of its capacity that one of these carried",
-        ),
-        metric(
-            Link,
-            No,
-            Window,
-            &["queue", "queue.sd", "queue.max", "queue.bytes"],
-            "packets (bytes) waiting, of the samples",
-        ),
-        metric(Link, No, Window, &["utilisation"], "share of the link's capacity that was used"),
-        metric(
-            Link,
-            No,
-            Window,
-            &["drops", "drops.early", "marks", "loss"],
-            "packets dropped by the queue, those of them that it dropped for a reason of its own, not for a full buffer, and packets marked; share of those offered that was lost",
-        ),
-        metric(
-            Link,
-            No,
-            Window,
-            &["busy", "acted"],
-            "share of the samples in which packets wait, so that the link is a bottleneck; share of the packets offered that its queue \
-             dropped or marked",
-        ),
-        metric(Link, No, Window, &["reordered"], "packets that left after others that had come later"),
-        metric(
-            Link,
-            No,
-            Window,
-            &["delay", "delay.p95", "delay.p99"],
-            "seconds from a packet's arrival at the queue to the end of its transmission: mean, and what 95 % and 99 % of the packets had at most, to 5 %",
-        ),
-        metric(Session, No, Window, &["rtt"], "round-trip time as the source sees it, of the samples"),
-        metric(Unicast, No, Window, &["rtt"], "round-trip time as senders see it, of the samples"),
-        metric(Any, Too, Run, &["reports"], "reports (acknowledgements) per flow, of all its receivers"),
-        metric(Session, Too, Run, &["suppressed"], "congestion events that were not reported, per flow"),
-        metric(
-            Session,
-            No,
-            Run,
-            &["reports.acks", "reports.naks"],
-            "reports that acknowledge what has arrived, and all others",
-        ),
-        metric(
-            Session,
-            No,
-            Run,
-            &["reports.heard", "reports.aggregated"],
-            "reports that reached the source; that nodes on the way dropped",
-        ),
-        metric(
-            Session,
-            No,
-            Run,
-            &["indications", "loss_events", "followed"],
-            "at the source: congestion indications, packet by packet; events they make, those of a receiver within a round trip being \
-             one; events left by the choice of the receiver that is followed",
-        ),
-        metric(
-            Session,
-            No,
-            Run,
-            &["reports.hypothetical"],
-            "congestion events per receiver: reports if nothing were suppressed",
-        ),
-        metric(Session, No, Run, &["suppression"], "share of congestion events that was not reported"),
-        metric(Session, No, Run, &["switches"], "changes from one representative to another, per flow"),
-        metric(
-            Expected,
-            No,
-            Run,
-            &["representative.as_expected"],
-            "share of time that the representative was one of `expected`, `settle` after each change left out",
-        ),
-        metric(Transfers, No, Run, &["transfers", "transfer_time"], "complete transfers; their mean time"),
-        metric(
-            Transfers,
-            No,
-            Run,
-            &["transfer_jain", "makespan"],
-            "Jain's index over the rates of complete transfers; from the begin of the first to the end of the last of them",
-        ),
-        metric(
-            Layered,
-            Too,
-            Window,
-            &["layers"],
-            "layers of a receiver while it is there, mean over time and receivers",
-        ),
-        metric(
-            Layered,
-            Too,
-            Window,
-            &["layers.end", "layers.max"],
-            "mean over the receivers that are there at the window's end; most that any receiver had",
-        ),
-        metric(
-            Layered,
-            Too,
-            Window,
-            &["layers.agreement"],
-            "share of the time in which all receivers that are there have equally many, while there are at least two",
-        ),
-        metric(
-            Layered,
-            Too,
-            Window,
-            &["joins", "leaves"],
-            "layers joined and left, of all its receivers, per flow; the base layer does not count",
-        ),
-        metric(Layered, Too, Window, &["joins.max", "leaves.max"], "of the receiver with most"),
-        metric(
-            Layered,
-            Too,
-            Run,
-            &["join.#", "leave.#"],
-            "when the first, second, ... up to the 16th layer was joined and left, by whomever",
-        ),
-        metric(
-            Layered,
-            No,
-            Window,
-            &["layer.#.rate"],
-            "rate at which the source sends a layer, 0 while it is off; mean of the samples",
-        ),
-        metric(
-            Tree,
-            No,
-            Window,
-            &["F", "U"],
-            "intra-fairness index (seed 001, 5): (sum x)^2 / (N sum x^2), x being a receiver's rate over the least mean rate of a link on its \
-             way; and the mean of x, for the index is blind to a rate that is far too low for all",
-        ),
-        metric(
-            Tree,
-            No,
-            Window,
-            &["window", "window.own", "agent.#.window"],
-            "windows in packets, medians of the samples: the one that the source sends by, its own, and those of the first agents in the order of the receivers",
-        ),
-        metric(
-            Tree,
-            No,
-            Run,
-            &["lag", "lag.max"],
-            "seconds from a slow start of an agent until the source's window is as small, mean and largest; only where the source's was larger",
-        ),
-        metric(
-            Tree,
-            No,
-            Run,
-            &["repairs", "duplicates", "orders", "moves", "slow_starts"],
-            "packets that parents sent again; that reached receivers which had them; orders; children moved into local groups; slow starts of agents; per flow",
-        ),
-        metric(
-            Tree,
-            No,
-            Run,
-            &["reports.per_packet", "reports.of_agents"],
-            "reports that reach the source for each data packet that it sends, and those that reach a mean agent",
-        ),
-        metric(
-            Timed,
-            Too,
-            Run,
-            &["delay", "delay.min", "delay.max"],
-            "seconds from the source's first sending of a packet to its arrival, mean over packets and receivers, least and largest",
-        ),
-        metric(
-            Timed,
-            Too,
-            Run,
-            &["delay.p50", "delay.p95", "delay.p99"],
-            "the delay that half, 95 % and 99 % of these packets had at most, over all receivers, to 5 %",
-        ),
-        metric(
-            TimedUnicast,
-            No,
-            Window,
-            &["delay", "delay.p50", "delay.p95", "delay.p99"],
-            "with `delays = \"on\"`, seconds from a packet's sending to its arrival, each sending on its own: mean, and what half, 95 % and \
-             99 % of the packets had at most, to 5 %, over all flows of the group",
-        ),
-        metric(Session, No, Run, &["excluded"], "receivers that were excluded, per flow"),
-        metric(
-            Routers,
-            No,
-            Run,
-            &["stored", "stored.min", "stored.max", "peak", "peak.min", "peak.max"],
-            "packets that an active router stores, mean over time, and the most at a time; mean, least and largest over those routers",
-        ),
-        metric(
-            Routers,
-            No,
-            Run,
-            &["repairs", "indications", "filtered", "overflows", "exclusions"],
-            "of all active routers together: requests met from what they store; congestion indications sent on, and kept back; packets dropped \
-             at full queues; receivers excluded",
-        ),
-        metric(Fit, No, Run, &["slope", "intercept", "r2"], "of a `[[fit]]`"),
-    ]
-};
+}
+
+metrics! {
+    /// received bits per second in whole bins, mean over the group's receivers
+    Any, Too, Window: "rate";
+    /// over the receivers
+    Any, Too, Window: "rate.sd", "rate.min", "rate.max";
+    /// Jain's fairness index over the group's receivers
+    Any, Too, Window: "jain";
+    /// coefficient of variation of a receiver's rate in stretches of 1 s (`probe.stretch`), mean over receivers
+    Any, Too, Window: "cov";
+    /// bits per second delivered to the application, each packet once: over the whole window, so that flows add up to
+    /// at most a link's rate; over the time in it in which the flow and the receiver were there
+    Any, Too, Window: "goodput", "goodput.present";
+    /// share of data packets lost: of a session those that its receivers found lost, of those and the received ones;
+    /// of unicast flows those that links lost, of those sent
+    Any, Too, Window: "loss";
+    /// data packets sent and lost, per flow; those that open a connection are none
+    Any, No, Window: "sent", "lost";
+    /// data packets sent that had been sent before, per flow
+    Unicast, No, Window: "again";
+    /// cuts of rate or window, per flow
+    Any, No, Window: "cuts";
+    /// retransmission timeouts, per flow (TFRC, RAP: times without feedback for too long)
+    Unicast, No, Window: "timeouts";
+    /// Jain's index over the groups' rates, when there are several
+    All, No, Window: "jain";
+    /// links that carried 95 % of their capacity or more, or whose queue dropped or marked packets; all other links
+    /// of a limited rate that carried packets; the largest share of its capacity that one of these carried
+    All, No, Window: "links.bottlenecks", "links.others", "links.others.utilisation";
+    /// packets (bytes) waiting, of the samples
+    Link, No, Window: "queue", "queue.sd", "queue.max", "queue.bytes";
+    /// share of the link's capacity that was used
+    Link, No, Window: "utilisation";
+    /// packets dropped by the queue, those of them that it dropped for a reason of its own, not for a full buffer,
+    /// and packets marked; share of those offered that was lost
+    Link, No, Window: "drops", "drops.early", "marks", "loss";
+    /// share of the samples in which packets wait, so that the link is a bottleneck; share of the packets offered
+    /// that its queue dropped or marked
+    Link, No, Window: "busy", "acted";
+    /// packets that left after others that had come later
+    Link, No, Window: "reordered";
+    /// seconds from a packet's arrival at the queue to the end of its transmission: mean, and what 95 % and 99 % of
+    /// the packets had at most, to 5 %
+    Link, No, Window: "delay", "delay.p95", "delay.p99";
+    /// round-trip time as the source sees it, of the samples
+    Session, No, Window: "rtt";
+    /// round-trip time as senders see it, of the samples
+    Unicast, No, Window: "rtt";
+    /// reports (acknowledgements) per flow, of all its receivers
+    Any, Too, Run: "reports";
+    /// congestion events that were not reported, per flow
+    Session, Too, Run: "suppressed";
+    /// reports that acknowledge what has arrived, and all others
+    Session, No, Run: "reports.acks", "reports.naks";
+    /// reports that reached the source; that nodes on the way dropped
+    Session, No, Run: "reports.heard", "reports.aggregated";
+    /// at the source: congestion indications, packet by packet; events they make, those of a receiver within a round
+    /// trip being one; events left by the choice of the receiver that is followed
+    Session, No, Run: "indications", "loss_events", "followed";
+    /// congestion events per receiver: reports if nothing were suppressed
+    Session, No, Run: "reports.hypothetical";
+    /// share of congestion events that was not reported
+    Session, No, Run: "suppression";
+    /// changes from one representative to another, per flow
+    Session, No, Run: "switches";
+    /// share of time that the representative was one of `expected`, `settle` after each change left out
+    Expected, No, Run: "representative.as_expected";
+    /// complete transfers; their mean time
+    Transfers, No, Run: "transfers", "transfer_time";
+    /// Jain's index over the rates of complete transfers; from the begin of the first to the end of the last of them
+    Transfers, No, Run: "transfer_jain", "makespan";
+    /// layers of a receiver while it is there, mean over time and receivers
+    Layered, Too, Window: "layers";
+    /// mean over the receivers that are there at the window's end; most that any receiver had
+    Layered, Too, Window: "layers.end", "layers.max";
+    /// share of the time in which all receivers that are there have equally many, while there are at least two
+    Layered, Too, Window: "layers.agreement";
+    /// layers joined and left, of all its receivers, per flow; the base layer does not count
+    Layered, Too, Window: "joins", "leaves";
+    /// of the receiver with most
+    Layered, Too, Window: "joins.max", "leaves.max";
+    /// when the first, second, ... up to the 16th layer was joined and left, by whomever
+    Layered, Too, Run: "join.#", "leave.#";
+    /// rate at which the source sends a layer, 0 while it is off; mean of the samples
+    Layered, No, Window: "layer.#.rate";
+    /// intra-fairness index (seed 001, 5): (sum x)^2 / (N sum x^2), x being a receiver's rate over the least mean
+    /// rate of a link on its way; and the mean of x, for the index is blind to a rate that is far too low for all
+    Tree, No, Window: "F", "U";
+    /// windows in packets, medians of the samples: the one that the source sends by, its own, and those of the first
+    /// agents in the order of the receivers
+    Tree, No, Window: "window", "window.own", "agent.#.window";
+    /// seconds from a slow start of an agent until the source's window is as small, mean and largest; only where the
+    /// source's was larger
+    Tree, No, Run: "lag", "lag.max";
+    /// packets that parents sent again; that reached receivers which had them; orders; children moved into local
+    /// groups; slow starts of agents; per flow
+    Tree, No, Run: "repairs", "duplicates", "orders", "moves", "slow_starts";
+    /// reports that reach the source for each data packet that it sends, and those that reach a mean agent
+    Tree, No, Run: "reports.per_packet", "reports.of_agents";
+    /// seconds from the source's first sending of a packet to its arrival, mean over packets and receivers, least and
+    /// largest
+    Timed, Too, Run: "delay", "delay.min", "delay.max";
+    /// the delay that half, 95 % and 99 % of these packets had at most, over all receivers, to 5 %
+    Timed, Too, Run: "delay.p50", "delay.p95", "delay.p99";
+    /// with `delays = "on"`, seconds from a packet's sending to its arrival, each sending on its own: mean, and what
+    /// half, 95 % and 99 % of the packets had at most, to 5 %, over all flows of the group
+    TimedUnicast, No, Window: "delay", "delay.p50", "delay.p95", "delay.p99";
+    /// receivers that were excluded, per flow
+    Session, No, Run: "excluded";
+    /// packets that an active router stores, mean over time, and the most at a time; mean, least and largest over
+    /// those routers
+    Routers, No, Run: "stored", "stored.min", "stored.max", "peak", "peak.min", "peak.max";
+    /// of all active routers together: requests met from what they store; congestion indications sent on, and kept
+    /// back; packets dropped at full queues; receivers excluded
+    Routers, No, Run: "repairs", "indications", "filtered", "overflows", "exclusions";
+    /// of a `[[fit]]`
+    Fit, No, Run: "slope", "intercept", "r2";
+}
 
 /// Whether a group of flows has these.
 fn has(flow: &FlowPlan, of: Of) -> bool {
