@@ -35,7 +35,7 @@ pub fn run(command: ReproCommand, out: &mut impl Write, stop: &AtomicBool) -> Re
 struct EntryLine {
     id: &'static str,
     about: &'static str,
-    also: &'static [&'static str],
+    also: &'static [String],
     can_be_run: bool,
     claims: usize,
     open: usize,
@@ -43,16 +43,16 @@ struct EntryLine {
 
 fn claims(entry: &Entry) -> usize {
     let scenario = entry.scenario.as_ref().and_then(|embedded| embedded.scenario(&Settings::default()).ok());
-    scenario.map_or(0, |scenario| scenario.claims().len()) + entry.restates().len()
+    scenario.map_or(0, |scenario| scenario.claims().len()) + entry.restates.len()
 }
 
 fn list(typed: &ReproList, out: &mut impl Write) -> io::Result<()> {
     for entry in entries() {
         let (claims, open) = (claims(entry), entry.open.len());
         if typed.json {
-            let Entry { id, about, aliases, .. } = *entry;
+            let Entry { id, about, aliases, .. } = entry;
             let can_be_run =
-                entry.scenario.is_some() || entry.calculation.is_some() || !entry.restates().is_empty();
+                entry.scenario.is_some() || entry.calculation.is_some() || !entry.restates.is_empty();
             json::write(out, &EntryLine { id, about, also: aliases, can_be_run, claims, open })?;
             continue;
         }
@@ -108,7 +108,7 @@ fn one(typed: &ReproRun, out: &mut impl Write, stop: &AtomicBool) -> Result<(), 
     let entry = find(&typed.id).map_err(SimUsage::from)?;
     let began = Instant::now();
     let done = {
-        let teller = RunPrinter::new(telling(typed.quiet), entry.id, stop);
+        let teller = RunPrinter::new(telling(typed.quiet), &entry.id, stop);
         let mut settings = settings(&typed.running, typed.quick, typed.alternatives);
         settings.set.clone_from(&typed.set);
         reproduce(entry, &settings, &teller).map_err(unrepeated)?
@@ -157,7 +157,7 @@ fn decide(outcome: &ReproOutcome, quick: bool, out: &mut impl Write, json: bool)
 fn tell(done: &Reproduction, took: Duration, out: &mut impl Write) -> io::Result<()> {
     let entry = done.entry;
     writeln!(out, "{}: {}\n", entry.id, entry.about)?;
-    paragraph("published", entry.published, out)?;
+    paragraph("published", &entry.published, out)?;
     let simulated = if done.run.is_some() {
         format!(" In {}.", units::seconds(took.as_secs_f64()))
     } else {
@@ -189,7 +189,7 @@ fn paragraph(label: &str, text: &str, out: &mut impl Write) -> io::Result<()> {
 
 /// The entries that are called so or whose names begin so; all, without any names.
 fn chosen(ids: &[String]) -> Result<Vec<&'static Entry>, Failure> {
-    let fits = |entry: &Entry, id: &String| entry.id.starts_with(id) || entry.aliases.contains(&id.as_str());
+    let fits = |entry: &Entry, id: &String| entry.id.starts_with(id) || entry.aliases.contains(id);
     for id in ids {
         if !entries().any(|entry| fits(entry, id)) {
             find(id).map_err(SimUsage::from)?; // says where the names are
@@ -208,11 +208,11 @@ fn verify(typed: &ReproVerify, out: &mut impl Write, stop: &AtomicBool) -> Resul
     for entry in entries {
         let began = Instant::now();
         let mut done = {
-            let teller = RunPrinter::new(telling(typed.quiet), entry.id, stop);
+            let teller = RunPrinter::new(telling(typed.quiet), &entry.id, stop);
             reproduce(entry, &settings, &teller).map_err(unrepeated)?
         };
         for (name, figure) in &done.figures {
-            files::page(&page::figure_path(entry.id, name), &figure.svg(), &typed.out)?;
+            files::page(&page::figure_path(&entry.id, name), &figure.svg(), &typed.out)?;
         }
         if let Some(run) = &mut done.run {
             run.results.tables.clear(); // hundreds of megabytes that no page shows

@@ -37,7 +37,7 @@ pub fn claims(outcome: &ReproOutcome) -> Grid {
 /// What was run, in one line; why not, when it was not.
 pub fn what_was_run(done: &Reproduction) -> String {
     let Some(run) = &done.run else {
-        if !done.entry.restates().is_empty() {
+        if !done.entry.restates.is_empty() {
             return "Nothing of its own: it sums up other figures and tables, which were repeated for it."
                 .into();
         }
@@ -72,7 +72,7 @@ pub fn notes(done: &Reproduction) -> Vec<String> {
         }
     }
     let fails = done.outcome.count(Verdict::Fails) > 0;
-    match (done.entry.known, fails) {
+    match (done.entry.known.as_str(), fails) {
         ("", true) => notes.push("A claim fails; why is not known.".into()),
         ("", false) => {}
         (known, true) => notes.push(format!("What is known of what fails: {known}")),
@@ -148,7 +148,7 @@ pub(super) fn section(done: &Reproduction) -> Vec<Block<'_>> {
     let entry = done.entry;
     let mut out = vec![
         Block::Heading(2, format!("{}: {}", entry.id, entry.about)),
-        Block::Text("What is published", entry.published.into()),
+        Block::Text("What is published", entry.published.clone()),
     ];
     let mut run = String::new();
     if let Some(what) = &done.run {
@@ -157,7 +157,7 @@ pub(super) fn section(done: &Reproduction) -> Vec<Block<'_>> {
     }
     out.push(Block::Text("What was run", run + &what_was_run(done)));
     for (name, figure) in &done.figures {
-        out.push(Block::Figure(figure, figure_path(entry.id, name)));
+        out.push(Block::Figure(figure, figure_path(&entry.id, name)));
     }
     out.push(Block::Text("What came out", counts(&[&done.outcome]) + "."));
     out.push(Block::Table(claims(&done.outcome)));

@@ -18,7 +18,7 @@ document contradicts itself, with the algebra; or the claim fails. Open means th
 fn summary(all: &[Reproduction]) -> Grid {
     let mut grid = table(&["reproduction", "about"]);
     for done in all {
-        grid.row(row(vec![done.entry.id.into(), done.entry.about.into()], &[done]));
+        grid.row(row(vec![done.entry.id.clone(), done.entry.about.clone()], &[done]));
     }
     grid
 }
@@ -27,7 +27,7 @@ fn summary(all: &[Reproduction]) -> Grid {
 pub fn chapters(all: &[Reproduction]) -> Grid {
     let mut grid = table(&["document", "part"]);
     let mut parts: Vec<(&str, String)> =
-        all.iter().map(|done| (done.entry.document().name, done.entry.chapter())).collect();
+        all.iter().map(|done| (done.entry.document().name.as_str(), done.entry.chapter())).collect();
     parts.dedup();
     for (document, chapter) in parts {
         let of =
@@ -63,7 +63,7 @@ fn failures(all: &[Reproduction]) -> Block<'_> {
         for done in all {
             for claim in done.outcome.claims.iter().filter(|claim| claim.verdict == verdict) {
                 let measured = claim.measured.map_or_else(|| "nothing".to_owned(), short);
-                let (id, name, accepted) = (done.entry.id, &claim.name, claim.tolerance.words());
+                let (id, name, accepted) = (&done.entry.id, &claim.name, claim.tolerance.words());
                 let published =
                     claim.published.map_or_else(String::new, |it| format!("published {}, ", short(it)));
                 lines

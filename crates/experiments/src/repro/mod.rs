@@ -151,7 +151,7 @@ impl Embedded {
     fn quick_text(&self) -> String {
         let mut edit = Edit::of(self.text).expect("a test parses every embedded scenario");
         edit.shorten(QUICK);
-        for (path, value) in self.quick {
+        for (path, value) in &self.quick {
             edit.set(path, value).expect("a test makes the quick form of every embedded scenario");
         }
         edit.text()
@@ -170,7 +170,7 @@ pub fn reproduce(
 ) -> Result<Reproduction, ReproError> {
     let (mut claims, mut figures, mut alternatives) = (Vec::new(), Vec::new(), Vec::new());
     if let Some(calculation) = entry.calculation {
-        let done = calculation();
+        let done = (calculation.0)();
         claims.extend(done.claims);
         figures.extend(done.figures);
     }
@@ -187,12 +187,12 @@ pub fn reproduce(
     };
     claims.extend(entry.open.iter().map(|open| {
         let tolerance = Tolerance::Between(None, None);
-        Judged { note: open.needs.into(), ..Judged::open(open.name.into(), open.published, tolerance) }
+        Judged { note: open.needs.clone(), ..Judged::open(open.name.clone(), open.published, tolerance) }
     }));
-    claims.extend(restated::judge_all(entry.restates(), settings, progress)?);
+    claims.extend(restated::judge_all(&entry.restates, settings, progress)?);
     Ok(Reproduction {
         entry,
-        outcome: ReproOutcome { id: entry.id.into(), claims },
+        outcome: ReproOutcome { id: entry.id.clone(), claims },
         run,
         figures,
         alternatives,

@@ -13,7 +13,7 @@ pub(super) fn judge_all(
     let mut outcomes: Vec<ReproOutcome> = Vec::new();
     for line in summary {
         if outcomes.iter().all(|outcome| outcome.id != line.entry) {
-            let entry = find(line.entry).expect("a test finds what summaries restate");
+            let entry = find(&line.entry).expect("a test finds what summaries restate");
             outcomes.push(reproduce(entry, &settings, progress)?.outcome);
         }
     }
@@ -26,14 +26,14 @@ pub(super) fn judge_all(
 
 /// Whether all claims hold that one line sums up; what is measured is the share of them that does.
 pub(super) fn judge(line: &Restated, outcome: &ReproOutcome) -> Judged {
-    let summed_up = |claim: &&Judged| line.claims.iter().any(|start| claim.name.starts_with(start));
+    let summed_up = |claim: &&Judged| line.claims.iter().any(|start| claim.name.starts_with(start.as_str()));
     let parts: Vec<&Judged> = outcome.claims.iter().filter(summed_up).collect();
     let count = |verdict| parts.iter().filter(|claim| claim.verdict == verdict).count();
     let (held, chosen) = (count(Verdict::Holds), count(Verdict::Chosen));
     let (contradicted, all) = (count(Verdict::Contradicts), parts.len());
     let share = (held + chosen) as f64 / all as f64;
     let tolerance = Tolerance::Between(Some(1.0), None);
-    let mut judged = Judged::measured(line.name.into(), None, tolerance, &[share]);
+    let mut judged = Judged::measured(line.name.clone(), None, tolerance, &[share]);
     judged.verdict = match judged.verdict {
         Verdict::Holds if chosen > 0 => Verdict::Chosen,
         Verdict::Fails if contradicted > 0 && held + chosen + contradicted == all => Verdict::Contradicts,

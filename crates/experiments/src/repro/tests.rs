@@ -54,10 +54,10 @@ fn every_figure_and_table_with_results_has_an_entry_that_claims_something() {
         let scenario =
             entry.scenario.as_ref().map(|embedded| embedded.scenario(&quick()).expect("it is read"));
         let claims = scenario.map_or(0, |scenario| scenario.claims().len());
-        let elsewhere = entry.open.len() + entry.restates().len();
+        let elsewhere = entry.open.len() + entry.restates.len();
         assert!(claims + elsewhere > 0 || entry.calculation.is_some(), "{}", entry.id);
         assert_eq!(entries().filter(|other| other.id == entry.id).count(), 1, "{}", entry.id);
-        assert!(entry.id.starts_with(entry.document().prefix), "{}", entry.id);
+        assert!(entry.id.starts_with(&entry.document().prefix), "{}", entry.id);
     }
     assert_eq!(find("000/fig-9.9").expect_err("there is none").0, "000/fig-9.9");
 }
@@ -90,9 +90,9 @@ fn every_entry_runs_and_all_its_claims_have_values() {
         let html = format!("{}.html", done.entry.document().prefix);
         let (_, text) = pages.iter().find(|(name, _)| *name == html).expect("its document has a page");
         assert!(overview.contains(&format!("href=\"{html}\"")), "{html}");
-        assert!(text.contains(done.entry.id) && markdown.contains(done.entry.id), "{}", done.entry.id);
+        assert!(text.contains(&done.entry.id) && markdown.contains(&done.entry.id), "{}", done.entry.id);
         for (name, _) in &done.figures {
-            let path = page::figure_path(done.entry.id, name);
+            let path = page::figure_path(&done.entry.id, name);
             assert!(text.contains("<svg") && markdown.contains(&path), "{path}");
         }
     }
@@ -196,7 +196,7 @@ fn a_verdict_says_whether_a_value_was_chosen_and_whether_the_document_contradict
 
 #[test]
 fn alternatives_are_run_and_stand_beside_what_was_run() {
-    let embedded = Embedded { file: "open.toml", text: OPEN, quick: &[], figures: |_, _| Vec::new() };
+    let embedded = Embedded { file: "open.toml", text: OPEN, quick: Vec::new(), figures: |_, _| Vec::new() };
     let settings = Settings { alternatives: 1, ..Settings::default() };
     let scenario = embedded.scenario(&settings).expect("it is read");
     let others = alternatives::run_all(&embedded, &scenario, &settings, &Silent).expect("it runs");
@@ -308,12 +308,15 @@ fn reports_say_what_was_published_run_found_and_chosen() {
 #[test]
 fn a_summary_names_claims_that_there_are() {
     for entry in entries() {
-        for line in entry.restates() {
-            let of = find(line.entry).expect("it exists");
-            assert!(of.restates().is_empty(), "{} sums up a summary", line.name);
+        for line in &entry.restates {
+            let of = find(&line.entry).expect("it exists");
+            assert!(of.restates.is_empty(), "{} sums up a summary", line.name);
             let scenario = of.scenario.as_ref().expect("simulated").scenario(&quick()).expect("it is read");
-            for start in line.claims {
-                assert!(scenario.claims().iter().any(|claim| claim.name.starts_with(start)), "{start}");
+            for start in &line.claims {
+                assert!(
+                    scenario.claims().iter().any(|claim| claim.name.starts_with(start.as_str())),
+                    "{start}"
+                );
             }
         }
     }
@@ -321,7 +324,7 @@ fn a_summary_names_claims_that_there_are() {
 
 #[test]
 fn a_line_of_a_summary_holds_when_all_holds_that_it_sums_up() {
-    let line = Restated { name: "better", entry: "x", claims: &["a", "b"] };
+    let line = Restated { name: "better".into(), entry: "x".into(), claims: vec!["a".into(), "b".into()] };
     let of = |verdicts: [Verdict; 3]| {
         let claims = ["a 1", "b", "c"].into_iter().zip(verdicts).map(|(name, verdict)| {
             let claim = Judged::measured(name.into(), None, Tolerance::Between(None, None), &[1.0]);

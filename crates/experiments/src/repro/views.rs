@@ -89,6 +89,11 @@ pub fn averages_and_sweep(scenario: &Scenario, results: &Results) -> Vec<Named> 
     figures(scenario, results).into_iter().filter(|(name, _)| ["averages", "sweep"].contains(name)).collect()
 }
 
+/// The figures that every run has, without the one of representatives: which part of a tree is slowest changes all the time.
+pub fn figures_of_trees(scenario: &Scenario, results: &Results) -> Vec<Named> {
+    figures(scenario, results).into_iter().filter(|(name, _)| *name != "representatives").collect()
+}
+
 /// Rates of the long and the short sessions over time, scheme by scheme.
 pub fn fig_3_10(scenario: &Scenario, results: &Results) -> Vec<Named> {
     let groups = ["long", "short-1", "short-2"];

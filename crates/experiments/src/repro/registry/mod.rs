@@ -1,92 +1,232 @@
-//! Which figures and tables can be repeated.
+//! Which figures and tables can be repeated: lists in TOML beside this file, and what they name.
 
-mod accumulation;
-mod chapter2;
-mod chapter3;
-mod chapter4;
-mod cocoon;
 mod computed;
-mod mtcp;
-mod own;
 mod prediction;
 mod queues;
-mod raccoom;
-mod rlc;
-mod rmanp;
 
-use super::Judged;
-use crate::figures::Named;
+use super::downloads::downloads;
+use super::{Judged, views};
+use crate::figures::{Named, figures};
 use crate::results::Results;
 use crate::scenario::Scenario;
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 /// A figure or table of a document.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Entry {
     /// What it is called here: the document's number and the figure's.
-    pub id: &'static str,
+    pub id: String,
     /// Other names, of figures that show the same or the network for it.
-    pub aliases: &'static [&'static str],
+    #[serde(default)]
+    pub aliases: Vec<String>,
     /// What it is about, in one line.
-    pub about: &'static str,
+    pub about: String,
     /// What the published figure or table shows, in words.
-    pub published: &'static str,
+    pub published: String,
+    /// What is known about claims that do not hold; may be empty.
+    #[serde(default)]
+    pub known: String,
     /// Its scenario; `None` when nothing is simulated.
     pub scenario: Option<Embedded>,
     /// What is computed without a simulation.
-    pub calculation: Option<fn() -> Calculated>,
+    pub calculation: Option<Calculation>,
     /// Claims that need something that is not there yet.
-    pub open: &'static [Open],
-    /// What is known about claims that do not hold; may be empty.
-    pub known: &'static str,
+    #[serde(default)]
+    pub open: Vec<Open>,
+    /// What it says of other figures and tables; empty but for summaries.
+    #[serde(default)]
+    pub restates: Vec<Restated>,
 }
 
 /// A document whose figures and tables are repeated.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Document {
     /// How the names of its entries begin.
-    pub prefix: &'static str,
+    pub prefix: String,
     /// What it is called here.
-    pub name: &'static str,
+    pub name: String,
     /// Its title.
-    pub title: &'static str,
+    pub title: String,
     /// Who wrote it, and what it is.
-    pub by: &'static str,
+    pub by: String,
 }
 
-/// All of them, and what is our own.
-pub static DOCUMENTS: &[Document] = &[
-    Document {
-        prefix: "000",
-        name: "seed 000",
-        title: "End-to-End Multicast Congestion Control and Avoidance",
-        by: "Jiang Li, thesis, Rensselaer Polytechnic Institute",
-    },
-    Document {
-        prefix: "001",
-        name: "seed 001",
-        title: "MTCP: Scalable TCP-like Congestion Control for Reliable Multicast",
-        by: "Injong Rhee, Nallathambi Balaguru and George N. Rouskas, NCSU TR-98-01",
-    },
-    Document {
-        prefix: "002",
-        name: "seed 002",
-        title: "Congestion Control for Next-Generation Global Internets",
-        by: "Yuan Gao, dissertation, The Ohio State University, 2002",
-    },
-    Document {
-        prefix: "003",
-        name: "seed 003",
-        title: "Performance of Active Multicast Congestion Control",
-        by: "Marifeli Sedano, Arturo Azcorra and María Calderón",
-    },
-    Document {
-        prefix: "004",
-        name: "seed 004",
-        title: "TCP-like Congestion Control for Layered Multicast Data Transfer",
-        by: "Lorenzo Vicisano, Luigi Rizzo and Jon Crowcroft, IEEE INFOCOM 1998",
-    },
-    Document { prefix: "faircast", name: "faircast", title: "Comparisons of our own", by: "of no document" },
+/// A scenario file.
+#[derive(Debug)]
+pub struct Embedded {
+    /// Its path in the repository.
+    pub file: &'static str,
+    /// Its text.
+    pub text: &'static str,
+    /// Further changes for quick runs, beside short times.
+    pub quick: Vec<(String, String)>,
+    /// Its figures.
+    pub figures: Figures,
+}
+
+/// Draws the figures of a scenario's results.
+pub type Figures = fn(&Scenario, &Results) -> Vec<Named>;
+
+/// A scenario file and its figures by their names.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EmbeddedNames {
+    file: String,
+    figures: Option<String>,
+    #[serde(default)]
+    quick: Vec<(String, String)>,
+}
+
+/// A calculation.
+#[derive(Debug, Clone, Copy)]
+pub struct Calculation(pub fn() -> Calculated);
+
+/// What came of a calculation.
+#[derive(Debug)]
+pub struct Calculated {
+    /// Its claims.
+    pub claims: Vec<Judged>,
+    /// Its figures.
+    pub figures: Vec<Named>,
+}
+
+/// A claim that needs something that is not there yet.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Open {
+    /// What is claimed.
+    pub name: String,
+    /// The published value, where there is one.
+    pub published: Option<f64>,
+    /// What it needs.
+    pub needs: String,
+}
+
+/// A claim of a summary: a word about claims of another figure or table.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Restated {
+    /// What is claimed.
+    pub name: String,
+    /// Which figure or table it sums up.
+    pub entry: String,
+    /// Which of its claims, by how their names begin.
+    pub claims: Vec<String>,
+}
+
+/// Functions that draw figures.
+const FIGURES: &[(&str, Figures)] = &[
+    ("averages_and_rates", views::averages_and_rates),
+    ("averages_and_sweep", views::averages_and_sweep),
+    ("downloads", downloads),
+    ("drop_to_zero", views::drop_to_zero),
+    ("fig_2_12", views::fig_2_12),
+    ("fig_2_18", views::fig_2_18),
+    ("fig_3_4", views::fig_3_4),
+    ("fig_3_10", views::fig_3_10),
+    ("fig_3_12", views::fig_3_12),
+    ("fig_3_16", views::fig_3_16),
+    ("fig_5_14", views::fig_5_14),
+    ("figures", figures),
+    ("figures_of_trees", views::figures_of_trees),
+    ("rates_and_round_trips", views::rates_and_round_trips),
+    ("rates_by_setting", views::rates_by_setting),
+    ("sec_3_3_5", views::sec_3_3_5),
+    ("table_3_2", views::table_3_2),
 ];
+
+/// Calculations.
+const CALCULATIONS: &[(&str, Calculation)] = &[
+    ("fig_2_10", Calculation(computed::fig_2_10)),
+    ("fig_5_2", Calculation(queues::fig_5_2)),
+    ("fig_5_3", Calculation(prediction::fig_5_3)),
+    ("fig_5_6", Calculation(queues::fig_5_6)),
+    ("fig_5_7", Calculation(prediction::fig_5_7)),
+    ("fig_6_2", Calculation(queues::fig_6_2)),
+];
+
+macro_rules! scenarios {
+    ($($folder:literal: $($name:literal)+;)+) => {
+        /// Scenario files: path in the repository, and text.
+        const SCENARIOS: &[(&str, &str)] = &[$($((
+            concat!("scenarios/", $folder, "/", $name, ".toml"),
+            include_str!(concat!("../../../scenarios/", $folder, "/", $name, ".toml")),
+        ),)+)+];
+    };
+}
+
+scenarios! {
+    "000": "fig-2.6" "fig-2.7" "fig-2.12" "fig-2.13" "fig-2.15" "fig-2.16" "fig-2.18" "fig-2.19" "fig-3.4" "fig-3.6"
+        "fig-3.7" "fig-3.8" "fig-3.10" "fig-3.12" "fig-3.13" "sec-3.3.5" "table-3.2" "fig-3.16" "fig-4.5" "fig-4.7"
+        "fig-4.9" "fig-4.11" "fig-4.13" "fig-5.8" "fig-5.10" "fig-5.12" "fig-5.14" "fig-5.15" "fig-D.4" "fig-D.6"
+        "fig-D.8";
+    "001": "fig-2" "fig-3" "fig-5" "fig-7" "fig-9" "fig-11" "sec-3.2" "sec-5";
+    "002": "fig-3.12a" "fig-3.12b" "fig-3.13" "fig-3.14a" "fig-3.14b" "fig-3.15a" "fig-3.15b" "fig-3.16a"
+        "fig-3.16b" "fig-3.17" "fig-3.18" "fig-4.5a" "fig-4.5b" "fig-4.6a" "fig-4.6b" "fig-4.9" "fig-4.10"
+        "fig-4.11" "fig-4.12" "fig-4.16" "fig-5.9" "fig-5.12" "fig-5.15" "fig-5.16" "fig-5.17" "fig-6.7" "fig-6.10"
+        "fig-6.11" "fig-6.12" "fig-6.14";
+    "003": "fig-3" "table-1" "table-2" "sec-4-storage" "sec-4-tcp";
+    "004": "eq-2" "fig-5" "fig-7" "fig-8" "fig-9" "sec-4";
+    "compare": "drop-to-zero";
+}
+
+/// The item of this name, and the name.
+fn named<T: Copy, E: Error>(all: &[(&'static str, T)], name: &str) -> Result<(&'static str, T), E> {
+    let found = all.iter().find(|(known, _)| *known == name).copied();
+    found.ok_or_else(|| E::custom(format!("nothing here is called {name:?}")))
+}
+
+impl<'de> Deserialize<'de> for Embedded {
+    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Embedded, D::Error> {
+        let names = EmbeddedNames::deserialize(source)?;
+        let (file, text) = named(SCENARIOS, &names.file)?;
+        let (_, figures) = named(FIGURES, names.figures.as_deref().unwrap_or("figures"))?;
+        Ok(Embedded { file, text, quick: names.quick, figures })
+    }
+}
+
+impl<'de> Deserialize<'de> for Calculation {
+    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Calculation, D::Error> {
+        named(CALCULATIONS, &String::deserialize(source)?).map(|(_, calculation)| calculation)
+    }
+}
+
+/// A list of TOML tables.
+fn list<T: DeserializeOwned>(text: &str) -> impl Iterator<Item = T> {
+    let lists: BTreeMap<String, Vec<T>> = toml::from_str(text).expect("a test reads every list");
+    lists.into_values().flatten()
+}
+
+/// All documents, and what is our own.
+pub static DOCUMENTS: LazyLock<Vec<Document>> =
+    LazyLock::new(|| list(include_str!("documents.toml")).collect());
+
+static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+    let parts = [
+        include_str!("chapter2.toml"),
+        include_str!("chapter3.toml"),
+        include_str!("chapter4.toml"),
+        include_str!("accumulation.toml"),
+        include_str!("mtcp.toml"),
+        include_str!("queues.toml"),
+        include_str!("raccoom.toml"),
+        include_str!("rmanp.toml"),
+        include_str!("cocoon.toml"),
+        include_str!("rlc.toml"),
+        include_str!("own.toml"),
+    ];
+    parts.into_iter().flat_map(list).collect()
+});
+
+/// All figures and tables, in the order of the documents, then our own.
+pub fn entries() -> impl Iterator<Item = &'static Entry> {
+    ENTRIES.iter()
+}
 
 impl Entry {
     /// Where it is from.
@@ -107,90 +247,6 @@ impl Entry {
     }
 }
 
-impl Entry {
-    /// What it says of other figures and tables; empty but for summaries.
-    pub fn restates(&self) -> &'static [Restated] {
-        match self.id {
-            "000/table-3.3" => chapter3::SUMMARY,
-            _ => &[],
-        }
-    }
-}
-
-/// A scenario file.
-#[derive(Debug)]
-pub struct Embedded {
-    /// Its path in the repository.
-    pub file: &'static str,
-    /// Its text.
-    pub text: &'static str,
-    /// Further changes for quick runs, beside short times.
-    pub quick: &'static [(&'static str, &'static str)],
-    /// Its figures.
-    pub figures: fn(&Scenario, &Results) -> Vec<Named>,
-}
-
-/// What came of a calculation.
-#[derive(Debug)]
-pub struct Calculated {
-    /// Its claims.
-    pub claims: Vec<Judged>,
-    /// Its figures.
-    pub figures: Vec<Named>,
-}
-
-/// A claim that needs something that is not there yet.
-#[derive(Debug)]
-pub struct Open {
-    /// What is claimed.
-    pub name: &'static str,
-    /// The published value, where there is one.
-    pub published: Option<f64>,
-    /// What it needs.
-    pub needs: &'static str,
-}
-
-/// A claim of a summary: a word about claims of another figure or table.
-#[derive(Debug)]
-pub struct Restated {
-    /// What is claimed.
-    pub name: &'static str,
-    /// Which figure or table it sums up.
-    pub entry: &'static str,
-    /// Which of its claims, by how their names begin.
-    pub claims: &'static [&'static str],
-}
-
-macro_rules! embedded {
-    ($file:literal, $quick:expr, $figures:expr) => {
-        Some(Embedded {
-            file: concat!("scenarios/", $file),
-            text: include_str!(concat!("../../../scenarios/", $file)),
-            quick: $quick,
-            figures: $figures,
-        })
-    };
-}
-use embedded;
-
-/// All of them, in the order of the documents, then our own.
-pub fn entries() -> impl Iterator<Item = &'static Entry> {
-    let parts = [
-        chapter2::ENTRIES,
-        chapter3::ENTRIES,
-        chapter4::ENTRIES,
-        accumulation::ENTRIES,
-        mtcp::ENTRIES,
-        queues::ENTRIES,
-        raccoom::ENTRIES,
-        rmanp::ENTRIES,
-        cocoon::ENTRIES,
-        rlc::ENTRIES,
-        own::ENTRIES,
-    ];
-    parts.into_iter().flatten()
-}
-
 /// No figure or table has this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no reproduction `{0}`; `faircast repro list` shows all")]
@@ -201,6 +257,6 @@ pub struct NoSuchEntry(pub String);
 /// # Errors
 /// When there is none.
 pub fn find(id: &str) -> Result<&'static Entry, NoSuchEntry> {
-    let named = |entry: &&Entry| entry.id == id || entry.aliases.contains(&id);
+    let named = |entry: &&Entry| entry.id == id || entry.aliases.iter().any(|alias| alias == id);
     entries().find(named).ok_or_else(|| NoSuchEntry(id.to_owned()))
 }
