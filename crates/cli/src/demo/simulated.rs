@@ -5,7 +5,7 @@ use crate::sim::running::refused;
 use crate::units;
 use faircast_experiments::edit::{Edit, EditError};
 use faircast_experiments::figures::{Unit, average_layers};
-use faircast_experiments::plot::{Axis, Figure, Layer, Panel};
+use faircast_experiments::plot::{Figure, Layer, Panel};
 use faircast_experiments::report::html;
 use faircast_experiments::report::text::{Align, Grid};
 use faircast_experiments::results::Results;
@@ -93,12 +93,7 @@ fn panel(receivers: u32, results: &Results) -> Panel {
     let unit = Unit { size: 1e3, name: "kbit/s" };
     let mut layers = average_layers(results, 0, &["multicast", "tcp"], unit);
     layers.push(Layer::Level { name: "half of the bottleneck".into(), y: HALF });
-    Panel {
-        title: format!("{receivers} receivers"),
-        x: Axis::new("time (s)").from(0.0),
-        y: Axis::new("rate so far (kbit/s)").from(0.0),
-        layers,
-    }
+    Panel::over_time(format!("{receivers} receivers"), "rate so far (kbit/s)", layers)
 }
 
 /// What came of it, as a table.
@@ -128,14 +123,11 @@ pub fn grid(all: &[Simulated]) -> Grid {
 
 /// A page with a figure of the simulations, and what the transfer came to.
 pub fn page(all: &[Simulated], transfer: &str) -> String {
-    let figure = Figure {
-        title: "Multicast beside one TCP flow through 4 Mbit/s".into(),
-        subtitle:
-            "Average rate since the start, at each of the multicast's receivers and at TCP's; one run each."
-                .into(),
-        panels: all.iter().map(|one| one.panel.clone()).collect(),
-        ..Figure::default()
-    };
+    let figure = Figure::new(
+        "Multicast beside one TCP flow through 4 Mbit/s",
+        "Average rate since the start, at each of the multicast's receivers and at TCP's; one run each.",
+        all.iter().map(|one| one.panel.clone()),
+    );
     let said = "One multicast session and one TCP flow share a bottleneck of 4 Mbit/s with 20 ms of delay and a queue of \
                 40 packets, for 60 s: once with few receivers, once with very many. Reports are all that the receivers \
                 say about congestion; suppressed ones were not sent, because the source would not have needed them.";

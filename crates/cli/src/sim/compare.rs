@@ -10,7 +10,7 @@ use crate::sim_usage::SimUsage;
 use crate::units;
 use faircast_experiments::edit::Edit;
 use faircast_experiments::figures::{Unit, dot};
-use faircast_experiments::plot::{Axis, Colour, Figure, Layer, Panel};
+use faircast_experiments::plot::{Axis, Figure, Layer, Panel};
 use faircast_experiments::report::text::{Align, Grid};
 use faircast_experiments::results::Results;
 use faircast_experiments::run::forecast::{Forecast, forecast};
@@ -245,18 +245,15 @@ impl Comparison {
         });
         let unit = Unit::of(rates.fold(0.0, f64::max));
         let panels = self.points().iter().take(9).map(|point| {
-            let layers = groups.iter().enumerate().map(|(colour, group)| Layer::Bars {
-                name: group.clone(),
-                colour: Colour::Series(colour),
-                bars: self
-                    .all
-                    .iter()
-                    .zip(0..)
-                    .map(|(candidate, place)| {
+            let layers = groups.iter().enumerate().map(|(colour, group)| {
+                Layer::bars(
+                    group.clone(),
+                    colour,
+                    self.all.iter().zip(0..).map(|(candidate, place)| {
                         let values = candidate.results.metric(point.index, &format!("{group}.rate"));
                         dot(f64::from(place), &values, unit.size)
-                    })
-                    .collect(),
+                    }),
+                )
             });
             let names = self.all.iter().map(|candidate| candidate.contender.text().to_owned()).collect();
             Panel {
@@ -266,12 +263,11 @@ impl Comparison {
                 layers: layers.collect(),
             }
         });
-        Figure {
-            title: self.all.first().map_or("", |first| first.scenario.title()).to_owned(),
-            subtitle: "Mean rate of a receiver of each group; whiskers: 95 % interval over the runs.".into(),
-            panels: panels.collect(),
-            ..Figure::default()
-        }
+        Figure::new(
+            self.all.first().map_or("", |first| first.scenario.title()),
+            "Mean rate of a receiver of each group; whiskers: 95 % interval over the runs.",
+            panels,
+        )
     }
 
     fn json(&self, out: &mut impl Write) -> io::Result<()> {

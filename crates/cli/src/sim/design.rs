@@ -6,7 +6,7 @@ use crate::failure::{Failure, unwritten};
 use crate::json;
 use faircast_aqm::analysis::control::{self, Flows, Loop, Margins};
 use faircast_aqm::analysis::sfc::{Gains, Link, Model};
-use faircast_experiments::plot::{Axis, Colour, Dot, Figure, Joined, Layer, Panel, Ranges};
+use faircast_experiments::plot::{Axis, Colour, Dot, Figure, Joined, Layer, Panel};
 use serde::Serialize;
 use std::io::Write;
 
@@ -170,11 +170,10 @@ fn bode(designs: &[Design]) -> Figure {
         y: Axis::new(unit),
         layers,
     };
-    Figure {
-        title: "Open loops of the designed queues".into(),
-        subtitle: "Bode plot. Stable: where the gain falls through 0 dB, the phase is above -180 degrees."
-            .into(),
-        panels: vec![
+    Figure::new(
+        "Open loops of the designed queues",
+        "Bode plot. Stable: where the gain falls through 0 dB, the phase is above -180 degrees.",
+        vec![
             panel("gain", "gain (dB)", lines(&|open, frequency| 20.0 * open.magnitude(frequency).log10())),
             panel(
                 "phase",
@@ -186,9 +185,9 @@ fn bode(designs: &[Design]) -> Figure {
                 }),
             ),
         ],
-        columns: 1,
-        ranges: Ranges::Own,
-    }
+    )
+    .in_columns(1)
+    .with_own_ranges()
 }
 
 fn nyquist(designs: &[Design]) -> Figure {
@@ -211,11 +210,7 @@ fn nyquist(designs: &[Design]) -> Figure {
         y: Axis::new("imaginary part").from(-3.0).to(1.5),
         layers,
     };
-    Figure {
-        title: "Open loops of the designed queues".into(),
-        subtitle: "Nyquist plot of positive frequencies. Stable: -1 stays to the left of the line as the frequency grows.".into(),
-        panels: vec![panel],
-        columns: 1,
-        ranges: Ranges::Own,
-    }
+    let subtitle = "Nyquist plot of positive frequencies. Stable: -1 stays to the left of the line as the frequency \
+                    grows.";
+    Figure::new("Open loops of the designed queues", subtitle, [panel]).in_columns(1).with_own_ranges()
 }

@@ -2,7 +2,7 @@
 
 use super::bench::{Acted, Bench, Row};
 use super::loads::Load;
-use crate::plot::{Axis, Colour, Dot, Figure, Layer, Panel, Ranges};
+use crate::plot::{Axis, Dot, Figure, Layer, Panel};
 use crate::report::block::{self, Block};
 use crate::report::text::{Align, Grid};
 use crate::stats;
@@ -238,10 +238,12 @@ impl Bench {
             layers: layers
                 .iter()
                 .enumerate()
-                .map(|(colour, (name, value))| Layer::Bars {
-                    name: (*name).to_owned(),
-                    colour: Colour::Series(colour),
-                    bars: places.iter().enumerate().map(|(place, at)| bar(place, *at, value)).collect(),
+                .map(|(colour, (name, value))| {
+                    Layer::bars(
+                        *name,
+                        colour,
+                        places.iter().enumerate().map(|(place, at)| bar(place, *at, value)),
+                    )
                 })
                 .collect(),
         };
@@ -272,13 +274,13 @@ impl Bench {
     fn delays(&self, queues: &[usize]) -> Figure {
         let layers: [Named<'_>; 2] =
             [("mean", &|row| row.delay * 1e3), ("95 % have at most", &|row| row.delay_p95 * 1e3)];
-        Figure {
-            title: "Delay in the queue".into(),
-            subtitle: "Of all packets at the bottleneck, their own transmission included.".into(),
-            panels: self.bars(queues, &layers, "delay (ms)"),
-            columns: if queues.len() == 1 || queues.len() > NAMES / 2 { 1 } else { 2 },
-            ranges: Ranges::Own,
-        }
+        Figure::new(
+            "Delay in the queue",
+            "Of all packets at the bottleneck, their own transmission included.",
+            self.bars(queues, &layers, "delay (ms)"),
+        )
+        .in_columns(if queues.len() == 1 || queues.len() > NAMES / 2 { 1 } else { 2 })
+        .with_own_ranges()
     }
 
     fn uses(&self, queues: &[usize]) -> Figure {
@@ -287,13 +289,12 @@ impl Bench {
             ("fairness", &|row| row.fairness * 100.0),
             ("lost, tenfold", &|row| row.loss * 1000.0),
         ];
-        Figure {
-            title: "What the link carried, how it was shared, and what was lost".into(),
-            subtitle: "Utilisation, Jain's index and ten times the share of packets lost, in percent.".into(),
-            panels: self.bars(queues, &layers, "percent"),
-            columns: if queues.len() == 1 || queues.len() > NAMES / 2 { 1 } else { 2 },
-            ranges: Ranges::Shared,
-        }
+        Figure::new(
+            "What the link carried, how it was shared, and what was lost",
+            "Utilisation, Jain's index and ten times the share of packets lost, in percent.",
+            self.bars(queues, &layers, "percent"),
+        )
+        .in_columns(if queues.len() == 1 || queues.len() > NAMES / 2 { 1 } else { 2 })
     }
 
     fn times(&self, queues: &[usize]) -> Figure {
@@ -303,20 +304,11 @@ impl Bench {
                 let (_, _, points) = self.over_time.iter().find(|(l, q, _)| (*l, *q) == (load, *queue))?;
                 Some(Layer::line(self.queues[*queue].0.clone(), colour, smoothed(points)))
             });
-            panels.push(Panel {
-                title: it.name.to_owned(),
-                x: Axis::new("time (s)").from(0.0),
-                y: Axis::new("packets waiting").from(0.0),
-                layers: layers.collect(),
-            });
+            panels.push(Panel::over_time(it.name, "packets waiting", layers.collect()));
         }
-        Figure {
-            title: "The queue over time".into(),
-            subtitle: "Means over half a second, of the first seed.".into(),
-            panels,
-            columns: 2,
-            ranges: Ranges::Own,
-        }
+        Figure::new("The queue over time", "Means over half a second, of the first seed.", panels)
+            .in_columns(2)
+            .with_own_ranges()
     }
 }
 

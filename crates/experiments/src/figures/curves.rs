@@ -1,7 +1,7 @@
 //! Rates of chosen flows and receivers on one axis.
 
 use super::{Receiver, Trace, Unit, cut, largest, mean_of, panel_title, runs, traces};
-use crate::plot::{Axis, Colour, Figure, Layer, Panel};
+use crate::plot::{Colour, Figure, Layer, Panel};
 use crate::results::Results;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -85,18 +85,13 @@ pub fn curves(title: &str, results: &Results, wanted: &[Curve]) -> Result<Figure
             lines.push(Layer::line(curve.to_string(), number, unit.scaled(mean)));
         }
         bands.extend(lines);
-        Panel {
-            title: panel_title(point),
-            x: Axis::new("time (s)").from(0.0),
-            y: Axis::new(format!("rate ({})", unit.name)).from(0.0),
-            layers: bands,
-        }
+        Panel::over_time(panel_title(point), format!("rate ({})", unit.name), bands)
     });
     let subtitle = format!(
         "Rates in bins of the length that the scenario sets; a flow without a receiver: the mean over all of them; {}.",
         runs(results)
     );
-    Ok(cut(Figure { title: title.into(), subtitle, panels: panels.collect(), ..Figure::default() }))
+    Ok(cut(Figure::new(title, subtitle, panels)))
 }
 
 fn rates(results: &Results, point: usize, curve: &Curve, receiver: Receiver<'_>) -> Vec<Trace> {

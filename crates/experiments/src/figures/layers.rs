@@ -1,7 +1,7 @@
 //! Figures of sessions of several layers.
 
 use super::{Columns, Trace, Unit, cut, one_run, titled};
-use crate::plot::{Axis, Colour, Figure, Join, Layer, Panel, Ranges, Weight};
+use crate::plot::{Colour, Figure, Join, Layer, Panel, Weight};
 use crate::results::Results;
 use crate::scenario::Scenario;
 use std::collections::BTreeSet;
@@ -68,8 +68,7 @@ pub fn subscriptions(scenario: &Scenario, results: &Results) -> Option<Figure> {
     for point in &results.points {
         for flow in &flows {
             let layers = subscription_layers(scenario, results, point.index, flow);
-            let (x, y) = (Axis::new("time (s)").from(0.0), Axis::new("layers").from(0.0));
-            panels.push(Panel { title: titled(flow, point), x, y, layers });
+            panels.push(Panel::over_time(titled(flow, point), "layers", layers));
         }
     }
     let subtitle = format!("How many layers each receiver is subscribed to, in {}.", one_run(results));
@@ -100,9 +99,7 @@ pub fn rates(scenario: &Scenario, results: &Results) -> Option<Figure> {
                 points: unit.scaled(trace),
             };
             let layers = traces.filter(on).take(MOST_LINES).enumerate().map(line).collect();
-            let x = Axis::new("time (s)").from(0.0);
-            let y = Axis::new(format!("rate ({})", unit.name)).from(0.0);
-            panels.push(Panel { title: titled(flow, point), x, y, layers });
+            panels.push(Panel::over_time(titled(flow, point), format!("rate ({})", unit.name), layers));
         }
     }
     let subtitle = format!(
@@ -114,7 +111,6 @@ pub fn rates(scenario: &Scenario, results: &Results) -> Option<Figure> {
 
 fn figure(scenario: &Scenario, subtitle: String, mut panels: Vec<Panel>) -> Option<Figure> {
     panels.retain(|panel| !panel.layers.is_empty());
-    let title = scenario.title().into();
-    let figure = Figure { title, subtitle, panels, ranges: Ranges::Shared, columns: 0 };
+    let figure = Figure::new(scenario.title(), subtitle, panels);
     (!figure.panels.is_empty()).then(|| cut(figure))
 }

@@ -5,7 +5,7 @@ mod layers;
 
 pub use layers::{rates as layer_rates, subscription_layers, subscriptions};
 
-use crate::plot::{Axis, Colour, Dot, Figure, Join, Joined, Layer, Panel, Ranges, Weight};
+use crate::plot::{Axis, Colour, Dot, Figure, Layer, Panel};
 use crate::results::Results;
 use crate::scenario::{Point, Scenario, Setting};
 use crate::stats::Estimate;
@@ -202,21 +202,21 @@ fn runs(results: &Results) -> String {
 /// Over-time averages of all groups: a panel for each point.
 pub fn averages(title: &str, results: &Results, groups: &[&str]) -> Figure {
     let unit = Unit::of(largest(results, groups));
-    let panels = results.points.iter().take(MOST_PANELS + 1).map(|point| Panel {
-        title: panel_title(point),
-        x: Axis::new("time (s)").from(0.0),
-        y: Axis::new(format!("rate so far ({})", unit.name)).from(0.0),
-        layers: average_layers(results, point.index, groups, unit),
+    let panels = results.points.iter().take(MOST_PANELS + 1).map(|point| {
+        Panel::over_time(
+            panel_title(point),
+            format!("rate so far ({})", unit.name),
+            average_layers(results, point.index, groups, unit),
+        )
     });
-    cut(Figure {
-        title: title.into(),
-        subtitle: format!(
+    cut(Figure::new(
+        title,
+        format!(
             "Over-time averages: what a receiver of each group has got on average since the start; {}.",
             runs(results)
         ),
-        panels: panels.collect(),
-        ..Figure::default()
-    })
+        panels,
+    ))
 }
 
 /// The first receiver of a group with rows of its own.
@@ -233,21 +233,20 @@ fn rates(title: &str, results: &Results, groups: &[&str]) -> Figure {
     let panels = groups.iter().enumerate().filter_map(|(number, group)| {
         let receiver = first_receiver(results, group)?;
         let one = |table| traces(results, table, 0, group, Receiver::Named(&receiver)).into_iter().next();
-        Some(Panel {
-            title: format!("{group} to {receiver}"),
-            x: Axis::new("time (s)").from(0.0),
-            y: Axis::new(format!("rate ({})", unit.name)).from(0.0),
-            layers: vec![
+        Some(Panel::over_time(
+            format!("{group} to {receiver}"),
+            format!("rate ({})", unit.name),
+            vec![
                 Layer::noise(number, unit.scaled(one("rates")?)),
                 Layer::line("", number, unit.scaled(one("averages")?)),
             ],
-        })
+        ))
     });
     let subtitle = format!(
         "Of {}, one receiver of each group. Thin: bins of the length that the scenario sets. Heavy: average since the start.",
         one_run(results)
     );
-    cut(Figure { title: title.into(), subtitle, panels: panels.collect(), ..Figure::default() })
+    cut(Figure::new(title, subtitle, panels))
 }
 
 /// The axis of a sweep with most values, which runs across a panel, and the settings of the others.
@@ -282,10 +281,9 @@ impl<'a> Across<'a> {
             let x = self.numeric.as_ref().map_or(place as f64, |values| values[place]);
             dot(x, &self.results.metric(point.index, metric), unit)
         });
-        let (name, colour) = (name.to_owned(), Colour::Series(colour));
         match self.numeric {
-            Some(_) => Layer::Dots { name, colour, points: dots.collect(), joined: Joined::Yes },
-            None => Layer::Bars { name, colour, bars: dots.collect() },
+            Some(_) => Layer::dots(name, colour, dots),
+            None => Layer::bars(name, colour, dots),
         }
     }
 
@@ -318,12 +316,7 @@ fn sweep(title: &str, results: &Results, groups: &[&str]) -> Figure {
         Panel { title: others.clone(), x: across.axis(), y, layers }
     });
     let subtitle = "Mean rate of a receiver of each group; whiskers: 95 % interval over the runs.";
-    cut(Figure {
-        title: title.into(),
-        subtitle: subtitle.into(),
-        panels: panels.collect(),
-        ..Figure::default()
-    })
+    cut(Figure::new(title, subtitle, panels))
 }
 
 /// Chosen metrics over a sweep: a panel for each metric, with a series for each combination of the axes that do not run
@@ -339,9 +332,8 @@ pub fn metrics(title: &str, results: &Results, wanted: &[String]) -> Option<Figu
         let y = Axis::new(metric.as_str()).from(0.0);
         Panel { title: metric.clone(), x: across.axis(), y, layers: layers.collect() }
     });
-    let subtitle = "Means over the runs in base units; whiskers: 95 % interval.".into();
-    let panels = panels.collect();
-    Some(cut(Figure { title: title.into(), subtitle, panels, ranges: Ranges::Own, columns: 0 }))
+    let subtitle = "Means over the runs in base units; whiskers: 95 % interval.";
+    Some(cut(Figure::new(title, subtitle, panels).with_own_ranges()))
 }
 
 /// Logarithmic when the values span more than a factor of 30.
@@ -381,22 +373,16 @@ fn queues(title: &str, results: &Results) -> Option<Figure> {
             trace.push((times[row], waiting[row]));
         }
     }
-    let panels = traces.into_iter().map(|((point, link), (_, points))| Panel {
-        title: titled(link, &results.points[point]),
-        x: Axis::new("time (s)").from(0.0),
-        y: Axis::new("queue (packets)").from(0.0),
-        layers: vec![Layer::Line {
-            name: String::new(),
-            colour: Colour::Series(0),
-            weight: Weight::Light,
-            join: Join::Straight,
-            points,
-        }],
+    let panels = traces.into_iter().map(|((point, link), (_, points))| {
+        Panel::over_time(
+            titled(link, &results.points[point]),
+            "queue (packets)",
+            vec![Layer::noise(0, points)],
+        )
     });
     let subtitle =
         format!("Packets that wait, of {}; the one in transmission does not count.", one_run(results));
-    let panels = panels.collect();
-    let figure = Figure { title: title.into(), subtitle, panels, columns: 1, ranges: Ranges::Shared };
+    let figure = Figure::new(title, subtitle, panels).in_columns(1);
     (!figure.panels.is_empty()).then(|| cut(figure))
 }
 
@@ -450,18 +436,17 @@ fn representatives(title: &str, results: &Results) -> Option<Figure> {
             let several: BTreeSet<&String> = trace.iter().map(|(_, receiver)| receiver).collect();
             if several.len() > 1 {
                 let steps = trace.iter().map(|(time, receiver)| (*time, node_number(receiver))).collect();
-                panels.push(Panel {
-                    title: titled(flow, point),
-                    x: Axis::new("time (s)").from(0.0),
-                    y: Axis::new("receiver").from(0.0),
-                    layers: vec![Layer::steps("", 0, steps)],
-                });
+                panels.push(Panel::over_time(
+                    titled(flow, point),
+                    "receiver",
+                    vec![Layer::steps("", 0, steps)],
+                ));
             }
         }
     }
     let subtitle =
         format!("The number of the receiver that the source follows, in {}; gaps: none.", one_run(results));
-    let figure = Figure { title: title.into(), subtitle, panels, ranges: Ranges::Own, columns: 0 };
+    let figure = Figure::new(title, subtitle, panels).with_own_ranges();
     (!figure.panels.is_empty()).then(|| cut(figure))
 }
 

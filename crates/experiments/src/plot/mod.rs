@@ -247,12 +247,49 @@ impl Layer {
         let (weight, join) = (Weight::Heavy, Join::Steps);
         Layer::Line { name: name.into(), colour: Colour::Series(colour), weight, join, points }
     }
+
+    /// Dots joined by a thin line.
+    pub fn dots(name: impl Into<String>, colour: usize, points: impl IntoIterator<Item = Dot>) -> Layer {
+        let points = points.into_iter().collect();
+        Layer::Dots { name: name.into(), colour: Colour::Series(colour), points, joined: Joined::Yes }
+    }
+
+    /// Bars from zero.
+    pub fn bars(name: impl Into<String>, colour: usize, bars: impl IntoIterator<Item = Dot>) -> Layer {
+        let bars = bars.into_iter().collect();
+        Layer::Bars { name: name.into(), colour: Colour::Series(colour), bars }
+    }
+}
+
+impl Panel {
+    /// Of seconds from 0 on, and values from 0 on.
+    pub fn over_time(title: impl Into<String>, label: impl Into<String>, layers: Vec<Layer>) -> Panel {
+        let (x, y) = (Axis::new("time (s)").from(0.0), Axis::new(label).from(0.0));
+        Panel { title: title.into(), x, y, layers }
+    }
 }
 
 impl Figure {
-    /// With one panel.
-    pub fn of(title: impl Into<String>, panel: Panel) -> Figure {
-        Figure { title: title.into(), panels: vec![panel], ..Figure::default() }
+    /// With panels that share their vertical range, in as many columns as look good.
+    pub fn new(
+        title: impl Into<String>,
+        subtitle: impl Into<String>,
+        panels: impl IntoIterator<Item = Panel>,
+    ) -> Figure {
+        let panels = panels.into_iter().collect();
+        Figure { title: title.into(), subtitle: subtitle.into(), panels, columns: 0, ranges: Ranges::Shared }
+    }
+
+    /// Has this number of panels beside each other.
+    #[must_use]
+    pub fn in_columns(self, columns: usize) -> Figure {
+        Figure { columns, ..self }
+    }
+
+    /// Gives each panel its own vertical range.
+    #[must_use]
+    pub fn with_own_ranges(self) -> Figure {
+        Figure { ranges: Ranges::Own, ..self }
     }
 
     /// The figure as an SVG document.

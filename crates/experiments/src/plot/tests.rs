@@ -15,7 +15,7 @@ fn figure() -> Figure {
         Layer::Moments { name: String::new(), at: vec![20.0, 60.0] },
     ];
     let panel = Panel { x: Axis::new("time (s)"), y: Axis::new("rate (kbit/s)"), layers, ..Panel::default() };
-    Figure { subtitle: "one run".into(), ..Figure::of("Rates over time", panel) }
+    Figure::new("Rates over time", "one run", [panel])
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn bars_stand_on_zero_side_by_side_with_their_numbers() {
         ],
         ..Panel::default()
     };
-    let svg = Figure::of("Bars", panel).svg();
+    let svg = Figure::new("Bars", "", [panel]).svg();
     for text in ["measured", "other", "published", "ORMCC", "40.0", "20.0"] {
         assert!(svg.contains(&format!(">{text}<")), "{text} is missing:\n{svg}");
     }
@@ -87,7 +87,7 @@ fn panels_share_a_range_unless_they_are_told_not_to() {
 #[test]
 fn nothing_to_show_is_still_a_figure() {
     let panel = Panel { layers: vec![Layer::line("none", 0, Vec::new())], ..Panel::default() };
-    let svg = Figure::of("Empty", panel).svg();
+    let svg = Figure::new("Empty", "", [panel]).svg();
     assert!(svg.ends_with("</svg>\n") && !svg.contains("NaN"), "{svg}");
 }
 

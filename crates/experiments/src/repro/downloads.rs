@@ -1,7 +1,7 @@
 //! Figures of downloads that share congestion control (seed 002, 4.7): loss, time and timeouts over their number.
 
 use crate::figures::{Named, dot};
-use crate::plot::{Axis, Colour, Dot, Figure, Joined, Layer, Panel, Ranges};
+use crate::plot::{Axis, Dot, Figure, Layer, Panel};
 use crate::results::Results;
 use crate::scenario::{Point, Scenario};
 
@@ -61,20 +61,14 @@ fn lines(scenario: &Scenario, results: &Results, metric: &str, unit: f64) -> Lin
 /// One panel a metric; a line for each group of flows and for each of the ways in which they share.
 pub fn downloads(scenario: &Scenario, results: &Results) -> Vec<Named> {
     let panel = |(metric, label, unit): (&str, &str, f64)| {
-        let layer = |(colour, (name, points))| Layer::Dots {
-            name,
-            colour: Colour::Series(colour),
-            points,
-            joined: Joined::Yes,
-        };
+        let layer = |(colour, (name, points))| Layer::dots(name, colour, points);
         let layers = lines(scenario, results, metric, unit).into_iter().enumerate().map(layer).collect();
         let x = Axis::new("downloads").from(0.0);
         Panel { title: String::new(), x, y: Axis::new(label).from(0.0), layers }
     };
     let subtitle = format!("Whiskers: 95 % interval of {} runs.", results.identity.seeds.len());
-    let panels = SHOWN.map(panel).into();
     vec![(
         "downloads",
-        Figure { title: scenario.title().into(), subtitle, panels, columns: 2, ranges: Ranges::Own },
+        Figure::new(scenario.title(), subtitle, SHOWN.map(panel)).in_columns(2).with_own_ranges(),
     )]
 }

@@ -4,19 +4,13 @@ use crate::figures::{
     Named, Receiver, Unit, average_layers, averages, dot, figures, mean_of, representative_trace,
     source_trace, traces,
 };
-use crate::plot::{Axis, Colour, Dot, Figure, Joined, Layer, Panel, Ranges};
+use crate::plot::{Axis, Colour, Dot, Figure, Layer, Panel};
 use crate::results::Results;
 use crate::scenario::{Point, Scenario};
 
 const KBIT: Unit = Unit { size: 1e3, name: "kbit/s" };
 
-fn time() -> Axis {
-    Axis::new("time (s)").from(0.0)
-}
-
-fn rate() -> Axis {
-    Axis::new("rate (kbit/s)").from(0.0)
-}
+const KBIT_RATE: &str = "rate (kbit/s)";
 
 fn kbit(trace: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     trace.into_iter().map(|(time, bps)| (time, bps / 1e3)).collect()
@@ -38,35 +32,32 @@ pub fn fig_3_4(scenario: &Scenario, results: &Results) -> Vec<Named> {
             layers.insert(0, Layer::Band { colour: Colour::Series(colour), points: band });
             layers.push(Layer::line(name, colour, kbit(mean)));
         }
-        Panel { title: value_of(point, "scheme"), x: time(), y: rate(), layers }
+        Panel::over_time(value_of(point, "scheme"), KBIT_RATE, layers)
     });
-    let averages = Figure {
-        title: scenario.title().into(),
-        subtitle: format!(
+    let averages = Figure::new(
+        scenario.title(),
+        format!(
             "Over-time averages of the three flows to receiver 1; mean of {} runs, shaded: 95 % interval.",
             results.identity.seeds.len()
         ),
-        panels: panels.collect(),
-        ..Figure::default()
-    };
+        panels,
+    );
     let one_run = names.into_iter().enumerate().map(|(colour, (flow, name))| {
         let first = |table| shown(table, 0, flow).into_iter().next();
-        Panel {
-            title: name.into(),
-            x: time(),
-            y: rate(),
-            layers: vec![
+        Panel::over_time(
+            name,
+            KBIT_RATE,
+            vec![
                 Layer::noise(colour, kbit(first("rates").unwrap_or_default())),
                 Layer::line("", colour, kbit(first("averages").unwrap_or_default())),
             ],
-        }
+        )
     });
-    let rates = Figure {
-        title: "The same flows in one run".into(),
-        subtitle: "The first scheme. Thin: each second. Heavy: average since the start.".into(),
-        panels: one_run.collect(),
-        ..Figure::default()
-    };
+    let rates = Figure::new(
+        "The same flows in one run",
+        "The first scheme. Thin: each second. Heavy: average since the start.",
+        one_run,
+    );
     vec![("averages", averages), ("rates", rates)]
 }
 
@@ -135,29 +126,25 @@ fn followed_links(scenario: &Scenario, results: &Results, links: &[u32]) -> Vec<
         let runs = traces(results, "rates", point.index, "multicast", Receiver::Named(SHOWN));
         layers.push(Layer::line("rate of one run", 0, kbit(runs.into_iter().next().unwrap_or_default())));
         let title: Vec<String> = point.values.iter().map(|(_, value)| value.to_string()).collect();
-        Panel { title: title.join(", "), x: time(), y: rate(), layers }
+        Panel::over_time(title.join(", "), KBIT_RATE, layers)
     });
-    let figure = Figure {
-        title: scenario.title().into(),
-        subtitle:
-            "What receiver 1 gets of the session each second, in one run. Above: the most congested link."
-                .into(),
-        panels: panels.collect(),
-        columns: 1,
-        ranges: Ranges::Shared,
-    };
+    let figure = Figure::new(
+        scenario.title(),
+        "What receiver 1 gets of the session each second, in one run. Above: the most congested link.",
+        panels,
+    )
+    .in_columns(1);
     vec![("rates", figure)]
 }
 
 /// A panel of bars with published values beside them.
 fn bars(title: &str, label: &str, names: &[&str], measured: &[Dot], published: &[(f64, f64)]) -> Panel {
-    let colour = Colour::Series(0);
     Panel {
         title: title.into(),
         x: Axis::new("").named(names.iter().map(|name| (*name).to_owned()).collect()),
         y: Axis::new(label).from(0.0),
         layers: vec![
-            Layer::Bars { name: "measured".into(), colour, bars: measured.to_vec() },
+            Layer::bars("measured", 0, measured.iter().copied()),
             Layer::Published { points: published.to_vec() },
         ],
     }
@@ -180,10 +167,7 @@ fn of_schemes(results: &Results, metric: &str, of_pgmcc: &str, unit: f64) -> Vec
 fn bar_figure(scenario: &Scenario, results: &Results, panels: Vec<Panel>) -> Vec<Named> {
     let runs = results.identity.seeds.len();
     let subtitle = format!("Mean of {runs} runs; whiskers: 95 % interval. Diamonds: published.");
-    vec![(
-        "bars",
-        Figure { title: scenario.title().into(), subtitle, panels, columns: 0, ranges: Ranges::Own },
-    )]
+    vec![("bars", Figure::new(scenario.title(), subtitle, panels).with_own_ranges())]
 }
 
 const SCHEMES: [&str; 3] = ["ORMCC", "PGMCC", "TFMCC"];
@@ -244,7 +228,7 @@ pub fn fig_3_16(scenario: &Scenario, results: &Results) -> Vec<Named> {
             .points
             .iter()
             .map(|point| dot(point.index as f64, &results.metric(point.index, &format!("{flow}.rate")), 1e3));
-        Layer::Bars { name: name.into(), colour: Colour::Series(colour), bars: bars.collect() }
+        Layer::bars(name, colour, bars)
     });
     let beta = |point: &Point| {
         let text = point.values.first().map(|(_, value)| value.to_string()).unwrap_or_default();
@@ -252,7 +236,7 @@ pub fn fig_3_16(scenario: &Scenario, results: &Results) -> Vec<Named> {
     };
     let panel = Panel {
         x: Axis::new("decrease factor").named(results.points.iter().map(beta).collect()),
-        y: rate(),
+        y: Axis::new(KBIT_RATE).from(0.0),
         layers: layers.collect(),
         ..Panel::default()
     };
@@ -260,7 +244,7 @@ pub fn fig_3_16(scenario: &Scenario, results: &Results) -> Vec<Named> {
         "Mean rates over the receivers; whiskers: 95 % interval of {} runs. Simulated, with exact pacing.",
         results.identity.seeds.len()
     );
-    vec![("bars", Figure { subtitle, ..Figure::of(scenario.title(), panel) })]
+    vec![("bars", Figure::new(scenario.title(), subtitle, [panel]))]
 }
 
 /// The rate of the session in one run at each point, beside that of the first other flow to the same receiver.
@@ -272,17 +256,14 @@ pub fn rates_by_setting(scenario: &Scenario, results: &Results) -> Vec<Named> {
             let run = traces(results, "rates", point.index, group, wanted).into_iter().next();
             layers.extend(run.map(|run| Layer::line(group, colour, kbit(run))));
         }
-        Panel { title: point.to_string(), x: time(), y: rate(), layers }
+        Panel::over_time(point.to_string(), KBIT_RATE, layers)
     });
-    let rates = Figure {
-        title: scenario.title().into(),
-        subtitle:
-            "Each second of one run: the session at receiver 1, and the mean of the flows of other groups."
-                .into(),
-        panels: panels.collect(),
-        columns: 1,
-        ranges: Ranges::Shared,
-    };
+    let rates = Figure::new(
+        scenario.title(),
+        "Each second of one run: the session at receiver 1, and the mean of the flows of other groups.",
+        panels,
+    )
+    .in_columns(1);
     let mut all = averages_and_sweep(scenario, results);
     all.push(("rates", rates));
     all
@@ -293,15 +274,9 @@ pub fn rates_and_round_trips(scenario: &Scenario, results: &Results) -> Vec<Name
     let panels = results.points.iter().map(|point| {
         let run = source_trace(results, point.index, "multicast", "rtt");
         let run = run.into_iter().map(|(time, rtt)| (time, rtt * 1e3)).collect();
-        let y = Axis::new("round-trip time (ms)").from(0.0);
-        Panel { title: point.to_string(), x: time(), y, layers: vec![Layer::line("", 0, run)] }
+        Panel::over_time(point.to_string(), "round-trip time (ms)", vec![Layer::line("", 0, run)])
     });
-    let round_trips = Figure {
-        title: "Round trips as the source sees them".into(),
-        subtitle: "One run.".into(),
-        panels: panels.collect(),
-        ..Figure::default()
-    };
+    let round_trips = Figure::new("Round trips as the source sees them", "One run.", panels);
     let mut all = rates_by_setting(scenario, results);
     all.push(("round-trips", round_trips));
     all
@@ -334,12 +309,7 @@ fn over_numbers(
         all[at].1.push(measured(results, point.index, metric, x, 1.0));
     }
     let layers = |all: Series| {
-        let layer = |(colour, (name, points))| Layer::Dots {
-            name,
-            colour: Colour::Series(colour),
-            points,
-            joined: Joined::Yes,
-        };
+        let layer = |(colour, (name, points))| Layer::dots(name, colour, points);
         all.into_iter().enumerate().map(layer).collect()
     };
     panels.into_iter().map(|(name, all)| (name, layers(all))).collect()
@@ -365,9 +335,8 @@ pub fn fig_2_12(scenario: &Scenario, results: &Results) -> Vec<Named> {
         let title = format!("the worst receiver loses {name}");
         Panel { title, x: many_receivers(results), y: Axis::new("loss events passed").from(0.0), layers }
     });
-    let subtitle = "Of 6000 packets; whiskers: 95 % interval.".into();
-    let panels = panels.collect();
-    vec![("events", Figure { title: scenario.title().into(), subtitle, panels, ..Figure::default() })]
+    let subtitle = "Of 6000 packets; whiskers: 95 % interval.";
+    vec![("events", Figure::new(scenario.title(), subtitle, panels))]
 }
 
 /// Loss events passed over the number of receivers, for each way to aggregate.
@@ -390,9 +359,8 @@ pub fn fig_2_18(scenario: &Scenario, results: &Results) -> Vec<Named> {
             layers,
         }
     });
-    let subtitle = "Of 6000 packets; whiskers: 95 % interval.".into();
-    let panels = panels.collect();
-    vec![("events", Figure { title: scenario.title().into(), subtitle, panels, ..Figure::default() })]
+    let subtitle = "Of 6000 packets; whiskers: 95 % interval.";
+    vec![("events", Figure::new(scenario.title(), subtitle, panels))]
 }
 
 /// What a session gets over what one with a single receiver gets, by the number of its receivers.
@@ -409,16 +377,11 @@ pub fn drop_to_zero(scenario: &Scenario, results: &Results) -> Vec<Named> {
             None => series.push((name, vec![dot(x, &ratios, 1.0)])),
         }
     }
-    let layer = |(colour, (name, points))| Layer::Dots {
-        name,
-        colour: Colour::Series(colour),
-        points,
-        joined: Joined::Yes,
-    };
+    let layer = |(colour, (name, points))| Layer::dots(name, colour, points);
     let mut layers: Vec<Layer> = series.into_iter().enumerate().map(layer).collect();
     layers.push(Layer::Level { name: "as with one".into(), y: 1.0 });
     let y = Axis::new("rate over that of a single receiver").from(0.0);
     let panel = Panel { x: many_receivers(results), y, layers, ..Panel::default() };
-    let subtitle = "Every receiver loses 1 % of all packets at random; whiskers: 95 % interval.".into();
-    vec![("ratios", Figure { subtitle, ..Figure::of(scenario.title(), panel) })]
+    let subtitle = "Every receiver loses 1 % of all packets at random; whiskers: 95 % interval.";
+    vec![("ratios", Figure::new(scenario.title(), subtitle, [panel]))]
 }

@@ -2,7 +2,7 @@
 
 use super::Calculated;
 use crate::analysis::loss_events::{Losses, Point, point};
-use crate::plot::{Axis, Figure, Layer, Panel, Ranges};
+use crate::plot::{Axis, Figure, Layer, Panel};
 use crate::repro::{Judged, Tolerance};
 
 /// The largest window of the chain: larger ones change nothing where losses come one by one.
@@ -61,15 +61,14 @@ fn figure(independent: &[Point], bursty: &[Point]) -> Figure {
         y: Axis::new("indications per event").from(0.0),
         layers,
     };
-    Figure {
-        title: "Loss indications per loss event".into(),
-        subtitle: format!("A Markov chain of the window, up to {LARGEST} packets; nothing is simulated."),
-        panels: vec![
+    Figure::new(
+        "Loss indications per loss event",
+        format!("A Markov chain of the window, up to {LARGEST} packets; nothing is simulated."),
+        vec![
             panel("(a) losses one by one", line(independent, 1.0)),
             panel("(b) losses in bursts", line(bursty, 1.0)),
             panel("(c) losses in bursts, few packets lost", line(bursty, 0.1)),
         ],
-        columns: 0,
-        ranges: Ranges::Own,
-    }
+    )
+    .with_own_ranges()
 }

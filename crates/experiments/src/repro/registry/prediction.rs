@@ -4,7 +4,7 @@
 use super::Calculated;
 use crate::analysis::self_similar::fgn;
 use crate::analysis::self_similar::hurst::{self, Method};
-use crate::plot::{Axis, Dot, Figure, Joined, Layer, Panel, Ranges};
+use crate::plot::{Axis, Dot, Figure, Joined, Layer, Panel};
 use crate::repro::{Judged, Tolerance};
 use faircast_aqm::paqm::{Config, Paqm};
 use faircast_aqm::{Discipline as _, Ecn, LinkSpec, Offer, QueueSpec};
@@ -232,17 +232,16 @@ pub(super) fn fig_5_3() -> Calculated {
         layers: sources
             .iter()
             .enumerate()
-            .map(|(source, (_, name))| Layer::Dots {
-                name: (*name).into(),
-                colour: crate::plot::Colour::Series(source),
-                points: (0..counts.len())
-                    .map(|count| Dot {
+            .map(|(source, (_, name))| {
+                Layer::dots(
+                    *name,
+                    source,
+                    (0..counts.len()).map(|count| Dot {
                         x: f64::from(counts[count]),
                         y: crate::stats::mean(&of(source, count, value)),
                         interval: None,
-                    })
-                    .collect(),
-                joined: Joined::Yes,
+                    }),
+                )
             })
             .collect(),
     };
@@ -252,13 +251,13 @@ pub(super) fn fig_5_3() -> Calculated {
         over_counts("error", "mean error over mean traffic", error),
         over_counts("Hurst parameter", "H by wavelets", exponent),
     ];
-    let figure = Figure {
-        title: "Traffic of a bottleneck, and PAQM's prediction".into(),
-        subtitle: "20 Mbit/s, intervals of 20 ms; five seconds of one run, and means over runs.".into(),
+    let figure = Figure::new(
+        "Traffic of a bottleneck, and PAQM's prediction",
+        "20 Mbit/s, intervals of 20 ms; five seconds of one run, and means over runs.",
         panels,
-        columns: 2,
-        ranges: Ranges::Own,
-    };
+    )
+    .in_columns(2)
+    .with_own_ranges();
     Calculated { claims, figures: vec![("prediction", figure)] }
 }
 
@@ -327,14 +326,11 @@ pub(super) fn fig_5_7() -> Calculated {
         y: Axis::new("probability").from(0.0),
         layers: layers.collect(),
     };
-    let figure = Figure {
-        title: "PAQM's probability in a run".into(),
-        subtitle:
-            "60 on-off connections; a buffer of 100 packets, 50 leave in an interval, and the optimum is 60."
-                .into(),
-        panels: vec![panel],
-        columns: 0,
-        ranges: Ranges::Own,
-    };
+    let figure = Figure::new(
+        "PAQM's probability in a run",
+        "60 on-off connections; a buffer of 100 packets, 50 leave in an interval, and the optimum is 60.",
+        vec![panel],
+    )
+    .with_own_ranges();
     Calculated { claims, figures: vec![("scatter", figure)] }
 }

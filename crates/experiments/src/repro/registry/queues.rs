@@ -2,7 +2,7 @@
 
 use super::Calculated;
 use crate::analysis::self_similar::prediction::{Correlation, brownian_error, farima_error, linear_error};
-use crate::plot::{Axis, Figure, Layer, Panel, Ranges};
+use crate::plot::{Axis, Figure, Layer, Panel};
 use crate::repro::{Judged, Tolerance, Verdict};
 use faircast_aqm::analysis::sfc::{Gains, Link, Model};
 use faircast_aqm::paqm;
@@ -25,7 +25,7 @@ fn panel(title: &str, x: &str, y: &str, layers: Vec<Layer>) -> Panel {
 }
 
 fn figure(title: &str, subtitle: &str, panels: Vec<Panel>) -> Figure {
-    Figure { title: title.into(), subtitle: subtitle.into(), panels, columns: 0, ranges: Ranges::Own }
+    Figure::new(title, subtitle, panels).with_own_ranges()
 }
 
 /// Seed 002, figure 5.2: how well self-similar traffic can be predicted.
