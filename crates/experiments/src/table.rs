@@ -47,6 +47,30 @@ impl Table {
         self.columns.first().map_or(0, |(_, column)| column.len())
     }
 
+    /// The whole numbers of the column of this name; none where it is not there.
+    pub fn wholes(&self, name: &str) -> &[u64] {
+        match self.column(name) {
+            Some(Column::Whole(values)) => values,
+            _ => &[],
+        }
+    }
+
+    /// The numbers likewise.
+    pub fn numbers(&self, name: &str) -> &[f64] {
+        match self.column(name) {
+            Some(Column::Number(values)) => values,
+            _ => &[],
+        }
+    }
+
+    /// The texts likewise.
+    pub fn texts(&self, name: &str) -> &[String] {
+        match self.column(name) {
+            Some(Column::Text(values)) => values,
+            _ => &[],
+        }
+    }
+
     /// The column of this name.
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|(known, _)| known == name).map(|(_, column)| column)

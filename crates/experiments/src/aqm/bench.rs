@@ -225,18 +225,9 @@ fn fairness(load: &Load, value: &dyn Fn(&str) -> f64) -> f64 {
 
 /// The queue of one run over time.
 fn series(results: &Results, queue: &str, seed: u64) -> Vec<(f64, f64)> {
-    use crate::table::Column::{Number, Text, Whole};
     let Some(table) = results.table("queues") else { return Vec::new() };
-    let (Some(Text(names)), Some(Whole(seeds)), Some(Number(times)), Some(lengths)) =
-        (table.column("queue"), table.column("seed"), table.column("time"), table.column("packets"))
-    else {
-        return Vec::new();
-    };
-    let length = |row: usize| match lengths {
-        Whole(values) => values[row] as f64,
-        Number(values) => values[row],
-        Text(_) => f64::NAN,
-    };
+    let (names, seeds) = (table.texts("queue"), table.wholes("seed"));
+    let (times, lengths) = (table.numbers("time"), table.wholes("packets"));
     let rows = (0..table.rows()).filter(|row| names[*row] == queue && seeds[*row] == seed);
-    rows.map(|row| (times[row], length(row))).collect()
+    rows.map(|row| (times[row], lengths[row] as f64)).collect()
 }

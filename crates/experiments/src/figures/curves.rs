@@ -53,9 +53,7 @@ const NAMED: usize = 40;
 /// All curves that results have.
 pub fn known(results: &Results) -> Vec<Curve> {
     let Some(table) = results.table("rates") else { return Vec::new() };
-    let columns = super::Columns(table);
-    let (flows, copies, receivers) =
-        (columns.texts("flow"), columns.wholes("copy"), columns.texts("receiver"));
+    let (flows, copies, receivers) = (table.texts("flow"), table.wholes("copy"), table.texts("receiver"));
     let rows = (0..flows.len()).map(|row| Curve {
         flow: flows[row].clone(),
         receiver: (copies[row] != 0).then(|| receivers[row].clone()),

@@ -1,30 +1,31 @@
 //! Figures of sessions of several layers.
 
-use super::{Columns, Trace, Unit, cut, one_run, titled};
+use super::{Trace, Unit, cut, one_run, titled};
 use crate::plot::{Colour, Figure, Join, Layer, Panel, Weight};
 use crate::results::Results;
 use crate::scenario::Scenario;
+use crate::table::Table;
 use std::collections::BTreeSet;
 
 /// Most lines of a panel.
 const MOST_LINES: usize = 7;
 
 /// The flows that a table is about, in the order of the scenario.
-fn flows<'a>(scenario: &'a Scenario, columns: &Columns<'_>) -> Vec<&'a str> {
-    let known: BTreeSet<&str> = columns.texts("flow").iter().map(String::as_str).collect();
+fn flows<'a>(scenario: &'a Scenario, table: &Table) -> Vec<&'a str> {
+    let known: BTreeSet<&str> = table.texts("flow").iter().map(String::as_str).collect();
     scenario.groups().filter(|group| known.contains(group)).collect()
 }
 
 /// Traces of a flow in the first run at a point: what each is called, in the order of the table.
 fn traces_of(
-    columns: &Columns<'_>,
+    table: &Table,
     point: usize,
     flow: &str,
     value: &str,
     key: impl Fn(usize) -> String,
 ) -> Vec<(String, Trace)> {
-    let (points, seeds, names) = (columns.wholes("point"), columns.wholes("seed"), columns.texts("flow"));
-    let (times, wholes, numbers) = (columns.numbers("time"), columns.wholes(value), columns.numbers(value));
+    let (points, seeds, names) = (table.wholes("point"), table.wholes("seed"), table.texts("flow"));
+    let (times, wholes, numbers) = (table.numbers("time"), table.wholes(value), table.numbers(value));
     let mut seed = None;
     let mut all: Vec<(String, Trace)> = Vec::new();
     for row in (0..names.len()).filter(|row| points[*row] == point as u64 && names[*row] == flow) {
@@ -44,14 +45,13 @@ fn traces_of(
 /// How many layers the receivers of a flow have over time, in the first run at a point.
 pub fn subscription_layers(scenario: &Scenario, results: &Results, point: usize, flow: &str) -> Vec<Layer> {
     let Some(table) = results.table("subscriptions") else { return Vec::new() };
-    let columns = Columns(table);
-    let (copies, receivers) = (columns.wholes("copy"), columns.texts("receiver"));
+    let (copies, receivers) = (table.wholes("copy"), table.texts("receiver"));
     let several = copies.iter().any(|copy| *copy != 1);
     let key = |row: usize| match several {
         true => format!("{} ({})", receivers[row], copies[row]),
         false => receivers[row].clone(),
     };
-    let traces = traces_of(&columns, point, flow, "layers", key).into_iter().take(MOST_LINES).enumerate();
+    let traces = traces_of(table, point, flow, "layers", key).into_iter().take(MOST_LINES).enumerate();
     let layer = |(colour, (name, mut trace)): (usize, (String, Trace))| {
         if let Some(&(_, last)) = trace.last() {
             trace.push((scenario.duration(point), last));
@@ -63,7 +63,7 @@ pub fn subscription_layers(scenario: &Scenario, results: &Results, point: usize,
 
 /// How many layers receivers have over time: a panel for each flow and point.
 pub fn subscriptions(scenario: &Scenario, results: &Results) -> Option<Figure> {
-    let flows = flows(scenario, &Columns(results.table("subscriptions")?));
+    let flows = flows(scenario, results.table("subscriptions")?);
     let mut panels = Vec::new();
     for point in &results.points {
         for flow in &flows {
@@ -77,17 +77,17 @@ pub fn subscriptions(scenario: &Scenario, results: &Results) -> Option<Figure> {
 
 /// The rates of layers over time: a panel for each flow and point.
 pub fn rates(scenario: &Scenario, results: &Results) -> Option<Figure> {
-    let columns = Columns(results.table("layers")?);
-    let unit = Unit::of(columns.numbers("rate").iter().copied().fold(0.0, f64::max));
-    let (copies, layers) = (columns.wholes("copy"), columns.wholes("layer"));
+    let table = results.table("layers")?;
+    let unit = Unit::of(table.numbers("rate").iter().copied().fold(0.0, f64::max));
+    let (copies, layers) = (table.wholes("copy"), table.wholes("layer"));
     let key = |row: usize| match copies[row] {
         1 => format!("layer {}", layers[row]),
         copy => format!("{copy}: {}", layers[row]),
     };
     let mut panels = Vec::new();
     for point in &results.points {
-        for flow in flows(scenario, &columns) {
-            let traces = traces_of(&columns, point.index, flow, "rate", key).into_iter();
+        for flow in flows(scenario, table) {
+            let traces = traces_of(table, point.index, flow, "rate", key).into_iter();
             let on = |(name, trace): &(String, Trace)| {
                 name.starts_with("layer") && trace.iter().any(|(_, rate)| *rate > 0.0)
             };

@@ -61,32 +61,6 @@ impl Unit {
     }
 }
 
-/// Columns of a table.
-struct Columns<'a>(&'a Table);
-
-impl<'a> Columns<'a> {
-    fn numbers(&self, name: &str) -> &'a [f64] {
-        match self.0.column(name) {
-            Some(Column::Number(values)) => values,
-            _ => &[],
-        }
-    }
-
-    fn wholes(&self, name: &str) -> &'a [u64] {
-        match self.0.column(name) {
-            Some(Column::Whole(values)) => values,
-            _ => &[],
-        }
-    }
-
-    fn texts(&self, name: &str) -> &'a [String] {
-        match self.0.column(name) {
-            Some(Column::Text(values)) => values,
-            _ => &[],
-        }
-    }
-}
-
 /// The traces of a flow at a point, one for each seed: those of `receiver` (`all` for the mean) of copy `copy` (0 for
 /// all).
 pub fn traces(
@@ -97,14 +71,12 @@ pub fn traces(
     receiver: Receiver<'_>,
 ) -> Vec<Trace> {
     let Some(table) = results.table(table) else { return Vec::new() };
-    let columns = Columns(table);
     let value = match table.columns.last() {
         Some((_, Column::Number(values))) => values,
         _ => return Vec::new(),
     };
-    let (points, seeds, times) = (columns.wholes("point"), columns.wholes("seed"), columns.numbers("time"));
-    let (flows, copies, receivers) =
-        (columns.texts("flow"), columns.wholes("copy"), columns.texts("receiver"));
+    let (points, seeds, times) = (table.wholes("point"), table.wholes("seed"), table.numbers("time"));
+    let (flows, copies, receivers) = (table.texts("flow"), table.wholes("copy"), table.texts("receiver"));
     let mut by_seed: BTreeMap<u64, Trace> = BTreeMap::new();
     for row in 0..table.rows() {
         let wanted = match receiver {
@@ -221,9 +193,8 @@ pub fn averages(title: &str, results: &Results, groups: &[&str]) -> Figure {
 
 /// The first receiver of a group with rows of its own.
 fn first_receiver(results: &Results, flow: &str) -> Option<String> {
-    let columns = Columns(results.table("rates")?);
-    let (flows, copies, receivers) =
-        (columns.texts("flow"), columns.wholes("copy"), columns.texts("receiver"));
+    let table = results.table("rates")?;
+    let (flows, copies, receivers) = (table.texts("flow"), table.wholes("copy"), table.texts("receiver"));
     (0..flows.len()).find(|&row| flows[row] == flow && copies[row] != 0).map(|row| receivers[row].clone())
 }
 
@@ -362,15 +333,14 @@ pub fn dot(x: f64, values: &[f64], unit: f64) -> Dot {
 /// Packets that wait at probed links: a panel for each point and link, of the point's first run.
 fn queues(title: &str, results: &Results) -> Option<Figure> {
     let table = results.table("queues")?;
-    let columns = Columns(table);
-    let (points, seeds, times) = (columns.wholes("point"), columns.wholes("seed"), columns.numbers("time"));
-    let (links, waiting) = (columns.texts("link"), waiting(table)?);
+    let (points, seeds, times) = (table.wholes("point"), table.wholes("seed"), table.numbers("time"));
+    let (links, waiting) = (table.texts("link"), table.wholes("packets"));
     let mut traces: BTreeMap<(usize, &str), (u64, Trace)> = BTreeMap::new();
     for row in 0..links.len() {
         let key = (points[row] as usize, links[row].as_str());
         let (seed, trace) = traces.entry(key).or_insert_with(|| (seeds[row], Trace::new()));
         if *seed == seeds[row] {
-            trace.push((times[row], waiting[row]));
+            trace.push((times[row], waiting[row] as f64));
         }
     }
     let panels = traces.into_iter().map(|((point, link), (_, points))| {
@@ -386,36 +356,31 @@ fn queues(title: &str, results: &Results) -> Option<Figure> {
     (!figure.panels.is_empty()).then(|| cut(figure))
 }
 
-fn waiting(table: &Table) -> Option<Vec<f64>> {
-    match table.column("packets").or_else(|| table.column("waiting"))? {
-        Column::Whole(values) => Some(values.iter().map(|value| *value as f64).collect()),
-        Column::Number(values) => Some(values.clone()),
-        Column::Text(_) => None,
+/// The rows of a group's first flow in the first run at a point.
+fn rows_of_first_run(table: &Table, point: usize, flow: &str) -> Vec<usize> {
+    let (points, seeds) = (table.wholes("point"), table.wholes("seed"));
+    let (flows, copies) = (table.texts("flow"), table.wholes("copy"));
+    let of_flow = |row: &usize| points[*row] == point as u64 && flows[*row] == flow && copies[*row] == 1;
+    let mut rows: Vec<usize> = (0..table.rows()).filter(of_flow).collect();
+    if let Some(&first) = rows.first() {
+        rows.retain(|row| seeds[*row] == seeds[first]);
     }
+    rows
 }
 
 /// When the representative of a flow was which receiver, in the first run at a point.
 pub fn representative_trace(results: &Results, point: usize, flow: &str) -> Vec<(f64, String)> {
     let Some(table) = results.table("representatives") else { return Vec::new() };
-    let columns = Columns(table);
-    let (points, seeds, times) = (columns.wholes("point"), columns.wholes("seed"), columns.numbers("time"));
-    let (flows, copies, receivers) =
-        (columns.texts("flow"), columns.wholes("copy"), columns.texts("receiver"));
-    let of_flow = |row: &usize| points[*row] == point as u64 && flows[*row] == flow && copies[*row] == 1;
-    let first = (0..flows.len()).find(of_flow).map(|row| seeds[row]);
-    let rows = (0..flows.len()).filter(of_flow).filter(|row| Some(seeds[*row]) == first);
+    let (times, receivers) = (table.numbers("time"), table.texts("receiver"));
+    let rows = rows_of_first_run(table, point, flow).into_iter();
     rows.map(|row| (times[row], receivers[row].clone())).collect()
 }
 
 /// A column of the `samples` of a flow over time, in the first run at a point.
 pub fn source_trace(results: &Results, point: usize, flow: &str, column: &str) -> Trace {
     let Some(table) = results.table("samples") else { return Vec::new() };
-    let columns = Columns(table);
-    let (points, seeds, times) = (columns.wholes("point"), columns.wholes("seed"), columns.numbers("time"));
-    let (flows, copies, values) = (columns.texts("flow"), columns.wholes("copy"), columns.numbers(column));
-    let of_flow = |row: &usize| points[*row] == point as u64 && flows[*row] == flow && copies[*row] == 1;
-    let first = (0..flows.len()).find(of_flow).map(|row| seeds[row]);
-    let rows = (0..flows.len()).filter(of_flow).filter(|row| Some(seeds[*row]) == first);
+    let (times, values) = (table.numbers("time"), table.numbers(column));
+    let rows = rows_of_first_run(table, point, flow).into_iter();
     rows.map(|row| (times[row], values[row])).collect()
 }
 
@@ -427,8 +392,8 @@ fn node_number(name: &str) -> f64 {
 
 /// Who limits each session that has several receivers, over time.
 fn representatives(title: &str, results: &Results) -> Option<Figure> {
-    let columns = Columns(results.table("representatives")?);
-    let flows: BTreeSet<&String> = columns.texts("flow").iter().collect();
+    let table = results.table("representatives")?;
+    let flows: BTreeSet<&String> = table.texts("flow").iter().collect();
     let mut panels = Vec::new();
     for point in results.points.iter().take(MOST_PANELS + 1) {
         for flow in &flows {

@@ -7,7 +7,7 @@ use super::counters::TimeWindow;
 use super::measure::{Metrics, Run};
 use super::rows::Field::{Number, Text, Whole};
 use super::{Results, Rows};
-use crate::table::{BOTTLENECKS, Column, Table};
+use crate::table::{BOTTLENECKS, Table};
 use faircast_sim::LinkTally;
 use std::collections::BTreeMap;
 
@@ -63,28 +63,19 @@ impl Run<'_> {
 
     /// The bottlenecks of every window, the most used first.
     pub(super) fn bottlenecks(&self) -> Table {
-        let columns = [
-            ("link", Text("")),
-            ("window", Text("")),
-            ("utilisation", Number(0.0)),
-            ("offered", Whole(0)),
-            ("dropped_full", Whole(0)),
-            ("dropped_early", Whole(0)),
-            ("marked", Whole(0)),
-        ];
-        let mut rows = Rows::new("bottlenecks", &columns);
+        let mut rows = Rows::new("bottlenecks");
         for window in &self.plan.windows {
             let (mut bottlenecks, _) = self.loads(window);
             bottlenecks.sort_by(|a, b| b.utilisation.total_cmp(&a.utilisation));
             for Load { link, tally, utilisation } in bottlenecks.into_iter().take(BOTTLENECKS) {
                 rows.push(&[
-                    Text(&self.layout.link_name(link)),
-                    Text(&window.name),
-                    Number(utilisation),
-                    Whole(tally.offered),
-                    Whole(tally.overflow),
-                    Whole(tally.early),
-                    Whole(tally.marked),
+                    ("link", Text(&self.layout.link_name(link))),
+                    ("window", Text(&window.name)),
+                    ("utilisation", Number(utilisation)),
+                    ("offered", Whole(tally.offered)),
+                    ("dropped_full", Whole(tally.overflow)),
+                    ("dropped_early", Whole(tally.early)),
+                    ("marked", Whole(tally.marked)),
                 ]);
             }
         }
@@ -118,18 +109,10 @@ impl Results {
 
 /// The bottlenecks of a point in the table of all runs.
 pub(super) fn of(table: &Table, point: u64) -> Vec<Bottleneck> {
-    let whole = |name: &str| match table.column(name) {
-        Some(Column::Whole(values)) => values.as_slice(),
-        _ => &[],
-    };
-    let text = |name: &str| match table.column(name) {
-        Some(Column::Text(values)) => values.as_slice(),
-        _ => &[],
-    };
-    let Some(Column::Number(utilisation)) = table.column("utilisation") else { return Vec::new() };
-    let (links, windows, points) = (text("link"), text("window"), whole("point"));
-    let offered = whole("offered");
-    let counts = ["dropped_full", "dropped_early", "marked"].map(whole);
+    let (links, windows) = (table.texts("link"), table.texts("window"));
+    let (points, offered, utilisation) =
+        (table.wholes("point"), table.wholes("offered"), table.numbers("utilisation"));
+    let counts = ["dropped_full", "dropped_early", "marked"].map(|name| table.wholes(name));
     let mut sums: BTreeMap<&str, (usize, f64, [f64; 3])> = BTreeMap::new();
     for row in (0..table.rows()).filter(|&row| points[row] == point && windows[row].is_empty()) {
         let (runs, sum, shares) = sums.entry(&links[row]).or_default();

@@ -153,27 +153,7 @@ impl<'a> Run<'a> {
 
     /// What every flow counted in every window.
     pub(super) fn flows(&self) -> Table {
-        let (whole, number) = (Whole(0), Number(0.0));
-        let columns = [
-            ("flow", Text("")),
-            ("copy", whole),
-            ("window", Text("")),
-            ("sent", whole),
-            ("again", whole),
-            ("lost", whole),
-            ("received", whole),
-            ("delivered", whole),
-            ("cuts", whole),
-            ("timeouts", whole),
-            ("goodput", number),
-            ("goodput_present", number),
-            ("share", number),
-            ("delay", number),
-            ("delay_p50", number),
-            ("delay_p95", number),
-            ("delay_p99", number),
-        ];
-        let mut rows = Rows::new("flows", &columns);
+        let mut rows = Rows::new("flows");
         for window in &self.plan.windows {
             let all =
                 (0..self.plan.flows.len()).flat_map(|group| self.group(group).map(move |it| (group, it)));
@@ -193,23 +173,23 @@ impl<'a> Run<'a> {
                 let delays = self.delays_in(spans, window);
                 let quantile = |share| Number(delays.quantile(share).unwrap_or(f64::NAN));
                 rows.push(&[
-                    Text(self.name(group)),
-                    Whole(copy),
-                    Text(&window.name),
-                    Whole(counts.sent),
-                    Whole(counts.again),
-                    Whole(counts.lost),
-                    Whole(counts.received),
-                    Whole(counts.delivered),
-                    Whole(self.within(&flow.cuts, window)),
-                    Whole(self.within(&flow.timeouts, window)),
-                    Number(goodput.in_window),
-                    Number(goodput.present),
-                    Number(goodput.in_window / sum),
-                    Number(delays.mean().unwrap_or(f64::NAN)),
-                    quantile(0.5),
-                    quantile(0.95),
-                    quantile(0.99),
+                    ("flow", Text(self.name(group))),
+                    ("copy", Whole(copy)),
+                    ("window", Text(&window.name)),
+                    ("sent", Whole(counts.sent)),
+                    ("again", Whole(counts.again)),
+                    ("lost", Whole(counts.lost)),
+                    ("received", Whole(counts.received)),
+                    ("delivered", Whole(counts.delivered)),
+                    ("cuts", Whole(self.within(&flow.cuts, window))),
+                    ("timeouts", Whole(self.within(&flow.timeouts, window))),
+                    ("goodput", Number(goodput.in_window)),
+                    ("goodput_present", Number(goodput.present)),
+                    ("share", Number(goodput.in_window / sum)),
+                    ("delay", Number(delays.mean().unwrap_or(f64::NAN))),
+                    ("delay_p50", quantile(0.5)),
+                    ("delay_p95", quantile(0.95)),
+                    ("delay_p99", quantile(0.99)),
                 ]);
             }
         }

@@ -21,17 +21,7 @@ struct Told<'a> {
 impl Run<'_> {
     /// What was written down with `probe.events`.
     pub(super) fn events(&self) -> Table {
-        let columns = [
-            ("time", Number(0.0)),
-            ("event", Text("")),
-            ("flow", Text("")),
-            ("copy", Whole(0)),
-            ("receiver", Text("")),
-            ("link", Text("")),
-            ("value", Number(0.0)),
-            ("cause", Text("")),
-        ];
-        let mut rows = Rows::new("events", &columns);
+        let mut rows = Rows::new("events");
         if self.outcome.log.is_empty() {
             return rows.0;
         }
@@ -45,14 +35,14 @@ impl Run<'_> {
             let receiver = told.member.map(|member| self.receiver(flow, member as usize)).unwrap_or_default();
             let link = told.link.map(|link| self.layout.link_name(link.0)).unwrap_or_default();
             rows.push(&[
-                Number(event.at.as_secs_f64()),
-                Text(told.event),
-                Text(self.name(group)),
-                Whole(copy),
-                Text(&receiver),
-                Text(&link),
-                Number(told.value),
-                Text(told.cause),
+                ("time", Number(event.at.as_secs_f64())),
+                ("event", Text(told.event)),
+                ("flow", Text(self.name(group))),
+                ("copy", Whole(copy)),
+                ("receiver", Text(&receiver)),
+                ("link", Text(&link)),
+                ("value", Number(told.value)),
+                ("cause", Text(told.cause)),
             ]);
         }
         rows.0

@@ -102,21 +102,20 @@ impl Run<'_> {
 
     /// How many layers receivers have from when on: the first ones of each group.
     pub(super) fn subscriptions(&self) -> Table {
-        let columns = [
-            ("flow", Text("")),
-            ("copy", Whole(0)),
-            ("receiver", Text("")),
-            ("time", Number(0.0)),
-            ("layers", Whole(0)),
-        ];
-        let mut rows = Rows::new("subscriptions", &columns);
+        let mut rows = Rows::new("subscriptions");
         for group in (0..self.plan.flows.len()).filter(|group| self.is_layered(*group)) {
             for who in self.receivers(group).take(self.plan.probe.receivers as usize) {
                 let receiver = self.receiver(who.flow, who.at);
                 for (at, layers) in self.steps(&who).into_iter().filter(|(at, _)| *at <= self.plan.duration) {
                     let (flow, copy) = (Text(self.name(group)), Whole(who.copy));
                     let time = Number(at.as_secs_f64());
-                    rows.push(&[flow, copy, Text(&receiver), time, Whole(layers)]);
+                    rows.push(&[
+                        ("flow", flow),
+                        ("copy", copy),
+                        ("receiver", Text(&receiver)),
+                        ("time", time),
+                        ("layers", Whole(layers)),
+                    ]);
                 }
             }
         }
@@ -125,21 +124,20 @@ impl Run<'_> {
 
     /// The rates of layers over time: the first flows of each group.
     pub(super) fn layers(&self) -> Table {
-        let columns = [
-            ("flow", Text("")),
-            ("copy", Whole(0)),
-            ("layer", Whole(0)),
-            ("time", Number(0.0)),
-            ("rate", Number(0.0)),
-        ];
-        let mut rows = Rows::new("layers", &columns);
+        let mut rows = Rows::new("layers");
         for group in 0..self.plan.flows.len() {
             for (copy, _, flow) in self.group(group).take(self.plan.probe.receivers as usize) {
                 for (layer, outcome) in (1..).zip(&flow.layers) {
                     for (sample, rate) in flow.samples.iter().zip(&outcome.rates) {
                         let time = Number(moment(sample).as_secs_f64());
                         let name = Text(self.name(group));
-                        rows.push(&[name, Whole(copy), Whole(layer), time, Number(rate.bps())]);
+                        rows.push(&[
+                            ("flow", name),
+                            ("copy", Whole(copy)),
+                            ("layer", Whole(layer)),
+                            ("time", time),
+                            ("rate", Number(rate.bps())),
+                        ]);
                     }
                 }
             }

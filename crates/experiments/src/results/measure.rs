@@ -6,6 +6,7 @@ use crate::scenario::Layout;
 use crate::scenario::plan::{FlowKind, RunPlan, TimeWindow};
 use crate::stats;
 use crate::table::Table;
+use faircast_core::packet::ReceiverId;
 use faircast_core::time::{Span, Time};
 use faircast_sim::{
     Change, DelayCounts, FlowOutcome, LinkOutcome, LinkSample, MemberOutcome, Outcome, SourceSample,
@@ -87,8 +88,8 @@ pub(crate) fn measure(plan: &RunPlan, layout: &Layout, outcome: &Outcome) -> Mea
 }
 
 fn metric_table(metrics: &[(String, f64)]) -> Table {
-    let mut rows = Rows::new("metrics", &[("metric", Text("")), ("value", Number(0.0))]);
-    metrics.iter().for_each(|(name, value)| rows.push(&[Text(name), Number(*value)]));
+    let mut rows = Rows::new("metrics");
+    metrics.iter().for_each(|(name, value)| rows.push(&[("metric", Text(name)), ("value", Number(*value))]));
     rows.0
 }
 
@@ -163,10 +164,7 @@ impl<'a> Run<'a> {
 
     /// `rates` and `averages`.
     fn rates(&self) -> [Table; 2] {
-        let head = [("flow", Text("")), ("copy", Whole(0)), ("receiver", Text("")), ("time", Number(0.0))];
-        let columns = |last| [&head[..], &[(last, Number(0.0))]].concat();
-        let mut rates = Rows::new("rates", &columns("rate"));
-        let mut averages = Rows::new("averages", &columns("average"));
+        let (mut rates, mut averages) = (Rows::new("rates"), Rows::new("averages"));
         for group in 0..self.plan.flows.len() {
             let name = self.name(group);
             let mut write = |copy: u64, receiver: &str, bins: &[u64], receivers: f64| {
@@ -175,10 +173,19 @@ impl<'a> Run<'a> {
                     let bytes = bins.get(bin).copied().unwrap_or(0);
                     so_far += bytes;
                     let time = self.plan.probe.bin.as_secs_f64() * (bin + 1) as f64;
-                    let rate = self.rate(bytes, 1) / receivers;
-                    rates.push(&[Text(name), Whole(copy), Text(receiver), Number(time), Number(rate)]);
-                    let average = self.rate(so_far, bin + 1) / receivers;
-                    averages.push(&[Text(name), Whole(copy), Text(receiver), Number(time), Number(average)]);
+                    let rate = Number(self.rate(bytes, 1) / receivers);
+                    let average = Number(self.rate(so_far, bin + 1) / receivers);
+                    let row = |last| {
+                        [
+                            ("flow", Text(name)),
+                            ("copy", Whole(copy)),
+                            ("receiver", Text(receiver)),
+                            ("time", Number(time)),
+                            last,
+                        ]
+                    };
+                    rates.push(&row(("rate", rate)));
+                    averages.push(&row(("average", average)));
                 }
             };
             let (mut all, mut receivers) = (vec![0; self.bins()], 0);
@@ -198,68 +205,41 @@ impl<'a> Run<'a> {
 
     /// How senders looked over time: the first flows of each group.
     fn samples(&self) -> Table {
-        let number = Number(0.0);
-        let mut rows = Rows::new(
-            "samples",
-            &[
-                ("flow", Text("")),
-                ("copy", Whole(0)),
-                ("time", number),
-                ("rate", number),
-                ("window", number),
-                ("threshold", number),
-                ("rtt", number),
-                ("limiting", Text("")),
-                ("level", number),
-                ("cuts", Whole(0)),
-                ("timeouts", Whole(0)),
-                ("indications", Whole(0)),
-                ("loss_events", Whole(0)),
-                ("followed", Whole(0)),
-            ],
-        );
+        let mut rows = Rows::new("samples");
         for group in 0..self.plan.flows.len() {
-            let name = Text(self.name(group));
             for (copy, flow, outcome) in self.group(group).take(self.plan.probe.receivers as usize) {
                 for sample in &outcome.samples {
-                    match sample {
-                        SourceSample::Session { at, view } => {
-                            let limiting =
-                                view.limiting.map(|id| self.receiver(flow, (id.get() - 1) as usize));
-                            rows.push(&[
-                                name,
-                                Whole(copy),
-                                Number(at.as_secs_f64()),
-                                Number(view.rate.bps()),
-                                Number(f64::NAN),
-                                Number(f64::NAN),
-                                Number(view.rtt.as_secs_f64()),
-                                Text(limiting.as_deref().unwrap_or_default()),
-                                Number(view.level.map_or(f64::NAN, |level| level.bps())),
-                                Whole(view.cuts),
-                                Whole(0),
-                                Whole(view.tally.indications),
-                                Whole(view.tally.events),
-                                Whole(view.tally.followed),
-                            ]);
+                    let receiver = |id: ReceiverId| self.receiver(flow, (id.get() - 1) as usize);
+                    let (at, rate, rtt, cuts) = match sample {
+                        SourceSample::Session { at, view } => (at, view.rate, view.rtt, view.cuts),
+                        SourceSample::Unicast { at, view } => (at, view.rate, view.rtt, view.cuts),
+                    };
+                    let (limiting, level, tally) = match sample {
+                        SourceSample::Session { view, .. } => {
+                            (view.limiting.map(receiver), view.level, view.tally)
                         }
-                        SourceSample::Unicast { at, view } => rows.push(&[
-                            name,
-                            Whole(copy),
-                            Number(at.as_secs_f64()),
-                            Number(view.rate.bps()),
-                            Number(view.window),
-                            Number(view.threshold),
-                            Number(view.rtt.as_secs_f64()),
-                            Text(""),
-                            Number(f64::NAN),
-                            Whole(view.cuts),
-                            Whole(view.timeouts),
-                            Whole(0),
-                            Whole(0),
-                            Whole(0),
-                        ]),
-                    }
+                        SourceSample::Unicast { .. } => Default::default(),
+                    };
+                    let (window, threshold, timeouts) = match sample {
+                        SourceSample::Session { .. } => (f64::NAN, f64::NAN, 0),
+                        SourceSample::Unicast { view, .. } => (view.window, view.threshold, view.timeouts),
+                    };
+                    rows.push(&[
+                        ("flow", Text(self.name(group))),
+                        ("copy", Whole(copy)),
+                        ("time", Number(at.as_secs_f64())),
+                        ("rate", Number(rate.bps())),
+                        ("window", Number(window)),
+                        ("threshold", Number(threshold)),
+                        ("rtt", Number(rtt.as_secs_f64())),
+                        ("limiting", Text(limiting.as_deref().unwrap_or_default())),
+                        ("level", Number(level.map_or(f64::NAN, |level| level.bps()))),
+                        ("cuts", Whole(cuts)),
+                        ("timeouts", Whole(timeouts)),
+                        ("indications", Whole(tally.indications)),
+                        ("loss_events", Whole(tally.events)),
+                        ("followed", Whole(tally.followed)),
+                    ]);
                 }
             }
         }
@@ -268,32 +248,19 @@ impl<'a> Run<'a> {
 
     /// What probed links held over time.
     fn queues(&self) -> Table {
-        let whole = Whole(0);
-        let mut rows = Rows::new(
-            "queues",
-            &[
-                ("link", Text("")),
-                ("time", Number(0.0)),
-                ("packets", whole),
-                ("bytes", whole),
-                ("departed_bytes", whole),
-                ("drops", whole),
-                ("marks", whole),
-                ("lost", whole),
-            ],
-        );
+        let mut rows = Rows::new("queues");
         for &link in &self.layout.probes {
             let name = self.layout.link_name(link);
             for sample in &self.outcome.links[link as usize].samples {
                 rows.push(&[
-                    Text(&name),
-                    Number(sample.at.as_secs_f64()),
-                    Whole(sample.waiting.into()),
-                    Whole(sample.waiting_bytes),
-                    Whole(sample.departed_bytes),
-                    Whole(sample.counts.overflow + sample.counts.early),
-                    Whole(sample.counts.marked),
-                    Whole(sample.counts.lost),
+                    ("link", Text(&name)),
+                    ("time", Number(sample.at.as_secs_f64())),
+                    ("packets", Whole(sample.waiting.into())),
+                    ("bytes", Whole(sample.waiting_bytes)),
+                    ("departed_bytes", Whole(sample.departed_bytes)),
+                    ("drops", Whole(sample.counts.overflow + sample.counts.early)),
+                    ("marks", Whole(sample.counts.marked)),
+                    ("lost", Whole(sample.counts.lost)),
                 ]);
             }
         }
@@ -302,17 +269,16 @@ impl<'a> Run<'a> {
 
     /// Changes of representatives: the first flows of each group.
     fn representatives(&self) -> Table {
-        let columns = [("flow", Text("")), ("copy", Whole(0)), ("time", Number(0.0)), ("receiver", Text(""))];
-        let mut rows = Rows::new("representatives", &columns);
+        let mut rows = Rows::new("representatives");
         for group in 0..self.plan.flows.len() {
             for (copy, flow, outcome) in self.group(group).take(self.plan.probe.receivers as usize) {
                 for (at, member) in &outcome.representatives {
                     let receiver = member.map(|member| self.receiver(flow, member as usize));
                     rows.push(&[
-                        Text(self.name(group)),
-                        Whole(copy),
-                        Number(at.as_secs_f64()),
-                        Text(receiver.as_deref().unwrap_or_default()),
+                        ("flow", Text(self.name(group))),
+                        ("copy", Whole(copy)),
+                        ("time", Number(at.as_secs_f64())),
+                        ("receiver", Text(receiver.as_deref().unwrap_or_default())),
                     ]);
                 }
             }
@@ -322,24 +288,20 @@ impl<'a> Run<'a> {
 
     /// Who sent how much feedback: groups as a whole, and their first receivers.
     fn feedback(&self) -> Table {
-        let whole = Whole(0);
-        let mut rows = Rows::new(
-            "feedback",
-            &[
-                ("flow", Text("")),
-                ("copy", whole),
-                ("receiver", Text("")),
-                ("packets", whole),
-                ("lost", whole),
-                ("reports", whole),
-                ("suppressed", whole),
-            ],
-        );
+        let mut rows = Rows::new("feedback");
         for group in 0..self.plan.flows.len() {
             let name = Text(self.name(group));
             let mut write = |copy: u64, receiver: &str, sums: [u64; 4]| {
                 let [packets, lost, reports, suppressed] = sums.map(Whole);
-                rows.push(&[name, Whole(copy), Text(receiver), packets, lost, reports, suppressed]);
+                rows.push(&[
+                    ("flow", name),
+                    ("copy", Whole(copy)),
+                    ("receiver", Text(receiver)),
+                    ("packets", packets),
+                    ("lost", lost),
+                    ("reports", reports),
+                    ("suppressed", suppressed),
+                ]);
             };
             let members = self.group(group).flat_map(|(_, _, flow)| &flow.members);
             let counts =
@@ -358,26 +320,17 @@ impl<'a> Run<'a> {
 
     /// Transfers that are complete.
     fn transfers(&self) -> Table {
-        let number = Number(0.0);
-        let columns = [
-            ("flow", Text("")),
-            ("copy", Whole(0)),
-            ("begin", number),
-            ("end", number),
-            ("seconds", number),
-            ("packets", Whole(0)),
-        ];
-        let mut rows = Rows::new("transfers", &columns);
+        let mut rows = Rows::new("transfers");
         for group in 0..self.plan.flows.len() {
             for (copy, _, outcome) in self.group(group) {
                 for (begin, end, packets) in &outcome.transfers {
                     rows.push(&[
-                        Text(self.name(group)),
-                        Whole(copy),
-                        Number(begin.as_secs_f64()),
-                        Number(end.as_secs_f64()),
-                        Number(end.since(*begin).as_secs_f64()),
-                        Whole((*packets).into()),
+                        ("flow", Text(self.name(group))),
+                        ("copy", Whole(copy)),
+                        ("begin", Number(begin.as_secs_f64())),
+                        ("end", Number(end.as_secs_f64())),
+                        ("seconds", Number(end.since(*begin).as_secs_f64())),
+                        ("packets", Whole((*packets).into())),
                     ]);
                 }
             }

@@ -11,28 +11,31 @@ pub(crate) enum Field<'a> {
     Text(&'a str),
 }
 
-/// A table that grows.
+/// A table that grows. Its first row gives the columns their names and types.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Rows(pub Table);
 
 impl Rows {
-    /// An empty table; an example of a row gives the columns their names and types.
-    pub fn new(name: &str, columns: &[(&str, Field<'_>)]) -> Rows {
-        let column = |(name, field): &(&str, Field<'_>)| {
-            let column = match field {
-                Field::Whole(_) => Column::Whole(Vec::new()),
-                Field::Number(_) => Column::Number(Vec::new()),
-                Field::Text(_) => Column::Text(Vec::new()),
-            };
-            ((*name).to_owned(), column)
-        };
-        Rows(Table { name: name.to_owned(), columns: columns.iter().map(column).collect() })
+    /// An empty table.
+    pub fn new(name: &str) -> Rows {
+        Rows(Table { name: name.to_owned(), columns: Vec::new() })
     }
 
-    /// Add a row.
-    pub fn push(&mut self, row: &[Field<'_>]) {
+    /// Add a row: the names of the columns, and their values.
+    pub fn push(&mut self, row: &[(&str, Field<'_>)]) {
+        if self.0.columns.is_empty() {
+            let column = |(name, field): &(&str, Field<'_>)| {
+                let column = match field {
+                    Field::Whole(_) => Column::Whole(Vec::new()),
+                    Field::Number(_) => Column::Number(Vec::new()),
+                    Field::Text(_) => Column::Text(Vec::new()),
+                };
+                ((*name).to_owned(), column)
+            };
+            self.0.columns.extend(row.iter().map(column));
+        }
         debug_assert_eq!(row.len(), self.0.columns.len());
-        for ((_, column), field) in self.0.columns.iter_mut().zip(row) {
+        for ((_, column), (_, field)) in self.0.columns.iter_mut().zip(row) {
             match (column, field) {
                 (Column::Whole(values), Field::Whole(value)) => values.push(*value),
                 (Column::Number(values), Field::Number(value)) => values.push(*value),
@@ -54,7 +57,9 @@ pub(crate) fn stack(axes: &[Axis], points: &[Point], runs: &[((usize, u64), &Tab
     }
     columns.push(("seed".to_owned(), Column::Whole(Vec::new())));
     let keys = columns.len();
-    let empty = first.columns.iter().map(|(name, column)| {
+    // A table without rows has no columns.
+    let filled = runs.iter().map(|(_, table)| table).find(|table| !table.columns.is_empty());
+    let empty = filled.into_iter().flat_map(|table| &table.columns).map(|(name, column)| {
         let column = match column {
             Column::Whole(_) => Column::Whole(Vec::new()),
             Column::Number(_) => Column::Number(Vec::new()),

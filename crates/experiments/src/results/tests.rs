@@ -219,9 +219,12 @@ fn averages_are_over_all_time_so_far() {
 
 #[test]
 fn numbers_are_written_so_that_they_read_back() {
-    let mut rows = Rows::new("t", &[("name", Text("")), ("count", Whole(0)), ("value", Number(0.0))]);
-    rows.push(&[Text("a,\"b\""), Whole(u64::MAX), Number(0.1 + 0.2)]);
-    rows.push(&[Text(""), Whole(0), Number(f64::NAN)]);
+    let mut rows = Rows::new("t");
+    let mut push = |name, count, value| {
+        rows.push(&[("name", Text(name)), ("count", Whole(count)), ("value", Number(value))]);
+    };
+    push("a,\"b\"", u64::MAX, 0.1 + 0.2);
+    push("", 0, f64::NAN);
     let text = String::from_utf8(to_csv(&rows.0)).expect("text");
     let expected = "name,count,value\n\"a,\"\"b\"\"\",18446744073709551615,0.30000000000000004\n,0,\n";
     assert_eq!(text, expected);
@@ -237,9 +240,10 @@ fn stacked_tables_begin_with_point_axes_and_seed() {
         index,
         values: vec![("n".into(), Setting::Number(n)), ("q".into(), Setting::Text("red".into()))],
     };
-    let mut rows = Rows::new("t", &[("x", Whole(0))]);
-    rows.push(&[Whole(9)]);
-    let runs = vec![((0, 5), vec![rows.0.clone()]), ((1, 5), vec![rows.0.clone()])];
+    let (empty, mut rows) = (Rows::new("t"), Rows::new("t"));
+    rows.push(&[("x", Whole(9))]);
+    let runs = [(0, 4, empty), (0, 5, rows.clone()), (1, 5, rows)];
+    let runs = runs.map(|(point, seed, rows)| ((point, seed), vec![rows.0]));
     let tables = rows_of_runs(&axes, &[point(0, 1.0), point(1, 2.0)], &runs);
     let text = String::from_utf8(to_csv(&tables[0])).expect("text");
     assert_eq!(text, "point,n,q,seed,x\n0,1,red,5,9\n1,2,red,5,9\n");
