@@ -24,7 +24,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// A network with names, and which flow belongs to which group.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Layout {
     pub(crate) names: Names,
     /// Nodes through which nothing passes.
@@ -57,7 +57,7 @@ pub(crate) struct Laid {
 }
 
 /// A flow and what belongs to it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct LaidFlow {
     /// Number of its `[[flow]]`.
     pub group: usize,
@@ -99,22 +99,12 @@ enum Usual {
 impl Layout {
     /// Lay out; on error, what is wrong where.
     pub(crate) fn new(plan: &RunPlan, seed: u64) -> Result<Layout, Vec<Diagnostic>> {
-        let layout = Layout {
-            names: Names::default(),
-            hosts: BTreeSet::new(),
-            links: Vec::new(),
-            specs: Vec::new(),
-            flows: Vec::new(),
-            changes: Vec::new(),
-            parts: Vec::new(),
-            aggregators: Vec::new(),
-            routers: Vec::new(),
-            coordinated: Vec::new(),
-            probes: Vec::new(),
-            taps: Vec::new(),
+        let mut builder = Builder {
+            layout: Layout::default(),
+            rng: Rng::new(seed, WIRE_STREAM),
+            made: Vec::new(),
+            wrong: Vec::new(),
         };
-        let mut builder =
-            Builder { layout, rng: Rng::new(seed, WIRE_STREAM), made: Vec::new(), wrong: Vec::new() };
         builder.topology(&plan.topology);
         plan.links.iter().for_each(|link| builder.link(link));
         for (group, flow) in plan.flows.iter().enumerate() {
@@ -562,30 +552,18 @@ impl Builder {
                     .stop
                     .as_ref()
                     .map_or(Time::NEVER, |stop| Time::from_secs_f64(stop.get(index, &mut rng)));
-                let mut flow = LaidFlow {
-                    group,
-                    source,
-                    receivers: receivers.clone(),
-                    start,
-                    stop,
-                    stays: Vec::new(),
-                    returns: Vec::new(),
-                    talks: Vec::new(),
-                    clock_error: 0.0,
-                    expected: Vec::new(),
-                    parents: Vec::new(),
-                };
+                let receivers = receivers.clone();
+                let mut flow = LaidFlow { group, source, receivers, start, stop, ..LaidFlow::default() };
                 if let FlowKind::Session(session) = &plan.kind {
-                    flow.stays = stays(session, receivers.len(), &mut rng);
+                    flow.stays = stays(session, flow.receivers.len(), &mut rng);
                     if let Some(laws) = &session.presence {
                         let steady = self.find(&session.steady);
-                        let is_steady = |at: usize| steady.contains(&receivers[at]);
-                        come_and_go(&mut flow, laws, is_steady, end, &mut rng);
+                        come_and_go(&mut flow, laws, &steady, end, &mut rng);
                     }
                     if let Some(laws) = &session.talks {
                         flow.talks = turns(laws, start, end, &mut rng);
                     }
-                    flow.expected = self.expected(session, &receivers);
+                    flow.expected = self.expected(session, &flow.receivers);
                     self.tree(session, &plan.span, &mut flow);
                 }
                 if let Some(errors) = &plan.clock_error {
@@ -656,17 +634,12 @@ impl Builder {
     }
 }
 
-/// Receivers are there for a while and away for a while until the end or until they leave for good.
-fn come_and_go(
-    flow: &mut LaidFlow,
-    laws: &(Law, Law),
-    is_steady: impl Fn(usize) -> bool,
-    end: Time,
-    rng: &mut Rng,
-) {
+/// Receivers but the steady ones are there for a while and away for a while until the end or until they leave for good.
+fn come_and_go(flow: &mut LaidFlow, laws: &(Law, Law), steady: &[u32], end: Time, rng: &mut Rng) {
     if flow.stays.is_empty() {
         flow.stays = vec![(Time::ZERO, Time::NEVER); flow.receivers.len()];
     }
+    let is_steady = |member: usize| steady.contains(&flow.receivers[member]);
     for (member, stay) in flow.stays.iter_mut().enumerate().filter(|(member, _)| !is_steady(*member)) {
         let turns = turns(laws, stay.0, end.min(stay.1), rng);
         let mut turns = turns.into_iter();
