@@ -1,41 +1,10 @@
 //! Receivers that join late, and trees of many files.
 
-use crate::kit::{Stage, must, noise, tell};
+use crate::kit::{Stage, must, noise};
 use faircast_testkit::{Lab, require_root};
 use std::collections::BTreeMap;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
-
-/// Kernel: a process starts while others run.
-#[test]
-fn who_joins_late_gets_everything_and_costs_the_others_nothing() {
-    let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan().receivers(3));
-    let file = stage.file("image", 10_000_000);
-    let mut early = vec![stage.recv(0, "r0", &[]), stage.recv(1, "r1", &[])];
-    // Whoever comes has three seconds to be there before the others are done and the source ends.
-    let source = stage.send(&[&file], &["--max", "12M"]);
-    early[0].reaches(0.5, 20);
-    let late = stage.recv(2, "r2", &[]);
-    let early: Vec<_> = early.into_iter().map(|receiver| receiver.succeeds(20)).collect();
-    let late = late.succeeds(20);
-    let source = source.succeeds(20);
-    assert_eq!(source.number("verified"), 3.0, "{source:?}");
-    for host in ["r0", "r1", "r2"] {
-        assert!(stage.has(host, &file), "{host}");
-    }
-    let front = 10e6 * 8.0 / 12e6;
-    for receiver in &early {
-        assert!(receiver.number("seconds") < front * 1.25 + 0.5, "a late one held it up: {receiver:?}");
-    }
-    let ratio = source.number("repair_ratio");
-    assert!(ratio < 1.8, "the head is sent again, once: {source:?}");
-    tell(&format!(
-        "late joiner at 50 %: early {:.1} s, late {:.1} s, sent/needed {ratio:.3}",
-        early[0].number("seconds"),
-        late.number("seconds")
-    ));
-}
 
 /// As the README shows it: the source waits for the last of two, who takes its time. That the wait costs the transfer nothing is tested in
 /// virtual time (`pair/hosts.rs` in crates/transport).

@@ -1,35 +1,12 @@
 //! The real program and programs that know nothing of it: ZeroMQ's epgm:// and plain OpenPGM.
-//!
-//! `FAIRCAST_INTEROP_MB=50` sends so many megabytes through the shared bottleneck instead of the few of everyday tests.
 
-use crate::kit::{Ended, Running, must, tell};
-use faircast::pgm::codec::put_message;
-use faircast_testkit::{Capture, Congestion, EmulatedLab, Root, Task, TcpFlow, require_root, run, warnings};
+use crate::kit::{Running, must, tell};
+use faircast_testkit::{Capture, EmulatedLab, Root, Task, require_root, run, warnings};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const GROUP: &str = "239.255.70.20";
-
-/// Two sources of traffic behind one bottleneck that also loses packets, on the way back too.
-const SHARED: &str = "
-    host source
-    host sender
-    host zmq1 groups=all
-    host zmq2 groups=all
-    host plain1 groups=all
-    host plain2 groups=all
-    host sink
-    router left
-    router right
-    link source left
-    link sender left
-    link left right rate=5M delay=10ms queue=droptail,50 loss=bernoulli,0.01 jitter=1ms
-    link right zmq1
-    link right zmq2 delay=10ms
-    link right plain1
-    link right plain2 delay=10ms
-    link right sink";
 
 /// Two ends and losses.
 const LOSSY: &str = "
@@ -42,8 +19,8 @@ const LOSSY: &str = "
     link r far delay=20ms loss=bernoulli,0.01";
 
 /// What is needed beside faircast: the programs of `crates/testkit/interop`, and a place for files.
-struct Stage {
-    root: Root,
+pub struct Stage {
+    pub root: Root,
     directory: TempDir,
     receiver: PathBuf,
 }
@@ -58,7 +35,7 @@ const PYTHON: &str = "/usr/bin/python3";
 
 impl Stage {
     /// `None` when something is missing; the reason has been printed.
-    fn set() -> Option<Stage> {
+    pub fn set() -> Option<Stage> {
         let root = require_root()?;
         let directory = must(tempfile::Builder::new().prefix("faircast-pgm-").tempdir());
         let receiver = directory.path().join("pgm_receive");
@@ -83,16 +60,16 @@ impl Stage {
         }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    fn text(&self, name: &str) -> String {
+    pub fn text(&self, name: &str) -> String {
         self.path(name).to_str().expect("temporary directories have plain names").to_owned()
     }
 
     /// Lines of text; the bytes, and how many lines.
-    fn lines(&self, name: &str, len: usize) -> (Vec<u8>, usize) {
+    pub fn lines(&self, name: &str, len: usize) -> (Vec<u8>, usize) {
         let noise = crate::kit::noise(name, len / 2 + 1);
         let mut text = Vec::with_capacity(len + 100);
         let mut lines = 0;
@@ -110,7 +87,7 @@ impl Stage {
     }
 
     /// A ZeroMQ subscriber on a host.
-    fn subscriber(&self, lab: &EmulatedLab, host: &str, port: u16, lines: usize) -> Task {
+    pub fn subscriber(&self, lab: &EmulatedLab, host: &str, port: u16, lines: usize) -> Task {
         let node = lab.host(host);
         let endpoint = format!("epgm://{};{GROUP}:{port}", node.ipv4());
         let args = [&interop("zmq_subscribe.py"), &endpoint, &self.text(host), &lines.to_string()];
@@ -120,7 +97,7 @@ impl Stage {
     }
 
     /// A plain OpenPGM receiver on a host, which leaves out the first `skip` bytes of each unit.
-    fn plain(&self, lab: &EmulatedLab, host: &str, port: u16, bytes: usize, skip: usize) -> Task {
+    pub fn plain(&self, lab: &EmulatedLab, host: &str, port: u16, bytes: usize, skip: usize) -> Task {
         let node = lab.host(host);
         let (address, out) = (node.ipv4().to_string(), self.text(host));
         let args = [address, GROUP.into(), port.to_string(), out, bytes.to_string(), skip.to_string()];
@@ -130,7 +107,7 @@ impl Stage {
         task
     }
 
-    fn send(&self, lab: &EmulatedLab, file: &str, port: u16, more: &[&str]) -> Running {
+    pub fn send(&self, lab: &EmulatedLab, file: &str, port: u16, more: &[&str]) -> Running {
         let (file, group) = (self.text(file), format!("{GROUP}:{port}"));
         let mut args =
             vec!["send", &file, "--wire", "pgm", "--json", "--open", "--group", &group, "--wait", "3"];
@@ -139,14 +116,14 @@ impl Stage {
     }
 
     /// What a receiver got is this.
-    fn has(&self, host: &str, expected: &[u8]) {
+    pub fn has(&self, host: &str, expected: &[u8]) {
         let got = must(std::fs::read(self.path(host)));
         let same = blake3::hash(&got) == blake3::hash(expected);
         assert!(same, "{host} has {} bytes instead of {}, or others", got.len(), expected.len());
     }
 
     /// tshark's own dissector finds nothing wrong in the capture, and a packet of each of these types.
-    fn is_clean(&self, pcap: &Path, port: u16, types: &[&str]) {
+    pub fn is_clean(&self, pcap: &Path, port: u16, types: &[&str]) {
         let decode = format!("udp.port=={port},pgm");
         assert_eq!(must(warnings(pcap, &["-d", &decode])), Vec::<String>::new());
         let path = pcap.to_str().expect("temporary directories have plain names");
@@ -165,83 +142,9 @@ impl Stage {
 }
 
 /// Everything the receivers print is complete.
-fn finish(task: Task, within: u64) {
+pub fn finish(task: Task, within: u64) {
     let done = must(task.finish(Duration::from_secs(within)).and_then(|done| done.ok()));
     assert!(done.stdout.contains("received"), "{}", done.stdout);
-}
-
-/// Mean rate of a source, headers included, between two of its seconds.
-fn mean_rate(source: &Ended, from: f64, to: f64) -> f64 {
-    let rates: Vec<f64> = source
-        .all("progress")
-        .filter(|line| line["seconds"].as_f64().is_some_and(|at| at > from && at <= to))
-        .filter_map(|line| line["rate_bps"].as_f64())
-        .collect();
-    rates.iter().sum::<f64>() / rates.len().max(1) as f64
-}
-
-fn megabytes() -> f64 {
-    let asked = std::env::var("FAIRCAST_INTEROP_MB").ok().and_then(|text| text.parse().ok());
-    asked.unwrap_or(6.0)
-}
-
-/// Kernel: ZeroMQ, OpenPGM and Linux' TCP.
-#[test]
-fn zeromq_and_openpgm_get_every_message_beside_a_tcp_flow() {
-    let Some(stage) = Stage::set() else { return };
-    let lab = must(EmulatedLab::start(&stage.root, SHARED));
-    let (port, size) = (5_771, (megabytes() * 1e6) as usize);
-    let (content, lines) = stage.lines("file", size);
-    let mut stream = Vec::new();
-    content
-        .split_inclusive(|byte| *byte == b'\n')
-        .for_each(|line| put_message(&mut stream, &line[..line.len() - 1]));
-    let capture = must(Capture::start(lab.host("source"), "udp", &stage.path("session.pcap")));
-    let subscribers = ["zmq1", "zmq2"].map(|host| stage.subscriber(&lab, host, port, lines));
-    let receivers = ["plain1", "plain2"].map(|host| stage.plain(&lab, host, port, stream.len(), 2));
-    let lasts = (size as u64 / 250_000).clamp(20, 150);
-    let source = stage.send(&lab, "file", port, &["--cc", "le-sbcc", "--framing", "zmq"]);
-    let flow = TcpFlow::new(Congestion::Reno, Duration::from_secs(lasts));
-    let flow = must(flow.start(lab.host("sender"), lab.host("sink")));
-    let tcp = must(flow.finish());
-    let patience = (megabytes() * 20.0) as u64 + 30;
-    let source = source.succeeds(patience);
-    subscribers.into_iter().chain(receivers).for_each(|task| finish(task, 40));
-    let pcap = must(capture.stop());
-    must(lab.stop());
-
-    ["zmq1", "zmq2"].iter().for_each(|host| stage.has(host, &content));
-    ["plain1", "plain2"].iter().for_each(|host| stage.has(host, &stream));
-    stage.is_clean(&pcap, port, &["0", "4", "5", "8", "10"]);
-    let number = |field: &str| source.number(field);
-    // The first seconds are the source's way up from nothing, an additive increase without a doubling start.
-    let multicast = mean_rate(&source, 10.0, lasts as f64);
-    let seconds = &tcp.seconds_bps[9..];
-    let tcp = seconds.iter().sum::<f64>() / seconds.len() as f64;
-    let ratio = tcp / multicast;
-    tell(&format!(
-        "PGM beside TCP: {:.1} MB in {:.0} s, {:.2} Mbit/s beside TCP's {:.2} ({ratio:.2}); {} NAKs of {} hosts, \
-         {} repairs; {} indications, {} events, {} followed, {} cuts, {:.2} to {:.2} Mbit/s",
-        megabytes(),
-        number("seconds"),
-        multicast / 1e6,
-        tcp / 1e6,
-        number("naks"),
-        number("receivers"),
-        number("repairs"),
-        number("indications"),
-        number("events"),
-        number("followed"),
-        number("cuts"),
-        number("slowest_bps") / 1e6,
-        number("fastest_bps") / 1e6,
-    ));
-    assert_eq!((number("bytes"), number("messages")), (content.len() as f64, lines as f64));
-    assert!(number("receivers") >= 2.0 && number("repairs") > 10.0, "{source:?}");
-    let cascade = ["indications", "events", "followed", "cuts"].map(number);
-    assert!(cascade.is_sorted_by(|more, fewer| more >= fewer) && cascade[3] > 2.0, "{cascade:?}");
-    assert!(number("slowest_bps") < 0.8 * number("fastest_bps"), "the rate did not move: {source:?}");
-    assert!((0.25..=4.0).contains(&ratio), "TCP has {ratio} times as much: {source:?}");
 }
 
 /// Kernel: OpenPGM has sockets and timers of its own.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::time::Duration;
 
 /// A relay that listens at its own address.
-fn relay(node: &Node, control: &str, host: &str, more: &[&str]) -> Running {
+pub fn relay(node: &Node, control: &str, host: &str, more: &[&str]) -> Running {
     let place = ["relay", "--json", "--listen", "--host", host, "--control", control];
     let mut relay = Running::start(node, &[&place[..], more].concat());
     relay.said("\"opened\"", 20);
@@ -14,7 +14,7 @@ fn relay(node: &Node, control: &str, host: &str, more: &[&str]) -> Running {
 }
 
 /// A receiver that is served by unicast.
-fn child(node: &Node, host: &str, out: &str, parents: &[&str], more: &[&str]) -> Running {
+pub fn child(node: &Node, host: &str, out: &str, parents: &[&str], more: &[&str]) -> Running {
     let mut args = vec!["recv", "--json", "--host", host, "--out", out];
     parents.iter().for_each(|parent| args.extend(["--parent", parent]));
     let mut child = Running::start(node, &[&args[..], more].concat());
@@ -23,7 +23,7 @@ fn child(node: &Node, host: &str, out: &str, parents: &[&str], more: &[&str]) ->
 }
 
 /// What the relay with this socket says of itself.
-fn status(node: &Node, control: &str, more: &[&str]) -> String {
+pub fn status(node: &Node, control: &str, more: &[&str]) -> String {
     let args = ["relay", "--status", "--control", control];
     let asked = Running::start(node, &[&args[..], more].concat());
     let mut asked = asked;
@@ -165,58 +165,6 @@ fn a_relay_that_is_full_is_not_found_and_a_named_parent_comes_after_the_search()
     let args = ["recv", "--parent", "find", "--wait", "8", "--out", &stage.text("out")];
     let alone = Running::start(node(3), &args).ends(20);
     assert!(alone.code != 0 && alone.stderr.contains("no relay answers in 239.255.70.2:5778"), "{alone:?}");
-}
-
-/// A number of /proc/PID/status, in bytes.
-fn memory(pid: u32, field: &str) -> u64 {
-    let text = must(std::fs::read_to_string(format!("/proc/{pid}/status")));
-    let line = text.lines().find(|line| line.starts_with(field)).expect("the kernel says so");
-    let number = line.split_whitespace().nth(1).and_then(|number| number.parse::<u64>().ok());
-    number.expect("a number of kB") * 1024
-}
-
-/// What a relay takes besides what it keeps: the program, sockets' batches, and the sessions of its branches.
-const OVERHEAD: u64 = 24_000_000;
-
-/// Kernel: the memory of a process, and another one that is stopped.
-#[test]
-fn a_child_that_stalls_costs_a_relay_no_more_memory_than_it_may_take_and_nobody_else_anything() {
-    let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan().receivers(4));
-    let (file, len) = (stage.file("image", 160_000_000), 160_000_000.0);
-    let node = |at: usize| stage.lab.receiver(at);
-    let control = stage.text("a.sock");
-    let relay = relay(node(3), &control, "relay", &["--from", &stage.group, "--memory", "16M"]);
-    let (pid, parent) = (relay.task.pid(), node(3).ipv4().to_string());
-    let at_rest = memory(pid, "VmRSS");
-    let [mut stalls, one, other] = [0, 1, 2]
-        .map(|at| child(node(at), &format!("r{at}"), &stage.text(&format!("r{at}")), &[&parent], &[]));
-    let sends = stage.send(&[&file], &["--expect", "3", "--max", "200M"]);
-    stalls.reaches(0.1, 30);
-    stalls.task.pause();
-    let (one, other) = (one.succeeds(60), other.succeeds(60));
-    let most = memory(pid, "VmHWM");
-    let kept: Value = must(serde_json::from_str(&status(node(3), &control, &["--json"])));
-    stalls.task.resume();
-    stalls.succeeds(90);
-    sends.succeeds(30);
-    assert!((0..3).all(|at| stage.has(&format!("r{at}"), &file)));
-    let after = memory(pid, "VmHWM");
-    relay.crashes();
-    let session = &kept["sessions"][0];
-    let rates = [&one, &other].map(|ended| ended.number("goodput_bps") / 1e6);
-    tell(&format!(
-        "one of three children stopped at 10 % of 160 MB: the relay with --memory 16M had {:.1} MB at rest and {:.1} MB at \
-         most, {:.1} MB until the end; {} bytes kept, {} let go; the others at {rates:.0?} Mbit/s",
-        at_rest as f64 / 1e6,
-        most as f64 / 1e6,
-        after as f64 / 1e6,
-        session["cached_bytes"],
-        session["evicted_bytes"]
-    ));
-    assert!(most.max(after) <= 16_000_000 + OVERHEAD, "{most} and {after} bytes");
-    assert!(session["evicted_bytes"].as_u64().is_some_and(|bytes| bytes as f64 > len / 2.0), "{session}");
-    assert!(rates.iter().all(|rate| *rate > 50.0), "{rates:?}");
 }
 
 /// Kernel: both families on one relay.

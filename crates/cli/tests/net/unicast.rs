@@ -3,13 +3,13 @@
 use crate::kit::{FAIRCAST, Running, Stage, must, tell};
 use crate::security::key;
 use faircast_core::packet::SessionId;
-use faircast_testkit::{Bottleneck, Capture, Lab, Node, Offloads, fields, require_root, run};
+use faircast_testkit::{Capture, Lab, Node, fields, require_root, run};
 use faircast_wire::{Invite, Message, Name, encode};
 use std::net::UdpSocket;
 use std::time::Duration;
 
 /// No host's interface carries multicast, and no route leads there.
-fn without_multicast(lab: &Lab) {
+pub fn without_multicast(lab: &Lab) {
     for node in std::iter::once(lab.sender()).chain(lab.receivers()) {
         let ip = |command: &str| {
             let mut words = vec!["-n", node.namespace()];
@@ -23,17 +23,17 @@ fn without_multicast(lab: &Lab) {
 }
 
 /// A list of the lab's receivers.
-fn list(stage: &Stage, hosts: &[String]) -> String {
+pub fn list(stage: &Stage, hosts: &[String]) -> String {
     must(std::fs::write(stage.path("hosts.txt"), hosts.join("\n") + "\n"));
     stage.text("hosts.txt")
 }
 
-fn v4(stage: &Stage, at: usize) -> String {
+pub fn v4(stage: &Stage, at: usize) -> String {
     stage.lab.receiver(at).ipv4().to_string()
 }
 
 /// A receiver that waits to be invited.
-fn waiting(stage: &Stage, at: usize, more: &[&str]) -> Running {
+pub fn waiting(stage: &Stage, at: usize, more: &[&str]) -> Running {
     let (host, out) = (format!("r{at}"), stage.text(&format!("r{at}")));
     let mut args = vec!["recv", "--json", "--host", &host];
     if !more.contains(&"--listen") {
@@ -48,7 +48,7 @@ fn waiting(stage: &Stage, at: usize, more: &[&str]) -> Running {
 }
 
 /// A source without multicast.
-fn source(stage: &Stage, args: &[&str]) -> Running {
+pub fn source(stage: &Stage, args: &[&str]) -> Running {
     let mut words = vec!["send", "--json", "--host", "source"];
     if !args.contains(&"--key") {
         words.push("--open");
@@ -205,26 +205,6 @@ fn hosts_ask_a_source_that_sends_by_multicast_as_well() {
     let relays = ended.events.iter().filter_map(|event| event["relays"].as_array());
     assert!(relays.flatten().next().is_none(), "{ended:?}");
     assert!(["r0", "r1", "r2"].iter().all(|host| stage.has(host, &file)));
-}
-
-/// Kernel: a token bucket at one host.
-#[test]
-fn a_slow_host_slows_no_other() {
-    let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan().receivers(2).offloads(Offloads::Off));
-    without_multicast(&stage.lab);
-    must(stage.lab.limit(0, Bottleneck::mbps(4.0)));
-    must(stage.lab.limit(1, Bottleneck::mbps(40.0)));
-    let file = stage.file("image", 8_000_000);
-    let hosts = list(&stage, &[v4(&stage, 0), v4(&stage, 1)]);
-    let [slow, fast] = [waiting(&stage, 0, &[]), waiting(&stage, 1, &[])];
-    // Much less memory than there is to send: the source keeps to the fast one, the other fetches what it lacks.
-    let sends = source(&stage, &[&file, "--to", &hosts, "--memory", "2M"]);
-    let (fast, slow) = (fast.succeeds(30), slow.succeeds(60));
-    sends.succeeds(20);
-    let (fast, slow) = (fast.number("seconds"), slow.number("seconds"));
-    tell(&format!("8 MB by unicast at the same time: {fast:.1} s at 40 Mbit/s, {slow:.1} s at 4 Mbit/s"));
-    assert!(slow > 16.0 && fast < slow / 3.0, "{fast} and {slow}");
 }
 
 /// Kernel: hosts have no multicast route.

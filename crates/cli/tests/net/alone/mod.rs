@@ -1,0 +1,15 @@
+//! Tests that have the machine to themselves ([`faircast_testkit::Company::Alone`]), in one module: they follow one another, and the
+//! others stop once for all of them.
+
+mod agents;
+mod crowd;
+mod doctor;
+mod flooding;
+mod late;
+mod pgm;
+mod routers;
+mod security;
+mod slow;
+mod tree;
+mod unicast;
+mod window;

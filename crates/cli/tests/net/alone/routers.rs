@@ -1,0 +1,56 @@
+//! Hops with routers: how many answers the source receives.
+
+use crate::kit::{Running, must, tell};
+use crate::routers::{KINDS, Stage, number};
+use faircast_testkit::{Bottleneck, Company, Node, require_root};
+use std::time::Duration;
+
+/// Datagrams that a host has received so far.
+fn heard(node: &Node) -> u64 {
+    let snmp = must(node.run("cat", &["/proc/net/snmp"], Duration::from_secs(20))).stdout;
+    let line = snmp.lines().filter(|line| line.starts_with("Udp:")).nth(1).expect("the kernel counts");
+    line.split_whitespace().nth(1).and_then(|count| count.parse().ok()).expect("a number")
+}
+
+/// Kernel: a hop reads packets through nftables and smcroute.
+#[test]
+fn six_receivers_behind_two_hops_have_everything_and_the_source_hears_few_answers() {
+    let Some(root) = require_root() else { return };
+    for kind in KINDS {
+        let stage = Stage::new(&root, Company::Alone);
+        // One link has a tenth of what the others have.
+        must(stage.chain.limit(4, Bottleneck::mbps(10.0)));
+        let file = stage.file("image", 6_000_000);
+        let hops = [stage.hop(0, kind, &[]), stage.hop(1, kind, &[])];
+        let mut receivers = stage.receivers(&[]);
+        let before = heard(stage.chain.source());
+        let source = stage.send(&file, kind, &["--open", "--max", "100M"]);
+        receivers[4].reaches(0.6, 60);
+        let seen = [stage.counts(0), stage.counts(1)];
+        let said = stage.status(0, &[]);
+        let ended = source.succeeds(90);
+        receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(30)));
+        let answers = (heard(stage.chain.source()) - before) as f64 / ended.number("packets");
+        tell(&format!(
+            "{kind}: {answers:.2} datagrams heard for each packet, {:.1} s; hops {} {}\n{said}",
+            ended.number("seconds"),
+            seen[0],
+            seen[1]
+        ));
+        stage.everybody_has(&file);
+        hops.into_iter().for_each(Running::crashes);
+        assert_eq!((ended.number("receivers"), ended.number("verified")), (6.0, 6.0), "{ended:?}");
+        assert!(answers < 1.3, "{kind}: {answers}");
+        for hop in &seen {
+            let (heard, sent) = (number(hop, "reports_heard"), number(hop, "reports_sent"));
+            assert!(heard > sent && sent <= number(hop, "packets") + 100, "{kind}: {hop}");
+        }
+        assert!(said.contains("router: ") && said.contains("3 receivers done"), "{said}");
+        // RMANP's hops send again what the slow link lost, from what they keep.
+        let hits: u64 = seen.iter().map(|hop| number(hop, "repairs")).sum();
+        assert_eq!(hits > 0, kind == "rmanp", "{kind}: {seen:?}");
+        // RMANP takes two to three times what the slow link would need, more on a busy machine: whether it moves at all is asked here.
+        let took = ended.number("seconds");
+        assert!(took < 10.0 * 6_000_000.0 * 8.0 / 10e6, "{kind}: {took} s");
+    }
+}

@@ -1,0 +1,58 @@
+//! The memory of a relay, and the rates of its children, while one of them stalls.
+
+use crate::kit::{Stage, must, tell};
+use crate::tree::{child, relay, status};
+use faircast_testkit::{Lab, require_root};
+use serde_json::Value;
+
+/// A number of /proc/PID/status, in bytes.
+fn memory(pid: u32, field: &str) -> u64 {
+    let text = must(std::fs::read_to_string(format!("/proc/{pid}/status")));
+    let line = text.lines().find(|line| line.starts_with(field)).expect("the kernel says so");
+    let number = line.split_whitespace().nth(1).and_then(|number| number.parse::<u64>().ok());
+    number.expect("a number of kB") * 1024
+}
+
+/// What a relay takes besides what it keeps: the program, sockets' batches, and the sessions of its branches.
+const OVERHEAD: u64 = 24_000_000;
+
+/// Kernel: the memory of a process, and another one that is stopped.
+#[test]
+fn a_child_that_stalls_costs_a_relay_no_more_memory_than_it_may_take_and_nobody_else_anything() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::new(&root, Lab::plan().receivers(4));
+    let (file, len) = (stage.file("image", 160_000_000), 160_000_000.0);
+    let node = |at: usize| stage.lab.receiver(at);
+    let control = stage.text("a.sock");
+    let relay = relay(node(3), &control, "relay", &["--from", &stage.group, "--memory", "16M"]);
+    let (pid, parent) = (relay.task.pid(), node(3).ipv4().to_string());
+    let at_rest = memory(pid, "VmRSS");
+    let [mut stalls, one, other] = [0, 1, 2]
+        .map(|at| child(node(at), &format!("r{at}"), &stage.text(&format!("r{at}")), &[&parent], &[]));
+    let sends = stage.send(&[&file], &["--expect", "3", "--max", "200M"]);
+    stalls.reaches(0.1, 30);
+    stalls.task.pause();
+    let (one, other) = (one.succeeds(60), other.succeeds(60));
+    let most = memory(pid, "VmHWM");
+    let kept: Value = must(serde_json::from_str(&status(node(3), &control, &["--json"])));
+    stalls.task.resume();
+    stalls.succeeds(90);
+    sends.succeeds(30);
+    assert!((0..3).all(|at| stage.has(&format!("r{at}"), &file)));
+    let after = memory(pid, "VmHWM");
+    relay.crashes();
+    let session = &kept["sessions"][0];
+    let rates = [&one, &other].map(|ended| ended.number("goodput_bps") / 1e6);
+    tell(&format!(
+        "one of three children stopped at 10 % of 160 MB: the relay with --memory 16M had {:.1} MB at rest and {:.1} MB at \
+         most, {:.1} MB until the end; {} bytes kept, {} let go; the others at {rates:.0?} Mbit/s",
+        at_rest as f64 / 1e6,
+        most as f64 / 1e6,
+        after as f64 / 1e6,
+        session["cached_bytes"],
+        session["evicted_bytes"]
+    ));
+    assert!(most.max(after) <= 16_000_000 + OVERHEAD, "{most} and {after} bytes");
+    assert!(session["evicted_bytes"].as_u64().is_some_and(|bytes| bytes as f64 > len / 2.0), "{session}");
+    assert!(rates.iter().all(|rate| *rate > 50.0), "{rates:?}");
+}
