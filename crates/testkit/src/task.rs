@@ -54,8 +54,7 @@ impl Finished {
 }
 
 impl Task {
-    /// Start a program, in a namespace if one is given. It is killed when the thread that called
-    /// this ends.
+    /// Start a program, in a namespace if one is given: then it is killed when the thread that called this ends.
     ///
     /// # Errors
     /// [`KitError::Start`] when it cannot be started, [`KitError::System`] without memory files.
@@ -65,15 +64,19 @@ impl Task {
         let clone = |file: &File| file.try_clone().map_err(KitError::system("duplicate an output file"));
         let mut command = Command::new(program);
         command.args(args).stdin(Stdio::null()).stdout(clone(&stdout)?).stderr(clone(&stderr)?);
-        // SAFETY: between fork and exec only async-signal-safe calls are made (prctl and setns); the
-        // namespace's descriptor is open until the child has been started.
-        unsafe {
-            command.pre_exec(move || {
-                if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
-                    return Err(std::io::Error::last_os_error());
-                }
-                namespace.as_ref().map_or(Ok(()), enter)
-            });
+        // Code between fork and exec needs a copy of this process' page tables, which takes longer than most programs run. One without
+        // a namespace does little and ends by itself, should its owner be killed.
+        if let Some(namespace) = namespace {
+            // SAFETY: only async-signal-safe calls are made (prctl and setns); the namespace's descriptor is open until
+            // the child has been started.
+            unsafe {
+                command.pre_exec(move || {
+                    if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
+                        return Err(std::io::Error::last_os_error());
+                    }
+                    enter(&namespace)
+                });
+            }
         }
         let child = command.spawn().map_err(|source| KitError::Start { program: program.into(), source })?;
         let command = format!("{program} {}", args.join(" "));
