@@ -12,7 +12,7 @@ const LAB: &str = "/run/lock/faircast-lab";
 const GATE: &str = "/run/lock/faircast-lab-gate";
 
 /// So many share the machine.
-const SHARERS: usize = 5;
+const SHARERS: usize = 8;
 
 /// The longest that one lab waits for others.
 const PATIENCE: Duration = Duration::from_secs(900);
