@@ -2,10 +2,10 @@
 
 use crate::config::{Content, FilePolicy, ReceiveConfig, SendConfig, Slow, check_limits, span};
 use crate::datagram::{self, overhead};
-use crate::disk::Disk;
 use crate::driver::{Clock, Hearing, Listening, Moves, Uplink, random, run_one, spread_within, tell_opened};
 use crate::error::{Error, Unlayered};
 use crate::event::{Event, ReceiveReport, SendReport, Setting};
+use crate::object::host::disk::Disk;
 use crate::object::{Aspect, HardLinks, ObjectStream, Reading, Unreadable};
 use crate::receiver;
 use crate::serve::{self, Serving};

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 pub use crate::config::span;
 pub use crate::driver::random;
-pub use crate::quota::Quota;
+pub use crate::object::host::quota::Quota;
 pub use crate::source::pipe::Pipe;
 pub use declared::{
     Declaration, Ends, Feature, Format, FormatOption, Given, Outcome, ReceiverRequest, Refused,

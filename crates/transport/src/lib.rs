@@ -16,13 +16,11 @@
 
 mod accept;
 mod announced;
-mod assembly;
 mod backoff;
 pub mod by_hand;
 pub mod config;
 mod configuration;
 mod datagram;
-mod disk;
 mod drive;
 mod driver;
 pub mod endpoint;
@@ -34,11 +32,9 @@ pub mod format;
 pub mod fuzzing;
 mod members;
 mod membership;
-pub mod object;
 #[cfg(test)]
 mod pair;
 mod places;
-mod quota;
 pub mod receipts;
 mod receiver;
 mod relay;
@@ -46,7 +42,6 @@ mod serve;
 #[doc(hidden)]
 pub mod simulation;
 mod source;
-mod spill;
 mod system;
 pub mod units;
 mod withdrawals;
@@ -64,6 +59,7 @@ pub use endpoint::Endpoint;
 pub use ends::{Input, Output};
 pub use error::{Class, Error};
 pub use event::{Event, ReceiveReport, SendReport};
+pub use faircast_object as object;
 pub use object::{Memory, MemoryFile};
 pub use relay::{
     AgentStatus, BranchStatus, HopStatus, RelayBranch, RelayConfig, RelayEvent, RelayHandle, RelayRole,

@@ -1,7 +1,7 @@
 //! Sessions for a simulated world: the same as on real sockets, but whoever makes them says what was drawn, what time it is and
 //! where packets leave, and drives them through [`Endpoint`]. No part of the interface.
 
-pub use crate::disk::{Disk, Failure, Faults, Op, Verdict};
+pub use crate::object::host::disk::{Disk, Failure, Faults, Op, Verdict};
 pub use crate::system::{Monotonic, Random};
 
 use crate::config::{InvitedHost, ReceiveConfig, SendConfig};

@@ -2,16 +2,16 @@
 
 use super::places::{BRANCH, RELAY, SOURCE};
 use crate::config::{Destination, Slow};
-use crate::disk::Disk;
 use crate::endpoint::{Datagram, Endpoint};
 use crate::object::ObjectStream;
+use crate::object::gather::spill::Room;
+use crate::object::host::disk::Disk;
 use crate::receiver::{self, ReceiverSession};
 use crate::relay::{
     Agent, AgentChild, Branch, BranchSetup, ExitSetup, Hop, HopExit, RelayHandle, RouterKind, Shared,
     Upstream,
 };
 use crate::source::{self, SourceSession, block_source::BlockSource, delivery::of_blocks};
-use crate::spill::Room;
 use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;

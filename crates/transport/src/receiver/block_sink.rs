@@ -7,17 +7,17 @@ use super::storage::{Given, Settled, Storage};
 use super::write_behind::write_behind;
 use crate::announced::LIVE_ROOT;
 use crate::config::{Destination, Durability, KeepUnfinished};
-use crate::disk::Disk;
 use crate::error::Error;
 use crate::object::Told;
 use crate::object::abandoned::{LetGo, let_go_beyond};
+use crate::object::gather::spill::Room;
+use crate::object::host::disk::Disk;
+use crate::object::host::quota::Quota;
 use crate::object::spool::nameless;
 use crate::object::{
     Admission, Affected, Counts, FileWork, Geometry, Hash, Manifest, ObjectError, OwnersBy, Preserve, Store,
     Sunk, TransferId, Wanted, WorkStage, data_of, replace,
 };
-use crate::quota::Quota;
-use crate::spill::Room;
 use crate::worker::{Load, Worker};
 use faircast_wire::{Activity, Withdrawn};
 use std::collections::BTreeMap;

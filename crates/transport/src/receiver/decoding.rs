@@ -1,6 +1,6 @@
 //! Blocks with enough symbols: they are hashed, and a worker decodes those that lack source symbols while the session goes on.
 
-use crate::assembly::Gathered;
+use crate::object::gather::assembly::Gathered;
 use crate::object::{Hash, verify_block};
 use crate::worker::{Load, Worker};
 use std::collections::BTreeMap;

@@ -20,8 +20,8 @@ use crate::error::{EndReason, Error};
 use crate::event::Event;
 use crate::members::{alive_every, first_turn, stretched};
 use crate::membership::{FLOODED, MOVED, NOTHING_YET, RELAYS};
+use crate::object::host::quota::Quota;
 use crate::object::{Admission, Geometry, Origin, TransferId};
-use crate::quota::Quota;
 use faircast_core::delivery::request_scheduler::RequestScheduler;
 use faircast_core::node::{Cx, Effect};
 use faircast_core::packet::{Echo, ReceiverId, Seq, SessionId};
@@ -243,11 +243,7 @@ impl ReceiverSession {
             began: here.saturating_sub(takeover::age(announce).as_nanos()),
             now: here,
             freshness: self.setup.freshness,
-            origin: Origin {
-                address: takeover::host_of(announce),
-                host: announce.name.as_str().to_owned(),
-                proven,
-            },
+            origin: Origin::new(takeover::host_of(announce), announce.name.as_str(), proven),
             replace,
             names,
             most: self.setup.accept.most_bytes,

@@ -3,7 +3,7 @@
 use super::{Freshness, INCOMPLETE, REORDERING, Setup};
 use crate::accept::Accept;
 use crate::config::{self, Destination, Durability};
-use crate::disk::Disk;
+use crate::object::host::disk::Disk;
 use crate::worker::Worker;
 use faircast_core::packet::ReceiverId;
 use faircast_core::rng::Rng;

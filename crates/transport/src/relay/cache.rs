@@ -4,7 +4,7 @@
 //! Blocks are kept whole and in the order in which their symbols came, so that each branch needs no more than a place in
 //! that order to know what it has sent.
 
-use crate::spill::Room;
+use crate::object::gather::spill::Room;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::RangeInclusive;
@@ -318,7 +318,7 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::Disk;
+    use crate::object::host::disk::Disk;
 
     fn cache(limit: usize) -> Cache {
         Cache::new(limit, None)

@@ -8,15 +8,15 @@ use super::{
     Upstream,
 };
 use crate::config::FilePolicy;
-use crate::disk::Disk;
 use crate::driver::{Attached, Clock, Hearing, Listening, Moves, Uplink, random, run_growing, spread_within};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::event::Event;
 use crate::object::ObjectError;
+use crate::object::gather::spill::Room;
+use crate::object::host::disk::Disk;
 use crate::object::spool::nameless;
 use crate::places::Standing as Shown;
-use crate::spill::Room;
 use crate::{Destination, Durability, Freshness, Replace, receiver};
 use faircast_core::packet::ReceiverId;
 use faircast_core::rng::Rng;

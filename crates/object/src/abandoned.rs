@@ -1,0 +1,409 @@
+//! What receivers have left in an output directory without finishing it: how much, since when, and how to let it go.
+//!
+//! Receivers of ALC keep the parts of files that are not whole in the same directory, `alc-FILE-0`, with the record of their symbols,
+//! `alc-FILE-1`. Of files whose table says no MD5 a receiver that was killed leaves `alc-SESSION-FILE`.
+//!
+//! Unfinished content is kept on purpose, so that whoever starts again goes on where it was. Nobody starts again for what is not offered
+//! any more, and its room, which was reserved for large files, would be taken for ever.
+
+use super::error::ObjectError;
+use super::geometry::TransferId;
+use super::manifest::STATE_DIR;
+use super::output_directory::{FINISHING, HEAD, JOURNAL, LINK, LOCK, PARTS, PUBLISHED};
+use super::policy::KeepUnfinished;
+use crate::host::tree::DIR;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Content that is not finished.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unfinished {
+    /// Which transfer, or file or session of ALC.
+    pub transfer: String,
+    /// What it takes on the disk, in bytes.
+    pub bytes: u64,
+    /// When something was last written there.
+    pub written: SystemTime,
+    /// A receiver is at work on it now.
+    pub in_use: bool,
+}
+
+/// More than this are not listed.
+const MOST: usize = 100_000;
+
+/// What is unfinished in this output directory, the oldest first.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn unfinished(out: &Path) -> Result<Vec<Unfinished>, ObjectError> {
+    let path = out.join(STATE_DIR);
+    let Some(states) = open_states(out)? else { return Ok(Vec::new()) };
+    let failed = |e: Errno| ObjectError::io(&path, "list it", e);
+    let (mut all, mut parts) = (Vec::new(), BTreeMap::new());
+    for entry in Dir::read_from(&states).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let Ok(name) = entry.file_name().to_str() else { continue };
+        if let Some(session) = parts_session(name) {
+            add_part(
+                &states,
+                name,
+                parts.entry(session.to_owned()).or_insert_with(|| Unfinished::empty(session)),
+            );
+        }
+        if !is_transfer(name) {
+            continue;
+        }
+        if let Some(state) = open_state(&states, name) {
+            all.push(look(&state, name));
+        }
+        if all.len() + parts.len() >= MOST {
+            break;
+        }
+    }
+    all.extend(parts.into_values());
+    all.sort_by(|a, b| (a.written, &a.transfer).cmp(&(b.written, &b.transfer)));
+    Ok(all)
+}
+
+/// Let go of an unfinished transfer; whether it was there and nobody was at work on it.
+///
+/// # Errors
+/// When its files cannot be removed.
+pub fn let_go(out: &Path, transfer: &str) -> Result<bool, ObjectError> {
+    let Some(states) = open_states(out)? else { return Ok(false) };
+    if parts_session(transfer) == Some(transfer) {
+        let failed = |e: Errno| ObjectError::io(out.join(STATE_DIR), "remove files of it", e);
+        return remove_parts(&states, transfer).map_err(failed);
+    }
+    if !is_transfer(transfer) {
+        return Ok(false);
+    }
+    let Some(state) = open_state(&states, transfer) else { return Ok(false) };
+    // As long as this is open nobody else begins here.
+    let Lock::Free(_lock) = lock(&state) else { return Ok(false) };
+    let path: PathBuf = out.join(STATE_DIR).join(transfer);
+    let failed = |e: Errno| ObjectError::io(&path, "remove it", e);
+    if let Ok(parts) = rustix::fs::openat(&state, PARTS, DIR | OFlags::NOFOLLOW, Mode::empty()) {
+        remove_files(&parts).map_err(failed)?;
+        rustix::fs::unlinkat(&state, PARTS, AtFlags::REMOVEDIR).map_err(failed)?;
+    }
+    remove_files(&state).map_err(failed)?;
+    match rustix::fs::unlinkat(&states, transfer, AtFlags::REMOVEDIR) {
+        Ok(()) | Err(Errno::NOENT) => Ok(true),
+        Err(e) => Err(failed(e)),
+    }
+}
+
+/// The result of letting transfers go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LetGo {
+    /// Transfers that were removed.
+    pub transfers: u64,
+    /// Bytes that their files took on the disk.
+    pub bytes: u64,
+}
+
+/// Let go of what is beyond these limits, but for this transfer, which goes on now. A directory that is not there has nothing.
+///
+/// # Errors
+/// When it cannot be read, or its files not be removed.
+pub fn let_go_beyond(
+    out: &Path,
+    keep: KeepUnfinished,
+    goes_on: Option<TransferId>,
+    now: SystemTime,
+) -> Result<LetGo, ObjectError> {
+    let mut gone = LetGo::default();
+    if keep == KeepUnfinished::default() || !out.join(STATE_DIR).exists() {
+        return Ok(gone);
+    }
+    let goes_on = goes_on.map(|transfer| transfer.to_string());
+    let is_other = |one: &Unfinished| goes_on.as_ref() != Some(&one.transfer);
+    let all: Vec<Unfinished> = unfinished(out)?.into_iter().filter(is_other).collect();
+    let mut bytes = all.iter().fold(0, |sum: u64, one| sum.saturating_add(one.bytes));
+    for one in all {
+        let age = now.duration_since(one.written).unwrap_or_default();
+        let is_old = keep.age.is_some_and(|most| age > most);
+        let is_much = keep.bytes.is_some_and(|most| bytes > most);
+        if (is_old || is_much) && !one.in_use && let_go(out, &one.transfer)? {
+            bytes -= one.bytes;
+            gone = LetGo { transfers: gone.transfers + 1, bytes: gone.bytes.saturating_add(one.bytes) };
+        }
+    }
+    Ok(gone)
+}
+
+/// A lock, if nobody has it.
+enum Lock {
+    Free(Option<OwnedFd>),
+    Taken,
+}
+
+fn lock(state: impl AsFd) -> Lock {
+    lock_file(state, LOCK)
+}
+
+fn lock_file(state: impl AsFd, name: &str) -> Lock {
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match rustix::fs::openat(state, name, flags, Mode::empty()) {
+        Ok(file) => match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Lock::Free(Some(file)),
+            Err(_) => Lock::Taken,
+        },
+        // It was cut short before it had one.
+        Err(Errno::NOENT) => Lock::Free(None),
+        Err(_) => Lock::Taken,
+    }
+}
+
+fn look(state: &OwnedFd, name: &str) -> Unfinished {
+    let mut found = Unfinished { in_use: matches!(lock(state), Lock::Taken), ..Unfinished::empty(name) };
+    add(state, &mut found);
+    if let Ok(parts) = rustix::fs::openat(state, PARTS, DIR | OFlags::NOFOLLOW, Mode::empty()) {
+        add(&parts, &mut found);
+    }
+    found
+}
+
+impl Unfinished {
+    fn empty(transfer: &str) -> Unfinished {
+        Unfinished { transfer: transfer.to_owned(), bytes: 0, written: UNIX_EPOCH, in_use: false }
+    }
+
+    fn count(&mut self, stat: &Stat) {
+        self.bytes = self.bytes.saturating_add((stat.st_blocks as u64).saturating_mul(512));
+        self.written = self.written.max(modified(stat));
+    }
+}
+
+/// With this begin the names of parts of files that come over ALC.
+pub const PARTS_PREFIX: &str = "alc-";
+
+/// The session of ALC that a file of this name, or that is this name itself, belongs to: `alc-` and 16 hexadecimal digits.
+fn parts_session(name: &str) -> Option<&str> {
+    let (session, rest) = name.split_at_checked(PARTS_PREFIX.len() + 16)?;
+    let number = session.strip_prefix(PARTS_PREFIX)?;
+    let is_part = rest.is_empty()
+        || rest.strip_prefix('-').is_some_and(|toi| toi.bytes().all(|byte| byte.is_ascii_digit()));
+    (number.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) && is_part).then_some(session)
+}
+
+/// Count a part of a session of ALC.
+fn add_part(states: &OwnedFd, name: &str, found: &mut Unfinished) {
+    let Ok(stat) = rustix::fs::statat(states, name, AtFlags::SYMLINK_NOFOLLOW) else { return };
+    if FileType::from_raw_mode(stat.st_mode).is_file() {
+        found.count(&stat);
+        found.in_use |= matches!(lock_file(states, name), Lock::Taken);
+    }
+}
+
+/// Remove the parts of a session of ALC; whether there were any and nobody is at work on them.
+fn remove_parts(states: &OwnedFd, session: &str) -> Result<bool, Errno> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(states)? {
+        let entry = entry?;
+        let name = entry.file_name().to_str().ok().filter(|name| parts_session(name) == Some(session));
+        names.extend(name.map(str::to_owned));
+    }
+    let locks: Vec<Lock> = names.iter().map(|name| lock_file(states, name)).collect();
+    if names.is_empty() || locks.iter().any(|lock| matches!(lock, Lock::Taken)) {
+        return Ok(false);
+    }
+    for name in &names {
+        match rustix::fs::unlinkat(states, name.as_str(), AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(true)
+}
+
+/// Count the files of a directory.
+fn add(directory: &OwnedFd, found: &mut Unfinished) {
+    for entry in Dir::read_from(directory).into_iter().flatten().flatten() {
+        let Ok(stat) = rustix::fs::statat(directory, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) else {
+            continue;
+        };
+        // The lock is opened by whoever looks; what counts is what was received.
+        if FileType::from_raw_mode(stat.st_mode).is_file() && entry.file_name().to_bytes() != LOCK.as_bytes()
+        {
+            found.count(&stat);
+        }
+    }
+}
+
+fn modified(stat: &Stat) -> SystemTime {
+    u64::try_from(stat.st_mtime).map_or(UNIX_EPOCH, |secs| UNIX_EPOCH + Duration::from_secs(secs))
+}
+
+/// All files of this directory that receivers make.
+fn remove_files(directory: &OwnedFd) -> Result<(), Errno> {
+    for entry in Dir::read_from(directory)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        let is_ours = [HEAD, JOURNAL, FINISHING, PUBLISHED, LOCK, LINK].map(str::as_bytes).contains(&name)
+            || name.iter().all(u8::is_ascii_digit);
+        if is_ours && !name.is_empty() {
+            match rustix::fs::unlinkat(directory, entry.file_name(), AtFlags::empty()) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn open_states(out: &Path) -> Result<Option<OwnedFd>, ObjectError> {
+    let failed = |e: Errno| ObjectError::io(out, "open this directory", e);
+    let out_fd = rustix::fs::open(out, DIR, Mode::empty()).map_err(failed)?;
+    match rustix::fs::openat(&out_fd, STATE_DIR, DIR | OFlags::NOFOLLOW, Mode::empty()) {
+        Ok(states) => Ok(Some(states)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(e) => Err(ObjectError::io(out.join(STATE_DIR), "open this directory", e)),
+    }
+}
+
+fn open_state(states: &OwnedFd, name: &str) -> Option<OwnedFd> {
+    rustix::fs::openat(states, name, DIR | OFlags::NOFOLLOW, Mode::empty()).ok()
+}
+
+/// The name of a transfer: 16 bytes in hexadecimal digits.
+fn is_transfer(name: &str) -> bool {
+    name.len() == 32 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests compare with the times of real files")]
+mod tests {
+    use super::*;
+    use crate::{Geometry, Store, TransferId};
+    use std::fs;
+
+    fn begun(out: &Path, number: u8) -> Store {
+        let geometry =
+            Geometry { stream_len: Some(4000), manifest_len: 100, symbol_size: 64, symbols_per_block: 8 };
+        let mut store = Store::open(out, TransferId([number; 16]), geometry, None).expect("opened");
+        // The second block is behind the manifest's.
+        let data = vec![number; geometry.block_len(1) as usize];
+        store.put(1, &data, crate::block::hash_of(&data)).expect("put");
+        store
+    }
+
+    #[test]
+    fn what_was_left_is_listed_and_let_go_unless_somebody_is_at_work_on_it() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let out = directory.path();
+        assert_eq!(unfinished(out).expect("an empty directory"), []);
+        drop(begun(out, 1));
+        let at_work = begun(out, 2);
+        fs::write(out.join("precious"), b"not ours").expect("written");
+        fs::create_dir(out.join(STATE_DIR).join("not a transfer")).expect("made");
+        let listed = unfinished(out).expect("listed");
+        let short: Vec<_> = listed.iter().map(|one| (one.transfer.as_str(), one.in_use)).collect();
+        let names = ["01".repeat(16), "02".repeat(16)];
+        assert!(short.contains(&(&names[0], false)) && short.contains(&(&names[1], true)), "{short:?}");
+        assert!(listed.iter().all(|one| one.bytes > 0 && one.written > UNIX_EPOCH), "{listed:?}");
+        assert!(let_go(out, &names[0]).expect("let go"));
+        assert!(!let_go(out, &names[0]).expect("it is gone"));
+        assert!(!let_go(out, &names[1]).expect("somebody is at work"));
+        assert!(!let_go(out, "../precious").expect("no transfer"));
+        drop(at_work);
+        assert!(let_go(out, &names[1]).expect("let go"));
+        assert_eq!(unfinished(out).expect("listed"), []);
+        assert!(out.join("precious").exists() && out.join(STATE_DIR).join("not a transfer").exists());
+    }
+
+    #[test]
+    fn what_is_beyond_age_or_size_is_let_go_the_oldest_first_but_nothing_that_is_received() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let out = directory.path();
+        let nothing = KeepUnfinished::default();
+        let now = SystemTime::now();
+        let day = Duration::from_secs(86_400);
+        let tidy = |keep, goes_on, now| {
+            let_go_beyond(out, keep, Some(TransferId([goes_on; 16])), now).expect("tidied")
+        };
+        assert_eq!(tidy(KeepUnfinished { age: Some(day), ..nothing }, 9, now), LetGo::default());
+        for number in 1..=4 {
+            drop(begun(out, number));
+            let journal = out.join(STATE_DIR).join(format!("{number:02x}").repeat(16)).join(JOURNAL);
+            let written = now - day * (5 - u32::from(number));
+            for file in ["head", JOURNAL, "parts/0"] {
+                let file = journal.with_file_name(file);
+                if let Ok(file) = fs::File::options().write(true).open(file) {
+                    file.set_modified(written).expect("its time is set");
+                }
+            }
+        }
+        let at_work = begun(out, 5);
+        let left = || {
+            let all = unfinished(out).expect("listed");
+            let mut left: Vec<u8> = all.iter().map(|one| one.transfer.as_bytes()[1] - b'0').collect();
+            left.sort_unstable();
+            left
+        };
+        assert_eq!(tidy(nothing, 9, now), LetGo::default());
+        // The first, four days old, goes on now.
+        assert_eq!(tidy(KeepUnfinished { age: Some(day * 5 / 2), ..nothing }, 1, now).transfers, 1);
+        assert_eq!(left(), [1, 3, 4, 5]);
+        let each = unfinished(out).expect("listed")[0].bytes;
+        let gone = tidy(KeepUnfinished { bytes: Some(each * 3), ..nothing }, 9, now);
+        assert_eq!(gone, LetGo { transfers: 1, bytes: each });
+        assert_eq!(left(), [3, 4, 5]);
+        assert_eq!(tidy(KeepUnfinished { bytes: Some(0), ..nothing }, 9, now).transfers, 2);
+        assert_eq!(left(), [5]);
+        drop(at_work);
+    }
+
+    #[test]
+    fn parts_that_a_killed_receiver_of_alc_has_left_are_listed_and_let_go() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (out, states) = (directory.path(), directory.path().join(STATE_DIR));
+        fs::create_dir(&states).expect("made");
+        let session = |digit: &str| format!("{PARTS_PREFIX}{}", digit.repeat(16));
+        for name in [session("a") + "-1", session("a") + "-22", session("b") + "-1"] {
+            fs::write(states.join(name), [1; 5_000]).expect("written");
+        }
+        for other in ["alc-notes".to_owned(), session("a") + "-x", session("c") + "1"] {
+            fs::write(states.join(other), b"precious").expect("written");
+        }
+        let at_work = fs::File::open(states.join(session("b") + "-1")).expect("opened");
+        at_work.lock().expect("locked");
+        let listed = unfinished(out).expect("listed");
+        let short: Vec<_> = listed.iter().map(|one| (one.transfer.as_str(), one.in_use)).collect();
+        assert_eq!(short.len(), 2, "{short:?}");
+        assert!(
+            short.contains(&(&session("a"), false)) && short.contains(&(&session("b"), true)),
+            "{short:?}"
+        );
+        assert!(listed.iter().all(|one| one.bytes >= 5_000));
+        assert!(let_go(out, &session("a")).expect("let go") && !let_go(out, &session("a")).expect("gone"));
+        assert!(!let_go(out, &session("b")).expect("somebody is at work"));
+        drop(at_work);
+        let keep = KeepUnfinished { age: None, bytes: Some(0) };
+        assert_eq!(
+            let_go_beyond(out, keep, Some(TransferId([9; 16])), SystemTime::now()).expect("tidied").transfers,
+            1
+        );
+        assert_eq!(unfinished(out).expect("listed"), []);
+        assert_eq!(fs::read_dir(&states).expect("listed").count(), 3);
+    }
+
+    #[test]
+    fn links_in_the_place_of_directories_are_not_followed() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (out, other) = (directory.path().join("out"), directory.path().join("other"));
+        let states = out.join(STATE_DIR);
+        fs::create_dir_all(&states).expect("made");
+        fs::create_dir(&other).expect("made");
+        fs::write(other.join("head"), b"precious").expect("written");
+        std::os::unix::fs::symlink(&other, states.join("ab".repeat(16))).expect("a link");
+        assert_eq!(unfinished(&out).expect("listed"), []);
+        assert!(!let_go(&out, &"ab".repeat(16)).expect("nothing there"));
+        assert!(other.join("head").exists());
+    }
+}

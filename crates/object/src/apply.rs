@@ -1,0 +1,184 @@
+//! Owners, attributes and special bits that received files get, as far as the receiver wants them and may.
+//!
+//! Nothing here fails a transfer: the content is what was sent. What could not be done is counted and told.
+
+use super::manifest::{Entry, PERMISSIONS};
+use super::metadata::{Aspect, Attributes, Owner, OwnersBy, Preserve};
+use crate::host::disk::Disk;
+use nix::unistd::{Group, User};
+use rustix::fd::AsFd;
+use rustix::fs::{Gid, Mode, Stat, Uid};
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+const SETUID: u32 = 0o4000;
+const SETGID: u32 = 0o2000;
+
+/// The metadata that received files get beyond names, permission bits, times and hard links.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Wanted {
+    /// The kinds of metadata.
+    pub preserve: Preserve,
+    /// Owners are looked up by name or taken as numbers.
+    pub owners_by: OwnersBy,
+}
+
+/// Gives files what is wanted.
+pub(super) struct Apply<'a> {
+    disk: &'a Disk,
+    wanted: &'a Wanted,
+    /// Who they are here.
+    ids: BTreeMap<Arc<Owner>, Ids>,
+    owners: Tally,
+    special: Tally,
+    unwanted_special: Tally,
+    acls: Tally,
+    attributes: Tally,
+    pub(super) copies: Tally,
+}
+
+/// A user and a group of this host.
+type Ids = (u32, u32);
+
+/// How many entries something could not be done for, and the first of them.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    count: u64,
+    first: Option<(String, Option<Errno>)>,
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, entry: &Entry, why: Option<Errno>) {
+        self.count += 1;
+        self.first.get_or_insert_with(|| (entry.name().into_owned(), why));
+    }
+
+    fn words(&self, what: impl fmt::Display) -> Option<String> {
+        let (first, why) = self.first.as_ref()?;
+        let why = why.map_or_else(String::new, |why| format!(" ({why})"));
+        let others = match self.count {
+            1 => String::new(),
+            count => format!(" and {} more", count - 1),
+        };
+        Some(format!("{first}{why}{others}: {what}"))
+    }
+}
+
+impl<'a> Apply<'a> {
+    pub(super) fn new(wanted: &'a Wanted, disk: &'a Disk) -> Apply<'a> {
+        Apply {
+            disk,
+            wanted,
+            ids: BTreeMap::new(),
+            owners: Tally::default(),
+            special: Tally::default(),
+            unwanted_special: Tally::default(),
+            acls: Tally::default(),
+            attributes: Tally::default(),
+            copies: Tally::default(),
+        }
+    }
+
+    /// Owner and attributes of an open file or directory. Before its mode: a new owner takes special bits away.
+    pub(super) fn give(&mut self, fd: impl AsFd, entry: &Entry) {
+        let fd = fd.as_fd();
+        if let Some((uid, gid)) = self.owner_of(entry) {
+            let both = self.disk.fchown(fd, Some(uid), Some(gid));
+            // Its owner may give a file to another group that he is in.
+            if let Err(e) = both.or_else(|e| self.disk.fchown(fd, None, Some(gid)).and(Err(e))) {
+                self.owners.add(entry, Some(e));
+            }
+        }
+        if let Some(attributes) = &entry.attributes {
+            self.set_attributes(fd, entry, attributes);
+        }
+    }
+
+    /// Owner of a link that was made just now under this name.
+    pub(super) fn give_link(&mut self, dir: impl AsFd, name: &str, entry: &Entry) {
+        if let Some((uid, gid)) = self.owner_of(entry)
+            && let Err(e) = self.disk.chownat(dir, name, Some(uid), Some(gid))
+        {
+            self.owners.add(entry, Some(e));
+        }
+    }
+
+    /// The mode that an entry gets: set-user-ID and set-group-ID bits only where they are wanted, and only where the file is
+    /// whose it was. With another owner they would give away what is somebody else's.
+    pub(super) fn mode(&mut self, entry: &Entry, stat: impl FnOnce() -> Result<Stat, Errno>) -> Mode {
+        let mut bits = entry.mode;
+        if bits & !PERMISSIONS != 0 && !self.wanted.preserve.has(Aspect::Setid) {
+            self.unwanted_special.add(entry, None);
+            bits &= PERMISSIONS;
+        }
+        if bits & (SETUID | SETGID) != 0 {
+            let (uid, gid) = match (&entry.owner, stat()) {
+                (Some(owner), Ok(stat)) => {
+                    let (uid, gid) = self.ids(owner);
+                    (stat.st_uid == uid, stat.st_gid == gid)
+                }
+                _ => (false, false),
+            };
+            let lost = if uid { 0 } else { SETUID } | if gid { 0 } else { SETGID };
+            if bits & lost != 0 {
+                self.special.add(entry, None);
+            }
+            bits &= !lost;
+        }
+        Mode::from_raw_mode(bits)
+    }
+
+    /// Whether links are made that lead out of the output directory.
+    pub(super) fn wants_all_links(&self) -> bool {
+        self.wanted.preserve.has(Aspect::Links)
+    }
+
+    fn owner_of(&mut self, entry: &Entry) -> Option<(Uid, Gid)> {
+        let owner = entry.owner.as_ref().filter(|_| self.wanted.preserve.has(Aspect::Owner))?;
+        let (uid, gid) = self.ids(owner);
+        Some((Uid::from_raw(uid), Gid::from_raw(gid)))
+    }
+
+    /// Who it is here; each is looked up once.
+    fn ids(&mut self, owner: &Arc<Owner>) -> Ids {
+        let by = self.wanted.owners_by;
+        *self.ids.entry(Arc::clone(owner)).or_insert_with(|| here(owner, by))
+    }
+
+    fn set_attributes(&mut self, fd: impl AsFd, entry: &Entry, attributes: &Attributes) {
+        for (name, value) in attributes.all() {
+            if !self.wanted.preserve.has_attribute(name) {
+                continue;
+            }
+            if let Err(e) = self.disk.fsetxattr(&fd, name.as_str(), value) {
+                let is_acl = Aspect::of_attribute(name) == Some(Aspect::Acls);
+                let tally = if is_acl { &mut self.acls } else { &mut self.attributes };
+                tally.add(entry, Some(e));
+            }
+        }
+    }
+
+    /// What could not be done, in words.
+    pub(super) fn told(&self) -> Vec<String> {
+        let owner = "owner and group are not those at the source; giving files away takes root with CAP_CHOWN (a service may lack it), or a group that this user is in";
+        let lines = [
+            self.owners.words(owner),
+            self.special.words("set-user-ID or set-group-ID left out, as the file is not whose it was; preserve the owner too, as root"),
+            self.unwanted_special.words("set-user-ID, set-group-ID or sticky bits left out; preserve setid to have them"),
+            self.acls.words("without the access control list"),
+            self.attributes.words("without all extended attributes"),
+            self.copies.words("a copy and no hard link"),
+        ];
+        lines.into_iter().flatten().collect()
+    }
+}
+
+/// Who this is here: by name where there is one of this name, otherwise by number.
+fn here(owner: &Owner, by: OwnersBy) -> Ids {
+    let is_named = |name: &str| by == OwnersBy::Name && !name.is_empty();
+    let user = is_named(&owner.user).then(|| User::from_name(&owner.user).ok().flatten()).flatten();
+    let group = is_named(&owner.group).then(|| Group::from_name(&owner.group).ok().flatten()).flatten();
+    (user.map_or(owner.uid, |user| user.uid.as_raw()), group.map_or(owner.gid, |group| group.gid.as_raw()))
+}

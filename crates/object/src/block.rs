@@ -1,0 +1,241 @@
+//! Sealed blocks and the root over all of them.
+
+use super::geometry::{Geometry, Hash, TRAILER, symbols_for};
+use std::collections::BTreeSet;
+
+/// Why the bytes of a block are not what was sealed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BlockError {
+    /// Too short for a trailer.
+    #[error("a block of {0} bytes cannot hold its {TRAILER} bytes of trailer")]
+    TooShort(usize),
+    /// The trailer claims more data than there is room for.
+    #[error("the trailer claims {claimed} bytes of data where {room} have room")]
+    Length {
+        /// Claimed length.
+        claimed: u32,
+        /// Bytes before the trailer.
+        room: usize,
+    },
+    /// The data has another hash than the trailer says: what was decoded is not what was sent.
+    #[error("the data has the hash {found} where the trailer says {expected}")]
+    Hash {
+        /// In the trailer.
+        expected: Hash,
+        /// Of the data.
+        found: Hash,
+    },
+}
+
+/// The hash of a block's data.
+pub fn hash_of(data: &[u8]) -> Hash {
+    Hash(*blake3::hash(data).as_bytes())
+}
+
+/// Turn a block's data into its `K` symbols: pad with zeros and append the trailer. Returns `K` and
+/// the hash of the data. `buf` keeps its memory, so one buffer serves all blocks.
+pub fn seal_block(buf: &mut Vec<u8>, symbol_size: u16) -> (u16, Hash) {
+    let (len, hash) = (buf.len(), hash_of(buf));
+    let symbols = symbols_for(len, symbol_size);
+    let sealed = usize::from(symbols) * usize::from(symbol_size);
+    buf.reserve_exact(sealed - len);
+    buf.resize(sealed - TRAILER, 0);
+    buf.extend_from_slice(&(len as u32).to_le_bytes());
+    buf.extend_from_slice(&hash.0);
+    (symbols, hash)
+}
+
+/// The data of a sealed block and their hash.
+///
+/// # Errors
+/// A [`BlockError`] when the bytes are not a sealed block.
+pub fn verify_block(bytes: &[u8]) -> Result<(&[u8], Hash), BlockError> {
+    let Some((rest, expected)) = bytes.split_last_chunk::<32>() else {
+        return Err(BlockError::TooShort(bytes.len()));
+    };
+    let Some((room, claimed)) = rest.split_last_chunk::<4>() else {
+        return Err(BlockError::TooShort(bytes.len()));
+    };
+    let claimed = u32::from_le_bytes(*claimed);
+    let Some(data) = room.get(..claimed as usize) else {
+        return Err(BlockError::Length { claimed, room: room.len() });
+    };
+    let (expected, found) = (Hash(*expected), hash_of(data));
+    if expected == found { Ok((data, found)) } else { Err(BlockError::Hash { expected, found }) }
+}
+
+/// The data of a sealed block that [`verify_block`] has found to be one.
+pub fn data_of(bytes: &[u8]) -> Option<&[u8]> {
+    let (rest, _) = bytes.split_last_chunk::<32>()?;
+    let (room, len) = rest.split_last_chunk::<4>()?;
+    room.get(..u32::from_le_bytes(*len) as usize)
+}
+
+/// Gathers the hashes of blocks, in any order, for the root: the hash over the geometry and all
+/// block hashes, that says "everything is there and right".
+#[derive(Debug, Clone)]
+pub struct RootHasher {
+    geometry: Geometry,
+    hashes: Vec<Option<Hash>>,
+    known: u32,
+    /// Entries of withdrawn files.
+    withdrawn: BTreeSet<u32>,
+    /// The latest length and hash of a void block.
+    pub(super) void: Option<(u32, Hash)>,
+}
+
+impl RootHasher {
+    /// No hashes yet.
+    pub fn new(geometry: Geometry) -> RootHasher {
+        let hashes = Vec::with_capacity(geometry.blocks().unwrap_or(0).min(1 << 20) as usize);
+        RootHasher { geometry, hashes, known: 0, withdrawn: BTreeSet::new(), void: None }
+    }
+
+    pub(crate) const fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// Note that a file is withdrawn; `false` when that is known.
+    pub fn withdraw(&mut self, entry: u32) -> bool {
+        self.withdrawn.insert(entry)
+    }
+
+    /// No file is withdrawn any more; those that were.
+    pub(crate) fn want_withdrawn(&mut self) -> BTreeSet<u32> {
+        std::mem::take(&mut self.withdrawn)
+    }
+
+    /// Whether a file is withdrawn.
+    pub(crate) fn is_withdrawn(&self, entry: u32) -> bool {
+        self.withdrawn.contains(&entry)
+    }
+
+    /// The entries of withdrawn files.
+    pub(crate) const fn withdrawn(&self) -> &BTreeSet<u32> {
+        &self.withdrawn
+    }
+
+    /// Say how long the object stream has become (streams).
+    pub fn set_stream_len(&mut self, stream_len: u64) {
+        self.geometry.stream_len = Some(stream_len);
+    }
+
+    /// Note the hash of block `index`. Returns the hash noted before, if there was one.
+    pub fn push(&mut self, index: u32, hash: Hash) -> Option<Hash> {
+        let index = index as usize;
+        if index >= self.hashes.len() {
+            self.hashes.resize(index + 1, None);
+        }
+        let before = self.hashes[index].replace(hash);
+        self.known += u32::from(before.is_none());
+        before
+    }
+
+    /// Forget the hash of block `index`; it, if it was known.
+    pub fn forget(&mut self, index: u32) -> Option<Hash> {
+        let forgotten = self.hashes.get_mut(index as usize).and_then(Option::take);
+        self.known -= u32::from(forgotten.is_some());
+        forgotten
+    }
+
+    /// The hash of block `index`, if known.
+    pub fn get(&self, index: u32) -> Option<Hash> {
+        self.hashes.get(index as usize).copied().flatten()
+    }
+
+    /// How many hashes are known.
+    pub fn known(&self) -> u32 {
+        self.known
+    }
+
+    /// The block after the highest one known.
+    pub fn end(&self) -> u32 {
+        self.hashes.len() as u32 // block numbers have 32 bits
+    }
+
+    /// The root; `None` while a hash or the length of the object stream is missing.
+    pub fn root(&self) -> Option<Hash> {
+        let blocks = self.geometry.blocks()?;
+        if self.known != blocks || self.end() != blocks {
+            return None;
+        }
+        let mut hasher = blake3::Hasher::new_derive_key("faircast 2026 root over the blocks of a transfer");
+        hasher.update(&self.geometry.to_bytes());
+        for hash in &self.hashes {
+            hasher.update(&hash.as_ref()?.0);
+        }
+        // The number of hashes follows from the geometry, so what comes after them is no hash.
+        for entry in &self.withdrawn {
+            hasher.update(&entry.to_le_bytes());
+        }
+        Some(Hash(*hasher.finalize().as_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sealed_block_gives_its_data_back() {
+        for len in [0, 1, 27, 28, 29, 100] {
+            let data: Vec<u8> = (0..len).collect();
+            let mut sealed = data.clone();
+            let (symbols, hash) = seal_block(&mut sealed, 16);
+            assert_eq!(sealed.len(), usize::from(symbols) * 16);
+            assert_eq!(verify_block(&sealed), Ok((&data[..], hash)));
+        }
+    }
+
+    #[test]
+    fn every_changed_bit_of_data_and_trailer_is_found() {
+        let mut sealed = b"what was sent".to_vec();
+        seal_block(&mut sealed, 56);
+        for byte in (0..13).chain(sealed.len() - TRAILER..sealed.len()) {
+            for bit in 0..8 {
+                sealed[byte] ^= 1 << bit;
+                assert!(verify_block(&sealed).is_err(), "byte {byte}, bit {bit}");
+                sealed[byte] ^= 1 << bit;
+            }
+        }
+    }
+
+    #[test]
+    fn every_truncation_is_an_error() {
+        let mut sealed = vec![7; 100];
+        seal_block(&mut sealed, 8);
+        for have in 0..sealed.len() {
+            assert!(verify_block(&sealed[..have]).is_err(), "{have} bytes");
+        }
+    }
+
+    #[test]
+    fn the_root_does_not_depend_on_the_order() {
+        let geometry =
+            Geometry { stream_len: Some(28 * 3), manifest_len: 1, symbol_size: 16, symbols_per_block: 4 };
+        let hashes: Vec<Hash> = (0..3).map(|n| hash_of(&[n])).collect();
+        let root = |order: [u32; 3]| {
+            let mut hasher = RootHasher::new(geometry);
+            for index in order {
+                assert_eq!(hasher.root(), None);
+                hasher.push(index, hashes[index as usize]);
+            }
+            hasher.root()
+        };
+        assert!(root([0, 1, 2]).is_some());
+        assert_eq!(root([0, 1, 2]), root([2, 0, 1]));
+    }
+
+    #[test]
+    fn another_hash_or_length_is_another_root() {
+        let geometry =
+            Geometry { stream_len: Some(28), manifest_len: 1, symbol_size: 16, symbols_per_block: 4 };
+        let root = |geometry, byte| {
+            let mut hasher = RootHasher::new(geometry);
+            hasher.push(0, hash_of(&[byte]));
+            hasher.root()
+        };
+        assert_ne!(root(geometry, 1), root(geometry, 2));
+        assert_ne!(root(geometry, 1), root(Geometry { stream_len: Some(27), ..geometry }, 1));
+    }
+}

@@ -1,0 +1,282 @@
+//! Access to the disk: receivers create, write, rename, flush and remove through a [`Disk`], by descriptor and offset.
+//!
+//! Each method is the system call of the same name. [`Faults`] can be interposed: a simulated world tears writes, fills disks and
+//! takes the power away.
+
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{AtFlags, FallocateFlags, Gid, Mode, OFlags, Timestamps, Uid, XattrFlags};
+use rustix::io::Errno;
+use rustix::path::Arg;
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+/// An operation that a session is about to perform.
+#[derive(Debug)]
+pub enum Op<'a> {
+    /// Open a file or directory, or create it.
+    Open,
+    /// Make a directory or a link.
+    Make,
+    /// Read from a file.
+    Read,
+    /// Write into a file.
+    Write {
+        /// The file.
+        file: &'a File,
+        /// From this offset on.
+        at: u64,
+        /// Bytes to write.
+        len: usize,
+    },
+    /// Give a file this length.
+    Cut {
+        /// The file.
+        file: &'a File,
+        /// In bytes.
+        len: u64,
+    },
+    /// Flush a file.
+    Sync {
+        /// The file.
+        file: &'a File,
+    },
+    /// Flush a directory.
+    Flush,
+    /// Reserve room for a file.
+    Reserve,
+    /// Give a file another name.
+    Rename,
+    /// Remove a file or directory.
+    Remove,
+    /// Set a mode or a time.
+    Mark,
+}
+
+/// The outcome of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is performed.
+    Done,
+    /// It has no effect.
+    Fails(Failure),
+    /// It fails after this number of bytes.
+    Torn(usize, Failure),
+}
+
+/// The reason of a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// `ENOSPC`.
+    Full,
+    /// `EIO`.
+    Broken,
+}
+
+/// Decides the outcome of each operation on a disk.
+pub trait Faults: Send + Sync {
+    /// This operation is about to be performed.
+    fn before(&self, op: &Op<'_>) -> Verdict;
+
+    /// Bytes that are free; `None`: as reported by the system.
+    fn free(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// A host's disk.
+#[derive(Clone, Default)]
+pub struct Disk(Option<Arc<dyn Faults>>);
+
+/// The disk as the system has it.
+pub static SYSTEM: Disk = Disk(None);
+
+impl Disk {
+    /// The disk with interposed faults.
+    pub fn with_faults(faults: Arc<dyn Faults>) -> Disk {
+        Disk(Some(faults))
+    }
+
+    /// Whether faults are interposed. They are consulted in the session's own thread, so that runs repeat.
+    pub fn has_faults(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Write all of it at this offset.
+    pub(crate) fn write_all_at(&self, file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
+        if let Some((part, error)) = self.ask_to_write(file, bytes.len(), at)? {
+            file.write_all_at(&bytes[..part.min(bytes.len())], at)?;
+            return Err(error);
+        }
+        file.write_all_at(bytes, at)
+    }
+
+    /// Read until `buf` is full or the file ends; how many bytes were read.
+    pub(crate) fn read_at(&self, file: &File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.ask(&Op::Read)?;
+        let mut done = 0;
+        while done < buf.len() {
+            match file.read_at(&mut buf[done..], offset + done as u64) {
+                Ok(0) => break,
+                Ok(n) => done += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(done)
+    }
+
+    pub(crate) fn set_len(&self, file: &File, len: u64) -> io::Result<()> {
+        self.ask(&Op::Cut { file, len })?;
+        file.set_len(len)
+    }
+
+    pub(crate) fn sync_all(&self, file: &File) -> io::Result<()> {
+        self.ask(&Op::Sync { file })?;
+        file.sync_all()
+    }
+
+    pub(crate) fn openat(
+        &self,
+        dir: impl AsFd,
+        name: impl Arg,
+        flags: OFlags,
+        mode: Mode,
+    ) -> Result<OwnedFd, Errno> {
+        self.ask(&Op::Open)?;
+        rustix::fs::openat(dir, name, flags, mode)
+    }
+
+    pub(crate) fn mkdirat(&self, dir: impl AsFd, name: impl Arg, mode: Mode) -> Result<(), Errno> {
+        self.ask(&Op::Make)?;
+        rustix::fs::mkdirat(dir, name, mode)
+    }
+
+    pub(crate) fn renameat(
+        &self,
+        from: impl AsFd,
+        old: impl Arg,
+        to: impl AsFd,
+        new: impl Arg,
+    ) -> Result<(), Errno> {
+        self.ask(&Op::Rename)?;
+        rustix::fs::renameat(from, old, to, new)
+    }
+
+    pub(crate) fn unlinkat(&self, dir: impl AsFd, name: impl Arg, flags: AtFlags) -> Result<(), Errno> {
+        self.ask(&Op::Remove)?;
+        rustix::fs::unlinkat(dir, name, flags)
+    }
+
+    pub(crate) fn chmodat(&self, dir: impl AsFd, name: impl Arg, mode: Mode) -> Result<(), Errno> {
+        self.ask(&Op::Mark)?;
+        rustix::fs::chmodat(dir, name, mode, AtFlags::empty())
+    }
+
+    pub(crate) fn fchmod(&self, fd: impl AsFd, mode: Mode) -> Result<(), Errno> {
+        self.ask(&Op::Mark)?;
+        rustix::fs::fchmod(fd, mode)
+    }
+
+    pub(crate) fn futimens(&self, fd: impl AsFd, times: &Timestamps) -> Result<(), Errno> {
+        self.ask(&Op::Mark)?;
+        rustix::fs::futimens(fd, times)
+    }
+
+    pub(crate) fn utimensat(&self, dir: impl AsFd, name: impl Arg, times: &Timestamps) -> Result<(), Errno> {
+        self.ask(&Op::Mark)?;
+        rustix::fs::utimensat(dir, name, times, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    pub(crate) fn symlinkat(&self, target: impl Arg, dir: impl AsFd, name: impl Arg) -> Result<(), Errno> {
+        self.ask(&Op::Make)?;
+        rustix::fs::symlinkat(target, dir, name)
+    }
+
+    pub(crate) fn fchown(&self, fd: impl AsFd, owner: Option<Uid>, group: Option<Gid>) -> Result<(), Errno> {
+        self.ask(&Op::Mark)?;
+        rustix::fs::fchown(fd, owner, group)
+    }
+
+    /// Of a link, not of what it leads to.
+    pub(crate) fn chownat(
+        &self,
+        dir: impl AsFd,
+        name: impl Arg,
+        owner: Option<Uid>,
+        group: Option<Gid>,
+    ) -> Result<(), Errno> {
+        self.ask(&Op::Mark)?;
+        rustix::fs::chownat(dir, name, owner, group, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    pub(crate) fn fsetxattr(&self, fd: impl AsFd, name: impl Arg, value: &[u8]) -> Result<(), Errno> {
+        self.ask(&Op::Mark)?;
+        rustix::fs::fsetxattr(fd, name, value, XattrFlags::empty())
+    }
+
+    /// One more name for a file, in the same directory.
+    pub(crate) fn linkat(&self, dir: impl AsFd, old: impl Arg, new: impl Arg) -> Result<(), Errno> {
+        self.ask(&Op::Make)?;
+        let dir = dir.as_fd();
+        rustix::fs::linkat(dir, old, dir, new, AtFlags::empty())
+    }
+
+    /// Flush a directory.
+    pub(crate) fn fsync(&self, dir: impl AsFd) -> Result<(), Errno> {
+        self.ask(&Op::Flush)?;
+        rustix::fs::fsync(dir)
+    }
+
+    /// Reserve room from the beginning of a file on.
+    pub(crate) fn reserve(&self, file: &File, len: u64) -> Result<(), Errno> {
+        self.ask(&Op::Reserve)?;
+        rustix::fs::fallocate(file, FallocateFlags::empty(), 0, len)
+    }
+
+    /// Bytes that are free where this directory is.
+    pub(crate) fn available(&self, dir: impl AsFd) -> u64 {
+        if let Some(free) = self.0.as_ref().and_then(|faults| faults.free()) {
+            return free;
+        }
+        rustix::fs::fstatvfs(dir).map_or(u64::MAX, |fs| fs.f_bavail.saturating_mul(fs.f_frsize))
+    }
+
+    /// Whether an operation is performed.
+    fn ask(&self, op: &Op<'_>) -> Result<(), Errno> {
+        match self.verdict(op) {
+            Verdict::Done => Ok(()),
+            Verdict::Fails(why) | Verdict::Torn(_, why) => Err(why.errno()),
+        }
+    }
+
+    /// The same of a write; `Some`: it fails with this error after this number of bytes.
+    fn ask_to_write(&self, file: &File, len: usize, at: u64) -> io::Result<Option<(usize, io::Error)>> {
+        match self.verdict(&Op::Write { file, at, len }) {
+            Verdict::Done => Ok(None),
+            Verdict::Fails(why) => Err(why.errno().into()),
+            Verdict::Torn(part, why) => Ok(Some((part, why.errno().into()))),
+        }
+    }
+
+    fn verdict(&self, op: &Op<'_>) -> Verdict {
+        self.0.as_ref().map_or(Verdict::Done, |faults| faults.before(op))
+    }
+}
+
+impl fmt::Debug for Disk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Disk")
+    }
+}
+
+impl Failure {
+    fn errno(self) -> Errno {
+        match self {
+            Failure::Full => Errno::NOSPC,
+            Failure::Broken => Errno::IO,
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Files whose names come from peers, in a directory of the user's.
+
+use crate::ObjectError;
+use std::fs::{File, OpenOptions, create_dir_all, remove_file, symlink_metadata};
+use std::io;
+use std::path::Path;
+
+/// Make a new, empty file here to write to. What has this name (a file, a pipe, a link) is removed, not written to: a link that an earlier
+/// transfer brought, or somebody else who may write here, leads nowhere.
+pub fn replace(path: &Path) -> io::Result<File> {
+    if symlink_metadata(path).is_ok_and(|meta| !meta.is_dir()) {
+        remove_file(path)?;
+    }
+    OpenOptions::new().write(true).create_new(true).open(path)
+}
+
+/// The same below a directory, which is made when it is not there.
+pub fn replace_in(directory: &Path, name: &str) -> Result<File, ObjectError> {
+    let path = directory.join(name);
+    let made = create_dir_all(directory).and_then(|()| replace(&path));
+    made.map_err(|error| ObjectError::io(&path, "make the file", error))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::*;
+    use std::io::Write;
+
+    #[test]
+    fn a_stream_in_the_place_of_a_link_follows_it_nowhere() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let at = |name: &str| dir.path().join(name);
+        std::fs::write(at("precious"), "kept").expect("room");
+        std::os::unix::fs::symlink(at("precious"), at("stream")).expect("room for a link");
+        std::fs::hard_link(at("precious"), at("twin")).expect("room for a link");
+        std::os::unix::fs::symlink(at("nowhere"), at("dangling")).expect("room for a link");
+        for name in ["stream", "twin", "dangling", "new"] {
+            replace(&at(name)).and_then(|mut file| file.write_all(b"stream")).expect(name);
+            assert_eq!(std::fs::read(at(name)).expect("it is there"), b"stream");
+        }
+        assert_eq!(std::fs::read(at("precious")).expect("it is there"), b"kept");
+        assert!(!at("nowhere").exists());
+        std::fs::create_dir(at("directory")).expect("room");
+        assert!(replace(&at("directory")).is_err());
+    }
+}

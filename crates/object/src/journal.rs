@@ -1,0 +1,270 @@
+//! Which blocks a receiver has, on disk.
+//!
+//! ```text
+//! header (64 bytes):  "fcjrnl1\n" ‖ transfer ‖ geometry ‖ zeros ‖ check
+//! record (40 bytes):  u32 block ‖ hash ‖ check          block 0xffff_ffff: u64 length of the object stream
+//! ```
+//!
+//! Of two records of a block the later one counts; a hash of zeros takes the block back.
+//!
+//! A record is appended after its block's data was handed to the system, so a killed receiver
+//! loses nothing, and a crashed machine at most what the system had not written: at the next start
+//! the blocks themselves are read and verified. Bad records are passed over, a torn tail is cut off.
+
+use super::error::ObjectError;
+use super::geometry::{Geometry, Hash, TransferId};
+use crate::host::disk::Disk;
+use std::fs::File;
+use std::path::PathBuf;
+
+const MAGIC: [u8; 8] = *b"fcjrnl1\n";
+const HEADER: usize = 64;
+const RECORD: usize = 40;
+const STREAM_LEN: u32 = u32::MAX;
+
+/// In the place of the hash of a block that is not there any more.
+pub(crate) const WITHDRAWN: Hash = Hash([0; 32]);
+
+#[derive(Debug)]
+pub(crate) struct Journal {
+    disk: Disk,
+    file: File,
+    path: PathBuf,
+    end: u64,
+}
+
+/// What a journal says.
+#[derive(Debug, Default)]
+pub struct Told {
+    /// Blocks and hashes, in order of writing.
+    pub(crate) blocks: Vec<(u32, Hash)>,
+    /// The length of the object stream, where that became known later.
+    pub(crate) stream_len: Option<u64>,
+}
+
+impl Journal {
+    /// Read the journal in `file`, or begin it when it is empty or that of something else; then
+    /// `None` is told.
+    pub(crate) fn open(
+        disk: &Disk,
+        file: File,
+        path: PathBuf,
+        transfer: TransferId,
+        geometry: Geometry,
+    ) -> Result<(Journal, Option<Told>), ObjectError> {
+        let failed = |e| ObjectError::io(&path, "read", e);
+        let mut found = [0; HEADER];
+        let have = disk.read_at(&file, &mut found, 0).map_err(failed)?;
+        let told = match have == HEADER && is_header_of(&found, transfer, geometry) {
+            true => Some(tell(disk, &file, longest(geometry)).map_err(failed)?),
+            false => None,
+        };
+        let Some((told, end)) = told else {
+            let write = disk
+                .set_len(&file, 0)
+                .and_then(|()| disk.write_all_at(&file, &header(transfer, geometry), 0));
+            write.map_err(|e| ObjectError::io(&path, "write", e))?;
+            let disk = disk.clone();
+            return Ok((Journal { disk, file, path, end: HEADER as u64 }, None));
+        };
+        disk.set_len(&file, end).map_err(|e| ObjectError::io(&path, "write", e))?;
+        Ok((Journal { disk: disk.clone(), file, path, end }, Some(told)))
+    }
+
+    /// Note that a block is there.
+    pub(crate) fn block(&mut self, index: u32, hash: Hash) -> Result<(), ObjectError> {
+        self.append(index, hash)
+    }
+
+    /// Note that a block is not there any more.
+    pub(crate) fn withdraw(&mut self, index: u32) -> Result<(), ObjectError> {
+        self.append(index, WITHDRAWN)
+    }
+
+    /// Forget all that was noted.
+    pub(crate) fn start_over(&mut self) -> Result<(), ObjectError> {
+        self.disk.set_len(&self.file, HEADER as u64).map_err(|e| ObjectError::io(&self.path, "write", e))?;
+        self.end = HEADER as u64;
+        Ok(())
+    }
+
+    /// Note the length of the object stream.
+    pub(crate) fn stream_len(&mut self, len: u64) -> Result<(), ObjectError> {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&len.to_le_bytes());
+        self.append(STREAM_LEN, Hash(bytes))
+    }
+
+    fn append(&mut self, index: u32, hash: Hash) -> Result<(), ObjectError> {
+        let write = self.disk.write_all_at(&self.file, &record(index, hash), self.end);
+        write.map_err(|e| ObjectError::io(&self.path, "write", e))?;
+        self.end += RECORD as u64;
+        Ok(())
+    }
+}
+
+/// A journal is no longer than this, in bytes: each block noted and taken back some times. What lies beyond is no journal of ours.
+fn longest(geometry: Geometry) -> u64 {
+    let blocks = geometry.blocks().map_or(MOST_OF_A_STREAM, u64::from);
+    HEADER as u64 + RECORD as u64 * (TIMES * blocks + MOST_OF_LITTLE)
+}
+
+/// Records for each block at most, for a stream whose length is not known, and for what is small.
+const TIMES: u64 = 16;
+const MOST_OF_A_STREAM: u64 = 1 << 22;
+const MOST_OF_LITTLE: u64 = 1 << 16;
+
+/// Records that are read at a time.
+const AT_A_TIME: usize = 16_384;
+
+/// What the records in a file tell, up to so many bytes, and where the whole ones end.
+fn tell(disk: &Disk, file: &File, longest: u64) -> std::io::Result<(Told, u64)> {
+    let (mut told, mut end) = (Told::default(), HEADER as u64);
+    let mut bytes = vec![0; RECORD * AT_A_TIME];
+    while end < longest {
+        let have = disk.read_at(file, &mut bytes, end)?;
+        let whole = have - have % RECORD;
+        told.take(&bytes[..whole]);
+        end += whole as u64;
+        if have < bytes.len() {
+            break;
+        }
+    }
+    Ok((told, end))
+}
+
+impl Told {
+    /// Take in whole records; what is none is passed over.
+    fn take(&mut self, records: &[u8]) {
+        for record in records.as_chunks::<RECORD>().0 {
+            match parse(record) {
+                Some((STREAM_LEN, Hash([a, b, c, d, e, f, g, h, ..]))) => {
+                    self.stream_len = Some(u64::from_le_bytes([a, b, c, d, e, f, g, h]));
+                }
+                Some(block) => self.blocks.push(block),
+                None => {}
+            }
+        }
+    }
+}
+
+/// What the journal of this transfer tells and where its whole records end; `None` when it is not
+/// this transfer's.
+fn read(bytes: &[u8], transfer: TransferId, geometry: Geometry) -> Option<(Told, u64)> {
+    let (found, rest) = bytes.split_first_chunk::<HEADER>()?;
+    if !is_header_of(found, transfer, geometry) {
+        return None;
+    }
+    let mut told = Told::default();
+    told.take(rest);
+    Some((told, (bytes.len() - rest.len() % RECORD) as u64))
+}
+
+fn header(transfer: TransferId, geometry: Geometry) -> [u8; HEADER] {
+    let mut header = [0; HEADER];
+    header[..8].copy_from_slice(&MAGIC);
+    header[8..24].copy_from_slice(&transfer.0);
+    header[24..41].copy_from_slice(&geometry.to_bytes());
+    let check = check(&header[..HEADER - 4]);
+    header[HEADER - 4..].copy_from_slice(&check);
+    header
+}
+
+/// The transfer and geometry that a journal is of.
+pub(crate) fn header_of(disk: &Disk, file: &File) -> Option<(TransferId, Geometry)> {
+    let mut found = [0; HEADER];
+    let have = disk.read_at(file, &mut found, 0).ok()?;
+    let (mut transfer, mut geometry) = ([0; 16], [0; 17]);
+    transfer.copy_from_slice(&found[8..24]);
+    geometry.copy_from_slice(&found[24..41]);
+    let (transfer, geometry) = (TransferId(transfer), Geometry::from_bytes(geometry));
+    (have == HEADER && found == header(transfer, geometry) && geometry.check().is_ok())
+        .then_some((transfer, geometry))
+}
+
+fn is_header_of(found: &[u8; HEADER], transfer: TransferId, geometry: Geometry) -> bool {
+    let mut bytes = [0; 17];
+    bytes.copy_from_slice(&found[24..41]);
+    let mut theirs = Geometry::from_bytes(bytes);
+    if geometry.stream_len.is_none() || theirs.stream_len.is_none() {
+        theirs.stream_len = geometry.stream_len; // a stream's length is not known at all times
+    }
+    let theirs_whole = Geometry::from_bytes(bytes);
+    theirs == geometry && *found == header(transfer, theirs_whole)
+}
+
+fn record(index: u32, hash: Hash) -> [u8; RECORD] {
+    let mut record = [0; RECORD];
+    record[..4].copy_from_slice(&index.to_le_bytes());
+    record[4..36].copy_from_slice(&hash.0);
+    let check = check(&record[..36]);
+    record[36..].copy_from_slice(&check);
+    record
+}
+
+fn parse(bytes: &[u8; RECORD]) -> Option<(u32, Hash)> {
+    let (index, rest) = bytes.split_first_chunk::<4>()?;
+    let (index, hash) = (u32::from_le_bytes(*index), Hash(*rest.first_chunk::<32>()?));
+    (record(index, hash) == *bytes).then_some((index, hash))
+}
+
+fn check(bytes: &[u8]) -> [u8; 4] {
+    let [a, b, c, d, ..] = *blake3::hash(bytes).as_bytes();
+    [a, b, c, d]
+}
+
+/// What a fuzzer may call with any bytes: what was recorded is told, whatever lies between, and
+/// what is recorded after it as well.
+pub fn fuzz(input: &[u8]) {
+    let geometry = Geometry { stream_len: None, manifest_len: 100, symbol_size: 64, symbols_per_block: 8 };
+    let transfer = TransferId([7; 16]);
+    if let Some((_, end)) = read(input, transfer, geometry) {
+        assert!(end <= input.len() as u64);
+    }
+    let mut bytes = [&header(transfer, geometry)[..], input].concat();
+    let mut recorded = Vec::new();
+    for found in bytes[HEADER..].as_chunks_mut::<RECORD>().0 {
+        let (index, hash) = (u32::from(found[0]), Hash([found[4]; 32]));
+        if found[1] % 2 == 0 {
+            *found = record(index, hash);
+            recorded.push((index, hash));
+        }
+    }
+    let (told, end) = read(&bytes, transfer, geometry).expect("the header is sound");
+    assert!(recorded.iter().all(|block| told.blocks.contains(block)));
+    bytes.truncate(usize::try_from(end).expect("it is within the bytes"));
+    let last = (300, Hash([1; 32]));
+    bytes.extend(record(last.0, last.1));
+    let (more, _) = read(&bytes, transfer, geometry).expect("the header is sound");
+    assert_eq!(more.blocks.split_last(), Some((&last, &told.blocks[..])));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_that_was_made_a_terabyte_long_tells_what_is_in_it_and_is_cut() {
+        let geometry = Geometry {
+            stream_len: Some(64 * 7 * 100),
+            manifest_len: 100,
+            symbol_size: 64,
+            symbols_per_block: 8,
+        };
+        let transfer = TransferId([7; 16]);
+        let file = || tempfile::tempfile().expect("a temporary file");
+        let original = file();
+        let again = || original.try_clone().expect("the same file");
+        let (mut journal, told) =
+            Journal::open(&Disk::default(), again(), "j".into(), transfer, geometry).expect("a new one");
+        assert!(told.is_none());
+        (0..50).for_each(|index| journal.block(index, Hash([index as u8 + 1; 32])).expect("written"));
+        original.set_len(1 << 40).expect("a file with a hole");
+        let (journal, told) =
+            Journal::open(&Disk::default(), again(), "j".into(), transfer, geometry).expect("opened");
+        let blocks: Vec<u32> = told.expect("it is ours").blocks.iter().map(|(index, _)| *index).collect();
+        assert!(blocks.iter().copied().eq(0..50), "{blocks:?}");
+        assert!(journal.end <= longest(geometry) + (RECORD * AT_A_TIME) as u64, "{}", journal.end);
+        assert_eq!(original.metadata().expect("it is there").len(), journal.end);
+    }
+}

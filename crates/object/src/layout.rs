@@ -1,0 +1,81 @@
+//! Which bytes of the object stream belong to which file.
+
+use super::geometry::Geometry;
+use super::manifest::{Kind, Manifest, ManifestError};
+use std::ops::Range;
+
+/// Where the content of each file lies in the object stream.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    manifest_len: u64,
+    /// End of the content in the object stream, and the entry, of each file that is not empty.
+    files: Vec<(u64, u32)>,
+}
+
+/// A run of bytes of one file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Piece {
+    /// The manifest's entry.
+    pub(crate) entry: u32,
+    /// Where in the file.
+    pub(crate) offset: u64,
+    /// How many bytes.
+    pub(crate) len: usize,
+}
+
+impl Layout {
+    /// The layout of this manifest's files, checked against the geometry.
+    pub(crate) fn new(manifest: &Manifest, geometry: &Geometry) -> Result<Layout, ManifestError> {
+        let manifest_len = u64::from(geometry.manifest_len);
+        let mut end = manifest_len;
+        let mut files = Vec::new();
+        for (n, entry) in (0..).zip(manifest.entries()) {
+            match entry.kind {
+                Kind::File { size } if size > 0 => {
+                    end = end.checked_add(size).ok_or(ManifestError::Sizes)?;
+                    files.push((end, n));
+                }
+                Kind::Stream => {
+                    end = u64::MAX;
+                    files.push((end, n));
+                }
+                Kind::File { .. } | Kind::Dir | Kind::Symlink { .. } | Kind::HardLink { .. } => {}
+            }
+        }
+        let fits = manifest.is_stream() || geometry.stream_len == Some(end);
+        if fits { Ok(Layout { manifest_len, files }) } else { Err(ManifestError::Sizes) }
+    }
+
+    /// The bytes of the object stream that hold this entry's content; `None` when it has none.
+    pub fn range_of(&self, entry: u32) -> Option<Range<u64>> {
+        let at = self.files.binary_search_by_key(&entry, |&(_, entry)| entry).ok()?;
+        let start = at.checked_sub(1).map_or(self.manifest_len, |before| self.files[before].0);
+        Some(start..self.files[at].0)
+    }
+
+    /// Bytes of the manifest, before the content.
+    pub(crate) fn manifest_len(&self) -> u64 {
+        self.manifest_len
+    }
+
+    /// Files that are not empty.
+    pub(crate) fn count(&self) -> usize {
+        self.files.len()
+    }
+
+    /// The files' part of this range of the object stream, in order.
+    pub(crate) fn pieces(&self, range: Range<u64>) -> impl Iterator<Item = Piece> + '_ {
+        let mut at = range.start.max(self.manifest_len);
+        let first = self.files.partition_point(|&(end, _)| end <= at);
+        (first..self.files.len()).map_while(move |n| {
+            let (end, entry) = self.files[n];
+            let start = if n == 0 { self.manifest_len } else { self.files[n - 1].0 };
+            let stop = end.min(range.end);
+            (at < stop).then(|| {
+                let piece = Piece { entry, offset: at - start, len: (stop - at) as usize };
+                at = stop;
+                piece
+            })
+        })
+    }
+}

@@ -1,0 +1,88 @@
+//! Objects: files, directory trees and streams as one byte string, the *object stream*, cut into blocks.
+//!
+//! ```text
+//! object stream:   manifest ‖ content of file 1 ‖ content of file 2 ‖ ...
+//! block:  data ‖ zeros ‖ u32 length of the data ‖ BLAKE3 of the data      (K symbols of T bytes)
+//! ```
+//!
+//! A block covers the same bytes of the object stream whatever was lost, so a receiver can put blocks in any
+//! order, stop, and go on later. The source side is an [`ObjectStream`]; the receiver side is a [`Store`]
+//! for files or a [`StreamSink`] for a pipe.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`geometry`] [`block`] | where blocks lie; their trailer, hashes and the root over all of them |
+//! | [`manifest`] | names, sizes, modes and times; a total decoder |
+//! | [`metadata`] | what else can be said of files: owners, attributes, and which of them are wanted |
+//! | [`names`] | what becomes of names that a terminal obeys |
+//! | `links` | which symbolic links are followed, and which lead nowhere at the receivers |
+//! | `walk` | what lies at paths that are to be sent |
+//! | `apply` | owners, attributes and special bits at the receiver, as far as they are wanted |
+//! | [`object_stream`] [`spool`] | reading files and streams at the source |
+//! | [`memory`] | files in memory in place of files on a disk |
+//! | [`SealedBlocks`] | their blocks, each always the same |
+//! | `file_work` | how far work on many files is |
+//! | `remembered` | what an output directory has received, and when that was sent |
+//! | [`abandoned`] | what was not finished, and how it is let go |
+//! | [`store`] [`sink`] | writing at the receiver: resume, verification, publishing |
+
+pub mod abandoned;
+mod apply;
+pub mod block;
+pub mod error;
+mod file_work;
+pub mod gather;
+pub mod geometry;
+pub mod host;
+mod journal;
+mod layout;
+mod links;
+pub mod manifest;
+pub mod memory;
+pub mod metadata;
+pub mod names;
+pub mod object_stream;
+mod origin;
+mod output_directory;
+mod policy;
+mod remembered;
+mod sealed;
+pub mod sink;
+pub mod spool;
+pub mod store;
+mod walk;
+mod withdrawn;
+
+pub use abandoned::PARTS_PREFIX;
+pub use apply::Wanted;
+pub use block::data_of;
+pub use block::{BlockError, RootHasher, hash_of, seal_block, verify_block};
+pub use error::{Change, ObjectError, Obstacle};
+pub use file_work::{Both, FileWork, WorkStage};
+pub use geometry::{Geometry, GeometryError, Hash, TRAILER, TransferId};
+pub use host::disk::{Disk, SYSTEM};
+pub use host::replace::{replace, replace_in};
+pub use host::tree::{DIR, Tree, open_or_create_dir};
+pub use journal::{Told, fuzz as fuzz_journal};
+pub use layout::Layout;
+pub use links::FollowLinks;
+pub use manifest::{Counts, Entry, Kind, Manifest, ManifestError, PathError};
+pub use manifest::{STATE_DIR, check_path};
+pub use memory::{Memory, MemoryFile};
+pub use metadata::{Aspect, Attributes, MetadataError, Owner, OwnersBy, Preserve, UnknownAspect};
+pub use names::name_by;
+pub use names::{NameError, Names, UnknownNames};
+pub use object_stream::{BlockRead, ObjectStream};
+pub use origin::Origin;
+pub use policy::{Durability, Freshness, KeepUnfinished, Replace};
+pub use remembered::Admission;
+pub use sealed::SealedBlocks;
+pub use sink::{StreamSink, Sunk};
+pub use store::{Files, Operation, Performed, Plan};
+pub use store::{Finished, Ledger, Put, SkippedLink, Store};
+pub use walk::{HardLinks, LeftOut, Reading, Skipped, Unreadable};
+pub use withdrawn::{Affected, Withdrawal};
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests compare with the times of real files")]
+mod tests;

@@ -1,0 +1,687 @@
+//! The manifest: what a transfer consists of.
+//!
+//! ```text
+//! u8 version (1 or 2) ‖ count ‖ count entries, sorted by path, and nothing more
+//! entry:  shared ‖ length ‖ rest of the path ‖ u8 kind ‖ mode ‖ mtime ‖ file: size, link: length ‖ target, hard link: entry
+//!         ‖ version 2: owner ‖ attributes
+//! owner:       0: not said; n: the n-th of the manifest; one more than there are: uid ‖ gid ‖ text user ‖ text group follow
+//! attributes:  0: none; n: the n-th set of the manifest; one more than there are: count ‖ (text name ‖ text value) follow
+//! ```
+//!
+//! Numbers are LEB128 (7 bits per byte, low ones first); a text is its length and its bytes; `shared` is how many bytes of the
+//! path are those of the entry before; `mtime` is in zigzag form. [`Manifest::decode`] is total: any
+//! bytes give a manifest whose paths all stay inside the output directory, or an error.
+//!
+//! Version 2 is written only where something needs it (an owner, attributes, a set-user-ID, set-group-ID or sticky bit, a hard
+//! link, a name that is not UTF-8): what an older receiver can read is the same bytes as before.
+
+mod named;
+mod tables;
+
+use super::metadata::{Attributes, MetadataError, Owner};
+use super::names::shown;
+pub use super::names::{MAX_NAME_LEN, MAX_PATH_LEN};
+use std::borrow::Cow;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::sync::Arc;
+use tables::{ReadTables, WriteTables};
+
+/// Name of the directory, inside the output directory, where the receiver keeps its state. No
+/// entry may have it as its first component.
+pub const STATE_DIR: &str = ".faircast";
+
+/// Most entries of a manifest.
+pub const MAX_ENTRIES: usize = 4_000_000;
+/// Most directories that a path lies below. Each is open while something is placed in it.
+pub const MAX_DEPTH: usize = 256;
+/// Most directories that paths need beyond those that are entries: names of one letter could ask for millions in little text.
+const MAX_UNNAMED_DIRS: usize = 65_536;
+/// Most bytes of all paths and targets together: shared beginnings could make much of little.
+const MAX_TEXT: usize = 256 << 20;
+/// Permission bits, and the set-user-ID, set-group-ID and sticky bits.
+pub const MODE_BITS: u32 = 0o7777;
+/// Permission bits: all that version 1 has.
+pub const PERMISSIONS: u32 = 0o777;
+/// Most bytes of the attributes of all entries together: one set may belong to many of them.
+const MAX_ATTRIBUTES: usize = 256 << 20;
+
+/// Least space of files and directories, for [`Manifest::footprint`].
+const DISK_BLOCK: u64 = 4096;
+const INODE: u64 = 256;
+
+const VERSION: u8 = 2;
+const SMALLEST_ENTRY: usize = 6;
+
+/// What a transfer consists of, sorted by path.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Manifest {
+    entries: Vec<Entry>,
+}
+
+/// A file, directory, link or stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Relative path, components separated by `/`. It need not be UTF-8.
+    pub path: OsString,
+    /// What it is.
+    pub kind: Kind,
+    /// Permission, set-user-ID, set-group-ID and sticky bits, at most [`MODE_BITS`]; 0 of a hard link.
+    pub mode: u32,
+    /// Time of modification in ns since 1970; 0 of a hard link.
+    pub mtime: i64,
+    /// Whose it is, where the source says that.
+    pub owner: Option<Arc<Owner>>,
+    /// Extended attributes and access control lists, where the source says them.
+    pub attributes: Option<Arc<Attributes>>,
+}
+
+/// What an entry is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// A file of this many bytes.
+    File {
+        /// Bytes.
+        size: u64,
+    },
+    /// A directory.
+    Dir,
+    /// A symbolic link.
+    Symlink {
+        /// Where it points, as it is.
+        target: OsString,
+    },
+    /// One more name of a file.
+    HardLink {
+        /// The file's entry, which lies before this one.
+        to: u32,
+    },
+    /// A stream: a file whose size is known only at its end. The only entry of its manifest.
+    Stream,
+}
+
+/// Numbers of entries by kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Files; each name of one that has several counts.
+    pub files: u64,
+    /// Symbolic links.
+    pub links: u64,
+    /// Directories.
+    pub directories: u64,
+}
+
+impl Counts {
+    /// Files alone.
+    pub fn of_files(files: u64) -> Counts {
+        Counts { files, ..Counts::default() }
+    }
+}
+
+/// What is wrong with a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    /// No bytes, or none between two `/`.
+    #[error("a name is empty")]
+    Empty,
+    /// Starts with `/`.
+    #[error("the path is absolute")]
+    Absolute,
+    /// A component is `.` or `..`.
+    #[error("the path contains \".\" or \"..\"")]
+    Dots,
+    /// Contains a NUL byte.
+    #[error("the path contains a NUL byte")]
+    Nul,
+    /// Too long, as a whole or a component.
+    #[error("the path has more than {MAX_PATH_LEN} bytes, or a name in it more than {MAX_NAME_LEN}")]
+    TooLong,
+    /// Too many directories above it.
+    #[error("the path lies below more than {MAX_DEPTH} directories")]
+    TooDeep,
+    /// Inside the receiver's state directory.
+    #[error("\"{STATE_DIR}\" is where receivers keep their state; rename it")]
+    Reserved,
+}
+
+/// Why bytes or entries are no manifest. Entries are counted from 0.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ManifestError {
+    /// Ends too early.
+    #[error("it ends at byte {at} in the middle of an entry")]
+    Truncated {
+        /// Where.
+        at: usize,
+    },
+    /// Goes on after the last entry.
+    #[error("{0} bytes follow the last entry")]
+    Trailing(usize),
+    /// Made by another version.
+    #[error(
+        "it has version {0}, this version of faircast reads 1 to {VERSION}; update faircast on the older side"
+    )]
+    Version(u8),
+    /// Nothing in it needs version 2.
+    #[error("it has version 2 and nothing that needs it")]
+    Unneeded,
+    /// A number of more than 64 bits, or not in its shortest form.
+    #[error("the number at byte {at} is not in its only form")]
+    Number {
+        /// Where.
+        at: usize,
+    },
+    /// More entries than allowed, or than the bytes could hold.
+    #[error("{0} entries; at most {MAX_ENTRIES} can be sent, and each takes {SMALLEST_ENTRY} bytes or more")]
+    TooMany(u64),
+    /// All paths together are too long.
+    #[error("the paths take more than {MAX_TEXT} bytes together")]
+    TooMuchText,
+    /// Directories that are no entries.
+    #[error(
+        "entry {entry}: the paths up to it lie below more than {MAX_UNNAMED_DIRS} directories that are not listed"
+    )]
+    TooManyDirs {
+        /// Which entry.
+        entry: usize,
+    },
+    /// A path or target that is not UTF-8, in version 1.
+    #[error("entry {entry}: the path or target is not UTF-8")]
+    NotUtf8 {
+        /// Which entry.
+        entry: usize,
+    },
+    /// A path that is not allowed.
+    #[error("entry {entry}: {why}")]
+    Path {
+        /// Which entry.
+        entry: usize,
+        /// What is wrong.
+        why: PathError,
+    },
+    /// A link target that is empty, too long or has a NUL byte.
+    #[error("entry {entry}: the target of the link is empty, too long or has a NUL byte")]
+    Target {
+        /// Which entry.
+        entry: usize,
+    },
+    /// Not after the entry before: a duplicate or not sorted.
+    #[error("entry {entry}: not after the one before")]
+    Order {
+        /// Which entry.
+        entry: usize,
+    },
+    /// Lies below an entry that is no directory.
+    #[error("entry {entry}: lies below \"{above}\", which is no directory")]
+    BelowFile {
+        /// Which entry.
+        entry: usize,
+        /// What it lies below.
+        above: String,
+    },
+    /// An unknown kind of entry.
+    #[error("entry {entry}: unknown kind {kind}")]
+    Kind {
+        /// Which entry.
+        entry: usize,
+        /// The kind.
+        kind: u8,
+    },
+    /// More bits than a mode has in this version.
+    #[error("entry {entry}: mode {mode:o} has bits that are no permissions")]
+    Mode {
+        /// Which entry.
+        entry: usize,
+        /// The mode.
+        mode: u64,
+    },
+    /// A hard link to what is no file before it, or with a mode, time, owner or attributes of its own.
+    #[error("entry {entry}: a hard link to what is no file before it, or with metadata of its own")]
+    HardLink {
+        /// Which entry.
+        entry: usize,
+    },
+    /// An owner or attributes that are not allowed.
+    #[error("entry {entry}: {why}")]
+    Metadata {
+        /// Which entry.
+        entry: usize,
+        /// What is wrong.
+        why: MetadataError,
+    },
+    /// The attributes of all entries together are too much.
+    #[error("the attributes of all files take more than {MAX_ATTRIBUTES} bytes together")]
+    TooManyAttributes,
+    /// A stream beside other entries.
+    #[error("entry {entry}: a stream has to be the only entry")]
+    StreamNotAlone {
+        /// Which entry.
+        entry: usize,
+    },
+    /// The sizes add up to more than 2^63 bytes, or not to the object stream's length.
+    #[error("the sizes of manifest and files do not add up to the length of the object")]
+    Sizes,
+}
+
+/// Check a relative path as [`Manifest`] has them.
+///
+/// # Errors
+/// The first thing that is wrong with it.
+pub fn check_path(path: impl AsRef<OsStr>) -> Result<(), PathError> {
+    let path = path.as_ref().as_bytes();
+    if path.starts_with(b"/") {
+        return Err(PathError::Absolute);
+    }
+    if path.len() > MAX_PATH_LEN {
+        return Err(PathError::TooLong);
+    }
+    for (n, name) in path.split(|byte| *byte == b'/').enumerate() {
+        match name {
+            b"" => return Err(PathError::Empty),
+            b"." | b".." => return Err(PathError::Dots),
+            _ if n == 0 && name == STATE_DIR.as_bytes() => return Err(PathError::Reserved),
+            _ if name.len() > MAX_NAME_LEN => return Err(PathError::TooLong),
+            _ if name.contains(&0) => return Err(PathError::Nul),
+            _ => {}
+        }
+        if n > MAX_DEPTH {
+            return Err(PathError::TooDeep);
+        }
+    }
+    Ok(())
+}
+
+/// Of sorted paths those that are no directories, and with which the path before began: the longest last. All that begin with a path
+/// follow it directly.
+#[derive(Debug, Default)]
+struct Leaves<'a>(Vec<&'a [u8]>);
+
+impl<'a> Leaves<'a> {
+    /// What is no directory and lies above the next path.
+    fn above(&mut self, path: &[u8]) -> Option<&'a [u8]> {
+        // An entry sorts before everything below it. Of the leaves that the path begins with only the longest can have a slash
+        // behind it here: behind the others the path goes on as the longer ones do.
+        while self.0.pop_if(|leaf| !path.starts_with(leaf)).is_some() {}
+        self.0.last().copied().filter(|leaf| path.get(leaf.len()) == Some(&b'/'))
+    }
+
+    /// This path, which was the next one, is no directory.
+    fn push(&mut self, path: &'a [u8]) {
+        self.0.push(path);
+    }
+}
+
+impl Manifest {
+    /// A manifest of these entries, which need not be sorted.
+    ///
+    /// # Errors
+    /// A [`ManifestError`]; the entries are counted in their sorted order.
+    pub fn new(mut entries: Vec<Entry>) -> Result<Manifest, ManifestError> {
+        entries.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        let manifest = Manifest { entries };
+        manifest.check()?;
+        Ok(manifest)
+    }
+
+    /// The entries, sorted by path.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// How many entries there are of each kind.
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        for entry in &self.entries {
+            match entry.kind {
+                Kind::Dir => counts.directories += 1,
+                Kind::Symlink { .. } => counts.links += 1,
+                Kind::File { .. } | Kind::HardLink { .. } | Kind::Stream => counts.files += 1,
+            }
+        }
+        counts
+    }
+
+    /// The names at the top, in order.
+    pub fn tops(&self) -> impl Iterator<Item = &OsStr> {
+        let mut before = None;
+        let tops = self.entries.iter().map(|entry| {
+            let top = entry.path.as_bytes().split(|byte| *byte == b'/').next();
+            OsStr::from_bytes(top.unwrap_or_default())
+        });
+        tops.filter(move |top| before.replace(*top) != Some(*top))
+    }
+
+    /// Bytes of all files together.
+    pub fn content_len(&self) -> u64 {
+        // Checked not to overflow.
+        self.entries.iter().map(Entry::size).sum()
+    }
+
+    /// Bytes that entries take on a disk beside their content, about: a block for each directory and link, a file's inode, name,
+    /// attributes and what its last block has left.
+    pub fn footprint(&self) -> u64 {
+        let (mut bytes, mut before) = (0, &b""[..]);
+        for entry in &self.entries {
+            let path = entry.path.as_bytes();
+            let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
+            let attributes = entry.attributes.as_ref().map_or(0, |set| set.bytes());
+            let own = match entry.kind {
+                // Where something lies in it, it counts as entered.
+                Kind::Dir => 0,
+                Kind::File { size } => INODE + size.next_multiple_of(DISK_BLOCK) - size,
+                Kind::Symlink { .. } => DISK_BLOCK,
+                Kind::HardLink { .. } | Kind::Stream => INODE,
+            };
+            bytes += own + (name.len() + attributes) as u64 + entered(before, path) as u64 * DISK_BLOCK;
+            before = path;
+        }
+        let is_parent = |dir: &Entry, next: Option<&Entry>| {
+            let rest = next.and_then(|next| next.path.as_bytes().strip_prefix(dir.path.as_bytes()));
+            rest.is_some_and(|rest| rest.first() == Some(&b'/'))
+        };
+        let nexts = self.entries.iter().skip(1).map(Some).chain([None]);
+        let empty = self.entries.iter().zip(nexts);
+        let empty = empty.filter(|(entry, next)| entry.kind == Kind::Dir && !is_parent(entry, *next)).count();
+        bytes + empty as u64 * DISK_BLOCK
+    }
+
+    /// Whether it is that of a stream.
+    pub fn is_stream(&self) -> bool {
+        matches!(self.entries[..], [Entry { kind: Kind::Stream, .. }])
+    }
+
+    /// The entries, to be called otherwise here than at the source.
+    fn entries_mut(&mut self) -> &mut [Entry] {
+        &mut self.entries
+    }
+
+    fn check(&self) -> Result<(), ManifestError> {
+        if self.entries.len() > MAX_ENTRIES {
+            return Err(ManifestError::TooMany(self.entries.len() as u64));
+        }
+        let (mut text, mut total, mut dirs, mut attributes) = (0usize, 0u64, 0usize, 0usize);
+        let mut leaves = Leaves::default();
+        for (entry, e) in self.entries.iter().enumerate() {
+            check_path(&e.path).map_err(|why| ManifestError::Path { entry, why })?;
+            if entry > 0 && self.entries[entry - 1].path >= e.path {
+                return Err(ManifestError::Order { entry });
+            }
+            let path = e.path.as_bytes();
+            text = text.saturating_add(path.len()).saturating_add(self.check_kind(entry)?);
+            total = total.checked_add(e.size()).filter(|&t| t < 1 << 63).ok_or(ManifestError::Sizes)?;
+            if text > MAX_TEXT {
+                return Err(ManifestError::TooMuchText);
+            }
+            attributes += e.attributes.as_ref().map_or(0, |set| set.bytes());
+            if attributes > MAX_ATTRIBUTES {
+                return Err(ManifestError::TooManyAttributes);
+            }
+            // A directory that is entered for the first time is one that is listed (its path is what comes before the slash), or not.
+            let before = entry.checked_sub(1).map_or(&b""[..], |before| self.entries[before].path.as_bytes());
+            dirs += entered(before, path);
+            if dirs > MAX_UNNAMED_DIRS + 2 * entry {
+                return Err(ManifestError::TooManyDirs { entry });
+            }
+            if let Some(leaf) = leaves.above(path) {
+                let above = String::from_utf8_lossy(leaf).into_owned();
+                return Err(ManifestError::BelowFile { entry, above });
+            }
+            if e.kind != Kind::Dir {
+                leaves.push(path);
+            }
+        }
+        Ok(())
+    }
+
+    /// What an entry says beside its path; bytes of text in it.
+    fn check_kind(&self, entry: usize) -> Result<usize, ManifestError> {
+        let e = &self.entries[entry];
+        if e.mode & !MODE_BITS != 0 {
+            return Err(ManifestError::Mode { entry, mode: e.mode.into() });
+        }
+        let owner = e.owner.as_ref().map_or(Ok(()), |owner| owner.check());
+        let attributes = e.attributes.as_ref().map_or(Ok(()), |set| set.check());
+        owner.and(attributes).map_err(|why| ManifestError::Metadata { entry, why })?;
+        match &e.kind {
+            Kind::Symlink { target } => {
+                let target = target.as_bytes();
+                if target.is_empty() || target.len() > MAX_PATH_LEN || target.contains(&0) {
+                    return Err(ManifestError::Target { entry });
+                }
+                Ok(target.len())
+            }
+            Kind::Stream if self.entries.len() > 1 => Err(ManifestError::StreamNotAlone { entry }),
+            Kind::HardLink { to } => {
+                let to = self.entries[..entry].get(*to as usize);
+                let is_file = to.is_some_and(|to| matches!(to.kind, Kind::File { .. }));
+                let is_bare = (e.mode, e.mtime) == (0, 0) && e.owner.is_none() && e.attributes.is_none();
+                if is_file && is_bare { Ok(0) } else { Err(ManifestError::HardLink { entry }) }
+            }
+            Kind::File { .. } | Kind::Dir | Kind::Stream => Ok(0),
+        }
+    }
+
+    /// Whether something in it is beyond version 1.
+    fn needs_version_2(&self) -> bool {
+        let is_text = |text: &OsString| std::str::from_utf8(text.as_bytes()).is_ok();
+        !self.entries.iter().all(|e| {
+            let is_known = match &e.kind {
+                Kind::Symlink { target } => is_text(target),
+                Kind::HardLink { .. } => false,
+                Kind::File { .. } | Kind::Dir | Kind::Stream => true,
+            };
+            let is_bare = e.owner.is_none() && e.attributes.is_none();
+            is_known && is_bare && e.mode & !PERMISSIONS == 0 && is_text(&e.path)
+        })
+    }
+
+    /// The manifest as bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut tables = self.needs_version_2().then(WriteTables::default);
+        let mut out = vec![if tables.is_some() { 2 } else { 1 }];
+        put_number(&mut out, self.entries.len() as u64);
+        let mut before: &[u8] = &[];
+        for entry in &self.entries {
+            let path = entry.path.as_bytes();
+            let shared = path.iter().zip(before).take_while(|(a, b)| a == b).count();
+            put_number(&mut out, shared as u64);
+            put_text(&mut out, &path[shared..]);
+            out.push(match entry.kind {
+                Kind::File { .. } => 0,
+                Kind::Dir => 1,
+                Kind::Symlink { .. } => 2,
+                Kind::Stream => 3,
+                Kind::HardLink { .. } => 4,
+            });
+            put_number(&mut out, entry.mode.into());
+            put_number(&mut out, ((entry.mtime << 1) ^ (entry.mtime >> 63)) as u64);
+            match &entry.kind {
+                Kind::File { size } => put_number(&mut out, *size),
+                Kind::Symlink { target } => put_text(&mut out, target.as_bytes()),
+                Kind::HardLink { to } => put_number(&mut out, (*to).into()),
+                Kind::Dir | Kind::Stream => {}
+            }
+            if let Some(tables) = &mut tables {
+                tables.put(&mut out, entry);
+            }
+            before = path;
+        }
+        out
+    }
+
+    /// Read a manifest. The same manifest has only one form.
+    ///
+    /// # Errors
+    /// A [`ManifestError`] says what is wrong and where.
+    pub fn decode(bytes: &[u8]) -> Result<Manifest, ManifestError> {
+        let mut from = Reader { bytes, at: 0 };
+        let mut tables = match from.byte()? {
+            1 => None,
+            2 => Some(ReadTables::default()),
+            other => return Err(ManifestError::Version(other)),
+        };
+        let count = from.number()?;
+        if count > MAX_ENTRIES as u64 || count > (bytes.len() / SMALLEST_ENTRY) as u64 {
+            return Err(ManifestError::TooMany(count));
+        }
+        let mut entries = Vec::with_capacity(count as usize); // bounded by the bytes there are
+        let mut path = Vec::new();
+        let mut text = 0;
+        for entry in 0..count as usize {
+            let (shared, at) = (from.number()?, from.at);
+            let shared = usize::try_from(shared).ok().filter(|&s| s <= path.len());
+            let Some(shared) = shared else { return Err(ManifestError::Number { at }) };
+            let rest = from.text()?;
+            // The longest beginning is shared, so that there is only one form.
+            if shared < path.len() && rest.first() == Some(&path[shared]) {
+                return Err(ManifestError::Number { at });
+            }
+            path.truncate(shared);
+            path.extend_from_slice(rest);
+            text += path.len();
+            if text > MAX_TEXT {
+                return Err(ManifestError::TooMuchText);
+            }
+            entries.push(from.entry(entry, &path, tables.as_mut())?);
+        }
+        if from.at < bytes.len() {
+            return Err(ManifestError::Trailing(bytes.len() - from.at));
+        }
+        let manifest = Manifest { entries };
+        manifest.check()?;
+        if tables.is_some() && !manifest.needs_version_2() {
+            return Err(ManifestError::Unneeded);
+        }
+        Ok(manifest)
+    }
+}
+
+/// How many directories a path lies below that the one before it, in order, did not.
+fn entered(before: &[u8], path: &[u8]) -> usize {
+    let shared = before.iter().zip(path).take_while(|(a, b)| a == b).count();
+    path[shared..].iter().filter(|byte| **byte == b'/').count()
+}
+
+impl Entry {
+    /// An entry of which no more is said.
+    pub fn new(path: impl Into<OsString>, kind: Kind, mode: u32, mtime: i64) -> Entry {
+        Entry { path: path.into(), kind, mode, mtime, owner: None, attributes: None }
+    }
+
+    /// Its path for people: what is no text in it is replaced, and what a terminal obeys, line ends too, is shown as `\x1b`.
+    pub fn name(&self) -> Cow<'_, str> {
+        shown(&self.path)
+    }
+
+    /// Whether it is a name of a file or a stream.
+    pub fn is_file(&self) -> bool {
+        matches!(self.kind, Kind::File { .. } | Kind::HardLink { .. } | Kind::Stream)
+    }
+
+    /// Bytes of its content; 0 for what is no file.
+    pub fn size(&self) -> u64 {
+        match self.kind {
+            Kind::File { size } => size,
+            Kind::Dir | Kind::Symlink { .. } | Kind::HardLink { .. } | Kind::Stream => 0,
+        }
+    }
+}
+
+fn put_number(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn put_text(out: &mut Vec<u8>, text: &[u8]) {
+    put_number(out, text.len() as u64);
+    out.extend_from_slice(text);
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn byte(&mut self) -> Result<u8, ManifestError> {
+        let byte = *self.bytes.get(self.at).ok_or(ManifestError::Truncated { at: self.at })?;
+        self.at += 1;
+        Ok(byte)
+    }
+
+    fn number(&mut self) -> Result<u64, ManifestError> {
+        let at = self.at;
+        let (mut number, mut shift) = (0u64, 0);
+        loop {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7f);
+            if shift > 63 || (shift == 63 && bits > 1) || (byte == 0 && shift > 0) {
+                return Err(ManifestError::Number { at });
+            }
+            number |= bits << shift;
+            if byte & 0x80 == 0 {
+                return Ok(number);
+            }
+            shift += 7;
+        }
+    }
+
+    fn text(&mut self) -> Result<&'a [u8], ManifestError> {
+        let len = self.number()?;
+        let truncated = ManifestError::Truncated { at: self.bytes.len() };
+        let end = usize::try_from(len).ok().and_then(|len| self.at.checked_add(len));
+        let text = end.and_then(|end| self.bytes.get(self.at..end)).ok_or(truncated)?;
+        self.at += text.len();
+        Ok(text)
+    }
+
+    fn entry(
+        &mut self,
+        entry: usize,
+        path: &[u8],
+        tables: Option<&mut ReadTables>,
+    ) -> Result<Entry, ManifestError> {
+        let is_first = tables.is_none();
+        let name = |bytes: &[u8]| match is_first && std::str::from_utf8(bytes).is_err() {
+            true => Err(ManifestError::NotUtf8 { entry }),
+            false => Ok(OsString::from_vec(bytes.to_vec())),
+        };
+        let path = name(path)?;
+        let kind = self.byte()?;
+        let said = self.number()?;
+        let bits = if is_first { PERMISSIONS } else { MODE_BITS };
+        let mode = u32::try_from(said).ok().filter(|mode| mode & !bits == 0);
+        let mode = mode.ok_or(ManifestError::Mode { entry, mode: said })?;
+        let zigzag = self.number()?;
+        let mtime = (zigzag >> 1) as i64 ^ -((zigzag & 1) as i64);
+        let kind = match kind {
+            0 => Kind::File { size: self.number()? },
+            1 => Kind::Dir,
+            2 => Kind::Symlink { target: name(self.text()?)? },
+            3 => Kind::Stream,
+            4 if !is_first => {
+                let to = u32::try_from(self.number()?).map_err(|_| ManifestError::HardLink { entry })?;
+                Kind::HardLink { to }
+            }
+            _ => return Err(ManifestError::Kind { entry, kind }),
+        };
+        let mut read = Entry::new(path, kind, mode, mtime);
+        if let Some(tables) = tables {
+            tables.read(self, entry, &mut read)?;
+        }
+        Ok(read)
+    }
+}
+
+/// What a fuzzer may call with any bytes: decoding neither panics nor accepts two forms of one
+/// manifest.
+pub fn fuzz(bytes: &[u8]) {
+    if let Ok(manifest) = Manifest::decode(bytes) {
+        assert_eq!(manifest.encode(), bytes, "a manifest has one form");
+        for entry in manifest.entries() {
+            assert_eq!(check_path(&entry.path), Ok(()));
+        }
+    }
+}

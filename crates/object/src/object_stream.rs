@@ -1,0 +1,467 @@
+//! Reading files, trees and streams at the source.
+
+use super::error::{Change, ObjectError};
+use super::geometry::{Geometry, TransferId};
+use super::layout::Layout;
+use super::links::{StrayLinks, stray_links};
+use super::manifest::{Entry, Kind, Manifest, check_path};
+use super::memory::MemoryFile;
+use super::spool::Spool;
+use super::walk::{LeftOut, Reading, Skipped, Walk, mtime, top_name};
+use super::withdrawn::Withdrawal;
+use crate::host::disk::Disk;
+use crate::host::sys::OpenFiles;
+use rustix::fs::{Advice, OFlags};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A byte string of a manifest and the content of its files, read block by block.
+#[derive(Debug)]
+pub struct ObjectStream {
+    manifest: Manifest,
+    manifest_bytes: Vec<u8>,
+    geometry: Geometry,
+    transfer: TransferId,
+    layout: Arc<Layout>,
+    content: StreamContent,
+    skipped: Vec<Skipped>,
+    left_out: Vec<LeftOut>,
+    notes: Vec<String>,
+    withdrawals: Withdrawals,
+    disk: Disk,
+}
+
+/// Files that changed or could not be read while they were sent.
+#[derive(Debug, Default)]
+struct Withdrawals {
+    /// Whether they may be withdrawn while others are left; otherwise they are errors.
+    allowed: bool,
+    entries: BTreeSet<u32>,
+    /// Those that nobody has taken.
+    fresh: Vec<Withdrawal>,
+}
+
+#[derive(Debug)]
+enum StreamContent {
+    /// Top-level names and where they lie.
+    Files {
+        tops: BTreeMap<OsString, PathBuf>,
+        open: OpenFiles,
+    },
+    Stream(Spool),
+    /// By name.
+    Memory(BTreeMap<OsString, Arc<[u8]>>),
+}
+
+/// What reading a block gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockRead {
+    /// The block's data is in the buffer.
+    Data,
+    /// The stream ended before this block; the geometry's length is known from now on.
+    End,
+}
+
+impl ObjectStream {
+    /// Read the names, sizes, modes and times of these files and trees, in a fixed order. Links
+    /// below them are sent as links; the paths themselves may be links and are followed.
+    ///
+    /// # Errors
+    /// As [`ObjectStream::open_with`].
+    pub fn open(
+        paths: &[PathBuf],
+        symbol_size: u16,
+        symbols_per_block: u16,
+    ) -> Result<ObjectStream, ObjectError> {
+        ObjectStream::open_with(paths, &Reading::default(), symbol_size, symbols_per_block)
+    }
+
+    /// As [`ObjectStream::open`], with what else is wanted of the files. What cannot be read or sent is left out
+    /// ([`ObjectStream::left_out`]), unless that is refused.
+    ///
+    /// # Errors
+    /// An [`ObjectError`] that names the path that cannot be read or sent, when nothing may be left out or nothing is left.
+    pub fn open_with(
+        paths: &[PathBuf],
+        reading: &Reading,
+        symbol_size: u16,
+        symbols_per_block: u16,
+    ) -> Result<ObjectStream, ObjectError> {
+        if paths.is_empty() {
+            return Err(ObjectError::Nothing);
+        }
+        let names = paths.iter().filter_map(|path| top_name(path).ok()).collect();
+        let mut walk = Walk::new(reading, names);
+        let mut tops: BTreeMap<OsString, PathBuf> = BTreeMap::new();
+        for path in paths {
+            let name = match top_name(path) {
+                Ok(name) => name,
+                Err(error) => {
+                    walk.leave_out(path, error)?;
+                    continue;
+                }
+            };
+            if let Some(first) = tops.insert(name.clone(), path.clone()) {
+                let name = name.to_string_lossy().into_owned();
+                return Err(ObjectError::NameClash { name, first, second: path.clone() });
+            }
+            match path.metadata() {
+                Ok(meta) if !meta.is_file() && !meta.is_dir() => {
+                    walk.leave_out(path, ObjectError::Special { path: path.clone() })?;
+                }
+                Ok(meta) => walk.visit(path, name, &meta)?,
+                Err(e) => walk.leave_out(path, ObjectError::io(path, "read", e))?,
+            }
+        }
+        let found = walk.found()?;
+        let content = StreamContent::Files { tops, open: OpenFiles::default() };
+        let manifest = Manifest::new(found.entries)?;
+        let mut object = ObjectStream::new(manifest, content, symbol_size, symbols_per_block)?;
+        (object.skipped, object.left_out, object.notes) = (found.skipped, found.left_out, found.notes);
+        Ok(object)
+    }
+
+    /// Send what `reader` delivers until it ends, as a file called `name`; `started` (ns since
+    /// 1970) tells this stream from others of that name. It is kept in `spool_dir` until the end.
+    ///
+    /// # Errors
+    /// An [`ObjectError`] when the name is not allowed or nothing can be kept in `spool_dir`.
+    pub fn from_reader(
+        reader: Box<dyn Read + Send>,
+        name: &str,
+        started: i64,
+        spool_dir: &Path,
+        symbol_size: u16,
+        symbols_per_block: u16,
+    ) -> Result<ObjectStream, ObjectError> {
+        check_name(name)?;
+        let entry = Entry::new(name, Kind::Stream, 0o644, started);
+        let content = StreamContent::Stream(Spool::new(reader, spool_dir)?);
+        ObjectStream::new(Manifest::new(vec![entry])?, content, symbol_size, symbols_per_block)
+    }
+
+    /// Send these files; `started` (ns since 1970) is their time of modification.
+    ///
+    /// # Errors
+    /// An [`ObjectError`] when there is none, or a name is not allowed or there twice.
+    pub fn in_memory(
+        files: &[MemoryFile],
+        started: i64,
+        symbol_size: u16,
+        symbols_per_block: u16,
+    ) -> Result<ObjectStream, ObjectError> {
+        if files.is_empty() {
+            return Err(ObjectError::Nothing);
+        }
+        let entry = |file: &MemoryFile| {
+            Entry::new(&file.name, Kind::File { size: file.bytes.len() as u64 }, 0o644, started)
+        };
+        for file in files {
+            check_name(&file.name)?;
+        }
+        let manifest = Manifest::new(files.iter().map(entry).collect())?;
+        let content = files.iter().map(|file| (file.name.clone().into(), Arc::clone(&file.bytes))).collect();
+        ObjectStream::new(manifest, StreamContent::Memory(content), symbol_size, symbols_per_block)
+    }
+
+    fn new(
+        manifest: Manifest,
+        content: StreamContent,
+        symbol_size: u16,
+        symbols_per_block: u16,
+    ) -> Result<ObjectStream, ObjectError> {
+        let manifest_bytes = manifest.encode();
+        let whole = manifest_bytes.len() as u64 + manifest.content_len();
+        let geometry = Geometry {
+            stream_len: (!manifest.is_stream()).then_some(whole),
+            manifest_len: u32::try_from(manifest_bytes.len()).unwrap_or(u32::MAX), // refused just below
+            symbol_size,
+            symbols_per_block,
+        };
+        geometry.check()?;
+        let layout = Arc::new(Layout::new(&manifest, &geometry)?);
+        let transfer = TransferId::of(&manifest_bytes, &geometry);
+        let (skipped, left_out, notes) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(ObjectStream {
+            manifest,
+            manifest_bytes,
+            geometry,
+            transfer,
+            layout,
+            content,
+            skipped,
+            left_out,
+            notes,
+            withdrawals: Withdrawals::default(),
+            disk: Disk::default(),
+        })
+    }
+
+    /// Read files from this disk.
+    pub fn on(self, disk: &Disk) -> ObjectStream {
+        ObjectStream { disk: disk.clone(), ..self }
+    }
+
+    /// The disk that files are read from.
+    pub(crate) fn disk(&self) -> &Disk {
+        &self.disk
+    }
+
+    /// How the object stream is cut into blocks. A stream's length is known after [`BlockRead::End`] or a
+    /// short block.
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// The name of the transfer.
+    pub fn transfer(&self) -> TransferId {
+        self.transfer
+    }
+
+    /// What is sent.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// What is not sent.
+    pub fn skipped(&self) -> &[Skipped] {
+        &self.skipped
+    }
+
+    /// What should be sent and is not, in the order of the paths.
+    pub fn left_out(&self) -> &[LeftOut] {
+        &self.left_out
+    }
+
+    /// What is sent without something that was wanted of it, in words.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// The symbolic links that receivers get without what they lead to.
+    pub fn stray_links(&self) -> StrayLinks {
+        stray_links(self.manifest.entries())
+    }
+
+    /// Read the data of block `index` into `buf`, whose former content is gone and whose memory is
+    /// used again. For a stream this waits until the whole block has come or the stream has ended.
+    ///
+    /// # Errors
+    /// [`ObjectError::Changed`] when a file is no longer what it was, and whatever the system says.
+    pub fn read_block(&mut self, index: u32, buf: &mut Vec<u8>) -> Result<BlockRead, ObjectError> {
+        let range = self.geometry.range(index);
+        if range.is_empty() {
+            let blocks = self.geometry.blocks().unwrap_or(u32::MAX);
+            buf.clear();
+            return match self.content {
+                StreamContent::Stream(_) => Ok(BlockRead::End),
+                StreamContent::Files { .. } | StreamContent::Memory(_) => {
+                    Err(ObjectError::NoSuchBlock { index, blocks })
+                }
+            };
+        }
+        buf.resize((range.end - range.start) as usize, 0);
+        let manifest_len = self.manifest_bytes.len() as u64;
+        let from_manifest = (range.end.min(manifest_len)).saturating_sub(range.start) as usize;
+        let (head, rest) = buf.split_at_mut(from_manifest);
+        head.copy_from_slice(&self.manifest_bytes[range.start.min(manifest_len) as usize..][..from_manifest]);
+        match &mut self.content {
+            StreamContent::Files { tops, open } => {
+                let mut rest = rest;
+                for piece in self.layout.pieces(range) {
+                    let (into, after) = rest.split_at_mut(piece.len);
+                    let entry = &self.manifest.entries()[piece.entry as usize];
+                    rest = after;
+                    if self.withdrawals.entries.contains(&piece.entry) {
+                        into.fill(0);
+                        continue;
+                    }
+                    let read = open.get(piece.entry, || open_source(tops, entry)).and_then(|file| {
+                        read_piece(&self.disk, file, piece.offset, into, || source_path(tops, entry), entry)
+                    });
+                    if let Err(error) = read {
+                        self.withdrawals.add((piece.entry, source_path(tops, entry)), error, &self.layout)?;
+                        into.fill(0);
+                    }
+                }
+            }
+            StreamContent::Memory(files) => {
+                let mut rest = rest;
+                for piece in self.layout.pieces(range) {
+                    let (into, after) = rest.split_at_mut(piece.len);
+                    let bytes = &files[&self.manifest.entries()[piece.entry as usize].path];
+                    into.copy_from_slice(&bytes[piece.offset as usize..][..piece.len]);
+                    rest = after;
+                }
+            }
+            StreamContent::Stream(spool) => {
+                let offset = range.start.max(manifest_len) - manifest_len;
+                let len = spool.read_at(rest, offset)?;
+                self.geometry.stream_len = spool.total().map(|total| manifest_len + total);
+                buf.truncate(from_manifest + len);
+                if buf.is_empty() {
+                    return Ok(BlockRead::End);
+                }
+            }
+        }
+        Ok(BlockRead::Data)
+    }
+}
+
+impl Withdrawals {
+    /// Withdraw this file.
+    ///
+    /// # Errors
+    /// `error` when that is not allowed, nothing else is left, or the fault is not the file's.
+    fn add(
+        &mut self,
+        (entry, path): (u32, PathBuf),
+        error: ObjectError,
+        layout: &Layout,
+    ) -> Result<(), ObjectError> {
+        let is_files = !matches!(error, ObjectError::TooManyOpenFiles { .. });
+        if !self.allowed || !is_files || self.entries.len() + 1 >= layout.count() {
+            return Err(error);
+        }
+        if self.entries.insert(entry) {
+            self.fresh.push(Withdrawal { entry, path, error });
+        }
+        Ok(())
+    }
+}
+
+impl ObjectStream {
+    /// A file that changes or cannot be read is withdrawn from now on, as long as another one is left: its bytes read as zeros.
+    pub fn allow_withdrawals(&mut self) {
+        self.withdrawals.allowed = matches!(self.content, StreamContent::Files { .. });
+    }
+
+    /// Files that were withdrawn since this was called last.
+    pub(crate) fn take_withdrawals(&mut self) -> Vec<Withdrawal> {
+        std::mem::take(&mut self.withdrawals.fresh)
+    }
+
+    /// How many files are withdrawn.
+    pub(crate) fn withdrawn(&self) -> usize {
+        self.withdrawals.entries.len()
+    }
+
+    /// The places of files in the object stream.
+    pub fn layout(&self) -> &Arc<Layout> {
+        &self.layout
+    }
+
+    /// Block `index` reads differently than before, and no size or time says which file changed: withdraw all files in it.
+    ///
+    /// # Errors
+    /// [`ObjectError::Changed`] or [`ObjectError::ChangedOneOf`] when that is not allowed or nothing else is left.
+    pub(crate) fn withdraw_block(&mut self, index: u32) -> Result<(), ObjectError> {
+        let pieces = self.layout.pieces(self.geometry.range(index)).map(|piece| piece.entry);
+        let entries: Vec<u32> = pieces.filter(|entry| !self.withdrawals.entries.contains(entry)).collect();
+        if !self.withdrawals.allowed || self.withdrawn() + entries.len() >= self.layout.count() {
+            return Err(self.changed(index));
+        }
+        for entry in entries {
+            let path = self.path_of(&self.manifest.entries()[entry as usize]);
+            let error = ObjectError::Changed { path: path.clone(), change: Change::Content };
+            self.withdrawals.add((entry, path), error, &self.layout)?;
+        }
+        Ok(())
+    }
+
+    fn path_of(&self, entry: &Entry) -> PathBuf {
+        match &self.content {
+            StreamContent::Files { tops, .. } => source_path(tops, entry),
+            StreamContent::Stream(_) | StreamContent::Memory(_) => PathBuf::from(&entry.path),
+        }
+    }
+}
+
+/// That content which has no path of its own can have this one at the receivers.
+fn check_name(name: &str) -> Result<(), ObjectError> {
+    check_path(name).map_err(|why| ObjectError::Name { path: name.into(), why })
+}
+
+impl ObjectStream {
+    /// Block `index` reads differently than before: whose fault that is.
+    pub(crate) fn changed(&self, index: u32) -> ObjectError {
+        let entries = self.manifest.entries();
+        let in_block: Vec<&Entry> = (self.layout.pieces(self.geometry.range(index)))
+            .map(|piece| &entries[piece.entry as usize])
+            .collect();
+        match in_block.as_slice() {
+            [first, .., last] => ObjectError::ChangedOneOf {
+                first: self.path_of(first),
+                last: self.path_of(last),
+                files: in_block.len(),
+            },
+            // A block of the manifest alone is made from memory, and does not change.
+            one => ObjectError::Changed {
+                path: one.first().map_or_else(PathBuf::new, |entry| self.path_of(entry)),
+                change: Change::Content,
+            },
+        }
+    }
+}
+
+fn source_path(tops: &BTreeMap<OsString, PathBuf>, entry: &Entry) -> PathBuf {
+    let path = entry.path.as_bytes();
+    match path.iter().position(|byte| *byte == b'/') {
+        Some(at) => tops[OsStr::from_bytes(&path[..at])].join(OsStr::from_bytes(&path[at + 1..])),
+        None => tops[&entry.path].clone(),
+    }
+}
+
+fn open_source(tops: &BTreeMap<OsString, PathBuf>, entry: &Entry) -> Result<File, ObjectError> {
+    let path = source_path(tops, entry);
+    // A pipe that has taken the file's place must not make us wait.
+    let flags = OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::options().read(true).custom_flags(flags.bits() as i32).open(&path);
+    let file = file.map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => ObjectError::Changed { path: path.clone(), change: Change::Gone },
+        _ => ObjectError::io(&path, "read", e),
+    })?;
+    check_unchanged(&file, &path, entry)?;
+    // Advice only; what does not take it reads as well without.
+    rustix::fs::fadvise(&file, 0, None, Advice::Sequential).ok();
+    Ok(file)
+}
+
+fn check_unchanged(file: &File, path: &Path, entry: &Entry) -> Result<(), ObjectError> {
+    let now = file.metadata().map_err(|e| ObjectError::io(path, "read", e))?;
+    let change = if !now.is_file() {
+        Change::Replaced
+    } else if now.len() != entry.size() {
+        Change::Size { before: entry.size(), now: now.len() }
+    } else if mtime(&now) != entry.mtime {
+        Change::Modified
+    } else {
+        return Ok(());
+    };
+    Err(ObjectError::Changed { path: path.to_path_buf(), change })
+}
+
+fn read_piece(
+    disk: &Disk,
+    file: &File,
+    offset: u64,
+    into: &mut [u8],
+    path: impl Fn() -> PathBuf,
+    entry: &Entry,
+) -> Result<(), ObjectError> {
+    let have = disk.read_at(file, into, offset).map_err(|e| ObjectError::io(path(), "read", e))?;
+    let unchanged = check_unchanged(file, &path(), entry);
+    match unchanged {
+        Ok(()) if have < into.len() => {
+            let change = Change::Size { before: entry.size(), now: offset + have as u64 };
+            Err(ObjectError::Changed { path: path(), change })
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,57 @@
+//! The source of content, as an output directory remembers it.
+
+use std::fmt;
+use std::net::IpAddr;
+
+/// The source of content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// Its address.
+    pub address: IpAddr,
+    /// Its host name, by [`Origin::new`] within its limits.
+    pub(crate) host: String,
+    /// Whether a key that the receiver has shows that it is allowed to send: the session is sealed, or its content signed.
+    pub proven: bool,
+}
+
+impl Origin {
+    /// Bytes of a host name at most.
+    pub const LONGEST_HOST: usize = 63;
+
+    /// A source at `address`. Of its host name at most [`Origin::LONGEST_HOST`] bytes are kept, without control characters.
+    pub fn new(address: IpAddr, host: &str, proven: bool) -> Origin {
+        let mut kept = String::new();
+        for letter in host.chars().filter(|letter| !letter.is_control()) {
+            if kept.len() + letter.len_utf8() > Origin::LONGEST_HOST {
+                break;
+            }
+            kept.push(letter);
+        }
+        Origin { address, host: kept, proven }
+    }
+
+    /// Whether another source is this one: it has this address or this name. A name that a key has confirmed needs a key again.
+    pub(crate) fn is_same(&self, other: &Origin) -> bool {
+        self.address == other.address || self.host == other.host && (other.proven || !self.proven)
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.host, self.address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_name_is_cut_between_letters_and_has_no_control_characters() {
+        let origin = |host: &str| Origin::new(IpAddr::from([192, 0, 2, 1]), host, false).host;
+        assert_eq!(origin("lab1"), "lab1");
+        assert_eq!(origin("la\x1b[1mb\n"), "la[1mb");
+        assert_eq!(origin(&"ä".repeat(40)), "ä".repeat(31), "62 bytes of whole letters");
+        assert_eq!(origin(&"a".repeat(70)).len(), Origin::LONGEST_HOST);
+    }
+}

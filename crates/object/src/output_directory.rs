@@ -1,0 +1,294 @@
+//! The directories that a store works in: made, locked, and their files opened so that no name leads elsewhere.
+
+use super::error::{ObjectError, Obstacle};
+use super::geometry::TransferId;
+use super::manifest::{Manifest, STATE_DIR};
+use crate::host::disk::Disk;
+use crate::host::tree::{DIR, Tree, open_or_create_dir};
+use rustix::fd::OwnedFd;
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Files from this size on are preallocated.
+const PREALLOCATE_FROM: u64 = 1 << 20;
+
+pub(crate) const HEAD: &str = "head";
+pub(crate) const JOURNAL: &str = "journal";
+pub(crate) const LOCK: &str = "lock";
+pub(crate) const PARTS: &str = "parts";
+/// Files are being renamed.
+pub(crate) const FINISHING: &str = "finishing";
+/// All files have their names.
+pub(crate) const PUBLISHED: &str = "published";
+/// A symbolic link that is renamed next.
+pub(crate) const LINK: &str = "link";
+
+/// The directories that a store works in, by descriptor, so that nothing that happens to their
+/// names can lead elsewhere.
+#[derive(Debug)]
+pub(crate) struct OutputDirectory {
+    pub(crate) disk: Disk,
+    pub(crate) out_path: PathBuf,
+    pub(crate) out: OwnedFd,
+    pub(crate) states: OwnedFd,
+    pub(crate) state: OwnedFd,
+    pub(crate) parts: OwnedFd,
+    _lock: File,
+}
+
+impl OutputDirectory {
+    pub(crate) fn open(
+        disk: &Disk,
+        out: &Path,
+        transfer: TransferId,
+    ) -> Result<OutputDirectory, ObjectError> {
+        std::fs::create_dir_all(out).map_err(|e| ObjectError::io(out, "create this directory", e))?;
+        let fd = rustix::fs::open(out, DIR, Mode::empty());
+        let fd = fd.map_err(|e| ObjectError::io(out, "open this directory", e))?;
+        let name = transfer.to_string();
+        let path = out.join(STATE_DIR).join(&name);
+        loop {
+            let states = open_or_create_dir(disk, &fd, STATE_DIR, Mode::RWXU, &out.join(STATE_DIR))?;
+            let Some((state, lock)) = OutputDirectory::lock(disk, &states, &name, (&path, out))? else {
+                continue;
+            };
+            let parts = open_or_create_dir(disk, &state, PARTS, Mode::RWXU, &path.join(PARTS))?;
+            return Ok(OutputDirectory {
+                disk: disk.clone(),
+                out_path: out.to_path_buf(),
+                out: fd,
+                states,
+                state,
+                parts,
+                _lock: lock,
+            });
+        }
+    }
+
+    /// The state directory and its lock; `None` when another receiver, having finished, was just
+    /// removing them.
+    fn lock(
+        disk: &Disk,
+        states: &OwnedFd,
+        name: &str,
+        (path, out): (&Path, &Path),
+    ) -> Result<Option<(OwnedFd, File)>, ObjectError> {
+        let state = match open_or_create_dir(disk, states, name, Mode::RWXU, path) {
+            Err(ObjectError::NotFound { .. }) => return Ok(None),
+            state => state?,
+        };
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let lock = match disk.openat(&state, LOCK, flags, Mode::RUSR | Mode::WUSR) {
+            Err(Errno::NOENT) => return Ok(None),
+            lock => lock.map_err(|e| ObjectError::io(path.join(LOCK), "create", e))?,
+        };
+        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => return Err(ObjectError::Busy { path: out.to_path_buf() }),
+            locked => locked.map_err(|e| ObjectError::io(path.join(LOCK), "lock", e))?,
+        }
+        let lock = File::from(lock);
+        let links = lock.metadata().map_err(|e| ObjectError::io(path.join(LOCK), "read", e))?.nlink();
+        Ok((links > 0).then_some((state, lock)))
+    }
+
+    pub(crate) fn path(&self, transfer: TransferId) -> PathBuf {
+        self.out_path.join(STATE_DIR).join(transfer.to_string())
+    }
+
+    /// Open or create a file of the store's own. What has its name and is no file, or has other names, is removed.
+    pub(crate) fn create(&self, name: &str) -> Result<File, ObjectError> {
+        self.remove_unless_own(&self.state, name);
+        self.own(&self.state, name)
+    }
+
+    /// Open or create a file of the store's own, which has no other name: what is written there is written nowhere else.
+    fn own(&self, directory: &OwnedFd, name: &str) -> Result<File, ObjectError> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let state = || self.out_path.join(STATE_DIR);
+        let file = self.disk.openat(directory, name, flags, Mode::RUSR | Mode::WUSR);
+        let file: File = file.map_err(|e| ObjectError::io(state(), "create files in it", e))?.into();
+        match file.metadata() {
+            Ok(meta) if meta.is_file() && meta.nlink() == 1 => Ok(file),
+            Ok(_) => Err(ObjectError::InTheWay { path: state().join(name), obstacle: Obstacle::NotOwn }),
+            Err(e) => Err(ObjectError::io(state(), "look at files in it", e)),
+        }
+    }
+
+    pub(crate) fn has(&self, name: &str) -> Result<bool, ObjectError> {
+        match rustix::fs::statat(&self.state, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(_) => Ok(true),
+            Err(Errno::NOENT) => Ok(false),
+            Err(e) => Err(ObjectError::io(self.out_path.join(STATE_DIR), "look into it", e)),
+        }
+    }
+
+    /// Whether all files have got their names.
+    pub(crate) fn is_published(&self) -> Result<bool, ObjectError> {
+        self.has(PUBLISHED)
+    }
+
+    /// Open or create the part file of this entry.
+    pub(crate) fn part(&self, entry: u32) -> Result<File, ObjectError> {
+        self.own(&self.parts, &part_name(entry))
+    }
+
+    /// Whether other transfers than this one have left something.
+    pub(crate) fn has_others(&self, transfer: TransferId) -> bool {
+        let states = rustix::fs::Dir::read_from(&self.states).into_iter().flatten().flatten();
+        let own = transfer.to_string();
+        states.into_iter().any(|state| {
+            let name = state.file_name().to_str().unwrap_or_default();
+            name.len() == own.len() && name != own
+        })
+    }
+
+    /// Remove parts that are no files, or have other names: somebody else has put them there.
+    pub(crate) fn remove_foreign_parts(&self) -> Result<(), ObjectError> {
+        let failed = |e: Errno| ObjectError::io(self.out_path.join(STATE_DIR), "list it", e);
+        for part in rustix::fs::Dir::read_from(&self.parts).map_err(failed)? {
+            let part = part.map_err(failed)?;
+            if !matches!(part.file_name().to_bytes(), b"." | b"..") {
+                self.remove_unless_own(&self.parts, part.file_name());
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn existing_part(&self, entry: u32) -> io::Result<File> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        Ok(self.disk.openat(&self.parts, part_name(entry), flags, Mode::empty())?.into())
+    }
+
+    /// Remove what another transfer left: the journal does not know it.
+    pub(crate) fn wipe(&self) -> Result<(), ObjectError> {
+        for name in [FINISHING, PUBLISHED] {
+            self.disk.unlinkat(&self.state, name, AtFlags::empty()).ok(); // usually not there
+        }
+        let failed = |e: Errno| ObjectError::io(self.out_path.join(STATE_DIR), "tidy it up", e);
+        for part in rustix::fs::Dir::read_from(&self.parts).map_err(failed)? {
+            let part = part.map_err(failed)?;
+            if !matches!(part.file_name().to_bytes(), b"." | b"..") {
+                self.disk.unlinkat(&self.parts, part.file_name(), AtFlags::empty()).map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Make sure that all content has room, and reserve it for large files.
+    pub(crate) fn make_room(&self, manifest: &Manifest) -> Result<(), ObjectError> {
+        let needed = manifest.content_len().saturating_sub(self.allocated());
+        let available = self.available();
+        if needed > available {
+            return Err(ObjectError::DiskFull {
+                path: self.out_path.clone(),
+                needed,
+                available: Some(available),
+            });
+        }
+        for (n, entry) in (0..).zip(manifest.entries()) {
+            if entry.size() >= PREALLOCATE_FROM {
+                let part = self.part(n)?;
+                match self.disk.reserve(&part, entry.size()) {
+                    Ok(()) => {}
+                    Err(Errno::NOSPC | Errno::DQUOT) => {
+                        let available = self.available();
+                        return Err(ObjectError::DiskFull {
+                            path: self.out_path.clone(),
+                            needed,
+                            available: Some(available),
+                        });
+                    }
+                    // The filesystem cannot; it grows as data come.
+                    Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
+                    Err(e) => return Err(ObjectError::io(&self.out_path, "reserve space in it", e)),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes that part files have on the disk already.
+    pub(crate) fn allocated(&self) -> u64 {
+        let parts = rustix::fs::Dir::read_from(&self.parts).into_iter().flatten().flatten();
+        let stats = parts.filter_map(|part| {
+            rustix::fs::statat(&self.parts, part.file_name(), AtFlags::SYMLINK_NOFOLLOW).ok()
+        });
+        stats
+            .filter(|stat| FileType::from_raw_mode(stat.st_mode).is_file())
+            .map(|stat| stat.st_blocks as u64 * 512)
+            .sum()
+    }
+
+    pub(crate) fn available(&self) -> u64 {
+        self.disk.available(&self.out)
+    }
+
+    /// Writing `name` failed while `needed` bytes were still to come.
+    pub(crate) fn failed(&self, name: impl AsRef<Path>, error: io::Error, needed: u64) -> ObjectError {
+        ObjectError::writing(self.out_path.join(name), "write", error, needed)
+    }
+
+    fn state_failed(&self, e: Errno) -> ObjectError {
+        ObjectError::io(self.out_path.join(STATE_DIR), "change files in it", e)
+    }
+
+    pub(crate) fn mark(&self, name: &str) -> Result<(), ObjectError> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mark = self.disk.openat(&self.state, name, flags, Mode::RUSR | Mode::WUSR);
+        mark.map(File::from).map(drop).map_err(|e| self.state_failed(e))
+    }
+
+    pub(crate) fn mark_published(&self) -> Result<(), ObjectError> {
+        self.disk.renameat(&self.state, FINISHING, &self.state, PUBLISHED).map_err(|e| self.state_failed(e))
+    }
+
+    pub(crate) fn unmark(&self, name: &str) -> Result<(), ObjectError> {
+        match self.disk.unlinkat(&self.state, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(e) => Err(self.state_failed(e)),
+        }
+    }
+
+    /// Remove the state directory. All is published: what cannot be removed does no harm.
+    pub(crate) fn remove(&self, name: &str) {
+        self.disk.unlinkat(&self.state, PARTS, AtFlags::REMOVEDIR).ok();
+        for file in [HEAD, JOURNAL, PUBLISHED, LOCK] {
+            self.disk.unlinkat(&self.state, file, AtFlags::empty()).ok();
+        }
+        self.disk.unlinkat(&self.states, name, AtFlags::REMOVEDIR).ok();
+        self.disk.unlinkat(&self.out, STATE_DIR, AtFlags::REMOVEDIR).ok();
+    }
+
+    /// In words.
+    pub(crate) fn forgotten(&self) -> String {
+        let state = self.out_path.join(STATE_DIR);
+        format!(
+            "{}: what was received before, and when, cannot be read; it is not compared with that",
+            state.display()
+        )
+    }
+
+    /// The output directory as a tree to walk in.
+    pub(crate) fn tree(&self) -> Tree<'_> {
+        Tree::new(&self.disk, &self.out, &self.out_path)
+    }
+
+    /// Remove what has this name if it is no file, or a file with other names.
+    fn remove_unless_own(&self, directory: &OwnedFd, name: impl rustix::path::Arg + Copy) {
+        let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+        let is_foreign =
+            |stat: rustix::fs::Stat| !FileType::from_raw_mode(stat.st_mode).is_file() || stat.st_nlink > 1;
+        if stat.is_ok_and(is_foreign) {
+            // A file that cannot be removed is noticed when it is opened.
+            self.disk.unlinkat(directory, name, AtFlags::empty()).ok();
+        }
+    }
+}
+
+pub(crate) fn part_name(entry: u32) -> String {
+    entry.to_string()
+}

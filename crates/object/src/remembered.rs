@@ -1,0 +1,364 @@
+//! The record of an output directory: which transfer each top-level name holds, which source sent it, and when its session had started.
+//!
+//! ```text
+//! file `received`:  "fcrecv2\n" ‖ records, the oldest first ‖ BLAKE3 of all that (32 bytes)
+//! record:           u64 started ‖ u64 began ‖ transfer (16) ‖ address (16) ‖ u8 proven ‖ u8 length of the host ‖ host
+//!                   ‖ u16 length of the name ‖ name                                              (little endian)
+//! ```
+//!
+//! A recording of a session can be sent again years later, sealed as it is. A name is therefore not given to the content of an earlier
+//! session, unless the user wants that. A session whose source has answered is no recording: its start is measured by this host's clock
+//! then, so the source's clock may be wrong. Nor is a name given to other content of another source.
+
+use super::error::ObjectError;
+use super::geometry::TransferId;
+use super::manifest::{Manifest, STATE_DIR};
+use super::names::Names;
+use super::origin::Origin;
+use super::policy::{Durability, Freshness, Replace};
+use crate::host::disk::Disk;
+use rustix::fd::AsFd;
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
+use std::net::{IpAddr, Ipv6Addr};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+const FILE: &str = "received";
+/// It becomes [`FILE`] when it is complete.
+const NEW: &str = "received.new";
+const MAGIC: [u8; 8] = *b"fcrecv2\n";
+/// Bytes of a record without its names, and of the hash at the end.
+const RECORD: usize = 8 + 8 + 16 + 16 + 1 + 1 + 2;
+const HASH: usize = 32;
+
+/// So many names are remembered; then the oldest are forgotten.
+const MOST: usize = 1 << 16;
+/// A larger file than this has not been written here.
+const MOST_BYTES: u64 = (MOST * (RECORD + Origin::LONGEST_HOST + 255) + MAGIC.len() + HASH) as u64;
+
+/// A sessions that starts within this time of another one has started at the same time: announcements have whole seconds.
+const SAME_TIME: u64 = 2_000_000_000;
+
+/// A session whose content is to get its names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Admission {
+    /// When its source was started by the source's clock, in nanoseconds since 1970.
+    pub started: u64,
+    /// The same by this host's clock, as far as announcements tell how long it goes on.
+    pub began: u64,
+    /// This host's present, in nanoseconds since 1970.
+    pub now: u64,
+    /// Why the session is no recording.
+    pub freshness: Freshness,
+    /// Its source.
+    pub origin: Origin,
+    /// Whether it may replace content of a later session or of another source.
+    pub replace: Replace,
+    /// What becomes of names that a terminal obeys.
+    pub names: Names,
+    /// Bytes that directories, names and attributes may take.
+    pub most: Option<u64>,
+}
+
+/// The names that an output directory has received.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Remembered {
+    names: BTreeMap<OsString, Known>,
+    /// Order of the next one.
+    next: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Known {
+    started: u64,
+    began: u64,
+    transfer: TransferId,
+    origin: Origin,
+    /// The later it was received, the larger.
+    order: u64,
+}
+
+/// The file is not what was written there.
+#[derive(Debug)]
+pub(crate) struct Damaged;
+
+impl Remembered {
+    /// What is remembered in the directory `states`.
+    pub(crate) fn load(disk: &Disk, states: impl AsFd) -> Result<Remembered, Damaged> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = match disk.openat(states, FILE, flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(Errno::NOENT) => return Ok(Remembered::default()),
+            Err(_) => return Err(Damaged),
+        };
+        if !file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() <= MOST_BYTES) {
+            return Err(Damaged);
+        }
+        let mut bytes = Vec::new();
+        file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(|_| Damaged)?;
+        Remembered::read(&bytes).ok_or(Damaged)
+    }
+
+    /// What the file says; `None` when it is not sound.
+    fn read(bytes: &[u8]) -> Option<Remembered> {
+        let (written, hash) = bytes.split_last_chunk::<HASH>()?;
+        if blake3::hash(written).as_bytes() != hash {
+            return None;
+        }
+        let mut rest = written.strip_prefix(&MAGIC)?;
+        let mut remembered = Remembered::default();
+        while !rest.is_empty() {
+            let (started, after) = rest.split_first_chunk::<8>()?;
+            let (began, after) = after.split_first_chunk::<8>()?;
+            let (transfer, after) = after.split_first_chunk::<16>()?;
+            let (address, after) = after.split_first_chunk::<16>()?;
+            let (&[proven, len], after) = after.split_first_chunk::<2>()?;
+            let (host, after) = after.split_at_checked(usize::from(len))?;
+            let (len, after) = after.split_first_chunk::<2>()?;
+            let (name, after) = after.split_at_checked(usize::from(u16::from_le_bytes(*len)))?;
+            let address = IpAddr::from(Ipv6Addr::from(*address)).to_canonical();
+            let host = std::str::from_utf8(host).ok()?;
+            let origin = Origin::new(address, host, proven != 0);
+            if origin.host != host {
+                return None;
+            }
+            let known = Known {
+                started: u64::from_le_bytes(*started),
+                began: u64::from_le_bytes(*began),
+                transfer: TransferId(*transfer),
+                origin,
+                order: 0,
+            };
+            remembered.put(OsStr::from_bytes(name), known);
+            rest = after;
+        }
+        Some(remembered)
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        let mut names: Vec<_> = self.names.iter().collect();
+        names.sort_unstable_by_key(|(_, known)| known.order);
+        for (name, known) in &names[names.len().saturating_sub(MOST)..] {
+            let Origin { address, host, proven } = &known.origin;
+            let address = match *address {
+                IpAddr::V4(address) => address.to_ipv6_mapped(),
+                IpAddr::V6(address) => address,
+            };
+            bytes.extend(known.started.to_le_bytes());
+            bytes.extend(known.began.to_le_bytes());
+            bytes.extend(known.transfer.0);
+            bytes.extend(address.octets());
+            bytes.extend([u8::from(*proven), host.len() as u8]); // a host name has 63 bytes at most
+            bytes.extend(host.as_bytes());
+            bytes.extend((name.len() as u16).to_le_bytes()); // a name has 255 bytes at most
+            bytes.extend(name.as_bytes());
+        }
+        let hash = blake3::hash(&bytes);
+        bytes.extend(hash.as_bytes());
+        bytes
+    }
+
+    fn put(&mut self, name: impl AsRef<OsStr>, known: Known) {
+        self.names.insert(name.as_ref().to_os_string(), Known { order: self.next, ..known });
+        self.next += 1;
+    }
+
+    /// This content has been received. The same content from an earlier session does not make it older, nor does a source whose clock is
+    /// behind make room for recordings.
+    fn note(&mut self, name: impl AsRef<OsStr>, transfer: TransferId, admission: &Admission) {
+        let &Admission { mut started, mut began, replace, .. } = admission;
+        if let Some(before) = self.names.get(name.as_ref()) {
+            if before.transfer == transfer {
+                began = began.max(before.began);
+            }
+            if before.transfer == transfer || replace == Replace::Refuse {
+                started = started.max(before.started);
+            }
+        }
+        self.put(name, Known { started, began, transfer, origin: admission.origin.clone(), order: 0 });
+    }
+
+    /// Whether a session may bring this transfer.
+    ///
+    /// # Errors
+    /// When a name has content of a later session ([`ObjectError::Older`]), or other content of another source
+    /// ([`ObjectError::OtherSource`]).
+    pub(crate) fn check(
+        &self,
+        out: &Path,
+        manifest: &Manifest,
+        transfer: TransferId,
+        admission: &Admission,
+    ) -> Result<(), ObjectError> {
+        if admission.replace == Replace::Accept {
+            return Ok(());
+        }
+        for name in manifest.tops() {
+            let Some(known) = self.names.get(name).filter(|known| known.transfer != transfer) else {
+                continue;
+            };
+            if let Some((received, offered)) = known.is_later(admission) {
+                return Err(ObjectError::Older { path: out.join(name), received, offered });
+            }
+            if !known.origin.is_same(&admission.origin) {
+                let (received, offered) = (known.origin.clone(), admission.origin.clone());
+                let (received, offered) = (Box::new(received), Box::new(offered));
+                return Err(ObjectError::OtherSource { path: out.join(name), received, offered });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Known {
+    /// When its session and this one had started, if its session is the later one.
+    fn is_later(&self, admission: &Admission) -> Option<(u64, u64)> {
+        match admission.freshness {
+            Freshness::Clock => {
+                (self.started > admission.started).then_some((self.started, admission.started))
+            }
+            // A time in the future is from a clock that has been set back since.
+            Freshness::Answer => {
+                let is_later = self.began > admission.began.saturating_add(SAME_TIME);
+                (is_later && self.began <= admission.now).then_some((self.began, admission.began))
+            }
+        }
+    }
+}
+
+/// Note in the directory `states`, which lies in `out`, that this transfer has been received. Others may do the same at the
+/// same time. Whether what was there before was sound.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn remember(
+    (disk, states): (&Disk, impl AsFd),
+    out: &Path,
+    manifest: &Manifest,
+    transfer: TransferId,
+    admission: &Admission,
+    durability: Durability,
+) -> Result<Result<(), Damaged>, ObjectError> {
+    let states = states.as_fd();
+    let failed = |e: Errno| ObjectError::io(out.join(STATE_DIR).join(FILE), "write", e);
+    let _unlocked_at_the_end = Locked::new(states).map_err(failed)?;
+    let (mut remembered, sound) = match Remembered::load(disk, states) {
+        Ok(remembered) => (remembered, Ok(())),
+        Err(damaged) => (Remembered::default(), Err(damaged)),
+    };
+    for name in manifest.tops() {
+        remembered.note(name, transfer, admission);
+    }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let new = disk.openat(states, NEW, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
+    let new = File::from(new);
+    let written = disk.write_all_at(&new, &remembered.bytes(), 0).and_then(|()| match durability {
+        Durability::Fast => Ok(()),
+        Durability::Synced => disk.sync_all(&new),
+    });
+    written.map_err(|e| ObjectError::io(out.join(STATE_DIR).join(NEW), "write", e))?;
+    disk.renameat(states, NEW, states, FILE).map_err(failed)?;
+    Ok(sound)
+}
+
+/// A directory that nobody else has locked meanwhile.
+struct Locked<Fd: AsFd>(Fd);
+
+impl<Fd: AsFd> Locked<Fd> {
+    fn new(directory: Fd) -> Result<Locked<Fd>, Errno> {
+        rustix::fs::flock(&directory, FlockOperation::LockExclusive)?;
+        Ok(Locked(directory))
+    }
+}
+
+impl<Fd: AsFd> Drop for Locked<Fd> {
+    fn drop(&mut self) {
+        // Else it ends with the descriptor.
+        rustix::fs::flock(&self.0, FlockOperation::Unlock).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const A: TransferId = TransferId([1; 16]);
+    const B: TransferId = TransferId([2; 16]);
+
+    fn admitted(started: u64) -> Admission {
+        let origin = Origin::new(IpAddr::from([192, 0, 2, 1]), "lab1", true);
+        Admission {
+            started,
+            began: started,
+            now: u64::MAX,
+            freshness: Freshness::Clock,
+            origin,
+            replace: Replace::Refuse,
+            names: Names::Escape,
+            most: None,
+        }
+    }
+
+    #[test]
+    fn what_is_remembered_reads_back_and_no_changed_bit_does() {
+        let mut remembered = Remembered::default();
+        for (name, started) in [("b", 7), ("a\n\u{1f600}", u64::MAX), ("b", 9), ("", 0)] {
+            remembered.note(name, A, &admitted(started));
+        }
+        let bytes = remembered.bytes();
+        let read = Remembered::read(&bytes).expect("it was written just now");
+        assert_eq!(read.bytes(), bytes);
+        assert_eq!(read.names[OsStr::new("b")].origin, admitted(9).origin);
+        for at in 0..bytes.len() {
+            assert!(Remembered::read(&bytes[..at]).is_none(), "cut after {at} bytes");
+            for bit in 0..8 {
+                let mut changed = bytes.clone();
+                changed[at] ^= 1 << bit;
+                assert!(Remembered::read(&changed).is_none(), "bit {bit} of byte {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_oldest_names_are_forgotten_first() {
+        let mut remembered = Remembered::default();
+        (0..MOST + 10).for_each(|n| remembered.note(n.to_string(), A, &admitted(5)));
+        remembered.note("0", A, &admitted(6));
+        let read = Remembered::read(&remembered.bytes()).expect("it was written just now");
+        assert_eq!(read.names.len(), MOST);
+        assert!(read.names.contains_key(OsStr::new("0")), "it came again");
+        assert!((1..=10).all(|n| !read.names.contains_key(OsStr::new(&n.to_string()))));
+    }
+
+    #[test]
+    fn only_content_that_the_user_accepts_grows_older() {
+        let mut remembered = Remembered::default();
+        let started = |remembered: &Remembered| remembered.names[OsStr::new("name")].started;
+        remembered.note("name", A, &admitted(9));
+        remembered.note("name", A, &admitted(3));
+        assert_eq!(started(&remembered), 9);
+        remembered.note("name", B, &admitted(3));
+        assert_eq!(started(&remembered), 9, "its source has a slow clock, and recordings are still refused");
+        remembered.note("name", A, &Admission { replace: Replace::Accept, ..admitted(3) });
+        assert_eq!(started(&remembered), 3);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_under_a_right_hash_are_read_or_refused(mut bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            bytes.splice(..0, MAGIC);
+            let hash = blake3::hash(&bytes);
+            bytes.extend(hash.as_bytes());
+            if let Some(read) = Remembered::read(&bytes) {
+                prop_assert!(Remembered::read(&read.bytes()).is_some());
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Blocks as they are sent: each always with the same bytes.
+//!
+//! Symbols are sealed under numbers that name their place, so a place must never have two contents within a session. A file
+//! can change between two reads without another size or time; the hash of its blocks tells.
+
+use super::block::seal_block;
+use super::error::ObjectError;
+use super::geometry::{Geometry, Hash};
+use super::object_stream::{BlockRead, ObjectStream};
+use super::withdrawn::Withdrawal;
+use crate::host::disk::Disk;
+
+/// The blocks of an object stream, sealed, and the hash that each had when it was read first: 33 bytes a block.
+#[derive(Debug)]
+pub struct SealedBlocks {
+    object: ObjectStream,
+    hashes: Vec<Option<Hash>>,
+    /// Withdrawals that nobody has taken.
+    withdrawn: Vec<Withdrawal>,
+}
+
+impl SealedBlocks {
+    /// The blocks of `object`, none of which has been read yet.
+    pub fn new(object: ObjectStream) -> SealedBlocks {
+        SealedBlocks { object, hashes: Vec::new(), withdrawn: Vec::new() }
+    }
+
+    /// The disk that files are read from.
+    pub fn disk(&self) -> &Disk {
+        self.object.disk()
+    }
+
+    /// How the object stream is cut into blocks.
+    pub fn geometry(&self) -> Geometry {
+        self.object.geometry()
+    }
+
+    /// Read block `index` and seal it in `buf`, whose memory is used again; its source symbols and its hash, or `None` where
+    /// the stream has ended before it.
+    ///
+    /// # Errors
+    /// As [`ObjectStream::read_block`], and [`ObjectError::Changed`] or [`ObjectError::ChangedOneOf`] when the block is not
+    /// what it was when it was read first.
+    pub fn read(&mut self, index: u32, buf: &mut Vec<u8>) -> Result<Option<(u16, Hash)>, ObjectError> {
+        let at = index as usize;
+        loop {
+            if self.object.read_block(index, buf)? == BlockRead::End {
+                return Ok(None);
+            }
+            let (symbols, hash) = seal_block(buf, self.object.geometry().symbol_size);
+            self.forget_withdrawn();
+            if at >= self.hashes.len() {
+                self.hashes.resize(at + 1, None);
+            }
+            if *self.hashes[at].get_or_insert(hash) == hash {
+                return Ok(Some((symbols, hash)));
+            }
+            buf.clear();
+            self.object.withdraw_block(index)?;
+            self.forget_withdrawn();
+        }
+    }
+
+    /// Blocks with bytes of files that were just withdrawn are others now.
+    fn forget_withdrawn(&mut self) {
+        for withdrawal in self.object.take_withdrawals() {
+            let geometry = self.object.geometry();
+            if let Some(bytes) = self.object.layout().range_of(withdrawal.entry) {
+                let blocks = geometry.block_of(bytes.start)..=geometry.block_of(bytes.end - 1);
+                let hashes = self.hashes.iter_mut().take(*blocks.end() as usize + 1);
+                hashes.skip(*blocks.start() as usize).for_each(|hash| *hash = None);
+            }
+            self.withdrawn.push(withdrawal);
+        }
+    }
+
+    /// Files that were withdrawn since this was called last.
+    pub fn take_withdrawals(&mut self) -> Vec<Withdrawal> {
+        std::mem::take(&mut self.withdrawn)
+    }
+
+    /// How many files are withdrawn.
+    pub fn withdrawn(&self) -> usize {
+        self.object.withdrawn()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Change;
+    use std::fs::{self, File};
+    use std::os::unix::fs::FileExt;
+    use std::path::{Path, PathBuf};
+
+    const T: u16 = 64;
+    const K: u16 = 4;
+
+    fn file(dir: &Path, name: &str, len: usize) -> PathBuf {
+        let path = dir.join(name);
+        fs::write(&path, vec![7; len]).expect("room for a small file");
+        path
+    }
+
+    /// Change a byte, and neither the size nor the time.
+    fn change(path: &Path, at: u64) {
+        let file = File::options().write(true).open(path).expect("our own file");
+        let before = file.metadata().and_then(|meta| meta.modified()).expect("it has a time");
+        file.write_all_at(b"!", at).expect("room for what was there");
+        file.set_modified(before).expect("our own file");
+    }
+
+    fn read_all(blocks: &mut SealedBlocks) -> Result<u32, ObjectError> {
+        let mut buf = Vec::new();
+        for index in 0.. {
+            if blocks.geometry().blocks().is_some_and(|end| index >= end)
+                || blocks.read(index, &mut buf)?.is_none()
+            {
+                return Ok(index);
+            }
+        }
+        unreachable!("blocks end before their numbers do")
+    }
+
+    #[test]
+    fn a_file_changed_in_place_is_found_when_its_block_is_read_again_and_named() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let path = file(dir.path(), "image", 2_000);
+        let mut blocks =
+            SealedBlocks::new(ObjectStream::open(std::slice::from_ref(&path), T, K).expect("readable"));
+        let end = read_all(&mut blocks).expect("nothing has changed");
+        change(&path, 1_999);
+        let mut buf = Vec::new();
+        assert!(blocks.read(end - 2, &mut buf).is_ok(), "that part is as it was");
+        match blocks.read(end - 1, &mut buf) {
+            Err(ObjectError::Changed { path: named, change: Change::Content }) => assert_eq!(named, path),
+            other => panic!("{other:?}"),
+        }
+        assert!(buf.is_empty(), "nothing of it is given out");
+    }
+
+    #[test]
+    fn of_several_files_in_one_block_the_first_and_the_last_are_named() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let paths = ["a", "b", "c"].map(|name| file(dir.path(), name, 10));
+        let mut blocks = SealedBlocks::new(ObjectStream::open(&paths, T, K).expect("readable"));
+        read_all(&mut blocks).expect("nothing has changed");
+        change(&paths[1], 3);
+        let error = read_all(&mut blocks).expect_err("it has changed");
+        assert!(matches!(error, ObjectError::ChangedOneOf { files: 3, .. }), "{error:?}");
+        let said = error.to_string();
+        assert!(paths.iter().step_by(2).all(|path| said.contains(&*path.to_string_lossy())), "{said}");
+    }
+
+    #[test]
+    fn a_pipe_whose_kept_bytes_change_is_found_too() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let pipe = Box::new(std::io::Cursor::new(vec![7; 1_000]));
+        let object = ObjectStream::from_reader(pipe, "pipe", 1, dir.path(), T, K).expect("room");
+        let mut blocks = SealedBlocks::new(object);
+        read_all(&mut blocks).expect("nothing has changed");
+        let spool = fs::read_dir("/proc/self/fd")
+            .expect("this process has descriptors")
+            .flatten()
+            .find(|fd| fs::read_link(fd.path()).is_ok_and(|target| target.starts_with(dir.path())));
+        change(&spool.expect("it is kept in a file").path(), 500);
+        assert!(matches!(read_all(&mut blocks), Err(ObjectError::Changed { change: Change::Content, .. })));
+    }
+}

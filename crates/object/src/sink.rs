@@ -1,0 +1,182 @@
+//! Writing a stream in order, to a pipe or file, while blocks come in any order.
+
+use super::error::ObjectError;
+use crate::host::quota::Quota;
+use std::collections::BTreeMap;
+use std::io::Write;
+
+/// Writes blocks in order; keeps those that came too early, up to a limit.
+#[derive(Debug)]
+pub struct StreamSink<W> {
+    to: W,
+    next: u32,
+    skip: u64,
+    early: BTreeMap<u32, Vec<u8>>,
+    kept: usize,
+    limit: usize,
+    written: u64,
+    /// It begins in the middle of the stream, and nothing of it has been written.
+    may_begin_later: bool,
+}
+
+/// What became of a block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sunk {
+    /// It and perhaps some kept ones were written: this many bytes.
+    Written(u64),
+    /// It is kept until those before it come.
+    Kept,
+    /// It was written or kept before.
+    AlreadyHad,
+    /// It does not fit into the memory allowed: bring it again later. Here it is.
+    Full(Vec<u8>),
+}
+
+impl StreamSink<Box<dyn Write + Send>> {
+    /// What is written counts from now on.
+    pub fn limit(&mut self, quota: &Quota) {
+        let to = std::mem::replace(&mut self.to, Box::new(std::io::sink()));
+        self.to = quota.limit(to);
+    }
+}
+
+impl<W: Write> StreamSink<W> {
+    /// Write to `to`, from block `first` on and without its first `skip` bytes (a manifest), and
+    /// keep at most `limit` bytes of blocks that come too early.
+    pub fn new(to: W, first: u32, skip: u64, limit: usize) -> StreamSink<W> {
+        let early = BTreeMap::new();
+        StreamSink { to, next: first, skip, early, kept: 0, limit, written: 0, may_begin_later: first > 0 }
+    }
+
+    /// Take block `index`.
+    ///
+    /// # Errors
+    /// When writing fails, for instance because the reading end of the pipe is gone.
+    pub fn put(&mut self, index: u32, data: Vec<u8>) -> Result<Sunk, ObjectError> {
+        if index < self.next || self.early.contains_key(&index) {
+            return Ok(Sunk::AlreadyHad);
+        }
+        if index > self.next {
+            if self.kept + data.len() > self.limit {
+                return Ok(Sunk::Full(data));
+            }
+            self.kept += data.len();
+            self.early.insert(index, data);
+            return Ok(Sunk::Kept);
+        }
+        let before = self.written;
+        self.write(&data)?;
+        self.drain()?;
+        Ok(Sunk::Written(self.written - before))
+    }
+
+    /// Give up what is missing before block `index`: go on there (live streams whose history has
+    /// passed). Returns how many blocks of the stream are missing.
+    ///
+    /// # Errors
+    /// As [`StreamSink::put`].
+    pub fn skip_to(&mut self, index: u32) -> Result<u32, ObjectError> {
+        let mut lost = 0;
+        while self.next < index {
+            match self.early.first_key_value() {
+                Some((&first, _)) if first < index => {
+                    lost += self.give_up(first);
+                    self.drain()?;
+                }
+                _ => lost += self.give_up(index),
+            }
+        }
+        self.drain()?;
+        Ok(lost)
+    }
+
+    /// Whether block `index` is written, or waits to be.
+    pub fn has(&self, index: u32) -> bool {
+        index < self.next || self.early.contains_key(&index)
+    }
+
+    /// The block that is written next.
+    pub fn next(&self) -> u32 {
+        self.next
+    }
+
+    /// Bytes written so far.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Bytes kept because they came too early.
+    pub fn kept(&self) -> usize {
+        self.kept
+    }
+
+    /// Flush, and give the writer back.
+    ///
+    /// # Errors
+    /// When flushing fails.
+    pub fn finish(mut self) -> Result<W, ObjectError> {
+        self.to.flush().map_err(|e| ObjectError::io("-", "write the stream", e))?;
+        Ok(self.to)
+    }
+
+    /// Go on at block `index`, which is a later one; how many blocks of the stream are missing. What was to be skipped is a block of
+    /// its own in a live stream: without it nothing is missing, and nothing of the next one is skipped. Who has come late and has nothing
+    /// yet begins later.
+    fn give_up(&mut self, index: u32) -> u32 {
+        let given_up = index - self.next;
+        self.next = index;
+        let missing = given_up - u32::from(std::mem::take(&mut self.skip) > 0);
+        if self.may_begin_later { 0 } else { missing }
+    }
+
+    fn drain(&mut self) -> Result<(), ObjectError> {
+        while let Some(data) = self.early.remove(&self.next) {
+            self.kept -= data.len();
+            self.write(&data)?;
+        }
+        Ok(())
+    }
+
+    /// Write the next block.
+    fn write(&mut self, data: &[u8]) -> Result<(), ObjectError> {
+        let skipped = self.skip.min(data.len() as u64);
+        let data = &data[skipped as usize..];
+        self.to.write_all(data).map_err(|e| ObjectError::io("-", "write the stream", e))?;
+        self.skip -= skipped;
+        self.may_begin_later = false;
+        self.next += 1;
+        self.written += data.len() as u64;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_whose_description_is_given_up_lacks_nothing_else() {
+        let mut sink = StreamSink::new(Vec::new(), 0, 10, 1_000);
+        assert_eq!(sink.put(1, vec![1; 30]).expect("memory takes it"), Sunk::Kept);
+        assert_eq!(sink.put(3, vec![3; 5]).expect("memory takes it"), Sunk::Kept);
+        assert_eq!(sink.skip_to(1).expect("memory takes it"), 0, "it is no part of the stream");
+        assert_eq!(sink.skip_to(3).expect("memory takes it"), 1);
+        assert_eq!(sink.finish().expect("memory takes it"), [vec![1; 30], vec![3; 5]].concat());
+    }
+
+    #[test]
+    fn who_comes_late_lacks_nothing_of_what_was_over_before_the_first_block_was_here() {
+        let mut sink = StreamSink::new(Vec::new(), 7, 0, 1_000);
+        sink.put(10, vec![10; 5]).expect("memory takes it");
+        assert_eq!(sink.skip_to(9).expect("memory takes it"), 0, "it begins later");
+        assert_eq!(sink.skip_to(10).expect("memory takes it"), 0);
+        assert_eq!(sink.skip_to(13).expect("memory takes it"), 2, "11 and 12");
+        assert_eq!(sink.finish().expect("memory takes it"), vec![10; 5]);
+        let mut sink = StreamSink::new(Vec::new(), 0, 0, 1_000);
+        assert_eq!(
+            sink.skip_to(3).expect("memory takes it"),
+            3,
+            "who was there from the beginning wants all"
+        );
+    }
+}

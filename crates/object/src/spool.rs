@@ -1,0 +1,110 @@
+//! A stream, kept for repairs and late joiners.
+
+use super::error::ObjectError;
+use crate::host::disk::Disk;
+use rustix::fs::{Mode, OFlags};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Reads a stream once and keeps all of it in a nameless temporary file, which vanishes with the
+/// process.
+pub struct Spool {
+    reader: Box<dyn Read + Send>,
+    kept: File,
+    dir: PathBuf,
+    len: u64,
+    ended: Ended,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    No,
+    Yes,
+}
+
+impl Spool {
+    /// Spool `reader` in the directory `dir`, which needs room for the whole stream.
+    ///
+    /// # Errors
+    /// When no file can be created there.
+    pub fn new(reader: Box<dyn Read + Send>, dir: &Path) -> Result<Spool, ObjectError> {
+        let failed = |e: io::Error| ObjectError::io(dir, "create a temporary file in it", e);
+        let kept = nameless(dir).map_err(failed)?;
+        Ok(Spool { reader, kept, dir: dir.to_path_buf(), len: 0, ended: Ended::No })
+    }
+
+    /// Bytes read so far.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether nothing has been read so far.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Length of the whole stream, once it has ended.
+    pub fn total(&self) -> Option<u64> {
+        (self.ended == Ended::Yes).then_some(self.len)
+    }
+
+    /// Fill `buf` from `offset` on; less only where the stream ends. Waits for the stream as long
+    /// as it takes when these bytes have not come yet.
+    ///
+    /// # Errors
+    /// When the stream cannot be read or not be kept.
+    pub fn read_at(&mut self, buf: &mut [u8], offset: u64) -> Result<usize, ObjectError> {
+        let (want, before) = (offset + buf.len() as u64, self.len);
+        let mut aside = Vec::new();
+        while self.len < want && self.ended == Ended::No {
+            // Usually the next block, in order: read it where it is wanted.
+            let room = match self.len.checked_sub(offset) {
+                Some(at) => &mut buf[at as usize..],
+                None => {
+                    aside.resize((offset - self.len).min(1 << 20) as usize, 0);
+                    &mut aside[..]
+                }
+            };
+            match self.reader.read(room) {
+                Ok(0) => self.ended = Ended::Yes,
+                Ok(n) => {
+                    let keep = self.kept.write_all_at(&room[..n], self.len);
+                    keep.map_err(|e| ObjectError::writing(&self.dir, "keep the stream in it", e, n as u64))?;
+                    self.len += n as u64;
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(ObjectError::io("-", "read the stream", e)),
+            }
+        }
+        let len = |end: u64| end.saturating_sub(offset).min(buf.len() as u64) as usize;
+        let (len, kept) = (len(self.len), len(before));
+        let failed = |e| ObjectError::io(&self.dir, "read the kept stream", e);
+        Disk::default().read_at(&self.kept, &mut buf[..kept], offset).map_err(failed)?;
+        Ok(len)
+    }
+}
+
+/// A file in `dir` that has no name and goes with its last descriptor.
+pub fn nameless(dir: &Path) -> io::Result<File> {
+    let mode = Mode::RUSR | Mode::WUSR;
+    match rustix::fs::open(dir, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode) {
+        Ok(fd) => Ok(fd.into()),
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR) => {
+            // The filesystem knows no nameless files: make one and take its name away.
+            let path = dir.join(format!(".faircast-spool-{}", std::process::id()));
+            let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+            std::fs::remove_file(&path)?;
+            Ok(file)
+        }
+        Err(e) => Err(e.into()),
+    }
+}
+
+impl fmt::Debug for Spool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spool").field("len", &self.len).field("ended", &self.ended).finish_non_exhaustive()
+    }
+}

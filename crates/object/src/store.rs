@@ -1,0 +1,332 @@
+//! Writing files and trees at the receiver.
+//!
+//! Until a transfer is complete, everything lies in `.faircast/<transfer>/` inside the output
+//! directory: the first blocks as they are (`head`), one part file per file, and the journal. The
+//! output directory itself is touched only by [`Store::finish`].
+
+mod adopt;
+mod distrust;
+mod files;
+mod ledger;
+mod publish;
+
+use super::apply::Wanted;
+use super::block::hash_of;
+use super::error::ObjectError;
+use super::file_work::{FileWork, WorkStage};
+use super::geometry::{Geometry, Hash, TransferId};
+use super::journal::{Journal, Told, WITHDRAWN};
+use super::layout::Layout;
+use super::manifest::{Counts, Manifest};
+use super::metadata::{OwnersBy, Preserve};
+use super::output_directory::{HEAD, JOURNAL, OutputDirectory};
+use super::policy::Durability;
+use super::remembered::Admission;
+use crate::host::disk::Disk;
+use crate::host::sys::OpenFiles;
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::path::Path;
+
+pub use files::Files;
+pub use ledger::Ledger;
+pub use ledger::{Operation, Performed, Plan};
+
+/// From this many bytes on, what an earlier receiver left is verified in two halves.
+const HALVES_FROM: u64 = 64 << 20;
+
+/// A stream's block may be this far beyond the highest one that is there; memory grows with it.
+const FARTHEST: u32 = 1 << 20;
+
+/// A transfer on its way into an output directory: its [`Ledger`], which it can be read as, and its files.
+#[derive(Debug)]
+pub struct Store {
+    /// The record of its blocks.
+    pub ledger: Ledger,
+    /// Its files, with the operations on them.
+    pub files: Files,
+}
+
+impl Deref for Store {
+    type Target = Ledger;
+
+    fn deref(&self) -> &Ledger {
+        &self.ledger
+    }
+}
+
+/// The manifest of a transfer and the places of its files.
+#[derive(Debug)]
+pub struct Known {
+    pub(crate) manifest: Manifest,
+    layout: Layout,
+}
+
+/// How far a store is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// All content lies in part files.
+    Receiving,
+    /// All files have their names; links, directories and tidying may be left.
+    Published,
+}
+
+/// What became of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Put {
+    /// It is stored.
+    Stored,
+    /// It is stored, and with it the manifest is complete: blocks kept back can come again.
+    ManifestComplete,
+    /// It was there before.
+    AlreadyHad,
+    /// It cannot be placed before the manifest is complete: keep it and bring it again.
+    NeedsManifest,
+}
+
+/// What [`Store::finish`] made.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Finished {
+    /// Entries published.
+    pub entries: Counts,
+    /// Bytes in them.
+    pub bytes: u64,
+    /// Links that were not made, because they would lead out of the output directory.
+    pub skipped: Vec<SkippedLink>,
+    /// What else the user should know.
+    pub warnings: Vec<String>,
+    /// Files that are not here, as the source has withdrawn them, in the order of the manifest.
+    pub withdrawn: Vec<String>,
+}
+
+/// A link that was not made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkippedLink {
+    /// Its path in the transfer.
+    pub path: String,
+    /// Where it points.
+    pub target: String,
+}
+
+impl Store {
+    /// Prepare to receive `transfer` into the directory `out`, which is created if need be. What an
+    /// earlier receiver of the same transfer left there is verified and kept. With an `admission`, the directory remembers
+    /// when the names that it has received were sent; without one, names are kept as they are.
+    ///
+    /// # Errors
+    /// [`ObjectError::Busy`] when another receiver is at work on the same; else an error that names
+    /// what is in the way.
+    pub fn open(
+        out: &Path,
+        transfer: TransferId,
+        geometry: Geometry,
+        admission: Option<Admission>,
+    ) -> Result<Store, ObjectError> {
+        let (mut store, told) = Store::begin(&Disk::default(), out, transfer, geometry, admission)?;
+        store.ledger.has_others = false; // only sessions take over what others have left
+        if let Some(told) = told {
+            store.go_on(told, &FileWork::default())?;
+        }
+        Ok(store)
+    }
+
+    /// As [`Store::open`]; what an earlier receiver left is not verified before [`Store::go_on`].
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn begin(
+        disk: &Disk,
+        out: &Path,
+        transfer: TransferId,
+        geometry: Geometry,
+        admission: Option<Admission>,
+    ) -> Result<(Store, Option<Told>), ObjectError> {
+        geometry.check()?;
+        let place = OutputDirectory::open(disk, out, transfer)?;
+        let journal = place.create(JOURNAL)?;
+        let (journal, told) =
+            Journal::open(disk, journal, place.path(transfer).join(JOURNAL), transfer, geometry)?;
+        let stage = match (&told, place.is_published()?) {
+            (Some(_), true) => Stage::Published,
+            _ => Stage::Receiving,
+        };
+        let head = place.create(HEAD)?;
+        let mut ledger = Ledger::new(transfer, geometry, stage);
+        if told.is_none() {
+            place.wipe()?;
+            ledger.has_others = place.has_others(transfer);
+        }
+        let files = Files {
+            place,
+            transfer,
+            head,
+            journal,
+            open: OpenFiles::default(),
+            admission,
+            warnings: Vec::new(),
+            wanted: Wanted::default(),
+        };
+        Ok((Store { ledger, files }, told))
+    }
+
+    /// Verify what an earlier receiver left, and go on with that.
+    ///
+    /// # Errors
+    /// As [`Store::open`], and [`ObjectError::Cancelled`].
+    pub fn go_on(&mut self, told: Told, work: &FileWork) -> Result<(), ObjectError> {
+        work.begin(WorkStage::Verifying, told.blocks.len() as u64);
+        match self.take_up(told, work) {
+            Err(error) if error.is_contradiction() => {
+                self.start_over()?;
+                self.ledger.spoiled = self.spoiled.max(1);
+                Ok(())
+            }
+            taken_up => taken_up,
+        }
+    }
+
+    /// Give files this as well when they get their names, as far as the source says it and this user may.
+    #[must_use]
+    pub fn preserving(mut self, preserve: Preserve, owners_by: OwnersBy) -> Store {
+        self.preserve(preserve, owners_by);
+        self
+    }
+
+    /// As [`Store::preserving`].
+    pub(crate) fn preserve(&mut self, preserve: Preserve, owners_by: OwnersBy) {
+        self.files.wanted = Wanted { preserve, owners_by };
+    }
+
+    /// Say how long the object stream is, when a stream has ended.
+    ///
+    /// # Errors
+    /// [`ObjectError::TwoEnds`] when it is known to have another length, and
+    /// [`ObjectError::BlockLength`] when a block beyond the end is there.
+    pub fn set_stream_len(&mut self, len: u64) -> Result<(), ObjectError> {
+        if self.geometry.stream_len != Some(len) {
+            self.ledger.set_stream_len(len)?;
+            self.perform(Operation::End(len))?;
+        }
+        Ok(())
+    }
+
+    /// Perform an operation and those that follow from it.
+    fn perform(&mut self, operation: Operation) -> Result<(), ObjectError> {
+        let mut next = Some(operation);
+        while let Some(operation) = next {
+            next = self.ledger.settle(self.files.perform(operation)?);
+        }
+        Ok(())
+    }
+
+    /// Go on with what the journal tells.
+    fn take_up(&mut self, told: Told, work: &FileWork) -> Result<(), ObjectError> {
+        if let (Some(len), None) = (told.stream_len, self.geometry.stream_len) {
+            if (Geometry { stream_len: Some(len), ..self.geometry }).check().is_err() {
+                return Err(ObjectError::TwoEnds { first: len, second: 0 });
+            }
+            self.ledger.adopt_stream_len(len);
+        }
+        self.resume(told.blocks, work)
+    }
+
+    /// Store block `index`, whose `data` was verified to have this `hash`
+    /// ([`super::verify_block`]). A short block ends a stream.
+    ///
+    /// # Errors
+    /// An [`ObjectError`]; the block counts as missing then.
+    pub fn put(&mut self, index: u32, data: &[u8], hash: Hash) -> Result<Put, ObjectError> {
+        let had_manifest = self.manifest().is_some();
+        match self.ledger.plan(index, data.to_vec(), hash)? {
+            Plan::AlreadyHad(_) => return Ok(Put::AlreadyHad),
+            Plan::NeedsManifest(_) => return Ok(Put::NeedsManifest),
+            Plan::Write(operation) => self.perform(operation)?,
+        }
+        let is_new = !had_manifest && self.manifest().is_some();
+        Ok(if is_new { Put::ManifestComplete } else { Put::Stored })
+    }
+
+    /// Check all blocks against the source's `root`, give every file its mode, time and name, make
+    /// links and directories, and tidy up. If this is cut short, opening the store and finishing it
+    /// again goes on.
+    ///
+    /// # Errors
+    /// As [`Ledger::check`], or what was in the way.
+    pub fn finish(self, root: &Hash, durability: Durability) -> Result<Finished, ObjectError> {
+        self.finish_as(root, durability, &FileWork::default())
+    }
+
+    /// What the user is to be told.
+    pub fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.files.warnings)
+    }
+
+    /// The manifest's blocks are all there: read it and prepare for its files.
+    fn learn_manifest(&mut self) -> Result<(), ObjectError> {
+        let known = self.files.learn_manifest(self.ledger.about_manifest())?;
+        self.ledger.known = Some(known);
+        Ok(())
+    }
+
+    /// Keep what an earlier receiver stored, as far as it can be read back.
+    fn resume(&mut self, blocks: Vec<(u32, Hash)>, work: &FileWork) -> Result<(), ObjectError> {
+        let end = self.geometry.blocks().unwrap_or(u32::MAX);
+        // Of two records of a block the later counts.
+        let latest: BTreeMap<u32, Hash> = blocks.into_iter().filter(|&(index, _)| index < end).collect();
+        let journaled: Vec<(u32, Hash)> = latest.into_iter().filter(|(_, hash)| *hash != WITHDRAWN).collect();
+        self.ledger.spoiled =
+            journaled.iter().map(|&(index, _)| u64::from(self.geometry.block_len(index))).sum();
+        let head = journaled.partition_point(|&(index, _)| index < self.geometry.manifest_blocks());
+        if self.stage == Stage::Published {
+            if self.that_verify(&journaled[..head], work)?.len() < self.geometry.manifest_blocks() as usize {
+                // Without the manifest nothing can be said about what was published.
+                self.ledger.stage = Stage::Receiving;
+                return self.files.place.wipe();
+            }
+            journaled.iter().for_each(|&(index, hash)| self.ledger.count_resumed(index, hash));
+            self.ledger.spoiled = 0;
+            return self.learn_manifest();
+        }
+        for (index, hash) in self.that_verify(&journaled[..head], work)? {
+            self.ledger.count_resumed(index, hash);
+        }
+        if self.head_is_complete() {
+            self.learn_manifest()?;
+            let rest = &journaled[head..];
+            let bytes = rest.len() as u64 * self.geometry.capacity();
+            let good = if bytes < HALVES_FROM {
+                self.that_verify(rest, work)?
+            } else {
+                let (a, b) = rest.split_at(rest.len() / 2);
+                let (mut good, mut others) = (Ok(Vec::new()), Ok(Vec::new()));
+                work.halves(&mut || good = self.that_verify(a, work), &mut || {
+                    others = self.that_verify(b, work);
+                });
+                let mut good = good?;
+                good.append(&mut others?);
+                good
+            };
+            for (index, hash) in good {
+                self.ledger.count_resumed(index, hash);
+            }
+        }
+        self.ledger.spoiled = self.spoiled.saturating_sub(self.verified);
+        Ok(())
+    }
+
+    /// Those blocks whose stored data have the journaled hash. What cannot be read does not.
+    fn that_verify(&self, blocks: &[(u32, Hash)], work: &FileWork) -> Result<Vec<(u32, Hash)>, ObjectError> {
+        let (mut open, mut buf) = (OpenFiles::default(), Vec::new());
+        let mut verifies = |&(index, hash): &(u32, Hash)| {
+            self.files.read_back(&self.spot(index), &mut buf, &mut open).is_ok_and(|()| hash_of(&buf) == hash)
+        };
+        let mut good = Vec::new();
+        for block in blocks {
+            work.step(&self.files.place.out_path)?;
+            if verifies(block) {
+                good.push(*block);
+            }
+        }
+        Ok(good)
+    }
+}

@@ -1,0 +1,157 @@
+//! Files that unfinished transfers have left and that are the same in this one: the tree was changed since, and most of it was not.
+
+use super::{Stage, Store};
+use crate::abandoned::unfinished;
+use crate::error::ObjectError;
+use crate::file_work::{FileWork, WorkStage};
+use crate::geometry::{Geometry, TransferId};
+use crate::host::disk::Disk;
+use crate::host::sys::OpenFiles;
+use crate::journal;
+use crate::manifest::{Kind, STATE_DIR};
+use crate::output_directory::{JOURNAL, part_name};
+use crate::{Hash, hash_of};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::Path;
+
+/// A file that was taken over: where its content lay in the object stream of the other transfer.
+struct Adopted {
+    from: u64,
+    /// Which of the others.
+    of: usize,
+}
+
+impl Store {
+    /// Take over what unfinished transfers have of files with the same path, size and time of modification. It counts as what an
+    /// earlier run has left: the root, or signed hashes, decide whether it is right.
+    ///
+    /// # Errors
+    /// When the journal cannot be written, when there is no room for the rest, or [`ObjectError::Cancelled`].
+    pub fn adopt(&mut self, work: &FileWork) -> Result<(), ObjectError> {
+        self.ledger.has_others = false;
+        self.files.open.clear();
+        let others: Vec<Store> = self.others(work)?;
+        let mut adopted: BTreeMap<u32, Adopted> = BTreeMap::new();
+        for (of, other) in others.iter().enumerate() {
+            self.take_files(other, of, &mut adopted);
+        }
+        if let Some(known) = &self.known {
+            self.files.place.make_room(&known.manifest)?;
+        }
+        if let Some(known) = self.known.clone().filter(|_| self.stage == Stage::Receiving) {
+            self.files.write_border(&self.ledger.about_manifest().border(&known))?;
+        }
+        self.note_adopted(&adopted, &others, work)?;
+        for (of, mut other) in others.into_iter().enumerate() {
+            if adopted.values().any(|file| file.of == of) {
+                // Its files are here now. What cannot be removed is no part of anything.
+                other.start_over().ok();
+                other.files.place.remove(&other.transfer.to_string());
+            }
+        }
+        Ok(())
+    }
+
+    /// Other transfers whose blocks verify and whose manifests are known.
+    fn others(&self, work: &FileWork) -> Result<Vec<Store>, ObjectError> {
+        let out = &self.files.place.out_path;
+        let mut others = Vec::new();
+        let mut left = unfinished(out)?;
+        // In an order that does not depend on when they were written: runs of a simulated world repeat.
+        left.sort_by(|a, b| a.transfer.cmp(&b.transfer));
+        for one in left {
+            let Some((transfer, geometry)) = header_of(&self.files.place.disk, out, &one.transfer) else {
+                continue;
+            };
+            if one.in_use || transfer == self.transfer || transfer.to_string() != one.transfer {
+                continue;
+            }
+            // One that cannot be opened, or is used by now, has nothing for this one.
+            let Ok((mut other, Some(told))) =
+                Store::begin(&self.files.place.disk, out, transfer, geometry, None)
+            else {
+                continue;
+            };
+            other.ledger.has_others = false;
+            if other.go_on(told, work).is_ok() && other.known.is_some() && other.stage == Stage::Receiving {
+                others.push(other);
+            }
+        }
+        Ok(others)
+    }
+
+    /// Move the parts of files that are the same in `other` here.
+    fn take_files(&self, other: &Store, of: usize, adopted: &mut BTreeMap<u32, Adopted>) {
+        let (Some(ours), Some(theirs)) = (&self.known, &other.known) else { return };
+        let mut at = u64::from(other.geometry.manifest_len);
+        let mut known: BTreeMap<&OsStr, (u32, u64)> = BTreeMap::new();
+        for (n, entry) in (0..).zip(theirs.manifest.entries()) {
+            known.insert(&entry.path, (n, at));
+            at += entry.size();
+        }
+        for (n, entry) in (0..).zip(ours.manifest.entries()) {
+            let Kind::File { size } = entry.kind else { continue };
+            let Some(&(their, from)) = known.get(entry.path.as_os_str()).filter(|_| size > 0) else {
+                continue;
+            };
+            let before = &theirs.manifest.entries()[their as usize];
+            let is_same = (&before.kind, before.mtime) == (&entry.kind, entry.mtime);
+            if !is_same || adopted.contains_key(&n) || !other.has_any(from..from + size) {
+                continue;
+            }
+            let (their, our) = (part_name(their), part_name(n));
+            if self
+                .files
+                .place
+                .disk
+                .renameat(&other.files.place.parts, &their, &self.files.place.parts, &our)
+                .is_ok()
+            {
+                adopted.insert(n, Adopted { from, of });
+            }
+        }
+    }
+
+    /// Count the blocks that lie wholly in what was taken over.
+    fn note_adopted(
+        &mut self,
+        adopted: &BTreeMap<u32, Adopted>,
+        others: &[Store],
+        work: &FileWork,
+    ) -> Result<(), ObjectError> {
+        let blocks = self.geometry.blocks().unwrap_or(0);
+        work.begin(WorkStage::Verifying, blocks.into());
+        let (mut open, mut buf) = (OpenFiles::default(), Vec::new());
+        for index in 0..blocks {
+            work.step(&self.files.place.out_path)?;
+            if self.has(index) || !self.is_adopted(index, adopted, others) {
+                continue;
+            }
+            if self.files.read_back(&self.spot(index), &mut buf, &mut open).is_ok() {
+                let hash: Hash = hash_of(&buf);
+                self.files.journal.block(index, hash)?;
+                self.ledger.count_resumed(index, hash);
+            }
+        }
+        Ok(())
+    }
+
+    fn is_adopted(&self, index: u32, adopted: &BTreeMap<u32, Adopted>, others: &[Store]) -> bool {
+        let Some(known) = &self.known else { return false };
+        known.layout.pieces(self.geometry.range(index)).all(|piece| {
+            adopted.get(&piece.entry).is_some_and(|file| {
+                let from = file.from + piece.offset;
+                others[file.of].has_all(from..from + piece.len as u64)
+            })
+        })
+    }
+}
+
+/// The transfer and geometry that the journal of an unfinished transfer names.
+fn header_of(disk: &Disk, out: &Path, transfer: &str) -> Option<(TransferId, Geometry)> {
+    let path = out.join(STATE_DIR).join(transfer).join(JOURNAL);
+    let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let file = disk.openat(rustix::fs::CWD, path.as_path(), flags, rustix::fs::Mode::empty()).ok()?;
+    journal::header_of(disk, &file.into())
+}

@@ -1,0 +1,61 @@
+//! When what is here is not what the source has: give it up, so that it comes again.
+
+use super::{Stage, Store};
+use crate::error::ObjectError;
+
+impl Store {
+    /// As [`Store::distrust`], because of this contradiction. The bytes count as spoiled, and a warning says so.
+    ///
+    /// # Errors
+    /// As [`Store::distrust`].
+    pub fn give_up(&mut self, error: &ObjectError) -> Result<(), ObjectError> {
+        let bytes = self.distrust()?;
+        self.ledger.spoiled += bytes;
+        self.files.warnings.push(format!(
+            "what was stored here is not what the source has ({error}): {bytes} bytes are fetched again"
+        ));
+        Ok(())
+    }
+
+    /// What is stored and what the source says contradict each other. Give up what an earlier receiver left when there is
+    /// something else beside it, and otherwise everything. Returns how many bytes have to come again.
+    ///
+    /// # Errors
+    /// When the journal or the part files cannot be changed.
+    pub fn distrust(&mut self) -> Result<u64, ObjectError> {
+        let old = self.ledger.forget_origin();
+        let is_all = old.len() >= self.hashes.known() as usize;
+        if old.is_empty() || is_all || self.stage == Stage::Published {
+            return self.start_over();
+        }
+        let before = self.verified;
+        // The transfer is named after the manifest, so that is right.
+        let manifest = u64::from(self.geometry.manifest_len);
+        let only_manifest = |block: &u32| self.known.is_some() && self.geometry.range(*block).end <= manifest;
+        let old: Vec<u32> = old.into_iter().filter(|block| !only_manifest(block)).collect();
+        for block in old {
+            self.withdraw(block)?;
+        }
+        Ok(before - self.verified)
+    }
+
+    /// Block `index` is not what the source has: it counts as missing from now on.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub fn withdraw(&mut self, index: u32) -> Result<(), ObjectError> {
+        self.ledger.withdraw(index).map_or(Ok(()), |operation| self.perform(operation))
+    }
+
+    /// Give up everything, manifest and all. Returns how many bytes that were.
+    ///
+    /// # Errors
+    /// When the journal or the part files cannot be changed.
+    pub fn start_over(&mut self) -> Result<u64, ObjectError> {
+        // First: part files that a journal names are taken for good.
+        self.files.journal.start_over()?;
+        self.files.open.clear();
+        self.files.place.wipe()?;
+        Ok(self.ledger.start_over())
+    }
+}

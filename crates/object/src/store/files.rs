@@ -1,0 +1,235 @@
+//! The files of a transfer on their way: the head, the parts and the journal.
+
+use super::ledger::{Learning, Operation, Performed, Spot};
+use super::{Known, Stage, publish};
+use crate::apply::Wanted;
+use crate::block::hash_of;
+use crate::error::ObjectError;
+use crate::geometry::TransferId;
+use crate::host::sys::OpenFiles;
+use crate::journal::Journal;
+use crate::layout::Layout;
+use crate::manifest::Manifest;
+use crate::names::{self, Names};
+use crate::output_directory::{HEAD, OutputDirectory};
+use crate::remembered::{Admission, Damaged, Remembered};
+use crate::spool::nameless;
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The files of one transfer. All work on them happens here, in the thread that owns them.
+#[derive(Debug)]
+pub struct Files {
+    pub(crate) place: OutputDirectory,
+    pub(super) transfer: TransferId,
+    pub(super) head: File,
+    pub(super) journal: Journal,
+    pub(crate) open: OpenFiles,
+    pub(crate) admission: Option<Admission>,
+    /// Messages for the user, in the order in which they arose.
+    pub warnings: Vec<String>,
+    /// What files get beyond names, permission bits, times and hard links.
+    pub wanted: Wanted,
+}
+
+impl Files {
+    /// Perform an operation.
+    ///
+    /// # Errors
+    /// An [`ObjectError`]; of a block that was to be written, nothing counts as stored.
+    pub fn perform(&mut self, operation: Operation) -> Result<Performed, ObjectError> {
+        match operation {
+            Operation::Write { spot, data, hash, ends_at } => {
+                if let Some(len) = ends_at {
+                    self.journal.stream_len(len)?;
+                }
+                self.write(&spot, &data)?;
+                self.journal.block(spot.index, hash)?;
+                Ok(Performed::Written { index: spot.index, hash, data })
+            }
+            Operation::Learn(about) => Ok(Performed::Learned(self.learn_manifest(about)?)),
+            Operation::End(len) => self.journal.stream_len(len).map(|()| Performed::Noted),
+            Operation::Forget(index) => self.journal.withdraw(index).map(|()| Performed::Noted),
+            Operation::GiveBack(entry) => {
+                self.give_back(entry);
+                Ok(Performed::Noted)
+            }
+            Operation::Rehash(spot) => {
+                let mut data = Vec::new();
+                if self.read_back(&spot, &mut data, &mut OpenFiles::default()).is_err() {
+                    return Ok(Performed::Rehashed(spot.index, None));
+                }
+                let hash = hash_of(&data);
+                self.journal.block(spot.index, hash)?;
+                Ok(Performed::Rehashed(spot.index, Some(hash)))
+            }
+        }
+    }
+
+    /// Write the data of a block: to the head, or to parts.
+    fn write(&mut self, spot: &Spot, data: &[u8]) -> Result<(), ObjectError> {
+        if !spot.in_head {
+            return self.write_parts(spot, data);
+        }
+        let written = self.place.disk.write_all_at(&self.head, data, spot.range.start);
+        written.map_err(|e| self.place.failed(HEAD, e, spot.left))
+    }
+
+    /// Write the files' part of these data.
+    fn write_parts(&mut self, spot: &Spot, data: &[u8]) -> Result<(), ObjectError> {
+        let Some(known) = &spot.known else { return Ok(()) };
+        let mut rest = spot.files_part(data);
+        for piece in known.layout.pieces(spot.range.clone()) {
+            let (bytes, after) = rest.split_at(piece.len);
+            rest = after;
+            if spot.withdrawn.contains(&piece.entry) {
+                continue;
+            }
+            let part = self.open.get(piece.entry, || self.place.part(piece.entry))?;
+            let name = &known.manifest.entries()[piece.entry as usize].path;
+            self.place
+                .disk
+                .write_all_at(part, bytes, piece.offset)
+                .map_err(|e| self.place.failed(name, e, spot.left))?;
+        }
+        Ok(())
+    }
+
+    /// Read the data of a stored block, with zeros in the place of withdrawn files.
+    pub(super) fn read_back(&self, spot: &Spot, buf: &mut Vec<u8>, open: &mut OpenFiles) -> io::Result<()> {
+        buf.resize((spot.range.end - spot.range.start) as usize, 0);
+        if spot.in_head {
+            let have = self.place.disk.read_at(&self.head, buf, spot.range.start)?;
+            if let Some(known) = &spot.known {
+                let mut rest = spot.files_part_mut(buf);
+                for piece in known.layout.pieces(spot.range.clone()) {
+                    let (bytes, after) = rest.split_at_mut(piece.len);
+                    rest = after;
+                    if spot.withdrawn.contains(&piece.entry) {
+                        bytes.fill(0);
+                    }
+                }
+            }
+            return if have == buf.len() { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
+        }
+        let Some(known) = &spot.known else { return Err(io::ErrorKind::NotFound.into()) };
+        let mut rest = &mut buf[..];
+        for piece in known.layout.pieces(spot.range.clone()) {
+            let (into, after) = rest.split_at_mut(piece.len);
+            rest = after;
+            if spot.withdrawn.contains(&piece.entry) {
+                into.fill(0);
+                continue;
+            }
+            let part = open.get(piece.entry, || self.place.existing_part(piece.entry))?;
+            if self.place.disk.read_at(part, into, piece.offset)? < into.len() {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Free the disk's blocks of this file. Its part stays, empty: a part that is not there counts as renamed.
+    fn give_back(&mut self, entry: u32) {
+        self.open.clear();
+        if let Ok(part) = self.place.part(entry) {
+            self.place.disk.set_len(&part, 0).ok(); // all parts go at the end
+        }
+    }
+
+    /// Read the manifest, whose blocks are all stored, and prepare for its files.
+    pub(super) fn learn_manifest(&mut self, about: Learning) -> Result<Arc<Known>, ObjectError> {
+        let mut bytes = vec![0; about.geometry.manifest_len as usize];
+        self.place
+            .disk
+            .read_at(&self.head, &mut bytes, 0)
+            .map_err(|e| ObjectError::io(self.place.path(self.transfer).join(HEAD), "read", e))?;
+        let found = TransferId::of(&bytes, &about.announced);
+        if found != self.transfer {
+            return Err(ObjectError::OtherManifest { expected: self.transfer, found });
+        }
+        let manifest = self.named(Manifest::decode(&bytes)?, about.stage)?;
+        let layout = Layout::new(&manifest, &about.geometry)?;
+        let known = Arc::new(Known { manifest, layout });
+        if about.stage == Stage::Receiving {
+            let manifest = &known.manifest;
+            self.check_age(manifest)?;
+            publish::check_for_obstacles(&self.place, manifest)?;
+            self.check_footprint(manifest)?;
+            publish::take_back(&self.place, manifest)?;
+            self.place.remove_foreign_parts()?;
+            if !about.has_others {
+                self.place.make_room(manifest)?; // otherwise when it is known what can be taken over
+            }
+            self.write_border(&about.border(&known))?;
+        }
+        Ok(known)
+    }
+
+    /// Write the beginning of the content, which shares a block with the end of the manifest.
+    pub(super) fn write_border(&mut self, border: &Spot) -> Result<(), ObjectError> {
+        let mut data = vec![0; (border.range.end - border.range.start) as usize];
+        if border.files_part(&data).is_empty() {
+            return Ok(());
+        }
+        self.place
+            .disk
+            .read_at(&self.head, &mut data, border.range.start)
+            .map_err(|e| ObjectError::io(self.place.path(self.transfer).join(HEAD), "read", e))?;
+        self.write_parts(border, &data)
+    }
+
+    /// A file without a name beside the parts, for what is not placed yet. It goes with its descriptor. The transfer has `stream_len`
+    /// bytes, and `left` are still to come.
+    ///
+    /// # Errors
+    /// [`ObjectError::DiskFull`] when there is no room for that and for the files.
+    pub fn room(&self, stream_len: u64, left: u64) -> Result<(File, PathBuf), ObjectError> {
+        let to_allocate = stream_len.saturating_sub(self.place.allocated());
+        let (needed, available) = (to_allocate + left, self.place.available());
+        if needed > available {
+            return Err(ObjectError::DiskFull {
+                path: self.place.out_path.clone(),
+                needed,
+                available: Some(available),
+            });
+        }
+        let path = self.place.path(self.transfer);
+        let file = nameless(&path).map_err(|e| ObjectError::io(&path, "create a temporary file in it", e))?;
+        Ok((file, path))
+    }
+
+    /// Check that no name gets older content than it has.
+    fn check_age(&mut self, manifest: &Manifest) -> Result<(), ObjectError> {
+        let Some(admission) = &self.admission else { return Ok(()) };
+        match Remembered::load(&self.place.disk, &self.place.states) {
+            Ok(remembered) => remembered.check(&self.place.out_path, manifest, self.transfer, admission),
+            Err(Damaged) => {
+                self.warnings.push(self.place.forgotten());
+                Ok(())
+            }
+        }
+    }
+
+    /// Check that entries take no more beside their content than is allowed for the content.
+    fn check_footprint(&self, manifest: &Manifest) -> Result<(), ObjectError> {
+        let Some(most) = self.admission.as_ref().and_then(|admission| admission.most) else { return Ok(()) };
+        let bytes = manifest.footprint();
+        if bytes > most {
+            return Err(ObjectError::TooManyEntries { entries: manifest.entries().len(), bytes, most });
+        }
+        Ok(())
+    }
+
+    /// The manifest with the names that its entries get here.
+    fn named(&mut self, manifest: Manifest, stage: Stage) -> Result<Manifest, ObjectError> {
+        let names = self.admission.as_ref().map_or(Names::Keep, |admission| admission.names);
+        let (manifest, changed) = manifest.named_by(names)?;
+        if changed > 0 && stage == Stage::Receiving {
+            self.warnings.push(names::told(changed));
+        }
+        Ok(manifest)
+    }
+}

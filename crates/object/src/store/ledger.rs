@@ -1,0 +1,588 @@
+//! The record of a transfer's blocks: which are stored, with which hashes, and which files they belong to. It touches no file.
+
+use super::{FARTHEST, Known, Stage};
+use crate::block::{RootHasher, hash_of};
+use crate::error::ObjectError;
+use crate::geometry::{Geometry, Hash, TransferId};
+use crate::manifest::{Entry, Kind, Manifest};
+use crate::withdrawn::Affected;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The record of one transfer: it plans operations on the disk, and takes their results.
+#[derive(Debug)]
+pub struct Ledger {
+    pub(super) transfer: TransferId,
+    pub(super) geometry: Geometry,
+    /// The geometry as it was announced: of a stream without its length.
+    pub(super) announced: Geometry,
+    /// Stored blocks.
+    pub(super) hashes: RootHasher,
+    /// Blocks that are planned and not settled.
+    writing: BTreeMap<u32, Hash>,
+    writing_bytes: u64,
+    /// The manifest is being read.
+    is_learning: bool,
+    pub(crate) known: Option<Arc<Known>>,
+    /// Blocks that an earlier receiver left.
+    pub(super) from_before: BTreeSet<u32>,
+    resumed_bytes: u64,
+    /// Bytes of blocks that the journal names but that did not verify any more.
+    pub(super) spoiled: u64,
+    pub(super) verified: u64,
+    pub(crate) stage: Stage,
+    /// Other transfers have left something in the output directory.
+    pub(super) has_others: bool,
+}
+
+/// Where the bytes of a block lie: in the head, in part files, or in both.
+#[derive(Debug, Clone)]
+pub struct Spot {
+    pub(super) index: u32,
+    /// Its bytes in the object stream.
+    pub(super) range: Range<u64>,
+    pub(super) in_head: bool,
+    pub(super) known: Option<Arc<Known>>,
+    /// Withdrawn files with bytes in it.
+    pub(super) withdrawn: Vec<u32>,
+    /// Bytes of the transfer that are still to come.
+    pub(super) left: u64,
+}
+
+/// One operation on the disk. Operations of a transfer are performed one after the other.
+#[derive(Debug)]
+pub enum Operation {
+    /// Write a block of verified data. A short block ends a stream.
+    Write {
+        /// Its place.
+        spot: Spot,
+        /// Its content.
+        data: Vec<u8>,
+        /// The hash of the data.
+        hash: Hash,
+        /// The length of the object stream, if this block ends it.
+        ends_at: Option<u64>,
+    },
+    /// Read the manifest, whose blocks are all stored, and prepare for its files.
+    Learn(Learning),
+    /// Note the length of the object stream.
+    End(u64),
+    /// Note that a block is not stored any more.
+    Forget(u32),
+    /// Free the bytes of a withdrawn file.
+    GiveBack(u32),
+    /// Hash a stored block again, with zeros in the place of withdrawn files.
+    Rehash(Spot),
+}
+
+/// The part of a ledger that is needed to read a manifest.
+#[derive(Debug, Clone, Copy)]
+pub struct Learning {
+    pub(super) geometry: Geometry,
+    pub(super) announced: Geometry,
+    pub(super) stage: Stage,
+    pub(super) has_others: bool,
+    pub(super) left: u64,
+}
+
+/// The result of an [`Operation`].
+#[derive(Debug)]
+pub enum Performed {
+    /// The block is written.
+    Written {
+        /// Its number.
+        index: u32,
+        /// The hash of its data.
+        hash: Hash,
+        /// The memory of its data.
+        data: Vec<u8>,
+    },
+    /// The manifest is read.
+    Learned(Arc<Known>),
+    /// The block with its new hash; without one it could not be read.
+    Rehashed(u32, Option<Hash>),
+    /// The operation has no result beyond its success.
+    Noted,
+}
+
+/// The plan for a block.
+#[derive(Debug)]
+pub enum Plan {
+    /// Perform this.
+    Write(Operation),
+    /// It is stored.
+    AlreadyHad(Vec<u8>),
+    /// It cannot be placed before the manifest is complete.
+    NeedsManifest(Vec<u8>),
+}
+
+impl Ledger {
+    /// An empty record.
+    pub(super) fn new(transfer: TransferId, geometry: Geometry, stage: Stage) -> Ledger {
+        Ledger {
+            transfer,
+            geometry,
+            announced: geometry,
+            hashes: RootHasher::new(geometry),
+            writing: BTreeMap::new(),
+            writing_bytes: 0,
+            is_learning: false,
+            known: None,
+            from_before: BTreeSet::new(),
+            resumed_bytes: 0,
+            spoiled: 0,
+            verified: 0,
+            stage,
+            has_others: false,
+        }
+    }
+
+    /// The transfer.
+    pub fn transfer(&self) -> TransferId {
+        self.transfer
+    }
+
+    /// The geometry, with the object stream's length once that is known.
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// The manifest, once all of it has arrived.
+    pub fn manifest(&self) -> Option<&Manifest> {
+        self.known.as_ref().map(|known| &known.manifest)
+    }
+
+    /// The entries of the manifest; none before it is complete.
+    pub fn files(&self) -> &[Entry] {
+        self.manifest().map_or(&[], Manifest::entries)
+    }
+
+    /// Blocks that an earlier receiver left and that need not come again.
+    pub fn resumed_blocks(&self) -> u32 {
+        self.from_before.len() as u32
+    }
+
+    /// Bytes in them.
+    pub fn resumed_bytes(&self) -> u64 {
+        self.resumed_bytes
+    }
+
+    /// Bytes that an earlier receiver had verified and that are not what they were: they have to be
+    /// fetched again.
+    pub fn spoiled_bytes(&self) -> u64 {
+        self.spoiled
+    }
+
+    /// Bytes of the object stream that are stored and verified.
+    pub fn verified_bytes(&self) -> u64 {
+        self.verified
+    }
+
+    /// Whether block `index` is stored or being written.
+    pub fn has(&self, index: u32) -> bool {
+        self.hash(index).is_some()
+    }
+
+    /// The hash of block `index`, when that is stored or being written.
+    pub fn hash(&self, index: u32) -> Option<Hash> {
+        self.hashes.get(index).or_else(|| self.writing.get(&index).copied())
+    }
+
+    /// The number of blocks that are being written.
+    pub fn blocks_written(&self) -> u32 {
+        self.writing.len() as u32
+    }
+
+    /// Bytes in them.
+    pub fn bytes_written(&self) -> u64 {
+        self.writing_bytes
+    }
+
+    /// The number of stored blocks.
+    pub fn blocks_stored(&self) -> u32 {
+        self.hashes.known()
+    }
+
+    /// The block after the highest one that is stored or being written.
+    pub fn end(&self) -> u32 {
+        let writing = self.writing.last_key_value().map_or(0, |(last, _)| last + 1);
+        self.hashes.end().max(writing)
+    }
+
+    /// Whether all blocks are stored.
+    pub fn is_complete(&self) -> bool {
+        self.geometry.blocks() == Some(self.hashes.known())
+    }
+
+    /// The missing blocks as runs, in order; before the length of the object stream is known, those below
+    /// the highest block that is stored.
+    pub fn missing(&self) -> Vec<Range<u32>> {
+        let end = self.geometry.blocks().unwrap_or(self.hashes.end());
+        let mut runs: Vec<Range<u32>> = Vec::new();
+        for index in (0..end).filter(|&index| !self.has(index)) {
+            match runs.last_mut() {
+                Some(run) if run.end == index => run.end += 1,
+                _ => runs.push(index..index + 1),
+            }
+        }
+        runs
+    }
+
+    /// The root over all blocks, once they are stored; compare it with the source's.
+    pub fn root(&self) -> Option<Hash> {
+        self.hashes.root()
+    }
+
+    /// Check that all blocks are stored and are those of the source's `root`.
+    ///
+    /// # Errors
+    /// [`ObjectError::Incomplete`] or [`ObjectError::Root`].
+    pub fn check(&self, root: &Hash) -> Result<(), ObjectError> {
+        let incomplete = || {
+            let blocks = self.geometry.blocks().unwrap_or(self.hashes.end());
+            ObjectError::Incomplete { missing: blocks.saturating_sub(self.hashes.known()), blocks }
+        };
+        let found = self.hashes.root().ok_or_else(incomplete)?;
+        if found == *root { Ok(()) } else { Err(ObjectError::Root { expected: *root, found }) }
+    }
+
+    /// Bytes of content of the stream or file of this entry.
+    pub(crate) fn content_len(&self, entry: &Entry) -> u64 {
+        match entry.kind {
+            Kind::Stream => {
+                let stream_len = self.geometry.stream_len.unwrap_or(0);
+                stream_len.saturating_sub(u64::from(self.geometry.manifest_len))
+            }
+            _ => entry.size(),
+        }
+    }
+
+    /// Bytes still to come, as far as known.
+    pub fn left(&self) -> u64 {
+        self.geometry.stream_len.unwrap_or(0).saturating_sub(self.verified)
+    }
+
+    pub(super) fn head_is_complete(&self) -> bool {
+        (0..self.geometry.manifest_blocks()).all(|index| self.hashes.get(index).is_some())
+    }
+
+    pub(super) fn has_any(&self, bytes: Range<u64>) -> bool {
+        (self.geometry.block_of(bytes.start)..=self.geometry.block_of(bytes.end - 1))
+            .any(|block| self.has(block))
+    }
+
+    pub(super) fn has_all(&self, bytes: Range<u64>) -> bool {
+        (self.geometry.block_of(bytes.start)..=self.geometry.block_of(bytes.end - 1))
+            .all(|block| self.has(block))
+    }
+
+    /// Whether blocks of files can be placed: the manifest is known, and nothing is left to take over. A part that is taken over replaces
+    /// the one that is here.
+    pub fn takes_content(&self) -> bool {
+        self.known.is_some() && !self.may_adopt()
+    }
+
+    /// Whether other transfers have left something here that this one may use once its manifest is known.
+    pub fn may_adopt(&self) -> bool {
+        self.has_others && self.stage == Stage::Receiving
+    }
+
+    /// Plans the storage of block `index`, whose `data` was verified to have this `hash` ([`crate::verify_block`]). A short block
+    /// ends a stream.
+    ///
+    /// # Errors
+    /// An [`ObjectError`]; the block counts as missing then.
+    pub fn plan(&mut self, index: u32, data: Vec<u8>, hash: Hash) -> Result<Plan, ObjectError> {
+        let far = self.geometry.stream_len.is_none() && index > self.hashes.end().saturating_add(FARTHEST);
+        if self.geometry.range(index).is_empty() || index == u32::MAX || far {
+            return Err(ObjectError::NoSuchBlock {
+                index,
+                blocks: self.geometry.blocks().unwrap_or(u32::MAX),
+            });
+        }
+        let expected = self.geometry.block_len(index);
+        let short = data.len() < expected as usize;
+        if data.is_empty() || data.len() > expected as usize || (short && self.geometry.stream_len.is_some())
+        {
+            return Err(ObjectError::BlockLength { index, expected, found: data.len() });
+        }
+        let (data, hash) = self.blanked(index, &data).unwrap_or((data, hash));
+        match self.hash(index) {
+            Some(before) if before == hash => return Ok(Plan::AlreadyHad(data)),
+            Some(_) => return Err(ObjectError::Conflict { index }),
+            None => {}
+        }
+        if index >= self.geometry.manifest_blocks() && !self.takes_content() {
+            return Ok(Plan::NeedsManifest(data));
+        }
+        let end = self.geometry.range(index).start + data.len() as u64;
+        if short {
+            self.set_stream_len(end)?;
+        }
+        let mut spot = self.spot(index);
+        spot.range.end = end;
+        self.writing.insert(index, hash);
+        self.writing_bytes += u64::from(self.geometry.block_len(index));
+        Ok(Plan::Write(Operation::Write { spot, data, hash, ends_at: short.then_some(end) }))
+    }
+
+    /// Take the result of an operation. Returns what to do next.
+    pub fn settle(&mut self, performed: Performed) -> Option<Operation> {
+        match performed {
+            Performed::Written { index, hash, .. } => {
+                // A block that was withdrawn meanwhile has to come again.
+                if self.writing.get(&index) == Some(&hash) {
+                    self.written(index);
+                    self.count(index, hash);
+                }
+                let is_due = self.known.is_none() && !self.is_learning && self.head_is_complete();
+                self.is_learning |= is_due;
+                is_due.then(|| Operation::Learn(self.about_manifest()))
+            }
+            Performed::Learned(known) => {
+                (self.known, self.is_learning) = (Some(known), false);
+                None
+            }
+            Performed::Rehashed(index, Some(hash)) => {
+                if self.hashes.get(index).is_some() {
+                    self.hashes.push(index, hash);
+                }
+                None
+            }
+            Performed::Rehashed(index, None) => self.withdraw(index), // it comes again
+            Performed::Noted => None,
+        }
+    }
+
+    /// Nothing is being written any more: an operation has failed.
+    pub fn forget_writes(&mut self) {
+        self.writing.clear();
+        self.writing_bytes = 0;
+    }
+
+    /// Block `index` is not being written any more; whether it was.
+    fn written(&mut self, index: u32) -> bool {
+        let was = self.writing.remove(&index).is_some();
+        if was {
+            self.writing_bytes -= u64::from(self.geometry.block_len(index));
+        }
+        was
+    }
+
+    pub(super) fn about_manifest(&self) -> Learning {
+        Learning {
+            geometry: self.geometry,
+            announced: self.announced,
+            stage: self.stage,
+            has_others: self.has_others,
+            left: self.left(),
+        }
+    }
+
+    /// Where the bytes of block `index` lie.
+    pub(super) fn spot(&self, index: u32) -> Spot {
+        let range = self.geometry.range(index);
+        let mut withdrawn = Vec::new();
+        if let Some(known) = self.known.as_ref().filter(|_| self.withdrawn() > 0) {
+            let entries = known.layout.pieces(range.clone()).map(|piece| piece.entry);
+            withdrawn.extend(entries.filter(|entry| self.hashes.is_withdrawn(*entry)));
+        }
+        let in_head = index < self.geometry.manifest_blocks();
+        Spot { index, range, in_head, known: self.known.clone(), withdrawn, left: self.left() }
+    }
+
+    /// The object stream has this length.
+    ///
+    /// # Errors
+    /// [`ObjectError::TwoEnds`] when it is known to have another length, and
+    /// [`ObjectError::BlockLength`] when a block beyond the end is stored.
+    pub fn set_stream_len(&mut self, len: u64) -> Result<(), ObjectError> {
+        match self.geometry.stream_len {
+            Some(first) if first == len => return Ok(()),
+            Some(first) => return Err(ObjectError::TwoEnds { first, second: len }),
+            None => {}
+        }
+        let ended = Geometry { stream_len: Some(len), ..self.geometry };
+        ended.check()?;
+        // Every block so far is full (see `plan`), so only these can lie beyond the end.
+        if let Some(last) = self.end().checked_sub(1)
+            && ended.block_len(last) != self.geometry.block_len(last)
+        {
+            let (expected, found) = (ended.block_len(last), self.geometry.block_len(last) as usize);
+            return Err(ObjectError::BlockLength { index: last, expected, found });
+        }
+        self.adopt_stream_len(len);
+        Ok(())
+    }
+
+    pub(super) fn adopt_stream_len(&mut self, len: u64) {
+        self.geometry.stream_len = Some(len);
+        self.hashes.set_stream_len(len);
+    }
+
+    pub(super) fn count(&mut self, index: u32, hash: Hash) {
+        if self.hashes.push(index, hash).is_none() {
+            self.verified += u64::from(self.geometry.block_len(index));
+        }
+    }
+
+    pub(super) fn count_resumed(&mut self, index: u32, hash: Hash) {
+        self.count(index, hash);
+        if self.from_before.insert(index) {
+            self.resumed_bytes += u64::from(self.geometry.block_len(index));
+        }
+    }
+
+    /// Nothing counts as left by an earlier receiver any more. Returns the blocks that did.
+    pub(super) fn forget_origin(&mut self) -> BTreeSet<u32> {
+        self.resumed_bytes = 0;
+        std::mem::take(&mut self.from_before)
+    }
+
+    /// Block `index` of an earlier receiver is not what the source has: it counts as spoiled, and as missing. Returns the note for the disk.
+    pub fn reject(&mut self, index: u32) -> Option<Operation> {
+        let bytes = u64::from(self.geometry.block_len(index));
+        self.spoiled += bytes;
+        if self.from_before.remove(&index) {
+            self.resumed_bytes -= bytes;
+        }
+        self.withdraw(index)
+    }
+
+    /// Block `index` counts as missing from now on. Returns the note for the disk.
+    pub(crate) fn withdraw(&mut self, index: u32) -> Option<Operation> {
+        // A void block does not come again.
+        if self.is_void(index) {
+            return None;
+        }
+        let was_writing = self.written(index);
+        let was_stored = self.hashes.forget(index).is_some();
+        if was_stored {
+            self.verified -= u64::from(self.geometry.block_len(index));
+        }
+        (was_stored || was_writing).then_some(Operation::Forget(index))
+    }
+
+    /// The source has withdrawn these files: they are not received, and count as zeros. Returns the blocks that change, and what to do
+    /// on the disk. Before the manifest is known nothing is withdrawn: the source repeats its list.
+    pub fn withdraw_files(&mut self, entries: &[u32]) -> (Vec<Affected>, Vec<Operation>) {
+        let (mut all, mut operations) = (Vec::new(), Vec::new());
+        for entry in entries {
+            let Some(known) = self.known.clone() else { break };
+            let has_content = known.layout.range_of(*entry).is_some() && !known.manifest.is_stream();
+            if !has_content || !self.hashes.withdraw(*entry) {
+                continue;
+            }
+            let affected = self.hashes.affected(&known.layout, *entry);
+            operations.push(Operation::GiveBack(*entry));
+            for one in &affected {
+                match *one {
+                    Affected::Void(block) => {
+                        self.written(block);
+                        let hash = self.hashes.void_hash(block);
+                        self.count(block, hash);
+                    }
+                    // Published files had all their zeros before.
+                    Affected::Mixed(block) if self.stage == Stage::Receiving && self.has(block) => {
+                        operations.push(Operation::Rehash(self.spot(block)));
+                    }
+                    Affected::Mixed(_) => {}
+                }
+            }
+            all.extend(affected);
+        }
+        (all, operations)
+    }
+
+    /// Give up everything, the manifest too. Returns how many bytes that were.
+    pub(super) fn start_over(&mut self) -> u64 {
+        let given_up = self.verified;
+        let (spoiled, has_others) = (self.spoiled, self.has_others);
+        *self = Ledger::new(self.transfer, self.announced, Stage::Receiving);
+        (self.spoiled, self.has_others) = (spoiled, has_others);
+        given_up
+    }
+
+    /// Another session brings the same content, and has withdrawn nothing so far: these files are missing again. Returns the note for the
+    /// disk.
+    pub fn want_withdrawn(&mut self) -> Vec<Operation> {
+        let Some(known) = self.known.clone() else { return Vec::new() };
+        let entries = self.hashes.want_withdrawn();
+        let ranges = entries.iter().filter_map(|entry| known.layout.range_of(*entry));
+        let blocks = ranges
+            .flat_map(|bytes| self.geometry.block_of(bytes.start)..=self.geometry.block_of(bytes.end - 1));
+        let blocks: Vec<u32> = blocks.collect();
+        blocks.into_iter().filter_map(|block| self.withdraw(block)).collect()
+    }
+
+    /// How many files are withdrawn.
+    pub fn withdrawn(&self) -> usize {
+        self.hashes.withdrawn().len()
+    }
+
+    /// Whether a block holds bytes of withdrawn files alone.
+    pub fn is_void(&self, block: u32) -> bool {
+        let withdrawn = self.known.as_ref().filter(|_| self.withdrawn() > 0);
+        withdrawn.is_some_and(|known| self.hashes.is_void(&known.layout, block))
+    }
+
+    /// The data of a block with zeros in the place of withdrawn files, and their hash; `None` when it has none of these.
+    pub fn blanked(&self, block: u32, data: &[u8]) -> Option<(Vec<u8>, Hash)> {
+        let known = self.known.as_ref().filter(|known| self.hashes.is_affected(&known.layout, block))?;
+        let mut blanked = data.to_vec();
+        self.hashes.blank(&known.layout, block, &mut blanked);
+        let hash = hash_of(&blanked);
+        Some((blanked, hash))
+    }
+
+    /// Whether this entry is a withdrawn file, or another name of one.
+    pub(crate) fn is_withdrawn(&self, n: u32, entry: &Entry) -> bool {
+        match entry.kind {
+            Kind::HardLink { to } => self.hashes.is_withdrawn(to),
+            _ => self.hashes.is_withdrawn(n),
+        }
+    }
+
+    /// The files of the manifest that are received, under all their names.
+    pub(crate) fn received<'a>(&'a self, manifest: &'a Manifest) -> impl Iterator<Item = (u32, &'a Entry)> {
+        let files = (0..).zip(manifest.entries()).filter(|(_, entry)| entry.is_file());
+        files.filter(|(n, entry)| !self.is_withdrawn(*n, entry))
+    }
+
+    /// The names of withdrawn files.
+    pub(crate) fn withdrawn_names(&self, manifest: &Manifest) -> Vec<String> {
+        let entries = (0..).zip(manifest.entries()).filter(|(n, entry)| self.is_withdrawn(*n, entry));
+        entries.map(|(_, entry)| entry.name().into_owned()).collect()
+    }
+}
+
+impl Learning {
+    /// The last block of the manifest, which may hold the beginning of the content.
+    pub(super) fn border(&self, known: &Arc<Known>) -> Spot {
+        let index = self.geometry.manifest_blocks() - 1;
+        let range = self.geometry.range(index);
+        let range = range.start..range.end.min(self.geometry.stream_len.unwrap_or(u64::MAX));
+        let known = Some(Arc::clone(known));
+        Spot { index, range, in_head: true, known, withdrawn: Vec::new(), left: self.left }
+    }
+}
+
+impl Spot {
+    /// How many of its bytes belong to the manifest.
+    fn manifest_part(&self, manifest_len: u64) -> usize {
+        (manifest_len.clamp(self.range.start, self.range.end) - self.range.start) as usize
+    }
+
+    /// The part of a buffer of its size that belongs to files.
+    pub(super) fn files_part<'a>(&self, data: &'a [u8]) -> &'a [u8] {
+        let manifest_len = self.known.as_ref().map_or(u64::MAX, |known| known.layout.manifest_len());
+        &data[self.manifest_part(manifest_len)..]
+    }
+
+    /// As [`Spot::files_part`].
+    pub(super) fn files_part_mut<'a>(&self, data: &'a mut [u8]) -> &'a mut [u8] {
+        let manifest_len = self.known.as_ref().map_or(u64::MAX, |known| known.layout.manifest_len());
+        &mut data[self.manifest_part(manifest_len)..]
+    }
+}

@@ -1,0 +1,399 @@
+//! Giving received files their names, without ever leaving the output directory.
+//!
+//! Every directory is opened from the one above it and never through a symbolic link, and files
+//! are renamed between open directories: no path of a manifest and no link that was there before
+//! can lead anywhere else. Two marks in the state directory make the work repeatable:
+//!
+//! 1. `finishing` while files are renamed. Found at the next start, all files are taken back.
+//! 2. `published` from then on. Found at the next start, only the rest is done again.
+
+use super::{Finished, SkippedLink, Stage, Store};
+use crate::apply::Apply;
+use crate::error::{ObjectError, Obstacle};
+use crate::file_work::{FileWork, WorkStage};
+use crate::geometry::Hash;
+use crate::host::disk::Disk;
+use crate::host::tree::{Absent, Tree, file_type, split};
+use crate::links::stays_inside;
+use crate::manifest::{Entry, Kind, Manifest};
+use crate::names::shown;
+use crate::output_directory::{FINISHING, LINK, OutputDirectory, part_name};
+use crate::policy::Durability;
+use crate::remembered::remember;
+use rustix::fd::AsFd;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps};
+use rustix::io::Errno;
+use rustix::path::Arg;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+/// Find, before anything is received, what could not be published.
+pub(crate) fn check_for_obstacles(place: &OutputDirectory, manifest: &Manifest) -> Result<(), ObjectError> {
+    let mut tree = place.tree();
+    // Nothing is in the way below a directory that is not there.
+    let mut absent: Option<&[u8]> = None;
+    for entry in manifest.entries() {
+        if absent.is_some_and(|above| is_below(entry.path.as_bytes(), above)) {
+            continue;
+        }
+        let (above, name) = split(&entry.path);
+        let Some(at) = tree.dir(above, Absent::Leave)? else {
+            absent = Some(tree.first_absent(above));
+            continue;
+        };
+        let found = match file_type(at, name) {
+            Ok(found) => found,
+            Err(Errno::NOENT) => {
+                absent = Some(entry.path.as_bytes());
+                continue;
+            }
+            Err(e) => return Err(ObjectError::io(tree.path_of(entry), "look at it", e)),
+        };
+        let obstacle = match (&entry.kind, found) {
+            (Kind::Dir, FileType::Directory) => continue,
+            (Kind::Dir, FileType::Symlink) => Obstacle::Symlink,
+            (Kind::Dir, _) => Obstacle::File,
+            (_, FileType::Directory) => Obstacle::Directory,
+            _ => continue,
+        };
+        return Err(ObjectError::InTheWay { path: tree.path_of(entry), obstacle });
+    }
+    Ok(())
+}
+
+/// Whether a path lies below a directory.
+fn is_below(path: &[u8], directory: &[u8]) -> bool {
+    path.strip_prefix(directory).is_some_and(|rest| rest.first() == Some(&b'/'))
+}
+
+/// Undo a publication that was cut short while it was renaming files, so that all of them can be
+/// verified and published again. Each of them was complete, so a part that is not there has been
+/// renamed.
+pub(crate) fn take_back(place: &OutputDirectory, manifest: &Manifest) -> Result<(), ObjectError> {
+    if !place.has(FINISHING)? {
+        return Ok(());
+    }
+    let mut tree = place.tree();
+    remove_hard_links(place, manifest, &mut tree)?;
+    for (n, entry) in files_of(manifest) {
+        let (path, part) = (tree.path_of(entry), part_name(n));
+        if file_type(&place.parts, part.as_str()).is_err() {
+            let (above, name) = split(&entry.path);
+            let Some(above) = tree.dir(above, Absent::Leave)? else { continue };
+            if file_type(above, name) != Ok(FileType::RegularFile) {
+                continue; // it has been replaced since; its content is received again
+            }
+            match place.disk.renameat(above, name, &place.parts, &part) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(e) => return Err(ObjectError::io(path, "move it", e)),
+            }
+        }
+        if file_type(&place.parts, part.as_str()) == Ok(FileType::RegularFile) {
+            let mode = Mode::RUSR | Mode::WUSR;
+            let reset = place.disk.chmodat(&place.parts, &part, mode);
+            reset.map_err(|e| ObjectError::io(path, "change its mode", e))?;
+        }
+    }
+    place.unmark(FINISHING)
+}
+
+/// Remove names that a publication has given to a file beside its first one: they are made again, and until then each file has one name.
+fn remove_hard_links(
+    place: &OutputDirectory,
+    manifest: &Manifest,
+    tree: &mut Tree<'_>,
+) -> Result<(), ObjectError> {
+    for (n, entry, to) in hard_links_of(manifest) {
+        place.disk.unlinkat(&place.parts, part_name(n).as_str(), AtFlags::empty()).ok(); // where it was not renamed yet
+        let file = &manifest.entries()[to as usize];
+        let first = match same_file(&place.parts, part_name(to)) {
+            Some(first) => Some(first),
+            None => {
+                let (above, name) = split(&file.path);
+                tree.dir(above, Absent::Leave)?.and_then(|above| same_file(above, name))
+            }
+        };
+        let (above, name) = split(&entry.path);
+        let Some(above) = tree.dir(above, Absent::Leave)? else { continue };
+        if first.is_some() && same_file(above, name) == first {
+            place.disk.unlinkat(above, name, AtFlags::empty()).map_err(|e| {
+                ObjectError::io(place.out_path.join(&entry.path), "remove this name of it", e)
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Device and number of a file, by which its names are known to be of one.
+fn same_file(above: impl AsFd, name: impl Arg) -> Option<(u64, u64)> {
+    let stat = rustix::fs::statat(above, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    (FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile).then_some((stat.st_dev, stat.st_ino))
+}
+
+fn files_of(manifest: &Manifest) -> impl Iterator<Item = (u32, &Entry)> {
+    let files = (0..).zip(manifest.entries());
+    files.filter(|(_, entry)| matches!(entry.kind, Kind::File { .. } | Kind::Stream))
+}
+
+/// Names that are more than one of a file, and the file.
+fn hard_links_of(manifest: &Manifest) -> impl Iterator<Item = (u32, &Entry, u32)> {
+    (0..).zip(manifest.entries()).filter_map(|(n, entry)| match entry.kind {
+        Kind::HardLink { to } => Some((n, entry, to)),
+        _ => None,
+    })
+}
+
+impl Store {
+    /// As [`Store::finish`], while others look at `work`.
+    ///
+    /// # Errors
+    /// As [`Store::finish`], and [`ObjectError::Cancelled`].
+    pub fn finish_as(
+        self,
+        root: &Hash,
+        durability: Durability,
+        work: &FileWork,
+    ) -> Result<Finished, ObjectError> {
+        self.check(root)?;
+        publish(self, durability, work)
+    }
+}
+
+/// Publish a store whose blocks are all there and right.
+fn publish(mut store: Store, durability: Durability, work: &FileWork) -> Result<Finished, ObjectError> {
+    store.files.open.clear();
+    let known = store.known.as_ref().expect("when all blocks are there, so is the manifest");
+    let (place, manifest) = (&store.files.place, &known.manifest);
+    let mut apply = Apply::new(&store.files.wanted, &store.files.place.disk);
+    let mut finished = Finished::default();
+    let parts = || store.received(manifest).filter(|(_, entry)| !matches!(entry.kind, Kind::HardLink { .. }));
+    let files = parts().count() as u64;
+    if store.stage == Stage::Receiving {
+        // As late as this, something may have come into the way.
+        check_for_obstacles(place, manifest)?;
+        make_writable(place, manifest)?;
+        place.mark(FINISHING)?;
+        work.begin(WorkStage::Completing, files);
+        for (n, entry) in parts() {
+            complete_part(place, n, entry, store.content_len(entry), &mut apply, durability)?;
+            work.step(&place.out_path)?;
+        }
+        work.begin(WorkStage::Renaming, files);
+        name_files(&store, manifest, (&mut apply, work), durability)?;
+        place.mark_published()?;
+    }
+    finished.entries = manifest.counts();
+    finished.withdrawn = store.withdrawn_names(manifest);
+    finished.entries.files -= finished.withdrawn.len() as u64;
+    finished.bytes = parts().map(|(_, entry)| store.content_len(entry)).sum();
+    work.begin(WorkStage::Linking, finished.entries.links + finished.entries.directories);
+    finished.skipped = make_links(place, manifest, &mut apply, work)?;
+    set_dirs(place, manifest, (&mut apply, work), durability)?;
+    finished.warnings.extend(apply.told());
+    if let Some(admission) = &store.files.admission {
+        let (out, transfer) = (&place.out_path, store.transfer());
+        if remember((&place.disk, &place.states), out, manifest, transfer, admission, durability)?.is_err() {
+            finished.warnings.push(place.forgotten());
+        }
+    }
+    place.remove(&store.transfer().to_string());
+    Ok(finished)
+}
+
+/// Give parts their names.
+fn name_files(
+    store: &Store,
+    manifest: &Manifest,
+    (apply, work): (&mut Apply<'_>, &FileWork),
+    durability: Durability,
+) -> Result<(), ObjectError> {
+    let place = &store.files.place;
+    let mut tree = place.tree();
+    // Among the parts, where nobody can have put anything else in the place of the file.
+    for (n, entry, to) in hard_links_of(manifest).filter(|(n, entry, _)| !store.is_withdrawn(*n, entry)) {
+        let file = &manifest.entries()[to as usize];
+        link_part(place, n, (to, file), apply, durability)
+            .map_err(|e| ObjectError::io(tree.path_of(entry), "make this hard link", e))?
+            .then(|| apply.copies.add(entry, None));
+    }
+    for (n, entry) in store.received(manifest) {
+        let (path, part) = (tree.path_of(entry), part_name(n));
+        let (above, name) = tree.place_of(entry)?;
+        move_over(&place.disk, &place.parts, &part, above, name, path)?;
+        if matches!(entry.kind, Kind::HardLink { .. }) {
+            // Of two names of one file the system renames neither.
+            place.disk.unlinkat(&place.parts, part.as_str(), AtFlags::empty()).ok();
+        }
+        work.step(&place.out_path)?;
+    }
+    Ok(())
+}
+
+/// Make part `n` one more name of the part of a file; whether it had to be a copy, as the filesystem has no such links, or no more.
+fn link_part(
+    place: &OutputDirectory,
+    n: u32,
+    (to, file): (u32, &Entry),
+    apply: &mut Apply<'_>,
+    durability: Durability,
+) -> std::io::Result<bool> {
+    let (part, of) = (part_name(n), part_name(to));
+    place.disk.unlinkat(&place.parts, part.as_str(), AtFlags::empty()).ok(); // of an earlier try
+    match place.disk.linkat(&place.parts, of.as_str(), part.as_str()) {
+        Ok(()) => return Ok(false),
+        Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK) => {}
+        Err(e) => return Err(e.into()),
+    }
+    let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let from = place.disk.openat(&place.parts, of.as_str(), OFlags::RDONLY | flags, Mode::empty())?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | flags;
+    let copy = place.disk.openat(&place.parts, part.as_str(), flags, Mode::RUSR | Mode::WUSR)?;
+    let (from, copy) = (File::from(from), File::from(copy));
+    let (mut at, mut bytes) = (0, vec![0; COPIED_AT_A_TIME]);
+    loop {
+        let have = place.disk.read_at(&from, &mut bytes, at)?;
+        place.disk.write_all_at(&copy, &bytes[..have], at)?;
+        at += have as u64;
+        if have < bytes.len() {
+            break;
+        }
+    }
+    apply.give(&copy, file);
+    place.disk.futimens(&copy, &times(file))?;
+    if durability == Durability::Synced {
+        place.disk.sync_all(&copy)?;
+    }
+    place.disk.fchmod(&copy, apply.mode(file, || rustix::fs::fstat(&copy)))?;
+    Ok(true)
+}
+
+const COPIED_AT_A_TIME: usize = 1 << 20;
+
+/// Make directories writable that were there before; they get the manifest's modes at the end.
+fn make_writable(place: &OutputDirectory, manifest: &Manifest) -> Result<(), ObjectError> {
+    let mut tree = place.tree();
+    for entry in manifest.entries().iter().filter(|entry| entry.kind == Kind::Dir) {
+        if let Some(dir) = tree.dir(&entry.path, Absent::Leave)?
+            && let Ok(stat) = rustix::fs::fstat(dir)
+            && stat.st_mode & 0o700 != 0o700
+        {
+            // If it is another user's, writing into it will say so.
+            place.disk.fchmod(dir, Mode::from_raw_mode(stat.st_mode) | Mode::RWXU).ok();
+        }
+    }
+    Ok(())
+}
+
+/// Give a part its length, owner, attributes, time and mode; they travel with it when it is renamed.
+fn complete_part(
+    place: &OutputDirectory,
+    n: u32,
+    entry: &Entry,
+    len: u64,
+    apply: &mut Apply<'_>,
+    durability: Durability,
+) -> Result<(), ObjectError> {
+    let failed = |e: std::io::Error| ObjectError::io(place.out_path.join(&entry.path), "complete it", e);
+    let part = place.part(n)?;
+    if part.metadata().map_err(failed)?.len() != len {
+        place.disk.set_len(&part, len).map_err(failed)?;
+    }
+    apply.give(&part, entry);
+    place.disk.futimens(&part, &times(entry)).map_err(|e| failed(e.into()))?;
+    let mode = apply.mode(entry, || rustix::fs::fstat(&part));
+    place.disk.fchmod(&part, mode).map_err(|e| failed(e.into()))?;
+    match durability {
+        Durability::Fast => Ok(()),
+        Durability::Synced => place.disk.sync_all(&part).map_err(failed),
+    }
+}
+
+fn times(entry: &Entry) -> Timestamps {
+    let mtime = Timespec {
+        tv_sec: entry.mtime.div_euclid(1_000_000_000),
+        tv_nsec: entry.mtime.rem_euclid(1_000_000_000) as _, // below 10^9
+    };
+    Timestamps { last_access: mtime, last_modification: mtime }
+}
+
+fn move_over(
+    disk: &Disk,
+    from: impl AsFd,
+    name: &str,
+    to: impl AsFd,
+    new_name: &OsStr,
+    path: PathBuf,
+) -> Result<(), ObjectError> {
+    match disk.renameat(from, name, to, new_name) {
+        Ok(()) => Ok(()),
+        Err(Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) => {
+            Err(ObjectError::InTheWay { path, obstacle: Obstacle::Directory })
+        }
+        Err(e) => Err(ObjectError::io(path, "give the received file this name", e)),
+    }
+}
+
+/// Make the links that stay inside; return the others.
+fn make_links(
+    place: &OutputDirectory,
+    manifest: &Manifest,
+    apply: &mut Apply<'_>,
+    work: &FileWork,
+) -> Result<Vec<SkippedLink>, ObjectError> {
+    let mut tree = place.tree();
+    let mut skipped = Vec::new();
+    for entry in manifest.entries() {
+        let Kind::Symlink { target } = &entry.kind else { continue };
+        work.step(&place.out_path)?;
+        if !apply.wants_all_links() && !stays_inside(&entry.path, target) {
+            let target = shown(target).into_owned();
+            skipped.push(SkippedLink { path: entry.name().into_owned(), target });
+            continue;
+        }
+        let path = tree.path_of(entry);
+        let failed = |e: Errno| ObjectError::io(&path, "make this link", e);
+        let (above, name) = tree.place_of(entry)?;
+        if rustix::fs::readlinkat(above, name, Vec::new())
+            .is_ok_and(|there| there.as_bytes() == target.as_bytes())
+        {
+            continue; // of an earlier try, when its directory may be read-only by now
+        }
+        place.disk.unlinkat(&place.state, LINK, AtFlags::empty()).ok(); // of an earlier try
+        place.disk.symlinkat(target.as_os_str(), &place.state, LINK).map_err(failed)?;
+        apply.give_link(&place.state, LINK, entry);
+        place.disk.utimensat(&place.state, LINK, &times(entry)).map_err(failed)?;
+        move_over(&place.disk, &place.state, LINK, above, name, path.clone())?;
+    }
+    Ok(skipped)
+}
+
+/// Make all directories and give them their modes and times, the lowest first: what is written
+/// into a directory changes its time, and a mode may forbid writing.
+fn set_dirs(
+    place: &OutputDirectory,
+    manifest: &Manifest,
+    (apply, work): (&mut Apply<'_>, &FileWork),
+    durability: Durability,
+) -> Result<(), ObjectError> {
+    let dirs = manifest.entries().iter().filter(|entry| entry.kind == Kind::Dir);
+    let mut tree = place.tree();
+    for entry in dirs.rev() {
+        let path = tree.path_of(entry);
+        let dir = tree.dir(&entry.path, Absent::Create)?.expect("directories that are not there are created");
+        apply.give(dir, entry);
+        let mut done = place.disk.futimens(dir, &times(entry));
+        done = done.and_then(|()| place.disk.fchmod(dir, apply.mode(entry, || rustix::fs::fstat(dir))));
+        if durability == Durability::Synced {
+            done = done.and_then(|()| place.disk.fsync(dir));
+        }
+        done.map_err(|e| ObjectError::io(path, "set the mode and time of it", e))?;
+        work.step(&place.out_path)?;
+    }
+    if durability == Durability::Synced {
+        let synced = place.disk.fsync(&place.out);
+        synced.map_err(|e| ObjectError::io(&place.out_path, "flush it", e))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! Unfinished transfers of a tree that has changed since.
+
+use super::*;
+use crate::FileWork;
+
+/// A tree of which an earlier run has left all but the last blocks, and how many blocks it had.
+fn begun(at: &Scratch) -> usize {
+    at.file("tree/a", &content(3000, 1));
+    at.file("tree/big", &content(20_000, 2));
+    at.file("tree/c", &content(300, 3));
+    let mut object = object(&at.path("tree"));
+    let blocks = blocks(&mut object);
+    let mut store = open(&at.path("out"), &object).expect("opened");
+    put_all(&mut store, &blocks[..blocks.len() - 5]);
+    blocks.len()
+}
+
+/// The tree as it is now on its way, with what earlier runs have left of it.
+fn adopted(at: &Scratch) -> (Store, ObjectStream, Vec<(Vec<u8>, Hash)>) {
+    let mut object = object(&at.path("tree"));
+    let blocks = blocks(&mut object);
+    let (mut store, told) =
+        Store::begin(&crate::host::disk::SYSTEM, &at.path("out"), object.transfer(), object.geometry(), None)
+            .expect("opened");
+    assert!(told.is_none() && store.may_adopt());
+    for (index, (data, hash)) in (0..object.geometry().manifest_blocks()).zip(&blocks) {
+        store.put(index, data, *hash).expect("stored");
+    }
+    store.adopt(&FileWork::default()).expect("it can be taken over");
+    (store, object, blocks)
+}
+
+/// Put what is missing; how many bytes that were.
+fn put_missing(store: &mut Store, blocks: &[(Vec<u8>, Hash)]) -> usize {
+    let mut bytes = 0;
+    for index in store.missing().into_iter().flatten() {
+        let (data, hash) = &blocks[index as usize];
+        store.put(index, data, *hash).expect("stored");
+        bytes += data.len();
+    }
+    bytes
+}
+
+#[test]
+fn files_that_did_not_change_do_not_travel_again() {
+    let at = Scratch::new();
+    begun(&at);
+    at.file("tree/a", &content(3100, 9));
+    at.file("tree/b is new", &content(700, 4));
+    let (mut store, object, blocks) = adopted(&at);
+    let resumed = store.resumed_bytes();
+    assert!(resumed > 18_000, "{resumed}");
+    let moved = put_missing(&mut store, &blocks);
+    // What is new, what was missing, and the blocks that lie across borders.
+    assert!(moved < 3100 + 700 + 300 + 10 * CAPACITY, "{moved}");
+    store.finish(&root(object.geometry(), &blocks), Durability::Fast).expect("it arrives");
+    assert_eq!(picture(&at.path("tree")), picture(&at.path("out/tree")));
+    assert!(!at.path("out/.faircast").exists(), "nothing is left of the earlier run");
+}
+
+#[test]
+fn a_run_that_is_cut_short_again_goes_on_with_what_was_taken_over() {
+    let at = Scratch::new();
+    begun(&at);
+    at.file("tree/a", &content(3100, 9));
+    let (store, object, blocks) = adopted(&at);
+    let known = store.blocks_stored();
+    drop(store);
+    let mut store = open(&at.path("out"), &object).expect("opened again");
+    assert_eq!(store.blocks_stored(), known);
+    put_missing(&mut store, &blocks);
+    store.finish(&root(object.geometry(), &blocks), Durability::Fast).expect("it arrives");
+    assert_eq!(picture(&at.path("tree")), picture(&at.path("out/tree")));
+}
+
+#[test]
+fn what_is_taken_over_and_has_changed_is_fetched_again() {
+    let at = Scratch::new();
+    begun(&at);
+    at.file("tree/a", &content(3100, 9));
+    // Other content of the same size and time.
+    at.file("tree/big", &content(20_000, 7));
+    let (mut store, object, blocks) = adopted(&at);
+    put_missing(&mut store, &blocks);
+    let root = root(object.geometry(), &blocks);
+    assert!(matches!(store.check(&root), Err(ObjectError::Root { .. })));
+    assert!(store.distrust().expect("it is given up") > 15_000);
+    put_missing(&mut store, &blocks);
+    store.finish(&root, Durability::Fast).expect("it arrives");
+    assert_eq!(picture(&at.path("tree")), picture(&at.path("out/tree")));
+}
+
+#[test]
+fn what_another_receiver_works_on_is_left_to_it() {
+    let at = Scratch::new();
+    begun(&at);
+    let earlier = object(&at.path("tree"));
+    let other = open(&at.path("out"), &earlier).expect("another receiver goes on");
+    at.file("tree/a", &content(3100, 9));
+    let (store, _, _) = adopted(&at);
+    assert_eq!(store.resumed_bytes(), 0);
+    assert!(other.blocks_stored() > 50);
+}

@@ -1,0 +1,289 @@
+use super::manifest::{check_path, fuzz};
+use super::*;
+use crate::links::stays_inside;
+use proptest::prelude::*;
+
+fn entry(path: &str, kind: Kind) -> Entry {
+    Entry::new(path, kind, 0o644, 1)
+}
+
+/// Bytes of a manifest without any check at the sender.
+fn forged(entries: &[(&str, u8)]) -> Vec<u8> {
+    let mut bytes = vec![1, entries.len() as u8];
+    for (path, kind) in entries {
+        bytes.extend([0, path.len() as u8]);
+        bytes.extend(path.as_bytes());
+        bytes.extend([*kind, 0, 0]);
+        bytes.extend(if *kind == 0 { &[0][..] } else { &[] });
+    }
+    bytes
+}
+
+#[test]
+fn a_manifest_has_these_bytes() {
+    let entries = vec![
+        entry("dir", Kind::Dir),
+        entry("dir/file", Kind::File { size: 300 }),
+        Entry { mtime: -1, ..entry("link", Kind::Symlink { target: "dir".into() }) },
+    ];
+    let manifest = Manifest::new(entries).expect("it is sound");
+    let expected: &[u8] = &[
+        1, 3, // version, entries
+        0, 3, b'd', b'i', b'r', 1, 0xa4, 3, 2, // mode 0o644, mtime 1
+        3, 5, b'/', b'f', b'i', b'l', b'e', 0, 0xa4, 3, 2, 0xac, 2, // size 300
+        0, 4, b'l', b'i', b'n', b'k', 2, 0xa4, 3, 1, 3, b'd', b'i', b'r',
+    ];
+    assert_eq!(manifest.encode(), expected);
+    assert_eq!(Manifest::decode(expected), Ok(manifest));
+}
+
+#[test]
+fn every_truncation_of_a_manifest_is_an_error() {
+    let bytes = Manifest::new(vec![
+        entry("a/file", Kind::File { size: u64::MAX >> 1 }),
+        Entry { mtime: i64::MIN, ..entry("a/link", Kind::Symlink { target: "x".into() }) },
+    ])
+    .expect("it is sound")
+    .encode();
+    Manifest::decode(&bytes).expect("whole, it can be read");
+    for have in 0..bytes.len() {
+        assert!(Manifest::decode(&bytes[..have]).is_err(), "{have} bytes");
+    }
+    assert_eq!(Manifest::decode(&[&bytes[..], b"x"].concat()), Err(ManifestError::Trailing(1)));
+}
+
+#[test]
+fn paths_that_lead_elsewhere_are_refused() {
+    for (path, why) in [
+        ("", PathError::Empty),
+        ("/etc/passwd", PathError::Absolute),
+        ("a//b", PathError::Empty),
+        ("a/", PathError::Empty),
+        ("..", PathError::Dots),
+        ("a/../../b", PathError::Dots),
+        ("./a", PathError::Dots),
+        ("a\0b", PathError::Nul),
+        (".faircast", PathError::Reserved),
+        (".faircast/journal", PathError::Reserved),
+    ] {
+        assert_eq!(
+            Manifest::decode(&forged(&[(path, 0)])),
+            Err(ManifestError::Path { entry: 0, why }),
+            "{path:?}"
+        );
+    }
+    assert_eq!(check_path("x".repeat(256)), Err(PathError::TooLong));
+    assert_eq!(check_path("x/".repeat(2048)), Err(PathError::TooLong));
+    assert_eq!(check_path("a/.faircast/..b/..."), Ok(()));
+    assert_eq!(check_path("x/".repeat(256) + "x"), Ok(()));
+    assert_eq!(check_path("x/".repeat(257) + "x"), Err(PathError::TooDeep));
+}
+
+/// Seconds that a check may take at most: a bound that only a check of another order exceeds.
+const LONG: std::time::Duration = std::time::Duration::from_secs(20);
+
+#[test]
+fn manifests_of_deep_and_of_many_paths_are_checked_in_time_that_their_bytes_bound() {
+    let begun = std::time::Instant::now();
+    // Each entry lies as deep as it may, and each path begins with the one before, which is a file.
+    let deep = "d/".repeat(255);
+    let many = (0..60_000).map(|n| entry(&format!("{deep}{n:06}"), Kind::File { size: 1 })).collect();
+    assert!(Manifest::new(many).is_ok());
+    let nested = (1..=255).map(|len| entry(&"a".repeat(len), Kind::File { size: 1 })).collect();
+    assert!(Manifest::new(nested).is_ok());
+    // Directories that nobody lists: two letters of text for each.
+    let apart: Vec<_> =
+        (0..2000).map(|n| entry(&format!("{n:04}/{}f", "d/".repeat(200)), Kind::File { size: 1 })).collect();
+    assert!(matches!(Manifest::new(apart), Err(ManifestError::TooManyDirs { .. })));
+    let few: Vec<_> =
+        (0..300).map(|n| entry(&format!("{n:04}/{}f", "d/".repeat(200)), Kind::File { size: 1 })).collect();
+    assert!(Manifest::new(few).is_ok());
+    assert!(begun.elapsed() < LONG);
+}
+
+#[test]
+fn what_lies_below_a_file_is_found_whatever_sorts_between() {
+    let file = |path: &str| entry(path, Kind::File { size: 1 });
+    let refused = |paths: &[&str], entry, above: &str| {
+        let found = Manifest::new(paths.iter().map(|path| file(path)).collect());
+        assert_eq!(found, Err(ManifestError::BelowFile { entry, above: above.into() }), "{paths:?}");
+    };
+    refused(&["a", "a!", "a!b", "a/b"], 3, "a");
+    refused(&["a", "a b", "a b/c", "a/b"], 2, "a b");
+    refused(&["x/a", "x/a-1", "x/a-2", "x/a.d/e", "x/a/f"], 4, "x/a");
+    let fine = ["a", "a!", "a!b", "b/a", "ba", "ba!/c"];
+    assert!(Manifest::new(fine.iter().map(|path| file(path)).collect()).is_ok());
+}
+
+#[test]
+fn duplicates_disorder_and_files_as_directories_are_refused() {
+    let refused = |entries: &[(&str, u8)]| Manifest::decode(&forged(entries));
+    assert_eq!(refused(&[("b", 0), ("a", 0)]), Err(ManifestError::Order { entry: 1 }));
+    let below = ManifestError::BelowFile { entry: 2, above: "a".into() };
+    let entries = vec![
+        entry("a", Kind::Symlink { target: "/".into() }),
+        entry("a-b", Kind::Dir),
+        entry("a/etc", Kind::File { size: 1 }),
+    ];
+    assert_eq!(Manifest::new(entries), Err(below));
+    let twice = vec![entry("a", Kind::Dir), entry("a", Kind::Dir)];
+    assert_eq!(Manifest::new(twice), Err(ManifestError::Order { entry: 1 }));
+    let stream = vec![entry("a", Kind::Stream), entry("b", Kind::Dir)];
+    assert_eq!(Manifest::new(stream), Err(ManifestError::StreamNotAlone { entry: 0 }));
+}
+
+#[test]
+fn numbers_that_promise_too_much_are_refused() {
+    assert_eq!(Manifest::decode(&[1, 0xff, 0xff, 0xff, 0x7f]), Err(ManifestError::TooMany(0xfff_ffff)));
+    assert_eq!(Manifest::decode(&[3]), Err(ManifestError::Version(3)));
+    let sizes = |n| entry(n, Kind::File { size: u64::MAX >> 1 });
+    assert_eq!(Manifest::new(vec![sizes("a"), sizes("b")]), Err(ManifestError::Sizes));
+    let mode = Entry { mode: 0o14755, ..entry("suid", Kind::Dir) };
+    assert_eq!(Manifest::new(vec![mode]), Err(ManifestError::Mode { entry: 0, mode: 0o14755 }));
+    let special = [1, 1, 0, 1, b'x', 1, 0xed, 0x13, 0]; // 0o4755, which version 1 has not
+    assert_eq!(Manifest::decode(&special), Err(ManifestError::Mode { entry: 0, mode: 0o4755 }));
+}
+
+/// Blocks of an object stream with this manifest and no content.
+fn forged_object(bytes: &[u8]) -> (TransferId, Geometry, Vec<(Vec<u8>, Hash)>) {
+    let len = bytes.len() as u32;
+    let geometry =
+        Geometry { stream_len: Some(len.into()), manifest_len: len, symbol_size: T, symbols_per_block: K };
+    let blocks = bytes.chunks(CAPACITY).map(|data| (data.to_vec(), hash_of(data))).collect();
+    (TransferId::of(bytes, &geometry), geometry, blocks)
+}
+
+#[test]
+fn a_forged_manifest_stops_the_receiver() {
+    let at = Scratch::new();
+    let (transfer, geometry, blocks) = forged_object(&forged(&[("../escaped", 0)]));
+    let mut store = Store::open(&at.path("out"), transfer, geometry, None).expect("opened");
+    let put = store.put(0, &blocks[0].0, blocks[0].1);
+    assert!(matches!(put, Err(ObjectError::Manifest(ManifestError::Path { why: PathError::Dots, .. }))));
+    let (_, geometry, blocks) = forged_object(&forged(&[("file", 0)]));
+    let mut store = Store::open(&at.path("other"), transfer, geometry, None).expect("opened");
+    let put = store.put(0, &blocks[0].0, blocks[0].1);
+    assert!(matches!(put, Err(ObjectError::OtherManifest { .. })));
+}
+
+#[test]
+fn links_that_could_lead_outside_are_known() {
+    for (path, target) in [("l", "a/b"), ("d/l", "../a"), ("d/e/l", "../../a/./b"), ("l", "."), ("l", "...")]
+    {
+        assert!(stays_inside(path, target), "{path} -> {target}");
+    }
+    for (path, target) in [
+        ("l", "/etc"),
+        ("l", ".."),
+        ("d/l", "../../x"),
+        ("d/l", "a/../../.."),
+        ("l", "a/.."),
+        ("d/l", "../.faircast/x"),
+    ] {
+        assert!(!stays_inside(path, target), "{path} -> {target}");
+    }
+}
+
+#[test]
+fn a_link_that_leads_outside_is_skipped_and_named() {
+    let at = Scratch::new();
+    at.file("tree/file", b"1");
+    symlink("/etc", at.path("tree/etc")).expect("linked");
+    symlink("../../..", at.path("tree/up")).expect("linked");
+    let finished = transfer(&at.path("tree"), &at.path("out")).expect("it arrives");
+    let names: Vec<&str> = finished.skipped.iter().map(|link| link.path.as_str()).collect();
+    assert_eq!(names, ["tree/etc", "tree/up"]);
+    assert!(at.path("out/tree/etc").symlink_metadata().is_err());
+}
+
+#[test]
+fn a_link_that_was_there_before_leads_nowhere() {
+    let at = Scratch::new();
+    at.file("tree/dir/file", b"new");
+    at.file("victim/file", b"old");
+    fs::create_dir_all(at.path("out/tree")).expect("created");
+    symlink(at.path("victim"), at.path("out/tree/dir")).expect("linked");
+    let early = transfer(&at.path("tree"), &at.path("out"));
+    assert!(matches!(early, Err(ObjectError::InTheWay { obstacle: Obstacle::Symlink, .. })), "{early:?}");
+    // Made while the transfer is under way.
+    fs::remove_file(at.path("out/tree/dir")).expect("removed");
+    let mut object = object(&at.path("tree"));
+    let blocks = blocks(&mut object);
+    let mut store = open(&at.path("out"), &object).expect("opened");
+    put_all(&mut store, &blocks);
+    symlink(at.path("victim"), at.path("out/tree/dir")).expect("linked");
+    let late = store.finish(&root(object.geometry(), &blocks), Durability::Fast);
+    assert!(matches!(late, Err(ObjectError::InTheWay { obstacle: Obstacle::Symlink, .. })), "{late:?}");
+    assert_eq!(fs::read(at.path("victim/file")).expect("read"), b"old");
+}
+
+#[test]
+fn a_link_in_the_place_of_a_file_is_replaced_and_not_followed() {
+    let at = Scratch::new();
+    let source = at.file("source/file", b"new");
+    let victim = at.file("victim", b"old");
+    fs::create_dir(at.path("out")).expect("created");
+    symlink(&victim, at.path("out/file")).expect("linked");
+    transfer(&source, &at.path("out")).expect("it arrives");
+    assert_eq!(fs::read(&victim).expect("read"), b"old");
+    assert!(at.path("out/file").symlink_metadata().expect("there").is_file());
+}
+
+#[test]
+fn a_state_directory_that_is_a_link_is_refused() {
+    let at = Scratch::new();
+    let source = at.file("source/file", b"new");
+    fs::create_dir_all(at.path("victim")).expect("created");
+    fs::create_dir_all(at.path("out")).expect("created");
+    symlink(at.path("victim"), at.path("out/.faircast")).expect("linked");
+    let refused = open(&at.path("out"), &object(&source));
+    assert!(matches!(refused, Err(ObjectError::InTheWay { obstacle: Obstacle::Symlink, .. })));
+    assert_eq!(fs::read_dir(at.path("victim")).expect("listed").count(), 0);
+}
+
+#[test]
+fn a_directory_is_not_replaced_by_a_file_nor_a_file_by_a_directory() {
+    let at = Scratch::new();
+    let source = at.file("source/name", b"new");
+    fs::create_dir_all(at.path("out/name")).expect("created");
+    let refused = transfer(&source, &at.path("out"));
+    assert!(matches!(refused, Err(ObjectError::InTheWay { obstacle: Obstacle::Directory, .. })));
+    at.file("out/source", b"a file");
+    let refused = transfer(&at.path("source"), &at.path("out"));
+    assert!(matches!(refused, Err(ObjectError::InTheWay { obstacle: Obstacle::File, .. })));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_bytes_are_a_manifest_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fuzz(&bytes);
+        fuzz(&[&[1][..], &bytes].concat());
+    }
+
+    #[test]
+    fn a_changed_manifest_is_a_manifest_or_an_error(at in any::<prop::sample::Index>(), to in any::<u8>()) {
+        let mut bytes = Manifest::new(vec![
+            entry("some/dir", Kind::Dir),
+            entry("some/dir/file", Kind::File { size: 1_000_000 }),
+            entry("some/link", Kind::Symlink { target: "dir/file".into() }),
+        ]).expect("it is sound").encode();
+        let at = at.index(bytes.len());
+        bytes[at] = to;
+        fuzz(&bytes);
+    }
+
+    #[test]
+    fn a_manifest_survives_its_encoding(
+        names in proptest::collection::btree_set("[a-c]{1,3}(/[a-cé]{1,2}){0,3}", 0..20), mtime in any::<i64>(), size in 0u64..1 << 50,
+    ) {
+        let all = names.iter().map(|name| {
+            let leaf = !names.iter().any(|other| other.starts_with(&format!("{name}/")));
+            let kind = if leaf { Kind::File { size } } else { Kind::Dir };
+            Entry { mtime, ..entry(name, kind) }
+        });
+        let manifest = Manifest::new(all.collect()).expect("it is sound");
+        prop_assert_eq!(Manifest::decode(&manifest.encode()), Ok(manifest));
+    }
+}

@@ -1,0 +1,339 @@
+//! What lies at paths that are to be sent: names, sizes, modes, times, and what else is wanted of them.
+
+use super::error::ObjectError;
+use super::links::FollowLinks;
+use super::manifest::{Entry, Kind, MODE_BITS, PERMISSIONS, check_path};
+use super::metadata::{Aspect, Attributes, MAX_NAMES, MAX_VALUE, Owner, Preserve};
+use nix::unistd::{Gid, Group, Uid, User};
+use rustix::fs::Access;
+use rustix::io::Errno;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::fs::Metadata;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// How files and trees are read at the source.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Reading {
+    /// What is said of files beyond names, permission bits, times and hard links.
+    pub preserve: Preserve,
+    /// What is done about what cannot be read.
+    pub unreadable: Unreadable,
+    /// How several names of one file are sent.
+    pub hard_links: HardLinks,
+    /// Which symbolic links are sent as the files that they lead to.
+    pub follow: FollowLinks,
+}
+
+/// What is done about files that cannot be read, or whose names cannot be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unreadable {
+    /// The others are sent, and these are named.
+    #[default]
+    LeaveOut,
+    /// Nothing is sent.
+    Refuse,
+}
+
+/// How several names of one file are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HardLinks {
+    /// As several names of one file.
+    #[default]
+    Keep,
+    /// As so many files.
+    AsFiles,
+}
+
+/// Something that is not sent: a device, socket or pipe in a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// Where it is.
+    pub path: PathBuf,
+}
+
+/// Something that should be sent and is not.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct LeftOut {
+    /// Where it is; what is no text in it is replaced.
+    pub path: String,
+    /// Why, and what to do.
+    pub reason: String,
+}
+
+impl LeftOut {
+    /// A file that was left out for this error. The reason does not repeat the path.
+    pub fn new(path: &Path, error: &ObjectError) -> LeftOut {
+        let (path, words) = (path.display().to_string(), error.to_string());
+        let reason = words.strip_prefix(&format!("{path}: ")).unwrap_or(&words).to_owned();
+        LeftOut { path, reason }
+    }
+}
+
+/// What was found.
+#[derive(Default)]
+pub(super) struct Walk {
+    reading: Reading,
+    /// Names at the top of what is sent.
+    tops: BTreeSet<OsString>,
+    /// With the number of the file, where it has several names.
+    entries: Vec<(Entry, Option<Inode>)>,
+    skipped: Vec<Skipped>,
+    left_out: Vec<LeftOut>,
+    /// The first thing that was left out.
+    first: Option<ObjectError>,
+    notes: Vec<String>,
+    owners: BTreeMap<(u32, u32), Arc<Owner>>,
+    sets: BTreeSet<Arc<Attributes>>,
+}
+
+/// Device and number of a file.
+type Inode = (u64, u64);
+
+/// Something that is not yet looked at.
+struct Pending {
+    path: PathBuf,
+    /// Its path at the receivers.
+    name: OsString,
+    meta: Metadata,
+    within: Option<Rc<Within>>,
+}
+
+/// The directories that something lies in, the innermost first.
+struct Within {
+    directory: Inode,
+    above: Option<Rc<Within>>,
+}
+
+/// Everything of a walk.
+pub(super) struct Found {
+    pub(super) entries: Vec<Entry>,
+    pub(super) skipped: Vec<Skipped>,
+    pub(super) left_out: Vec<LeftOut>,
+    pub(super) notes: Vec<String>,
+}
+
+impl Walk {
+    pub(super) fn new(reading: &Reading, tops: BTreeSet<OsString>) -> Walk {
+        Walk { reading: reading.clone(), tops, ..Walk::default() }
+    }
+
+    /// This cannot be sent.
+    ///
+    /// # Errors
+    /// The same, where nothing may be left out.
+    pub(super) fn leave_out(&mut self, path: &Path, error: ObjectError) -> Result<(), ObjectError> {
+        if self.reading.unreadable == Unreadable::Refuse {
+            return Err(error);
+        }
+        self.left_out.push(LeftOut::new(path, &error));
+        self.first.get_or_insert(error);
+        Ok(())
+    }
+
+    /// Note `path`, which is to arrive as `name`, and all below it.
+    pub(super) fn visit(&mut self, path: &Path, name: OsString, meta: &Metadata) -> Result<(), ObjectError> {
+        let mut pending = vec![Pending { path: path.to_path_buf(), name, meta: meta.clone(), within: None }];
+        while let Some(mut next) = pending.pop() {
+            if next.meta.is_symlink()
+                && let Err(error) = self.follow(&mut next)
+            {
+                self.leave_out(&next.path, error)?;
+                continue;
+            }
+            let Pending { path, name, meta, within } = next;
+            if !meta.is_file() && !meta.is_dir() && !meta.is_symlink() {
+                self.skipped.push(Skipped { path });
+                continue;
+            }
+            match self.entry(&path, name, &meta, (within, &mut pending)) {
+                Ok(entry) => {
+                    let has_others = meta.is_file() && meta.nlink() > 1;
+                    self.entries.push((entry, has_others.then(|| (meta.dev(), meta.ino()))));
+                }
+                Err(error) => self.leave_out(&path, error)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn entry(
+        &mut self,
+        path: &Path,
+        name: OsString,
+        meta: &Metadata,
+        (within, pending): (Option<Rc<Within>>, &mut Vec<Pending>),
+    ) -> Result<Entry, ObjectError> {
+        check_path(&name).map_err(|why| ObjectError::Name { path: path.to_path_buf(), why })?;
+        let kind = if meta.is_file() {
+            rustix::fs::access(path, Access::READ_OK).map_err(|e| ObjectError::io(path, "read", e))?;
+            Kind::File { size: meta.len() }
+        } else if meta.is_dir() {
+            let within = Rc::new(Within { directory: (meta.dev(), meta.ino()), above: within });
+            self.list(path, &name, &within, pending)?;
+            Kind::Dir
+        } else {
+            let target = path.read_link().map_err(|e| ObjectError::io(path, "read", e))?;
+            Kind::Symlink { target: target.into_os_string() }
+        };
+        let bits = if self.reading.preserve.has(Aspect::Setid) { MODE_BITS } else { PERMISSIONS };
+        let mut entry = Entry::new(name, kind, meta.mode() & bits, mtime(meta));
+        // Who sets these bits asks whose the file is.
+        if self.reading.preserve.has(Aspect::Owner) || self.reading.preserve.has(Aspect::Setid) {
+            entry.owner = Some(self.owner(meta.uid(), meta.gid()));
+        }
+        if !meta.is_symlink() {
+            entry.attributes = self.attributes(path);
+        }
+        Ok(entry)
+    }
+
+    /// Put what a link leads to in its place, where it is followed.
+    fn follow(&self, link: &mut Pending) -> Result<(), ObjectError> {
+        let failed = |e| ObjectError::io(&link.path, "read", e);
+        let target = link.path.read_link().map_err(failed)?;
+        if !self.reading.follow.follows(&link.name, target.as_os_str(), &self.tops) {
+            return Ok(());
+        }
+        link.meta = link.path.metadata().map_err(|e| ObjectError::io(&link.path, "follow this link", e))?;
+        let led_to = (link.meta.dev(), link.meta.ino());
+        let mut above = std::iter::successors(link.within.as_deref(), |within| within.above.as_deref());
+        if link.meta.is_dir() && above.any(|within| within.directory == led_to) {
+            return Err(ObjectError::LinkToOwnDirectory { path: link.path.clone() });
+        }
+        Ok(())
+    }
+
+    fn list(
+        &mut self,
+        path: &Path,
+        name: &OsStr,
+        within: &Rc<Within>,
+        pending: &mut Vec<Pending>,
+    ) -> Result<(), ObjectError> {
+        for child in path.read_dir().map_err(|e| ObjectError::io(path, "list", e))? {
+            let child = child.map_err(|e| ObjectError::io(path, "list", e))?;
+            let below = child.path();
+            match child.metadata() {
+                Ok(meta) => {
+                    let mut whole = name.to_os_string();
+                    whole.push("/");
+                    whole.push(child.file_name());
+                    pending.push(Pending { path: below, name: whole, meta, within: Some(Rc::clone(within)) });
+                }
+                Err(e) => self.leave_out(&below, ObjectError::io(&below, "read", e))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Whose a file is; each owner is looked up once.
+    fn owner(&mut self, uid: u32, gid: u32) -> Arc<Owner> {
+        let owner = self.owners.entry((uid, gid)).or_insert_with(|| {
+            let user = User::from_uid(Uid::from_raw(uid)).ok().flatten().map(|user| user.name);
+            let group = Group::from_gid(Gid::from_raw(gid)).ok().flatten().map(|group| group.name);
+            let mut owner =
+                Owner { uid, gid, user: user.unwrap_or_default(), group: group.unwrap_or_default() };
+            if owner.check().is_err() {
+                (owner.user, owner.group) = (String::new(), String::new()); // names of no use elsewhere
+            }
+            Arc::new(owner)
+        });
+        Arc::clone(owner)
+    }
+
+    /// What is wanted of a file's attributes. What cannot be read or sent is noted.
+    fn attributes(&mut self, path: &Path) -> Option<Arc<Attributes>> {
+        let wanted = [Aspect::Acls, Aspect::Xattrs, Aspect::Privileged];
+        if !wanted.into_iter().any(|aspect| self.reading.preserve.has(aspect)) {
+            return None;
+        }
+        match read_attributes(path, &self.reading.preserve) {
+            Ok(all) if all.is_empty() => None,
+            Ok(all) => match Attributes::new(all) {
+                Ok(set) => {
+                    let set = Arc::new(set);
+                    if let Some(known) = self.sets.get(&set) {
+                        return Some(Arc::clone(known));
+                    }
+                    self.sets.insert(Arc::clone(&set));
+                    Some(set)
+                }
+                Err(why) => {
+                    self.notes.push(format!("{}: sent without its attributes: {why}", path.display()));
+                    None
+                }
+            },
+            Err(Errno::OPNOTSUPP) => None,
+            Err(e) => {
+                self.notes.push(format!("{}: sent without its attributes: {e}", path.display()));
+                None
+            }
+        }
+    }
+
+    /// Everything that was found, sorted by path, and each file of several names once.
+    ///
+    /// # Errors
+    /// Why the first thing was left out, when nothing is left.
+    pub(super) fn found(mut self) -> Result<Found, ObjectError> {
+        if let (true, Some(error)) = (self.entries.is_empty(), self.first) {
+            return Err(error);
+        }
+        self.entries.sort_unstable_by(|(a, _), (b, _)| a.path.cmp(&b.path));
+        if self.reading.hard_links == HardLinks::Keep {
+            let mut first: BTreeMap<Inode, u32> = BTreeMap::new();
+            for (n, (entry, inode)) in (0u32..).zip(&mut self.entries) {
+                let Some(inode) = *inode else { continue };
+                let to = *first.entry(inode).or_insert(n);
+                if to < n {
+                    *entry = Entry::new(std::mem::take(&mut entry.path), Kind::HardLink { to }, 0, 0);
+                }
+            }
+        }
+        self.skipped.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        self.left_out.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        let entries = self.entries.into_iter().map(|(entry, _)| entry).collect();
+        Ok(Found { entries, skipped: self.skipped, left_out: self.left_out, notes: self.notes })
+    }
+}
+
+/// Names and values, in the order of the names; those whose names are no text are no use elsewhere.
+fn read_attributes(path: &Path, preserve: &Preserve) -> Result<Vec<(String, Vec<u8>)>, Errno> {
+    let mut list = vec![0; MAX_VALUE]; // Linux's own limit of a list
+    let len = rustix::fs::llistxattr(path, &mut list[..])?;
+    let names = list[..len].split(|byte| *byte == 0).filter_map(|name| std::str::from_utf8(name).ok());
+    let mut all = Vec::new();
+    let mut value = vec![0; MAX_VALUE];
+    for name in names.filter(|name| preserve.has_attribute(name)).take(MAX_NAMES + 1) {
+        match rustix::fs::lgetxattr(path, name, &mut value[..]) {
+            Ok(len) => all.push((name.to_owned(), value[..len].to_vec())),
+            Err(Errno::NODATA) => {} // removed meanwhile
+            Err(e) => return Err(e),
+        }
+    }
+    all.sort_unstable();
+    Ok(all)
+}
+
+/// Time of modification in ns since 1970.
+pub(super) fn mtime(meta: &Metadata) -> i64 {
+    meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec())
+}
+
+/// The name under which a path that was given arrives.
+pub(super) fn top_name(path: &Path) -> Result<OsString, ObjectError> {
+    let named = match path.file_name() {
+        Some(_) => path.to_path_buf(),
+        // `.`, `..` and their like have a name only once resolved.
+        None => path.canonicalize().map_err(|e| ObjectError::io(path, "read", e))?,
+    };
+    let name = named.file_name().ok_or_else(|| ObjectError::NoName { path: path.to_path_buf() })?;
+    check_path(name).map_err(|why| ObjectError::Name { path: path.to_path_buf(), why })?;
+    debug_assert!(!name.as_bytes().contains(&b'/'), "a file's name has no separator");
+    Ok(name.to_os_string())
+}

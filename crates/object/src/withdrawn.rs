@@ -1,0 +1,93 @@
+//! Files that a source withdraws from a session, because they change or cannot be read while they are sent.
+//!
+//! The bytes of a withdrawn file count as zeros at both ends, in the order in which the source withdraws files. A block that holds
+//! nothing else is *void*: it is not sent, and counts as received. A block that it shares with other files is *mixed*: its symbols that
+//! have left hold the file, and later ones hold zeros; a receiver takes either and puts zeros in their place. The root covers the list.
+
+use super::block::{RootHasher, hash_of};
+use super::error::ObjectError;
+use super::geometry::Hash;
+use super::layout::Layout;
+use std::path::PathBuf;
+
+/// A file that the source has withdrawn.
+#[derive(Debug)]
+pub struct Withdrawal {
+    /// Its entry in the manifest.
+    pub entry: u32,
+    /// Its path at the source.
+    pub path: PathBuf,
+    /// The reason.
+    pub error: ObjectError,
+}
+
+/// A block with bytes of withdrawn files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Affected {
+    /// It holds nothing else.
+    Void(u32),
+    /// It holds bytes of other files or of the manifest.
+    Mixed(u32),
+}
+
+impl Affected {
+    /// The number of the block.
+    pub const fn block(self) -> u32 {
+        let (Affected::Void(block) | Affected::Mixed(block)) = self;
+        block
+    }
+}
+
+impl RootHasher {
+    /// The blocks with bytes of this entry, which is withdrawn.
+    pub fn affected(&self, layout: &Layout, entry: u32) -> Vec<Affected> {
+        let geometry = self.geometry();
+        let Some(bytes) = layout.range_of(entry) else { return Vec::new() };
+        let blocks = geometry.block_of(bytes.start)..=geometry.block_of(bytes.end - 1);
+        let affected = blocks.map(|block| match self.is_void(layout, block) {
+            true => Affected::Void(block),
+            false => Affected::Mixed(block),
+        });
+        affected.collect()
+    }
+
+    /// Whether a block holds bytes of withdrawn files alone.
+    pub(crate) fn is_void(&self, layout: &Layout, block: u32) -> bool {
+        let range = self.geometry().range(block);
+        let has_manifest = range.start < u64::from(self.geometry().manifest_len);
+        !has_manifest && layout.pieces(range).all(|piece| self.is_withdrawn(piece.entry))
+    }
+
+    /// Whether a block holds bytes of a withdrawn file.
+    pub fn is_affected(&self, layout: &Layout, block: u32) -> bool {
+        !self.withdrawn().is_empty()
+            && layout.pieces(self.geometry().range(block)).any(|piece| self.is_withdrawn(piece.entry))
+    }
+
+    /// Puts zeros in the place of withdrawn files in the data of a block.
+    pub(crate) fn blank(&self, layout: &Layout, block: u32, data: &mut [u8]) {
+        let range = self.geometry().range(block);
+        let manifest = u64::from(self.geometry().manifest_len).clamp(range.start, range.end) - range.start;
+        let mut rest = &mut data[manifest as usize..];
+        for piece in layout.pieces(range) {
+            let (bytes, after) = rest.split_at_mut(piece.len);
+            if self.is_withdrawn(piece.entry) {
+                bytes.fill(0);
+            }
+            rest = after;
+        }
+    }
+
+    /// The hash of a void block.
+    pub fn void_hash(&mut self, block: u32) -> Hash {
+        let len = self.geometry().block_len(block);
+        match self.void {
+            Some((of, hash)) if of == len => hash,
+            _ => {
+                let hash = hash_of(&vec![0; len as usize]);
+                self.void = Some((len, hash));
+                hash
+            }
+        }
+    }
+}
