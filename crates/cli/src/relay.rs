@@ -1,6 +1,7 @@
 //! `relay`: sessions are passed on until the command is stopped; and how a running one is.
 
 mod control;
+mod kernel;
 
 use crate::args;
 use crate::failure::{Failure, Usage, unwritten};
@@ -15,9 +16,11 @@ use faircast::{
     Event, HopKey, HopStatus, RelayBranch, RelayConfig, RelayEvent, RelayHandle, RelayRole, RelaySource,
     RelayStatus, RelayedSession, RouterKind, relay,
 };
+use kernel::Nftables;
 use serde::Serialize;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// Where an agent's children ask when nothing else is said.
@@ -120,6 +123,7 @@ impl args::Relay {
                 paced: false,
                 found: !self.hidden,
                 role,
+                forwarding: Some(Arc::new(Nftables::default())),
             },
             control: self.control.unwrap_or_else(default_path),
             warnings,

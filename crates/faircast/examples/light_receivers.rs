@@ -20,7 +20,9 @@ use faircast_core::time::{Span, Time};
 use faircast_net::{
     Batch, Choice, GroupOptions, GroupSocket, Membership, Meta, UnicastOptions, UnicastSocket, choose,
 };
-use faircast_transport::simulation::{Disk, Host, Receiver};
+use faircast_transport::object::Disk;
+use faircast_transport::session::{Host, Receiver};
+use faircast_transport::worker::Worker;
 use rustix::event::{Timespec, epoll};
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -75,11 +77,12 @@ fn light(number: usize, config: &ReceiveConfig, choice: &Choice) -> Result<Light
     let host = Host {
         random,
         local: socket.local_addr(),
-        cut: (0, 0), // a receiver cuts nothing
+        datagram: 0, // a receiver cuts nothing
+        symbols: 0,
         unix_nanos: SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64,
         now: Time::ZERO,
         disk: Disk::default(),
-        jobs: None,
+        worker: Worker::at_once(),
     };
     let config = ReceiveConfig {
         destination: Destination::Writer(Output::new(Summing(sum.clone()))),

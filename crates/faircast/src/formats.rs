@@ -1,9 +1,7 @@
 //! The foreign wire formats: one list.
 
 use crate::{Configuration, Error, Event};
-use faircast_transport::format::{
-    Declaration, Format as _, Outcome, ReceiverRequest, Refused, SourceRequest,
-};
+use faircast_driver::format::{Declaration, Format as _, Outcome, ReceiverRequest, Refused, SourceRequest};
 use serde::Serialize;
 use std::sync::atomic::AtomicBool;
 
@@ -23,14 +21,14 @@ macro_rules! formats {
         #[derive(Debug)]
         #[non_exhaustive]
         pub enum FormatSource {
-            $($(#[doc = $doc])* $variant(<$krate::$format as faircast_transport::format::Format>::Source),)*
+            $($(#[doc = $doc])* $variant(<$krate::$format as faircast_driver::format::Format>::Source),)*
         }
 
         /// The configuration of a receiver in one of them.
         #[derive(Debug)]
         #[non_exhaustive]
         pub enum FormatReceiver {
-            $($(#[doc = $doc])* $variant(<$krate::$format as faircast_transport::format::Format>::Receiver),)*
+            $($(#[doc = $doc])* $variant(<$krate::$format as faircast_driver::format::Format>::Receiver),)*
         }
 
         /// How a source in one of them ended.
@@ -38,7 +36,7 @@ macro_rules! formats {
         #[serde(untagged)]
         #[non_exhaustive]
         pub enum FormatSourceReport {
-            $($(#[doc = $doc])* $variant(Report<<$krate::$format as faircast_transport::format::Format>::Source>),)*
+            $($(#[doc = $doc])* $variant(Report<<$krate::$format as faircast_driver::format::Format>::Source>),)*
         }
 
         /// How a receiver in one of them ended.
@@ -46,7 +44,7 @@ macro_rules! formats {
         #[serde(untagged)]
         #[non_exhaustive]
         pub enum FormatReceiverReport {
-            $($(#[doc = $doc])* $variant(Report<<$krate::$format as faircast_transport::format::Format>::Receiver>),)*
+            $($(#[doc = $doc])* $variant(Report<<$krate::$format as faircast_driver::format::Format>::Receiver>),)*
         }
 
         impl Format {

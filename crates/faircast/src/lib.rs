@@ -105,14 +105,15 @@ pub mod object {
     pub use faircast_transport::object::abandoned::{Unfinished, let_go, unfinished};
     pub use faircast_transport::object::names::is_command;
 }
-pub use faircast_transport::format::{self, ReceiverPlace, SourcePlace};
+pub use faircast_driver::Configuration;
+pub use faircast_driver::format::{self, ReceiverPlace, SourcePlace};
 pub use faircast_transport::receipts::{self, ReceiptReport, ReceiptsReport};
-pub use faircast_transport::units;
-pub use faircast_transport::{Accept, Class, Configuration, Endpoint, Error, endpoint, error};
-pub use faircast_transport::{
-    AgentStatus, BranchStatus, HopStatus, RelayBranch, RelayConfig, RelayEvent, RelayHandle, RelayRole,
-    RelaySource, RelayStatus, RelayedSession, RouterKind,
+pub use faircast_transport::relay::{
+    AgentStatus, BranchStatus, Forwarding, HopStatus, RelayBranch, RelayConfig, RelayEvent, RelayHandle,
+    RelayRole, RelaySource, RelayStatus, RelayedSession, RouterKind,
 };
+pub use faircast_transport::units;
+pub use faircast_transport::{Accept, Class, Endpoint, Error, endpoint, error};
 pub use faircast_wire::{GroupKey, HopKey, KeyError, KeyRing, SigningKey, Spacing, VerifyKey, VerifyKeys};
 #[cfg(feature = "sim")]
 pub use simulation::{aqm, sim, unicast};

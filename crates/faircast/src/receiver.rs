@@ -232,7 +232,7 @@ impl Receiver {
         stop: &crate::Stop,
         mut on_event: impl FnMut(Event) + Send,
     ) -> Result<ReceiveReport, Error> {
-        faircast_transport::receive_async(self.complete(), &mut on_event, stop.flag()).await
+        faircast_driver::receive_async(self.complete(), &mut on_event, stop.flag()).await
     }
 
     /// With a name for this host.

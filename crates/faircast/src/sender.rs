@@ -274,7 +274,7 @@ impl Sender {
         stop: &crate::Stop,
         mut on_event: impl FnMut(Event) + Send,
     ) -> Result<SendReport, Error> {
-        faircast_transport::send_async(self.complete(), &mut on_event, stop.flag()).await
+        faircast_driver::send_async(self.complete(), &mut on_event, stop.flag()).await
     }
 
     /// With a name for this host.

@@ -3,7 +3,7 @@
 use crate::events::sealed::Queued;
 use crate::events::{self, EventSink, Events};
 use crate::{Error, Event, RelayConfig, RelayEvent, RelayHandle};
-use faircast_transport::Configuration;
+use faircast_driver::Configuration;
 use faircast_transport::config::StartNow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -147,9 +147,7 @@ pub fn relay(
     on_event: impl FnMut(RelayEvent),
     stop: &AtomicBool,
 ) -> Result<(), Error> {
-    beside(stop, on_event, |sink| {
-        faircast_transport::relay(config, handle, &mut |event| sink.push(event), stop)
-    })
+    beside(stop, on_event, |sink| faircast_driver::relay(config, handle, &mut |event| sink.push(event), stop))
 }
 
 /// Run `work` in a thread of its own, and give its events to `on_event` in this one.

@@ -8,11 +8,11 @@ use crate::{AlcReceive, AlcReceiveReport, AlcSend, AlcSendReport, FIXED_LEN, Pac
 use faircast_core::packet::Layer;
 use faircast_core::rng::Rng;
 use faircast_core::time::Time;
-use faircast_transport::Configuration;
+use faircast_driver::Configuration;
+use faircast_driver::format::{Host, random, span};
 use faircast_transport::config::Content;
 use faircast_transport::error::Error;
 use faircast_transport::event::Event;
-use faircast_transport::format::{Host, random, span};
 use faircast_wire::{Spacing, group_of};
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;

@@ -2,11 +2,11 @@
 
 use crate::{AlcReceive, AlcReceiveReport, AlcSend, AlcSendReport, Fec, Pacing};
 use faircast_core::schemes::Wire;
-use faircast_transport::config::{Destination, Repeat};
-use faircast_transport::format::{
+use faircast_driver::format::{
     Declaration, Ends, Feature, Format, FormatOption, Outcome, ReceiverRequest, Refused, SourceRequest,
     Values,
 };
+use faircast_transport::config::{Destination, Repeat};
 use faircast_transport::units;
 
 /// ALC with FLUTE (RFC 5775, 6726).
@@ -174,9 +174,9 @@ impl Outcome for AlcReceiveReport {
 mod tests {
     use super::*;
     use faircast_core::time::Rate;
+    use faircast_driver::format::{Given, ReceiverPlace, SourcePlace};
     use faircast_transport::Memory;
     use faircast_transport::config::{Content, KeepUnfinished};
-    use faircast_transport::format::{Given, ReceiverPlace, SourcePlace};
     use faircast_transport::object::Names;
     use faircast_wire::Spacing;
     use std::time::Duration;

@@ -4,8 +4,8 @@
 
 use super::receiver::{self, AlcReceiver};
 use faircast_core::time::{Span, Time};
+use faircast_driver::format::Reporting;
 use faircast_transport::by_hand::{Steps, pump};
-use faircast_transport::format::Reporting;
 use faircast_transport::object::Names;
 use std::net::SocketAddr;
 use std::path::Path;

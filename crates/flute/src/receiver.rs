@@ -13,10 +13,10 @@ use faircast_core::packet::{Arrival, Data, Flags, Layer, Mark, Payload, Receiver
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{AnyReceiver, Scheme, Wire};
 use faircast_core::time::{Span, Time};
+use faircast_driver::format::Reporting;
 use faircast_transport::endpoint::{Datagram, Endpoint, Notice, Transmit};
 use faircast_transport::error::Error;
 use faircast_transport::event::{Event, Progress};
-use faircast_transport::format::Reporting;
 use faircast_transport::object::{Names, ObjectError};
 use faircast_wire::group_of;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -12,10 +12,10 @@ use faircast_core::packet::{Layer, Mark};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::AnySource;
 use faircast_core::time::{Rate, Span, Time};
+use faircast_driver::format::Reporting;
 use faircast_transport::endpoint::{Datagram, Endpoint, Transmit};
 use faircast_transport::error::Error;
 use faircast_transport::event::{Event, Progress};
-use faircast_transport::format::Reporting;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 

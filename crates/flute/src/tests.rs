@@ -9,10 +9,10 @@ use crate::codec::{
 use faircast_core::packet::Layer;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
+use faircast_driver::format::Reporting;
 use faircast_transport::by_hand::give;
 use faircast_transport::endpoint::Endpoint;
 use faircast_transport::error::Error;
-use faircast_transport::format::Reporting;
 use std::fs;
 use std::net::Ipv4Addr;
 use std::net::{IpAddr, SocketAddr};

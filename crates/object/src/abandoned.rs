@@ -11,6 +11,7 @@ use super::geometry::TransferId;
 use super::manifest::STATE_DIR;
 use super::output_directory::{FINISHING, HEAD, JOURNAL, LINK, LOCK, PARTS, PUBLISHED};
 use super::policy::KeepUnfinished;
+use crate::host::disk::file_time;
 use crate::host::tree::DIR;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
@@ -274,6 +275,18 @@ fn open_state(states: &OwnedFd, name: &str) -> Option<OwnedFd> {
 /// The name of a transfer: 16 bytes in hexadecimal digits.
 fn is_transfer(name: &str) -> bool {
     name.len() == 32 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Let go of what is unfinished in the output directory beyond what is to be kept; what was, or why it could not be, in words.
+pub fn tidied(out: &Path, keep: KeepUnfinished, goes_on: Option<TransferId>) -> Option<String> {
+    match let_go_beyond(out, keep, goes_on, file_time()) {
+        Ok(LetGo { transfers: 0, .. }) => None,
+        Ok(LetGo { transfers, bytes }) => Some(format!(
+            "{}: {transfers} unfinished of earlier sessions let go ({bytes} bytes), beyond what is kept",
+            out.display()
+        )),
+        Err(error) => Some(format!("what earlier sessions have left unfinished was not let go: {error}")),
+    }
 }
 
 #[cfg(test)]

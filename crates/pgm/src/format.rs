@@ -4,11 +4,11 @@ use crate::{
     Framing, Messages, PgmOptions, PgmReceive, PgmReceiveReport, PgmSend, PgmSendReport, WindowLimits,
 };
 use faircast_core::time::Span;
-use faircast_transport::config::Content;
-use faircast_transport::format::{
+use faircast_driver::format::{
     Declaration, Ends, Feature, Format, FormatOption, Given, Outcome, ReceiverRequest, Refused,
     SourceRequest, Values,
 };
+use faircast_transport::config::Content;
 use faircast_transport::units;
 
 /// PGM over UDP (RFC 3208).
@@ -181,8 +181,8 @@ impl Outcome for PgmReceiveReport {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use faircast_driver::format::SourcePlace;
     use faircast_transport::ends::Input;
-    use faircast_transport::format::SourcePlace;
     use faircast_wire::Spacing;
     use std::time::Duration;
 

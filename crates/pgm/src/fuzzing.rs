@@ -13,8 +13,8 @@ use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
+use faircast_driver::format::Reporting;
 use faircast_transport::by_hand::{Steps, pump};
-use faircast_transport::format::Reporting;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 

@@ -12,9 +12,9 @@ use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
+use faircast_driver::format::Reporting;
 use faircast_transport::by_hand::{give, take_all};
 use faircast_transport::endpoint::Endpoint;
-use faircast_transport::format::Reporting;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 const SOURCE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);

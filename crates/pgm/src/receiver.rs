@@ -16,11 +16,11 @@ use faircast_core::packet::{
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{AnyReceiver, Scheme};
 use faircast_core::time::{Span, Time};
+use faircast_driver::format::Reporting;
 use faircast_net::Ecn;
 use faircast_transport::endpoint::{Datagram, Endpoint, Notice, Transmit};
 use faircast_transport::error::{Error, Seen};
 use faircast_transport::event::{Event, Progress};
-use faircast_transport::format::Reporting;
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};

@@ -18,10 +18,10 @@ use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::AnySource;
 use faircast_core::time::{Span, Time};
+use faircast_driver::format::Reporting;
 use faircast_transport::endpoint::{Datagram, Endpoint, Transmit};
 use faircast_transport::error::Error;
 use faircast_transport::event::{Event, Progress};
-use faircast_transport::format::Reporting;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 

@@ -581,3 +581,11 @@ pub fn check_limits(min: Option<Rate>, max: Option<Rate>, slow: Slow) -> Result<
 pub fn span(duration: Duration) -> Span {
     Span::from_nanos(duration.as_nanos().min(u128::from(u64::MAX)) as u64)
 }
+/// Feedback is spread over at least this on the local network, and farther away.
+const SPREAD_LOCAL: Span = Span::from_millis(10);
+const SPREAD_FAR: Span = Span::from_millis(200);
+
+/// The time over which the feedback to a group of this TTL is spread at least.
+pub(crate) const fn spread_within(ttl: u8) -> Span {
+    if ttl <= 1 { SPREAD_LOCAL } else { SPREAD_FAR }
+}

@@ -17,7 +17,7 @@ const _: () = assert!(MOST_ANNOUNCE <= SMALLEST, "an announcement would not fit"
 const LARGEST: usize = 65_000;
 
 /// Bytes of the IP and UDP headers.
-pub(crate) fn overhead(group: SocketAddr) -> usize {
+pub fn overhead(group: SocketAddr) -> usize {
     if group.is_ipv4() { IPV4_HEADERS } else { IPV6_HEADERS }
 }
 
@@ -25,7 +25,7 @@ pub(crate) fn overhead(group: SocketAddr) -> usize {
 ///
 /// # Errors
 /// When it does not, or the interface takes nothing that makes sense.
-pub(crate) fn largest(asked: Option<u16>, choice: &Choice, group: SocketAddr) -> Result<usize, Error> {
+pub fn largest(asked: Option<u16>, choice: &Choice, group: SocketAddr) -> Result<usize, Error> {
     let headers = overhead(group);
     let mtu = choice.chosen.mtu as usize;
     let largest = mtu.saturating_sub(headers).min(LARGEST);

@@ -1,8 +1,13 @@
 //! Where content comes from and goes to besides paths and memory: anything that reads or writes.
 
+pub use crate::source::pipe::Pipe;
+
+use crate::config::Destination;
+use crate::error::Error;
+use crate::object::replace_in;
 use crate::system::Monotonic;
 use std::fmt;
-use std::io::{self, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -41,7 +46,7 @@ impl Input {
     }
 
     /// Read from this in the session's thread. It never waits: `WouldBlock` means that it has nothing now.
-    pub(crate) fn polling(reader: impl Read + Send + 'static, time: Monotonic) -> Input {
+    pub fn polling(reader: impl Read + Send + 'static, time: Monotonic) -> Input {
         Input(Once::new(Box::new(reader), Some(time)))
     }
 
@@ -51,12 +56,12 @@ impl Input {
     }
 
     /// What errors call it.
-    pub(crate) fn name(&self) -> PathBuf {
+    pub fn name(&self) -> PathBuf {
         self.0.name.clone()
     }
 
     /// The reader; an empty one when it was taken before.
-    pub(crate) fn take(&self) -> Box<dyn Read + Send> {
+    pub fn take(&self) -> Box<dyn Read + Send> {
         self.0.take().unwrap_or_else(|| Box::new(io::empty()))
     }
 }
@@ -69,7 +74,7 @@ impl Output {
 
     /// Write to this in the session's thread. It never waits: `WouldBlock` means that it takes nothing now, and it takes everything
     /// after a flush.
-    pub(crate) fn polling(writer: impl Write + Send + 'static) -> Output {
+    pub fn polling(writer: impl Write + Send + 'static) -> Output {
         Output(Once::new(Box::new(writer), Some(Monotonic::default())))
     }
 
@@ -79,7 +84,7 @@ impl Output {
     }
 
     /// The writer; one that fails when it was taken before.
-    pub(crate) fn take(&self) -> Box<dyn Write + Send> {
+    pub fn take(&self) -> Box<dyn Write + Send> {
         self.0.take().unwrap_or_else(|| Box::new(Taken))
     }
 }
@@ -118,6 +123,20 @@ impl PartialEq for Input {
 impl PartialEq for Output {
     fn eq(&self, other: &Output) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// A writer of one stream to this destination. In a directory it becomes a new file of this name.
+///
+/// # Errors
+/// When the file cannot be made.
+pub fn write_to(destination: &Destination, name: &str) -> Result<Box<dyn Write + Send>, Error> {
+    match destination {
+        Destination::Writer(output) => Ok(Box::new(BufWriter::new(output.take()))),
+        Destination::Memory(memory) => Ok(Box::new(memory.stream(name))),
+        Destination::Directory(directory) => {
+            Ok(Box::new(BufWriter::with_capacity(1 << 16, replace_in(directory, name)?)))
+        }
     }
 }
 

@@ -633,7 +633,7 @@ impl Error {
     }
 
     /// Whether it says no more than that nothing was heard, which has another cause when this host's network was gone.
-    pub(crate) fn may_be_the_network(&self) -> bool {
+    pub fn may_be_the_network(&self) -> bool {
         match self {
             Error::Format(error) => error.0.may_be_the_network(),
             Error::NoReceiver { .. }

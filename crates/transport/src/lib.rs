@@ -19,15 +19,11 @@ mod announced;
 mod backoff;
 pub mod by_hand;
 pub mod config;
-mod configuration;
-mod datagram;
-mod drive;
-mod driver;
+pub mod datagram;
 pub mod endpoint;
 pub mod ends;
 pub mod error;
 pub mod event;
-pub mod format;
 #[doc(hidden)]
 pub mod fuzzing;
 mod members;
@@ -37,31 +33,21 @@ mod pair;
 mod places;
 pub mod receipts;
 mod receiver;
-mod relay;
-mod serve;
-#[doc(hidden)]
-pub mod simulation;
+pub mod relay;
+pub mod session;
 mod source;
-mod system;
+pub mod system;
 pub mod units;
 mod withdrawals;
-mod worker;
+pub mod worker;
 
 pub use accept::Accept;
 pub use config::{
     Content, Destination, Durability, Freshness, LayerInput, Pacing, ReceiveConfig, Replace, SendConfig, Slow,
 };
-pub use configuration::Configuration;
-pub use drive::{receive, send};
-#[cfg(feature = "tokio")]
-pub use drive::{receive_async, send_async};
 pub use endpoint::Endpoint;
 pub use ends::{Input, Output};
 pub use error::{Class, Error};
 pub use event::{Event, ReceiveReport, SendReport};
 pub use faircast_object as object;
 pub use object::{Memory, MemoryFile};
-pub use relay::{
-    AgentStatus, BranchStatus, HopStatus, RelayBranch, RelayConfig, RelayEvent, RelayHandle, RelayRole,
-    RelaySource, RelayStatus, RelayedSession, RouterKind, relay,
-};

@@ -2,7 +2,7 @@
 
 use faircast_core::rng::Rng;
 use faircast_core::time::Time;
-use faircast_transport::simulation::{Monotonic, Random};
+use faircast_transport::system::{Monotonic, Random};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

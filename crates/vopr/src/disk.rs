@@ -3,7 +3,7 @@
 use blake3::Hasher;
 use faircast_core::rng::Rng;
 use faircast_core::time::Span;
-use faircast_transport::simulation::{Disk, Failure, Faults, Op, Verdict};
+use faircast_transport::object::host::disk::{Disk, Failure, Faults, Op, Verdict};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};

@@ -1,13 +1,14 @@
 //! A host: its clock, its address, the buffer of its socket, and the process that runs on it.
 
+use crate::relay::{Jobs, Relay, ServedChild};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_net::Ecn;
 use faircast_transport::endpoint::{Backlog, Datagram, Endpoint, Notice, Transmit};
-use faircast_transport::simulation::{
-    Jobs, Receiver, Relay, ServedChild, Source, answer_at_port, invitations,
-};
-use faircast_transport::{Error, Event, ReceiveReport, RelayHandle, SendReport};
+use faircast_transport::relay::RelayHandle;
+use faircast_transport::session::{Receiver, Source};
+use faircast_transport::{Error, Event, ReceiveReport, SendReport};
+use faircast_wire::Name;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -434,7 +435,7 @@ impl Host {
         if let Some(Process::Relay(Passing { handle, port: Some(port), .. })) = &mut self.process {
             let local = SocketAddr::new(self.address.ip(), LISTENS);
             for one in waiting.extract_if(.., |one| one.endpoint == PORT) {
-                let answer = answer_at_port(handle, &one.bytes, (one.from, local));
+                let answer = handle.answer(&one.bytes, (one.from, local));
                 port.out.extend(answer.map(|bytes| (bytes, one.from)));
             }
         }
@@ -484,7 +485,7 @@ impl Passing {
         let Some(port) = &mut self.port else { return };
         if here >= port.invites_at {
             port.invites_at = here + INVITES_EVERY;
-            port.out.extend(invitations(&self.handle, name));
+            port.out.extend(self.handle.invitations(true, Name::clipped(name)));
         }
         for (bytes, to) in port.out.drain(..) {
             let transmit = Transmit { segment: bytes.len(), to, hops: None };

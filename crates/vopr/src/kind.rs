@@ -7,7 +7,7 @@ use crate::plan::{LinkPlan, Plan, SitePlan, Trouble, random_link, sites};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{CATALOGUE, Entry, Scheme};
 use faircast_core::time::{Rate, Span};
-use faircast_transport::RouterKind;
+use faircast_transport::relay::RouterKind;
 
 /// What a world is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

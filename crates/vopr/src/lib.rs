@@ -27,6 +27,7 @@ mod live;
 mod log;
 mod plan;
 mod process;
+mod relay;
 mod trouble;
 mod world;
 

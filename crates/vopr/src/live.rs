@@ -4,7 +4,6 @@ use crate::clock::Clock;
 use crate::content;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
-use faircast_transport::simulation::{polled_input, polled_output};
 use faircast_transport::{Input, Output};
 use std::collections::BTreeSet;
 use std::fs;
@@ -94,7 +93,7 @@ impl Streams {
             steps.sort_unstable();
             made.push(bytes.clone());
             let comes = Comes { bytes, steps, read: 0, clock: self.clock.clone() };
-            polled_input(comes, self.clock.monotonic())
+            Input::polling(comes, self.clock.monotonic())
         });
         let inputs = inputs.collect();
         self.versions.push(made);
@@ -120,7 +119,7 @@ impl Streams {
         let spoilt = self.sinks[host].spoilt;
         let sink = Sink { taken: Arc::default(), slow, since, clock, open: false, spoilt };
         self.sinks[host] = sink.clone();
-        polled_output(sink)
+        Output::polling(sink)
     }
 
     fn begin_run(&mut self, host: usize) {

@@ -4,7 +4,7 @@ use crate::kind::Kind;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{CATALOGUE, Scheme};
 use faircast_core::time::{Rate, Span, Time};
-use faircast_transport::RouterKind;
+use faircast_transport::relay::RouterKind;
 use std::fmt;
 
 /// How long trouble lasts at most; then everything heals.

@@ -4,15 +4,18 @@ use crate::host::{Ended, Passing, Port, Process, Role};
 use crate::kind::Kind;
 use crate::layout::UNICAST;
 use crate::plan::Trouble;
+use crate::relay::{Jobs, Relay};
 use crate::world::{Finding, World};
 use faircast_core::packet::SessionId;
 use faircast_core::time::Time;
 use faircast_transport::config::InvitedHost;
 use faircast_transport::object::LeftOut;
-use faircast_transport::simulation::{self, Jobs, Receiver, Relay, Source};
+use faircast_transport::relay::{RelayConfig, RelayHandle, RelayRole, RelaySource};
+use faircast_transport::session::{self, Receiver, Source};
+use faircast_transport::worker::Worker;
 use faircast_transport::{
-    Content, Destination, Durability, Error, LayerInput, Pacing, ReceiveConfig, ReceiveReport, RelayConfig,
-    RelayHandle, RelayRole, RelaySource, Replace, SendConfig,
+    Content, Destination, Durability, Error, LayerInput, Pacing, ReceiveConfig, ReceiveReport, Replace,
+    SendConfig,
 };
 use faircast_wire::{GroupKey, KeyRing, VerifyKeys};
 use std::net::SocketAddr;
@@ -61,8 +64,9 @@ impl World {
         let disk = self.disks.disk();
         let is_receiver = self.hosts[host].role == Role::Receiver;
         let jobs = (is_receiver && self.plan.has(Trouble::SlowDisk)).then(Jobs::default);
-        let (cut, now) = (self.plan.cut, Time::ZERO);
-        let at = simulation::Host { random, local, cut, unix_nanos, now, disk, jobs: jobs.clone() };
+        let ((datagram, symbols), now) = (self.plan.cut, Time::ZERO);
+        let worker = jobs.as_ref().map_or_else(Worker::at_once, Jobs::worker);
+        let at = session::Host { random, local, datagram, symbols, unix_nanos, now, disk, worker };
         self.disks.restart(host, self.plan.synced);
         let process = match self.hosts[host].role {
             Role::Source => {
@@ -99,7 +103,7 @@ impl World {
     /// A source that serves hosts by unicast has a relay of its session in its own process.
     fn start_own_relay(&mut self, session: SessionId) -> Result<(), Finding> {
         let (now, relay) = (self.now, self.passing(OWN_RELAY));
-        simulation::pass_on_only(&relay.handle, session);
+        relay.handle.take_only(session);
         self.hosts[OWN_RELAY].kill();
         self.hosts[OWN_RELAY].begin(Process::Relay(relay), now);
         self.look_for_next(OWN_RELAY);
@@ -109,11 +113,12 @@ impl World {
     /// A relay's process that has found nothing yet.
     fn passing(&self, host: usize) -> Passing {
         let branches = self.sites.iter().filter(|site| site.head.0 == host && site.head.1 != UNICAST).count();
-        let handle = simulation::relay_handle(self.clock.monotonic(), self.random.clone());
+        let handle = RelayHandle::at(self.clock.monotonic(), self.random.clone());
         let port = matches!(self.plan.kind, Kind::Agents | Kind::Unicast).then(|| {
             let invited = |address: &SocketAddr| InvitedHost { name: address.to_string(), address: *address };
             let invites: Vec<InvitedHost> = self.hosts[host].invites.iter().map(invited).collect();
-            simulation::open_port(&handle, CHILDREN, &invites);
+            handle.serve(CHILDREN);
+            handle.invite(&invites);
             let invites_at = if invites.is_empty() { Time::NEVER } else { Time::ZERO };
             Port { invites_at, out: Vec::new() }
         });
@@ -197,8 +202,8 @@ impl World {
         let random = self.hosts[host].draw();
         let unix_nanos = self.hosts[host].clock.unix_nanos(self.now);
         let (local, now) = (self.hosts[host].place(free * each), self.hosts[host].clock.local(self.now));
-        let (cut, disk) = (self.plan.cut, self.disks.disk());
-        let at = simulation::Host { random, local, cut, unix_nanos, now, disk, jobs: None };
+        let ((datagram, symbols), disk, worker) = (self.plan.cut, self.disks.disk(), Worker::at_once());
+        let at = session::Host { random, local, datagram, symbols, unix_nanos, now, disk, worker };
         let session = self.relay(host, &handle, (free * each, each), &at);
         if let Some(Process::Relay(relay)) = &mut self.hosts[host].process {
             if free == relay.sessions.len() {
@@ -214,7 +219,7 @@ impl World {
         host: usize,
         handle: &RelayHandle,
         (first, each): (usize, usize),
-        at: &simulation::Host,
+        at: &session::Host,
     ) -> Relay {
         let branches = first + 1..first + each;
         let places: Vec<SocketAddr> = branches.map(|branch| self.hosts[host].place(branch)).collect();
@@ -241,6 +246,7 @@ impl World {
                 (_, Some(Some(router))) => RelayRole::Router(*router),
                 _ => RelayRole::Repeater,
             },
+            forwarding: None,
         };
         Relay::new(&config, handle, &places, at, &seeds)
     }

@@ -15,7 +15,7 @@ use crate::{Mistake, Options};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_transport::Event;
-use faircast_transport::simulation::Random;
+use faircast_transport::system::Random;
 use faircast_wire::{GroupKey, Kind as PacketKind, SigningKey, peek};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};

@@ -12,6 +12,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// An operation that a session is about to perform.
 #[derive(Debug)]
@@ -84,6 +85,15 @@ pub trait Faults: Send + Sync {
     fn free(&self) -> Option<u64> {
         None
     }
+}
+
+/// The present as times of files show it.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the operating system's clock sets the times that this one is compared with"
+)]
+pub(crate) fn file_time() -> SystemTime {
+    SystemTime::now()
 }
 
 /// A host's disk.

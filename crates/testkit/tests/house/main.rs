@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What each package may depend on among ours, besides test dependencies.
-const MAY_USE: [(&str, &[&str]); 21] = [
+const MAY_USE: [(&str, &[&str]); 22] = [
     ("faircast-core", &[]),
     ("faircast-unicast", &["faircast-core"]),
     ("faircast-aqm", &["faircast-core"]),
@@ -41,10 +41,21 @@ const MAY_USE: [(&str, &[&str]); 21] = [
         "faircast-transport",
         &["faircast-core", "faircast-wire", "faircast-fec", "faircast-object", "faircast-net"],
     ),
-    ("faircast-pgm", &["faircast-core", "faircast-wire", "faircast-net", "faircast-transport"]),
+    ("faircast-driver", &["faircast-core", "faircast-wire", "faircast-net", "faircast-transport"]),
+    (
+        "faircast-pgm",
+        &["faircast-core", "faircast-wire", "faircast-net", "faircast-transport", "faircast-driver"],
+    ),
     (
         "faircast-flute",
-        &["faircast-core", "faircast-wire", "faircast-fec", "faircast-net", "faircast-transport"],
+        &[
+            "faircast-core",
+            "faircast-wire",
+            "faircast-fec",
+            "faircast-net",
+            "faircast-transport",
+            "faircast-driver",
+        ],
     ),
     (
         "faircast",
@@ -54,6 +65,7 @@ const MAY_USE: [(&str, &[&str]); 21] = [
             "faircast-fec",
             "faircast-net",
             "faircast-transport",
+            "faircast-driver",
             "faircast-pgm",
             "faircast-flute",
             // Behind features.
@@ -213,7 +225,7 @@ const CIRCLES: &[&str] = &[
 ];
 
 /// Crates that others are built from.
-const LIBRARIES: [&str; 16] = [
+const LIBRARIES: [&str; 17] = [
     "core",
     "unicast",
     "aqm",
@@ -224,6 +236,7 @@ const LIBRARIES: [&str; 16] = [
     "net",
     "sim",
     "transport",
+    "driver",
     "pgm",
     "flute",
     "faircast",
@@ -443,7 +456,7 @@ fn no_file_names_a_path_of_one_machine() {
 }
 
 /// Crates that other programs embed: their words are not those of the command line.
-const EMBEDDED: [&str; 13] = [
+const EMBEDDED: [&str; 14] = [
     "core",
     "unicast",
     "aqm",
@@ -453,6 +466,7 @@ const EMBEDDED: [&str; 13] = [
     "object",
     "net",
     "transport",
+    "driver",
     "pgm",
     "flute",
     "faircast",

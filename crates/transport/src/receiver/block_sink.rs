@@ -6,10 +6,9 @@ use super::one_file::{OneFile, explained};
 use super::storage::{Given, Settled, Storage};
 use super::write_behind::write_behind;
 use crate::announced::LIVE_ROOT;
-use crate::config::{Destination, Durability, KeepUnfinished};
+use crate::config::{Destination, Durability};
 use crate::error::Error;
 use crate::object::Told;
-use crate::object::abandoned::{LetGo, let_go_beyond};
 use crate::object::gather::spill::Room;
 use crate::object::host::disk::Disk;
 use crate::object::host::quota::Quota;
@@ -23,7 +22,6 @@ use faircast_wire::{Activity, Withdrawn};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{TryRecvError, channel};
-use std::time::SystemTime;
 use to::To;
 
 /// Blocks that arrive before the manifest wait in memory, in this part of it.
@@ -726,18 +724,6 @@ impl BlockSink {
             files.wanted = Wanted { preserve: preserve.clone(), owners_by };
         }
         self
-    }
-}
-
-/// Let go of what is unfinished in the output directory beyond what is to be kept; what was, or why it could not be, in words.
-pub(crate) fn tidied(out: &Path, keep: KeepUnfinished, goes_on: Option<TransferId>) -> Option<String> {
-    match let_go_beyond(out, keep, goes_on, SystemTime::now()) {
-        Ok(LetGo { transfers: 0, .. }) => None,
-        Ok(LetGo { transfers, bytes }) => Some(format!(
-            "{}: {transfers} unfinished of earlier sessions let go ({bytes} bytes), beyond what is kept",
-            out.display()
-        )),
-        Err(error) => Some(format!("what earlier sessions have left unfinished was not let go: {error}")),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     Finished, JOINED, Layers, Phase, ReceiverSession, Stream, Window,
-    block_sink::{BlockSink, tidied},
+    block_sink::BlockSink,
     delivery::Delivery,
     echo,
     reach::{Reach, continues, has_begun_anew},
@@ -20,6 +20,7 @@ use crate::error::{EndReason, Error};
 use crate::event::Event;
 use crate::members::{alive_every, first_turn, stretched};
 use crate::membership::{FLOODED, MOVED, NOTHING_YET, RELAYS};
+use crate::object::abandoned::tidied;
 use crate::object::host::quota::Quota;
 use crate::object::{Admission, Geometry, Origin, TransferId};
 use faircast_core::delivery::request_scheduler::RequestScheduler;

@@ -88,7 +88,7 @@ impl Shared {
         attach: &Attach,
         (from, local): (SocketAddr, SocketAddr),
     ) -> Option<Vec<u8>> {
-        self.process.answer(attach, (from, local))
+        self.process.answer_to(attach, (from, local))
     }
 
     /// Children that have come: their places among the branches, who they are, and where.

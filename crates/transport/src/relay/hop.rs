@@ -14,7 +14,6 @@
 
 mod endpoint;
 mod exit;
-pub(super) mod kernel;
 
 pub(crate) use endpoint::HopExit;
 pub(crate) use exit::ExitSetup;

@@ -114,7 +114,7 @@ impl RelayHandle {
     }
 
     /// Invite these.
-    pub(crate) fn invite(&self, hosts: &[InvitedHost]) {
+    pub fn invite(&self, hosts: &[InvitedHost]) {
         let numbers = std::iter::from_fn(|| Some(self.draw()[0]));
         self.lock().hosts = Hosts::new(hosts, numbers, self.now());
     }

@@ -8,48 +8,19 @@
 //! and address translators on its side need to know nothing.
 
 use super::RelayHandle;
-use crate::config::{FIND_GROUP, FIND_GROUP_V6};
-use crate::error::Error;
 use faircast_core::packet::{ReceiverId, SessionId};
-use faircast_net::{
-    Batch, GroupOptions, GroupSocket, Membership, Meta, UnicastSocket, Waiter, Want, Watch, choose,
-    interfaces,
-};
 use faircast_wire::{Attach, Invite, Message, Name, Newest, Token, encode, parse};
-use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
-
-/// The stop flag is looked at this often.
-const STOP_CHECK: Duration = Duration::from_millis(100);
 
 /// A token is good for this long, and as long again.
 const TOKEN_AGE: Duration = Duration::from_secs(30);
-
-/// Bytes of receive buffer to ask for.
-const RECEIVE_BUFFER: usize = 256 << 10;
-
-/// Receive calls take so many datagrams at most.
-const SLOTS: usize = 8;
 
 /// An answer is no longer than this, which is less than what was asked.
 const MOST_ANSWER: usize = 64;
 
 /// And an invitation than this, which is with the longest name.
 const MOST_INVITATION: usize = 128;
-
-/// Networks that have come are joined within this.
-const JOIN_EVERY: Duration = Duration::from_secs(10);
-
-/// What children ask at.
-pub(super) struct Listener {
-    socket: UnicastSocket,
-    handle: RelayHandle,
-    /// What is sent, as invitations say.
-    name: Name,
-    /// The group in which hosts look for relays, unless this one is not to be found.
-    group: Option<SocketAddr>,
-}
 
 /// Tokens for addresses, without keeping any.
 #[derive(Debug)]
@@ -89,91 +60,32 @@ impl Tokens {
     }
 }
 
-impl Listener {
-    /// Listen here.
-    ///
-    /// # Errors
-    /// When the port is taken, or the system refuses.
-    pub(super) fn open(
-        at: SocketAddr,
-        handle: RelayHandle,
-        name: &str,
-        is_found: bool,
-    ) -> Result<Listener, Error> {
-        let socket = UnicastSocket::listen(at, RECEIVE_BUFFER)?;
-        let group = if at.is_ipv4() { FIND_GROUP } else { FIND_GROUP_V6 };
-        let group = is_found.then(|| group.parse().expect("it is an address and a port"));
-        Ok(Listener { socket, handle, name: Name::clipped(name), group })
-    }
-
-    /// Answer until `stop` is set.
-    pub(super) fn run(&self, stop: &AtomicBool) {
-        let (mut waiter, mut batch) = (Waiter::new(), Batch::new(SLOTS));
-        let mut searched = Searched::default();
-        while !stop.load(Ordering::Relaxed) {
-            if let Some(group) = self.group {
-                searched.join(group);
-            }
-            self.invite();
-            let mut watch = vec![Watch::new(&self.socket, Want::Readable)];
-            watch.extend(searched.groups.iter().map(|(_, socket)| Watch::new(socket, Want::Readable)));
-            // What cannot be waited for or read now is tried again.
-            let _ = waiter.wait(&watch, Some(Instant::now() + STOP_CHECK));
-            for (_, socket) in &searched.groups {
-                if socket.receive(&mut batch).is_ok() {
-                    for (attach, from, _) in attaches(&mut batch) {
-                        if self.handle.answers_search(from, &attach) {
-                            self.give_token(&attach, from);
-                        }
-                    }
-                }
-            }
-            if self.socket.receive(&mut batch).is_err() {
-                std::thread::sleep(STOP_CHECK);
-                continue;
-            }
-            let port = self.socket.local_addr().port();
-            for (attach, from, to) in attaches(&mut batch) {
-                if to.is_multicast() {
-                    continue; // a search, which the group's socket hears as well
-                }
-                if let Some(token) = self.handle.answer(&attach, (from, SocketAddr::new(to, port))) {
-                    // What does not leave is asked for again.
-                    let _ = self.socket.send_to(&token, from);
-                }
-            }
-        }
-    }
-
-    /// Invite those whose time has come.
-    fn invite(&self) {
-        for (out, to) in self.handle.invitations(self.socket.local_addr().is_ipv4(), self.name) {
-            // What does not leave is said again.
-            let _ = self.socket.send_to(&out, to);
-        }
-    }
-
-    fn give_token(&self, attach: &Attach, from: SocketAddr) {
-        let mut out = Vec::new();
-        if self.handle.put_token(attach.from, from, &mut out) {
-            // What does not leave is asked for again.
-            let _ = self.socket.send_to(&out, from);
-        }
-    }
-}
-
 impl RelayHandle {
-    /// What is answered to who asks from an address at one of this host's, which is served when it has shown to be there. Who attaches
-    /// hears by the answer that the relay lives, and has room.
-    pub(crate) fn answer(&self, attach: &Attach, (from, local): (SocketAddr, SocketAddr)) -> Option<Vec<u8>> {
-        let has_come = self.tokens().is_good(attach.token, from, self.now());
-        let mut out = Vec::new();
-        let answers = !has_come || self.attach(from, local, attach);
-        (answers && self.put_token(attach.from, from, &mut out)).then_some(out)
+    /// The answer to a datagram that has come from an address to the port at one of this host's. A host that asks is served when it has
+    /// shown by a token to be there; by the answer it hears that the relay lives, and has room.
+    pub fn answer(&self, bytes: &[u8], (from, local): (SocketAddr, SocketAddr)) -> Option<Vec<u8>> {
+        self.answer_to(&attach_in(bytes)?, (from, local))
     }
 
-    /// Invitations that are due, and where they go.
-    pub(crate) fn invitations(&self, is_v4: bool, name: Name) -> Vec<(Vec<u8>, SocketAddr)> {
+    /// The answer to this request.
+    pub(super) fn answer_to(
+        &self,
+        attach: &Attach,
+        (from, local): (SocketAddr, SocketAddr),
+    ) -> Option<Vec<u8>> {
+        let has_come = self.tokens().is_good(attach.token, from, self.now());
+        let answers = !has_come || self.attach(from, local, attach);
+        answers.then(|| self.token_for(attach.from, from)).flatten()
+    }
+
+    /// The answer to a datagram that has come to the group in which hosts look for relays.
+    pub fn answer_search(&self, bytes: &[u8], from: SocketAddr) -> Option<Vec<u8>> {
+        let attach = attach_in(bytes)?;
+        self.answers_search(from, &attach).then(|| self.token_for(attach.from, from)).flatten()
+    }
+
+    /// Invitations that are due, of one family of addresses, with the addresses and ports that they go to.
+    pub fn invitations(&self, is_v4: bool, name: Name) -> Vec<(Vec<u8>, SocketAddr)> {
         let invite = |(number, to)| {
             let mut out = Vec::new();
             let invite = Message::Invite(Invite { number, name });
@@ -182,57 +94,27 @@ impl RelayHandle {
         self.to_invite(is_v4).into_iter().filter_map(invite).collect()
     }
 
-    /// A token for who asks from there goes into `out`; whether it does.
+    /// A token for a host that asks from this address goes into `out`; whether it does.
     pub(super) fn put_token(&self, to: ReceiverId, from: SocketAddr, out: &mut Vec<u8>) -> bool {
-        let token = Message::Token(Token {
-            to,
-            token: self.tokens().new_for(from, self.now()),
-            agent: self.is_agent(),
-        });
+        let token = self.tokens().new_for(from, self.now());
+        let token = Message::Token(Token { to, token, agent: self.is_agent() });
         encode(out, NONE, 0, &token, MOST_ANSWER).is_ok()
+    }
+
+    fn token_for(&self, to: ReceiverId, from: SocketAddr) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        self.put_token(to, from, &mut out).then_some(out)
     }
 }
 
 /// No session: this is said before there is one.
 const NONE: SessionId = SessionId(0);
 
-/// Who asks, from where, and at which address of this host.
-fn attaches(batch: &mut Batch) -> Vec<(Attach, SocketAddr, IpAddr)> {
-    let attach = |(bytes, meta): (&mut [u8], Meta)| match parse(bytes, &Newest::default()) {
-        Ok((_, Message::Attach(attach))) => Some((attach, meta.from, meta.to.to_canonical())),
+/// The request in a datagram.
+fn attach_in(bytes: &[u8]) -> Option<Attach> {
+    match parse(bytes, &Newest::default()) {
+        Ok((_, Message::Attach(attach))) => Some(attach),
         _ => None,
-    };
-    batch.segments().filter_map(attach).collect()
-}
-
-/// Where hosts look for relays: the group, on every network.
-#[derive(Default)]
-struct Searched {
-    groups: Vec<(u32, GroupSocket)>,
-    looked_at: Option<Instant>,
-}
-
-impl Searched {
-    /// Join on networks that have come, and leave those that are gone.
-    fn join(&mut self, group: SocketAddr) {
-        if self.looked_at.is_some_and(|at| at.elapsed() < JOIN_EVERY) {
-            return;
-        }
-        self.looked_at = Some(Instant::now());
-        let Ok(mut all) = interfaces() else { return };
-        all.retain(|interface| interface.up && interface.multicast && !interface.loopback);
-        self.groups.retain(|(index, _)| all.iter().any(|interface| interface.index == *index));
-        for interface in all {
-            if self.groups.iter().any(|(index, _)| *index == interface.index) {
-                continue;
-            }
-            // An interface that cannot be joined on (it has no address of this family, say) is looked at again.
-            let Ok(choice) = choose(group.ip(), Some(&interface.name)) else { continue };
-            let options = GroupOptions { receive_buffer: RECEIVE_BUFFER };
-            if let Ok(socket) = GroupSocket::open(group, Membership::AnySource, &choice, &options) {
-                self.groups.push((interface.index, socket));
-            }
-        }
     }
 }
 

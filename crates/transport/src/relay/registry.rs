@@ -2,7 +2,7 @@
 
 use super::hosts::Hosts;
 use super::listen::Tokens;
-use super::{AgentStatus, HopStatus, Shared};
+use super::{AgentStatus, HopStatus, RelayConfig, RelayRole, RelaySource, Shared};
 use crate::event::RelayBelow;
 use crate::members::Standing;
 use crate::places::{Held, Room, Standing as Shown, room_for};
@@ -183,12 +183,12 @@ impl Process {
 
 impl RelayHandle {
     /// A process with this clock and these random numbers.
-    pub(crate) fn at(time: Monotonic, random: Random) -> RelayHandle {
+    pub fn at(time: Monotonic, random: Random) -> RelayHandle {
         RelayHandle(Arc::new(Process::at(time, random)))
     }
 
     /// Random numbers.
-    pub(crate) fn draw(&self) -> [u64; 4] {
+    pub fn draw(&self) -> [u64; 4] {
         self.0.random.draw()
     }
 
@@ -208,6 +208,23 @@ impl RelayHandle {
     /// It is an agent.
     pub(crate) fn be_agent(&self) {
         self.0.is_agent.store(true, Ordering::Relaxed);
+    }
+
+    /// Take part as this configuration says: before any of its sessions.
+    pub fn configure(&self, config: &RelayConfig) {
+        if config.role == RelayRole::Agent {
+            self.be_agent();
+        }
+        self.take_children(
+            config.children,
+            if config.key.is_some() { Shown::HasKey } else { Shown::TakesPart },
+        );
+        let is_given = |source: &RelaySource| {
+            source.parents.is_empty() || source.parents.iter().any(|parent| !parent.ip().is_multicast())
+        };
+        if !config.sources.iter().any(is_given) {
+            self.lock().feed = Feed::Found(None);
+        }
     }
 
     /// Whether it is one.
@@ -239,8 +256,8 @@ impl RelayHandle {
         (registry.most_children, registry.shown) = (most, shown);
     }
 
-    /// The same without a proof.
-    pub(crate) fn serve(&self, most: usize) {
+    /// Serve at most this many hosts that ask.
+    pub fn serve(&self, most: usize) {
         self.take_children(most, Shown::default());
     }
 
@@ -297,11 +314,6 @@ impl RelayHandle {
         is_fed && !registry.own_ids.contains(&attach.from) && registry.room_for(address, now) != Room::None
     }
 
-    /// It hears sessions from relays that it finds, and from nobody else.
-    pub(super) fn looks_for_parents(&self) {
-        self.lock().feed = Feed::Found(None);
-    }
-
     /// Its parent answers.
     pub(super) fn note_fed(&self) {
         if let Feed::Found(heard_at) = &mut self.lock().feed {
@@ -320,7 +332,7 @@ impl RelayHandle {
     }
 
     /// Pass on this session and no other.
-    pub(crate) fn take_only(&self, session: SessionId) {
+    pub fn take_only(&self, session: SessionId) {
         self.lock().only = Some(session);
     }
 
@@ -330,7 +342,7 @@ impl RelayHandle {
     }
 
     /// Whether nothing is passed on.
-    pub(crate) fn is_idle(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         self.lock().sessions.is_empty()
     }
 

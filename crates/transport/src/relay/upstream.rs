@@ -8,8 +8,8 @@ use crate::receiver::ReceiverSession;
 use faircast_core::time::{Span, Time};
 use std::net::SocketAddr;
 
-/// What hears above.
-pub(crate) struct Upstream {
+/// The endpoint of a relay that hears a session above.
+pub struct Upstream {
     session: ReceiverSession,
     shared: Shared,
 }
@@ -24,7 +24,7 @@ impl Upstream {
     ///
     /// # Errors
     /// When it did not end well.
-    pub(crate) fn report(self) -> Result<ReceiveReport, Error> {
+    pub fn report(self) -> Result<ReceiveReport, Error> {
         self.session.report()
     }
 

@@ -8,16 +8,17 @@
 //! So each host is a branch with a rate of its own, losses of one host are repaired to that host, and a source needs no multicast
 //! on any network.
 
-use crate::config::{Multicast, SendConfig, Unicast};
-use crate::driver::random;
-use crate::error::Error;
-use crate::event::{
+use crate::relay::relay;
+use crate::run::random;
+use faircast_core::packet::SessionId;
+use faircast_net::{choose_towards, interfaces};
+use faircast_transport::config::{Multicast, SendConfig, Unicast};
+use faircast_transport::error::Error;
+use faircast_transport::event::{
     Event, HostOutcome, HostReport, IncompleteReceiver, ReceiverOutcome, ReceiverReport, RelayBelow,
     SendReport,
 };
-use crate::relay::{RelayConfig, RelayEvent, RelayHandle, RelaySource, relay};
-use faircast_core::packet::SessionId;
-use faircast_net::{choose_towards, interfaces};
+use faircast_transport::relay::{RelayConfig, RelayEvent, RelayHandle, RelayRole, RelaySource};
 use faircast_wire::HopKey;
 use faircast_wire::encode::IPV6_HEADERS;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -121,7 +122,8 @@ impl Serving {
             children: unicast.children,
             paced: unicast.multicast == Multicast::Not,
             found: false,
-            role: crate::relay::RelayRole::Repeater,
+            role: RelayRole::Repeater,
+            forwarding: None,
         };
         let stop = Arc::new(AtomicBool::new(false));
         let (say, events) = channel();
@@ -263,7 +265,7 @@ fn listens_at(unicast: &Unicast) -> Vec<SocketAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Content, InvitedHost};
+    use faircast_transport::config::{Content, InvitedHost};
 
     fn host(address: &str) -> InvitedHost {
         InvitedHost { name: address.to_owned(), address: address.parse().expect("an address") }

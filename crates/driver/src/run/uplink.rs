@@ -2,14 +2,14 @@
 
 use super::outage::{Look, Moves, Outage, received};
 use super::{Events, Sockets, Watcher};
-use crate::endpoint::{Backlog, Endpoint, Notice, Transmit};
-use crate::error::Error;
-use crate::event::{Event, Setting};
 use faircast_core::time::Time;
 use faircast_net::{
     Batch, Choice, Faults, Injector, Meta, NetError, Port, SendOutcome, SourceOptions, SourceSocket, Want,
     choose, choose_towards,
 };
+use faircast_transport::endpoint::{Backlog, Endpoint, Notice, Transmit};
+use faircast_transport::error::Error;
+use faircast_transport::event::{Event, Setting};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};

@@ -1,10 +1,12 @@
 //! Several endpoints in one loop, on the loopback interface.
 
 use super::*;
-use crate::config::{Content, Destination, Durability, Freshness, ReceiveConfig, Replace, SendConfig, Slow};
-use crate::drive;
-use crate::object::{Names, OwnersBy, Preserve, Unreadable};
+use crate::session as drive;
 use faircast_core::time::Rate;
+use faircast_transport::config::{
+    Content, Destination, Durability, Freshness, ReceiveConfig, Replace, SendConfig, Slow,
+};
+use faircast_transport::object::{Names, OwnersBy, Preserve, Unreadable};
 use faircast_wire::Spacing;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +25,7 @@ fn native(content: Content, out: &Path) -> (SendConfig, ReceiveConfig) {
     let send = SendConfig {
         preserve: Preserve::nothing(),
         unreadable: Unreadable::LeaveOut,
-        follow: crate::object::FollowLinks::Never,
+        follow: faircast_transport::object::FollowLinks::Never,
         unicast: None,
         group: group(1),
         interface: lo(),
@@ -41,7 +43,7 @@ fn native(content: Content, out: &Path) -> (SendConfig, ReceiveConfig) {
         expect: Some(1),
         required: Vec::new(),
         wait: LONG,
-        start: crate::config::StartNow::default(),
+        start: faircast_transport::config::StartNow::default(),
         patience: LONG,
         datagram: None,
         content,
@@ -72,7 +74,7 @@ fn native(content: Content, out: &Path) -> (SendConfig, ReceiveConfig) {
         host: "receiver".to_owned(),
         buffer: 4 << 20,
         temporary: std::env::temp_dir(),
-        accept: crate::accept::Accept::default(),
+        accept: faircast_transport::Accept::default(),
         faults: None,
     };
     (send, receive)
@@ -102,8 +104,8 @@ fn several_sources_and_receivers_share_one_thread() {
         sources.push(drive::open_source(send, &clock, &mut early).expect("a socket opens"));
     }
     let mut attached = Vec::new();
-    attached.extend(receivers.iter_mut().map(|(session, groups)| Attached::new(session, groups)));
-    attached.extend(sources.iter_mut().map(|(session, uplink)| Attached::new(session, uplink)));
+    attached.extend(receivers.iter_mut().map(|(session, groups)| Attached::new(session.endpoint(), groups)));
+    attached.extend(sources.iter_mut().map(|(session, uplink)| Attached::new(session.endpoint(), uplink)));
     run(&mut attached, &clock, &mut |place, event| told.push((place, event)), &stop)
         .expect("the system waits");
     attached.into_iter().for_each(|one| one.outcome().expect("its sockets work"));
@@ -131,7 +133,7 @@ fn one_endpoint_that_is_stopped_ends_all_that_the_flag_is_for() {
     config.group = group(4);
     let (clock, stop) = (Clock::start(), AtomicBool::new(true));
     let (mut session, mut uplink) = drive::open_source(config, &clock, &mut |_| ()).expect("a socket opens");
-    run_one(&mut session, &mut uplink, &clock, &mut |_| (), &stop).expect("its sockets work");
+    run_one(session.endpoint(), &mut uplink, &clock, &mut |_| (), &stop).expect("its sockets work");
     assert!(session.report().is_ok_and(|report| report.stopped && !report.ok));
 }
 
@@ -151,7 +153,8 @@ fn nothing_is_waited_for_when_the_last_one_has_ended() {
         let stop = AtomicBool::new(stop);
         round(attached, &clock, (&mut out, &mut waiter), &mut |_, _| (), &stop)
     };
-    let mut both = [Attached::new(&mut session, &mut groups), Attached::new(&mut source, &mut uplink)];
+    let mut both =
+        [Attached::new(session.endpoint(), &mut groups), Attached::new(source.endpoint(), &mut uplink)];
     // The receiver gives up at once; the source sends an announcement and then waits for somebody.
     while matches!(both[0].state, State::Runs) {
         go(&mut both, false);

@@ -5,11 +5,11 @@
 
 use super::outage::{Look, Outage, received};
 use super::{Events, Sockets, Watcher};
-use crate::endpoint::{Backlog, Endpoint, Notice, Transmit};
-use crate::error::Error;
-use crate::event::Event;
 use faircast_core::time::{Span, Time};
 use faircast_net::{Batch, Faults, GroupSocket, Injector, Meta, NetError, Want};
+use faircast_transport::endpoint::{Backlog, Endpoint, Notice, Transmit};
+use faircast_transport::error::Error;
+use faircast_transport::event::Event;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};

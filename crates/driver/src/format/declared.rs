@@ -4,12 +4,12 @@
 //! [`Format::source`] or [`Format::receiver`], with the format's own options as text.
 
 use super::{ReceiverPlace, SourcePlace};
-use crate::config::{Content, Destination, KeepUnfinished, Repeat};
 use crate::configuration::Configuration;
-use crate::object::Names;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::Rate;
 use faircast_net::Faults;
+use faircast_transport::config::{Content, Destination, KeepUnfinished, Repeat};
+use faircast_transport::object::Names;
 use faircast_wire::Spacing;
 use serde::Serialize;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! What a session of any format is started from.
 
-use crate::config::{ReceiveConfig, SendConfig, StartNow};
-use crate::error::Error;
-use crate::event::{Event, ReceiveReport, SendReport};
+use faircast_transport::config::{ReceiveConfig, SendConfig, StartNow};
+use faircast_transport::error::Error;
+use faircast_transport::event::{Event, ReceiveReport, SendReport};
 use std::sync::atomic::AtomicBool;
 
 /// The configuration of one end of a session, which can run it.

@@ -1,11 +1,11 @@
 //! Where a receiver hears a session: in its groups, or from a parent that serves it by unicast.
 
 use super::{Events, Groups, Moves, Outage, Sockets, Uplink, Watcher, tell_opened};
-use crate::endpoint::{Backlog, Endpoint, Transmit};
-use crate::error::Error;
-use crate::event::Event;
 use faircast_core::time::Time;
 use faircast_net::{Faults, GroupOptions, GroupSocket, Membership, Meta, SourceOptions, choose};
+use faircast_transport::endpoint::{Backlog, Endpoint, Transmit};
+use faircast_transport::error::Error;
+use faircast_transport::event::Event;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 

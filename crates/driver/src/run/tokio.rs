@@ -5,9 +5,9 @@
 //! only and a source sends many packets in one.
 
 use super::{Attached, Clock, Round, Sockets, Watcher, round};
-use crate::endpoint::Endpoint;
-use crate::error::Error;
 use faircast_net::{NetError, Want};
+use faircast_transport::endpoint::Endpoint;
+use faircast_transport::error::Error;
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use std::future::poll_fn;
 use std::io;
@@ -26,7 +26,7 @@ pub(crate) async fn run_one(
     endpoint: &mut (dyn Endpoint + Send),
     sockets: &mut (dyn Sockets + Send),
     clock: &Clock,
-    events: &mut (dyn FnMut(crate::Event) + Send),
+    events: &mut (dyn FnMut(faircast_transport::Event) + Send),
     stop: &AtomicBool,
 ) -> Result<(), Error> {
     let failed = |source| NetError::System { doing: "waiting for sockets", source };

@@ -7,30 +7,28 @@
 
 mod declared;
 
-use crate::config::{Destination, KeepUnfinished, PATIENCE, RECEIVE_BUFFER, default_group};
-use crate::datagram;
-use crate::driver::{Clock, Groups, Moves, Outage, Uplink, run_one, tell_opened};
-use crate::endpoint::{Backlog, Endpoint, Notice};
-use crate::error::Error;
-use crate::event::Event;
-use crate::object::replace_in;
-use crate::receiver::block_sink::tidied;
+use crate::run::{Clock, Groups, Moves, Outage, Uplink, run_one, tell_opened};
 use faircast_core::time::Time;
 use faircast_net::{Faults, GroupOptions, GroupSocket, Membership, Port, SourceOptions, choose};
-use std::io::{BufWriter, Write};
+use faircast_transport::config::{KeepUnfinished, PATIENCE, RECEIVE_BUFFER, default_group};
+use faircast_transport::datagram;
+use faircast_transport::endpoint::{Backlog, Endpoint, Notice};
+use faircast_transport::error::Error;
+use faircast_transport::event::Event;
+use faircast_transport::object::abandoned::tidied;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-pub use crate::config::span;
-pub use crate::driver::random;
-pub use crate::object::host::quota::Quota;
-pub use crate::source::pipe::Pipe;
 pub use declared::{
     Declaration, Ends, Feature, Format, FormatOption, Given, Outcome, ReceiverRequest, Refused,
     SourceRequest, Values,
 };
+pub use faircast_transport::config::span;
+pub use faircast_transport::ends::{Pipe, write_to};
+pub use faircast_transport::object::host::quota::Quota;
+pub use faircast_transport::system::random;
 
 /// An endpoint that has something to say in the end.
 pub trait Reporting: Endpoint + Send {
@@ -67,7 +65,7 @@ pub struct SourcePlace {
 }
 
 impl Default for SourcePlace {
-    /// [`DEFAULT_GROUP`](crate::config::DEFAULT_GROUP) by the interface of the route to it, in the own network, with a patience of 60 s.
+    /// [`DEFAULT_GROUP`](faircast_transport::config::DEFAULT_GROUP) by the interface of the route to it, in the own network, with a patience of 60 s.
     fn default() -> SourcePlace {
         SourcePlace { group: default_group(), interface: None, ttl: 1, patience: PATIENCE, datagram: None }
     }
@@ -93,7 +91,7 @@ pub struct ReceiverPlace {
 }
 
 impl Default for ReceiverPlace {
-    /// [`DEFAULT_GROUP`](crate::config::DEFAULT_GROUP) by the interface of the route to it, from any source: wait for a session for ever,
+    /// [`DEFAULT_GROUP`](faircast_transport::config::DEFAULT_GROUP) by the interface of the route to it, from any source: wait for a session for ever,
     /// and 60 s for its source.
     fn default() -> ReceiverPlace {
         ReceiverPlace {
@@ -221,19 +219,5 @@ impl ReceiverSockets {
         let report = endpoint.report();
         run?;
         self.groups.explain(report)
-    }
-}
-
-/// A writer of one stream to this destination. In a directory it becomes a new file of this name.
-///
-/// # Errors
-/// When the file cannot be made.
-pub fn write_to(destination: &Destination, name: &str) -> Result<Box<dyn Write + Send>, Error> {
-    match destination {
-        Destination::Writer(output) => Ok(Box::new(BufWriter::new(output.take()))),
-        Destination::Memory(memory) => Ok(Box::new(memory.stream(name))),
-        Destination::Directory(directory) => {
-            Ok(Box::new(BufWriter::with_capacity(1 << 16, replace_in(directory, name)?)))
-        }
     }
 }

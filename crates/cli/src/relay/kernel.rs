@@ -5,11 +5,13 @@
 //! nftables drops the copies that the kernel would make. It belongs to a process (`flags owner`), so it goes when that ends, killed or
 //! not: what is left is what was there before.
 
+use faircast::Forwarding;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,17 +21,20 @@ const FORWARDING: [&str; 2] = ["/proc/net/ip_mr_vif", "/proc/net/ip6_mr_vif"];
 /// The table is there within this.
 const MADE_WITHIN: Duration = Duration::from_secs(2);
 
+/// Stops the kernel's forwarding by nftables.
+#[derive(Debug, Default)]
+pub(super) struct Nftables {
+    /// Tables that were made: each has a number of its own.
+    made: AtomicU64,
+}
+
 /// Keeps the kernel from forwarding one session by some interfaces, until it is dropped or this process ends.
 #[derive(Debug)]
-pub(crate) struct Guard {
-    nft: Child,
-    /// Which packets.
-    of: (SocketAddr, SocketAddr),
-}
+struct Guard(Child);
 
 /// Why the kernel could not be kept from it.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum GuardError {
+enum GuardError {
     /// There is no nftables.
     #[error(
         "the kernel of this host forwards multicast as well, so receivers may hear the session twice; to stop that nft is needed: {0} \
@@ -44,17 +49,31 @@ pub(crate) enum GuardError {
     Refused,
 }
 
-impl Guard {
-    /// Whether the kernel forwards multicast at all here.
-    pub(crate) fn is_needed() -> bool {
-        FORWARDING.iter().any(|file| fs::read_to_string(file).is_ok_and(|text| text.lines().count() > 1))
+impl Forwarding for Nftables {
+    fn stop(
+        &self,
+        source: SocketAddr,
+        group: SocketAddr,
+        interfaces: &[String],
+    ) -> Result<Option<Box<dyn Send>>, String> {
+        let forwards = |file: &&str| fs::read_to_string(file).is_ok_and(|text| text.lines().count() > 1);
+        if !FORWARDING.iter().any(forwards) {
+            return Ok(None);
+        }
+        let number = self.made.fetch_add(1, Ordering::Relaxed);
+        match Guard::new(source, group, interfaces, number) {
+            Ok(guard) => Ok(Some(Box::new(guard))),
+            Err(error) => Err(error.to_string()),
+        }
     }
+}
 
+impl Guard {
     /// Keep the kernel from forwarding what comes from `source` to `group` by these interfaces.
     ///
     /// # Errors
     /// When there is no nftables, or it refuses.
-    pub(crate) fn new(
+    fn new(
         source: SocketAddr,
         group: SocketAddr,
         exits: &[String],
@@ -72,7 +91,7 @@ impl Guard {
             stdin.write_all(rules(&table, source, group, exits).as_bytes()).and_then(|()| stdin.flush())
         });
         // From now on it is ended when this is dropped.
-        let guard = Guard { nft, of: (source, group) };
+        let guard = Guard(nft);
         if !matches!(written, Some(Ok(()))) {
             return Err(GuardError::Refused);
         }
@@ -85,18 +104,13 @@ impl Guard {
         }
         Ok(guard)
     }
-
-    /// Whether it is about this.
-    pub(crate) fn is_of(&self, source: SocketAddr, group: SocketAddr) -> bool {
-        self.of == (source, group)
-    }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
         // It ends when nobody can write to it any more; that it is waited for leaves no trace of it.
-        drop(self.nft.stdin.take());
-        let _ = self.nft.wait();
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
     }
 }
 

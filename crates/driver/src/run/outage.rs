@@ -5,9 +5,9 @@
 //! again after a pause, and sockets and memberships are made again where the interface has another number or address
 //! (`docs/decisions/0023-outages.md`).
 
-use crate::error::Error;
-use crate::event::{Event, Setting};
 use faircast_net::{Changes, Choice, NetError, News, choose_again};
+use faircast_transport::error::Error;
+use faircast_transport::event::{Event, Setting};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
@@ -263,7 +263,7 @@ pub(crate) fn received(outcome: Result<usize, NetError>) -> Result<usize, Error>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Class;
+    use faircast_transport::error::Class;
     use std::net::SocketAddr;
 
     const GROUP: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(239, 255, 70, 1));

@@ -10,19 +10,19 @@ mod tests;
 pub(crate) mod tokio;
 mod uplink;
 
-pub use crate::system::random;
 pub(crate) use clock::Clock;
+pub use faircast_transport::system::random;
 pub(crate) use groups::Groups;
 pub(crate) use hearing::{Hearing, Listening};
 pub(crate) use outage::{Moves, Outage};
 pub(crate) use uplink::Uplink;
 
-use crate::config::{DEFAULT_GROUP, DEFAULT_GROUP_V6};
-use crate::endpoint::{Backlog, Datagram, Endpoint, Notice, Transmit};
-use crate::error::Error;
-use crate::event::{Event, Setting};
 use faircast_core::time::{Span, Time};
 use faircast_net::{Choice, Meta, Waiter, Want, Why};
+use faircast_transport::config::{DEFAULT_GROUP, DEFAULT_GROUP_V6};
+use faircast_transport::endpoint::{Backlog, Datagram, Endpoint, Notice, Transmit};
+use faircast_transport::error::Error;
+use faircast_transport::event::{Event, Setting};
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,15 +39,6 @@ const BACKLOG_EVERY: Span = Span::from_millis(1);
 
 /// An endpoint sends so many bytes at a turn, about; then it is looked what has come.
 const TURN: usize = 48_000;
-
-/// Feedback is spread over at least this on the local network, and farther away.
-const SPREAD_LOCAL: Span = Span::from_millis(10);
-const SPREAD_FAR: Span = Span::from_millis(200);
-
-/// The time over which the feedback to a group of this TTL is spread at least.
-pub(crate) const fn spread_within(ttl: u8) -> Span {
-    if ttl <= 1 { SPREAD_LOCAL } else { SPREAD_FAR }
-}
 
 /// What is told goes here.
 pub(crate) type Events<'a> = &'a mut dyn FnMut(Event);

@@ -1,14 +1,16 @@
-//! faircast's own sessions on real sockets.
+//! Sessions from their configuration: a source and a receiver at a host that gives them an address, a clock, random numbers, a disk and a
+//! worker.
 
-use crate::config::{Content, FilePolicy, ReceiveConfig, SendConfig, Slow, check_limits, span};
-use crate::datagram::{self, overhead};
-use crate::driver::{Clock, Hearing, Listening, Moves, Uplink, random, run_one, spread_within, tell_opened};
+use crate::config::{
+    Content, FilePolicy, ReceiveConfig, SendConfig, Slow, check_limits, span, spread_within,
+};
+use crate::datagram::overhead;
+use crate::endpoint::Endpoint;
 use crate::error::{Error, Unlayered};
 use crate::event::{Event, ReceiveReport, SendReport, Setting};
 use crate::object::host::disk::Disk;
 use crate::object::{Aspect, HardLinks, ObjectStream, Reading, Unreadable};
 use crate::receiver;
-use crate::serve::{self, Serving};
 use crate::source;
 use crate::source::block_source::BlockSource;
 use crate::source::delivery::streams::{Cut, Fill, Streams};
@@ -18,170 +20,114 @@ use faircast_core::packet::{Layer, ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::Time;
-use faircast_net::{Port, SourceOptions};
-use faircast_wire::{
-    Form, GroupKey, KeyRing, Name, ReceiverCodec, SourceCodec, Spacing, data_header_len, group_of,
-};
+use faircast_wire::{Form, KeyRing, Name, ReceiverCodec, SourceCodec, Spacing, data_header_len, group_of};
 use std::net::SocketAddr;
-use std::sync::atomic::AtomicBool;
 
-/// Source symbols of a block: small enough to stay in a processor's cache, large enough for the code to
+/// Source symbols of a block, usually: small enough to stay in a processor's cache, large enough for the code to
 /// lose nothing (see `docs/decisions/`).
-const SYMBOLS_PER_BLOCK: u16 = 256;
+pub const SYMBOLS_PER_BLOCK: u16 = 256;
 
-/// Send files, trees or a stream to everybody who receives the group. Returns when the session has
-/// ended; a report with `ok: false` names the receivers that are incomplete.
-///
-/// # Errors
-/// When the session cannot start or the content cannot be read; see [`Error::class`].
-pub fn send(
-    config: SendConfig,
-    events: &mut dyn FnMut(Event),
-    stop: &AtomicBool,
-) -> Result<SendReport, Error> {
-    let clock = Clock::start();
-    let ((mut session, mut uplink), serving) = open_serving(config, &clock, events)?;
-    let mut events = with_hosts(serving.as_ref(), events);
-    run_one(&mut session, &mut uplink, &clock, &mut events, stop)?;
-    drop(events);
-    finish(sent(session, uplink), serving)
-}
-
-/// A source, and the relay in its process when it serves hosts by unicast.
-fn open_serving(
-    mut config: SendConfig,
-    clock: &Clock,
-    events: &mut dyn FnMut(Event),
-) -> Result<((source::SourceSession, Uplink), Option<Serving>), Error> {
-    if config.unicast.is_some() && config.scheme.layers() > 1 {
-        return Err(Error::NotInLayers { what: Unlayered::Unicast, scheme: config.scheme.name() });
-    }
-    if config.unicast.is_some() && config.one_way.is_some() {
-        return Err(Error::NotOneWay { what: "hosts that are served by unicast" });
-    }
-    serve::prepare(&mut config);
-    let (unicast, patience) = (config.unicast.take(), config.patience);
-    let place = (config.group, config.interface.clone());
-    let key = config.key.as_ref().map(GroupKey::hop);
-    let opened = open_source(config, clock, events)?;
-    let session = opened.0.id();
-    let serving =
-        unicast.map(|unicast| Serving::start(unicast, session, place, key, patience)).transpose()?;
-    Ok((opened, serving))
-}
-
-/// The source's events, and before each what there is to say of hosts that it serves.
-fn with_hosts<'a>(
-    serving: Option<&'a Serving>,
-    events: &'a mut (dyn FnMut(Event) + 'a),
-) -> impl FnMut(Event) + 'a {
-    move |event| {
-        serving.into_iter().flat_map(Serving::events).for_each(&mut *events);
-        events(if serving.is_some() { serve::without_own_relay(event) } else { event });
-    }
-}
-
-/// How it ended, hosts that were served by unicast included.
-fn finish(report: Result<SendReport, Error>, serving: Option<Serving>) -> Result<SendReport, Error> {
-    match serving {
-        Some(serving) => serving.finish(report),
-        None => report,
-    }
-}
-
-/// How it ended.
-fn sent(session: source::SourceSession, mut uplink: Uplink) -> Result<SendReport, Error> {
-    let report = session.report();
-    // Receivers that were not heard because the network was gone are not what is wrong.
-    match (uplink.take_error(), &report) {
-        (Some(gone), Ok(report)) if !report.ok && !report.stopped => Err(gone),
-        (Some(gone), Err(error)) if error.may_be_the_network() => Err(gone),
-        _ => report,
-    }
-}
-
-/// As [`send`], on tokio's runtime.
-///
-/// # Errors
-/// As [`send`].
-#[cfg(feature = "tokio")]
-pub async fn send_async(
-    config: SendConfig,
-    events: &mut (dyn FnMut(Event) + Send),
-    stop: &AtomicBool,
-) -> Result<SendReport, Error> {
-    let clock = Clock::start();
-    let ((mut session, mut uplink), serving) = open_serving(config, &clock, events)?;
-    {
-        // Events of hosts come between the source's own.
-        let mut events = |event| {
-            serving.iter().flat_map(Serving::events).for_each(&mut *events);
-            events(if serving.is_some() { serve::without_own_relay(event) } else { event });
-        };
-        crate::driver::tokio::run_one(&mut session, &mut uplink, &clock, &mut events, stop).await?;
-    }
-    let report = sent(session, uplink);
-    // The hosts' last words take a while.
-    let finished = ::tokio::task::spawn_blocking(move || finish(report, serving)).await;
-    finished.unwrap_or(Err(Error::Panicked))
-}
-
-/// A source and its socket.
-///
-/// # Errors
-/// As [`send`].
-pub(crate) fn open_source(
-    mut config: SendConfig,
-    clock: &Clock,
-    events: &mut dyn FnMut(Event),
-) -> Result<(source::SourceSession, Uplink), Error> {
-    let groups = check(&mut config)?;
-    // One rule of a packet filter then serves sources and receivers.
-    let port = config.port.map_or(Port::Preferred(config.group.port()), Port::Fixed);
-    let options = SourceOptions { ttl: config.ttl, port, ..SourceOptions::default() };
-    let mut uplink =
-        Uplink::open(config.group, config.interface.take(), options, config.patience, Moves::Anywhere)?;
-    tell_opened(config.group, uplink.choice(), events);
-    uplink.warning().into_iter().for_each(|warning| events(Event::warning(warning)));
-    let random = random();
-    let at = AtHost {
-        random,
-        local: uplink.local().unwrap_or(config.group),
-        datagram: datagram::largest(config.datagram, uplink.choice(), config.group)?,
-        symbols: SYMBOLS_PER_BLOCK,
-        unix_nanos: clock.unix_nanos(),
-        now: clock.now(),
-        disk: Disk::default(),
-    };
-    let faults = config.faults.take();
-    let session = source_at(config, groups, &at, events)?;
-    uplink.inject(faults, random[3]);
-    Ok((session, uplink))
-}
-
-/// What a host gives a session besides its configuration.
+/// The host of a session: what a session needs besides its configuration.
 #[derive(Debug, Clone)]
-pub(crate) struct AtHost {
-    /// Drawn for this session.
-    pub(crate) random: [u64; 4],
-    /// Where its packets leave.
-    pub(crate) local: SocketAddr,
-    /// The largest datagram, in bytes.
-    pub(crate) datagram: usize,
+pub struct Host {
+    /// Random numbers, drawn for this session.
+    pub random: [u64; 4],
+    /// The address and port that packets leave from.
+    pub local: SocketAddr,
+    /// Bytes of the largest datagram.
+    pub datagram: usize,
     /// Source symbols of a block.
-    pub(crate) symbols: u16,
-    /// Nanoseconds since 1970.
-    pub(crate) unix_nanos: u64,
-    pub(crate) now: Time,
-    /// Where its files lie.
-    pub(crate) disk: Disk,
+    pub symbols: u16,
+    /// Nanoseconds from 1970 to the present.
+    pub unix_nanos: u64,
+    /// The present, in session time.
+    pub now: Time,
+    /// The disk of its files.
+    pub disk: Disk,
+    /// Does the work of a receiver that may take long.
+    pub worker: Worker,
 }
 
-/// What is wrong with a source's configuration; else the groups of its layers.
+/// A source.
+pub struct Source(source::SourceSession);
+
+/// A receiver.
+pub struct Receiver(receiver::ReceiverSession);
+
+impl Source {
+    /// A source on this host. `events` gets the events of its start.
+    ///
+    /// # Errors
+    /// When the configuration contradicts itself, or the content cannot be read.
+    pub fn new(mut config: SendConfig, host: &Host, events: &mut dyn FnMut(Event)) -> Result<Source, Error> {
+        let groups = check(&mut config)?;
+        source_at(config, groups, host, events).map(Source)
+    }
+
+    /// Its session.
+    pub fn session(&self) -> SessionId {
+        self.0.id()
+    }
+
+    /// Its endpoint, to drive it.
+    pub fn endpoint(&mut self) -> &mut (dyn Endpoint + Send + 'static) {
+        &mut self.0
+    }
+
+    /// The moment at which it wants to be called.
+    pub fn wake_at(&self, now: Time) -> Time {
+        self.0.poll_timeout(now)
+    }
+
+    /// How it ended.
+    ///
+    /// # Errors
+    /// Why it did not end well.
+    pub fn report(self) -> Result<SendReport, Error> {
+        self.0.report()
+    }
+}
+
+impl Receiver {
+    /// A receiver on this host.
+    pub fn new(config: ReceiveConfig, host: &Host) -> Receiver {
+        Receiver(receiver_at(config, host))
+    }
+
+    /// Its endpoint, to drive it.
+    pub fn endpoint(&mut self) -> &mut (dyn Endpoint + Send + 'static) {
+        &mut self.0
+    }
+
+    /// The moment at which it wants to be called.
+    pub fn wake_at(&self, now: Time) -> Time {
+        self.0.poll_timeout(now)
+    }
+
+    /// Whether it hears its session's group, although it has a parent.
+    pub fn hears_group(&self) -> bool {
+        self.0.hears_group()
+    }
+
+    /// The number of layers above the base layer that it has joined.
+    pub fn layers(&self) -> usize {
+        self.0.groups().len()
+    }
+
+    /// How it ended.
+    ///
+    /// # Errors
+    /// Why it did not end well.
+    pub fn report(self) -> Result<ReceiveReport, Error> {
+        self.0.report()
+    }
+}
+
+/// Check a source's configuration, and give its congestion control as many layers as it needs. The result has the groups of its layers.
 ///
 /// # Errors
-/// As [`send`].
-pub(crate) fn check(config: &mut SendConfig) -> Result<Vec<SocketAddr>, Error> {
+/// When it contradicts itself.
+pub fn check(config: &mut SendConfig) -> Result<Vec<SocketAddr>, Error> {
     check_limits(config.min, config.max, config.slow)?;
     config.scheme = scheme_for(config.scheme, &config.content)?;
     if config.sign.is_some() && matches!(config.content, Content::Layers { .. }) {
@@ -199,14 +145,10 @@ pub(crate) fn check(config: &mut SendConfig) -> Result<Vec<SocketAddr>, Error> {
     layer_groups(config)
 }
 
-/// A source at this host.
-///
-/// # Errors
-/// As [`send`].
-pub(crate) fn source_at(
+fn source_at(
     config: SendConfig,
     groups: Vec<SocketAddr>,
-    at: &AtHost,
+    at: &Host,
     events: &mut dyn FnMut(Event),
 ) -> Result<source::SourceSession, Error> {
     let (random, datagram) = (at.random, at.datagram);
@@ -275,7 +217,7 @@ fn expected(config: &SendConfig) -> Option<u32> {
 fn delivery(
     config: &SendConfig,
     symbol_size: u16,
-    at: &AtHost,
+    at: &Host,
     events: &mut dyn FnMut(Event),
 ) -> Result<Box<dyn Delivery>, Error> {
     let (symbols, unix_nanos) = (at.symbols, at.unix_nanos);
@@ -317,72 +259,8 @@ fn delivery(
     })
 }
 
-/// Receive one session from the group. Returns when everything is verified and in its place.
-///
-/// # Errors
-/// When nothing was announced, the source fell silent or ended early, or the content cannot be
-/// written; see [`Error::class`].
-pub fn receive(
-    config: ReceiveConfig,
-    events: &mut dyn FnMut(Event),
-    stop: &AtomicBool,
-) -> Result<ReceiveReport, Error> {
-    let clock = Clock::start();
-    let (mut session, mut groups) = open_receiver(config, &clock, events)?;
-    run_one(&mut session, &mut groups, &clock, events, stop)?;
-    groups.explain(session.report())
-}
-
-/// As [`receive`], on tokio's runtime.
-///
-/// # Errors
-/// As [`receive`].
-#[cfg(feature = "tokio")]
-pub async fn receive_async(
-    config: ReceiveConfig,
-    events: &mut (dyn FnMut(Event) + Send),
-    stop: &AtomicBool,
-) -> Result<ReceiveReport, Error> {
-    let clock = Clock::start();
-    let (mut session, mut groups) = open_receiver(config, &clock, events)?;
-    crate::driver::tokio::run_one(&mut session, &mut groups, &clock, events, stop).await?;
-    groups.explain(session.report())
-}
-
-/// A receiver and its sockets.
-///
-/// # Errors
-/// As [`receive`].
-pub(crate) fn open_receiver(
-    config: ReceiveConfig,
-    clock: &Clock,
-    events: &mut dyn FnMut(Event),
-) -> Result<(receiver::ReceiverSession, Hearing), Error> {
-    let random = random();
-    let listening = Listening {
-        group: config.group,
-        interface: config.interface.clone(),
-        source: config.source,
-        patience: config.patience,
-        buffer: config.buffer,
-        faults: config.faults,
-        parents: &config.parents,
-        invited: config.listen,
-    };
-    let groups = listening.open(random[3], events)?;
-    let session =
-        receiver_at(config, (Worker::own_threads(), Disk::default()), random, clock.unix_secs(), clock.now());
-    Ok((session, groups))
-}
-
-/// A receiver at a host that has drawn these numbers.
-pub(crate) fn receiver_at(
-    config: ReceiveConfig,
-    (worker, disk): (Worker, Disk),
-    random: [u64; 4],
-    unix_secs: u64,
-    now: Time,
-) -> receiver::ReceiverSession {
+fn receiver_at(config: ReceiveConfig, host: &Host) -> receiver::ReceiverSession {
+    let Host { random, unix_nanos, now, .. } = *host;
     let id = ReceiverId::new(u64::from(random[0] as u32 | 1)).expect("an odd number is not zero");
     let codec = ReceiverCodec::new(config.key.as_ref().map_or(&[], KeyRing::keys), id, random[1]);
     let setup = receiver::Setup {
@@ -394,8 +272,8 @@ pub(crate) fn receiver_at(
         reordering: receiver::REORDERING,
         host: config.host,
         temporary: config.temporary,
-        worker,
-        disk,
+        worker: host.worker.clone(),
+        disk: host.disk.clone(),
         destination: config.destination,
         layers_to: config.layers_to,
         durability: config.durability,
@@ -414,7 +292,7 @@ pub(crate) fn receiver_at(
         patience: span(config.patience),
         group: config.listen.unwrap_or(config.group),
         freshness: config.freshness,
-        unix_secs,
+        unix_secs: unix_nanos / 1_000_000_000,
         memory: receiver::INCOMPLETE,
         parents: config.parents,
         invited: config.listen.is_some(),

@@ -1,0 +1,28 @@
+//! Sessions on real sockets and in real time.
+//!
+//! A session is an [`Endpoint`](faircast_transport::Endpoint) without sockets, clock and threads. This crate opens the sockets, gives
+//! endpoints datagrams and the present, and sends what they want sent, until they are over.
+//!
+//! | | |
+//! |---|---|
+//! | `run` | the loop; sockets of sources and receivers, with outages of the network |
+//! | [`send`], [`receive`] | a session in faircast's own format |
+//! | [`relay`](fn@relay) | a relay, with a thread for each session |
+//! | `serve` | a source that serves hosts by unicast |
+//! | [`format`](mod@format) | the sockets, the clock and the declaration of foreign formats |
+//! | [`Configuration`] | what all of these start from |
+
+mod configuration;
+pub mod format;
+mod listen;
+mod relay;
+mod run;
+mod serve;
+mod session;
+mod threads;
+
+pub use configuration::Configuration;
+pub use relay::relay;
+pub use session::{receive, send};
+#[cfg(feature = "tokio")]
+pub use session::{receive_async, send_async};

@@ -1,0 +1,329 @@
+//! A relay on real sockets: a thread for each session that is passed on, and one that looks for the next.
+
+use crate::listen::Listener;
+use crate::run::{Attached, Clock, Hearing, Listening, Moves, Uplink, random, run_growing, tell_opened};
+use faircast_net::{NetError, Port, SourceOptions, choose};
+use faircast_transport::endpoint::Endpoint;
+use faircast_transport::error::Error;
+use faircast_transport::event::Event;
+use faircast_transport::object::ObjectError;
+use faircast_transport::object::gather::spill::Room;
+use faircast_transport::object::host::disk::Disk;
+use faircast_transport::object::spool::nameless;
+use faircast_transport::relay::{
+    BranchPlace, Forwarding, RelayConfig, RelayEvent, RelayHandle, RelaySession, RelaySource, ServedHost,
+};
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// Sessions that are passed on at a time.
+const MOST_SESSIONS: usize = 64;
+
+/// The stop flag is looked at this often.
+const STOP_CHECK: Duration = Duration::from_millis(100);
+
+/// After an error of the sockets it is tried again after this.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// What a session's thread says.
+enum Said {
+    Event(RelayEvent),
+    /// It has found a session.
+    Found {
+        place: usize,
+    },
+    Ended {
+        place: usize,
+        number: u64,
+        found: bool,
+        error: Option<Error>,
+    },
+}
+
+/// Pass on whatever is announced, until it is told to stop.
+///
+/// # Errors
+/// When sockets cannot be opened before anything was passed on. Later that is tried again.
+pub fn relay(
+    config: &RelayConfig,
+    handle: &RelayHandle,
+    events: &mut dyn FnMut(RelayEvent),
+    stop: &AtomicBool,
+) -> Result<(), Error> {
+    handle.configure(config);
+    let (say, said) = mpsc::channel();
+    // Those that were started stop when one of the first cannot start, too.
+    let halt = &AtomicBool::new(false);
+    let listeners = open_listeners(config, handle)?;
+    thread::scope(|scope| {
+        for listener in &listeners {
+            scope.spawn(move || listener.run(halt));
+        }
+        let (mut running, mut number) = (0, 0);
+        let mut searching = vec![false; config.sources.len()];
+        let (mut found_any, mut failure) = (false, None);
+        loop {
+            let is_stopped = stop.load(Ordering::Relaxed) || failure.is_some();
+            halt.fetch_or(is_stopped, Ordering::Relaxed);
+            for (place, is_searched) in searching.iter_mut().enumerate() {
+                if is_stopped || *is_searched || running >= MOST_SESSIONS {
+                    continue;
+                }
+                let (say, handle, this) = (say.clone(), handle.clone(), number);
+                scope.spawn(move || one((config, place), &handle, this, &say, halt));
+                (running, *is_searched, number) = (running + 1, true, number + 1);
+            }
+            if running == 0 {
+                halt.store(true, Ordering::Relaxed);
+                return failure.map_or(Ok(()), Err);
+            }
+            match said.recv_timeout(STOP_CHECK) {
+                Ok(Said::Event(event)) => events(event),
+                Ok(Said::Found { place }) => (searching[place], found_any) = (false, true),
+                Ok(Said::Ended { place, number, found, error }) => {
+                    running -= 1;
+                    searching[place] &= found;
+                    let Some(error) = error else { continue };
+                    if !found && !found_any {
+                        failure = Some(error);
+                        continue;
+                    }
+                    let what = if found { "the session that was passed on has ended" } else { "tried again" };
+                    let event = Event::warning(format!("{what}: {error}"));
+                    events(RelayEvent { session: number, branch: None, event });
+                    if !found {
+                        thread::sleep(AGAIN_AFTER);
+                    }
+                }
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+        }
+    })
+}
+
+/// Where hosts ask to be served.
+fn open_listeners(config: &RelayConfig, handle: &RelayHandle) -> Result<Vec<Listener>, Error> {
+    let (mut listeners, mut refused) = (Vec::new(), None);
+    for &at in &config.listen {
+        match Listener::open(at, handle.clone(), &config.host, config.found) {
+            Ok(listener) => listeners.push(listener),
+            Err(Error::Net(taken @ NetError::PortTaken { .. })) => return Err(taken.into()),
+            // A host without IPv6 has no addresses of that family.
+            Err(error) if at.ip().is_unspecified() => refused = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    match refused {
+        Some(error) if listeners.is_empty() => Err(error),
+        _ => Ok(listeners),
+    }
+}
+
+/// A file without a name in this directory.
+fn room_in(directory: &Path) -> Result<Room, Error> {
+    let failed = |error| ObjectError::io(directory, "create the cache's file in it", error);
+    let file = nameless(directory).map_err(failed)?;
+    Ok(Room { disk: Disk::default(), file, path: directory.to_owned() })
+}
+
+/// Look for a session, and pass it on until it is over.
+fn one(
+    (config, place): (&RelayConfig, usize),
+    handle: &RelayHandle,
+    number: u64,
+    say: &mpsc::Sender<Said>,
+    stop: &AtomicBool,
+) {
+    let random = random();
+    let room = config.cache.as_deref().map(room_in).transpose();
+    let relayed = match room {
+        Ok(room) => RelaySession::new(config, handle, config.branches.len(), random, room),
+        Err(error) => {
+            let _ = say.send(Said::Ended { place, number, found: false, error: Some(error) });
+            return;
+        }
+    };
+    let mut found = false;
+    let mut tell = |branch: Option<usize>, event: Event| {
+        if branch.is_none() && matches!(event, Event::Joined { .. }) && !std::mem::replace(&mut found, true) {
+            // Nobody listens any more when this fails: then there is nothing to look for either.
+            let _ = say.send(Said::Found { place });
+        }
+        let _ = say.send(Said::Event(RelayEvent { session: number, branch, event }));
+    };
+    // A mistake in one session must not end the others.
+    let ended =
+        catch_unwind(AssertUnwindSafe(|| pass_on((config, place), &relayed, random[3], &mut tell, stop)));
+    let ended = ended.unwrap_or(Err(Error::Panicked));
+    relayed.release();
+    drop(relayed);
+    let error = ended.err().filter(|error| !matches!(error, Error::Stopped));
+    let _ = say.send(Said::Ended { place, number, found, error });
+}
+
+fn pass_on(
+    (config, place): (&RelayConfig, usize),
+    relayed: &RelaySession,
+    seed: u64,
+    tell: &mut dyn FnMut(Option<usize>, Event),
+    stop: &AtomicBool,
+) -> Result<(), Error> {
+    let clock = Clock::start();
+    let source = &config.sources[place];
+    let mut groups = hear(config, source, seed, &mut |event| tell(None, event))?;
+    let mut upstream = relayed.above(source, clock.unix_secs(), clock.now());
+    let mut branches = Vec::new();
+    let heard_on = match source.parents.is_empty() {
+        true => choose(source.group.ip(), source.interface.as_deref())?.chosen.name,
+        false => String::new(), // what comes by unicast goes to any group
+    };
+    for (place, branch) in config.branches.iter().enumerate() {
+        let group = branch.group.unwrap_or(source.group);
+        let goes_on = choose(group.ip(), branch.interface.as_deref())?.chosen.name;
+        if group == source.group && goes_on == heard_on {
+            continue; // back to where it came from
+        }
+        let mut events = |event| tell(Some(place), event);
+        let options = SourceOptions { ttl: branch.ttl, ..SourceOptions::default() };
+        let uplink = open_branch(config, options, (group, branch.interface.clone()), &mut events)?;
+        let [boot, seed, ..] = random();
+        let local = uplink.local().unwrap_or(group);
+        let (ttl, max) = (branch.ttl, branch.max);
+        let at = BranchPlace { place, to: group, local, ttl, max, random: [boot, seed] };
+        branches.push((place, relayed.branch(at), uplink.preferring(group.port())));
+    }
+    if branches.is_empty() && config.listen.is_empty() {
+        return Err(Error::NoBranch { group: source.group, interface: heard_on });
+    }
+    let exits: Vec<String> =
+        branches.iter().map(|(.., uplink)| uplink.choice().chosen.name.clone()).collect();
+    let places = RefCell::new(branches.iter().map(|(place, ..)| *place).collect::<Vec<usize>>());
+    let tell = RefCell::new(tell);
+    let mut attached = vec![Attached::new(&mut upstream, &mut groups)];
+    attached.extend(branches.iter_mut().map(|(_, branch, uplink)| Attached::new(&mut **branch, uplink)));
+    let place_of = |at: usize| at.checked_sub(1).map(|at| places.borrow()[at]);
+    let mut forwarding = Beside { by: config.forwarding.as_deref(), stopped: None, of: None };
+    // Whoever asks at the relay's port becomes a branch of this session.
+    let mut grow = |attached: &mut Vec<Attached<'_>>| {
+        if relayed.is_hop()
+            && let Some(why) = forwarding.look(relayed.parent(), source.group, &exits)
+        {
+            tell.borrow_mut()(None, Event::warning(why));
+        }
+        for host in relayed.new_hosts() {
+            let mut events = |event| tell.borrow_mut()(Some(host.place), event);
+            match open_host(config, relayed, &host, &mut events) {
+                Ok(uplink) => {
+                    let local = uplink.local().unwrap_or(host.address);
+                    let endpoint = relayed.serve(&host, local, random);
+                    let one = (host.place, endpoint, Box::new(uplink));
+                    put(&mut places.borrow_mut(), attached, one);
+                }
+                Err(error) => {
+                    relayed.not_served(&host);
+                    events(Event::warning(format!("cannot serve {}: {error}", host.address)));
+                }
+            }
+        }
+    };
+    let mut events = |at, event| tell.borrow_mut()(place_of(at), event);
+    run_growing(&mut attached, &mut grow, &clock, &mut events, stop)?;
+    let outcomes: Result<(), Error> = attached.into_iter().try_for_each(Attached::outcome);
+    outcomes?;
+    upstream.report().map(drop)
+}
+
+/// A child comes to this place, where one that is gone was, or at the end.
+fn put(
+    places: &mut Vec<usize>,
+    attached: &mut Vec<Attached<'_>>,
+    (place, endpoint, uplink): (usize, Box<dyn Endpoint + Send>, Box<Uplink>),
+) {
+    let one = Attached::owned(endpoint, uplink);
+    match attached.iter().position(Attached::is_gone) {
+        Some(at) => (places[at - 1], attached[at]) = (place, one),
+        None => {
+            places.push(place);
+            attached.push(one);
+        }
+    }
+}
+
+/// The host's own forwarding beside a hop.
+struct Beside<'a> {
+    by: Option<&'a dyn Forwarding>,
+    /// Lives as long as the forwarding is stopped.
+    stopped: Option<Box<dyn Send>>,
+    /// The sender of the packets that it was stopped for last.
+    of: Option<SocketAddr>,
+}
+
+impl Beside<'_> {
+    /// Stop the forwarding of packets that come from here; why that fails.
+    fn look(&mut self, from: Option<SocketAddr>, group: SocketAddr, exits: &[String]) -> Option<String> {
+        let by = self.by.filter(|_| self.of != from)?;
+        (self.of, self.stopped) = (from, None);
+        match by.stop(from?, group, exits) {
+            Ok(stopped) => self.stopped = stopped,
+            Err(why) => return Some(why),
+        }
+        None
+    }
+}
+
+/// The sockets that hear a session above.
+fn hear(
+    config: &RelayConfig,
+    source: &RelaySource,
+    seed: u64,
+    events: &mut dyn FnMut(Event),
+) -> Result<Hearing, Error> {
+    let listening = Listening {
+        group: source.group,
+        interface: source.interface.clone(),
+        source: source.only,
+        patience: config.patience,
+        buffer: config.buffer,
+        faults: None,
+        parents: &source.parents,
+        invited: None,
+    };
+    listening.open(seed, events)
+}
+
+/// The socket of a branch.
+fn open_branch(
+    config: &RelayConfig,
+    options: SourceOptions,
+    (to, interface): (SocketAddr, Option<String>),
+    events: &mut dyn FnMut(Event),
+) -> Result<Uplink, Error> {
+    let uplink = Uplink::open(to, interface, options, config.patience, Moves::Anywhere)?;
+    tell_opened(to, uplink.choice(), events);
+    uplink.warning().into_iter().for_each(|warning| events(Event::warning(warning)));
+    Ok(uplink)
+}
+
+/// The socket that serves a host: at the address and port that it has asked at.
+fn open_host(
+    config: &RelayConfig,
+    relayed: &RelaySession,
+    host: &ServedHost,
+    events: &mut dyn FnMut(Event),
+) -> Result<Uplink, Error> {
+    let port = Port::Fixed(host.local.port());
+    let options = SourceOptions { port, connected: true, ..SourceOptions::default() };
+    let interface = Some(host.local.ip().to_string());
+    match relayed.is_agent() {
+        // An agent's children hear the source's multicast.
+        true => Uplink::open(host.address, interface, options, config.patience, Moves::Anywhere),
+        false => open_branch(config, options, (host.address, interface), events),
+    }
+}

@@ -1,0 +1,212 @@
+//! faircast's own sessions on real sockets.
+
+use crate::run::{Clock, Hearing, Listening, Moves, Uplink, random, run_one, tell_opened};
+use crate::serve::{self, Serving};
+use crate::threads::own_threads;
+use faircast_net::{Port, SourceOptions};
+use faircast_transport::config::{ReceiveConfig, SendConfig};
+use faircast_transport::datagram;
+use faircast_transport::error::{Error, Unlayered};
+use faircast_transport::event::{Event, ReceiveReport, SendReport};
+use faircast_transport::object::Disk;
+use faircast_transport::session::{Host, Receiver, SYMBOLS_PER_BLOCK, Source, check};
+use faircast_transport::worker::Worker;
+use faircast_wire::GroupKey;
+use std::sync::atomic::AtomicBool;
+
+/// Send files, trees or a stream to everybody who receives the group. Returns when the session has
+/// ended; a report with `ok: false` names the receivers that are incomplete.
+///
+/// # Errors
+/// When the session cannot start or the content cannot be read; see [`Error::class`].
+pub fn send(
+    config: SendConfig,
+    events: &mut dyn FnMut(Event),
+    stop: &AtomicBool,
+) -> Result<SendReport, Error> {
+    let clock = Clock::start();
+    let ((mut session, mut uplink), serving) = open_serving(config, &clock, events)?;
+    let mut events = with_hosts(serving.as_ref(), events);
+    run_one(session.endpoint(), &mut uplink, &clock, &mut events, stop)?;
+    drop(events);
+    finish(sent(session, uplink), serving)
+}
+
+/// A source, and the relay in its process when it serves hosts by unicast.
+fn open_serving(
+    mut config: SendConfig,
+    clock: &Clock,
+    events: &mut dyn FnMut(Event),
+) -> Result<((Source, Uplink), Option<Serving>), Error> {
+    if config.unicast.is_some() && config.scheme.layers() > 1 {
+        return Err(Error::NotInLayers { what: Unlayered::Unicast, scheme: config.scheme.name() });
+    }
+    if config.unicast.is_some() && config.one_way.is_some() {
+        return Err(Error::NotOneWay { what: "hosts that are served by unicast" });
+    }
+    serve::prepare(&mut config);
+    let (unicast, patience) = (config.unicast.take(), config.patience);
+    let place = (config.group, config.interface.clone());
+    let key = config.key.as_ref().map(GroupKey::hop);
+    let opened = open_source(config, clock, events)?;
+    let session = opened.0.session();
+    let serving =
+        unicast.map(|unicast| Serving::start(unicast, session, place, key, patience)).transpose()?;
+    Ok((opened, serving))
+}
+
+/// The source's events, and before each what there is to say of hosts that it serves.
+fn with_hosts<'a>(
+    serving: Option<&'a Serving>,
+    events: &'a mut (dyn FnMut(Event) + 'a),
+) -> impl FnMut(Event) + 'a {
+    move |event| {
+        serving.into_iter().flat_map(Serving::events).for_each(&mut *events);
+        events(if serving.is_some() { serve::without_own_relay(event) } else { event });
+    }
+}
+
+/// How it ended, hosts that were served by unicast included.
+fn finish(report: Result<SendReport, Error>, serving: Option<Serving>) -> Result<SendReport, Error> {
+    match serving {
+        Some(serving) => serving.finish(report),
+        None => report,
+    }
+}
+
+/// How it ended.
+fn sent(session: Source, mut uplink: Uplink) -> Result<SendReport, Error> {
+    let report = session.report();
+    // Receivers that were not heard because the network was gone are not what is wrong.
+    match (uplink.take_error(), &report) {
+        (Some(gone), Ok(report)) if !report.ok && !report.stopped => Err(gone),
+        (Some(gone), Err(error)) if error.may_be_the_network() => Err(gone),
+        _ => report,
+    }
+}
+
+/// As [`send`], on tokio's runtime.
+///
+/// # Errors
+/// As [`send`].
+#[cfg(feature = "tokio")]
+pub async fn send_async(
+    config: SendConfig,
+    events: &mut (dyn FnMut(Event) + Send),
+    stop: &AtomicBool,
+) -> Result<SendReport, Error> {
+    let clock = Clock::start();
+    let ((mut session, mut uplink), serving) = open_serving(config, &clock, events)?;
+    {
+        // Events of hosts come between the source's own.
+        let mut events = |event| {
+            serving.iter().flat_map(Serving::events).for_each(&mut *events);
+            events(if serving.is_some() { serve::without_own_relay(event) } else { event });
+        };
+        crate::run::tokio::run_one(session.endpoint(), &mut uplink, &clock, &mut events, stop).await?;
+    }
+    let report = sent(session, uplink);
+    // The hosts' last words take a while.
+    let finished = ::tokio::task::spawn_blocking(move || finish(report, serving)).await;
+    finished.unwrap_or(Err(Error::Panicked))
+}
+
+/// A source and its socket.
+///
+/// # Errors
+/// As [`send`].
+pub(crate) fn open_source(
+    mut config: SendConfig,
+    clock: &Clock,
+    events: &mut dyn FnMut(Event),
+) -> Result<(Source, Uplink), Error> {
+    check(&mut config)?;
+    // One rule of a packet filter then serves sources and receivers.
+    let port = config.port.map_or(Port::Preferred(config.group.port()), Port::Fixed);
+    let options = SourceOptions { ttl: config.ttl, port, ..SourceOptions::default() };
+    let mut uplink =
+        Uplink::open(config.group, config.interface.take(), options, config.patience, Moves::Anywhere)?;
+    tell_opened(config.group, uplink.choice(), events);
+    uplink.warning().into_iter().for_each(|warning| events(Event::warning(warning)));
+    let random = random();
+    let host = Host {
+        random,
+        local: uplink.local().unwrap_or(config.group),
+        datagram: datagram::largest(config.datagram, uplink.choice(), config.group)?,
+        symbols: SYMBOLS_PER_BLOCK,
+        unix_nanos: clock.unix_nanos(),
+        now: clock.now(),
+        disk: Disk::default(),
+        worker: Worker::at_once(), // a source has no jobs
+    };
+    let faults = config.faults.take();
+    let session = Source::new(config, &host, events)?;
+    uplink.inject(faults, random[3]);
+    Ok((session, uplink))
+}
+
+/// Receive one session from the group. Returns when everything is verified and in its place.
+///
+/// # Errors
+/// When nothing was announced, the source fell silent or ended early, or the content cannot be
+/// written; see [`Error::class`].
+pub fn receive(
+    config: ReceiveConfig,
+    events: &mut dyn FnMut(Event),
+    stop: &AtomicBool,
+) -> Result<ReceiveReport, Error> {
+    let clock = Clock::start();
+    let (mut session, mut groups) = open_receiver(config, &clock, events)?;
+    run_one(session.endpoint(), &mut groups, &clock, events, stop)?;
+    groups.explain(session.report())
+}
+
+/// As [`receive`], on tokio's runtime.
+///
+/// # Errors
+/// As [`receive`].
+#[cfg(feature = "tokio")]
+pub async fn receive_async(
+    config: ReceiveConfig,
+    events: &mut (dyn FnMut(Event) + Send),
+    stop: &AtomicBool,
+) -> Result<ReceiveReport, Error> {
+    let clock = Clock::start();
+    let (mut session, mut groups) = open_receiver(config, &clock, events)?;
+    crate::run::tokio::run_one(session.endpoint(), &mut groups, &clock, events, stop).await?;
+    groups.explain(session.report())
+}
+
+/// A receiver and its sockets.
+///
+/// # Errors
+/// As [`receive`].
+pub(crate) fn open_receiver(
+    config: ReceiveConfig,
+    clock: &Clock,
+    events: &mut dyn FnMut(Event),
+) -> Result<(Receiver, Hearing), Error> {
+    let random = random();
+    let listening = Listening {
+        group: config.group,
+        interface: config.interface.clone(),
+        source: config.source,
+        patience: config.patience,
+        buffer: config.buffer,
+        faults: config.faults,
+        parents: &config.parents,
+        invited: config.listen,
+    };
+    let groups = listening.open(random[3], events)?;
+    let host = Host {
+        random,
+        local: config.group,
+        datagram: 0,
+        symbols: 0,
+        unix_nanos: clock.unix_nanos(),
+        now: clock.now(),
+        disk: Disk::default(),
+        worker: own_threads(),
+    };
+    Ok((Receiver::new(config, &host), groups))
+}

@@ -1,0 +1,112 @@
+//! The configuration of a relay.
+
+use super::RouterKind;
+use crate::event::Event;
+use faircast_core::time::Rate;
+use faircast_wire::HopKey;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a relay does.
+#[derive(Debug, Clone)]
+pub struct RelayConfig {
+    /// Where sessions are heard.
+    pub sources: Vec<RelaySource>,
+    /// Where they are passed on to: all of them on each of these, but not to where they came from.
+    pub branches: Vec<RelayBranch>,
+    /// Without one only sessions that are not sealed are passed on.
+    pub key: Option<HopKey>,
+    /// Bytes of memory for the symbols of each session, about.
+    pub memory: usize,
+    /// Where what has no room in memory goes: a directory, in which it takes up to what the session has.
+    pub cache: Option<PathBuf>,
+    /// How long the source, or a receiver, may be silent.
+    pub patience: Duration,
+    /// What it calls itself.
+    pub host: String,
+    /// Bytes of receive buffer to ask for.
+    pub buffer: usize,
+    /// Serve those who ask at these addresses and ports by unicast; an address of zeros is all of this host's of its family, and
+    /// left out when there are none while there is another.
+    pub listen: Vec<SocketAddr>,
+    /// So many of them at most.
+    pub children: usize,
+    /// Of a source's own relay, which nobody else hears: hold the source back to what the fastest branch takes and the memory keeps.
+    pub paced: bool,
+    /// Whether hosts that look for a relay find this one ([`FIND_GROUP`](crate::config::FIND_GROUP)).
+    pub found: bool,
+    /// What it is to its children.
+    pub role: RelayRole,
+    /// Beside a hop: stops the host's own forwarding of its sessions. Without it receivers hear a session twice where the host's kernel
+    /// forwards multicast as well.
+    pub forwarding: Option<Arc<dyn Forwarding>>,
+}
+
+/// The host's own forwarding of multicast packets.
+pub trait Forwarding: fmt::Debug + Send + Sync {
+    /// Stop forwarding packets from `source` to `group` by these interfaces, until the result is dropped; `None` where nothing is
+    /// forwarded.
+    ///
+    /// # Errors
+    /// Why it cannot be stopped, for the user.
+    fn stop(
+        &self,
+        source: SocketAddr,
+        group: SocketAddr,
+        interfaces: &[String],
+    ) -> Result<Option<Box<dyn Send>>, String>;
+}
+
+/// What a relay is to its children.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RelayRole {
+    /// It ends each session and has one of its own on each branch, of any congestion control.
+    #[default]
+    Repeater,
+    /// An agent inside sessions of MTCP: its children hear the source's multicast and answer to the agent, which repairs for them and
+    /// speaks for them.
+    Agent,
+    /// A hop that passes packets on one by one, with a router that helps this congestion control. Sessions of others are left to the
+    /// kernel's forwarding.
+    Router(RouterKind),
+}
+
+/// A group that is heard, on an interface.
+#[derive(Debug, Clone)]
+pub struct RelaySource {
+    /// The group and its port.
+    pub group: SocketAddr,
+    /// The interface, or the one that the system would take.
+    pub interface: Option<String>,
+    /// Sources and relays with other addresses are not heard.
+    pub only: Option<IpAddr>,
+    /// In place of the group, be served by one of these by unicast; a group among them is where a relay is looked for.
+    pub parents: Vec<SocketAddr>,
+}
+
+/// A branch: a group on an interface.
+#[derive(Debug, Clone)]
+pub struct RelayBranch {
+    /// The group and its port, or the one that the session came from.
+    pub group: Option<SocketAddr>,
+    /// The interface, or the one that the system would take.
+    pub interface: Option<String>,
+    /// How many routers a packet may pass, plus one.
+    pub ttl: u8,
+    /// No more than this.
+    pub max: Option<Rate>,
+}
+
+/// What is told of a session that is passed on.
+#[derive(Debug, Clone)]
+pub struct RelayEvent {
+    /// How many sessions were found before this one.
+    pub session: u64,
+    /// Which branch; `None`: what is heard above.
+    pub branch: Option<usize>,
+    /// What happened.
+    pub event: Event,
+}

@@ -1,0 +1,207 @@
+//! The part of a relay's process that passes on one session, or the next that it finds: the endpoint that hears above, and one for each
+//! branch and for each host that is served.
+
+use super::registry::Child;
+use super::{
+    Agent, AgentChild, Branch, BranchSetup, ExitSetup, Hop, HopExit, RelayConfig, RelayHandle, RelayRole,
+    RelaySource, Shared, Upstream,
+};
+use crate::config::{FilePolicy, span, spread_within};
+use crate::datagram::overhead;
+use crate::endpoint::Endpoint;
+use crate::object::gather::spill::Room;
+use crate::object::host::disk::Disk;
+use crate::worker::Worker;
+use crate::{Accept, Destination, Durability, Freshness, Output, Replace, receiver};
+use faircast_core::packet::ReceiverId;
+use faircast_core::rng::Rng;
+use faircast_core::time::{Rate, Time};
+use faircast_wire::ReceiverCodec;
+use std::net::SocketAddr;
+
+/// One session at a relay.
+#[derive(Debug)]
+pub struct RelaySession {
+    config: RelayConfig,
+    shared: Shared,
+    id: ReceiverId,
+    random: [u64; 4],
+}
+
+/// The place of a branch.
+#[derive(Debug, Clone, Copy)]
+pub struct BranchPlace {
+    /// Its number.
+    pub place: usize,
+    /// The group or host that it sends to.
+    pub to: SocketAddr,
+    /// The address and port that it sends from.
+    pub local: SocketAddr,
+    /// Time to live of its packets.
+    pub ttl: u8,
+    /// Its highest rate.
+    pub max: Option<Rate>,
+    /// Random numbers, drawn for it.
+    pub random: [u64; 2],
+}
+
+/// A host that has asked to be served by unicast.
+#[derive(Debug, Clone)]
+pub struct ServedHost {
+    /// The number of its branch.
+    pub place: usize,
+    /// Its address and port.
+    pub address: SocketAddr,
+    /// The address and port of this host that it has asked at, and is answered from.
+    pub local: SocketAddr,
+    id: ReceiverId,
+}
+
+impl RelaySession {
+    /// A session of this process, for which these random numbers were drawn. `branches` is the number of configured branches, and `room`
+    /// the place of symbols that memory has no room for.
+    pub fn new(
+        config: &RelayConfig,
+        handle: &RelayHandle,
+        branches: usize,
+        random: [u64; 4],
+        room: Option<Room>,
+    ) -> RelaySession {
+        let id = ReceiverId::new(u64::from(random[0] as u32 | 1)).expect("an odd number is not zero");
+        let (process, key) = (handle.clone(), config.key.clone());
+        let shared = match config.role {
+            RelayRole::Repeater => Shared::new(process, branches, config.memory, room),
+            RelayRole::Router(kind) => Shared::of_hop(process, Hop::new(id, kind, key, random[3]), branches),
+            RelayRole::Agent => {
+                handle.be_agent();
+                let [boot, seed, ..] = handle.draw();
+                Shared::of_agent(process, Agent::new(id, boot, key, seed))
+            }
+        };
+        if config.paced {
+            shared.hold_above(config.memory as u64 / 2);
+        }
+        handle.add_own_id(id);
+        RelaySession { config: config.clone(), shared, id, random }
+    }
+
+    /// The endpoint that hears the session above, `unix_secs` seconds after 1970.
+    pub fn above(&self, source: &RelaySource, unix_secs: u64, now: Time) -> Upstream {
+        let (config, id, random) = (&self.config, self.id, self.random);
+        let setup = receiver::Setup {
+            codec: ReceiverCodec::of_relay(config.key.as_ref(), id, random[1]),
+            id,
+            nonce: (random[0] >> 32) as u16,
+            seed: random[2],
+            scheme_rng: Rng::new(random[2], 0),
+            reordering: receiver::REORDERING,
+            host: config.host.clone(),
+            temporary: std::env::temp_dir(),
+            destination: Destination::Writer(Output::new(std::io::sink())),
+            layers_to: Vec::new(),
+            durability: Durability::Fast,
+            files: FilePolicy { replace: Replace::Accept, ..FilePolicy::default() },
+            verify: None,
+            sign_receipts: None,
+            only: source.only,
+            overhead: overhead(source.group),
+            wait: None,
+            patience: span(config.patience),
+            group: source.group,
+            freshness: Freshness::Answer,
+            unix_secs,
+            memory: receiver::INCOMPLETE,
+            parents: source.parents.clone(),
+            invited: false,
+            accept: Accept::default(),
+            worker: Worker::at_once(), // a relay writes no files
+            disk: Disk::default(),
+            relay: Some(Box::new(self.shared.clone())),
+        };
+        Upstream::new(receiver::ReceiverSession::new(setup, now), self.shared.clone())
+    }
+
+    /// The endpoint of a branch.
+    pub fn branch(&self, at: BranchPlace) -> Box<dyn Endpoint + Send> {
+        let BranchPlace { place, to, local, ttl, max, random: [boot, seed] } = at;
+        self.shared.announces_from(local);
+        if self.shared.is_hop() {
+            let setup = ExitSetup { boot, local, overhead: overhead(to) };
+            let exit = self.shared.with_hop(|hop| hop.add_exit(setup)).unwrap_or_default();
+            return Box::new(HopExit::new(self.shared.clone(), place, exit, to));
+        }
+        let is_group = to.ip().is_multicast();
+        // One host need not wait for others.
+        let spread = spread_within(if is_group { ttl } else { 1 });
+        let setup = BranchSetup {
+            me: self.id,
+            boot,
+            key: self.config.key.clone(),
+            to,
+            local,
+            overhead: overhead(to),
+            max,
+            ttl,
+            patience: self.config.patience,
+            spread,
+            seed,
+            to_host: !is_group,
+        };
+        Box::new(Branch::new(self.shared.clone(), place, setup))
+    }
+
+    /// The hosts that have asked to be served since the last call.
+    pub fn new_hosts(&self) -> Vec<ServedHost> {
+        let host = |child: Child| {
+            let Child { address, local, id, .. } = child;
+            ServedHost { place: self.shared.add_branch(&child), address, local, id }
+        };
+        self.shared.new_children().into_iter().map(host).collect()
+    }
+
+    /// The endpoint that serves a host from `local`. `draw` gives random numbers where they are needed.
+    pub fn serve(
+        &self,
+        host: &ServedHost,
+        local: SocketAddr,
+        draw: impl FnOnce() -> [u64; 4],
+    ) -> Box<dyn Endpoint + Send> {
+        let &ServedHost { place, address, id, .. } = host;
+        if self.is_agent() {
+            return Box::new(AgentChild::new(self.shared.clone(), place, id, address));
+        }
+        let [boot, seed, ..] = draw();
+        self.branch(BranchPlace { place, to: address, local, ttl: 1, max: None, random: [boot, seed] })
+    }
+
+    /// A host cannot be served.
+    pub fn not_served(&self, host: &ServedHost) {
+        self.shared.not_served(host.place, host.address);
+    }
+
+    /// Whether it is an agent inside sessions.
+    pub const fn is_agent(&self) -> bool {
+        self.shared.is_agent()
+    }
+
+    /// Whether it is a hop with a router.
+    pub const fn is_hop(&self) -> bool {
+        self.shared.is_hop()
+    }
+
+    /// The address and port that the session is heard from.
+    pub fn parent(&self) -> Option<SocketAddr> {
+        self.shared.parent()
+    }
+
+    /// Everything is over: the process may find the session again.
+    pub fn release(&self) {
+        self.shared.release();
+    }
+}
+
+impl Drop for RelaySession {
+    fn drop(&mut self) {
+        self.shared.process.remove_own_id(self.id);
+    }
+}

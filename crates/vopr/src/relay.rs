@@ -1,0 +1,96 @@
+//! The endpoints of one session at a relay, and the jobs of a receiver.
+
+use faircast_transport::endpoint::Endpoint;
+use faircast_transport::relay::{BranchPlace, RelayConfig, RelayHandle, RelaySession};
+use faircast_transport::session::Host;
+use faircast_transport::worker::{Job, Worker};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Jobs of a receiver, which the world runs when their time has come.
+#[derive(Clone, Default)]
+pub struct Jobs(Arc<Mutex<VecDeque<Job>>>);
+
+impl Jobs {
+    /// Whether the queue is empty.
+    pub fn is_empty(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// Run the job that has waited longest.
+    pub fn run_next(&self) {
+        let job = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        if let Some(job) = job {
+            job();
+        }
+    }
+
+    /// A worker that puts jobs here.
+    pub fn worker(&self) -> Worker {
+        let jobs = Arc::clone(&self.0);
+        Worker::new(move |_, job| jobs.lock().unwrap_or_else(PoisonError::into_inner).push_back(job))
+    }
+}
+
+/// A relay's endpoints for one session, or the next that it finds: the one that hears above first, and then the branches.
+pub struct Relay {
+    /// The endpoints.
+    pub endpoints: Vec<Box<dyn Endpoint>>,
+    /// Those that serve hosts which have asked, in the order in which they did.
+    pub children: Vec<ServedChild>,
+    handle: RelayHandle,
+    session: RelaySession,
+}
+
+/// A host that is served by unicast.
+pub struct ServedChild {
+    /// Its address and port.
+    pub address: SocketAddr,
+    /// The endpoint that serves it.
+    pub endpoint: Box<dyn Endpoint>,
+}
+
+impl Relay {
+    /// Branches send from these places to the group of the first source, each with two random numbers.
+    pub fn new(
+        config: &RelayConfig,
+        handle: &RelayHandle,
+        branches: &[SocketAddr],
+        host: &Host,
+        seeds: &[[u64; 2]],
+    ) -> Relay {
+        let session = RelaySession::new(config, handle, branches.len(), host.random, None);
+        let source = &config.sources[0];
+        let above = session.above(source, host.unix_nanos / 1_000_000_000, host.now);
+        let mut endpoints: Vec<Box<dyn Endpoint>> = vec![Box::new(above)];
+        for (place, (&local, &random)) in branches.iter().zip(seeds).enumerate() {
+            let at = BranchPlace { place, to: source.group, local, ttl: 1, max: None, random };
+            endpoints.push(session.branch(at));
+        }
+        Relay { endpoints, children: Vec::new(), handle: handle.clone(), session }
+    }
+
+    /// Serve the hosts that have asked since the last call.
+    pub fn grow(&mut self) {
+        for host in self.session.new_hosts() {
+            let endpoint = self.session.serve(&host, host.local, || self.handle.draw());
+            self.children.push(ServedChild { address: host.address, endpoint });
+        }
+    }
+
+    /// Whether the endpoint that hears above hears the group, although it has a parent.
+    pub fn hears_group(&self) -> bool {
+        self.endpoints[0].hears_group()
+    }
+
+    /// Whether all of it is over; the session may be found again then.
+    pub fn is_over(&self) -> bool {
+        let children = self.children.iter().map(|child| &child.endpoint);
+        let over = self.endpoints.iter().chain(children).all(|endpoint| endpoint.is_over());
+        if over {
+            self.session.release();
+        }
+        over
+    }
+}
