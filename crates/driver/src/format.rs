@@ -26,7 +26,7 @@ pub use declared::{
     SourceRequest, Values,
 };
 pub use faircast_transport::config::span;
-pub use faircast_transport::ends::{Pipe, write_to};
+pub use faircast_transport::ends::Pipe;
 pub use faircast_transport::object::host::quota::Quota;
 pub use faircast_transport::system::random;
 

@@ -289,8 +289,8 @@ pub fn tidied(out: &Path, keep: KeepUnfinished, goes_on: Option<TransferId>) -> 
     }
 }
 
-#[cfg(test)]
 #[allow(clippy::disallowed_methods, reason = "tests compare with the times of real files")]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::{Geometry, Store, TransferId};

@@ -83,6 +83,6 @@ pub use store::{Finished, Ledger, Put, SkippedLink, Store};
 pub use walk::{HardLinks, LeftOut, Reading, Skipped, Unreadable};
 pub use withdrawn::{Affected, Withdrawal};
 
-#[cfg(test)]
 #[allow(clippy::disallowed_methods, reason = "tests compare with the times of real files")]
+#[cfg(test)]
 mod tests;

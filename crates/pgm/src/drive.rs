@@ -13,7 +13,7 @@ use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Wire;
 use faircast_driver::Configuration;
-use faircast_driver::format::{Host, Pipe, Quota, random, span, write_to};
+use faircast_driver::format::{Host, Pipe, Quota, random, span};
 use faircast_transport::config::Content;
 use faircast_transport::error::Error;
 use faircast_transport::event::{Event, Setting};
@@ -125,7 +125,7 @@ impl Configuration for PgmReceive {
         let (framing, messages) = (self.options.framing, self.options.messages);
         let (destination, quota) = (self.destination, Quota::new(self.most));
         let open = Box::new(move |tsi| {
-            let to = write_to(&destination, &format!("pgm-{tsi}"))?;
+            let to = destination.stream(&format!("pgm-{tsi}"))?;
             Ok(Delivery::new(quota.limit(to), framing, messages))
         });
         let session = receiver::PgmReceiver::new(setup, open, host.now());

@@ -2,13 +2,16 @@
 
 use crate::accept::Accept;
 use crate::ends::{Input, Output};
-use crate::object::{FollowLinks, Memory, MemoryFile, Names, OwnersBy, Preserve, Unreadable};
+use crate::object::{
+    FollowLinks, Memory, MemoryFile, Names, ObjectError, OwnersBy, Preserve, Unreadable, replace_in,
+};
 use faircast_core::packet::Layer;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span};
 use faircast_net::Faults;
 use faircast_wire::{GroupKey, KeyRing, SigningKey, Spacing, VerifyKey, VerifyKeys};
 use std::collections::BTreeSet;
+use std::io::{BufWriter, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -369,6 +372,22 @@ pub enum Destination {
     Writer(Output),
     /// Into memory.
     Memory(Memory),
+}
+
+impl Destination {
+    /// A writer of one stream to this destination. In a directory it becomes a new file of this name.
+    ///
+    /// # Errors
+    /// When the file cannot be made.
+    pub fn stream(&self, name: &str) -> Result<Box<dyn Write + Send>, ObjectError> {
+        Ok(match self {
+            Destination::Writer(output) => Box::new(BufWriter::new(output.take())),
+            Destination::Memory(memory) => Box::new(memory.stream(name)),
+            Destination::Directory(directory) => {
+                Box::new(BufWriter::with_capacity(1 << 16, replace_in(directory, name)?))
+            }
+        })
+    }
 }
 
 /// What files of an output directory are accepted, and what they get.

@@ -2,12 +2,9 @@
 
 pub use crate::source::pipe::Pipe;
 
-use crate::config::Destination;
-use crate::error::Error;
-use crate::object::replace_in;
 use crate::system::Monotonic;
 use std::fmt;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -123,20 +120,6 @@ impl PartialEq for Input {
 impl PartialEq for Output {
     fn eq(&self, other: &Output) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-/// A writer of one stream to this destination. In a directory it becomes a new file of this name.
-///
-/// # Errors
-/// When the file cannot be made.
-pub fn write_to(destination: &Destination, name: &str) -> Result<Box<dyn Write + Send>, Error> {
-    match destination {
-        Destination::Writer(output) => Ok(Box::new(BufWriter::new(output.take()))),
-        Destination::Memory(memory) => Ok(Box::new(memory.stream(name))),
-        Destination::Directory(directory) => {
-            Ok(Box::new(BufWriter::with_capacity(1 << 16, replace_in(directory, name)?)))
-        }
     }
 }
 
