@@ -62,7 +62,7 @@ pub use file_work::{Both, FileWork, WorkStage};
 pub use geometry::{Geometry, GeometryError, Hash, TRAILER, TransferId};
 pub use host::disk::{Disk, SYSTEM};
 pub use host::replace::{replace, replace_in};
-pub use host::tree::{DIR, Tree, open_or_create_dir};
+pub use host::tree::{DIR, Tree, make_directory, open_or_create_dir};
 pub use journal::{Told, fuzz as fuzz_journal};
 pub use layout::Layout;
 pub use links::FollowLinks;

@@ -9,7 +9,7 @@
 use faircast_core::packet::ReceiverId;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 /// Requests that a source takes in a second, of all receivers together.
 pub const REQUESTS_PER_SECOND: u64 = 1_000;
@@ -56,7 +56,7 @@ pub struct RequestRate {
     /// and since when it has not been empty.
     since: Time,
     /// Who has asked since then: [`BURST`] of them at the most are kept.
-    askers: HashSet<ReceiverId>,
+    askers: BTreeSet<ReceiverId>,
     /// When the level changed last, or was looked at, and what has come since.
     looked_at: Time,
     count: u64,

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 pub use crate::object::{Durability, Freshness, KeepUnfinished, Replace};
+pub use faircast_host::pipe::Pacing;
 
 /// The group used when none is named: administratively scoped (RFC 2365), faircast's own port.
 pub const DEFAULT_GROUP: &str = "239.255.70.1:5777";
@@ -106,15 +107,6 @@ impl Content {
             Content::Layers { .. } => "streams in layers",
         }
     }
-}
-
-/// Whether an input waits until its layer has sent what came before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pacing {
-    /// A file: it is read as its layer sends.
-    Waits,
-    /// A pipe: it is read as it comes, and what cannot be sent in time is dropped.
-    Live,
 }
 
 /// What a layer carries.

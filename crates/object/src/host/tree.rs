@@ -138,6 +138,14 @@ fn open_or_create(disk: &Disk, above: BorrowedFd<'_>, name: &OsStr, mode: Mode) 
     }
 }
 
+/// Make a directory, with those above it.
+///
+/// # Errors
+/// When the system refuses.
+pub fn make_directory(path: &Path) -> Result<(), ObjectError> {
+    std::fs::create_dir_all(path).map_err(|error| ObjectError::io(path, "create", error))
+}
+
 /// Open the directory `name` in `above`, never through a link; create it with `mode` if need be.
 pub fn open_or_create_dir(
     disk: &Disk,

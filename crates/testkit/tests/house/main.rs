@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What each package may depend on among ours, besides test dependencies.
-const MAY_USE: [(&str, &[&str]); 22] = [
+const MAY_USE: [(&str, &[&str]); 23] = [
     ("faircast-core", &[]),
     ("faircast-unicast", &["faircast-core"]),
     ("faircast-aqm", &["faircast-core"]),
@@ -36,10 +36,18 @@ const MAY_USE: [(&str, &[&str]); 22] = [
     ("faircast-wire", &["faircast-core"]),
     ("faircast-fec", &[]),
     ("faircast-object", &["faircast-fec"]),
+    ("faircast-host", &["faircast-object"]),
     ("faircast-net", &["faircast-core"]),
     (
         "faircast-transport",
-        &["faircast-core", "faircast-wire", "faircast-fec", "faircast-object", "faircast-net"],
+        &[
+            "faircast-core",
+            "faircast-wire",
+            "faircast-fec",
+            "faircast-object",
+            "faircast-host",
+            "faircast-net",
+        ],
     ),
     ("faircast-driver", &["faircast-core", "faircast-wire", "faircast-net", "faircast-transport"]),
     (
@@ -225,7 +233,7 @@ const CIRCLES: &[&str] = &[
 ];
 
 /// Crates that others are built from.
-const LIBRARIES: [&str; 17] = [
+const LIBRARIES: [&str; 18] = [
     "core",
     "unicast",
     "aqm",
@@ -233,6 +241,7 @@ const LIBRARIES: [&str; 17] = [
     "wire",
     "fec",
     "object",
+    "host",
     "net",
     "sim",
     "transport",
@@ -456,7 +465,7 @@ fn no_file_names_a_path_of_one_machine() {
 }
 
 /// Crates that other programs embed: their words are not those of the command line.
-const EMBEDDED: [&str; 14] = [
+const EMBEDDED: [&str; 15] = [
     "core",
     "unicast",
     "aqm",
@@ -464,6 +473,7 @@ const EMBEDDED: [&str; 14] = [
     "wire",
     "fec",
     "object",
+    "host",
     "net",
     "transport",
     "driver",

@@ -15,11 +15,11 @@ use crate::source;
 use crate::source::block_source::BlockSource;
 use crate::source::delivery::streams::{Cut, Feed, Fill, Streams};
 use crate::source::delivery::{Delivery, in_rounds, of_blocks};
-use crate::source::pipe::Feeder;
 use faircast_core::packet::{Layer, ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
+use faircast_host::pipe::Feeder;
 use faircast_net::Ecn;
 use faircast_wire::{
     Announce, Form, GroupKey, Name, ReceiverCodec, SigningKey, SourceCodec, Spacing, TransferId, VerifyKeys,

@@ -4,7 +4,6 @@ mod to;
 
 use super::one_file::{OneFile, explained};
 use super::storage::{Given, Settled, Storage};
-use super::write_behind::write_behind;
 use crate::announced::LIVE_ROOT;
 use crate::config::{Destination, Durability};
 use crate::error::Error;
@@ -15,9 +14,10 @@ use crate::object::host::quota::Quota;
 use crate::object::spool::nameless;
 use crate::object::{
     Admission, Affected, Counts, FileWork, Geometry, Hash, Manifest, ObjectError, OwnersBy, Preserve, Store,
-    Sunk, TransferId, Wanted, WorkStage, data_of, replace,
+    Sunk, TransferId, Wanted, WorkStage, data_of, make_directory, replace,
 };
 use crate::worker::{Load, Worker};
+use faircast_host::write_behind::write_behind;
 use faircast_wire::{Activity, Withdrawn};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -143,7 +143,7 @@ impl BlockSink {
                 To::Files(Storage::new(store, worker.clone()))
             }
             (Destination::Directory(out), Some(first)) => {
-                std::fs::create_dir_all(out).map_err(|e| ObjectError::io(out, "create", e))?;
+                make_directory(out)?;
                 let path = out.join(format!("stream-{}", &transfer.to_string()[..8]));
                 let file = replace(&path).map_err(|e| ObjectError::io(&path, "create", e))?;
                 To::stream(Box::new(file), None, geometry, first, memory)

@@ -21,7 +21,6 @@ mod numbers;
 mod objections;
 mod one_file;
 mod outbox;
-mod output;
 mod pages;
 mod plain;
 mod progress;
@@ -38,7 +37,6 @@ mod takeover;
 pub(crate) mod trust;
 mod under;
 mod window;
-mod write_behind;
 
 use crate::accept::Accept;
 use crate::backoff::RequestBackoff;

@@ -6,17 +6,17 @@
 
 use super::block_sink::{Done, Ending};
 use super::delivery::{Delivery, Progressed, SymbolCounts};
-use super::output::{Output, Written};
 use super::trust::Trust;
 use crate::config::{Destination, Durability};
 use crate::error::Error;
 use crate::event::{Event, Flow, StreamReceived, Subscription};
 use crate::object::gather::assembly::{Added, Assembly};
 use crate::object::host::quota::Quota;
-use crate::object::{Counts, Geometry, ObjectError, TransferId, verify_block};
+use crate::object::{Counts, Geometry, ObjectError, TransferId, make_directory, verify_block};
 use faircast_core::packet::Layer;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
+use faircast_host::layer_output::{LayerOutput as Output, Written};
 use faircast_wire::{DataPacket, Status};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -89,7 +89,7 @@ impl Streams {
         now: Time,
     ) -> Result<Streams, Error> {
         if let Destination::Directory(out) = destination {
-            std::fs::create_dir_all(out).map_err(|e| ObjectError::io(out, "create", e))?;
+            make_directory(out)?;
         }
         let output = |layer: u8| {
             let own = layers_to.iter().rev().find(|(of, _)| *of == Layer(layer));

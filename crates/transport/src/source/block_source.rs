@@ -1,7 +1,5 @@
 //! The block source: where the blocks of one content come from: files, a pipe read to its end, or a live pipe.
 
-use super::pipe::Pipe;
-use super::reader::{Age, Reader};
 use crate::announced::LIVE_ROOT;
 use crate::ends::Input;
 use crate::error::Error;
@@ -10,6 +8,8 @@ use crate::object::{
     RootHasher, SealedBlocks, TransferId, Withdrawal, seal_block,
 };
 use faircast_core::time::{Span, Time};
+use faircast_host::pipe::Pipe;
+use faircast_host::read_ahead::{Age, Reader};
 use faircast_wire::Withdrawn;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -539,8 +539,8 @@ impl Live {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pipe::Feeder;
     use super::*;
+    use faircast_host::pipe::Feeder;
 
     #[test]
     fn a_live_stream_ends_with_an_error_when_its_blocks_cannot_be_numbered_any_more() {

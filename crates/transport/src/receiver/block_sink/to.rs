@@ -1,11 +1,11 @@
 //! The places that a block sink writes to, and the jobs that have them.
 
 use super::super::storage::Storage;
-use super::super::write_behind::Waiting;
 use super::{Done, EARLY, Geometry, LEAST_EARLY};
 use crate::error::Error;
 use crate::object::memory::{Gathering, Memory};
 use crate::object::{FileWork, ObjectError, RootHasher, Store, StreamSink};
+use faircast_host::write_behind::Waiting;
 use std::io::Write;
 use std::sync::mpsc::Receiver;
 

@@ -16,11 +16,11 @@ use crate::error::Error;
 use crate::event::StreamSent;
 use crate::object::{Counts, Entry, Geometry, Hash, Kind, Manifest, ObjectError, TransferId, seal_block};
 use crate::source::block_source::{Leisure, MOST_BLOCKS};
-use crate::source::pipe::Pipe;
 use faircast_core::packet::{Flags, Layer, Payload};
 use faircast_core::schemes::{LayerRates, Scheme};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_fec::{BlockEncoder, RepairSource, Shape};
+use faircast_host::pipe::Pipe;
 use std::collections::VecDeque;
 use std::time::Duration;
 

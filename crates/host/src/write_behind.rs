@@ -13,10 +13,10 @@ const PART: usize = 64 << 10;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The writing end: takes everything at once. [`Waiting`] says how much of it nobody has read.
-pub(super) struct WriteBehind(Arc<Shared>);
+pub struct WriteBehind(Arc<Shared>);
 
 /// What has not been written yet.
-pub(super) struct Waiting(Arc<Shared>);
+pub struct Waiting(Arc<Shared>);
 
 struct Shared {
     state: Mutex<State>,
@@ -38,7 +38,7 @@ struct State {
 }
 
 /// Write to this output: in a thread, until both ends are dropped, or in the session's thread if it is polled.
-pub(super) fn write_behind(output: &Output) -> (WriteBehind, Waiting) {
+pub fn write_behind(output: &Output) -> (WriteBehind, Waiting) {
     if !output.is_polled() {
         return in_thread(output.take());
     }
@@ -100,7 +100,7 @@ impl Drop for WriteBehind {
 
 impl Waiting {
     /// In bytes; none after a failure, which the next write tells.
-    pub(super) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.0.lock().bytes
     }
 }

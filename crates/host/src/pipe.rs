@@ -1,9 +1,8 @@
 //! Inputs, files and named pipes, each read by a thread of its own so that nobody waits for it.
 
-use crate::config::Pacing;
 use crate::ends::Input;
-use crate::object::ObjectError;
 use crate::system::Monotonic;
+use faircast_object::ObjectError;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,11 +15,20 @@ const MOST: usize = 8 << 20;
 
 const CHUNK: usize = 64 << 10;
 
+/// Whether an input waits until its layer has sent what came before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pacing {
+    /// A file: it is read as its layer sends.
+    Waits,
+    /// A pipe: it is read as it comes, and what cannot be sent in time is dropped.
+    Live,
+}
+
 /// What has come through a pipe and was not taken yet. A thread of its own reads it, so that nobody waits for it.
 pub struct Pipe(Arc<Shared>);
 
 /// The same, as something to read from; does not wait when [`Pipe::has`] has said yes.
-pub(crate) struct PipeReader(Arc<Shared>);
+pub struct PipeReader(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
@@ -47,7 +55,7 @@ impl Pipe {
     }
 
     /// Begin to read this; it can be read as a stream too.
-    pub(crate) fn of(input: &Input) -> (Pipe, PipeReader) {
+    pub fn of(input: &Input) -> (Pipe, PipeReader) {
         match input.polled() {
             Some(time) => Pipe::polling(input.name(), input.take(), time),
             None => Pipe::reading(input.name(), input.take()),
@@ -58,7 +66,7 @@ impl Pipe {
     ///
     /// # Errors
     /// When a file cannot be opened.
-    pub(super) fn open(path: &Path, pacing: Pacing) -> Result<Pipe, ObjectError> {
+    pub fn open(path: &Path, pacing: Pacing) -> Result<Pipe, ObjectError> {
         let (pipe, _) = match pacing {
             Pacing::Waits => {
                 Pipe::reading(path, File::open(path).map_err(|e| ObjectError::io(path, "read", e))?)
@@ -106,7 +114,7 @@ impl Pipe {
     }
 
     /// Whether `len` bytes can be read without waiting, or the pipe has ended.
-    pub(crate) fn has(&self, len: u64) -> bool {
+    pub fn has(&self, len: u64) -> bool {
         let state = self.0.lock();
         state.ended || state.bytes.len() as u64 >= len
     }
@@ -140,24 +148,23 @@ impl Pipe {
     }
 }
 
-/// The writing end of a pipe that nobody reads in a thread: what is put into it is there at once.
-#[cfg(test)]
-pub(crate) struct Feeder(Arc<Shared>);
+/// The writing end of a pipe in memory, without a thread: bytes that are put into it are there at once.
+pub struct Feeder(Arc<Shared>);
 
-#[cfg(test)]
 impl Feeder {
-    pub(crate) fn pipe() -> (Feeder, Pipe) {
+    /// Both ends of an empty pipe.
+    pub fn pipe() -> (Feeder, Pipe) {
         let shared = Arc::new(Shared::default());
         (Feeder(Arc::clone(&shared)), Pipe(shared))
     }
 
     /// Put this in. A live source takes whole blocks at once.
-    pub(crate) fn put(&self, bytes: &[u8]) {
+    pub fn put(&self, bytes: &[u8]) {
         self.0.lock().bytes.extend(bytes);
     }
 
     /// Nothing more will come.
-    pub(crate) fn end(&self) {
+    pub fn end(&self) {
         self.0.lock().ended = true;
     }
 }

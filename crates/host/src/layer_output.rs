@@ -1,6 +1,6 @@
 //! Where the bytes of a layer go: a file, anything that writes, or a named pipe that may have no reader yet.
 
-use crate::object::{ObjectError, replace};
+use faircast_object::{ObjectError, replace};
 use rustix::fs::{Mode, OFlags};
 use std::collections::VecDeque;
 use std::fs::File;
@@ -20,50 +20,63 @@ const TRY_AGAIN: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The place of one layer's bytes.
-pub(super) enum Output {
+pub enum LayerOutput {
     /// Nobody wants them.
     Nobody,
     /// A file, made when the first byte comes.
-    File { path: PathBuf, file: Option<File>, create: fn(&Path) -> io::Result<File> },
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// The file, once it is made.
+        file: Option<File>,
+        /// Makes it.
+        create: fn(&Path) -> io::Result<File>,
+    },
     /// Something that writes: standard output, or memory.
     Writer(Box<dyn Write + Send>),
     /// A named pipe.
-    Pipe { path: PathBuf, writer: PipeWriter },
+    Pipe {
+        /// Its path.
+        path: PathBuf,
+        /// Its thread.
+        writer: PipeWriter,
+    },
 }
 
 /// What became of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Written {
+pub enum Written {
+    /// They are written, or wait for the reader of the pipe.
     Yes,
     /// Whoever reads the pipe is too slow: there is no room.
     Full,
 }
 
-impl Output {
+impl LayerOutput {
     /// To this file or named pipe.
-    pub(super) fn to(path: &Path) -> Output {
+    pub fn to(path: &Path) -> LayerOutput {
         let path = path.to_path_buf();
         match path.metadata() {
             Ok(meta) if meta.file_type().is_fifo() => {
-                Output::Pipe { writer: PipeWriter::start(path.clone()), path }
+                LayerOutput::Pipe { writer: PipeWriter::start(path.clone()), path }
             }
-            _ => Output::File { path, file: None, create: |path| File::create(path) },
+            _ => LayerOutput::File { path, file: None, create: |path| File::create(path) },
         }
     }
 
     /// To a file of this name, which comes from a peer: what has it is replaced, and no link is followed.
-    pub(super) fn replacing(path: PathBuf) -> Output {
-        Output::File { path, file: None, create: replace }
+    pub fn replacing(path: PathBuf) -> LayerOutput {
+        LayerOutput::File { path, file: None, create: replace }
     }
 
     /// All of `data`, or nothing of it.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(super) fn write(&mut self, data: &[u8]) -> Result<Written, ObjectError> {
+    pub fn write(&mut self, data: &[u8]) -> Result<Written, ObjectError> {
         match self {
-            Output::Nobody => {}
-            Output::File { path, file, create } => {
+            LayerOutput::Nobody => {}
+            LayerOutput::File { path, file, create } => {
                 let file = match file {
                     Some(file) => file,
                     None => file.insert(create(path).map_err(|e| ObjectError::io(&*path, "create", e))?),
@@ -71,11 +84,11 @@ impl Output {
                 let failed = |e| ObjectError::writing(&*path, "write", e, data.len() as u64);
                 file.write_all(data).map_err(failed)?;
             }
-            Output::Writer(out) => {
+            LayerOutput::Writer(out) => {
                 let written = out.write_all(data).and_then(|()| out.flush());
                 written.map_err(|e| ObjectError::io("-", "write the stream", e))?;
             }
-            Output::Pipe { path, writer } => {
+            LayerOutput::Pipe { path, writer } => {
                 return writer.take(data).map_err(|e| ObjectError::io(&*path, "write the stream", e));
             }
         }
@@ -83,17 +96,19 @@ impl Output {
     }
 
     /// What people call it.
-    pub(super) fn name(&self) -> Option<String> {
+    pub fn name(&self) -> Option<String> {
         match self {
-            Output::Nobody => None,
-            Output::Writer(_) => Some("-".to_owned()),
-            Output::File { path, .. } | Output::Pipe { path, .. } => Some(path.display().to_string()),
+            LayerOutput::Nobody => None,
+            LayerOutput::Writer(_) => Some("-".to_owned()),
+            LayerOutput::File { path, .. } | LayerOutput::Pipe { path, .. } => {
+                Some(path.display().to_string())
+            }
         }
     }
 }
 
 /// Writes bytes to a named pipe, in a thread of its own: the session waits for no reader.
-pub(super) struct PipeWriter(Arc<Shared>);
+pub struct PipeWriter(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
@@ -228,7 +243,7 @@ mod tests {
     fn a_pipe_that_is_read_later_gets_what_has_waited() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = pipe(dir.path());
-        let mut output = Output::to(&path);
+        let mut output = LayerOutput::to(&path);
         assert_eq!(output.write(b"waits ").expect("nobody reads yet"), Written::Yes);
         let reader = std::thread::spawn(move || {
             let mut got = Vec::new();
@@ -242,7 +257,7 @@ mod tests {
     #[test]
     fn a_pipe_that_nobody_reads_takes_only_so_much() {
         let dir = tempfile::tempdir().expect("a temporary directory");
-        let mut output = Output::to(&pipe(dir.path()));
+        let mut output = LayerOutput::to(&pipe(dir.path()));
         let block = vec![0; MOST_WAITING / 2];
         let written: Vec<_> = (0..3).map(|_| output.write(&block).expect("it waits")).collect();
         assert_eq!(written, [Written::Yes, Written::Yes, Written::Full]);
@@ -252,7 +267,7 @@ mod tests {
     fn a_file_is_made_with_its_first_byte() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("layer1");
-        let mut output = Output::to(&path);
+        let mut output = LayerOutput::to(&path);
         assert!(!path.exists());
         output.write(b"data").expect("room");
         assert_eq!(std::fs::read(path).expect("it is there now"), b"data");

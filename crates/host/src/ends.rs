@@ -1,7 +1,5 @@
 //! Where content comes from and goes to besides paths and memory: anything that reads or writes.
 
-pub use crate::source::pipe::Pipe;
-
 use crate::system::Monotonic;
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -48,7 +46,7 @@ impl Input {
     }
 
     /// The clock of a polled input.
-    pub(crate) fn polled(&self) -> Option<Monotonic> {
+    pub fn polled(&self) -> Option<Monotonic> {
         self.0.polled.clone()
     }
 
@@ -76,7 +74,7 @@ impl Output {
     }
 
     /// Whether it is written in the session's thread.
-    pub(crate) fn is_polled(&self) -> bool {
+    pub fn is_polled(&self) -> bool {
         self.0.polled.is_some()
     }
 

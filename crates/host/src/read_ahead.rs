@@ -1,6 +1,6 @@
 //! A thread that reads and seals blocks ahead, so that sending does not wait for files and hashes.
 
-use crate::object::{Hash, ObjectError, SealedBlocks, Withdrawal};
+use faircast_object::{Hash, ObjectError, SealedBlocks, Withdrawal};
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -21,13 +21,15 @@ enum Ahead {
 
 /// Whether a block was read with all files withdrawn that are withdrawn by now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Age {
+pub enum Age {
+    /// It was.
     Current,
+    /// A file was withdrawn afterwards.
     Stale,
 }
 
 /// Reads the blocks of an object stream of files, mostly in order.
-pub(super) struct Reader {
+pub struct Reader {
     orders: Sender<(u32, Vec<u8>)>,
     read: Receiver<Read>,
     /// With faults of the disk: reads in the session's thread, when their result is needed.
@@ -60,7 +62,7 @@ struct Read {
 
 impl Reader {
     /// Begin to read the `blocks` blocks of `object`.
-    pub(super) fn new(mut object: SealedBlocks, blocks: u32) -> Reader {
+    pub fn new(mut object: SealedBlocks, blocks: u32) -> Reader {
         let has_faults = object.disk().has_faults();
         let (orders, ordered) = channel::<(u32, Vec<u8>)>();
         let (done, read) = channel();
@@ -109,18 +111,18 @@ impl Reader {
     }
 
     /// From now on blocks are read ahead when they are ordered, and no others.
-    pub(super) fn read_as_told(&mut self) {
+    pub fn read_as_told(&mut self) {
         self.ahead = Ahead::AsTold;
     }
 
     /// Files that were withdrawn since this was called last.
-    pub(super) fn take_withdrawals(&mut self) -> Vec<Withdrawal> {
+    pub fn take_withdrawals(&mut self) -> Vec<Withdrawal> {
         std::mem::take(&mut self.withdrawals)
     }
 
     /// Block `block`, sealed, in exchange for the memory in `bytes`; its source symbols and hash, and whether it was read before a
     /// file was withdrawn. The blocks after it are read meanwhile.
-    pub(super) fn take(&mut self, block: u32, bytes: &mut Vec<u8>) -> Result<(u16, Hash, Age), ObjectError> {
+    pub fn take(&mut self, block: u32, bytes: &mut Vec<u8>) -> Result<(u16, Hash, Age), ObjectError> {
         self.spare.push(std::mem::take(bytes));
         let read = loop {
             if let Some(at) = self.early.iter().position(|read| read.block == block) {
@@ -161,7 +163,7 @@ impl Reader {
     }
 
     /// Read `block` when what was ordered before has been read.
-    pub(super) fn order(&mut self, block: u32) {
+    pub fn order(&mut self, block: u32) {
         let known = self.under_way.contains(&block) || self.early.iter().any(|read| read.block == block);
         if block < self.blocks && !known {
             self.under_way.push_back(block);
@@ -174,7 +176,7 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::object::{ObjectStream, verify_block};
+    use faircast_object::{ObjectStream, verify_block};
 
     fn reader_of(len: usize) -> (Reader, Vec<u8>, tempfile::TempDir) {
         let dir = tempfile::tempdir().expect("a temporary directory");
