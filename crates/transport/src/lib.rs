@@ -14,6 +14,8 @@
 //! | `object` | files and trees as blocks, and back |
 //! | `ends` | readers and writers in place of files |
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and have threads"))]
+
 mod accept;
 mod announced;
 mod backoff;
@@ -23,6 +25,7 @@ pub mod datagram;
 pub mod endpoint;
 pub mod error;
 pub mod event;
+#[allow(clippy::disallowed_methods, reason = "what is received is compared with files")]
 #[doc(hidden)]
 pub mod fuzzing;
 mod members;

@@ -49,7 +49,10 @@ const MAY_USE: [(&str, &[&str]); 23] = [
             "faircast-net",
         ],
     ),
-    ("faircast-driver", &["faircast-core", "faircast-wire", "faircast-net", "faircast-transport"]),
+    (
+        "faircast-driver",
+        &["faircast-core", "faircast-wire", "faircast-host", "faircast-net", "faircast-transport"],
+    ),
     (
         "faircast-pgm",
         &["faircast-core", "faircast-wire", "faircast-net", "faircast-transport", "faircast-driver"],
