@@ -1,7 +1,7 @@
 //! The endpoint: one session at one host, without sockets and without a clock.
 //!
 //! Whoever drives it gives it datagrams and the present, sends what it wants sent, and is in the groups that it wants to
-//! be in: [`send`](crate::send) and [`receive`](crate::receive) do so with sockets, tests with a network in virtual time.
+//! be in: `faircast-driver` does so with sockets, tests do so with a network in virtual time.
 //!
 //! ```text
 //!   handle_datagram(..)            poll_transmit(..) until None   -> datagrams to a group or a host

@@ -1,18 +1,18 @@
-//! Files, trees and live streams to many receivers over UDP multicast.
+//! Files, trees and live streams to many receivers over UDP multicast, as state machines.
 //!
-//! A session is an [`Endpoint`]: datagrams and the present come in, datagrams and [`event::Event`]s go out, and no socket and
-//! no clock is in it. [`send`] and [`receive`] run one on the sockets of `faircast-net`, in the calling thread, until it has
-//! ended; crates of their own do so for the foreign formats, by [`format`](mod@format).
+//! A session is an [`Endpoint`]: datagrams, notices of the host and the present come in, datagrams and [`event::Event`]s go out. No session
+//! has sockets, files, threads or a clock; `faircast-driver` runs them on real sockets.
 //!
-//! | | |
+//! | module | contents |
 //! |---|---|
-//! | `endpoint` | what all sessions are to whoever drives them |
-//! | `driver` | the loop, the sockets, outages of the network |
-//! | `source`, `receiver`, `relay` | sessions in faircast's own format |
-//! | `format` | what sessions in the foreign formats need of a host |
-//! | `by_hand` | endpoints without a driver, in tests |
-//! | `object` | files and trees as blocks, and back |
-//! | `ends` | readers and writers in place of files |
+//! | [`endpoint`] | the interface of every session |
+//! | [`session`] | a source and a receiver, made from their configurations |
+//! | [`relay`] | relays, agents and hops with routers |
+//! | [`config`], [`event`], [`error`] | configurations, events, errors |
+//! | [`worker`] | jobs that may take long, such as those on files |
+//! | [`by_hand`] | driving an endpoint in tests |
+//! | [`object`] | files and trees as blocks, and back |
+//! | [`ends`], [`system`] | readers and writers of a program; clock and random numbers |
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and have threads"))]
 
