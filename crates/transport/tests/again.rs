@@ -1,5 +1,7 @@
 //! Sessions one after the other in one process leave nothing behind.
 
+#![allow(clippy::disallowed_methods, reason = "a test reads files")]
+
 use faircast_transport::fuzzing::sessions;
 
 /// Losses on the way; then the file has to arrive whole.

@@ -1,5 +1,7 @@
 //! The fuzzer's corpus, replayed without the fuzzer.
 
+#![allow(clippy::disallowed_methods, reason = "a test reads files")]
+
 #[path = "../../../fuzz/replay.rs"]
 mod replay;
 #[path = "../../../fuzz/sessions.rs"]
