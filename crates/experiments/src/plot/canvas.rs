@@ -12,33 +12,33 @@ pub enum Element {
     Line {
         from: Place,
         to: Place,
-        stroke: Pen,
+        stroke: Stroke,
     },
     /// Runs of points; each run is a piece of its own.
     Path {
         runs: Vec<Vec<Place>>,
-        stroke: Pen,
+        stroke: Stroke,
     },
     Polygon {
         corners: Vec<Place>,
-        fill: String,
+        fill: Colour,
         opacity: f64,
     },
     /// With a white rim that keeps it apart from what is behind.
     Diamond {
         at: Place,
         radius: f64,
-        fill: String,
+        fill: Colour,
     },
     Dot {
         at: Place,
         radius: f64,
-        fill: String,
+        fill: Colour,
     },
     Rectangle {
         from: Place,
         to: Place,
-        fill: String,
+        fill: Colour,
         opacity: f64,
     },
     /// With a white rim where it can be read in front of lines.
@@ -76,20 +76,14 @@ pub enum Anchor {
     End,
 }
 
-/// How text looks.
-#[derive(Debug, Clone, Copy)]
-pub struct Type<'a> {
-    pub size: f64,
-    pub colour: &'a str,
-    pub anchor: Anchor,
-    pub bold: Bold,
-}
+/// `#rrggbb`.
+pub type Colour = &'static str;
 
-/// The same, kept.
-#[derive(Debug, Clone, PartialEq)]
+/// How text looks.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Letters {
     pub size: f64,
-    pub colour: String,
+    pub colour: Colour,
     pub anchor: Anchor,
     pub bold: Bold,
 }
@@ -102,81 +96,65 @@ pub enum Bold {
 }
 
 /// How a stroke looks.
-#[derive(Debug, Clone, Copy)]
-pub struct Stroke<'a> {
-    pub colour: &'a str,
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stroke {
+    pub colour: Colour,
     pub width: f64,
     pub opacity: f64,
     /// Lengths of dashes and gaps; empty for none.
-    pub dashes: &'a str,
+    pub dashes: &'static str,
 }
 
-/// The same, kept.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Pen {
-    pub colour: String,
-    pub width: f64,
-    pub opacity: f64,
-    pub dashes: String,
-}
-
-impl<'a> Stroke<'a> {
-    pub const fn solid(colour: &'a str, width: f64) -> Stroke<'a> {
+impl Stroke {
+    pub const fn solid(colour: Colour, width: f64) -> Stroke {
         Stroke { colour, width, opacity: 1.0, dashes: "" }
-    }
-
-    fn kept(&self) -> Pen {
-        let (colour, dashes) = (self.colour.to_owned(), self.dashes.to_owned());
-        Pen { colour, width: self.width, opacity: self.opacity, dashes }
     }
 }
 
 impl Canvas {
-    pub fn line(&mut self, from: Place, to: Place, stroke: Stroke<'_>) {
-        self.elements.push(Element::Line { from, to, stroke: stroke.kept() });
+    pub fn line(&mut self, from: Place, to: Place, stroke: Stroke) {
+        self.elements.push(Element::Line { from, to, stroke });
     }
 
     /// Lines through runs of points; each run is a piece of its own.
-    pub fn path(&mut self, runs: &[Vec<Place>], stroke: Stroke<'_>) {
+    pub fn path(&mut self, runs: &[Vec<Place>], stroke: Stroke) {
         let runs: Vec<_> = runs.iter().filter(|run| !run.is_empty()).cloned().collect();
         if !runs.is_empty() {
-            self.elements.push(Element::Path { runs, stroke: stroke.kept() });
+            self.elements.push(Element::Path { runs, stroke });
         }
     }
 
-    pub fn polygon(&mut self, corners: &[Place], fill: &str, opacity: f64) {
-        self.elements.push(Element::Polygon { corners: corners.to_vec(), fill: fill.to_owned(), opacity });
+    pub fn polygon(&mut self, corners: &[Place], fill: Colour, opacity: f64) {
+        self.elements.push(Element::Polygon { corners: corners.to_vec(), fill, opacity });
     }
 
     /// A diamond with a rim that keeps it apart from what is behind.
-    pub fn diamond(&mut self, at: Place, radius: f64, fill: &str) {
-        self.elements.push(Element::Diamond { at, radius, fill: fill.to_owned() });
+    pub fn diamond(&mut self, at: Place, radius: f64, fill: Colour) {
+        self.elements.push(Element::Diamond { at, radius, fill });
     }
 
-    pub fn dot(&mut self, at: Place, radius: f64, fill: &str) {
-        self.elements.push(Element::Dot { at, radius, fill: fill.to_owned() });
+    pub fn dot(&mut self, at: Place, radius: f64, fill: Colour) {
+        self.elements.push(Element::Dot { at, radius, fill });
     }
 
-    pub fn rectangle(&mut self, from: Place, to: Place, fill: &str, opacity: f64) {
-        self.elements.push(Element::Rectangle { from, to, fill: fill.to_owned(), opacity });
+    pub fn rectangle(&mut self, from: Place, to: Place, fill: Colour, opacity: f64) {
+        self.elements.push(Element::Rectangle { from, to, fill, opacity });
     }
 
-    pub fn text(&mut self, place: Place, text: &str, style: Type<'_>) {
-        self.put_text(place, text, style, 0.0, Rim::None);
+    pub fn text(&mut self, place: Place, text: &str, letters: Letters) {
+        self.put_text(place, text, letters, 0.0, Rim::None);
     }
 
     /// Text that can be read in front of lines.
-    pub fn text_on_white(&mut self, place: Place, text: &str, style: Type<'_>) {
-        self.put_text(place, text, style, 0.0, Rim::White);
+    pub fn text_on_white(&mut self, place: Place, text: &str, letters: Letters) {
+        self.put_text(place, text, letters, 0.0, Rim::White);
     }
 
-    pub fn turned_text(&mut self, place: Place, text: &str, style: Type<'_>, degrees: f64) {
-        self.put_text(place, text, style, degrees, Rim::None);
+    pub fn turned_text(&mut self, place: Place, text: &str, letters: Letters, degrees: f64) {
+        self.put_text(place, text, letters, degrees, Rim::None);
     }
 
-    fn put_text(&mut self, at: Place, text: &str, style: Type<'_>, degrees: f64, rim: Rim) {
-        let Type { size, colour, anchor, bold } = style;
-        let letters = Letters { size, colour: colour.to_owned(), anchor, bold };
+    fn put_text(&mut self, at: Place, text: &str, letters: Letters, degrees: f64, rim: Rim) {
         self.elements.push(Element::Text { at, text: text.to_owned(), letters, degrees, rim });
     }
 

@@ -1,16 +1,17 @@
 //! Where everything goes.
 
-use super::canvas::{Anchor, Bold, Canvas, Stroke, Type};
+use super::canvas::{self, Anchor, Bold, Canvas, Letters, Stroke};
 use super::scale::{self, Scale};
 use super::text::{BOLD, width, wrapped};
 use super::{Axis, Colour, Dot, Figure, Join, Joined, Layer, Panel, Ranges, Weight};
 
 /// Okabe and Ito's palette without its yellow, which is too light on white, and with black last.
-const PALETTE: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#222222"];
-const INK: &str = "#222222";
-const SOFT: &str = "#5f6368";
-const GRID: &str = "#e4e6e8";
-const GREY: &str = "#9aa0a6";
+const PALETTE: [canvas::Colour; 7] =
+    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#222222"];
+const INK: canvas::Colour = "#222222";
+const SOFT: canvas::Colour = "#5f6368";
+const GRID: canvas::Colour = "#e4e6e8";
+const GREY: canvas::Colour = "#9aa0a6";
 
 const TITLE: f64 = 17.0;
 const TEXT: f64 = 12.5;
@@ -168,7 +169,7 @@ fn names_of(panel: &Panel) -> impl Iterator<Item = (&str, Colour)> {
 
 fn heading(canvas: &mut Canvas, figure: &Figure, layout: &Layout) -> f64 {
     let mut y = 12.0;
-    let style = |size, colour, bold| Type { size, colour, anchor: Anchor::Start, bold };
+    let style = |size, colour, bold| Letters { size, colour, anchor: Anchor::Start, bold };
     for line in wrapped(&figure.title, TITLE * BOLD, layout.page - 2.0 * EDGE) {
         y += TITLE + 3.0;
         canvas.text((EDGE, y), &line, style(TITLE, INK, Bold::Yes));
@@ -235,21 +236,21 @@ fn legend(canvas: &mut Canvas, figure: &Figure, page: f64, top: f64) -> f64 {
             Swatch::Diamond => canvas.diamond((x + 12.0, y), 6.0, INK),
             Swatch::Dash => canvas.line((x + 11.0, y - 8.0), (x + 11.0, y + 8.0), moment()),
         }
-        let style = Type { size: TEXT, colour: INK, anchor: Anchor::Start, bold: Bold::No };
+        let style = Letters { size: TEXT, colour: INK, anchor: Anchor::Start, bold: Bold::No };
         canvas.text((x + 28.0, y + 4.5), &name, style);
         x += wide;
     }
     y + 14.0
 }
 
-fn paint(colour: Colour) -> &'static str {
+fn paint(colour: Colour) -> canvas::Colour {
     match colour {
         Colour::Series(number) => PALETTE[number % PALETTE.len()],
         Colour::Grey => GREY,
     }
 }
 
-fn moment() -> Stroke<'static> {
+fn moment() -> Stroke {
     Stroke { colour: SOFT, width: 1.0, opacity: 0.7, dashes: "3 3" }
 }
 
@@ -337,7 +338,7 @@ fn panel(
     layout: &Layout,
     (first, last_row): (bool, bool),
 ) {
-    let title = Type { size: TEXT + 0.5, colour: INK, anchor: Anchor::Start, bold: Bold::Yes };
+    let title = Letters { size: TEXT + 0.5, colour: INK, anchor: Anchor::Start, bold: Bold::Yes };
     canvas.text((frame.left, frame.top - 9.0), &panel.title, title);
     spans(canvas, panel, frame);
     y_axis(canvas, frame, first);
@@ -371,14 +372,14 @@ fn y_axis(canvas: &mut Canvas, frame: &Frame<'_>, named: bool) {
         }
         Scale::Logarithmic => (scale::logarithmic_ticks(from, to), 0.0),
     };
-    let style = Type { size: SMALL, colour: SOFT, anchor: Anchor::End, bold: Bold::No };
+    let style = Letters { size: SMALL, colour: SOFT, anchor: Anchor::End, bold: Bold::No };
     for tick in ticks {
         let y = frame.up(tick);
         canvas.line((frame.left, y), (frame.right, y), Stroke::solid(GRID, 1.0));
         canvas.text((frame.left - 7.0, y + 4.0), &tick_text(frame.y.axis, tick, step), style);
     }
     if named {
-        let style = Type { anchor: Anchor::Middle, size: TEXT, colour: INK, ..style };
+        let style = Letters { anchor: Anchor::Middle, size: TEXT, colour: INK, ..style };
         let middle = (frame.left - LEFT + 12.0, 0.5 * (frame.top + frame.bottom));
         canvas.turned_text(middle, &frame.y.axis.label, style, -90.0);
     }
@@ -392,7 +393,7 @@ fn tick_text(axis: &Axis, tick: f64, step: f64) -> String {
 }
 
 fn x_axis(canvas: &mut Canvas, frame: &Frame<'_>, named: bool) {
-    let style = Type { size: SMALL, colour: SOFT, anchor: Anchor::Middle, bold: Bold::No };
+    let style = Letters { size: SMALL, colour: SOFT, anchor: Anchor::Middle, bold: Bold::No };
     let axis = frame.x.axis;
     let mut depth = 1;
     if axis.categories.is_empty() {
@@ -408,7 +409,7 @@ fn x_axis(canvas: &mut Canvas, frame: &Frame<'_>, named: bool) {
             canvas.text((x, frame.bottom + 17.0), &tick_text(axis, tick, step), style);
         }
     } else {
-        let style = Type { colour: INK, ..style };
+        let style = Letters { colour: INK, ..style };
         for (number, name) in axis.categories.iter().enumerate() {
             let lines = category_lines(name, frame.right - frame.left, axis.categories.len());
             depth = depth.max(lines.len());
@@ -419,7 +420,7 @@ fn x_axis(canvas: &mut Canvas, frame: &Frame<'_>, named: bool) {
         }
     }
     if named {
-        let style = Type { size: TEXT, colour: INK, ..style };
+        let style = Letters { size: TEXT, colour: INK, ..style };
         let y = frame.bottom + 22.0 + 14.0 * depth as f64;
         canvas.text((0.5 * (frame.left + frame.right), y), &axis.label, style);
     }
@@ -448,7 +449,7 @@ fn spans(canvas: &mut Canvas, panel: &Panel, frame: &Frame<'_>) {
             if shaded {
                 canvas.rectangle((left, frame.top), (right, frame.bottom), "#f1f2f4", 1.0);
             }
-            let style = Type { size: SMALL, colour: SOFT, anchor: Anchor::Middle, bold: Bold::No };
+            let style = Letters { size: SMALL, colour: SOFT, anchor: Anchor::Middle, bold: Bold::No };
             canvas.text((0.5 * (left + right), frame.top + 14.0), name, style);
         }
     }
@@ -504,7 +505,7 @@ fn runs(points: &[(f64, f64)], join: Join, frame: &Frame<'_>) -> Vec<Vec<(f64, f
         .collect()
 }
 
-fn band(canvas: &mut Canvas, points: &[(f64, f64, f64)], frame: &Frame<'_>, fill: &str) {
+fn band(canvas: &mut Canvas, points: &[(f64, f64, f64)], frame: &Frame<'_>, fill: canvas::Colour) {
     let points: Vec<_> = points.iter().filter(|p| p.1.is_finite() && p.2.is_finite()).collect();
     let lower = points.iter().map(|p| frame.at(p.0, p.1));
     let upper = points.iter().rev().map(|p| frame.at(p.0, p.2));
@@ -514,14 +515,14 @@ fn band(canvas: &mut Canvas, points: &[(f64, f64, f64)], frame: &Frame<'_>, fill
     }
 }
 
-fn whisker(canvas: &mut Canvas, x: f64, (from, to): (f64, f64), colour: &str) {
+fn whisker(canvas: &mut Canvas, x: f64, (from, to): (f64, f64), colour: canvas::Colour) {
     canvas.line((x, from), (x, to), Stroke::solid(colour, 1.4));
     for y in [from, to] {
         canvas.line((x - 3.5, y), (x + 3.5, y), Stroke::solid(colour, 1.4));
     }
 }
 
-fn dots(canvas: &mut Canvas, points: &[Dot], joined: Joined, frame: &Frame<'_>, colour: &str) {
+fn dots(canvas: &mut Canvas, points: &[Dot], joined: Joined, frame: &Frame<'_>, colour: canvas::Colour) {
     if joined == Joined::Yes {
         let line: Vec<(f64, f64)> = points.iter().map(|dot| (dot.x, dot.y)).collect();
         canvas.path(&runs(&line, Join::Straight, frame), Stroke::solid(colour, 1.4));
@@ -541,7 +542,7 @@ fn bar_place(frame: &Frame<'_>, x: f64, (slot, slots): (usize, usize)) -> (f64, 
     (frame.across(x) + (slot as f64 - 0.5 * (slots as f64 - 1.0)) * wide, 0.5 * wide - 1.5)
 }
 
-fn bars(canvas: &mut Canvas, bars: &[Dot], frame: &Frame<'_>, colour: &str, slot: (usize, usize)) {
+fn bars(canvas: &mut Canvas, bars: &[Dot], frame: &Frame<'_>, colour: canvas::Colour, slot: (usize, usize)) {
     let zero = frame.up(frame.y.from.max(0.0));
     for bar in bars.iter().filter(|bar| bar.y.is_finite()) {
         let (middle, half) = bar_place(frame, bar.x, slot);
@@ -571,7 +572,7 @@ fn published(canvas: &mut Canvas, panel: &Panel, frame: &Frame<'_>, slots: usize
 
 /// Numbers above bars, while there is room for them.
 fn bar_values(canvas: &mut Canvas, panel: &Panel, frame: &Frame<'_>, slots: usize) {
-    let style = Type { size: SMALL, colour: INK, anchor: Anchor::Middle, bold: Bold::No };
+    let style = Letters { size: SMALL, colour: INK, anchor: Anchor::Middle, bold: Bold::No };
     let mut slot = 0;
     for layer in &panel.layers {
         let Layer::Bars { bars, .. } = layer else { continue };
@@ -590,7 +591,7 @@ fn bar_values(canvas: &mut Canvas, panel: &Panel, frame: &Frame<'_>, slots: usiz
 // Names.
 
 fn level_names(canvas: &mut Canvas, panel: &Panel, frame: &Frame<'_>) {
-    let style = Type { size: SMALL, colour: SOFT, anchor: Anchor::End, bold: Bold::No };
+    let style = Letters { size: SMALL, colour: SOFT, anchor: Anchor::End, bold: Bold::No };
     for layer in &panel.layers {
         if let Layer::Level { name, y } = layer {
             canvas.text_on_white((frame.right - 4.0, frame.up(*y) - 5.0), name, style);
@@ -600,7 +601,7 @@ fn level_names(canvas: &mut Canvas, panel: &Panel, frame: &Frame<'_>) {
 
 /// Each name beside the end of its line, moved apart where lines end close to each other.
 fn names_at_lines(canvas: &mut Canvas, panel: &Panel, frame: &Frame<'_>) {
-    let mut names: Vec<(f64, &str, &str)> =
+    let mut names: Vec<(f64, &str, canvas::Colour)> =
         panel.layers.iter().filter_map(|layer| end_of(layer, frame)).collect();
     names.sort_by(|a, b| a.0.total_cmp(&b.0));
     let wanted: Vec<f64> = names.iter().map(|name| name.0).collect();
@@ -611,13 +612,13 @@ fn names_at_lines(canvas: &mut Canvas, panel: &Panel, frame: &Frame<'_>) {
             canvas.line((frame.right + 1.0, wanted), (frame.right + 8.0, place), stroke);
         }
         let bold = if colour == SOFT { Bold::No } else { Bold::Yes };
-        let style = Type { size: TEXT, colour, anchor: Anchor::Start, bold };
+        let style = Letters { size: TEXT, colour, anchor: Anchor::Start, bold };
         canvas.text((frame.right + 10.0, place + 4.3), name, style);
     }
 }
 
 /// Where a line ends, its name and colour.
-fn end_of<'a>(layer: &'a Layer, frame: &Frame<'_>) -> Option<(f64, &'a str, &'static str)> {
+fn end_of<'a>(layer: &'a Layer, frame: &Frame<'_>) -> Option<(f64, &'a str, canvas::Colour)> {
     let (name, colour, end) = match layer {
         Layer::Line { name, colour, points, .. } => {
             (name, paint(*colour), points.iter().rev().find(|p| p.1.is_finite())?.1)

@@ -1,6 +1,6 @@
 //! A drawing as PDF, one page as large as the drawing. Letters are Helvetica's, which every viewer has, so no font is in the file.
 
-use super::canvas::{Anchor, Bold, Canvas, Element, Letters, Pen, Place, Rim};
+use super::canvas::{Anchor, Bold, Canvas, Element, Letters, Place, Rim, Stroke};
 use super::text;
 use pdf_writer::types::{LineJoinStyle, TextRenderingMode};
 use pdf_writer::{Content, Finish, Name, Pdf, Rect, Ref, Str, TextStr};
@@ -131,8 +131,8 @@ impl Page {
         }
     }
 
-    fn path(&mut self, runs: &[Vec<Place>], stroke: &Pen) {
-        let [r, g, b] = rgb(&stroke.colour);
+    fn path(&mut self, runs: &[Vec<Place>], stroke: &Stroke) {
+        let [r, g, b] = rgb(stroke.colour);
         let dashes = stroke.dashes.split([' ', ',']).filter_map(|length| length.parse::<f32>().ok());
         let dashes: Vec<f32> = dashes.collect();
         self.with_opacity(stroke.opacity, |page| {
@@ -183,7 +183,7 @@ impl Page {
         let (x, y) = (x - (before * cos) as f32, y - (before * sin) as f32);
         let font = Name(if is_bold { b"B" } else { b"F" });
         let bytes: Vec<u8> = text.chars().map(win_ansi).collect();
-        self.fill(&letters.colour);
+        self.fill(letters.colour);
         let modes = match rim {
             Rim::White => &[TextRenderingMode::Stroke, TextRenderingMode::Fill][..],
             Rim::None => &[TextRenderingMode::Fill],

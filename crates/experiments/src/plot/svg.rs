@@ -1,6 +1,6 @@
 //! A drawing as SVG.
 
-use super::canvas::{Anchor, Bold, Canvas, Element, Letters, Pen, Place, Rim};
+use super::canvas::{Anchor, Bold, Canvas, Element, Letters, Place, Rim, Stroke};
 use std::fmt::Write as _;
 
 /// The document; `title` is read out by screen readers.
@@ -24,7 +24,7 @@ struct Svg {
     body: String,
 }
 
-fn attributes(pen: &Pen) -> String {
+fn attributes(pen: &Stroke) -> String {
     let mut text = format!(r#"stroke="{}" stroke-width="{}""#, pen.colour, number(pen.width));
     if pen.opacity < 1.0 {
         write!(text, r#" stroke-opacity="{}""#, number(pen.opacity)).expect("a string takes everything");
@@ -40,6 +40,11 @@ pub fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".into() } else { text.into() }
+}
+
+/// Both coordinates.
+fn place((x, y): Place) -> [String; 2] {
+    [x, y].map(number)
 }
 
 fn escaped(text: &str) -> String {
@@ -75,100 +80,73 @@ impl Svg {
         }
     }
 
-    fn line(&mut self, from: Place, to: Place, stroke: &Pen) {
-        self.put(format_args!(
-            r#"<line x1="{}" y1="{}" x2="{}" y2="{}" {}/>"#,
-            number(from.0),
-            number(from.1),
-            number(to.0),
-            number(to.1),
-            attributes(stroke)
-        ));
+    fn line(&mut self, from: Place, to: Place, stroke: &Stroke) {
+        let ([x1, y1], [x2, y2]) = (place(from), place(to));
+        let pen = attributes(stroke);
+        self.put(format_args!(r#"<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" {pen}/>"#));
     }
 
-    fn path(&mut self, runs: &[Vec<Place>], stroke: &Pen) {
+    fn path(&mut self, runs: &[Vec<Place>], stroke: &Stroke) {
         let mut path = String::new();
         for run in runs {
-            for (place, &(x, y)) in run.iter().enumerate() {
-                let command = if place == 0 { 'M' } else { 'L' };
-                write!(path, "{command}{} {}", number(x), number(y)).expect("a string takes everything");
+            for (number, at) in run.iter().enumerate() {
+                let command = if number == 0 { 'M' } else { 'L' };
+                let [x, y] = place(*at);
+                write!(path, "{command}{x} {y}").expect("a string takes everything");
             }
         }
-        self.put(format_args!(
-            r#"<path d="{path}" fill="none" stroke-linejoin="round" {}/>"#,
-            attributes(stroke)
-        ));
+        let pen = attributes(stroke);
+        self.put(format_args!(r#"<path d="{path}" fill="none" stroke-linejoin="round" {pen}/>"#));
     }
 
     fn polygon(&mut self, corners: &[Place], fill: &str, opacity: f64) {
-        let corners: Vec<String> =
-            corners.iter().map(|&(x, y)| format!("{},{}", number(x), number(y))).collect();
-        self.put(format_args!(
-            r#"<polygon points="{}" fill="{fill}" fill-opacity="{}"/>"#,
-            corners.join(" "),
-            number(opacity)
-        ));
+        let corners: Vec<String> = corners.iter().map(|corner| place(*corner).join(",")).collect();
+        let (corners, opacity) = (corners.join(" "), number(opacity));
+        self.put(format_args!(r#"<polygon points="{corners}" fill="{fill}" fill-opacity="{opacity}"/>"#));
     }
 
     fn diamond(&mut self, (x, y): Place, radius: f64, fill: &str) {
-        self.put(format_args!(
-            r##"<path d="M{} {}L{} {}L{} {}L{} {}Z" fill="{fill}" stroke="#ffffff" stroke-width="1"/>"##,
-            number(x),
-            number(y - radius),
-            number(x + radius),
-            number(y),
-            number(x),
-            number(y + radius),
-            number(x - radius),
-            number(y)
-        ));
+        let [left, x, right] = [x - radius, x, x + radius].map(number);
+        let [top, y, bottom] = [y - radius, y, y + radius].map(number);
+        let path = format!("M{x} {top}L{right} {y}L{x} {bottom}L{left} {y}Z");
+        self.put(format_args!(r##"<path d="{path}" fill="{fill}" stroke="#ffffff" stroke-width="1"/>"##));
     }
 
-    fn dot(&mut self, (x, y): Place, radius: f64, fill: &str) {
-        self.put(format_args!(
-            r#"<circle cx="{}" cy="{}" r="{}" fill="{fill}"/>"#,
-            number(x),
-            number(y),
-            number(radius)
-        ));
+    fn dot(&mut self, at: Place, radius: f64, fill: &str) {
+        let ([x, y], radius) = (place(at), number(radius));
+        self.put(format_args!(r#"<circle cx="{x}" cy="{y}" r="{radius}" fill="{fill}"/>"#));
     }
 
     fn rectangle(&mut self, from: Place, to: Place, fill: &str, opacity: f64) {
+        let [x, y] = place((from.0.min(to.0), from.1.min(to.1)));
+        let [width, height] = place(((to.0 - from.0).abs(), (to.1 - from.1).abs()));
+        let opacity = number(opacity);
         self.put(format_args!(
-            r#"<rect x="{}" y="{}" width="{}" height="{}" fill="{fill}" fill-opacity="{}"/>"#,
-            number(from.0.min(to.0)),
-            number(from.1.min(to.1)),
-            number((to.0 - from.0).abs()),
-            number((to.1 - from.1).abs()),
-            number(opacity)
+            r#"<rect x="{x}" y="{y}" width="{width}" height="{height}" fill="{fill}" fill-opacity="{opacity}"/>"#
         ));
     }
 
-    fn text(&mut self, (x, y): Place, text: &str, letters: &Letters, degrees: f64) {
+    fn text(&mut self, at: Place, text: &str, letters: &Letters, degrees: f64) {
         let anchor = match letters.anchor {
             Anchor::Start => "start",
             Anchor::Middle => "middle",
             Anchor::End => "end",
         };
         let weight = if letters.bold == Bold::Yes { r#" font-weight="600""# } else { "" };
+        let [x, y] = place(at);
         let turn = match degrees {
             0.0 => String::new(),
-            _ => format!(r#" transform="rotate({} {} {})""#, number(degrees), number(x), number(y)),
+            _ => format!(r#" transform="rotate({} {x} {y})""#, number(degrees)),
         };
+        let (size, colour, text) = (number(letters.size), letters.colour, escaped(text));
         self.put(format_args!(
-            r#"<text x="{}" y="{}" font-size="{}" fill="{}" text-anchor="{anchor}"{weight}{turn}>{}</text>"#,
-            number(x),
-            number(y),
-            number(letters.size),
-            letters.colour,
-            escaped(text)
+            r#"<text x="{x}" y="{y}" font-size="{size}" fill="{colour}" text-anchor="{anchor}"{weight}{turn}>{text}</text>"#
         ));
     }
 
     /// Without a name that other figures on a page could have too.
     fn clip(&mut self, from: Place, to: Place) {
-        let (x, y) = (number(from.0), number(from.1));
-        let (width, height) = (number(to.0 - from.0), number(to.1 - from.1));
+        let ([x, y], [width, height]) = (place(from), place((to.0 - from.0, to.1 - from.1)));
         self.put(format_args!(
             r#"<svg x="{x}" y="{y}" width="{width}" height="{height}" viewBox="{x} {y} {width} {height}">"#
         ));
