@@ -52,9 +52,8 @@ impl Kept {
     /// The directories with runs of other code.
     fn of_other_code(&self) -> io::Result<Vec<PathBuf>> {
         let Some(parent) = self.directory.parent() else { return Ok(Vec::new()) };
-        let entries = fs::read_dir(parent)?.map(|entry| entry.map(|entry| entry.path()));
-        let paths = entries.collect::<io::Result<Vec<PathBuf>>>()?;
-        Ok(paths.into_iter().filter(|path| *path != self.directory && is_code(path)).collect())
+        let is_other = |path: &PathBuf| *path != self.directory && is_code(path);
+        Ok(paths(parent)?.into_iter().filter(is_other).collect())
     }
 
     /// Whether the run of a scenario at this point with this seed is stored here.
@@ -101,9 +100,7 @@ impl Kept {
             let parts = name.split_once('-').filter(|(_, seed)| seed.parse::<u64>().is_ok());
             parts.is_some_and(|(fingerprint, _)| known.contains(fingerprint))
         };
-        let entries = fs::read_dir(&self.directory)?.map(|entry| entry.map(|entry| entry.path()));
-        let paths = entries.collect::<io::Result<Vec<PathBuf>>>()?;
-        Ok(paths.into_iter().filter(|path| !belongs(path)).collect())
+        Ok(paths(&self.directory)?.into_iter().filter(|path| !belongs(path)).collect())
     }
 
     fn path(&self, fingerprint: &str, seed: u64) -> PathBuf {
@@ -136,6 +133,11 @@ impl Kept {
         fs::File::create(&unfinished)?.write_all(&bytes)?;
         fs::rename(unfinished, path)
     }
+}
+
+/// All that lies in a directory.
+fn paths(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    fs::read_dir(directory)?.map(|entry| entry.map(|entry| entry.path())).collect()
 }
 
 /// The part of a fingerprint that names files.

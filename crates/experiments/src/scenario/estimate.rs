@@ -3,7 +3,7 @@
 //! Each number is what a run of that kind was measured to take, rounded up; a test compares both.
 
 use super::names::{Brackets, brackets};
-use super::plan::{At, Ends, FlowKind, FlowPlan, Many, Patterns, Per, RunPlan, Topology, Wire};
+use super::plan::{At, Ends, FlowKind, FlowPlan, Many, Patterns, Per, RunPlan, Topology, Usual, Wire};
 use crate::table::BOTTLENECKS;
 use faircast_aqm::{Limit, QueueSpec};
 use faircast_core::time::{Span, Time};
@@ -43,14 +43,6 @@ const RECORDED: u64 = 250;
 const LONGEST_QUEUE: f64 = 100.0;
 /// The deepest way through a network that is written line by line.
 const DEEPEST: u64 = 64;
-
-/// Bits per second, seconds and queue of a link of which nothing else is said.
-type Usual = (f64, f64, QueueSpec);
-
-/// Those of a bottleneck.
-const BOTTLENECK: Usual = (1e6, 0.02, QueueSpec::DropTail(Limit::Bytes(50_000)));
-/// Those of a link between a host and the network.
-const ACCESS: Usual = (100e6, 0.001, QueueSpec::UNLIMITED);
 
 struct Sizes<'a> {
     plan: &'a RunPlan,
@@ -162,13 +154,13 @@ impl Sizes<'_> {
                 self.row("hub", 1);
                 self.hosts("src", (*sources).into(), access);
                 self.row("leaf", (*leaves).into());
-                self.wire(leaf, (*leaves).into(), BOTTLENECK);
+                self.wire(leaf, (*leaves).into(), Usual::BOTTLENECK);
                 self.depth += 1;
             }
             Topology::Dumbbell { leaves, sources, bottleneck, access, leaf } => {
                 self.row("left", 1);
                 self.row("right", 1);
-                self.wire(bottleneck, 1, BOTTLENECK);
+                self.wire(bottleneck, 1, Usual::BOTTLENECK);
                 self.hosts("src", (*sources).into(), access);
                 self.hosts("leaf", (*leaves).into(), leaf);
                 self.depth += 2;
@@ -181,7 +173,7 @@ impl Sizes<'_> {
                     let last = level + 1 == fanout.len();
                     self.row(if last { "leaf" } else { "r" }, count);
                     let wire = levels.get(level).or(levels.last()).cloned().unwrap_or_default();
-                    self.wire(&wire, count, BOTTLENECK);
+                    self.wire(&wire, count, Usual::BOTTLENECK);
                 }
                 self.hosts("src", (*sources).into(), access);
                 self.depth += fanout.len() as u64;
@@ -189,7 +181,7 @@ impl Sizes<'_> {
             Topology::Chain { bottlenecks, leaves, sources, bottleneck, access, leaf } => {
                 let routers = bottlenecks.saturating_add(1);
                 self.row("r", routers.into());
-                self.wire(bottleneck, (*bottlenecks).into(), BOTTLENECK);
+                self.wire(bottleneck, (*bottlenecks).into(), Usual::BOTTLENECK);
                 self.hosts("src", product(*sources, routers), access);
                 self.hosts("leaf", product(*leaves, routers), leaf);
                 self.depth += u64::from(*bottlenecks) + 1;
@@ -212,15 +204,16 @@ impl Sizes<'_> {
     /// Hosts at links that are fast unless something else is said.
     fn hosts(&mut self, prefix: &str, count: u64, wire: &Wire) {
         self.row(prefix, count);
-        self.wire(wire, count, ACCESS);
+        self.wire(wire, count, Usual::ACCESS);
     }
 
     /// So many links with this wire, in both directions.
     fn wire(&mut self, wire: &Wire, count: u64, usual: Usual) {
         self.links = self.links.saturating_add(count.saturating_mul(2));
         for wire in [Some(wire), wire.back.as_deref()].into_iter().flatten() {
-            let (rate, delay) = (largest(wire.rate.as_ref(), usual.0), largest(wire.delay.as_ref(), usual.1));
-            let queue = wire.queue.unwrap_or(usual.2);
+            let (rate, delay) =
+                (largest(wire.rate.as_ref(), usual.rate), largest(wire.delay.as_ref(), usual.delay));
+            let queue = wire.queue.unwrap_or(usual.queue);
             self.packets_of(&queue, count, rate, delay);
         }
     }
@@ -256,7 +249,7 @@ impl Sizes<'_> {
                 self.row(prefix, fresh);
             }
         }
-        self.wire(&link.wire, count, BOTTLENECK);
+        self.wire(&link.wire, count, Usual::BOTTLENECK);
         self.depth = self.depth.max((self.depth + 1).min(DEEPEST));
     }
 
@@ -370,7 +363,7 @@ impl Sizes<'_> {
             let endless = |edge: &faircast_topology::Edge| limit(&edge.spec.queue, 8.0).is_none();
             return network.edges().iter().any(endless);
         }
-        wires(self.plan).iter().any(|(wire, usual)| limit(&wire.queue.unwrap_or(usual.2), 8.0).is_none())
+        wires(self.plan).iter().any(|(wire, usual)| limit(&wire.queue.unwrap_or(usual.queue), 8.0).is_none())
     }
 
     fn changes(&self, run: &mut Estimate) {
@@ -400,17 +393,17 @@ impl Sizes<'_> {
 /// All wires of a plan but those of a network in lines, and what holds where they say nothing.
 fn wires(plan: &RunPlan) -> Vec<(&Wire, Usual)> {
     let of_topology: Vec<(&Wire, Usual)> = match &plan.topology {
-        Topology::Star { access, leaf, .. } => vec![(access, ACCESS), (leaf, BOTTLENECK)],
+        Topology::Star { access, leaf, .. } => vec![(access, Usual::ACCESS), (leaf, Usual::BOTTLENECK)],
         Topology::Dumbbell { bottleneck, access, leaf, .. }
         | Topology::Chain { bottleneck, access, leaf, .. } => {
-            vec![(bottleneck, BOTTLENECK), (access, ACCESS), (leaf, ACCESS)]
+            vec![(bottleneck, Usual::BOTTLENECK), (access, Usual::ACCESS), (leaf, Usual::ACCESS)]
         }
         Topology::Tree { levels, access, .. } => {
-            levels.iter().map(|level| (level, BOTTLENECK)).chain([(access, ACCESS)]).collect()
+            levels.iter().map(|level| (level, Usual::BOTTLENECK)).chain([(access, Usual::ACCESS)]).collect()
         }
         Topology::Text(_) | Topology::None => Vec::new(),
     };
-    of_topology.into_iter().chain(plan.links.iter().map(|link| (&link.wire, BOTTLENECK))).collect()
+    of_topology.into_iter().chain(plan.links.iter().map(|link| (&link.wire, Usual::BOTTLENECK))).collect()
 }
 
 /// Bits per second of the narrowest link that is said to have any.
@@ -419,7 +412,7 @@ fn narrowest(plan: &RunPlan) -> f64 {
         Topology::Text(network) => network.edges(),
         _ => &[],
     };
-    let rates = wires(plan).into_iter().map(|(wire, usual)| largest(wire.rate.as_ref(), usual.0));
+    let rates = wires(plan).into_iter().map(|(wire, usual)| largest(wire.rate.as_ref(), usual.rate));
     let rates = rates.chain(lines.iter().map(|edge| edge.spec.rate.bps()));
     rates.filter(|rate| *rate > 0.0).fold(f64::INFINITY, f64::min)
 }

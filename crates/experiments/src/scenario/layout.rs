@@ -7,11 +7,11 @@ use super::diagnostic::Diagnostic;
 use super::names::{Brackets, Names, Nothing, brackets};
 use super::plan::{
     self, At, Ecn, Ends, FlowKind, FlowPlan, LinkPlan, Many, Patterns, Per, RouterKind, RunPlan, SessionPlan,
-    Wire,
+    Usual, Wire,
 };
 use super::stays::{stays, turns};
 use super::useless;
-use faircast_aqm::{Limit, LinkSpec, QueueSpec};
+use faircast_aqm::{LinkSpec, QueueSpec};
 use faircast_core::rng::Rng;
 use faircast_core::routers::acknowledgements;
 use faircast_core::time::{Rate, Span, Time};
@@ -82,19 +82,6 @@ pub(crate) struct LaidFlow {
 /// Random streams for the layout: far above those of nodes and links, one for each use.
 const WIRE_STREAM: u64 = u64::MAX - 1;
 const FLOW_STREAM: u64 = u64::MAX - 1_000;
-
-const BOTTLENECK_RATE: f64 = 1e6;
-const BOTTLENECK_DELAY: f64 = 0.02;
-const BOTTLENECK_QUEUE: QueueSpec = QueueSpec::DropTail(Limit::Bytes(50_000));
-const ACCESS_RATE: f64 = 100e6;
-const ACCESS_DELAY: f64 = 0.001;
-
-/// What holds where nothing is said.
-#[derive(Debug, Clone, Copy)]
-enum Usual {
-    Bottleneck,
-    Access,
-}
 
 impl Layout {
     /// Lay out; on error, what is wrong where.
@@ -285,14 +272,14 @@ impl Builder {
             plan::Topology::Star { leaves, sources, access, leaf } => {
                 let hub = self.layout.names.single("hub");
                 self.hosts("src", *sources, hub, access);
-                self.leaves("leaf", *leaves, hub, leaf, Usual::Bottleneck);
+                self.leaves("leaf", *leaves, hub, leaf, Usual::BOTTLENECK);
             }
             plan::Topology::Dumbbell { leaves, sources, bottleneck, access, leaf } => {
                 let left = self.layout.names.single("left");
                 let right = self.layout.names.single("right");
-                self.join(&[left], &[right], bottleneck, Usual::Bottleneck);
+                self.join(&[left], &[right], bottleneck, Usual::BOTTLENECK);
                 self.hosts("src", *sources, left, access);
-                self.leaves("leaf", *leaves, right, leaf, Usual::Access);
+                self.leaves("leaf", *leaves, right, leaf, Usual::ACCESS);
             }
             plan::Topology::Tree { fanout, levels, sources, access } => {
                 let root = self.layout.names.single("root");
@@ -305,17 +292,17 @@ impl Builder {
                     let wire = levels.get(level).or(levels.last()).cloned().unwrap_or_default();
                     let from: Vec<u32> = (0..count).map(|child| parents[(child / fan) as usize]).collect();
                     parents = (first..first + count).collect();
-                    self.join(&from, &parents, &wire, Usual::Bottleneck);
+                    self.join(&from, &parents, &wire, Usual::BOTTLENECK);
                 }
                 self.hosts("src", *sources, root, access);
             }
             plan::Topology::Chain { bottlenecks, leaves, sources, bottleneck, access, leaf } => {
                 let first = self.layout.names.row("r", 0, bottlenecks + 1);
                 let routers: Vec<u32> = (first..=first + bottlenecks).collect();
-                self.join(&routers[..*bottlenecks as usize], &routers[1..], bottleneck, Usual::Bottleneck);
+                self.join(&routers[..*bottlenecks as usize], &routers[1..], bottleneck, Usual::BOTTLENECK);
                 for (number, router) in routers.into_iter().enumerate() {
                     self.hosts(&format!("src{number}."), *sources, router, access);
-                    self.leaves(&format!("leaf{number}."), *leaves, router, leaf, Usual::Access);
+                    self.leaves(&format!("leaf{number}."), *leaves, router, leaf, Usual::ACCESS);
                 }
             }
         }
@@ -336,7 +323,7 @@ impl Builder {
 
     fn hosts(&mut self, prefix: &str, count: u32, router: u32, wire: &Wire) {
         let first = self.layout.names.row(prefix, 1, count);
-        self.join(&(first..first + count).collect::<Vec<_>>(), &[router], wire, Usual::Access);
+        self.join(&(first..first + count).collect::<Vec<_>>(), &[router], wire, Usual::ACCESS);
     }
 
     fn leaves(&mut self, prefix: &str, count: u32, router: u32, wire: &Wire, usual: Usual) {
@@ -365,10 +352,7 @@ impl Builder {
     }
 
     fn specs(&mut self, wire: &Wire, index: usize, usual: Usual) -> (u32, u32) {
-        let (rate, delay, queue) = match usual {
-            Usual::Bottleneck => (BOTTLENECK_RATE, BOTTLENECK_DELAY, BOTTLENECK_QUEUE),
-            Usual::Access => (ACCESS_RATE, ACCESS_DELAY, QueueSpec::UNLIMITED),
-        };
+        let Usual { rate, delay, queue } = usual;
         let usual = LinkSpec::new(Rate::from_bps(rate), Span::from_secs_f64(delay), queue);
         let there = changed(usual, wire, index, &mut self.rng);
         let back = LinkSpec { queue: QueueSpec::UNLIMITED, loss: None, ..there };
@@ -408,7 +392,7 @@ impl Builder {
             self.wrong.push(Diagnostic::new(&plan.span, message, "which to which?").help(help));
             return;
         }
-        self.join(&from, &to, &plan.wire, Usual::Bottleneck);
+        self.join(&from, &to, &plan.wire, Usual::BOTTLENECK);
     }
 
     fn change(&mut self, link: u32, wire: &Wire, index: usize) {

@@ -282,9 +282,9 @@ pub(super) fn check(
     mut at: impl Iterator<Item = BTreeSet<String>>,
     wrong: &mut Vec<Diagnostic>,
 ) {
-    let claims = root.get("claim").map_or(&[][..], Node::items).iter();
+    let claims = root.list("claim").iter();
     let of_claims = claims.flat_map(|claim| ["of", "over", "against"].map(|key| claim.get(key)));
-    let fits = root.get("fit").map_or(&[][..], Node::items).iter();
+    let fits = root.list("fit").iter();
     let of_fits = fits.flat_map(|fit| ["of", "against"].map(|key| fit.get(key)));
     let named = of_claims.chain(of_fits).flatten().flat_map(Node::items);
     // Numbers with units stand in place of metrics.

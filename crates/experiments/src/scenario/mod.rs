@@ -261,8 +261,11 @@ impl Scenario {
         let axes = axes(&root)?;
         let count = axes.iter().try_fold(1usize, |count, axis| count.checked_mul(axis.values.len()));
         let count = count.filter(|count| *count <= MOST_POINTS).ok_or_else(|| {
-            let span = root.get("sweep").map_or(0..0, |node| node.span.clone());
-            vec![Diagnostic::new(&span, format!("more than {MOST_POINTS} points"), "too many combinations")]
+            vec![Diagnostic::new(
+                &root.place("sweep"),
+                format!("more than {MOST_POINTS} points"),
+                "too many combinations",
+            )]
         })?;
         let (mut points, mut plans, mut fingerprints, mut wrong, mut warnings) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -449,8 +452,7 @@ fn fits(root: &Node, plan: &RunPlan, points: usize, most: u64) -> Result<(), Dia
     let Err(refused) = all.within(most) else { return Ok(()) };
     let largest = all.parts().iter().max_by_key(|part| part.bytes).map_or("", |part| part.what.as_str());
     let of_flow = plan.flows.iter().find(|flow| largest.ends_with(&format!("\"{}\"", flow.name.value)));
-    let network = root.get("topology").map_or(0..0, |node| node.span.clone());
-    let span = of_flow.map_or(network, |flow| flow.span.clone());
+    let span = of_flow.map_or_else(|| root.place("topology"), |flow| flow.span.clone());
     let help = format!(
         "make it smaller, or let it take so much, if there is so much: --max-memory {}",
         refused.enough()
@@ -494,8 +496,7 @@ fn axes(root: &Node) -> Result<Vec<Ruled<'_>>, Vec<Diagnostic>> {
     let mut axes: Vec<Ruled<'_>> = Vec::new();
     for entry in sweep.entries() {
         let (to, each) = (entry.node.get("to"), entry.node.get("each"));
-        let set =
-            || entry.node.get("set").map_or(&[][..], Node::items).iter().filter_map(Node::text).collect();
+        let set = || entry.node.list("set").iter().filter_map(Node::text).collect();
         let (paths, values, share): (Vec<&str>, _, _) = match (&entry.node.value, to, each) {
             (Value::Table(_), Some(to), None) => (set(), to.items(), Share::Same),
             (Value::Table(_), None, Some(each)) => (set(), each.items(), Share::Each),
@@ -580,18 +581,17 @@ fn plan_at(root: &Node, axes: &[Ruled<'_>], index: usize) -> Result<(RunPlan, St
 
 /// Choices must concern claims that exist, and what they might be must be a scenario.
 fn check_choices(root: &Node, wrong: &mut Vec<Diagnostic>) {
-    let items = |node: &Node, key: &str| node.get(key).map_or(Vec::new(), |found| found.items().to_vec());
-    let claims = items(root, "claim");
-    let names: Vec<&str> = claims.iter().filter_map(|claim| claim.get("name").and_then(Node::text)).collect();
-    for choice in items(root, "chosen") {
-        for start in items(&choice, "claims") {
+    let claims = root.list("claim").iter();
+    let names: Vec<&str> = claims.filter_map(|claim| claim.get("name").and_then(Node::text)).collect();
+    for choice in root.list("chosen") {
+        for start in choice.list("claims") {
             if start.text().is_some_and(|start| !names.iter().any(|name| name.starts_with(start))) {
                 wrong.push(Diagnostic::new(&start.span, "no claim begins like this".to_owned(), "of none"));
             }
         }
-        for alternative in items(&choice, "alternative") {
+        for alternative in choice.list("alternative") {
             let mut other = root.clone();
-            for entry in alternative.get("set").map_or(&[][..], Node::entries) {
+            for entry in alternative.table("set") {
                 if let Err(part) = other.set(&entry.key, &entry.node) {
                     let message = format!("the path `{}` leads nowhere: there is no `{part}`", entry.key);
                     wrong.push(Diagnostic::new(&entry.key_span, message, "would go there"));
@@ -608,8 +608,8 @@ fn check_choices(root: &Node, wrong: &mut Vec<Diagnostic>) {
 /// Claims must be about points that exist.
 fn check_claims(root: &Node, axes: &[Axis], wrong: &mut Vec<Diagnostic>) {
     let known: BTreeMap<&str, &Axis> = axes.iter().map(|axis| (axis.name.as_str(), axis)).collect();
-    for claim in root.get("claim").map_or(&[][..], Node::items) {
-        let entries = ["at", "over_at"].map(|key| claim.get(key).map_or(&[][..], Node::entries));
+    for claim in root.list("claim") {
+        let entries = ["at", "over_at"].map(|key| claim.table(key));
         for entry in entries.into_iter().flatten() {
             let names: Vec<&str> = known.keys().copied().collect();
             match known.get(entry.key.as_str()) {

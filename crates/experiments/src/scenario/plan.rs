@@ -2,7 +2,7 @@
 
 use super::Claim;
 use crate::stats::Scale;
-use faircast_aqm::{LossSpec, QueueSpec};
+use faircast_aqm::{Limit, LossSpec, QueueSpec};
 use faircast_core::rng::Rng;
 use faircast_core::routers::rmanp;
 use faircast_core::schemes::Scheme;
@@ -57,6 +57,23 @@ pub(crate) struct Wire {
     /// In seconds.
     pub jitter: Option<f64>,
     pub back: Option<Box<Wire>>,
+}
+
+/// A link of which nothing is said.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Usual {
+    /// Bits per second.
+    pub rate: f64,
+    /// Seconds.
+    pub delay: f64,
+    pub queue: QueueSpec,
+}
+
+impl Usual {
+    pub const BOTTLENECK: Usual =
+        Usual { rate: 1e6, delay: 0.02, queue: QueueSpec::DropTail(Limit::Bytes(50_000)) };
+    /// Between a host and the network.
+    pub const ACCESS: Usual = Usual { rate: 100e6, delay: 0.001, queue: QueueSpec::UNLIMITED };
 }
 
 #[derive(Debug, Clone, PartialEq)]

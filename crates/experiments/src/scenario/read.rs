@@ -23,40 +23,42 @@ pub(crate) fn plan(root: &Node) -> Result<RunPlan, Vec<Diagnostic>> {
     if !wrong.is_empty() {
         return Err(wrong);
     }
-    let duration = Time::from_secs_f64(time(root, "duration").unwrap_or_default());
+    let duration = moment(root, "duration").unwrap_or_default();
     let jitter = time(root, "start_jitter").unwrap_or(1.0);
     let probe = read_probe(root.get("probe"));
     let plan = RunPlan {
         duration,
         seeds: seeds(root),
         topology: root.get("topology").map_or(Topology::None, |node| topology(node, &mut wrong)),
-        links: tables(root, "link").map(link).collect(),
-        flows: tables(root, "flow").map(|node| flow(node, jitter, &mut wrong)).collect(),
+        links: root.list("link").iter().map(link).collect(),
+        flows: root.list("flow").iter().map(|node| flow(node, jitter, &mut wrong)).collect(),
         aggregators: patterns(root, "aggregate"),
         aggregate_for: span(root, "aggregate_for").unwrap_or(Span::from_secs(1)),
-        routers: tables(root, "router").map(router).collect(),
-        coordinated: tables(root, "coordinate").filter_map(|node| coordinate(node, &mut wrong)).collect(),
-        changes: tables(root, "change").map(|node| change(node, duration, &mut wrong)).collect(),
+        routers: root.list("router").iter().map(router).collect(),
+        coordinated: root.list("coordinate").iter().filter_map(|node| coordinate(node, &mut wrong)).collect(),
+        changes: root.list("change").iter().map(|node| change(node, duration, &mut wrong)).collect(),
         windows: windows(root, duration, probe.bin, &mut wrong),
-        fits: tables(root, "fit").map(|node| fit(node, &mut wrong)).collect(),
+        fits: root.list("fit").iter().map(|node| fit(node, &mut wrong)).collect(),
         probe,
-        claims: tables(root, "claim").map(|node| claim(node, &mut wrong)).collect(),
+        claims: root.list("claim").iter().map(|node| claim(node, &mut wrong)).collect(),
     };
     unique_names(&plan, &mut wrong);
     if duration == Time::ZERO {
-        let span = root.get("duration").map_or(0..0, |node| node.span.clone());
-        wrong.push(Diagnostic::new(&span, "a run must last longer than nothing", "no time at all"));
+        wrong.push(Diagnostic::new(
+            &root.place("duration"),
+            "a run must last longer than nothing",
+            "no time at all",
+        ));
     }
     if wrong.is_empty() { Ok(plan) } else { Err(wrong) }
 }
 
-/// The tables under a key: none, one or a list of them.
-fn tables<'a>(node: &'a Node, key: &str) -> impl Iterator<Item = &'a Node> {
-    node.get(key).map_or(&[][..], Node::items).iter()
-}
-
 fn time(node: &Node, key: &str) -> Option<f64> {
     node.get(key).and_then(units::time)
+}
+
+fn moment(node: &Node, key: &str) -> Option<Time> {
+    time(node, key).map(Time::from_secs_f64)
 }
 
 fn span(node: &Node, key: &str) -> Option<Span> {
@@ -94,7 +96,7 @@ fn many(node: &Node, key: &str, read: fn(&Node) -> Option<f64>) -> Option<Many> 
 }
 
 fn patterns(node: &Node, key: &str) -> Patterns {
-    let items = node.get(key).map_or(&[][..], Node::items).iter();
+    let items = node.list(key).iter();
     let one = |item: &Node| Some(At { value: item.text()?.to_owned(), span: item.span.clone() });
     items.filter_map(one).collect()
 }
@@ -139,18 +141,15 @@ fn topology(node: &Node, wrong: &mut Vec<Diagnostic>) -> Topology {
             leaf: wires("leaf"),
         },
         Some("tree") => {
-            let fanout = node.get("fanout");
-            let counts = fanout.map_or(&[][..], Node::items).iter().filter_map(units::whole);
+            let counts = node.list("fanout").iter().filter_map(units::whole);
             let counts: Vec<u32> = counts.map(|count| count.clamp(1, names::MOST) as u32).collect();
             let leaves = counts.iter().try_fold(1u64, |leaves, fan| leaves.checked_mul(u64::from(*fan)));
-            if let Some(fanout) = fanout
-                && leaves.is_none_or(|leaves| leaves > names::MOST)
-            {
-                wrong.push(Diagnostic::new(&fanout.span, "too many leaves", "too many"));
+            if leaves.is_none_or(|leaves| leaves > names::MOST) {
+                wrong.push(Diagnostic::new(&node.place("fanout"), "too many leaves", "too many"));
             }
             Topology::Tree {
                 fanout: counts,
-                levels: tables(node, "level").map(|level| wire(Some(level))).collect(),
+                levels: node.list("level").iter().map(|level| wire(Some(level))).collect(),
                 sources: self::count(node, "sources", wrong).unwrap_or(0),
                 access: wires("access"),
             }
@@ -193,11 +192,7 @@ fn ends(node: &Node, wrong: &mut Vec<Diagnostic>) -> Ends {
 
 /// A name that becomes part of metrics' names.
 fn name(node: &Node, whose: &str, wrong: &mut Vec<Diagnostic>) -> At<String> {
-    let name = node.get("name");
-    let name = At {
-        value: name.and_then(Node::text).unwrap_or_default().to_owned(),
-        span: name.map_or(0..0, |name| name.span.clone()),
-    };
+    let name = At { value: text(node, "name").unwrap_or_default(), span: node.place("name") };
     if name.value.is_empty() || name.value.contains([' ', '.', '@', ',', '"']) {
         let message = format!("{whose} name becomes part of metrics' names: letters, digits, `-` and `_`");
         wrong.push(Diagnostic::new(&name.span, message, "not as a name"));
@@ -207,7 +202,7 @@ fn name(node: &Node, whose: &str, wrong: &mut Vec<Diagnostic>) -> At<String> {
 
 fn parts(node: &Node, wrong: &mut Vec<Diagnostic>) -> Vec<PartPlan> {
     let mut all: Vec<PartPlan> = Vec::new();
-    for part in tables(node, "parts") {
+    for part in node.list("parts") {
         let name = name(part, "a part's", wrong);
         if all.iter().any(|other| other.name.value == name.value) {
             let message = format!("two parts are called \"{}\"", name.value);
@@ -223,7 +218,7 @@ fn scale(node: &Node) -> Scale {
 }
 
 fn fit(node: &Node, wrong: &mut Vec<Diagnostic>) -> FitPlan {
-    let against = node.get("against").map_or(&[][..], Node::items).iter();
+    let against = node.list("against").iter();
     let abscissa = |node: &Node| match (node.number().or_else(|| units::rate(node)), node.text()) {
         (Some(number), _) => Abscissa::Number(number),
         (None, text) => Abscissa::Metric(text.unwrap_or_default().to_owned()),
@@ -260,7 +255,7 @@ fn flow(node: &Node, jitter: f64, wrong: &mut Vec<Diagnostic>) -> FlowPlan {
             protocol: protocol.parse().expect("was accepted when the tree was checked"),
             ack: size(node, "ack").unwrap_or(40),
             supply: supply(node, wrong),
-            is_timed: is_timed(node),
+            is_timed: is_on(node, "delays"),
         },
     };
     FlowPlan {
@@ -311,8 +306,10 @@ fn not_read(node: &Node, key: &str, wrong: &mut Vec<Diagnostic>) {
 fn session(node: &Node, packet: u16, wrong: &mut Vec<Diagnostic>) -> FlowKind {
     let scheme = node.get("scheme").and_then(Node::text).and_then(|text| text.parse().ok());
     let scheme: faircast_core::schemes::Scheme = scheme.expect("was accepted when the tree was checked");
-    let expected = tables(node, "expected")
-        .map(|line| (Time::from_secs_f64(time(line, "from").unwrap_or_default()), patterns(line, "is")));
+    let expected = node
+        .list("expected")
+        .iter()
+        .map(|line| (moment(line, "from").unwrap_or_default(), patterns(line, "is")));
     FlowKind::Session(Box::new(SessionPlan {
         scheme: match node.get("at_most").and_then(units::rate) {
             Some(most) => {
@@ -337,14 +334,13 @@ fn session(node: &Node, packet: u16, wrong: &mut Vec<Diagnostic>) -> FlowKind {
         talks: both(node, "on", "off", wrong),
         tree: tree(node, wrong),
         most_children: count(node, "most_children", wrong).unwrap_or(MOST_CHILDREN),
-        ecn: if text(node, "ecn").as_deref() == Some("on") { Ecn::On } else { Ecn::Off },
-        is_timed: is_timed(node),
+        ecn: if is_on(node, "ecn") { Ecn::On } else { Ecn::Off },
+        is_timed: is_on(node, "delays"),
     }))
 }
 
-/// Whether it is measured how long packets take.
-fn is_timed(node: &Node) -> bool {
-    text(node, "delays").as_deref() == Some("on")
+fn is_on(node: &Node, key: &str) -> bool {
+    node.get(key).and_then(Node::text) == Some("on")
 }
 
 fn router(node: &Node) -> RouterPlan {
@@ -353,7 +349,7 @@ fn router(node: &Node) -> RouterPlan {
         name: text(node, "name"),
         at: patterns(node, "at"),
         kind: kind.and_then(Result::ok).expect("was accepted when the tree was checked"),
-        restarts: time(node, "restarts").map(Time::from_secs_f64),
+        restarts: moment(node, "restarts"),
     }
 }
 
@@ -381,13 +377,15 @@ const MOST_CHILDREN: u32 = 16;
 
 /// Who is whose parent.
 fn tree(node: &Node, wrong: &mut Vec<Diagnostic>) -> TreePlan {
-    let agents: Vec<AgentPlan> = tables(node, "agents")
+    let agents: Vec<AgentPlan> = node
+        .list("agents")
+        .iter()
         .map(|agent| AgentPlan {
             span: agent.span.clone(),
             agent: patterns(agent, "is"),
             children: patterns(agent, "children"),
-            dies: time(agent, "dies").map(Time::from_secs_f64),
-            returns: time(agent, "returns").map(Time::from_secs_f64),
+            dies: moment(agent, "dies"),
+            returns: moment(agent, "returns"),
         })
         .collect();
     let fan_out = count(node, "fan_out", wrong).map(|fan_out| fan_out.max(1));
@@ -455,7 +453,7 @@ fn change(node: &Node, until: Time, wrong: &mut Vec<Diagnostic>) -> ChangePlan {
         let message = "a change needs a `rate`, `delay`, `loss`, `state` or `rates`";
         wrong.push(Diagnostic::new(&node.span, message, "changes nothing"));
     }
-    let at = Time::from_secs_f64(time(node, "at").unwrap_or_default());
+    let at = moment(node, "at").unwrap_or_default();
     let rates = rates(node, at, until, wrong);
     ChangePlan { at, links: patterns(node, "link"), changes, rates }
 }
@@ -490,14 +488,14 @@ fn rates(node: &Node, at: Time, until: Time, wrong: &mut Vec<Diagnostic>) -> Vec
 }
 
 fn windows(root: &Node, duration: Time, bin: Span, wrong: &mut Vec<Diagnostic>) -> Vec<TimeWindow> {
-    let warmup = Time::from_secs_f64(time(root, "warmup").unwrap_or_default());
+    let warmup = moment(root, "warmup").unwrap_or_default();
     let mut all = vec![TimeWindow { name: String::new(), from: warmup, to: duration }];
-    let mut places = vec![root.get("warmup").map_or(0..0, |node| node.span.clone())];
-    for node in tables(root, "window") {
+    let mut places = vec![root.place("warmup")];
+    for node in root.list("window") {
         all.push(TimeWindow {
             name: text(node, "name").unwrap_or_default(),
-            from: Time::from_secs_f64(time(node, "from").unwrap_or_default()),
-            to: Time::from_secs_f64(time(node, "to").unwrap_or_default()),
+            from: moment(node, "from").unwrap_or_default(),
+            to: moment(node, "to").unwrap_or_default(),
         });
         places.push(node.span.clone());
     }
@@ -527,7 +525,7 @@ fn read_probe(node: Option<&Node>) -> Probe {
         receivers: whole("receivers").unwrap_or(8),
         watch: whole("watch"),
         taps: patterns(node, "taps"),
-        events: if text(node, "events").as_deref() == Some("on") { Events::On } else { Events::Off },
+        events: if is_on(node, "events") { Events::On } else { Events::Off },
     }
 }
 
@@ -551,7 +549,7 @@ pub(crate) fn setting(node: &Node) -> Setting {
 
 fn claim(node: &Node, wrong: &mut Vec<Diagnostic>) -> Claim {
     let place = |key| {
-        let entries = node.get(key).map_or(&[][..], Node::entries).iter();
+        let entries = node.table(key).iter();
         entries.map(|entry| (entry.key.clone(), setting(&entry.node))).collect()
     };
     let claim = Claim {
@@ -593,8 +591,7 @@ fn claim(node: &Node, wrong: &mut Vec<Diagnostic>) -> Claim {
 /// Values that the source leaves open.
 pub(super) fn choices(root: &Node) -> Vec<Choice> {
     let alternative = |node: &Node| {
-        let set = node.get("set").map_or(&[][..], Node::entries).iter();
-        let set = set.map(|entry| (entry.key.clone(), entry.node.toml())).collect();
+        let set = node.table("set").iter().map(|entry| (entry.key.clone(), entry.node.toml())).collect();
         Alternative { name: text(node, "name").unwrap_or_default(), set }
     };
     let choice = |node: &Node| Choice {
@@ -602,10 +599,10 @@ pub(super) fn choices(root: &Node) -> Vec<Choice> {
         value: text(node, "value").unwrap_or_default(),
         after: text(node, "when").as_deref() == Some("after"),
         why: text(node, "why").unwrap_or_default(),
-        claims: tables(node, "claims").filter_map(Node::text).map(str::to_owned).collect(),
-        alternatives: tables(node, "alternative").map(alternative).collect(),
+        claims: node.list("claims").iter().filter_map(Node::text).map(str::to_owned).collect(),
+        alternatives: node.list("alternative").iter().map(alternative).collect(),
     };
-    tables(root, "chosen").map(choice).collect()
+    root.list("chosen").iter().map(choice).collect()
 }
 
 fn unique_names(plan: &RunPlan, wrong: &mut Vec<Diagnostic>) {

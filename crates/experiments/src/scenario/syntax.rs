@@ -58,6 +58,21 @@ impl Node {
         self.entries().iter().find(|entry| entry.key == key).map(|entry| &entry.node)
     }
 
+    /// The elements of the list of a key, or its value alone; none without the key.
+    pub fn list(&self, key: &str) -> &[Node] {
+        self.get(key).map_or(&[], Node::items)
+    }
+
+    /// The entries of the table of a key; none without the key.
+    pub fn table(&self, key: &str) -> &[Entry] {
+        self.get(key).map_or(&[], Node::entries)
+    }
+
+    /// The place of a key's value; nowhere without the key.
+    pub fn place(&self, key: &str) -> Range<usize> {
+        self.get(key).map_or(0..0, |node| node.span.clone())
+    }
+
     /// The elements of a list, or this alone.
     pub fn items(&self) -> &[Node] {
         match &self.value {
