@@ -13,8 +13,6 @@ pub struct Load {
     pub about: &'static str,
     /// Where it comes from.
     pub source: &'static str,
-    /// The bottleneck.
-    link: Wire,
     /// Half of the round trip outside the bottleneck, as a scenario writes it.
     access: &'static str,
     /// Senders, and as many receivers.
@@ -27,13 +25,6 @@ pub struct Load {
     pub equals: &'static [&'static str],
     /// The queue over time says more than its mean.
     pub over_time: bool,
-}
-
-/// The bottleneck's rate and delay.
-#[derive(Debug, Clone, Copy)]
-struct Wire {
-    rate: &'static str,
-    delay: &'static str,
 }
 
 /// A set of loads.
@@ -75,18 +66,21 @@ impl Text {
 
     /// A group of flows between hosts of these numbers.
     fn flow(&mut self, name: &str, kind: &str, hosts: &str, rest: &str) {
+        self.flow_between(name, kind, ["src", "leaf"], hosts, rest);
+    }
+
+    /// The same, from one side to the other.
+    fn flow_between(&mut self, name: &str, kind: &str, [from, to]: [&str; 2], hosts: &str, rest: &str) {
         self.line(format_args!(
-            "[[flow]]\nname = \"{name}\"\nkind = \"{kind}\"\nfrom = \"src{hosts}\"\nto = \"leaf{hosts}\"\n\
+            "[[flow]]\nname = \"{name}\"\nkind = \"{kind}\"\nfrom = \"{from}{hosts}\"\nto = \"{to}{hosts}\"\n\
              start_jitter = \"1 s\"\n{rest}\n"
         ));
     }
 
-    /// The same, from the receivers' side to the senders'.
-    fn flow_back(&mut self, name: &str, kind: &str, hosts: &str) {
-        self.line(format_args!(
-            "[[flow]]\nname = \"{name}\"\nkind = \"{kind}\"\nfrom = \"leaf{hosts}\"\nto = \"src{hosts}\"\n\
-             start_jitter = \"1 s\"\n"
-        ));
+    /// Web transfers, with this mean pause between two.
+    fn web(&mut self, hosts: &str, pause: &str) {
+        let rest = format!("transfer = \"pareto 12 shape 1.2\"\npause = \"exponential {pause}\"");
+        self.flow("web", "tcp-sack,preset=linux", hosts, &rest);
     }
 
     /// Long flows of a TCP with Linux' values.
@@ -105,7 +99,6 @@ impl Load {
     pub fn scenario(&self, queues: &[(String, String)], seconds: f64) -> String {
         let ecn = if self.marks { ",ecn" } else { "" };
         let mut text = Text { text: String::new(), seconds, ecn };
-        let Wire { rate, delay } = self.link;
         let Load { name, about, source, hosts, access, .. } = self;
         let warmup = seconds / 5.0;
         text.line(format_args!("title = \"{name}\"\nabout = \"{about}\"\nsource = \"{source}\""));
@@ -113,7 +106,7 @@ impl Load {
         text.line(format_args!("[topology]\nkind = \"dumbbell\"\nsources = {hosts}\nleaves = {hosts}"));
         let first = queues.first().map_or("droptail,100", |(_, queue)| queue);
         text.line(format_args!(
-            "bottleneck = {{ rate = \"{rate}\", delay = \"{delay}\", queue = \"{first}\" }}"
+            "bottleneck = {{ rate = \"10 Mbit/s\", delay = \"20 ms\", queue = \"{first}\" }}"
         ));
         text.line(format_args!(
             "access = {{ rate = \"1 Gbit/s\", delay = {access}, queue = \"unlimited\" }}"
@@ -135,8 +128,7 @@ impl Load {
     }
 }
 
-/// 10 Mbit/s; with access and leaves a round trip of 100 ms.
-const USUAL: Wire = Wire { rate: "10 Mbit/s", delay: "20 ms" };
+/// With bottleneck and leaves a round trip of 100 ms.
 const ACCESS: &str = "\"25 ms\"";
 
 const fn load(
@@ -146,18 +138,7 @@ const fn load(
     hosts: u32,
     flows: fn(&mut Text),
 ) -> Load {
-    Load {
-        name,
-        about,
-        source,
-        link: USUAL,
-        access: ACCESS,
-        hosts,
-        marks: false,
-        flows,
-        equals: &[],
-        over_time: false,
-    }
+    Load { name, about, source, access: ACCESS, hosts, marks: false, flows, equals: &[], over_time: false }
 }
 
 impl Load {
@@ -255,12 +236,7 @@ const RFC_7928: &[Load] = &[
         22,
         |text| {
             text.tcp("tcp", "1");
-            text.flow(
-                "web",
-                "tcp-sack,preset=linux",
-                "[2-21]",
-                "transfer = \"pareto 12 shape 1.2\"\npause = \"exponential 1 s\"",
-            );
+            text.web("[2-21]", "1 s");
             text.flow("call", "udp", "22", "rate = \"87 kbit/s\"\npacket = \"218 B\"");
         },
     )
@@ -323,19 +299,14 @@ const RFC_7928: &[Load] = &[
     .over_time(),
     load("mix", "RFC 7928, 9", "Long TCPs, web transfers, a call and a video call", 17, |text| {
         text.tcp("tcp", "[1-5]");
-        text.flow(
-            "web",
-            "tcp-sack,preset=linux",
-            "[6-15]",
-            "transfer = \"pareto 12 shape 1.2\"\npause = \"exponential 1 s\"",
-        );
+        text.web("[6-15]", "1 s");
         text.flow("call", "udp", "16", "rate = \"87 kbit/s\"\npacket = \"218 B\"");
         text.flow("video", "udp", "17", "rate = \"1.5 Mbit/s\"\njitter = 0.5");
     })
     .equal(&["tcp"]),
     load("two-way", "RFC 7928, 9", "Five long TCPs each way", 10, |text| {
         text.tcp("tcp", "[1-5]");
-        text.flow_back("back", "tcp-sack,preset=linux", "[6-10]");
+        text.flow_between("back", "tcp-sack,preset=linux", ["leaf", "src"], "[6-10]", "");
     })
     .equal(&["tcp"]),
     load("kinds", "RFC 7928, 5", "Two flows of each: Reno's law, CUBIC, BBR, Vegas", 8, |text| {
@@ -370,12 +341,7 @@ const THREE: &[Load] = &[
     .equal(&["tcp"]),
     load("web", "ours", "Ten long TCPs and 40 hosts with web transfers", 50, |text| {
         text.tcp("tcp", "[1-10]");
-        text.flow(
-            "web",
-            "tcp-sack,preset=linux",
-            "[11-50]",
-            "transfer = \"pareto 12 shape 1.2\"\npause = \"exponential 2 s\"",
-        );
+        text.web("[11-50]", "2 s");
     })
     .access("\"5 ms .. 45 ms\"")
     .equal(&["tcp"]),

@@ -1,7 +1,8 @@
 //! Figures of downloads that share congestion control (seed 002, 4.7): loss, time and timeouts over their number.
 
+use super::views::{Series, entry, joined};
 use crate::figures::{Named, dot};
-use crate::plot::{Axis, Dot, Figure, Layer, Panel};
+use crate::plot::{Axis, Figure, Panel};
 use crate::results::Results;
 use crate::scenario::{Point, Scenario};
 
@@ -31,12 +32,9 @@ fn number_and_rest(point: &Point) -> (f64, String) {
     (number, rest.join(", "))
 }
 
-/// Dots by the name of their line.
-type Lines = Vec<(String, Vec<Dot>)>;
-
 /// A metric of the groups that send anything, over the number of downloads.
-fn lines(scenario: &Scenario, results: &Results, metric: &str, unit: f64) -> Lines {
-    let mut lines: Lines = Vec::new();
+fn lines(scenario: &Scenario, results: &Results, metric: &str, unit: f64) -> Series {
+    let mut lines = Series::new();
     for point in &results.points {
         let (number, rest) = number_and_rest(point);
         for group in scenario.groups().filter(|group| !group.starts_with("cross") && *group != "udp") {
@@ -46,12 +44,9 @@ fn lines(scenario: &Scenario, results: &Results, metric: &str, unit: f64) -> Lin
             }
             let values = results.metric(point.index, &format!("{group}.{metric}"));
             let name = format!("{rest} {group}").trim().to_owned();
-            let place = lines.iter().position(|(other, _)| *other == name).unwrap_or_else(|| {
-                lines.push((name, Vec::new()));
-                lines.len() - 1
-            });
+            let dots = entry(&mut lines, name);
             if !values.is_empty() {
-                lines[place].1.push(dot(number, &values, unit));
+                dots.push(dot(number, &values, unit));
             }
         }
     }
@@ -61,8 +56,7 @@ fn lines(scenario: &Scenario, results: &Results, metric: &str, unit: f64) -> Lin
 /// One panel a metric; a line for each group of flows and for each of the ways in which they share.
 pub fn downloads(scenario: &Scenario, results: &Results) -> Vec<Named> {
     let panel = |(metric, label, unit): (&str, &str, f64)| {
-        let layer = |(colour, (name, points))| Layer::dots(name, colour, points);
-        let layers = lines(scenario, results, metric, unit).into_iter().enumerate().map(layer).collect();
+        let layers = joined(lines(scenario, results, metric, unit));
         let x = Axis::new("downloads").from(0.0);
         Panel { title: String::new(), x, y: Axis::new(label).from(0.0), layers }
     };

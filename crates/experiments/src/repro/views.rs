@@ -283,7 +283,22 @@ pub fn rates_and_round_trips(scenario: &Scenario, results: &Results) -> Vec<Name
 }
 
 /// Dots by the name of their series.
-type Series = Vec<(String, Vec<Dot>)>;
+pub(super) type Series = Vec<(String, Vec<Dot>)>;
+
+/// The entry of this name, which is made where there is none.
+pub(super) fn entry<T: Default>(all: &mut Vec<(String, T)>, name: String) -> &mut T {
+    let at = all.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
+        all.push((name, T::default()));
+        all.len() - 1
+    });
+    &mut all[at].1
+}
+
+/// A layer for each series.
+pub(super) fn joined(series: Series) -> Vec<Layer> {
+    let layer = |(colour, (name, points))| Layer::dots(name, colour, points);
+    series.into_iter().enumerate().map(layer).collect()
+}
 
 /// A metric over the numbers of an axis: a panel for each of `panels`, a series for each of `series`, as they are named.
 fn over_numbers(
@@ -296,23 +311,10 @@ fn over_numbers(
     let mut panels: Vec<(String, Series)> = Vec::new();
     for point in &results.points {
         let Some(x) = number(point) else { continue };
-        let (panel, series) = (panel(point), series(point));
-        let at = panels.iter().position(|(name, _)| *name == panel).unwrap_or_else(|| {
-            panels.push((panel, Vec::new()));
-            panels.len() - 1
-        });
-        let all = &mut panels[at].1;
-        let at = all.iter().position(|(name, _)| *name == series).unwrap_or_else(|| {
-            all.push((series, Vec::new()));
-            all.len() - 1
-        });
-        all[at].1.push(measured(results, point.index, metric, x, 1.0));
+        let dots = entry(entry(&mut panels, panel(point)), series(point));
+        dots.push(measured(results, point.index, metric, x, 1.0));
     }
-    let layers = |all: Series| {
-        let layer = |(colour, (name, points))| Layer::dots(name, colour, points);
-        all.into_iter().enumerate().map(layer).collect()
-    };
-    panels.into_iter().map(|(name, all)| (name, layers(all))).collect()
+    panels.into_iter().map(|(name, all)| (name, joined(all))).collect()
 }
 
 /// The number that a point has on the axis of receivers.
@@ -371,14 +373,9 @@ pub fn drop_to_zero(scenario: &Scenario, results: &Results) -> Vec<Named> {
         let group = results.metric(point.index, "multicast.rate");
         let single = results.metric(point.index, "single.rate");
         let ratios: Vec<f64> = group.iter().zip(&single).map(|(group, single)| group / single).collect();
-        let name = value_of(point, "scheme");
-        match series.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, dots)) => dots.push(dot(x, &ratios, 1.0)),
-            None => series.push((name, vec![dot(x, &ratios, 1.0)])),
-        }
+        entry(&mut series, value_of(point, "scheme")).push(dot(x, &ratios, 1.0));
     }
-    let layer = |(colour, (name, points))| Layer::dots(name, colour, points);
-    let mut layers: Vec<Layer> = series.into_iter().enumerate().map(layer).collect();
+    let mut layers = joined(series);
     layers.push(Layer::Level { name: "as with one".into(), y: 1.0 });
     let y = Axis::new("rate over that of a single receiver").from(0.0);
     let panel = Panel { x: many_receivers(results), y, layers, ..Panel::default() };
