@@ -55,10 +55,10 @@ impl Run<'_> {
     /// The number of bottlenecks, and the largest use of all other links.
     pub(super) fn bottleneck_metrics(&self, window: &TimeWindow, out: &mut Metrics) {
         let (bottlenecks, others) = self.loads(window);
-        out.add("links.bottlenecks", bottlenecks.len() as f64);
-        out.add("links.others", others.len() as f64);
+        out.add("links", "bottlenecks", bottlenecks.len() as f64);
+        out.add("links", "others", others.len() as f64);
         let largest = others.iter().map(|load| load.utilisation).fold(0.0, f64::max);
-        out.add("links.others.utilisation", largest);
+        out.add("links", "others.utilisation", largest);
     }
 
     /// The bottlenecks of every window, the most used first.

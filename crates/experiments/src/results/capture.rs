@@ -165,19 +165,15 @@ fn station(node: u32) -> [u8; 6] {
 
 /// An IPv4 packet around what UDP or TCP says; fills in both checksums.
 fn ip(out: &mut Vec<u8>, (from, to): ([u8; 4], [u8; 4]), ecn: Ecn, protocol: u8, mut body: Vec<u8>) {
-    let mut pseudo = Vec::with_capacity(12 + body.len());
-    pseudo.extend_from_slice(&from);
-    pseudo.extend_from_slice(&to);
-    pseudo.extend_from_slice(&[0, protocol]);
-    pseudo.extend_from_slice(&(body.len() as u16).to_be_bytes());
-    pseudo.extend_from_slice(&body);
+    let length = (body.len() as u16).to_be_bytes();
+    let pseudo = [&from[..], &to, &[0, protocol], &length, &body].concat();
     let place = if protocol == TCP { 16 } else { 6 };
     let sum = match checksum(&pseudo) {
         0 if protocol == UDP => 0xffff,
         sum => sum,
     };
     body[place..place + 2].copy_from_slice(&sum.to_be_bytes());
-    let length = (IPV4 + body.len()) as u16;
+    let length = ((IPV4 + body.len()) as u16).to_be_bytes();
     // RFC 3168, 5, and RFC 9331, 4.1.
     let class = match ecn {
         Ecn::NotEct => 0b00,
@@ -185,11 +181,7 @@ fn ip(out: &mut Vec<u8>, (from, to): ([u8; 4], [u8; 4]), ecn: Ecn, protocol: u8,
         Ecn::Ect0 => 0b10,
         Ecn::Ce => 0b11,
     };
-    let mut header = vec![0x45, class];
-    header.extend_from_slice(&length.to_be_bytes());
-    header.extend_from_slice(&[0, 0, 0x40, 0, 64, protocol, 0, 0]);
-    header.extend_from_slice(&from);
-    header.extend_from_slice(&to);
+    let mut header = [&[0x45, class][..], &length, &[0, 0, 0x40, 0, 64, protocol, 0, 0], &from, &to].concat();
     let sum = checksum(&header);
     header[10..12].copy_from_slice(&sum.to_be_bytes());
     out.extend_from_slice(&header);
@@ -208,13 +200,9 @@ fn checksum(bytes: &[u8]) -> u16 {
 }
 
 fn udp(from: u16, to: u16, payload: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(8 + payload.len());
-    out.extend_from_slice(&from.to_be_bytes());
-    out.extend_from_slice(&to.to_be_bytes());
-    out.extend_from_slice(&((8 + payload.len()) as u16).to_be_bytes());
-    out.extend_from_slice(&[0, 0]);
-    out.extend_from_slice(payload);
-    out
+    let length = (8 + payload.len()) as u16;
+    let [from, to, length] = [from, to, length].map(u16::to_be_bytes);
+    [&from[..], &to, &length, &[0, 0], payload].concat()
 }
 
 /// IPv4, TCP and a timestamp option.
@@ -272,14 +260,10 @@ fn timestamps(value: Time, echo: Time) -> Vec<u8> {
 }
 
 fn tcp(from: u16, to: u16, number: u32, acked: u32, flags: u8, options: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(20 + options.len());
-    out.extend_from_slice(&from.to_be_bytes());
-    out.extend_from_slice(&to.to_be_bytes());
-    out.extend_from_slice(&number.to_be_bytes());
-    out.extend_from_slice(&acked.to_be_bytes());
-    out.extend_from_slice(&[((20 + options.len()) / 4) as u8 * 16, flags, 0xff, 0xff, 0, 0, 0, 0]);
-    out.extend_from_slice(options);
-    out
+    let ([from, to], [number, acked]) =
+        ([from, to].map(u16::to_be_bytes), [number, acked].map(u32::to_be_bytes));
+    let rest = [((20 + options.len()) / 4) as u8 * 16, flags, 0xff, 0xff, 0, 0, 0, 0];
+    [&from[..], &to, &number, &acked, &rest, options].concat()
 }
 
 /// A pcapng file (draft-ietf-opsawg-pcapng) in memory, little endian, with times in nanoseconds.
@@ -290,11 +274,8 @@ struct PcapNg {
 impl PcapNg {
     fn new() -> PcapNg {
         let mut file = PcapNg { bytes: Vec::new() };
-        let mut section = Vec::new();
-        section.extend_from_slice(&0x1a2b_3c4d_u32.to_le_bytes());
-        section.extend_from_slice(&[1, 0, 0, 0]);
-        section.extend_from_slice(&u64::MAX.to_le_bytes());
-        file.block(0x0a0d_0d0a, section);
+        let section = [&0x1a2b_3c4d_u32.to_le_bytes()[..], &[1, 0, 0, 0], &u64::MAX.to_le_bytes()];
+        file.block(0x0a0d_0d0a, section.concat());
         file
     }
 
@@ -307,13 +288,9 @@ impl PcapNg {
     }
 
     fn packet(&mut self, interface: u32, at: Time, packet: &[u8], comment: Option<&str>) {
-        let mut body = Vec::with_capacity(packet.len() + 40);
-        let length = (packet.len() as u32).to_le_bytes();
-        body.extend_from_slice(&interface.to_le_bytes());
-        body.extend_from_slice(&((at.as_nanos() >> 32) as u32).to_le_bytes());
-        body.extend_from_slice(&(at.as_nanos() as u32).to_le_bytes());
-        body.extend_from_slice(&length);
-        body.extend_from_slice(&length);
+        let (length, nanos) = (packet.len() as u32, at.as_nanos());
+        let head = [interface, (nanos >> 32) as u32, nanos as u32, length, length];
+        let mut body = head.map(u32::to_le_bytes).concat();
         padded(&mut body, packet);
         if let Some(comment) = comment {
             option(&mut body, 1, comment.as_bytes());

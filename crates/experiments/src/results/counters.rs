@@ -63,18 +63,18 @@ impl<'a> Run<'a> {
             all.iter_mut().zip(of_flow).for_each(|(sum, count)| *sum += count);
         }
         let [sent, again, lost, received, cuts, timeouts] = all.map(|sum| sum as f64);
-        let mut add = |metric: &str, sum: f64| out.add(&format!("{name}.{metric}"), sum / flows.len() as f64);
+        let mut add = |metric: &str, sum: f64| out.add(name, metric, sum / flows.len() as f64);
         add("sent", sent);
         add("lost", lost);
         add("cuts", cuts);
         match self.plan.flows[group].kind {
-            FlowKind::Session(_) => out.add(&format!("{name}.loss"), lost / (received + lost)),
+            FlowKind::Session(_) => out.add(name, "loss", lost / (received + lost)),
             FlowKind::Unicast { .. } => {
                 add("again", again);
                 add("timeouts", timeouts);
-                out.add(&format!("{name}.loss"), lost / sent);
+                out.add(name, "loss", lost / sent);
             }
-            FlowKind::Datagrams { .. } => out.add(&format!("{name}.loss"), lost / sent),
+            FlowKind::Datagrams { .. } => out.add(name, "loss", lost / sent),
         }
         let goodputs: Vec<Goodput> =
             self.group(group).map(|(_, index, flow)| self.flow_goodput(index, flow, window)).collect();
@@ -83,8 +83,8 @@ impl<'a> Run<'a> {
             let sum: f64 = goodputs.iter().zip(&receivers).map(|(goodput, count)| of(goodput) * count).sum();
             sum / receivers.iter().sum::<f64>()
         };
-        out.add(&format!("{name}.goodput"), mean(|goodput| goodput.in_window));
-        out.add(&format!("{name}.goodput.present"), mean(|goodput| goodput.present));
+        out.add(name, "goodput", mean(|goodput| goodput.in_window));
+        out.add(name, "goodput.present", mean(|goodput| goodput.present));
     }
 
     /// Loss and goodput of some receivers in a window; those beyond `probe.watch` are not counted one by one.
@@ -106,9 +106,9 @@ impl<'a> Run<'a> {
             in_window.push(goodput.in_window);
             present.push(goodput.present);
         }
-        out.add(&format!("{name}.loss"), sum.lost as f64 / (sum.received + sum.lost) as f64);
-        out.add(&format!("{name}.goodput"), stats::mean(&in_window));
-        out.add(&format!("{name}.goodput.present"), stats::mean(&present));
+        out.add(name, "loss", sum.lost as f64 / (sum.received + sum.lost) as f64);
+        out.add(name, "goodput", stats::mean(&in_window));
+        out.add(name, "goodput.present", stats::mean(&present));
     }
 
     /// The goodput of a flow, mean over its receivers.

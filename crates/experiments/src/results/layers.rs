@@ -36,7 +36,7 @@ impl Run<'_> {
                 sampled.filter(|(sample, _)| within(moment(sample))).map(|(_, rate)| rate.bps())
             });
             let rates: Vec<f64> = rates.collect();
-            out.add(&format!("{name}.layer.{}.rate", layer + 1), stats::mean(&rates));
+            out.add(name, &format!("layer.{}.rate", layer + 1), stats::mean(&rates));
         }
     }
 
@@ -50,23 +50,23 @@ impl Run<'_> {
     ) {
         let steps: Vec<Steps> = receivers.iter().map(|who| self.steps(who)).collect();
         let means: Vec<f64> = steps.iter().filter_map(|steps| mean_in(steps, window)).collect();
-        out.add(&format!("{name}.layers"), stats::mean(&means));
+        out.add(name, "layers", stats::mean(&means));
         let at_end = |steps: &Steps| value_before(steps, window.to).filter(|layers| *layers > 0);
         let ends: Vec<f64> = steps.iter().filter_map(at_end).map(|layers| layers as f64).collect();
-        out.add(&format!("{name}.layers.end"), stats::mean(&ends));
+        out.add(name, "layers.end", stats::mean(&ends));
         let most = steps.iter().map(|steps| most_in(steps, window)).max().unwrap_or(0);
-        out.add(&format!("{name}.layers.max"), most as f64);
+        out.add(name, "layers.max", most as f64);
         if let Some(share) = agreement(&steps, window) {
-            out.add(&format!("{name}.layers.agreement"), share);
+            out.add(name, "layers.agreement", share);
         }
         let flows = receivers.iter().map(|who| who.flow).collect::<std::collections::BTreeSet<_>>().len();
         for (metric, which) in [("joins", Turn::Join), ("leaves", Turn::Leave)] {
             let within = |at: &Time| (window.from..=window.to).contains(at);
             let counts: Vec<f64> =
                 receivers.iter().map(|who| turns(who, which).filter(within).count() as f64).collect();
-            out.add(&format!("{name}.{metric}"), counts.iter().sum::<f64>() / flows as f64);
+            out.add(name, metric, counts.iter().sum::<f64>() / flows as f64);
             if counts.len() > 1 {
-                out.add(&format!("{name}.{metric}.max"), counts.iter().copied().fold(0.0, f64::max));
+                out.add(name, &format!("{metric}.max"), counts.iter().copied().fold(0.0, f64::max));
             }
         }
     }
@@ -77,7 +77,7 @@ impl Run<'_> {
             let mut all: Vec<Time> = receivers.iter().flat_map(|who| turns(who, which)).collect();
             all.sort_unstable();
             for (number, at) in all.iter().take(FIRST).enumerate() {
-                out.add(&format!("{name}.{metric}.{}", number + 1), at.as_secs_f64());
+                out.add(name, &format!("{metric}.{}", number + 1), at.as_secs_f64());
             }
         }
     }

@@ -354,7 +354,7 @@ impl<'a> Run<'a> {
                 self.unicast_delays(group, window, &mut out);
             }
             if shares.len() > 1 {
-                out.add("jain", stats::jain(&shares));
+                out.add("", "jain", stats::jain(&shares));
             }
             self.bottleneck_metrics(window, &mut out);
             for &link in &self.layout.probes {
@@ -388,7 +388,7 @@ impl<'a> Run<'a> {
             return None;
         }
         let mean = self.rate(bytes, range.len()) / receivers as f64;
-        out.add(&format!("{name}.rate"), mean);
+        out.add(name, "rate", mean);
         let watched: Vec<&MemberOutcome> = self.watched(group).map(|(.., member)| member).collect();
         self.spread_metrics(name, &watched, &range, out);
         Some(mean)
@@ -404,14 +404,14 @@ impl<'a> Run<'a> {
     ) -> Option<f64> {
         let rates: Vec<f64> = members.iter().map(|member| self.member_rate(member, range)).collect();
         if rates.len() > 1 {
-            out.add(&format!("{name}.rate.sd"), stats::deviation(&rates));
-            out.add(&format!("{name}.rate.min"), rates.iter().copied().fold(f64::INFINITY, f64::min));
-            out.add(&format!("{name}.rate.max"), rates.iter().copied().fold(0.0, f64::max));
-            out.add(&format!("{name}.jain"), stats::jain(&rates));
+            out.add(name, "rate.sd", stats::deviation(&rates));
+            out.add(name, "rate.min", rates.iter().copied().fold(f64::INFINITY, f64::min));
+            out.add(name, "rate.max", rates.iter().copied().fold(0.0, f64::max));
+            out.add(name, "jain", stats::jain(&rates));
         }
         let variations: Vec<f64> = members.iter().filter_map(|m| self.variation(m, range)).collect();
         if !variations.is_empty() {
-            out.add(&format!("{name}.cov"), stats::mean(&variations));
+            out.add(name, "cov", stats::mean(&variations));
         }
         (!rates.is_empty()).then(|| stats::mean(&rates))
     }
@@ -437,17 +437,17 @@ impl<'a> Run<'a> {
         let members = || self.group(group).flat_map(|(_, _, flow)| &flow.members);
         let sum = |count: fn(&MemberOutcome) -> u64| members().map(count).sum::<u64>() as f64;
         let (reports, suppressed) = (sum(|m| m.reports), sum(|m| m.suppressed));
-        out.add(&format!("{name}.reports"), reports / flows);
+        out.add(name, "reports", reports / flows);
         if matches!(self.plan.flows[group].kind, FlowKind::Session(_)) {
             let receivers = members().count() as f64;
             let acknowledgements = sum(|m| m.acknowledgements);
-            out.add(&format!("{name}.reports.acks"), acknowledgements / flows);
-            out.add(&format!("{name}.reports.naks"), (reports - acknowledgements) / flows);
+            out.add(name, "reports.acks", acknowledgements / flows);
+            out.add(name, "reports.naks", (reports - acknowledgements) / flows);
             self.tally_metrics(group, out);
-            out.add(&format!("{name}.suppressed"), suppressed / flows);
-            out.add(&format!("{name}.reports.hypothetical"), (reports + suppressed) / receivers);
+            out.add(name, "suppressed", suppressed / flows);
+            out.add(name, "reports.hypothetical", (reports + suppressed) / receivers);
             if reports + suppressed > 0.0 {
-                out.add(&format!("{name}.suppression"), suppressed / (reports + suppressed));
+                out.add(name, "suppression", suppressed / (reports + suppressed));
             }
         }
     }
@@ -457,7 +457,7 @@ impl<'a> Run<'a> {
         let name = self.name(group);
         let mut add = |metric: &str, count: fn(&FlowOutcome) -> u64| {
             let counts: Vec<f64> = self.group(group).map(|(_, _, flow)| count(flow) as f64).collect();
-            out.add(&format!("{name}.{metric}"), stats::mean(&counts));
+            out.add(name, metric, stats::mean(&counts));
         };
         add("reports.heard", |flow| flow.feedback);
         add("reports.aggregated", |flow| flow.aggregated);
@@ -475,7 +475,7 @@ impl<'a> Run<'a> {
         };
         let means: Vec<f64> = self.group(group).filter_map(mean).collect();
         if !means.is_empty() {
-            out.add(&format!("{}.rtt", self.name(group)), stats::mean(&means));
+            out.add(self.name(group), "rtt", stats::mean(&means));
         }
     }
 
@@ -502,13 +502,13 @@ impl<'a> Run<'a> {
             }
         }
         for (metric, values) in means {
-            out.add(&format!("{name}.{metric}"), stats::mean(&values));
+            out.add(name, metric, stats::mean(&values));
         }
         if !transfers.is_empty() {
-            out.add(&format!("{name}.transfers"), transfers.len() as f64);
-            out.add(&format!("{name}.transfer_time"), stats::mean(&transfers));
-            out.add(&format!("{name}.transfer_jain"), stats::jain(&rates));
-            out.add(&format!("{name}.makespan"), last.since(first).as_secs_f64());
+            out.add(name, "transfers", transfers.len() as f64);
+            out.add(name, "transfer_time", stats::mean(&transfers));
+            out.add(name, "transfer_jain", stats::jain(&rates));
+            out.add(name, "makespan", last.since(first).as_secs_f64());
         }
     }
 
@@ -517,35 +517,35 @@ impl<'a> Run<'a> {
         let samples: Vec<&LinkSample> =
             outcome.samples.iter().filter(|s| (window.from..=window.to).contains(&s.at)).collect();
         let (Some(first), Some(last)) = (samples.first(), samples.last()) else { return };
-        let name = format!("link.{}", self.layout.link_name(link));
+        let name = &format!("link.{}", self.layout.link_name(link));
         let packets: Vec<f64> = samples.iter().map(|sample| f64::from(sample.waiting)).collect();
         let bytes: Vec<f64> = samples.iter().map(|sample| sample.waiting_bytes as f64).collect();
-        out.add(&format!("{name}.queue"), stats::mean(&packets));
+        out.add(name, "queue", stats::mean(&packets));
         if packets.len() > 1 {
-            out.add(&format!("{name}.queue.sd"), stats::deviation(&packets));
+            out.add(name, "queue.sd", stats::deviation(&packets));
         }
-        out.add(&format!("{name}.queue.bytes"), stats::mean(&bytes));
-        out.add(&format!("{name}.queue.max"), packets.iter().copied().fold(0.0, f64::max));
+        out.add(name, "queue.bytes", stats::mean(&bytes));
+        out.add(name, "queue.max", packets.iter().copied().fold(0.0, f64::max));
         let capacity = self.capacity(link, first.at, last.at);
         if capacity.is_finite() && capacity > 0.0 {
             let departed = (last.departed_bytes - first.departed_bytes) as f64 * 8.0;
-            out.add(&format!("{name}.utilisation"), departed / capacity);
+            out.add(name, "utilisation", departed / capacity);
         }
         let drops = |s: &LinkSample| s.counts.overflow + s.counts.early;
         let dropped = (drops(last) - drops(first)) as f64;
-        out.add(&format!("{name}.drops"), dropped);
-        out.add(&format!("{name}.drops.early"), (last.counts.early - first.counts.early) as f64);
-        self.link_delays(outcome, &name, window, out);
-        out.add(&format!("{name}.marks"), (last.counts.marked - first.counts.marked) as f64);
+        out.add(name, "drops", dropped);
+        out.add(name, "drops.early", (last.counts.early - first.counts.early) as f64);
+        self.link_delays(outcome, name, window, out);
+        out.add(name, "marks", (last.counts.marked - first.counts.marked) as f64);
         let offered = (last.counts.offered - first.counts.offered) as f64;
         if offered > 0.0 {
             let lost = dropped + (last.counts.lost - first.counts.lost) as f64;
-            out.add(&format!("{name}.loss"), lost / offered);
+            out.add(name, "loss", lost / offered);
             let marked = (last.counts.marked - first.counts.marked) as f64;
-            out.add(&format!("{name}.acted"), (dropped + marked) / offered);
+            out.add(name, "acted", (dropped + marked) / offered);
         }
         let busy = samples.iter().filter(|sample| sample.waiting > 0).count();
-        out.add(&format!("{name}.busy"), busy as f64 / samples.len() as f64);
+        out.add(name, "busy", busy as f64 / samples.len() as f64);
     }
 
     fn link_delays(&self, outcome: &LinkOutcome, name: &str, window: &TimeWindow, out: &mut Metrics) {
@@ -556,7 +556,7 @@ impl<'a> Run<'a> {
             ("delay.p95", delays.quantile(0.95)),
             ("delay.p99", delays.quantile(0.99)),
         ] {
-            out.add(&format!("{name}.{what}"), value.unwrap_or(f64::NAN));
+            out.add(name, what, value.unwrap_or(f64::NAN));
         }
     }
 
@@ -596,10 +596,11 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// Numbers that are none (the fairness of nothing) are left out.
-    pub(super) fn add(&mut self, name: &str, value: f64) {
+    /// A metric of a group, link or fit; of all together without an owner. Not-a-number (the fairness of nothing) is left out.
+    pub(super) fn add(&mut self, owner: &str, name: &str, value: f64) {
         if value.is_finite() {
-            self.all.push((format!("{name}{}", self.suffix), value));
+            let dot = if owner.is_empty() { "" } else { "." };
+            self.all.push((format!("{owner}{dot}{name}{}", self.suffix), value));
         }
     }
 }

@@ -15,15 +15,12 @@ fn delays(name: &str, receivers: &[Who<'_>], out: &mut Metrics) {
         return;
     }
     let packets: u64 = all().map(|delay| delay.packets).sum();
-    out.add(
-        &format!("{name}.delay"),
-        all().map(|delay| delay.total.as_secs_f64()).sum::<f64>() / packets as f64,
-    );
+    out.add(name, "delay", all().map(|delay| delay.total.as_secs_f64()).sum::<f64>() / packets as f64);
     let secs = |of: fn(&DelayOutcome) -> Span| all().map(of).map(Span::as_secs_f64).collect::<Vec<_>>();
     let least = secs(|delay| delay.least).into_iter().fold(f64::INFINITY, f64::min);
     let most = secs(|delay| delay.most).into_iter().fold(0.0, f64::max);
-    out.add(&format!("{name}.delay.min"), least);
-    out.add(&format!("{name}.delay.max"), most);
+    out.add(name, "delay.min", least);
+    out.add(name, "delay.max", most);
     let mut counts = DelayCounts::default();
     receivers.iter().flat_map(|who| &who.member.delays).for_each(|span| counts.merge(span));
     quantiles(name, &counts, out);
@@ -32,7 +29,7 @@ fn delays(name: &str, receivers: &[Who<'_>], out: &mut Metrics) {
 /// The delays that shares of packets had at most.
 fn quantiles(name: &str, counts: &DelayCounts, out: &mut Metrics) {
     for (what, share) in [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)] {
-        out.add(&format!("{name}.delay.{what}"), counts.quantile(share).unwrap_or(f64::NAN));
+        out.add(name, &format!("delay.{what}"), counts.quantile(share).unwrap_or(f64::NAN));
     }
 }
 
@@ -62,12 +59,12 @@ impl<'a> Run<'a> {
         let stored: Vec<f64> = seen.iter().map(|it| it.stored_for.as_secs_f64() / seconds).collect();
         let peaks: Vec<f64> = seen.iter().map(|it| it.stored_most as f64).collect();
         for (name, values) in [("stored", stored), ("peak", peaks)] {
-            out.add(&format!("{owner}.{name}"), stats::mean(&values));
-            out.add(&format!("{owner}.{name}.min"), values.iter().copied().fold(f64::INFINITY, f64::min));
-            out.add(&format!("{owner}.{name}.max"), values.iter().copied().fold(0.0, f64::max));
+            out.add(owner, name, stats::mean(&values));
+            out.add(owner, &format!("{name}.min"), values.iter().copied().fold(f64::INFINITY, f64::min));
+            out.add(owner, &format!("{name}.max"), values.iter().copied().fold(0.0, f64::max));
         }
         let mut sum = |name: &str, of: fn(&RouterObservation) -> u64| {
-            out.add(&format!("{owner}.{name}"), seen.iter().map(|it| of(it)).sum::<u64>() as f64);
+            out.add(owner, name, seen.iter().map(|it| of(it)).sum::<u64>() as f64);
         };
         sum("repairs", |it| it.repairs);
         sum("indications", |it| it.indications);
@@ -93,7 +90,7 @@ impl<'a> Run<'a> {
             let members: Vec<&MemberOutcome> =
                 receivers.iter().map(|who| who.member).filter(|member| !member.bins.is_empty()).collect();
             if let Some(mean) = self.spread_metrics(&name, &members, &range, out) {
-                out.add(&format!("{name}.rate"), mean);
+                out.add(&name, "rate", mean);
             }
             self.part_counts(&name, &receivers, window, out);
             if self.is_layered(group) {
@@ -108,7 +105,7 @@ impl<'a> Run<'a> {
         let (name, receivers) = (self.name(group), self.receivers(group).collect::<Vec<_>>());
         let flows = self.group(group).count().max(1) as f64;
         let excluded = receivers.iter().filter(|who| who.member.excluded.is_some()).count();
-        out.add(&format!("{name}.excluded"), excluded as f64 / flows);
+        out.add(name, "excluded", excluded as f64 / flows);
         if session.is_timed {
             delays(name, &receivers, out);
             self.parts(group).for_each(|(part, receivers)| delays(&part, &receivers, out));
@@ -121,7 +118,7 @@ impl<'a> Run<'a> {
             let mut all = DelayCounts::default();
             self.receivers(group).for_each(|who| all.merge(&self.delays_in(&who.member.delays, window)));
             let name = self.name(group);
-            out.add(&format!("{name}.delay"), all.mean().unwrap_or(f64::NAN));
+            out.add(name, "delay", all.mean().unwrap_or(f64::NAN));
             quantiles(name, &all, out);
         }
     }
@@ -135,9 +132,9 @@ impl<'a> Run<'a> {
             }
             let sum =
                 |count: fn(&MemberOutcome) -> u64| receivers.iter().map(|who| count(who.member)).sum::<u64>();
-            out.add(&format!("{name}.reports"), sum(|member| member.reports) as f64 / flows);
+            out.add(&name, "reports", sum(|member| member.reports) as f64 / flows);
             if matches!(self.plan.flows[group].kind, FlowKind::Session(_)) {
-                out.add(&format!("{name}.suppressed"), sum(|member| member.suppressed) as f64 / flows);
+                out.add(&name, "suppressed", sum(|member| member.suppressed) as f64 / flows);
             }
             self.join_metrics(&name, &receivers, out);
         }
@@ -161,7 +158,7 @@ impl<'a> Run<'a> {
                     ("intercept", stats::Trait::Intercept),
                     ("r2", stats::Trait::Explained),
                 ] {
-                    out.add(&format!("fit.{}.{number}", fit.name), line.get(which));
+                    out.add(&format!("fit.{}", fit.name), number, line.get(which));
                 }
             }
         }

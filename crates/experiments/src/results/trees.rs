@@ -40,8 +40,8 @@ impl Run<'_> {
             }
         }
         let name = self.name(group);
-        out.add(&format!("{name}.F"), stats::jain(&shares));
-        out.add(&format!("{name}.U"), stats::mean(&shares));
+        out.add(name, "F", stats::jain(&shares));
+        out.add(name, "U", stats::mean(&shares));
     }
 
     /// Windows of the source and of the first agents.
@@ -55,10 +55,10 @@ impl Run<'_> {
                 samples.map(|(.., windows)| of(windows)).filter(|it| it.is_finite()).collect();
             if values.is_empty() { f64::NAN } else { stats::quantile(&values, 0.5) }
         };
-        out.add(&format!("{name}.window"), median(None, |windows| windows.least));
-        out.add(&format!("{name}.window.own"), median(None, |windows| windows.own));
+        out.add(name, "window", median(None, |windows| windows.least));
+        out.add(name, "window.own", median(None, |windows| windows.own));
         for (number, (member, _)) in (1..).zip(tree.agents.iter().take(FIRST)) {
-            out.add(&format!("{name}.agent.{number}.window"), median(Some(*member), |windows| windows.own));
+            out.add(name, &format!("agent.{number}.window"), median(Some(*member), |windows| windows.own));
         }
     }
 
@@ -70,7 +70,7 @@ impl Run<'_> {
         }
         let mut add = |metric: &str, of: &dyn Fn(&FlowOutcome, &TreeOutcome) -> f64| {
             let values: Vec<f64> = trees.iter().map(|(_, flow, tree)| of(flow, tree)).collect();
-            out.add(&format!("{name}.{metric}"), stats::mean(&values));
+            out.add(name, metric, stats::mean(&values));
         };
         add("repairs", &|_, tree| tree.repairs as f64);
         add("duplicates", &|_, tree| tree.duplicates as f64);
@@ -83,8 +83,8 @@ impl Run<'_> {
         });
         let lags: Vec<f64> = trees.iter().flat_map(|(_, _, tree)| lags(tree)).collect();
         if !lags.is_empty() {
-            out.add(&format!("{name}.lag"), stats::mean(&lags));
-            out.add(&format!("{name}.lag.max"), lags.iter().copied().fold(0.0, f64::max));
+            out.add(name, "lag", stats::mean(&lags));
+            out.add(name, "lag.max", lags.iter().copied().fold(0.0, f64::max));
         }
     }
 }

@@ -308,14 +308,8 @@ fn window(protocol: &Protocol, topology: &Topology, path: &[LinkId], bits: f64) 
 /// Acknowledgements for each packet.
 fn answers(protocol: &Protocol) -> f64 {
     match protocol {
-        Protocol::Tcp(config) => {
-            if config.delayed_ack.is_some() {
-                0.5
-            } else {
-                1.0
-            }
-        }
-        Protocol::Rap(_) => 1.0,
+        Protocol::Tcp(config) if config.delayed_ack.is_some() => 0.5,
+        Protocol::Tcp(_) | Protocol::Rap(_) => 1.0,
         Protocol::Tfrc(_) | Protocol::Cmtcp(_) => 0.0,
     }
 }
