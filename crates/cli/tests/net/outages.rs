@@ -27,15 +27,18 @@ fn up(node: &Node) {
     ip(node.namespace(), &format!("address replace {}/64 dev eth0 nodad", node.ipv6()));
 }
 
-/// The interface is gone, cable and all.
-fn delete(node: &Node) {
+/// The interface is gone, cable and all; its hardware address.
+fn delete(node: &Node) -> String {
+    let shown = must(run("ip", &["-n", node.namespace(), "-brief", "link", "show", "eth0"], LIMIT)).stdout;
     ip(node.namespace(), "link del eth0");
+    shown.split_whitespace().nth(2).expect("it has an address").to_owned()
 }
 
-/// It is there again, with another number.
-fn make_again(lab: &Lab, node: &Node) {
+/// It is there again, with another number. It has the same hardware address, as a real one has: otherwise its neighbours send to the old
+/// one until their kernels ask again, half a minute later.
+fn make_again(lab: &Lab, node: &Node, hardware: &str) {
     let (host, bridge, port) = (node.namespace(), lab.bridge(), node.port());
-    ip(host, &format!("link add eth0 type veth peer name {port} netns {bridge}"));
+    ip(host, &format!("link add eth0 address {hardware} type veth peer name {port} netns {bridge}"));
     ip(bridge, &format!("link set {port} master br0 up"));
     ip(host, &format!("address add {}/16 broadcast + dev eth0", node.ipv4()));
     up(node);
@@ -116,9 +119,9 @@ fn interfaces_that_are_deleted_and_made_again_are_found_again_on_either_side() {
     let Some(under) = Under::of_two_hosts() else { return };
     let lab = &under.stage.lab;
     for node in [lab.receiver(1), lab.sender()] {
-        delete(node);
+        let hardware = delete(node);
         std::thread::sleep(Duration::from_secs(2));
-        make_again(lab, node);
+        make_again(lab, node, &hardware);
         std::thread::sleep(Duration::from_secs(1));
     }
     let (source, receivers) = under.ends_well();
@@ -135,9 +138,9 @@ fn layers_are_joined_again_on_an_interface_that_is_made_again() {
     let mut receiver = stage.recv(0, "r0", &[]);
     let source = stage.send(&[&file], &["--cc", "rlc,base=1000000", "--expect", "1", "--max", "16M"]);
     receiver.said("\"joined\":3", 30);
-    delete(stage.lab.receiver(0));
+    let hardware = delete(stage.lab.receiver(0));
     std::thread::sleep(Duration::from_secs(1));
-    make_again(&stage.lab, stage.lab.receiver(0));
+    make_again(&stage.lab, stage.lab.receiver(0), &hardware);
     let got = receiver.succeeds(90);
     source.succeeds(20);
     assert!(stage.has("r0", &file));
