@@ -6,18 +6,17 @@ use faircast_testkit::{require_root, run};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-const FILE: usize = 3_000_000;
 const SLOW: usize = 0;
 const FAST: usize = 2;
 
 /// Receivers behind 1, 4 and 30 Mbit/s; a group goes to who joined it.
-fn stage(root: &Root) -> (Stage, String) {
+fn stage(root: &Root, bytes: usize) -> (Stage, String) {
     let mut plan = Lab::plan().receivers(3).offloads(Offloads::Off).forwarding(Forwarding::ToMembers);
     for (receiver, rate) in [1.0, 4.0, 30.0].into_iter().enumerate() {
         plan = plan.bottleneck(receiver as u16, Bottleneck::mbps(rate).queue(30_000));
     }
     let stage = Stage::shared(root, plan);
-    let file = stage.file("image", FILE);
+    let file = stage.file("image", bytes);
     (stage, file)
 }
 
@@ -60,7 +59,7 @@ fn nothing_left(stage: &Stage, receiver: u16, watch: &MemberWatch) {
 /// Kill a receiver that has joined layers; its port must be in no group soon after, and the other be served.
 fn a_killed_receiver_leaves_no_group(scheme: &str) {
     let Some(root) = require_root() else { return };
-    let (stage, file) = stage(&root);
+    let (stage, file) = stage(&root, 3_000_000);
     let watch = must(stage.lab.watch_members());
     let survivor = stage.recv(1, "r1", &[]);
     let mut victim = stage.recv(FAST, "victim", &[]);
@@ -104,7 +103,7 @@ fn reports(stage: &Stage, capture: Capture) -> Option<usize> {
 #[test]
 fn under_rlc_each_receiver_gets_its_own_rate_and_sends_no_report() {
     let Some(root) = require_root() else { return };
-    let (stage, file) = stage(&root);
+    let (stage, file) = stage(&root, 2_000_000);
     let capture =
         must(Capture::start(stage.lab.sender(), "udp and not multicast", &stage.path("reports.pcap")));
     each_at_its_own_rate(&stage, &file, "rlc");
@@ -117,7 +116,7 @@ fn under_rlc_each_receiver_gets_its_own_rate_and_sends_no_report() {
 #[test]
 fn under_gmcc_each_receiver_gets_its_own_rate_and_representatives_report() {
     let Some(root) = require_root() else { return };
-    let (stage, file) = stage(&root);
+    let (stage, file) = stage(&root, 2_000_000);
     let capture =
         must(Capture::start(stage.lab.sender(), "udp and not multicast", &stage.path("reports.pcap")));
     each_at_its_own_rate(&stage, &file, "gmcc");

@@ -64,7 +64,7 @@ fn layers_are_memberships(group: &str, from: impl Fn(&Stage) -> Option<String>) 
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().forwarding(Forwarding::ToMembers)).with_group(group);
     // While other labs are taken down the kernel may let `ip` wait for seconds: it is to see the session before that is over.
-    let file = stage.file("image", 40_000_000);
+    let file = stage.file("image", 20_000_000);
     let source = from(&stage);
     let only: Vec<&str> = source.iter().flat_map(|source| ["--source", source.as_str()]).collect();
     let mut receiver = stage.recv(0, "r0", &[&["--iface", Node::INTERFACE], &only[..]].concat());

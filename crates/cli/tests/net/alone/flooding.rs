@@ -3,7 +3,7 @@
 use crate::kit::{Ended, Stage, tell};
 use faircast_testkit::{Bottleneck, Forwarding, Lab, Offloads, require_root};
 
-const FILE: usize = 6_000_000;
+const FILE: usize = 3_000_000;
 
 /// Whether the session told the remedy.
 fn told(ended: &Ended) -> bool {

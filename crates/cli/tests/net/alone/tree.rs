@@ -21,7 +21,7 @@ const OVERHEAD: u64 = 24_000_000;
 fn a_child_that_stalls_costs_a_relay_no_more_memory_than_it_may_take_and_nobody_else_anything() {
     let Some(root) = require_root() else { return };
     let stage = Stage::new(&root, Lab::plan().receivers(4));
-    let (file, len) = (stage.file("image", 160_000_000), 160_000_000.0);
+    let (file, len) = (stage.file("image", 80_000_000), 80_000_000.0);
     let node = |at: usize| stage.lab.receiver(at);
     let control = stage.text("a.sock");
     let relay = relay(node(3), &control, "relay", &["--from", &stage.group, "--memory", "16M"]);
@@ -44,7 +44,7 @@ fn a_child_that_stalls_costs_a_relay_no_more_memory_than_it_may_take_and_nobody_
     let session = &kept["sessions"][0];
     let rates = [&one, &other].map(|ended| ended.number("goodput_bps") / 1e6);
     tell(&format!(
-        "one of three children stopped at 10 % of 160 MB: the relay with --memory 16M had {:.1} MB at rest and {:.1} MB at \
+        "one of three children stopped at 10 % of 80 MB: the relay with --memory 16M had {:.1} MB at rest and {:.1} MB at \
          most, {:.1} MB until the end; {} bytes kept, {} let go; the others at {rates:.0?} Mbit/s",
         at_rest as f64 / 1e6,
         most as f64 / 1e6,
