@@ -160,7 +160,8 @@ vopr:
 	$(or $(CARGO_TARGET_DIR),target)/vopr/faircast-vopr --keep vopr-findings.txt $(ARGS)
 
 fuzz-replay:
-	$(CARGO) test -p faircast-wire -p faircast-transport -p faircast-pgm -p faircast-flute -p faircast-experiments --test corpus
+	$(CARGO) test -p faircast-wire -p faircast-experiments --test corpus
+	$(CARGO) test -p faircast-object -p faircast-transport -p faircast-pgm -p faircast-flute --lib corpus
 
 # Exits with 1 as long as a claim does not hold; the page is written all the same.
 reproduce:

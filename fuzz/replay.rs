@@ -9,6 +9,17 @@ pub fn folder(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target)
 }
 
+/// This input is stored. With `FAIRCAST_BLESS=1` it is written.
+pub fn assert_stored(target: &str, name: &str, input: &[u8]) {
+    let path = folder(target).join(format!("sample-{name}"));
+    if std::env::var("FAIRCAST_BLESS").as_deref() == Ok("1") {
+        fs::create_dir_all(folder(target)).expect("the source tree can be written");
+        fs::write(&path, input).expect("the source tree can be written");
+    }
+    let is_current = fs::read(&path).is_ok_and(|found| found == input);
+    assert!(is_current, "{} is stale: FAIRCAST_BLESS=1", path.display());
+}
+
 /// Every stored input of a target.
 pub fn replay(target: &str, entry: impl Fn(&[u8])) {
     let mut replayed = 0;

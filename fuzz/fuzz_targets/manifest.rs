@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| faircast_transport::fuzzing::manifest(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| faircast_object::fuzzing::manifest(input));

@@ -2,6 +2,9 @@
 //!
 //! The input is datagrams, as [`Steps`] reads them.
 
+#[cfg(test)]
+mod corpus;
+
 use super::receiver::{self, AlcReceiver};
 use faircast_core::time::{Span, Time};
 use faircast_driver::format::Reporting;

@@ -12,11 +12,16 @@
 //! symbols, so that a receiver needs as many as a block has, whichever they are; that is what makes layers work: all
 //! layers are fed from one fountain, and a receiver of some of them gets everything too, only later.
 
+// The code of the fuzz targets, which tests include, names this crate.
+#[cfg(test)]
+extern crate self as faircast_flute;
+
 pub mod codec;
 mod drive;
 pub mod error;
 mod files;
 mod format;
+#[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod names;
 mod objects;

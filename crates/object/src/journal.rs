@@ -148,8 +148,8 @@ impl Told {
     }
 }
 
-/// What the journal of this transfer tells and where its whole records end; `None` when it is not
-/// this transfer's.
+/// The blocks in the journal of this transfer, and the end of its whole records; `None` when it is not this transfer's.
+#[cfg(any(test, fuzzing))]
 fn read(bytes: &[u8], transfer: TransferId, geometry: Geometry) -> Option<(Told, u64)> {
     let (found, rest) = bytes.split_first_chunk::<HEADER>()?;
     if !is_header_of(found, transfer, geometry) {
@@ -215,6 +215,7 @@ fn check(bytes: &[u8]) -> [u8; 4] {
 
 /// What a fuzzer may call with any bytes: what was recorded is told, whatever lies between, and
 /// what is recorded after it as well.
+#[cfg(any(test, fuzzing))]
 pub fn fuzz(input: &[u8]) {
     let geometry = Geometry { stream_len: None, manifest_len: 100, symbol_size: 64, symbols_per_block: 8 };
     let transfer = TransferId([7; 16]);

@@ -31,6 +31,8 @@ mod apply;
 pub mod block;
 pub mod error;
 mod file_work;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 pub mod gather;
 pub mod geometry;
 pub mod host;
@@ -63,7 +65,7 @@ pub use geometry::{Geometry, GeometryError, Hash, TRAILER, TransferId};
 pub use host::disk::{Disk, SYSTEM};
 pub use host::replace::{replace, replace_in};
 pub use host::tree::{DIR, Tree, make_directory, open_or_create_dir};
-pub use journal::{Told, fuzz as fuzz_journal};
+pub use journal::Told;
 pub use layout::Layout;
 pub use links::FollowLinks;
 pub use manifest::{Counts, Entry, Kind, Manifest, ManifestError, PathError};

@@ -677,6 +677,7 @@ impl<'a> Reader<'a> {
 
 /// What a fuzzer may call with any bytes: decoding neither panics nor accepts two forms of one
 /// manifest.
+#[cfg(any(test, fuzzing))]
 pub fn fuzz(bytes: &[u8]) {
     if let Ok(manifest) = Manifest::decode(bytes) {
         assert_eq!(manifest.encode(), bytes, "a manifest has one form");

@@ -2,6 +2,9 @@
 //!
 //! The input is datagrams, as [`Steps`] reads them.
 
+#[cfg(test)]
+mod corpus;
+
 use super::delivery::Delivery;
 use super::feed::{Feed, Got, Input};
 use super::missing::Patience;

@@ -14,12 +14,17 @@
 //! UDP ports: data goes to the group's port, and negative acknowledgements go to the same port of the source's
 //! address, as ZeroMQ has it; [`PgmOptions::nak_port`] is for programs that keep the two apart.
 
+// The code of the fuzz targets, which tests include, names this crate.
+#[cfg(test)]
+extern crate self as faircast_pgm;
+
 pub mod codec;
 mod delivery;
 mod drive;
 pub mod error;
 mod feed;
 mod format;
+#[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 #[cfg(test)]
 mod hostile;

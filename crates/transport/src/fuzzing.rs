@@ -1,5 +1,7 @@
-//! What fuzzers call, and the tests that replay what they found. No part of the interface.
+//! Entry points of fuzzers, and the tests that replay their stored inputs. Other builds do not have them.
 
+#[cfg(test)]
+mod corpus;
 mod hostile;
 mod nodes;
 mod places;
@@ -8,7 +10,7 @@ mod world;
 use crate::by_hand::{give, give_with};
 use crate::config::{Destination, Slow};
 use crate::endpoint::{Backlog, Endpoint, Notice};
-use crate::object::{self, ObjectStream};
+use crate::object::ObjectStream;
 use crate::receiver;
 use crate::source::{self, block_source::BlockSource, delivery::of_blocks};
 use faircast_core::packet::{ReceiverId, SessionId};
@@ -24,16 +26,6 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 use world::World;
-
-/// Any bytes: a manifest or an error, and a manifest has one form.
-pub fn manifest(bytes: &[u8]) {
-    object::manifest::fuzz(bytes);
-}
-
-/// Any bytes as a journal, and any bytes behind a sound header.
-pub fn journal(bytes: &[u8]) {
-    object::fuzz_journal(bytes);
-}
 
 const SESSION: SessionId = SessionId(0xfa1c_a570);
 const SALT: [u8; 16] = [7; 16];

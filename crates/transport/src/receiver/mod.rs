@@ -22,6 +22,7 @@ mod objections;
 mod one_file;
 mod outbox;
 mod pages;
+#[cfg(any(test, fuzzing))]
 mod plain;
 mod progress;
 mod reach;

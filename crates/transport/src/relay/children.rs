@@ -3,7 +3,9 @@
 use super::registry::Child;
 use super::{BranchState, End, Passing, Shared};
 use crate::members::{Counts, Standing};
+#[cfg(any(test, fuzzing))]
 use faircast_core::packet::ReceiverId;
+#[cfg(any(test, fuzzing))]
 use faircast_wire::Attach;
 use std::net::SocketAddr;
 
@@ -81,8 +83,12 @@ impl Shared {
         }
         place
     }
+}
 
-    /// What a relay's port does with who asks there, and the children that come of it: for tests and fuzzers without sockets.
+/// For tests and fuzzers.
+#[cfg(any(test, fuzzing))]
+impl Shared {
+    /// The answer of a relay's port to a request.
     pub(crate) fn at_port(
         &self,
         attach: &Attach,
@@ -91,18 +97,18 @@ impl Shared {
         self.process.answer_to(attach, (from, local))
     }
 
-    /// Children that have come: their places among the branches, who they are, and where.
+    /// New children: their places among the branches, their numbers and their addresses.
     pub(crate) fn grown(&self) -> Vec<(usize, ReceiverId, SocketAddr)> {
         let children = self.new_children().into_iter();
         children.map(|child| (self.add_branch(&child), child.id, child.address)).collect()
     }
 
-    /// How many places for branches there are.
+    /// The number of places for branches.
     pub(crate) fn places(&self) -> usize {
         self.lock().branches.len()
     }
 
-    /// So many children at most.
+    /// Take this many children at most.
     pub(crate) fn take_children(&self, most: usize, shown: crate::places::Standing) {
         self.process.take_children(most, shown);
     }

@@ -1,34 +1,20 @@
 //! The fuzzer's corpus, replayed without the fuzzer.
 
-#![allow(clippy::disallowed_methods, reason = "a test reads files")]
-
-#[path = "../../../fuzz/replay.rs"]
+#[path = "../../../../fuzz/replay.rs"]
 mod replay;
-#[path = "../../../fuzz/sessions.rs"]
+#[path = "../../../../fuzz/sessions.rs"]
 mod sessions;
 
+use crate::object::seal_block;
 use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, ReceiverId, Seq, SessionId, Signal};
 use faircast_core::time::Time;
-use faircast_transport::fuzzing;
-use faircast_transport::object::{Attributes, Entry, Kind, Manifest, Owner, seal_block};
 use faircast_wire::{Announce, DataPacket, Message, Name, Status, TransferId, Welcome, encode};
-use replay::{assert_harmless_when_changed, folder, replay};
+use replay::{assert_harmless_when_changed, assert_stored as stored, folder, replay};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 
 /// Where the source of the stored inputs is.
 const SOURCE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 5777);
-
-#[test]
-fn the_corpus_of_manifest_is_harmless() {
-    replay("manifest", fuzzing::manifest);
-}
-
-#[test]
-fn the_corpus_of_journal_is_harmless() {
-    replay("journal", fuzzing::journal);
-}
 
 #[test]
 fn the_corpus_of_sessions_is_harmless() {
@@ -60,33 +46,7 @@ fn changed_inputs_of_layers_are_harmless() {
     assert_harmless_when_changed("layers", |input| sessions::layers(input, scratch.path()));
 }
 
-fn manifest() -> Vec<u8> {
-    let entry = |path: &str, kind| Entry::new(path, kind, 0o644, -1);
-    let entries = vec![
-        entry("some/dir", Kind::Dir),
-        entry("some/dir/file", Kind::File { size: 1_000_000 }),
-        entry("some/link", Kind::Symlink { target: "dir/file".into() }),
-    ];
-    Manifest::new(entries).expect("it is sound").encode()
-}
-
-/// One with all that version 2 has.
-fn manifest_with_metadata() -> Vec<u8> {
-    let owner = |uid| Some(Arc::new(Owner { uid, gid: 100, user: "ann".into(), group: "users".into() }));
-    let attributes = Attributes::new(vec![("user.note".into(), b"kept".to_vec())]).expect("they are sound");
-    let attributes = Some(Arc::new(attributes));
-    let entry = |path: &str, kind, mode| Entry::new(path, kind, mode, -1);
-    let entries = vec![
-        Entry { owner: owner(1000), attributes: attributes.clone(), ..entry("dir", Kind::Dir, 0o3775) },
-        Entry { owner: owner(0), attributes, ..entry("dir/file", Kind::File { size: 1_000_000 }, 0o4755) },
-        Entry::new("dir/more", Kind::HardLink { to: 1 }, 0, 0),
-        Entry { owner: owner(1000), ..entry("link", Kind::Symlink { target: "/etc".into() }, 0o777) },
-        entry("plain", Kind::File { size: 0 }, 0o644),
-    ];
-    Manifest::new(entries).expect("it is sound").encode()
-}
-
-/// Sessions by what the network does, as [`fuzzing::sessions`] describes it.
+/// Sessions by what the network does, as [`super::sessions`] describes it.
 fn journeys() -> Vec<(&'static str, Vec<u8>)> {
     let steps = |setup: u8, steps: &[[u8; 2]]| {
         let mut input = vec![setup];
@@ -119,7 +79,7 @@ fn journeys() -> Vec<(&'static str, Vec<u8>)> {
 /// What lies between a source and a receiver, by the first bits of an input of `relays`.
 const BETWEEN: [&str; 7] = ["nothing", "repeater", "file", "unicast", "agent", "raccoom", "rmanp"];
 
-/// Worlds with relays or layers, as [`fuzzing::relays`] describes them: 50 ms pass after most steps.
+/// Worlds with relays or layers, as [`super::relays`] describes them: 50 ms pass after most steps.
 fn worlds(first: u8) -> Vec<(&'static str, Vec<u8>)> {
     let (run, lose) = (3 << 3, 1 | 3 << 3);
     let begin = |setup: [u8; 2], steps: &[u8]| [&setup[..], steps].concat();
@@ -225,21 +185,6 @@ fn leaping_stream() -> Vec<u8> {
 /// With `FAIRCAST_BLESS=1` the seeds are written.
 #[test]
 fn every_sample_is_in_the_corpus() {
-    let stored = |target: &str, name: &str, input: &[u8]| {
-        let path = folder(target).join(format!("sample-{name}"));
-        if std::env::var("FAIRCAST_BLESS").as_deref() == Ok("1") {
-            fs::create_dir_all(folder(target)).expect("the source tree can be written");
-            fs::write(&path, input).expect("the source tree can be written");
-        }
-        assert!(
-            fs::read(&path).is_ok_and(|found| found == input),
-            "{} is stale: FAIRCAST_BLESS=1",
-            path.display()
-        );
-    };
-    stored("manifest", "tree", &manifest());
-    stored("manifest", "metadata", &manifest_with_metadata());
-    stored("journal", "records", &(0..=255).cycle().take(40 * 9 + 17).collect::<Vec<u8>>());
     for (name, input) in journeys() {
         stored("sessions", name, &input);
     }

@@ -1,11 +1,11 @@
 //! The fuzzer's corpus, replayed without the fuzzer.
 
-#[path = "../../../fuzz/alc.rs"]
+#[path = "../../../../fuzz/alc.rs"]
 mod alc;
-#[path = "../../../fuzz/replay.rs"]
+#[path = "../../../../fuzz/replay.rs"]
+#[allow(dead_code, reason = "other crates use the rest")]
 mod replay;
 
-use faircast_flute::fuzzing;
 use replay::{assert_harmless_when_changed, replay};
 
 #[test]
@@ -17,5 +17,5 @@ fn the_corpus_of_alc_is_harmless() {
 #[test]
 fn the_corpus_of_alc_receiver_is_harmless() {
     let scratch = tempfile::tempdir().expect("a temporary directory");
-    replay("alc_receiver", |input| fuzzing::receiver(input, scratch.path()));
+    replay("alc_receiver", |input| super::receiver(input, scratch.path()));
 }

@@ -1,11 +1,11 @@
 //! The fuzzer's corpus, replayed without the fuzzer.
 
-#[path = "../../../fuzz/pgm.rs"]
+#[path = "../../../../fuzz/pgm.rs"]
 mod pgm;
-#[path = "../../../fuzz/replay.rs"]
+#[path = "../../../../fuzz/replay.rs"]
+#[allow(dead_code, reason = "other crates use the rest")]
 mod replay;
 
-use faircast_pgm::fuzzing;
 use replay::{assert_harmless_when_changed, replay};
 
 #[test]
@@ -15,16 +15,16 @@ fn the_corpus_of_pgm_is_harmless() {
 
 #[test]
 fn the_corpus_of_pgm_receiver_is_harmless() {
-    replay("pgm_receiver", fuzzing::receiver);
+    replay("pgm_receiver", super::receiver);
 }
 
 #[test]
 fn the_corpus_of_pgm_source_is_harmless() {
-    replay("pgm_source", fuzzing::source);
+    replay("pgm_source", super::source);
 }
 
 #[test]
 fn changed_inputs_of_pgm_are_harmless() {
-    assert_harmless_when_changed("pgm_receiver", fuzzing::receiver);
-    assert_harmless_when_changed("pgm_source", fuzzing::source);
+    assert_harmless_when_changed("pgm_receiver", super::receiver);
+    assert_harmless_when_changed("pgm_source", super::source);
 }

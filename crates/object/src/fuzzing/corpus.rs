@@ -1,0 +1,53 @@
+//! The fuzzer's corpus, replayed without the fuzzer.
+
+#[path = "../../../../fuzz/replay.rs"]
+#[allow(dead_code, reason = "other crates use the rest")]
+mod replay;
+
+use crate::{Attributes, Entry, Kind, Manifest, Owner};
+use replay::{assert_stored, replay};
+use std::sync::Arc;
+
+#[test]
+fn the_corpus_of_manifest_is_harmless() {
+    replay("manifest", super::manifest);
+}
+
+#[test]
+fn the_corpus_of_journal_is_harmless() {
+    replay("journal", super::journal);
+}
+
+fn manifest() -> Vec<u8> {
+    let entry = |path: &str, kind| Entry::new(path, kind, 0o644, -1);
+    let entries = vec![
+        entry("some/dir", Kind::Dir),
+        entry("some/dir/file", Kind::File { size: 1_000_000 }),
+        entry("some/link", Kind::Symlink { target: "dir/file".into() }),
+    ];
+    Manifest::new(entries).expect("it is sound").encode()
+}
+
+/// One with all that version 2 has.
+fn manifest_with_metadata() -> Vec<u8> {
+    let owner = |uid| Some(Arc::new(Owner { uid, gid: 100, user: "ann".into(), group: "users".into() }));
+    let attributes = Attributes::new(vec![("user.note".into(), b"kept".to_vec())]).expect("they are sound");
+    let attributes = Some(Arc::new(attributes));
+    let entry = |path: &str, kind, mode| Entry::new(path, kind, mode, -1);
+    let entries = vec![
+        Entry { owner: owner(1000), attributes: attributes.clone(), ..entry("dir", Kind::Dir, 0o3775) },
+        Entry { owner: owner(0), attributes, ..entry("dir/file", Kind::File { size: 1_000_000 }, 0o4755) },
+        Entry::new("dir/more", Kind::HardLink { to: 1 }, 0, 0),
+        Entry { owner: owner(1000), ..entry("link", Kind::Symlink { target: "/etc".into() }, 0o777) },
+        entry("plain", Kind::File { size: 0 }, 0o644),
+    ];
+    Manifest::new(entries).expect("it is sound").encode()
+}
+
+/// With `FAIRCAST_BLESS=1` the samples are written.
+#[test]
+fn every_sample_is_in_the_corpus() {
+    assert_stored("manifest", "tree", &manifest());
+    assert_stored("manifest", "metadata", &manifest_with_metadata());
+    assert_stored("journal", "records", &(0..=255).cycle().take(40 * 9 + 17).collect::<Vec<u8>>());
+}
