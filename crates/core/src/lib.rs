@@ -7,6 +7,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`time`] [`packet`] [`node`] [`rng`] | units, what travels, the four roles, random streams |
+//! | [`bounds`] | limits of a rate, and the meter of what is sent |
 //! | [`estimate`] [`suppress`] [`rate`] | parts that schemes share: means, round trips, throughput; delays; pacing, gates, guards |
 //! | [`schemes`] [`routers`] | the schemes, by name; nodes that do more than forward |
 //! | [`spec`] | names with options as text |
@@ -17,6 +18,7 @@
 #[cfg(test)]
 extern crate self as faircast_core;
 
+pub mod bounds;
 pub mod delivery;
 pub mod estimate;
 pub mod half;

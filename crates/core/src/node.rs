@@ -4,8 +4,8 @@
 //! `deadline` again.** Deadlines are read, never armed or cancelled. Spurious and early calls
 //! are no-ops, so a driver may wake as often as it likes.
 
+use crate::bounds::Bounds;
 use crate::packet::{Arrival, Data, Layer, Mark, Order, Packet, ReceiverId, Report, Seq, SessionId};
-use crate::rate::Bounds;
 use crate::rng::Rng;
 use crate::time::{Rate, Span, Time};
 

@@ -1,31 +1,12 @@
 //! Which network interface carries a group.
 
+pub use crate::sys::Interface;
+
 use crate::error::NetError;
 use crate::sys;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
-
-/// A network interface of this host.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Interface {
-    /// Its name.
-    pub name: String,
-    /// The kernel's number for it.
-    pub index: u32,
-    /// Its addresses.
-    pub addrs: Vec<IpAddr>,
-    /// The largest IP packet it carries, in bytes.
-    pub mtu: u32,
-    /// Whether it is administratively up.
-    pub up: bool,
-    /// Whether it is connected: a cable, a network that it has joined.
-    pub connected: bool,
-    /// Whether it carries multicast.
-    pub multicast: bool,
-    /// Whether it is the host's own loopback.
-    pub loopback: bool,
-}
 
 /// The interface that will carry a group, and how it was chosen.
 #[derive(Debug, Clone)]

@@ -16,9 +16,10 @@
 use faircast_aqm::{Limit, LinkSpec, LossSpec, QueueSpec};
 use faircast_core::node::RouterSpec;
 use faircast_core::rng::Rng;
-use faircast_core::routers::{acknowledgements, rmanp};
 use faircast_core::schemes::Scheme;
 use faircast_core::schemes::ormcc::Config;
+use faircast_core::schemes::raccoom::router as acknowledgements;
+use faircast_core::schemes::rmanp::router as rmanp;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_sim::{
     ApplicationData, Network, Options, ReceiverSpec, SessionSpec, UnicastProtocol, UnicastSpec, Watch,

@@ -2,7 +2,7 @@
 
 mod nets;
 
-use faircast_core::routers::acknowledgements;
+use faircast_core::schemes::raccoom::router as acknowledgements;
 use faircast_core::time::Time;
 use faircast_sim::{Change, LinkId, Network, NodeId, Outcome, ReceiverSpec, SessionSpec};
 use std::sync::Arc;

@@ -4,7 +4,9 @@ mod nets;
 
 use faircast_aqm::{LinkSpec, LossSpec};
 use faircast_core::node::RouterSpec;
-use faircast_core::routers::{acknowledgements, aggregation, rmanp};
+use faircast_core::routers::aggregation;
+use faircast_core::schemes::raccoom::router as acknowledgements;
+use faircast_core::schemes::rmanp::router as rmanp;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_sim::{Change, FlowId, LinkId, Network, NodeId, Outcome, SessionSpec};
 use std::sync::Arc;

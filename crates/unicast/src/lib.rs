@@ -21,6 +21,7 @@ pub mod cocoon;
 pub mod coordination;
 pub mod macroflow;
 pub mod rap;
+pub mod rtt;
 pub mod tcp;
 pub mod tfrc;
 

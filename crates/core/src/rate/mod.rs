@@ -5,7 +5,6 @@
 
 pub mod aimd;
 pub mod binomial;
-pub mod bounds;
 pub mod cut_gate;
 pub mod equation;
 pub mod formula;
@@ -15,9 +14,9 @@ pub mod send_controller;
 pub mod start;
 pub mod start_up_receiver;
 
+pub use crate::bounds::{Bounds, SendMeter};
 pub use aimd::Aimd;
 pub use binomial::Binomial;
-pub use bounds::{Bounds, SendMeter};
 pub use cut_gate::CutGate;
 pub use equation::{Averaging, Equation};
 pub use pacer::{CatchUp, Pacer};

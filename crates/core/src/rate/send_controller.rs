@@ -8,10 +8,10 @@
 //!   controller:  limits -> start-up's pace -> pacer -> numbered departures
 //! ```
 
-use super::bounds::{Bounds, Guard, SendMeter, Usage};
 use super::pacer::CatchUp;
 use super::start::{Doubling, Progress};
 use super::{Pacer, StartUp};
+use crate::bounds::{Bounds, Guard, SendMeter, Usage};
 use crate::estimate::{GroupRtt, SendHistory};
 use crate::node::SourceControl;
 use crate::packet::{Echo, Flags, ReceiverId, Report, Seq};

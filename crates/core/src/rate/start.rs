@@ -27,7 +27,7 @@
 // Seed gap: seed 000, 3.1.5 knows only the additive increase, which takes minutes to fill a fast path. Start-up by
 // doubling is ours; `Start::Linear` is the seed.
 
-use super::bounds::Bounds;
+use crate::bounds::Bounds;
 use crate::packet::{Flags, ReceiverId, Seq};
 use crate::time::{Rate, Span, Time};
 

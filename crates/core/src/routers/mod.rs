@@ -1,8 +1,4 @@
-//! Routers: nodes on the path of packets that do more than forward them.
+//! Routers: nodes on the path of packets that do more than forward them. Those of one scheme alone are with their scheme.
 
-pub mod acknowledgements;
 pub mod aggregation;
-#[cfg(test)]
-mod conformance;
-pub mod rmanp;
 pub mod start_up;

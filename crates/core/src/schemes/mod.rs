@@ -112,6 +112,8 @@ mod conformance;
 mod declare;
 mod representative;
 #[cfg(test)]
+mod router_conformance;
+#[cfg(test)]
 mod stars;
 
 pub use catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire};

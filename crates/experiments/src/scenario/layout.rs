@@ -13,7 +13,7 @@ use super::stays::{stays, turns};
 use super::useless;
 use faircast_aqm::{LinkSpec, QueueSpec};
 use faircast_core::rng::Rng;
-use faircast_core::routers::acknowledgements;
+use faircast_core::schemes::raccoom::router as acknowledgements;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_sim::{
     ApplicationData, Change, CoordinationSpec, Law, LinkId, Network, NodeId, ReceiverSpec, SessionSpec,

@@ -3,7 +3,6 @@
 //! `linux` has everything. `other` is what all Unix systems share: one datagram a call, no ECN, no
 //! receive times; it exists so that programs can be built there.
 
-use crate::interface::Interface;
 use socket2::SockAddr;
 use std::ffi::CStr;
 use std::io;
@@ -24,6 +23,27 @@ pub(crate) use arp::{open_arp, send_arp};
 pub(crate) use linux::*;
 #[cfg(not(target_os = "linux"))]
 pub(crate) use other::*;
+
+/// A network interface of this host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interface {
+    /// Its name.
+    pub name: String,
+    /// The kernel's number for it.
+    pub index: u32,
+    /// Its addresses.
+    pub addrs: Vec<IpAddr>,
+    /// The largest IP packet it carries, in bytes.
+    pub mtu: u32,
+    /// Whether it is administratively up.
+    pub up: bool,
+    /// Whether it is connected: a cable, a network that it has joined.
+    pub connected: bool,
+    /// Whether it carries multicast.
+    pub multicast: bool,
+    /// Whether it is the host's own loopback.
+    pub loopback: bool,
+}
 
 /// Most datagrams of one call.
 pub(crate) const MAX_CALL: usize = 64;

@@ -5,7 +5,7 @@ use super::node::Offer;
 use super::tree::{Head, Tree, branch};
 use crate::event::Event;
 use crate::relay::{HopStatus, RouterKind};
-use faircast_core::routers::rmanp;
+use faircast_core::schemes::rmanp::router as rmanp;
 use faircast_core::time::{Span, Time};
 use faircast_wire::GroupKey;
 

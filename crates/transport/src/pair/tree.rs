@@ -60,7 +60,7 @@ pub(super) struct RelayNode {
     /// It is a hop with a router for this, and its branches are exits.
     router: Option<RouterKind>,
     /// That router has these options.
-    pub(super) options: Option<faircast_core::routers::rmanp::Config>,
+    pub(super) options: Option<faircast_core::schemes::rmanp::router::Config>,
     count: usize,
     scheduled: Time,
     path_rng: Rng,

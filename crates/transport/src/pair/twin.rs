@@ -25,11 +25,11 @@ use crate::object::ObjectStream;
 use crate::receiver;
 use crate::source::{self, block_source::BlockSource, delivery::of_blocks};
 use faircast_aqm::{Ecn, Fate, Limit, Link, LinkSpec, LossSpec, QueueSpec};
+use faircast_core::bounds::Guard;
 use faircast_core::packet::{
     Body, Cause, Data, Echo, Flags, Layer, Mark, Packet, Payload, ReceiverId, Report, ReportContent, Seq,
     SessionId,
 };
-use faircast_core::rate::bounds::Guard;
 use faircast_core::rate::start::Doubling;
 use faircast_core::rate::{Bounds, Start};
 use faircast_core::rng::Rng;

@@ -5,7 +5,7 @@ use super::datagrams::{Offered, SocketId, Sockets};
 use super::estimate::GroupRoundTrip;
 use super::rules::{self, Recovery, View, Windows};
 use super::words::{Counters, Full, GroupId, Joined, MemberId, Own, Verdict};
-use crate::tcp::RttEstimate;
+use crate::rtt::RttEstimate;
 use faircast_core::time::{Span, Time};
 
 /// No member.

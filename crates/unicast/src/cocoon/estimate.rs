@@ -1,6 +1,6 @@
 //! The round trip of a group: one estimator, fed by all members (seed 002, 4.2; RFC 6298, 2).
 
-use crate::tcp::RttEstimate;
+use crate::rtt::RttEstimate;
 use faircast_core::time::Span;
 
 /// Mean and deviation of a group's round trips.

@@ -1,7 +1,7 @@
 //! The checklist of the chapter, with numbers by hand.
 
 use super::*;
-use crate::tcp::RttEstimate;
+use crate::rtt::RttEstimate;
 use faircast_core::time::{Span, Time};
 
 const NOW: Time = Time::from_nanos(1_000_000_000);

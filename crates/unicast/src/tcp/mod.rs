@@ -41,11 +41,11 @@ mod tests;
 mod vegas;
 mod window;
 
+pub use crate::rtt::RttEstimate;
 pub use config::{
     AfterMark, Backoff, Config, Counting, CwrOn, Duplicates, Halving, Handshake, Idle, Inflation, Recovery,
     Samples, Shrinking, Switch, Variant,
 };
-pub use rto::RttEstimate;
 pub(super) use rto::Smoothed;
 pub use sender::{Reduced, Reduction, Sender};
 pub use sink::Sink;

@@ -1,6 +1,7 @@
 //! Round-trip estimate, retransmission timeout and timer, in clock ticks (RFC 6298; Jacobson's integer form).
 
 use super::config::{Backoff, Config, Samples};
+use crate::rtt::RttEstimate;
 use faircast_core::time::{Span, Time};
 
 /// Jacobson's integer means of round trips, in ticks.
@@ -42,15 +43,6 @@ impl Smoothed {
         self.deviation += self.mean >> 3;
         self.mean = 0;
     }
-}
-
-/// What a sender knows of its round-trip time, to be shared with neighbours on the same path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RttEstimate {
-    /// The smoothed round-trip time (`SRTT`; RFC 6298, 2).
-    pub mean: Span,
-    /// Its mean deviation (`RTTVAR`).
-    pub deviation: Span,
 }
 
 /// Smoothed round trip and its deviation, and the timeout that follows from them.

@@ -3,12 +3,12 @@
 use super::config::{AfterMark, Config, CwrOn, Handshake, Idle, Switch, Variant};
 use super::fast::{self, FastRecovery};
 use super::law::Law;
-use super::rto::RttEstimate;
 use super::sack::Scoreboard;
 use super::tcb::{ControlBlock, DUPLICATES, NONE, Origin, Reaction};
 use super::vegas::Vegas;
 use super::window::CongestionWindow;
 use crate::cocoon::{Recovery as Repair, Verdict, View};
+use crate::rtt::RttEstimate;
 use crate::{Ack, Feedback, Segment, SegmentFlags, SenderView};
 use faircast_core::node::{Cx, Departure};
 use faircast_core::time::{Rate, Span, Time};

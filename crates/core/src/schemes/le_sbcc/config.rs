@@ -1,6 +1,6 @@
 //! Parameters of LE-SBCC, with the seed's symbols and values.
 
-use crate::rate::bounds::Guard;
+use crate::bounds::Guard;
 use crate::rate::{PolicyChoice, Sending, Start};
 use crate::schemes::catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire, policy};
 use crate::schemes::declare::configuration;

@@ -1,10 +1,10 @@
 //! Parameters of RACCOOM, with the seed's symbols and values.
 
 use super::law::{Gains, Law};
+use super::router;
 use crate::node::{RelaySpec, RouterSpec};
 use crate::packet::Mark;
 use crate::rate::{Bounds, Sending};
-use crate::routers::acknowledgements;
 use crate::schemes::catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire};
 use crate::schemes::declare::configuration;
 use crate::spec::Within;
@@ -94,7 +94,7 @@ configuration! {
         }
 
         fn routers(&self) -> Option<Box<dyn RouterSpec>> {
-            Some(Box::new(acknowledgements::Config))
+            Some(Box::new(router::Config))
         }
     }
 }

@@ -32,6 +32,7 @@ mod friendly;
 mod law;
 mod probing;
 mod receiver;
+pub mod router;
 mod source;
 mod target;
 #[cfg(test)]

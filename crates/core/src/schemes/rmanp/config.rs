@@ -1,10 +1,10 @@
 //! Parameters of RMANP, with the seed's symbols and values.
 
 use super::exclusion::Exclusion;
+use super::router;
 use crate::node::RouterSpec;
 use crate::packet::Mark;
 use crate::rate::{Bounds, Sending};
-use crate::routers::rmanp;
 use crate::schemes::catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire};
 use crate::schemes::declare::configuration;
 use crate::spec::{Field, Opt, Within};
@@ -13,7 +13,7 @@ use crate::time::{Rate, Span};
 
 configuration! {
     /// Everything that can be chosen at source and receivers. [`Config::published`] is the paper, [`Config::transport`] is for real
-    /// networks. Active routers have parameters of their own ([`crate::routers::rmanp::Config`]).
+    /// networks. Active routers have parameters of their own ([`crate::schemes::rmanp::router::Config`]).
     pub struct Config {
         /// How packets are sent, whatever the scheme.
         sending: Sending = published_sending();
@@ -84,7 +84,7 @@ configuration! {
 
         // Seed gap: the paper's cache of 100 packets and queue of 10 are for 180 kb/s.
         fn routers(&self) -> Option<Box<dyn RouterSpec>> {
-            Some(Box::new(rmanp::Config {
+            Some(Box::new(router::Config {
                 cache: REAL_CACHE,
                 queue: REAL_QUEUE,
                 absolute: self.decrease,
@@ -92,7 +92,7 @@ configuration! {
                 // Who is too slow on a real network is the session's matter.
                 exclude: 0,
                 silence: self.silence,
-                ..rmanp::Config::default()
+                ..router::Config::default()
             }))
         }
     }

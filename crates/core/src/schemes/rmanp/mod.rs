@@ -24,13 +24,14 @@
 //! | `fusion` | the least that several have acknowledged |
 //! | `requests` | what is missing, and when it is asked for again |
 //! | `exclusion` | who cannot have the least rate |
-//! | `source` `receiver` | the two ends; the active router is [`crate::routers::rmanp`] |
+//! | `source` `receiver` | the two ends; the active router is [`router`] |
 
 mod config;
 mod exclusion;
 mod fusion;
 mod receiver;
 mod requests;
+pub mod router;
 mod source;
 #[cfg(test)]
 mod tests;

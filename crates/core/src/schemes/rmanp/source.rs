@@ -3,12 +3,12 @@
 use super::config::{Answers, Config, Repair};
 use super::exclusion::LowRates;
 use super::fusion::{Fusion, newest_of};
+use crate::bounds::Guard;
 use crate::node::{Cx, Effect, Observation, SourceControl, Tally, To};
 use crate::packet::{
     Body, Cause, Data, Flags, Layer, Mark, Packet, Payload, ReceiverId, Report, ReportContent, Seq,
     SessionId, ShortId, Signal,
 };
-use crate::rate::bounds::Guard;
 use crate::rate::{Growth, SendController, Start};
 use crate::schemes::paced::{PacedPolicy, PacedSource};
 use crate::schemes::pgmcc::timeout::Timeout;

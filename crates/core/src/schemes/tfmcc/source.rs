@@ -3,9 +3,9 @@
 use super::config::{Config, Rise};
 use super::echoes::{Echo, Echoes, Urgency};
 use super::timer;
+use crate::bounds::Guard;
 use crate::node::{Cx, Observation, SourceControl, Tally};
 use crate::packet::{self, Knows, Mark, ReceiverId, Report, ReportContent, Seq, Signal};
-use crate::rate::bounds::Guard;
 use crate::rate::send_controller::PROBED_EVERY;
 use crate::rate::{Growth, SendController, Sending, Start};
 use crate::schemes::paced::{PacedPolicy, PacedSource};

@@ -3,13 +3,15 @@
 #[path = "../../tests/toy/router.rs"]
 mod toy;
 
-use super::{acknowledgements, aggregation, rmanp};
+use super::raccoom::router as acknowledgements;
+use super::rmanp::router as rmanp;
 use crate::node::{Cx, Effect, Effects, Port, Router, RouterControl, RouterSpec, To, Verdict};
 use crate::packet::{
     Body, Cause, Data, Echo, Flags, Layer, Mark, Packet, ReceiverId, Report, ReportContent, Seq, SessionId,
     ShortId,
 };
 use crate::rng::Rng;
+use crate::routers::aggregation;
 use crate::schemes::bench::data;
 use crate::time::{Span, Time};
 use proptest::prelude::*;

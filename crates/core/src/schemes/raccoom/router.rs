@@ -6,9 +6,9 @@
 //! Where a source asks few receivers to answer, because it would hear all of them, a router asks everybody behind it: what it makes one
 //! of needs what each of them has.
 
-use super::start_up::Answers;
 use crate::node::{Cx, Effect, Port, Router, RouterControl, RouterObservation, RouterSpec, To, Verdict};
 use crate::packet::{Body, Layer, Mark, Packet, ReceiverId, Report, SessionId};
+use crate::routers::start_up::Answers;
 use crate::schemes::raccoom::{Aggregate, Aggregator};
 use crate::time::Time;
 use std::collections::{BTreeMap, BTreeSet};
