@@ -318,6 +318,11 @@ impl SendController {
         self.rtt_max.get()
     }
 
+    /// This round-trip time of the followed path, or the largest without a sample; at least the configured minimum.
+    pub(crate) fn rtt_or_max(&self, followed: Option<Span>) -> Span {
+        followed.unwrap_or(self.rtt_max()).max(self.config.shortest_rtt)
+    }
+
     /// Whether it comes from samples.
     pub fn rtt_is_known(&self) -> bool {
         self.rtt_max.is_known()

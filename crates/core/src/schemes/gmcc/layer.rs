@@ -240,9 +240,7 @@ impl LayerControl {
 
     /// "SRTT" of the layer: the representative's; before there is a sample, the largest of the group, or the assumed one.
     pub(super) fn control_rtt(&self) -> Span {
-        let sending = self.controller.config();
-        let followed = self.rtt.mean().map(Span::from_secs_f64);
-        followed.unwrap_or(self.controller.rtt_max()).max(sending.shortest_rtt)
+        self.controller.rtt_or_max(self.rtt.mean().map(Span::from_secs_f64))
     }
 
     /// How often the representative gives a sign of life.

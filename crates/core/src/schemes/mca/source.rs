@@ -180,8 +180,7 @@ impl PacedPolicy for Policy {
 
     /// "RTT"; before a sample, the assumed one.
     fn rtt(&self) -> Span {
-        let mean = self.rtt.mean().map(Span::from_secs_f64);
-        mean.unwrap_or(self.controller.rtt_max()).max(self.config.sending.shortest_rtt)
+        self.controller.rtt_or_max(self.rtt.mean().map(Span::from_secs_f64))
     }
 
     fn period(&self) -> Span {

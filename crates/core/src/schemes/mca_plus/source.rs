@@ -170,8 +170,7 @@ impl PacedPolicy for Policy {
     }
 
     fn rtt(&self) -> Span {
-        let followed = self.rtt.mean().map(Span::from_secs_f64);
-        followed.unwrap_or(self.controller.rtt_max()).max(self.config.sending.shortest_rtt)
+        self.controller.rtt_or_max(self.rtt.mean().map(Span::from_secs_f64))
     }
 
     /// `SRTT + 4 sigma`, which times growth, cuts and patience.

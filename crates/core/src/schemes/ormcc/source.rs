@@ -207,8 +207,7 @@ impl PacedPolicy for Policy {
 
     /// The representative's round-trip time; before there is one, the largest.
     fn rtt(&self) -> Span {
-        let followed = self.rtt.mean().map(Span::from_secs_f64);
-        followed.unwrap_or(self.controller.rtt_max()).max(self.config.sending.shortest_rtt)
+        self.controller.rtt_or_max(self.rtt.mean().map(Span::from_secs_f64))
     }
 
     fn stamp(&mut self, _size: u16, _now: Time) -> (Signal, Mark) {

@@ -313,8 +313,7 @@ impl PacedPolicy for Policy {
     }
 
     fn rtt(&self) -> Span {
-        let sending = &self.config.sending;
-        self.timeout.smoothed().unwrap_or(self.controller.rtt_max()).max(sending.shortest_rtt)
+        self.controller.rtt_or_max(self.timeout.smoothed())
     }
 
     fn stamp(&mut self, _size: u16, _now: Time) -> (Signal, Mark) {

@@ -267,8 +267,7 @@ impl PacedPolicy for Policy {
 
     /// Round-trip time until all have acknowledged; before there is a sample, the assumed one.
     fn rtt(&self) -> Span {
-        let sending = &self.config.sending;
-        self.timeout.smoothed().unwrap_or(self.controller.rtt_max()).max(sending.shortest_rtt)
+        self.controller.rtt_or_max(self.timeout.smoothed())
     }
 
     fn on_start(&mut self, now: Time) {
