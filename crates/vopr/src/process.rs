@@ -53,10 +53,10 @@ impl World {
         if self.hosts[host].role == Role::Source {
             self.sessions += 1;
             self.sends = self.contents.versions();
-            if self.plan.has(Trouble::SourceFile) {
-                // Those that have waited for it.
-                self.receivers().collect::<Vec<_>>().into_iter().for_each(|host| self.start_after(host, 0));
-            }
+            // Receivers that have waited for it: the last session changed or withdrew files.
+            let waits = |host: &usize| self.plan.has(Trouble::SourceFile) || self.without.contains_key(host);
+            let waiting: Vec<usize> = self.receivers().filter(waits).collect();
+            waiting.into_iter().for_each(|host| self.start_after(host, 0));
         }
         self.be_at(self.now);
         let random = self.hosts[host].draw();
