@@ -120,8 +120,8 @@ pub struct MemberRecord {
     is_known: bool,
     /// Another process has come in its place, and it has not been heard since.
     is_replaced: bool,
-    /// A later process of the same receiver has everything as well, and counts in its place.
-    is_recounted: bool,
+    /// An earlier process of the same receiver had everything as well, and counts in its place.
+    is_again: bool,
     /// Bytes verified.
     pub verified_bytes: u64,
     /// Fraction of packets lost.
@@ -213,6 +213,7 @@ impl Members {
         if report.state == MemberState::Leaving && report.reason == MOVED {
             return self.move_on(report.from, seq);
         }
+        let is_again = self.is_done_again(report, address.ip(), now);
         let is_new = !self.known.contains_key(&report.from);
         if is_new {
             if self.known.len() >= MOST {
@@ -244,9 +245,11 @@ impl Members {
         member.address = address;
         member.reason = report.reason;
         member.is_relay |= report.reason == RELAYS;
-        if !member.is_recounted {
-            (member.receivers, member.receivers_done) = spoken_for(report, member.is_relay);
-        }
+        member.is_again = (member.is_again || is_again) && !takes_back;
+        (member.receivers, member.receivers_done) = match member.is_again {
+            true => (0, 0),
+            false => spoken_for(report, member.is_relay),
+        };
         member.blocks_missing = report.blocks_missing;
         member.verified_bytes = report.verified_bytes;
         member.rate = sensible(report.rate);
@@ -280,33 +283,32 @@ impl Members {
         self.answer(report);
         match report.state {
             _ if was_finished => Change::None,
-            MemberState::Done => {
-                self.recount(report.from);
-                Change::Done
-            }
+            MemberState::Done => Change::Done,
             MemberState::Failed | MemberState::Leaving => Change::Failed,
             _ if is_new => Change::Joined,
             _ => Change::None,
         }
     }
 
-    /// A receiver that had everything, ended, and was started again counts once: its earlier records count no more.
-    fn recount(&mut self, id: ReceiverId) {
-        let Some(newest) =
-            self.known.get(&id).filter(|member| !member.is_relay && self.at(member.address.ip()) > 1)
-        else {
-            return;
-        };
-        let (host, address, joined_at) = (newest.host.clone(), newest.address.ip(), newest.joined_at);
-        for member in self.known.values_mut() {
-            let is_earlier = member.state == MemberState::Done && member.heard_at < joined_at;
-            if is_earlier && !member.is_relay && member.address.ip() == address && member.host == host {
-                self.tally.discount(member);
-                member.is_recounted = true;
-                (member.receivers, member.receivers_done) = (0, 0);
-                self.tally.count(member);
-            }
+    /// Whether a receiver that now has everything is a later process of one that had everything and ended. It counts once, by its
+    /// first number: a relay has reported that number above.
+    fn is_done_again(&self, report: &Report, address: IpAddr, now: Time) -> bool {
+        let known = self.known.get(&report.from);
+        let is_news = report.state == MemberState::Done && !known.is_some_and(MemberRecord::is_finished);
+        let is_relay = report.reason == RELAYS || known.is_some_and(|member| member.is_relay);
+        if !is_news || is_relay || self.at(address) <= usize::from(known.is_some()) {
+            return false;
         }
+        let joined_at = known.map_or(now, |member| member.joined_at);
+        let is_earlier = |(id, member): (&ReceiverId, &MemberRecord)| {
+            *id != report.from
+                && member.state == MemberState::Done
+                && member.heard_at < joined_at
+                && !member.is_relay
+                && member.address.ip() == address
+                && member.host == report.host.as_str()
+        };
+        self.known.iter().any(is_earlier)
     }
 
     /// A member has another parent now.
@@ -501,7 +503,7 @@ impl Members {
         let is_replaced = |member: &MemberRecord| {
             let joined = newest.get(&(member.host.as_str(), member.address.ip()));
             let is_over = member.is_replaced || member.state != MemberState::Done;
-            member.is_recounted || is_over && joined.is_some_and(|joined| *joined > member.heard_at)
+            member.is_again || is_over && joined.is_some_and(|joined| *joined > member.heard_at)
         };
         self.iter().filter(|(_, member)| is_replaced(member)).map(|(id, _)| id).collect()
     }
@@ -607,7 +609,7 @@ impl MemberRecord {
             named_known: 0,
             is_known: false,
             is_replaced: false,
-            is_recounted: false,
+            is_again: false,
             blocks_missing: report.blocks_missing,
             verified_bytes: report.verified_bytes,
             loss: 0.0,

@@ -295,6 +295,24 @@ mod tests {
     }
 
     #[test]
+    fn a_receiver_that_is_started_again_behind_a_relay_is_reported_by_its_first_number() {
+        let mut members = Members::of_relay();
+        let mut says = |number, state, secs| {
+            let host = Name::clipped("lab1");
+            let member = Member { reason: 0, state, receivers: 1, host, ..member_of(number) };
+            let at = SocketAddr::from(([10, 0, 0, 7], 4000));
+            members.on_report(&member, number, at, Time::ZERO + Span::from_secs(secs));
+            members.take_numbers()
+        };
+        assert!(says(11, MemberState::Joined, 0).is_empty());
+        assert_eq!(says(11, MemberState::Done, 1), [id(11)]);
+        assert!(says(12, MemberState::Joined, 5).is_empty());
+        assert!(says(12, MemberState::Done, 6).is_empty());
+        assert_eq!(members.counts(), Counts { outstanding: 1, done: 1, unnamed: 0 });
+        assert_eq!(confirmed(&mut members), [id(12).get()], "it need not wait for the source");
+    }
+
+    #[test]
     fn only_a_relay_tells_of_others_and_no_more_than_can_be_kept() {
         let mut members = Members::default();
         says(&mut members, 5, (0, MemberState::Receiving), 1);
