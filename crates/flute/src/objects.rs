@@ -5,7 +5,7 @@ use super::names;
 use super::parts::{Identity, OutputDirectory, Part, Record};
 use crate::codec::{self, Blocks, Oti, Params, PayloadId};
 use faircast_fec::{ALIGNMENT, MAX_SYMBOLS, Shape, decode};
-use faircast_transport::object::{Names, ObjectError, STATE_DIR, name_by};
+use faircast_transport::object::{Names, ObjectError, STATE_DIR, SYSTEM, name_by};
 use md5::{Digest, Md5};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
@@ -310,7 +310,7 @@ impl Assembly {
         let mut bytes = vec![0; len as usize * size];
         if block.count > 0 {
             let part = self.part.as_ref().expect("its source symbols were written there");
-            let read = super::receiver::read_at(&part.file, &mut bytes[..there], from);
+            let read = SYSTEM.read_at(&part.file, &mut bytes[..there], from);
             read.map_err(|error| ObjectError::io(place.path.join(STATE_DIR), "read a part", error))?;
         }
         let source = (0..len).filter(|symbol| block.has(*symbol));

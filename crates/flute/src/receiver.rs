@@ -20,10 +20,7 @@ use faircast_transport::event::{Event, Progress};
 use faircast_transport::object::{Names, ObjectError};
 use faircast_wire::group_of;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fs::File;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 /// Packets that came before the table are kept, so many at most.
@@ -743,20 +740,6 @@ impl Table {
         }
         self.missing == 0
     }
-}
-
-/// Read until `buf` is full or the file ends: symbols of a block that have not come may lie beyond its end.
-pub(super) fn read_at(file: &File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-    let mut done = 0;
-    while done < buf.len() {
-        match file.read_at(&mut buf[done..], offset + done as u64) {
-            Ok(0) => break,
-            Ok(read) => done += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(done)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Erasure codes as ALC names them: their numbers, FEC payload IDs, object transmission information, and blocks.
 
-use super::packet::{ParseError, Reader};
+use super::reader::{ParseError, Reader};
 
 /// An erasure code, by its FEC Encoding ID (RFC 5052, 6). In FLUTE it is also the codepoint of the packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -30,13 +30,15 @@ mod cci;
 mod fdt;
 mod fec;
 mod packet;
+mod reader;
 #[cfg(test)]
 mod tests;
 
 pub use cci::Rlc;
 pub use fdt::{FAIRCAST_NAMESPACE, Fdt, FdtError, File, Layering, MOST_FDT, MOST_FILES};
 pub use fec::{Blocks, Fec, MOST_RAPTORQ, MOST_TRANSFER, Oti, Params, PayloadId};
-pub use packet::{Closing, EncodeError, Extensions, FdtHeader, Packet, ParseError, Times, encode, parse};
+pub use packet::{Closing, EncodeError, Extensions, FdtHeader, Packet, Times, encode, parse};
+pub use reader::ParseError;
 
 /// The object that the file delivery table travels as (RFC 6726, 3.3).
 pub const FDT_TOI: u128 = 0;

@@ -1,6 +1,7 @@
 //! Bytes to ALC packets and back.
 
 use super::fec::{Fec, Oti, PayloadId};
+use super::reader::{ParseError, Reader};
 
 /// A packet.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -70,47 +71,6 @@ pub struct Times {
     pub residual: Option<u32>,
     /// When the session was changed last, in seconds since 1900.
     pub changed: Option<u32>,
-}
-
-/// Why bytes are not a packet that can be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum ParseError {
-    /// The datagram ends too early.
-    #[error("the datagram has {have} bytes where at least {need} are needed")]
-    Truncated {
-        /// Bytes needed to read on.
-        need: usize,
-        /// Bytes there are.
-        have: usize,
-    },
-    /// Another version of LCT.
-    #[error("LCT version {0}; only version 1 is known")]
-    Version(u8),
-    /// The header's length leaves no room for what the header must have, or goes beyond the datagram.
-    #[error("a header length of {said} bytes, where the fields take {fields} and the datagram has {have}")]
-    HeaderLength {
-        /// What the header says.
-        said: usize,
-        /// What its fields take.
-        fields: usize,
-        /// Bytes of the datagram.
-        have: usize,
-    },
-    /// A header extension that does not end within the header, or has no length.
-    #[error(
-        "header extension {kind} of {words} words does not fit the {left} bytes that are left of the header"
-    )]
-    Extension {
-        /// Its type.
-        kind: u8,
-        /// Its length.
-        words: u8,
-        /// Bytes from its beginning to the header's end.
-        left: usize,
-    },
-    /// An erasure code that is not known here.
-    #[error("FEC Encoding ID {0} is not known; 0 (none), 5 (Reed-Solomon) and 6 (RaptorQ) are")]
-    UnknownFec(u8),
 }
 
 /// Why a packet cannot be written.
@@ -348,46 +308,4 @@ fn put_times(out: &mut Vec<u8>, time: Times) {
     out.extend_from_slice(&[EXT_TIME, count]);
     out.extend_from_slice(&bits.to_be_bytes());
     words.iter().filter_map(|(_, word)| *word).for_each(|word| out.extend_from_slice(&word.to_be_bytes()));
-}
-
-/// Reads fields in order; never beyond the end.
-pub(super) struct Reader<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl<'a> Reader<'a> {
-    fn take(&mut self, len: usize) -> Result<&'a [u8], ParseError> {
-        let Some(taken) = self.bytes[self.at..].get(..len) else {
-            return Err(ParseError::Truncated { need: self.at + len, have: self.bytes.len() });
-        };
-        self.at += len;
-        Ok(taken)
-    }
-
-    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], ParseError> {
-        let Some(&taken) = self.bytes[self.at..].first_chunk::<N>() else {
-            return Err(ParseError::Truncated { need: self.at + N, have: self.bytes.len() });
-        };
-        self.at += N;
-        Ok(taken)
-    }
-
-    /// A number of so many bytes, `None` for none.
-    fn number(&mut self, len: usize) -> Result<Option<u128>, ParseError> {
-        let bytes = self.take(len)?;
-        Ok((len > 0).then(|| bytes.iter().fold(0, |sum, byte| sum << 8 | u128::from(*byte))))
-    }
-
-    pub(super) fn u8(&mut self) -> Result<u8, ParseError> {
-        self.array().map(|[byte]| byte)
-    }
-
-    pub(super) fn u16(&mut self) -> Result<u16, ParseError> {
-        self.array().map(u16::from_be_bytes)
-    }
-
-    pub(super) fn u32(&mut self) -> Result<u32, ParseError> {
-        self.array().map(u32::from_be_bytes)
-    }
 }

@@ -124,7 +124,10 @@ impl Disk {
     }
 
     /// Read until `buf` is full or the file ends; how many bytes were read.
-    pub(crate) fn read_at(&self, file: &File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+    ///
+    /// # Errors
+    /// When the system cannot read.
+    pub fn read_at(&self, file: &File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         self.ask(&Op::Read)?;
         let mut done = 0;
         while done < buf.len() {
