@@ -3,6 +3,7 @@
 use super::clocked::Clocked;
 use super::layers::Subscription;
 use super::meter::Meter;
+use super::moments::{NEVER, Phase, covers, mix, time};
 use super::places::{Seen, SessionTree};
 use super::relays::SessionSource;
 use crate::delays::DelayCounts;
@@ -14,11 +15,8 @@ use faircast_core::node::{Departure, Effect, Effects, Receiver as _};
 use faircast_core::packet::{Data, Echo, Layer, Mark, ReceiverId, Report, ReportContent, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{AnyReceiver, SaysRate, Scheme};
-use faircast_core::time::{Span, Time};
+use faircast_core::time::Span;
 use faircast_unicast::{AnySender, AnySink, Protocol, SenderView};
-
-/// No moment.
-pub const NEVER: u64 = u64::MAX;
 
 /// A host: its agents are `slots[first .. first + count]`.
 #[derive(Debug, Clone, Copy)]
@@ -147,20 +145,6 @@ impl SessionAgent {
     pub fn has_members(&self, now: u64) -> bool {
         covers(&self.present, now)
     }
-}
-
-/// Whether a moment lies in one of these spans, which are in order and apart.
-pub fn covers(spans: &[(u64, u64)], at: u64) -> bool {
-    let begun = spans.partition_point(|&(from, _)| from <= at);
-    begun > 0 && at < spans[begun - 1].1
-}
-
-/// Where a sender is in its life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    Waiting,
-    Running,
-    Stopped,
 }
 
 /// A receiver of a session. What every packet touches comes first.
@@ -504,26 +488,6 @@ impl SinkAgent {
     pub fn counts(&self) -> FlowCounts {
         FlowCounts { received: self.packets, delivered: self.delivered(), ..FlowCounts::default() }
     }
-}
-
-/// Put bytes into a bin.
-pub fn put(bins: &mut Vec<u64>, (bin, bytes): (usize, u64)) {
-    if bins.len() <= bin {
-        bins.resize(bin + 1, 0);
-    }
-    bins[bin] += bytes;
-}
-
-/// Continue a hash with an arrival.
-#[inline]
-pub const fn mix(hash: u64, at: u64, what: u64) -> u64 {
-    (hash.rotate_left(23) ^ at ^ (what << 44) ^ what).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-}
-
-/// From the simulator's nanoseconds.
-#[inline]
-pub const fn time(nanos: u64) -> Time {
-    Time::from_nanos(nanos)
 }
 
 impl Host {

@@ -1,11 +1,11 @@
 //! What may be computed ahead of the calendar, and what is worked on in batches: found from the structure of the network.
 
-use super::agents::NEVER;
 use super::build::Builder;
 use super::bundles::Bundle;
 use super::inboxes::Inboxes;
 use super::is_eager;
 use super::links::SimLink;
+use super::moments::NEVER;
 use crate::routes::{Branch, Hop, NONE, Then};
 use faircast_topology::Edge;
 use std::collections::BTreeMap;

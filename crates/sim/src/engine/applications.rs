@@ -1,8 +1,9 @@
 //! What the application of a unicast flow gives its sender: transfers, on and off periods, traces.
 
 use super::Engine;
-use super::agents::{NEVER, SenderKind, Talks, time};
+use super::agents::{SenderKind, Talks};
 use super::counters::after;
+use super::moments::{NEVER, time};
 use crate::routes::NONE;
 use crate::traffic::{ApplicationData, Law, TraceId};
 use faircast_core::node::Cx;

@@ -1,9 +1,12 @@
 //! From a description to an engine: routes, trees, agents, and what may be computed at once.
 
+mod relays;
+mod routers;
+
 use super::Engine;
 use super::agents::{
-    Agent, Alive, Application, Ends, Host, MemberExtra, Mute, NEVER, Phase, ReceiverAgent, Sampler,
-    SenderAgent, SenderKind, SenderRest, SessionAgent, SinkAgent, Slot, Talks,
+    Agent, Alive, Application, Ends, Host, MemberExtra, Mute, ReceiverAgent, Sampler, SenderAgent,
+    SenderKind, SenderRest, SessionAgent, SinkAgent, Slot, Talks,
 };
 use super::bundles::Bundle;
 use super::check::{SimError, check};
@@ -14,6 +17,7 @@ use super::layers::{MulticastForwarding, Subscription};
 use super::links::{LinkMoments, Probe, SimLink};
 use super::membership_schedule::{MembershipSchedule, merged};
 use super::meter::{Meter, Moments};
+use super::moments::{NEVER, Phase};
 use super::record::Records;
 use super::relays::SessionSource;
 use super::routers::{RESTART, ROUTER, RouterNode};

@@ -4,9 +4,10 @@
 //! what one's call does to another comes in the same order in both modes.
 
 use super::Engine;
-use super::agents::{Ends, NEVER, Phase, SenderAgent, SenderKind, time};
+use super::agents::{Ends, SenderAgent, SenderKind};
 use super::check::SimError;
 use super::hosts::sender_deadline;
+use super::moments::{NEVER, Phase, time};
 use crate::frame::Body;
 use crate::network::{CoordinationSpec, Flow, Groups, Network, UnicastProtocol};
 use crate::outcome::CoordinationOutcome;

@@ -4,8 +4,9 @@
 //! when its first packet after it comes: what it has counted until then, nothing changed in between.
 
 use super::Engine;
-use super::agents::{SenderKind, put, time};
+use super::agents::SenderKind;
 use super::links::UNICAST;
+use super::moments::{put, time};
 use super::record::Records;
 use crate::frame::{Body, Frame};
 use crate::outcome::{FlowCounts, LinkTally};

@@ -1,10 +1,11 @@
 //! Hosts: every one is a process with its own clock, moved by its timers and by what arrives.
 
 use super::Engine;
-use super::agents::{Agent, Ends, NEVER, Phase, SenderAgent, SenderKind, SessionAgent, Talks, mix, time};
+use super::agents::{Agent, Ends, SenderAgent, SenderKind, SessionAgent, Talks};
 use super::bundles::Logged;
 use super::counters::after;
 use super::links::UNICAST;
+use super::moments::{NEVER, Phase, mix, time};
 use crate::calendar::{Class, Entry};
 use crate::events::Happening;
 use crate::frame::{Body, Frame};

@@ -6,8 +6,8 @@
 //! on in the calendar's order, and none ahead of it.
 
 use super::Engine;
-use super::agents::{NEVER, time};
 use super::bundles::Logged;
+use super::moments::{NEVER, time};
 use crate::calendar::{Calendar, Class, Entry};
 use crate::events::Happening;
 use crate::network::FlowId;

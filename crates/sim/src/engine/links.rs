@@ -1,10 +1,11 @@
 //! Packets and links: offering, arriving, changing.
 
 use super::Engine;
-use super::agents::{NEVER, SenderAgent, SessionAgent, covers, time};
+use super::agents::{SenderAgent, SessionAgent};
 use super::bundles::Logged;
 use super::delays::Delays;
 use super::layers::{ENTRANCE, GATE};
+use super::moments::{NEVER, covers, time};
 use super::routers::{ROUTED, ROUTER};
 use crate::calendar::Entry;
 use crate::events::Happening;

@@ -33,6 +33,7 @@ mod links;
 mod lookahead;
 mod membership_schedule;
 mod meter;
+mod moments;
 mod places;
 mod queues;
 mod record;

@@ -1,7 +1,8 @@
 //! What is kept of a run, flow by flow.
 
-use super::agents::{ReceiverAgent, SessionAgent, SinkAgent, mix, put, time};
+use super::agents::{ReceiverAgent, SessionAgent, SinkAgent};
 use super::meter::Moments;
+use super::moments::{mix, put, time};
 use super::relays::SessionSource;
 use super::{Engine, SimError};
 use crate::events::{Event, Happening};

@@ -1,16 +1,12 @@
 //! Relays: a member of one session that is the source of another, whose members are its children.
 
 use super::Engine;
-use super::agents::{Phase, time};
-use super::build::Builder;
 use super::bundles::Logged;
-use super::check::SimError;
 use super::clocked::Clocked;
-use crate::clock::Clock;
-use crate::network::Flow;
+use super::moments::{Phase, time};
 use crate::routes::NONE;
 use faircast_core::node::{Cx, Departure, Effect, Observation, Relay, SourceControl, Stamp, To, Windows};
-use faircast_core::packet::{self, Arrival, Data, Layer, Packet, ReceiverId, Report};
+use faircast_core::packet::{self, Arrival, Data, Layer, Packet, Report};
 use faircast_core::schemes::AnySource;
 use faircast_core::time::{Rate, Time};
 
@@ -27,9 +23,9 @@ pub enum SessionSource {
 /// A relay and its place in the session above.
 #[derive(Debug)]
 pub struct RelayAgent {
-    relay: Box<dyn Relay + Send>,
+    pub relay: Box<dyn Relay + Send>,
     /// The session of its parent, and which member it is there.
-    above: (u32, u32),
+    pub above: (u32, u32),
 }
 
 impl SessionSource {
@@ -238,40 +234,5 @@ impl Engine {
         data.rate = says_rate.said(data.flags, data.rate);
         let &Packet { size, layer, .. } = packet;
         self.fan_out(root, bundle, &Logged { at: now, data, size, layer, marked: false, capable }, &mut None);
-    }
-}
-
-impl Builder<'_> {
-    /// Members that are sources of other sessions.
-    pub(super) fn put_up_relays(&mut self) -> Result<(), SimError> {
-        for (above, member, below, spec) in &self.network.relays {
-            let (Some(up), Some(down)) = (self.session_of(above.0), self.session_of(below.0)) else {
-                return Err(SimError::NoRelay {
-                    flow: below.0,
-                    member: *member,
-                    why: "one of the flows is no session",
-                });
-            };
-            let Some(Flow::Session(upper, _)) = self.network.flows.get(above.0 as usize) else { continue };
-            let node = upper.members.get(*member as usize).map(|member| member.node.0);
-            if node != Some(self.sessions[down].host) || up == down {
-                let why = "the session below must begin at the node of a member of the session above";
-                return Err(SimError::NoRelay { flow: below.0, member: *member, why });
-            }
-            if self.network.clock(below.0 as usize) != Clock::default() {
-                let why = "relays have exact clocks";
-                return Err(SimError::NoRelay { flow: below.0, member: *member, why });
-            }
-            let me = ReceiverId::new(u64::from(*member) + 1).expect("members are numbered from one");
-            let agent = RelayAgent { relay: spec.relay(me), above: (up as u32, *member) };
-            self.sessions[down].source = SessionSource::Relay(agent);
-            let extra = &mut self.sessions[up].members[*member as usize].extra;
-            extra.get_or_insert_default().relay = Some(down as u32);
-        }
-        Ok(())
-    }
-
-    fn session_of(&self, flow: u32) -> Option<usize> {
-        self.sessions.iter().position(|session| session.flow == flow)
     }
 }

@@ -6,12 +6,12 @@
 //! ([`super::layers`]) and everything is worked on in the calendar's order.
 
 use super::Engine;
-use super::agents::{NEVER, time};
 use super::build::Builder;
 use super::bundles::Logged;
 use super::check::SimError;
 use super::layers::MulticastForwarding;
 use super::membership_schedule::MembershipSchedule;
+use super::moments::{NEVER, time};
 use super::places::{Place, Seen, SessionTree, Way};
 use crate::calendar::Calendar;
 use crate::frame::{Body, Frame};
