@@ -88,6 +88,8 @@ pub(super) struct BlockSink {
     warnings: Vec<String>,
     /// Length of the object stream by its last block, which alone may be short.
     short_end: Option<u64>,
+    /// The entries and the title of files that are published.
+    content: Option<(Counts, Option<String>)>,
     /// Blocks of an earlier run, by its journal.
     left: Option<Told>,
     worker: Worker,
@@ -179,6 +181,7 @@ impl BlockSink {
             anew: 0,
             warnings: Vec::new(),
             short_end: None,
+            content: None,
             worker,
         })
     }
@@ -516,6 +519,7 @@ impl BlockSink {
             return outcome.map(Ending::Done);
         }
         let (held, verified) = (self.blocks(), self.verified_bytes());
+        self.content = self.entries().map(|entries| (entries, self.title()));
         let stream_len = self.short_end.unwrap_or(u64::from(blocks) * self.geometry.capacity());
         let done = match std::mem::replace(&mut self.to, To::Finished { blocks: held, bytes: verified }) {
             To::Preparing { .. } | To::Publishing { .. } | To::Finished { .. } => Done::default(),
@@ -560,7 +564,7 @@ impl BlockSink {
 
     /// The first name of its content, and how many others there are beside it.
     pub(super) fn title(&self) -> Option<String> {
-        let To::Files(storage) = &self.to else { return None };
+        let To::Files(storage) = &self.to else { return self.content.as_ref()?.1.clone() };
         let mut names = storage.ledger().manifest()?.tops();
         let first = names.next()?.to_string_lossy().into_owned();
         Some(match names.count() {
@@ -573,7 +577,7 @@ impl BlockSink {
     pub(super) fn entries(&self) -> Option<Counts> {
         match &self.to {
             To::Files(storage) => storage.ledger().manifest().map(Manifest::counts),
-            _ => None,
+            _ => self.content.as_ref().map(|(entries, _)| *entries),
         }
     }
 

@@ -72,8 +72,8 @@ impl ReceiverSession {
         self.stream.as_ref().is_some_and(|stream| stream.finishing_since.is_some())
     }
 
-    /// A block is in its place: perhaps it was the last.
-    pub(super) fn after_block(&mut self, now: Time) {
+    /// Report the content, once its manifest is here.
+    fn tell_content(&mut self) {
         let Some(stream) = &mut self.stream else { return };
         if !stream.content_told
             && let Some(entries) = stream.delivery.entries()
@@ -89,6 +89,12 @@ impl ReceiverSession {
                 resumed_bytes: stream.delivery.resumed_bytes().0,
             });
         }
+    }
+
+    /// A block is in its place: perhaps it was the last.
+    pub(super) fn after_block(&mut self, now: Time) {
+        self.tell_content();
+        let Some(stream) = &mut self.stream else { return };
         if !stream.delivery.is_complete() {
             return;
         }
@@ -115,6 +121,7 @@ impl ReceiverSession {
             }
             Ok(Ending::Done(done)) => {
                 stream.finishing_since = None;
+                self.tell_content(); // short content may be learned and published at once
                 self.totals.finished = now;
                 let (entries, bytes, warnings) = (done.entries, done.bytes, done.warnings);
                 self.finished = Some(Finished { entries, bytes, warnings, withdrawn: done.withdrawn });

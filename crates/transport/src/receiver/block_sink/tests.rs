@@ -79,6 +79,22 @@ fn blocks_before_the_manifest_survive_a_takeover() {
     assert_eq!(std::fs::read(at("out/big")).expect("it has its name"), big);
 }
 
+/// Short content may be stored, read and published in one call.
+#[test]
+fn the_entries_of_published_content_stay_known() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let (mut sink, _, geometry, blocks) = with_all(dir.path());
+    let mut all = crate::object::RootHasher::new(geometry);
+    for (index, bytes) in (0..).zip(&blocks) {
+        all.push(index, verify_block(bytes).expect("sealed").1);
+    }
+    let root = all.root().expect("all are there").0;
+    let ending = sink.finish(blocks.len() as u32, root, Durability::Fast).expect("all blocks are right");
+    assert!(matches!(ending, Ending::Done(_)), "{ending:?}");
+    assert_eq!(sink.entries().map(|entries| entries.files), Some(1));
+    assert_eq!(sink.title().as_deref(), Some("file"));
+}
+
 #[test]
 fn what_never_becomes_right_is_fetched_twice_more_and_then_an_error_that_leaves_nothing_behind() {
     let dir = tempfile::tempdir().expect("a temporary directory");
