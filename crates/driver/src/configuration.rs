@@ -1,4 +1,4 @@
-//! What a session of any format is started from.
+//! The configuration that a session of any format starts from.
 
 use faircast_transport::config::{ReceiveConfig, SendConfig, StartNow};
 use faircast_transport::error::Error;

@@ -42,7 +42,7 @@ pub trait Reporting: Endpoint + Send {
     fn report(self) -> Result<Self::Report, Error>;
 }
 
-/// The host that a session runs on: its clock, and whoever is told events.
+/// The host that a session runs on: its clock, and the receiver of its events.
 pub struct Host<'a> {
     clock: Clock,
     events: &'a mut dyn FnMut(Event),
@@ -127,7 +127,7 @@ pub struct ReceiverSockets {
 }
 
 impl<'a> Host<'a> {
-    /// This host from now on. `events` is told what happens, and `stop` ends the session early.
+    /// This host from now on. `events` receives the events, and `stop` ends the session early.
     pub fn new(events: &'a mut dyn FnMut(Event), stop: &'a AtomicBool) -> Host<'a> {
         Host { clock: Clock::start(), events, stop }
     }

@@ -23,11 +23,11 @@ const SLOTS: usize = 8;
 /// Networks that have come are joined within this.
 const JOIN_EVERY: Duration = Duration::from_secs(10);
 
-/// What children ask at.
+/// The port of a relay that hosts ask at.
 pub(crate) struct Listener {
     socket: UnicastSocket,
     handle: RelayHandle,
-    /// What is sent, as invitations say.
+    /// The name of the content, as invitations state it.
     name: Name,
     /// The group in which hosts look for relays, unless this one is not to be found.
     group: Option<SocketAddr>,
@@ -61,7 +61,7 @@ impl Listener {
             self.invite();
             let mut watch = vec![Watch::new(&self.socket, Want::Readable)];
             watch.extend(searched.groups.iter().map(|(_, socket)| Watch::new(socket, Want::Readable)));
-            // What cannot be waited for or read now is tried again.
+            // A failed wait or read is repeated in the next round.
             let _ = waiter.wait(&watch, Some(Instant::now() + STOP_CHECK));
             for (_, socket) in &searched.groups {
                 if socket.receive(&mut batch).is_ok() {
@@ -88,7 +88,7 @@ impl Listener {
     /// Invite those whose time has come.
     fn invite(&self) {
         for (out, to) in self.handle.invitations(self.socket.local_addr().is_ipv4(), self.name) {
-            // What does not leave is said again.
+            // An invitation that does not leave is repeated.
             let _ = self.socket.send_to(&out, to);
         }
     }

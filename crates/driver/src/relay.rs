@@ -31,7 +31,7 @@ const STOP_CHECK: Duration = Duration::from_millis(100);
 /// After an error of the sockets it is tried again after this.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// What a session's thread says.
+/// A message of a session's thread.
 enum Said {
     Event(RelayEvent),
     /// It has found a session.
@@ -46,7 +46,7 @@ enum Said {
     },
 }
 
-/// Pass on whatever is announced, until it is told to stop.
+/// Pass on all sessions that are announced, until `stop` is set.
 ///
 /// # Errors
 /// When sockets cannot be opened before anything was passed on. Later that is tried again.
@@ -210,7 +210,7 @@ fn pass_on(
     attached.extend(branches.iter_mut().map(|(_, branch, uplink)| Attached::new(&mut **branch, uplink)));
     let place_of = |at: usize| at.checked_sub(1).map(|at| places.borrow()[at]);
     let mut forwarding = Beside { by: config.forwarding.as_deref(), stopped: None, of: None };
-    // Whoever asks at the relay's port becomes a branch of this session.
+    // Each host that asks at the relay's port becomes a branch of this session.
     let mut grow = |attached: &mut Vec<Attached<'_>>| {
         if relayed.is_hop()
             && let Some(why) = forwarding.look(relayed.parent(), source.group, &exits)

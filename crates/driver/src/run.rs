@@ -37,10 +37,10 @@ const ROOM_CHECK: Duration = Duration::from_millis(1);
 /// The fill of the sockets' buffers is looked at this often.
 const BACKLOG_EVERY: Span = Span::from_millis(1);
 
-/// An endpoint sends so many bytes at a turn, about; then it is looked what has come.
+/// An endpoint sends about this many bytes per turn; then its sockets are read.
 const TURN: usize = 48_000;
 
-/// What is told goes here.
+/// The receiver of events.
 pub(crate) type Events<'a> = &'a mut dyn FnMut(Event);
 
 /// The sockets of one endpoint.
@@ -54,7 +54,7 @@ pub(crate) trait Sockets {
     /// Give what has arrived to `each`, in the order of arrival; how many datagrams that were.
     ///
     /// # Errors
-    /// What will not pass.
+    /// Errors that will not pass.
     fn receive(&mut self, each: &mut dyn FnMut(&mut [u8], Meta)) -> Result<usize, Error>;
 
     /// Whether there is probably more to receive when something was: then it is read again before anything is waited for.
@@ -73,7 +73,7 @@ pub(crate) trait Sockets {
     /// the path. Not while [`Sockets::holds`].
     ///
     /// # Errors
-    /// What will not pass, and what has not passed for too long.
+    /// Errors that will not pass, and those that have lasted too long.
     fn send(&mut self, bytes: &mut Vec<u8>, transmit: Transmit, events: Events<'_>) -> Result<(), Error>;
 
     /// Send what was kept.
@@ -90,7 +90,7 @@ pub(crate) trait Sockets {
     /// When to try something again, if that is before `moment`.
     fn until(&self, moment: Instant) -> Instant;
 
-    /// Whatever would be reason to go on before the time.
+    /// Register all reasons to go on early.
     fn watch(&self, watcher: &mut dyn Watcher);
 }
 
@@ -150,7 +150,7 @@ enum State {
     Ended(Result<(), Error>),
 }
 
-/// What an endpoint waits for.
+/// The next reason to call an endpoint.
 enum Next {
     /// Nothing: there is more to do.
     Now,
@@ -205,7 +205,7 @@ impl<'a> Attached<'a> {
         }
         let now = clock.now();
         if received == 0 {
-            // What an endpoint leaves in its sockets has not been handled.
+            // Datagrams that an endpoint leaves in its sockets are not handled yet.
             if accepts {
                 endpoint.handle_notice(Notice::Drained, now);
             }
@@ -262,7 +262,7 @@ impl<'a> Attached<'a> {
     /// How it ended.
     ///
     /// # Errors
-    /// Of its sockets.
+    /// Errors of its sockets.
     pub(crate) fn outcome(self) -> Result<(), Error> {
         match self.state {
             State::Ended(outcome) => outcome,
@@ -335,12 +335,12 @@ impl Sockets for Closed {
     fn watch(&self, _: &mut dyn Watcher) {}
 }
 
-/// What all endpoints together wait for.
+/// The next reason to call any endpoint.
 #[derive(Debug, PartialEq, Eq)]
 enum Round {
     /// Nothing: somebody has more to do.
     Again,
-    /// What the waiter watches, or this moment.
+    /// A socket that the waiter watches, or this moment.
     Wait(Instant),
     /// Nothing ever again: all have ended.
     Over,
@@ -384,7 +384,7 @@ fn round(
     round
 }
 
-/// Until all have ended. `events` is told whose event it is, by place.
+/// Run until all have ended. `events` gets each event with the place of its endpoint.
 ///
 /// # Errors
 /// When the system does not wait.
@@ -442,7 +442,7 @@ pub(crate) fn run_growing<'a>(
 /// One endpoint, until it has ended.
 ///
 /// # Errors
-/// Of its sockets.
+/// Errors of its sockets.
 pub(crate) fn run_one(
     endpoint: &mut (dyn Endpoint + Send),
     sockets: &mut (dyn Sockets + Send),

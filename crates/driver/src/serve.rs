@@ -44,7 +44,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// The smallest packets that networks of hosts are taken to carry.
 const LEAST_MTU: u32 = 576;
 
-/// What the relay calls itself in the source's messages.
+/// The relay's name in the source's messages.
 const NAME: &str = "(by unicast)";
 
 /// The relay of a source.
@@ -65,7 +65,7 @@ pub(crate) fn prepare(config: &mut SendConfig) {
         config.group = SocketAddr::from((WITHIN, port));
         config.interface = Some(Ipv4Addr::LOCALHOST.to_string());
     }
-    // What fits the way to every host, over IPv6 too.
+    // A datagram that fits the way to every host, over IPv6 too.
     let largest = smallest_mtu(unicast).map(|mtu| (mtu as usize - IPV6_HEADERS) as u16);
     config.datagram = config.datagram.or(largest);
     let listed = u32::try_from(unicast.invite.len()).unwrap_or(u32::MAX);
@@ -157,7 +157,7 @@ impl Serving {
         }
     }
 
-    /// What people should know of the hosts, as if they were the source's own.
+    /// The events that concern the hosts, as if they were the source's own.
     pub(crate) fn events(&self) -> Vec<Event> {
         let concerns_hosts = |told: RelayEvent| match told.event {
             Event::Progress(_) | Event::Opened { .. } | Event::Content { .. } => None,
@@ -208,7 +208,7 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        // What is dropped has no use for how it ended.
+        // A session that is dropped ignores its outcome.
         let _ = self.join();
     }
 }

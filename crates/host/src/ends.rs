@@ -16,7 +16,7 @@ pub struct Input(Arc<Once<dyn Read + Send>>);
 #[derive(Clone)]
 pub struct Output(Arc<Once<dyn Write + Send>>);
 
-/// What is taken once, and what people call it.
+/// A value that is taken once, with its name for users.
 struct Once<T: ?Sized> {
     name: PathBuf,
     value: Mutex<Option<Box<T>>>,
@@ -50,7 +50,7 @@ impl Input {
         self.0.polled.clone()
     }
 
-    /// What errors call it.
+    /// Its name in errors.
     pub fn name(&self) -> PathBuf {
         self.0.name.clone()
     }
@@ -84,7 +84,7 @@ impl Output {
     }
 }
 
-/// What an output is when another session has it.
+/// An output that another session has taken.
 struct Taken;
 
 impl Write for Taken {

@@ -16,7 +16,7 @@ const MOST_WAITING: usize = 8 << 20;
 /// A pipe without a reader is tried again after this.
 const TRY_AGAIN: Duration = Duration::from_millis(20);
 
-/// At the end readers have so long to take what waits for them.
+/// At the end readers have this long to take the bytes that wait for them.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The place of one layer's bytes.
@@ -43,12 +43,12 @@ pub enum LayerOutput {
     },
 }
 
-/// What became of bytes.
+/// The fate of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Written {
     /// They are written, or wait for the reader of the pipe.
     Yes,
-    /// Whoever reads the pipe is too slow: there is no room.
+    /// The reader of the pipe is too slow: there is no room.
     Full,
 }
 
@@ -95,7 +95,7 @@ impl LayerOutput {
         Ok(Written::Yes)
     }
 
-    /// What people call it.
+    /// Its name for users.
     pub fn name(&self) -> Option<String> {
         match self {
             LayerOutput::Nobody => None,
@@ -130,7 +130,7 @@ enum Last {
     /// As far as is known.
     #[default]
     MoreComes,
-    /// What waits is the end.
+    /// The bytes that wait are the last.
     Waits,
     /// Everything is written, or never will be.
     Gone,

@@ -24,7 +24,7 @@ pub enum Pacing {
     Live,
 }
 
-/// What has come through a pipe and was not taken yet. A thread of its own reads it, so that nobody waits for it.
+/// The bytes that have come through a pipe and were not taken yet. A thread of its own reads it, so that no session waits for it.
 pub struct Pipe(Arc<Shared>);
 
 /// The same, as something to read from; does not wait when [`Pipe::has`] has said yes.

@@ -150,7 +150,7 @@ impl Reader {
             return sealed;
         }
         let next = block + 1..self.blocks.min(block.saturating_add(1 + AHEAD));
-        // What was read ahead in vain (the front has moved elsewhere) gives its memory back.
+        // Blocks that were read ahead in vain (the front has moved elsewhere) give their memory back.
         if self.early.len() > AHEAD as usize {
             for index in (0..self.early.len()).rev() {
                 if !next.contains(&self.early[index].block) {

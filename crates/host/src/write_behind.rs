@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 /// Written in one call: what a pipe holds by default (`pipe(7)`).
 const PART: usize = 64 << 10;
 
-/// A session that is given up leaves the reader so long to take what waits for it.
+/// When a session is given up, the reader has this long to take the bytes that wait for it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The writing end: takes everything at once. [`Waiting`] says how much of it nobody has read.
 pub struct WriteBehind(Arc<Shared>);
 
-/// What has not been written yet.
+/// The bytes that are not written yet.
 pub struct Waiting(Arc<Shared>);
 
 struct Shared {

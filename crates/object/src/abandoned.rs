@@ -1,4 +1,4 @@
-//! What receivers have left in an output directory without finishing it: how much, since when, and how to let it go.
+//! Unfinished content in an output directory: how much there is, since when, and how to let it go.
 //!
 //! Receivers of ALC keep the parts of files that are not whole in the same directory, `alc-FILE-0`, with the record of their symbols,
 //! `alc-FILE-1`. Of files whose table says no MD5 a receiver that was killed leaves `alc-SESSION-FILE`.
@@ -25,7 +25,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub struct Unfinished {
     /// Which transfer, or file or session of ALC.
     pub transfer: String,
-    /// What it takes on the disk, in bytes.
+    /// The bytes that it takes on the disk.
     pub bytes: u64,
     /// When something was last written there.
     pub written: SystemTime,
@@ -36,7 +36,7 @@ pub struct Unfinished {
 /// More than this are not listed.
 const MOST: usize = 100_000;
 
-/// What is unfinished in this output directory, the oldest first.
+/// The unfinished content of this output directory, the oldest first.
 ///
 /// # Errors
 /// When it cannot be read.

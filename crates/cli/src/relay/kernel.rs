@@ -123,7 +123,7 @@ fn is_there(table: &str) -> bool {
     list.is_ok_and(|out| out.status.success() && String::from_utf8_lossy(&out.stdout).contains("drop"))
 }
 
-/// What nft is told.
+/// The commands for nft.
 fn rules(table: &str, source: SocketAddr, group: SocketAddr, exits: &[String]) -> String {
     let family = if group.is_ipv4() { "ip" } else { "ip6" };
     let mut text = format!(

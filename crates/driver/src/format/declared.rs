@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// A foreign wire format, as its crate implements it for a type without values.
 pub trait Format {
-    /// What the format says of itself.
+    /// The declaration of the format.
     const DECLARATION: Declaration;
     /// The configuration of its sources.
     type Source: Configuration<Report: Outcome>;
@@ -66,7 +66,7 @@ pub struct FormatOption {
     pub name: &'static str,
     /// The name of its value, as in `PORT`.
     pub value: &'static str,
-    /// What it is for, with the value that it has by itself.
+    /// Its meaning, with its default.
     pub meaning: &'static str,
     /// The values that it may have.
     pub values: Values,
@@ -227,7 +227,7 @@ pub struct ReceiverRequest {
     pub place: ReceiverPlace,
     /// Where content goes.
     pub destination: Destination,
-    /// What becomes of names with characters that a terminal obeys.
+    /// The treatment of names with characters that a terminal obeys.
     pub names: Names,
     /// How much of what earlier sessions have left unfinished stays.
     pub unfinished: KeepUnfinished,
@@ -239,7 +239,7 @@ pub struct ReceiverRequest {
 
 /// How a session of any format ended, in words.
 pub trait Outcome: Serialize + Send + 'static {
-    /// What was sent or received, a line each.
+    /// The content that was sent or received, a line each.
     fn summary(&self) -> Vec<String>;
 
     /// The missing parts, unless the session is a success.

@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// Receive calls take so many datagrams (or coalesced runs) at most.
+/// Receive calls take at most this many datagrams (or coalesced runs).
 const SLOTS: usize = 8;
 
 /// When the network changes, silence of this length says that memberships may have been lost with it.
@@ -58,7 +58,7 @@ impl Groups {
         Groups { outage, base, layers, left, faults, dropped: 0, rejoined_at, after_silence, told_snooping }
     }
 
-    /// What came of a session: when nothing was heard because the network is gone, that is what is wrong.
+    /// The outcome of a session: when nothing was heard because the network is gone, that is the error.
     ///
     /// # Errors
     /// Those of the report, or why the network is gone.
@@ -187,7 +187,7 @@ impl Groups {
         }
     }
 
-    /// Who holds the datagram that arrived first.
+    /// The socket with the datagram that arrived first.
     fn earliest(&mut self) -> Option<&mut JoinedGroup> {
         let waiting = self.members().filter_map(|member| Some((member.batch.next_at()?, member)));
         waiting.min_by_key(|(at, _)| *at).map(|(_, member)| member)
@@ -355,7 +355,7 @@ mod tests {
         assert_eq!(sent, faircast_net::SendOutcome::Sent);
     }
 
-    /// What comes until `count` are there.
+    /// Datagrams, until `count` have arrived.
     fn receive(joined: &mut Groups, count: usize) -> Vec<u8> {
         let (mut waiter, mut got) = (Waiter::new(), Vec::new());
         let end = Instant::now() + Duration::from_secs(10);

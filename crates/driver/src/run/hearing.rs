@@ -125,7 +125,7 @@ impl GroupBeside {
 }
 
 impl Hearing {
-    /// What came of a session: when nothing was heard because the network is gone, that is what is wrong.
+    /// The outcome of a session: when nothing was heard because the network is gone, that is the error.
     ///
     /// # Errors
     /// Those of the report, or why the network is gone.

@@ -23,7 +23,7 @@ const LOOK_ANYWAY: Duration = Duration::from_secs(1);
 /// Shorter outages are not worth telling.
 const TOLD_AFTER: Duration = Duration::from_millis(300);
 
-/// What a session knows of its host's network.
+/// A session's view of its host's network.
 pub(crate) struct Outage {
     group: IpAddr,
     wanted: Option<String>,
@@ -57,7 +57,7 @@ struct Broken {
     told: bool,
 }
 
-/// What a look at the interfaces has found.
+/// The result of a look at the interfaces.
 #[derive(Debug)]
 pub(crate) enum Look {
     /// Nothing new.
@@ -167,7 +167,7 @@ impl Outage {
             Err(why) => {
                 let broken = Broken { since: now, why, interface: true, try_at: now, told: false };
                 let kept = self.broken.take();
-                // What is wrong with the interface says more than what could not be sent.
+                // The fault of the interface explains more than the failed send.
                 let (since, told) = kept.map_or((now, false), |kept| (kept.since, kept.told));
                 self.broken = Some(Broken { since, told, try_at: now + TRY_EVERY, ..broken });
                 self.wait(now, events)?;
@@ -252,7 +252,7 @@ fn same_place(one: &Choice, other: &Choice) -> bool {
     (one.chosen.index, one.local) == (other.chosen.index, other.local)
 }
 
-/// What came of receiving: news about the network below is not about what was received.
+/// The result of receiving; news about the network below does not count as an error.
 pub(crate) fn received(outcome: Result<usize, NetError>) -> Result<usize, Error> {
     match outcome {
         Err(error) if error.may_pass() => Ok(0),

@@ -21,7 +21,7 @@ use tokio::io::unix::AsyncFd;
 /// One endpoint, until it has ended.
 ///
 /// # Errors
-/// Of its sockets, or when the system does not wait.
+/// Errors of its sockets, or of the system's wait.
 pub(crate) async fn run_one(
     endpoint: &mut (dyn Endpoint + Send),
     sockets: &mut (dyn Sockets + Send),
@@ -45,7 +45,7 @@ pub(crate) async fn run_one(
     one.outcome()
 }
 
-/// What is waited for, registered with tokio's reactor as long as it is wanted.
+/// A socket that is waited for, registered with tokio's reactor as long as it is wanted.
 struct Reactor {
     timer: AsyncFd<OwnedFd>,
     registered: Vec<Registered>,

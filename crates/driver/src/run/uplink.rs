@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// An interface that takes nothing for so long is not merely busy: at 12 kbit/s a packet takes as long.
+/// An interface that takes nothing for this long is not merely busy: at 12 kbit/s a packet takes as long.
 const STUCK_AFTER: Duration = Duration::from_secs(1);
 
 /// The same while that is known.
@@ -29,7 +29,7 @@ const PORT_TAKEN: Duration = Duration::from_secs(2);
 /// A full queue of an interface does not say when it has room, so it is tried again after this.
 const ROOM_CHECK: Duration = Duration::from_millis(1);
 
-/// Receive calls take so many datagrams (or coalesced runs) at most.
+/// Receive calls take at most this many datagrams (or coalesced runs).
 const SLOTS: usize = 8;
 
 /// A source's socket, and what becomes of it.
@@ -48,7 +48,7 @@ pub(crate) struct Uplink {
     outage: Outage,
     batch: Batch,
     injector: Option<Injector>,
-    /// Of a receiver: what comes is data.
+    /// It belongs to a receiver: datagrams that arrive are data.
     hears_data: bool,
     /// It is bound to what it listens at, whatever becomes of interfaces.
     listens: bool,
@@ -138,7 +138,7 @@ impl Uplink {
         })
     }
 
-    /// What comes here is data, and more of it than feedback.
+    /// Datagrams that arrive here are data, and there are more of them than of feedback.
     #[must_use]
     pub(crate) fn hearing_data(self) -> Uplink {
         Uplink { hears_data: true, ..self }
@@ -159,7 +159,7 @@ impl Uplink {
         self.socket.as_ref().map(SourceSocket::local_addr)
     }
 
-    /// What the receive buffer lacks.
+    /// A warning when the receive buffer is too small.
     pub(crate) fn warning(&self) -> Option<String> {
         self.socket.as_ref().and_then(|socket| socket.receive_buffer().warning())
     }
@@ -246,7 +246,7 @@ impl Uplink {
         Ok(Rest::Some)
     }
 
-    /// What comes of handing over.
+    /// The result of handing datagrams over.
     fn conclude(
         &mut self,
         handed_over: Result<Rest, NetError>,

@@ -213,7 +213,7 @@ impl Disk {
         rustix::fs::fchown(fd, owner, group)
     }
 
-    /// Of a link, not of what it leads to.
+    /// It concerns the link itself, not its target.
     pub(crate) fn chownat(
         &self,
         dir: impl AsFd,

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What may still be written; clones share it.
+/// The bytes that may still be written; clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Quota(Option<Left>);
 

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a relay does.
+/// The configuration of a relay.
 #[derive(Debug, Clone)]
 pub struct RelayConfig {
     /// Where sessions are heard.
@@ -25,7 +25,7 @@ pub struct RelayConfig {
     pub cache: Option<PathBuf>,
     /// How long the source, or a receiver, may be silent.
     pub patience: Duration,
-    /// What it calls itself.
+    /// Its name.
     pub host: String,
     /// Bytes of receive buffer to ask for.
     pub buffer: usize,
@@ -34,11 +34,11 @@ pub struct RelayConfig {
     pub listen: Vec<SocketAddr>,
     /// So many of them at most.
     pub children: usize,
-    /// Of a source's own relay, which nobody else hears: hold the source back to what the fastest branch takes and the memory keeps.
+    /// It is a source's own relay, which nobody else hears: hold the source back to the rate of the fastest branch and to the memory.
     pub paced: bool,
     /// Whether hosts that look for a relay find this one ([`FIND_GROUP`](crate::config::FIND_GROUP)).
     pub found: bool,
-    /// What it is to its children.
+    /// Its role towards its children.
     pub role: RelayRole,
     /// Beside a hop: stops the host's own forwarding of its sessions. Without it receivers hear a session twice where the host's kernel
     /// forwards multicast as well.
@@ -60,7 +60,7 @@ pub trait Forwarding: fmt::Debug + Send + Sync {
     ) -> Result<Option<Box<dyn Send>>, String>;
 }
 
-/// What a relay is to its children.
+/// The role of a relay towards its children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RelayRole {
     /// It ends each session and has one of its own on each branch, of any congestion control.
@@ -100,13 +100,13 @@ pub struct RelayBranch {
     pub max: Option<Rate>,
 }
 
-/// What is told of a session that is passed on.
+/// An event of a session that is passed on.
 #[derive(Debug, Clone)]
 pub struct RelayEvent {
     /// How many sessions were found before this one.
     pub session: u64,
     /// Which branch; `None`: what is heard above.
     pub branch: Option<usize>,
-    /// What happened.
+    /// The event.
     pub event: Event,
 }
