@@ -544,7 +544,8 @@ impl BlockSink {
                 };
                 Done { entries: Counts::of_files(files), bytes, warnings, ..Done::default() }
             }
-            To::Files(storage) => {
+            To::Files(mut storage) => {
+                storage.files().into_iter().for_each(|files| self.warnings.append(&mut files.warnings));
                 let store = storage.into_store().expect("no job has the files of an idle storage");
                 let (tell, outcome) = channel();
                 let work = self.worker.file_work();

@@ -577,9 +577,10 @@ impl Delivery for Reassembly {
         durability: Durability,
         _now: Time,
     ) -> Result<Ending, Error> {
-        // Short content may be complete before anybody has asked for them.
+        let ending = self.place.finish(blocks, root, durability);
+        // Short content may be stored, read and published at once.
         self.warnings.extend(self.place.take_warnings());
-        let ending = self.place.finish(blocks, root, durability)?;
+        let ending = ending?;
         if matches!(ending, Ending::Anew) {
             self.look_anew()?;
         }

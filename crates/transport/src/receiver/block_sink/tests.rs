@@ -96,6 +96,25 @@ fn the_entries_of_published_content_stay_known() {
 }
 
 #[test]
+fn a_warning_of_content_that_is_published_at_once_is_kept() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    std::fs::write(dir.path().join("file"), [7; 300]).expect("room");
+    let (mut sink, _, geometry, blocks) = opened(dir.path(), &["file"]);
+    fill(&mut sink, &blocks);
+    let To::Files(storage) = &mut sink.to else { panic!("its blocks go to files") };
+    storage.files().expect("no job has them").warnings.push("a name was escaped".to_owned());
+    let mut all = crate::object::RootHasher::new(geometry);
+    for (index, bytes) in (0..).zip(&blocks) {
+        all.push(index, verify_block(bytes).expect("sealed").1);
+    }
+    let root = all.root().expect("all are there").0;
+    let ending = sink.finish(blocks.len() as u32, root, Durability::Fast).expect("all blocks are right");
+    assert!(matches!(ending, Ending::Done(_)), "{ending:?}");
+    let warnings = sink.take_warnings();
+    assert!(warnings.iter().any(|text| text.contains("escaped")), "{warnings:?}");
+}
+
+#[test]
 fn what_never_becomes_right_is_fetched_twice_more_and_then_an_error_that_leaves_nothing_behind() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let (mut sink, transfer, geometry, blocks) = with_all(dir.path());
