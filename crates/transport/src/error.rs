@@ -5,6 +5,7 @@ use crate::event::{LOOK_AT_PATH, ReceiverOutcome, ReceiverReport};
 use crate::object::ObjectError;
 use faircast_core::node::Effect;
 use faircast_net::NetError;
+use faircast_wire::parse::VERSION;
 use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -41,7 +42,7 @@ pub enum Seen {
     OtherKey(faircast_wire::KeyId),
     /// One of another version of the format.
     #[error(
-        "a session of format version {0} is there, and this program speaks version 2: update the older end"
+        "a session of format version {0} is there, and this program speaks version {VERSION}: update the older end"
     )]
     Version(u8),
     /// An announcement that is not from where it says.

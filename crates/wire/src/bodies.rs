@@ -284,6 +284,7 @@ group! {
         first: u32, "first block";
         run: u16, "how many blocks from there on";
         symbols: u16, "symbols that each of them lacks; 0: a page with their hashes";
+        wrong: bool, "1: what has come of that did not verify";
     }
 }
 
@@ -415,7 +416,7 @@ body! {
 }
 
 body! {
-    Receipt = 0 "receipt" "receiver to source, passed on by relays: its signature that it has verified everything";
+    Receipt = 16 "receipt" "receiver to source, passed on by relays: its signature that it has verified everything";
     before { from: ReceiverId }
     fields {
         nonce: u16, "by which who sends it numbers it; the answer is in welcomed_nonce";

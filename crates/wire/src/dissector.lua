@@ -1,4 +1,4 @@
--- Wireshark dissector for faircast, version 2. Made from the field table of crates/wire.
+-- Wireshark dissector for faircast, version 3. Made from the field table of crates/wire.
 -- Use: wireshark -X lua_script:faircast.lua, or put this file into the personal plugin folder.
 
 -- @TABLES@
@@ -57,13 +57,13 @@ end
 
 local f_magic = own("magic", function(abbr) return ProtoField.uint8(abbr, "magic", base.HEX) end)
 local f_version = own("version", function(abbr) return ProtoField.uint8(abbr, "version", base.DEC, nil, 0xf0) end)
-local f_kind = own("kind", function(abbr) return ProtoField.uint8(abbr, "kind", base.DEC, kinds, 0x0f) end)
+local f_kind = own("kind", function(abbr) return ProtoField.uint8(abbr, "kind", base.DEC, kinds) end)
 local f_mark = own("mark", function(abbr) return ProtoField.uint8(abbr, "mark", base.DEC, mark_names, 0xf0) end)
 local f_is_sealed = own("is_sealed", function(abbr) return ProtoField.bool(abbr, "is sealed", 8, nil, 0x01) end)
 local f_has_options = own("has_options", function(abbr) return ProtoField.bool(abbr, "has options", 8, nil, 0x02) end)
 local f_has_rate = own("has_rate", function(abbr) return ProtoField.bool(abbr, "has rate", 8, nil, 0x04) end)
 local f_is_relayed = own("is_relayed", function(abbr) return ProtoField.bool(abbr, "is from a relay", 8, nil, 0x08) end)
-local f_layer = own("layer", function(abbr) return ProtoField.uint8(abbr, "layer") end)
+local f_layer = own("layer", function(abbr) return ProtoField.uint8(abbr, "layer", base.DEC, nil, 0x0f) end)
 local f_session = own("session", function(abbr) return ProtoField.uint32(abbr, "session", base.HEX) end)
 local f_seq = own("seq", function(abbr) return ProtoField.uint32(abbr, "seq") end)
 local f_crc = own("crc", function(abbr) return ProtoField.uint32(abbr, "crc", base.HEX) end)
@@ -73,8 +73,6 @@ local f_key = own("key", function(abbr) return ProtoField.uint32(abbr, "key", ba
 local f_nonce = own("nonce", function(abbr) return ProtoField.bytes(abbr, "nonce") end)
 local f_sealed = own("sealed", function(abbr) return ProtoField.bytes(abbr, "sealed bytes") end)
 local f_tag = own("tag", function(abbr) return ProtoField.bytes(abbr, "tag") end)
-local f_symbol = own("sealed_symbol", function(abbr) return ProtoField.bytes(abbr, "sealed symbol") end)
-local f_symbol_tag = own("symbol_tag", function(abbr) return ProtoField.bytes(abbr, "symbol's tag") end)
 local f_options = own("options", function(abbr) return ProtoField.bytes(abbr, "options") end)
 local f_rate = own("data.rate", function(abbr) return ProtoField.float(abbr, "rate") end)
 local f_content = own("content", function(abbr) return ProtoField.uint8(abbr, "content", base.DEC, content_names) end)
@@ -176,40 +174,13 @@ function Cursor:fields(fields, tree)
   end
 end
 
-local function is_feedback(kind) return kind == 2 or kind == 5 or kind == 6 or kind == 7 or kind == 9 or kind == 10 or kind == 13 or kind == 15 or kind == 0 end
-
--- Bytes of fields that always have the same number of them.
-local function length_of(fields)
-  local sum = 0
-  for _, field in ipairs(fields) do
-    local lens = { half = 2, float = 4, count = 2, choice = 1, flags = 1, address = 18 }
-    sum = sum + (lens[field.shape] or field.len)
-  end
-  return sum
-end
-
--- Header, fields and mark for whoever holds the hop key, the symbol for members.
-local function dissect_shells(cursor, tree, flags)
-  local options = 0
-  if has_bit(flags, 2) then options = cursor:take(1, "options"):uint() end
-  local mark = marks[math.floor(flags / 16)]
-  if not mark then cursor:fail("the mark is not known") end
-  local len = options + length_of(bodies[1].fields) + length_of(mark.fields) + (has_bit(flags, 4) and 2 or 0)
-  tree:add(f_sealed, cursor:take(len, "sealed bytes"))
-  tree:add(f_tag, cursor:take(16, "tag"))
-  local symbol = cursor:left() - 16
-  if cursor:left() == 0 then return end
-  if symbol < 0 then cursor:fail("the symbol's tag is cut off") end
-  if symbol > 0 then tree:add(f_symbol, cursor:take(symbol, "sealed symbol")) end
-  tree:add(f_symbol_tag, cursor:take(16, "symbol's tag"))
-end
+local function is_feedback(kind) return kind == 2 or kind == 5 or kind == 6 or kind == 7 or kind == 9 or kind == 10 or kind == 13 or kind == 15 or kind == 16 end
 
 local function dissect_sealed(cursor, tree, kind, flags)
   if is_feedback(kind) or (has_bit(flags, 8) and kind ~= 1) then
     tree:add(f_from, cursor:take(4, "from"))
     tree:add(f_boot, cursor:take(8, "boot"))
   end
-  if kind == 1 then return dissect_shells(cursor, tree, flags) end
   if kind == 3 then
     tree:add(f_key, cursor:take(4, "key"))
     tree:add(f_nonce, cursor:take(12, "nonce"))
@@ -220,14 +191,14 @@ local function dissect_sealed(cursor, tree, kind, flags)
   tree:add(f_tag, cursor:take(16, "tag"))
 end
 
-local function dissect_open(cursor, tree, kind, flags, pinfo)
+local function dissect_open(cursor, tree, kind, flags, mark_number, pinfo)
   tree:add(f_crc, cursor:take(4, "crc"))
   if is_feedback(kind) then tree:add(f_from, cursor:take(4, "from")) end
   if has_bit(flags, 2) then
     local len = cursor:take(1, "options"):uint()
     if len > 0 then tree:add(f_options, cursor:take(len, "options")) end
   end
-  local mark = marks[math.floor(flags / 16)]
+  local mark = marks[mark_number]
   cursor.bits = kind == 1 and mark and mark.bits or {}
   cursor:fields(bodies[kind].fields, tree)
   if kind == 1 then
@@ -253,20 +224,21 @@ local function dissect(cursor, tree, pinfo)
   local magic = cursor:take(1, "magic")
   tree:add(f_magic, magic)
   if magic:uint() ~= 0xfc then cursor:fail("this is not a faircast packet") end
-  local second = cursor:take(1, "kind")
+  local second = cursor:take(1, "flags")
+  local flags = second:uint() % 16
   tree:add(f_version, second)
-  tree:add(f_kind, second)
-  if math.floor(second:uint() / 16) ~= 2 then cursor:fail("the version is not known") end
-  local kind = second:uint() % 16
+  if math.floor(second:uint() / 16) ~= 3 then cursor:fail("the version is not known") end
+  tree:add(f_is_sealed, second)
+  tree:add(f_has_options, second)
+  tree:add(f_has_rate, second)
+  tree:add(f_is_relayed, second)
+  local third = cursor:take(1, "kind")
+  local kind = third:uint()
+  tree:add(f_kind, third)
   if not bodies[kind] then cursor:fail("the kind is not known") end
-  local third = cursor:take(1, "flags")
-  local flags = third:uint()
-  tree:add(f_mark, third)
-  tree:add(f_is_sealed, third)
-  tree:add(f_has_options, third)
-  tree:add(f_has_rate, third)
-  tree:add(f_is_relayed, third)
-  tree:add(f_layer, cursor:take(1, "layer"))
+  local fourth = cursor:take(1, "layer")
+  tree:add(f_mark, fourth)
+  tree:add(f_layer, fourth)
   tree:add(f_session, cursor:take(4, "session"))
   local seq = cursor:take(4, "seq")
   tree:add(f_seq, seq)
@@ -275,7 +247,7 @@ local function dissect(cursor, tree, pinfo)
     pinfo.cols.info:append(" (sealed)")
     dissect_sealed(cursor, tree, kind, flags)
   else
-    dissect_open(cursor, tree, kind, flags, pinfo)
+    dissect_open(cursor, tree, kind, flags, math.floor(fourth:uint() / 16), pinfo)
   end
 end
 
@@ -291,8 +263,8 @@ end
 local function looks_like_ours(buffer, pinfo, root)
   if buffer:len() < 12 or buffer(0, 1):uint() ~= 0xfc then return false end
   local second, third = buffer(1, 1):uint(), buffer(2, 1):uint()
-  local strange = has_bit(third, 8) and not has_bit(third, 1)
-  if math.floor(second / 16) ~= 2 or not bodies[second % 16] or strange then return false end
+  local strange = has_bit(second, 8) and not has_bit(second, 1)
+  if math.floor(second / 16) ~= 3 or not bodies[third] or strange then return false end
   faircast.dissector(buffer, pinfo, root)
   return true
 end

@@ -8,7 +8,7 @@ use crate::message::{
     Announce, DataPacket, Hashes, Held, Kind, Member, Message, Need, Request, Status, Tree, TreeNode,
     Verified, Window,
 };
-use crate::parse::{CRC_LEN, HEADER_LEN, MAGIC, RATE, RELAYED, SEALED, VERSION, checksum};
+use crate::parse::{CRC_LEN, HEADER_LEN, LAYERS, MAGIC, RATE, RELAYED, SEALED, VERSION, checksum};
 use crate::receipt::Receipt;
 use crate::seal::{BOOT_LEN, KEY_ID_LEN, NONCE_LEN, TAG_LEN};
 use crate::{marks, reports};
@@ -144,7 +144,7 @@ pub fn encode_data(
 ) -> Result<(), EncodeError> {
     undo_on_error(out, |out, start| {
         out.reserve(data_header_len(&packet.data.mark, Form::Open) + packet.payload.len());
-        put_data_header(out, session, 0, packet);
+        put_data_header(out, session, 0, packet)?;
         out.extend_from_slice(&[0; CRC_LEN]);
         put_data_fields(out, packet)?;
         out.extend_from_slice(packet.payload);
@@ -170,7 +170,7 @@ pub fn encode(
             encode_data(out, session, packet)?;
             return check_len(out.len() - start, limit).map(|()| Fit::default());
         }
-        put_header(out, message.kind(), 0, message.layer(), session, seq);
+        put_header(out, (message.kind(), 0), (0, message.layer()), session, seq)?;
         out.extend_from_slice(&[0; CRC_LEN]);
         if let Some(from) = message.from() {
             ReceiverId::put(out, "from", &from)?;
@@ -199,36 +199,32 @@ fn check_len(need: usize, limit: usize) -> Result<(), EncodeError> {
     if need > limit { Err(EncodeError::TooLong { need, limit }) } else { Ok(()) }
 }
 
-pub(crate) fn put_header(
+/// Append a data packet's header. It does not name the relay that writes the packet: the place that it comes from does, so that a
+/// packet is no longer behind a relay than before it.
+pub(crate) fn put_data_header(
     out: &mut Vec<u8>,
-    kind: Kind,
-    flags: u8,
-    layer: Layer,
     session: SessionId,
-    seq: u32,
-) {
-    out.extend_from_slice(&[MAGIC, VERSION << 4 | kind as u8, flags, layer.0]);
-    out.extend_from_slice(&session.0.to_be_bytes());
-    out.extend_from_slice(&seq.to_be_bytes());
-}
-
-fn put_data_header(out: &mut Vec<u8>, session: SessionId, flags: u8, packet: &DataPacket<'_>) {
+    flags: u8,
+    packet: &DataPacket<'_>,
+) -> Result<(), EncodeError> {
     let mark = marks::number(&packet.data.mark);
     let rate = if says_rate(&packet.data) { RATE } else { 0 };
-    put_header(out, Kind::Data, mark << 4 | rate | flags, packet.layer, session, packet.data.seq.0 as u32);
+    let seq = packet.data.seq.0 as u32;
+    put_header(out, (Kind::Data, rate | flags), (mark, packet.layer), session, seq)
 }
 
-/// What a sealed data packet begins with: its header; how many bytes these are. Which relay wrote it is told by where it comes
-/// from, so that a packet is no longer behind a relay than before it.
-pub(crate) fn put_prefix(
+pub(crate) fn put_header(
     out: &mut Vec<u8>,
+    (kind, flags): (Kind, u8),
+    (mark, layer): (u8, Layer),
     session: SessionId,
-    relay: Option<(ReceiverId, u64)>,
-    packet: &DataPacket<'_>,
-) -> usize {
-    let start = out.len();
-    put_data_header(out, session, sealed_by(relay), packet);
-    out.len() - start
+    seq: u32,
+) -> Result<(), EncodeError> {
+    at_most("layer", layer.0.into(), LAYERS as u64 - 1)?;
+    out.extend_from_slice(&[MAGIC, VERSION << 4 | flags, kind as u8, mark << 4 | layer.0]);
+    out.extend_from_slice(&session.0.to_be_bytes());
+    out.extend_from_slice(&seq.to_be_bytes());
+    Ok(())
 }
 
 /// The flags of a sealed packet, which a relay wrote or the source.

@@ -1,6 +1,6 @@
 //! Why bytes are no message, and why a message has no bytes.
 
-use crate::message::Kind;
+use crate::message::{Kind, VERSION};
 use faircast_core::packet::{Layer, ReceiverId, SessionId, Signal};
 
 /// Why bytes are not a packet of ours.
@@ -20,7 +20,7 @@ pub enum ParseError {
     #[error("the first byte is {0:#04x} and not 0xfc: not a faircast packet")]
     NotOurs(u8),
     /// Another version of the format.
-    #[error("format version {0}; this program speaks version 2: update the older end")]
+    #[error("format version {0}; this program speaks version {VERSION}: update the older end")]
     Version(u8),
     /// No such kind.
     #[error("packet kind {0} is not known")]

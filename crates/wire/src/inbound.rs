@@ -5,7 +5,7 @@ use crate::encode::ID_LEN;
 use crate::error::ParseError;
 use crate::key::{GroupKey, HopKey, KeyId};
 use crate::message::{Announce, DataPacket, Header, Kind, Message, Status};
-use crate::parse::{Fixed, HEADER_LEN, Newest, parse, parse_data, read_body};
+use crate::parse::{Fixed, HEADER_LEN, LAYERS, Newest, parse, parse_data, read_body};
 use crate::reader::Reader;
 use crate::replay::ReplayWindow;
 use crate::seal::{
@@ -64,6 +64,8 @@ pub(crate) struct Heard {
     pub(crate) keys: Option<Keys>,
     source: Box<Flow>,
     relays: Vec<Relay>,
+    /// A packet that one of several relays may have sealed.
+    trial: Vec<u8>,
 }
 
 /// A relay of a session.
@@ -94,7 +96,7 @@ struct Flow {
     /// When the newest packet left by the source's clock, and when it came by ours.
     sent_at: Time,
     came_at: Time,
-    newest: [Seq; 256],
+    newest: [Seq; LAYERS],
     announcements: ReplayWindow<3>,
     statuses: ReplayWindow<3>,
     pages: ReplayWindow<3>,
@@ -329,6 +331,7 @@ fn relay_at<'r>(
     fixed: &Fixed,
     bytes: &[u8],
     now: Time,
+    trial: &mut Vec<u8>,
 ) -> Option<&'r mut Relay> {
     let last = relays.iter().rposition(|relay| relay.place == from)?;
     if relays[..last].iter().all(|relay| relay.place != from) {
@@ -336,7 +339,7 @@ fn relay_at<'r>(
     }
     let place = (0..=last)
         .rev()
-        .find(|&at| relays[at].place == from && relays[at].flow.has_sealed(fixed, bytes, now));
+        .find(|&at| relays[at].place == from && relays[at].flow.has_sealed(fixed, bytes, now, trial));
     // The next one is tried at once.
     let place = place.unwrap_or(last);
     relays[place..=last].rotate_left(1);
@@ -376,7 +379,7 @@ impl Keys {
 impl Heard {
     fn new(session: SessionId) -> Heard {
         let (streams, source) = (Streams::One, Box::new(Flow::new(None)));
-        Heard { session, salt: None, streams, keys: None, source, relays: Vec::new() }
+        Heard { session, salt: None, streams, keys: None, source, relays: Vec::new(), trial: Vec::new() }
     }
 
     fn flow(&self, relay: Option<Sender>) -> Option<&Flow> {
@@ -410,14 +413,16 @@ impl Heard {
             return Ok(packet);
         }
         let unknown = OpenError::NotAnnounced(self.session);
-        let Heard { keys: Some(keys), source, relays, streams, .. } = self else { return Err(unknown) };
+        let Heard { keys: Some(keys), source, relays, streams, trial, .. } = self else {
+            return Err(unknown);
+        };
         let streams = *streams;
         let flow = match fixed.is_relayed() {
             false => source,
-            true => &mut relay_at(relays, from, fixed, bytes, now).ok_or(unknown)?.flow,
+            true => &mut relay_at(relays, from, fixed, bytes, now, trial).ok_or(unknown)?.flow,
         };
         let symbols = keys.content.as_mut().map_or(Symbols::Passed, |keys| Symbols::Opened(keys, streams));
-        flow.open_data(fixed, HEADER_LEN, bytes, symbols, now)
+        flow.open_data(fixed, bytes, symbols, now)
     }
 
     /// Open a status.
@@ -525,7 +530,7 @@ impl Flow {
             keys,
             sent_at: Time::ZERO,
             came_at: Time::ZERO,
-            newest: [Seq(0); 256],
+            newest: [Seq(0); LAYERS],
             announcements: ReplayWindow::new(),
             statuses: ReplayWindow::new(),
             pages: ReplayWindow::new(),
@@ -587,16 +592,15 @@ impl Flow {
         Ok(message)
     }
 
-    /// Whether its keys open what hops read of this data packet.
-    fn has_sealed(&mut self, fixed: &Fixed, bytes: &[u8], now: Time) -> bool {
+    /// Whether its keys open this data packet.
+    fn has_sealed(&mut self, fixed: &Fixed, bytes: &[u8], now: Time, trial: &mut Vec<u8>) -> bool {
         let seq = Seq::unwrap(self.newest(fixed, now).seq, fixed.header.seq).0;
-        self.keys.as_mut().is_some_and(|keys| is_sealed_by(keys.of(seq), fixed, HEADER_LEN, bytes, seq))
+        self.keys.as_mut().is_some_and(|keys| is_sealed_by(keys.of(seq), fixed, bytes, seq, trial))
     }
 
     fn open_data<'a>(
         &mut self,
         fixed: &Fixed,
-        clear: usize,
         bytes: &'a mut [u8],
         symbols: Symbols<'_>,
         now: Time,
@@ -610,7 +614,7 @@ impl Flow {
             return Err(OpenError::Replayed(seq));
         }
         let keys = self.keys.as_mut().ok_or(OpenError::NotAnnounced(fixed.header.session))?;
-        let packet = open_data(fixed, clear, bytes, seq, &known, (keys.of(seq), symbols))?;
+        let packet = open_data(fixed, bytes, seq, &known, (keys.of(seq), symbols))?;
         if self.layers.len() <= layer {
             self.layers.resize_with(layer + 1, || None);
         }
@@ -637,7 +641,8 @@ impl Flow {
     /// Packets of this layer from `next` on were forged.
     fn go_back(&mut self, layer: Layer, next: u64) {
         let layer = usize::from(layer.0);
-        self.newest[layer] = Seq(next.saturating_sub(1));
+        let Some(newest) = self.newest.get_mut(layer) else { return };
+        *newest = Seq(next.saturating_sub(1));
         if let Some(Some(window)) = self.layers.get_mut(layer) {
             window.go_back(next);
         }

@@ -163,7 +163,7 @@ impl GroupKey {
 
     /// What symbols are sealed under; of use with a session and its salt only.
     pub(crate) fn content(&self) -> Secret32 {
-        Secret32(blake3::derive_key("faircast wire 2: content key", &self.0.0))
+        Secret32(blake3::derive_key("faircast wire 3: content key", &self.0.0))
     }
 
     /// Which key this is.

@@ -1,8 +1,8 @@
-//! The marks of data packets, as they are written: the upper half of the header's third byte selects one.
+//! The marks of data packets, as they are written: the upper half of the header's fourth byte selects one.
 
 use crate::codec::Rounded;
 use crate::error::{EncodeError, ParseError};
-use crate::field::{len_of, most_len};
+use crate::field::most_len;
 use faircast_core::half::Half;
 use faircast_core::packet::{Flags, LayerStates, Mark, ReceiverId, ShortId, Signal};
 
@@ -78,20 +78,6 @@ const fn signals(number: u8) -> &'static [(Signal, u8)] {
 
 /// The most bytes that any mark takes.
 pub(crate) const MOST: usize = most_len(LAYOUTS);
-
-/// Bytes of a mark with this number; `None` when there is none.
-pub(crate) const fn len_by_number(number: u8) -> Option<usize> {
-    const LENS: [Option<usize>; 16] = {
-        let mut lens = [None; 16];
-        let mut at = 0;
-        while at < LAYOUTS.len() {
-            lens[LAYOUTS[at].number as usize] = Some(len_of(LAYOUTS[at].fields));
-            at += 1;
-        }
-        lens
-    };
-    LENS[(number & 15) as usize]
-}
 
 /// The byte of flags: those that all packets may have, and the bits of a signal of packets with this mark.
 #[inline]

@@ -15,6 +15,9 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
 
+/// Version of the format.
+pub const VERSION: u8 = 3;
+
 /// One datagram.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Message<'a> {
@@ -265,6 +268,8 @@ pub struct Need {
     pub run: u16,
     /// Symbols for each; 0 asks for a page with their hashes ([`Hashes`]).
     pub symbols: u16,
+    /// What has come of that did not verify: a relay must not answer with what it has, and fetches it again.
+    pub wrong: bool,
 }
 
 /// Which source symbols of a block a receiver has.
@@ -624,7 +629,7 @@ pub enum Kind {
     /// [`Message::Verified`].
     Verified = 15,
     /// [`Message::Receipt`].
-    Receipt = 0,
+    Receipt = 16,
 }
 
 impl Kind {
@@ -646,7 +651,7 @@ impl Kind {
             13 => Kind::Tree,
             14 => Kind::Order,
             15 => Kind::Verified,
-            0 => Kind::Receipt,
+            16 => Kind::Receipt,
             _ => return None,
         })
     }

@@ -1,10 +1,12 @@
 //! What goes down: packets of a source or relay, numbered and sealed.
 
 use crate::bodies::Fit;
+use crate::codec::at_most;
 use crate::encode::{put_body, put_header, put_sender, sealed_by, undo_on_error};
 use crate::error::EncodeError;
 use crate::key::KeyId;
 use crate::message::{DataPacket, Kind, Message};
+use crate::parse::LAYERS;
 use crate::replay::ReplayWindow;
 use crate::seal::{Cipher, PacketKeys, Secret, TAG_LEN, nonce};
 use crate::shells::{Symbols, seal_data};
@@ -18,7 +20,7 @@ pub(crate) struct Numbers {
     pages: u64,
     orders: u64,
     /// By layer, the number that the next sealed data packet must have at least.
-    next: [u64; 256],
+    next: [u64; LAYERS],
     /// Of who passes on packets under their numbers, as they come: those of the base layer that it has sealed.
     passed: Option<Box<Passed>>,
 }
@@ -39,7 +41,7 @@ pub(crate) struct Sealer<'a> {
 
 impl Numbers {
     pub(crate) const fn new() -> Numbers {
-        Numbers { announced: 0, statuses: 0, pages: 0, orders: 0, next: [0; 256], passed: None }
+        Numbers { announced: 0, statuses: 0, pages: 0, orders: 0, next: [0; LAYERS], passed: None }
     }
 
     /// So many of each kind have been written already.
@@ -75,6 +77,7 @@ impl Numbers {
         symbols: Symbols<'_>,
     ) -> Result<(), EncodeError> {
         let (layer, seq) = (packet.layer, packet.data.seq.0);
+        at_most("layer", layer.0.into(), LAYERS as u64 - 1)?;
         let next = &mut self.next[usize::from(layer.0)];
         let mut passed = self.passed.as_mut().filter(|_| layer == Layer(0));
         let is_unused = match &passed {
@@ -106,7 +109,7 @@ impl Sealer<'_> {
     ) -> Result<Fit, EncodeError> {
         let kind = message.kind();
         undo_on_error(out, |out, start| {
-            put_header(out, kind, sealed_by(self.relay), Layer(0), self.session, seq as u32);
+            put_header(out, (kind, sealed_by(self.relay)), (0, Layer(0)), self.session, seq as u32)?;
             put_sender(out, self.relay)?;
             let (cipher, nonce) = if kind == Kind::Announce {
                 let nonce = self.secret.announce_nonce(self.relay, seq);

@@ -4,7 +4,7 @@
 //!  0               1               2               3
 //!  0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7
 //! +---------------+-------+-------+-------+-+-+-+-+---------------+
-//! |  magic 0xfc   |version| kind  | mark  |L|R|O|S|     layer     |
+//! |  magic 0xfc   |version|L|R|O|S|     kind      | mark  | layer |
 //! +---------------+-------+-------+-------+-+-+-+-+---------------+
 //! |                            session                            |
 //! +---------------------------------------------------------------+
@@ -21,6 +21,7 @@
 use crate::bodies::{Body, DataFields};
 use crate::codec::{Codec, Rounded, SEQ_LIMIT, U24};
 use crate::error::ParseError;
+pub use crate::message::VERSION;
 use crate::message::{
     Announce, Attach, DataPacket, Hashes, Header, Invite, Kind, Member, Message, Order, Refusal, Request,
     Status, Token, Tree, Verified, Window,
@@ -34,10 +35,10 @@ use faircast_core::time::Time;
 
 /// First byte of every packet.
 pub const MAGIC: u8 = 0xfc;
-/// Version of the format.
-pub const VERSION: u8 = 2;
 /// Bytes of the fixed header, without the CRC.
 pub const HEADER_LEN: usize = 12;
+/// Layers are numbered below this.
+pub(crate) const LAYERS: usize = 16;
 /// Bytes of the CRC.
 pub const CRC_LEN: usize = 4;
 /// Options whose type has this bit must be understood, or the packet is refused.
@@ -132,7 +133,7 @@ pub(crate) struct Fixed {
 
 impl Fixed {
     pub(crate) fn read(bytes: &[u8]) -> Result<Fixed, ParseError> {
-        let Some(&[magic, version_kind, flags, layer, s0, s1, s2, s3, q0, q1, q2, q3]) =
+        let Some(&[magic, version_flags, kind, mark_layer, s0, s1, s2, s3, q0, q1, q2, q3]) =
             bytes.first_chunk::<HEADER_LEN>()
         else {
             return Err(ParseError::Truncated { field: "header", need: HEADER_LEN, have: bytes.len() });
@@ -140,14 +141,18 @@ impl Fixed {
         if magic != MAGIC {
             return Err(ParseError::NotOurs(magic));
         }
-        if version_kind >> 4 != VERSION {
-            return Err(ParseError::Version(version_kind >> 4));
+        if version_flags >> 4 != VERSION {
+            return Err(ParseError::Version(version_flags >> 4));
         }
-        let kind = Kind::from_wire(version_kind & 15).ok_or(ParseError::UnknownKind(version_kind & 15))?;
-        let (mark, is_data) = (flags >> 4, kind == Kind::Data);
+        let kind = Kind::from_wire(kind).ok_or(ParseError::UnknownKind(kind))?;
+        let (flags, mark, layer) = (version_flags & 15, mark_layer >> 4, mark_layer & 15);
+        let is_data = kind == Kind::Data;
         let no_relays = flags & RELAYED != 0 && (flags & SEALED == 0 || kind.is_feedback());
-        if no_relays || (!is_data && (flags & RATE != 0 || mark != 0)) {
+        if no_relays || (!is_data && flags & RATE != 0) {
             return Err(ParseError::BadValue { field: "flags", value: flags.into() });
+        }
+        if mark != 0 && !is_data {
+            return Err(ParseError::BadValue { field: "mark", value: mark.into() });
         }
         if layer != 0 && !is_data && kind != Kind::Report {
             return Err(ParseError::BadValue { field: "layer", value: layer.into() });
@@ -176,11 +181,6 @@ impl Fixed {
     pub(crate) const fn is_relayed(&self) -> bool {
         self.flags & RELAYED != 0
     }
-
-    /// The kind of a data packet's mark.
-    pub(crate) const fn mark(&self) -> u8 {
-        self.mark
-    }
 }
 
 /// Read what follows the header, the CRC or what the seal added, and the sender's id.
@@ -193,8 +193,7 @@ pub(crate) fn read_body<'a>(
     if fixed.header.kind == Kind::Data {
         return read_data(fixed, reader, newest).map(Message::Data);
     }
-    let options = options_len(fixed, &mut reader)?;
-    skip_options(&mut reader, options)?;
+    skip_options(fixed, &mut reader)?;
     let message = match (fixed.header.kind, from) {
         (Kind::Announce, _) => Message::Announce(Announce::read(&mut reader, ())?),
         (Kind::Status, _) => Message::Status(Status::read(&mut reader, ())?),
@@ -222,18 +221,13 @@ pub(crate) fn read_body<'a>(
     }
 }
 
-fn options_len(fixed: &Fixed, reader: &mut Reader<'_>) -> Result<usize, ParseError> {
-    if fixed.has_options() { u8::read(reader, "options").map(usize::from) } else { Ok(0) }
-}
-
 /// Read a data packet's body: fields, mark and symbol.
 fn read_data<'a>(
     fixed: &Fixed,
     mut reader: Reader<'a>,
     newest: &Newest,
 ) -> Result<DataPacket<'a>, ParseError> {
-    let options = options_len(fixed, &mut reader)?;
-    let packet = read_data_fields(fixed, options, &mut reader, newest)?;
+    let packet = read_data_fields(fixed, &mut reader, newest)?;
     let payload = reader.rest();
     match packet.data.payload {
         Payload::NONE if !payload.is_empty() => Err(ParseError::Trailing(payload.len())),
@@ -241,14 +235,13 @@ fn read_data<'a>(
     }
 }
 
-/// Read so many bytes of options, and a data packet's fields and mark; it has no symbol yet.
+/// Read a data packet's options, fields and mark; it has no symbol yet.
 pub(crate) fn read_data_fields<'a>(
     fixed: &Fixed,
-    options: usize,
     r: &mut Reader<'_>,
     newest: &Newest,
 ) -> Result<DataPacket<'a>, ParseError> {
-    skip_options(r, options)?;
+    skip_options(fixed, r)?;
     let DataFields { sent_at, block, symbol, symbols, flags } = DataFields::read(r, "data")?;
     let payload = match (block, symbol) {
         (u32::MAX, U24::MAX) => Payload::NONE,
@@ -271,8 +264,12 @@ fn unwrap_micros(newest: Time, wire: u32) -> Time {
     Time::from_nanos(micros.saturating_mul(1_000))
 }
 
-/// So many bytes of options: type, length and value of each.
-fn skip_options(r: &mut Reader<'_>, len: usize) -> Result<(), ParseError> {
+/// The options, where there are any: type, length and value of each.
+fn skip_options(fixed: &Fixed, r: &mut Reader<'_>) -> Result<(), ParseError> {
+    if !fixed.has_options() {
+        return Ok(());
+    }
+    let len = usize::from(u8::read(r, "options")?);
     let start = r.at;
     r.take("options", len)?;
     let mut options = Reader { bytes: &r.bytes[..r.at], at: start };

@@ -166,7 +166,7 @@ impl Feedback {
             None => return Err(EncodeError::NotAnnounced(session)),
         };
         undo_on_error(out, |out, start| {
-            put_header(out, kind, SEALED, message.layer(), session, seq as u32);
+            put_header(out, (kind, SEALED), (0, message.layer()), session, seq as u32)?;
             put_sender(out, Some((me, boot)))?;
             let clear = out.len() - start;
             let fit = put_body(out, message, start + FEEDBACK_LIMIT - TAG_LEN)?;

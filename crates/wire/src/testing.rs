@@ -7,6 +7,7 @@ use crate::message::{
     Announce, Attach, Hashes, Invite, Member, Message, Order, Refusal, Request, Status, Token, Tree,
     Verified, Window,
 };
+use crate::parse::LAYERS;
 use crate::receipt::Receipt;
 use crate::reports;
 use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq};
@@ -47,7 +48,7 @@ pub fn any_data() -> BoxedStrategy<(Data, u16)> {
 
 /// Any message but data.
 pub fn any_message() -> BoxedStrategy<Message<'static>> {
-    let report = (ReceiverId::any(), any::<u8>(), any_content())
+    let report = (ReceiverId::any(), 0..LAYERS as u8, any_content())
         .prop_map(|(from, layer, content)| Message::Report(Report { from, layer: Layer(layer), content }));
     prop_oneof![
         report,

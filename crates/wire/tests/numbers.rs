@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::slice;
 
 /// Messages of a kind go under another key after so many, and numbers in packets have 32 bits.
-const TURN: u64 = 1 << 26;
+const TURN: u64 = 1 << 18;
 const WRAP: u64 = 1 << 32;
 
 /// One that seals: a source, relays, a hop, receivers; some of them are processes that were started again under the same number.

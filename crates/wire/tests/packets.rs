@@ -48,14 +48,14 @@ fn the_field_table_covers_every_byte() {
         let mut at = 16 + feedback;
         let mut counts = Vec::new();
         let bits = if peek(&bytes).expect(name).kind == Kind::Data {
-            layout(MARKS, bytes[2] >> 4).bits
+            layout(MARKS, bytes[3] >> 4).bits
         } else {
             &[]
         };
-        walk(layout(BODIES, bytes[1] & 15).fields, bits, &bytes, &mut at, &mut counts);
+        walk(layout(BODIES, bytes[2]).fields, bits, &bytes, &mut at, &mut counts);
         if let Message::Data(packet) = message {
-            at += if bytes[2] & 4 != 0 { 2 } else { 0 };
-            walk(layout(MARKS, bytes[2] >> 4).fields, &[], &bytes, &mut at, &mut counts);
+            at += if bytes[1] & 4 != 0 { 2 } else { 0 };
+            walk(layout(MARKS, bytes[3] >> 4).fields, &[], &bytes, &mut at, &mut counts);
             at += packet.payload.len();
         }
         if let Message::Report(_) = message {
@@ -75,14 +75,14 @@ fn every_declared_mark_and_report_has_a_sample() {
         bytes.iter().any(|bytes| found(bytes) == Some(number))
     };
     for Layout { name, number, .. } in BODIES {
-        assert!(has(&|bytes| Some(bytes[1] & 15), *number), "no sample of {name} in tests/common");
+        assert!(has(&|bytes| Some(bytes[2]), *number), "no sample of {name} in tests/common");
     }
     for Layout { name, number, .. } in MARKS {
-        let mark = |bytes: &[u8]| (bytes[1] & 15 == 1).then_some(bytes[2] >> 4);
+        let mark = |bytes: &[u8]| (bytes[2] == 1).then_some(bytes[3] >> 4);
         assert!(has(&mark, *number), "no sample of the mark {name} in tests/common");
     }
     for Layout { name, number, .. } in CONTENTS {
-        let content = |bytes: &[u8]| (bytes[1] & 15 == 2).then(|| bytes[20]);
+        let content = |bytes: &[u8]| (bytes[2] == 2).then(|| bytes[20]);
         assert!(has(&content, *number), "no sample of the report {name} in tests/common");
     }
 }
@@ -216,10 +216,11 @@ fn a_packet_of_something_else_is_named() {
         peek(&bytes)
     };
     assert_eq!(with(0, 0x17), Err(ParseError::NotOurs(0x17)));
-    assert_eq!(with(1, 0x14), Err(ParseError::Version(1)));
-    assert_eq!(Kind::from_wire(16), None); // all that four bits hold are kinds
-    assert_eq!(with(2, 0x08), Err(ParseError::BadValue { field: "flags", value: 8 }));
-    assert_eq!(with(2, 0x10), Err(ParseError::BadValue { field: "flags", value: 16 }));
+    assert_eq!(with(1, 0x24), Err(ParseError::Version(2)));
+    assert_eq!(with(1, 0x38), Err(ParseError::BadValue { field: "flags", value: 8 }));
+    assert_eq!(with(2, 0), Err(ParseError::UnknownKind(0)));
+    assert_eq!(with(2, 17), Err(ParseError::UnknownKind(17)));
+    assert_eq!(with(3, 0x10), Err(ParseError::BadValue { field: "mark", value: 1 }));
     assert_eq!(with(3, 0x01), Err(ParseError::BadValue { field: "layer", value: 1 }));
     assert_eq!(peek(&bytes[..11]), Err(ParseError::Truncated { field: "header", need: 12, have: 11 }));
 }
@@ -229,7 +230,7 @@ fn with_options(message: &Message<'_>, options: &[u8]) -> Vec<u8> {
     let plain = bytes_of(message);
     let body = if peek(&plain).expect("a packet").kind.is_feedback() { 20 } else { 16 };
     let mut bytes = [&plain[..body], options, &plain[body..]].concat();
-    bytes[2] |= 2;
+    bytes[1] |= 2;
     correct(&mut bytes);
     bytes
 }
@@ -289,6 +290,7 @@ fn what_does_not_fit_is_refused_and_leaves_the_buffer_alone() {
     let refused = [
         ("id", data(1, Mark::Acker { id: Some(too_large) })),
         ("symbol", DataPacket { data: Data { payload: symbol, ..packet.data }, ..packet }),
+        ("layer", DataPacket { layer: Layer(16), ..packet }),
         ("seq", data(1 << 62, Mark::None)),
         ("rate", DataPacket { data: Data { rate: f32::NAN, ..packet.data }, ..packet }),
         ("mean", data(1, Mark::Representative { id: None, mean: -1.0, deviation: 0.0, rtt_max: 0.0 })),
@@ -376,7 +378,7 @@ proptest! {
     #[test]
     fn any_data_packet_reads_back_as_its_quantised_self(
         (data, symbols) in any_data(),
-        layer: u8,
+        layer in 0..16_u8,
         payload in prop::collection::vec(any::<u8>(), 0..200),
         (behind, since) in (-1_000_000..1_000_000_i64, -1_000_000..1_000_000_i64),
         nanos in 0..1_000_u64,
@@ -415,11 +417,11 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused(mut bytes in prop::collection::vec(any::<u8>(), 0..300), kind in 0..8_u8, flags: u8) {
+    fn any_bytes_are_read_or_refused(mut bytes in prop::collection::vec(any::<u8>(), 0..300), kind in 0..18_u8, flags in 0..16_u8) {
         if bytes.len() >= 16 {
             bytes[0] = 0xfc;
-            bytes[1] = 0x10 | kind;
-            bytes[2] = flags & !1;
+            bytes[1] = 0x30 | flags & !1;
+            bytes[2] = kind;
             correct(&mut bytes);
         }
         if let Ok((header, message)) = parse(&bytes, &Newest::default()) {

@@ -16,7 +16,7 @@ const ME: u64 = 0x1122_3344;
 const WRAP: u64 = 1 << 32;
 
 /// The first number of the second key of a sender's packets, and the first block of the second key of symbols.
-const TURN: u64 = 1 << 26;
+const TURN: u64 = 1 << 18;
 const BLOCK_TURN: u32 = 1 << 12;
 
 fn listener(key: Option<&GroupKey>) -> ReceiverCodec {

@@ -329,7 +329,7 @@ fn requests_cost_no_more_than_can_be_lost() {
     let mut codec = ReceiverCodec::new(&[], id, 9);
     codec.follow(heard.session);
     let echo = Echo { seq: Seq(1 << 40), hold: Span::ZERO };
-    let needs = vec![Need { first: 0, run: u16::MAX, symbols: u16::MAX }];
+    let needs = vec![Need { first: 0, run: u16::MAX, symbols: u16::MAX, wrong: false }];
     let mut say = |message: &Message<'_>| {
         let mut bytes = Vec::new();
         must(codec.encode(&mut bytes, heard.session, message).map(drop));
@@ -401,14 +401,14 @@ fn made_up_members_leave_each_scheme_its_rate() {
 /// The program says which version of the format it met.
 /// Kernel: the program reads foreign datagrams.
 #[test]
-fn packets_of_version_1_are_named() {
+fn packets_of_an_older_version_are_named() {
     let Some(root) = require_root() else { return };
     let stage = stage_with_an_outsider(&root);
     let mut receiver = stage.recv(0, "r0", &["--wait", "4"]);
     let mouth =
         bound(stage.lab.receiver(OUTSIDER), SocketAddr::from((stage.lab.receiver(OUTSIDER).ipv4(), 0)));
     mouth.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket waits");
-    let mut old = vec![0xfc, 0x13, 0, 0, 1, 2, 3, 4, 0, 0, 0, 1];
+    let mut old = vec![0xfc, 0x23, 0, 0, 1, 2, 3, 4, 0, 0, 0, 1];
     old.extend([0; 100]);
     for _ in 0..50 {
         must(mouth.send_to(&old, group_of(&stage)));
@@ -419,9 +419,9 @@ fn packets_of_version_1_are_named() {
     let (len, from) = mouth.recv_from(&mut answer).expect("the receiver answers");
     assert_eq!(
         (answer[0], answer[1] >> 4, from.ip()),
-        (0xfc, 2, stage.lab.receiver(0).ipv4().into()),
+        (0xfc, 3, stage.lab.receiver(0).ipv4().into()),
         "{len} bytes"
     );
-    receiver.said("format version 1", 5);
+    receiver.said("format version 2", 5);
     receiver.ends(10).failed(1, "update the older end");
 }

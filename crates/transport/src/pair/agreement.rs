@@ -19,12 +19,12 @@ fn assert_agreed(scheme: &'static str, mut net: Net, key: Option<GroupKey>, head
     net.receivers_with(2, Link::millis(5), Link::millis(5), None, key.clone());
     let source = net.source(key.into_iter().fold(offer, Offer::sealed));
     net.run_until(secs(20), |net| {
-        let has_data = |(_, _, bytes): &(Time, usize, Vec<u8>)| bytes[1] & 15 == 1 && bytes.len() > 600;
+        let has_data = |(_, _, bytes): &(Time, usize, Vec<u8>)| bytes[2] == 1 && bytes.len() > 600;
         net.trace.down.iter().any(has_data)
     });
     let source = net.sources[source].session.as_ref().expect("it has begun").scheme();
     let longest =
-        net.trace.down.iter().filter(|(_, _, bytes)| bytes[1] & 15 == 1).map(|(_, _, bytes)| bytes.len());
+        net.trace.down.iter().filter(|(_, _, bytes)| bytes[2] == 1).map(|(_, _, bytes)| bytes.len());
     let longest = longest.max().expect("data has come") + headers;
     let size = usize::from(source.sending().packet_size);
     assert!((longest..longest + 10).contains(&size), "{scheme}: {size} for packets of {longest} bytes");

@@ -58,7 +58,7 @@ impl Lie {
                 return None;
             }
             (Lie::Greedy, Message::Member(member)) if header.seq.is_multiple_of(2) => {
-                let needs = vec![Need { first: 0, run: u16::MAX, symbols: u16::MAX }];
+                let needs = vec![Need { first: 0, run: u16::MAX, symbols: u16::MAX, wrong: false }];
                 Message::Request(Request { from: member.from, needs, held: Vec::new(), echo: member.echo })
             }
             (Lie::Stuck | Lie::Greedy | Lie::Endless, Message::Member(member)) if is_over(member.state) => {

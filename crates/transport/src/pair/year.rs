@@ -11,7 +11,7 @@ use std::fs;
 const WRAP: u64 = 1 << 32;
 
 /// A sender's packets have another key after so many.
-const TURN: u64 = 1 << 26;
+const TURN: u64 = 1 << 18;
 
 const MINUTE: Span = Span::from_secs(60);
 const HOUR: u64 = 60;

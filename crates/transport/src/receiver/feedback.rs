@@ -660,7 +660,7 @@ fn requests(
             {
                 last.run += 1;
             }
-            _ => needs.push(Need { first: block, run: 1, symbols }),
+            _ => needs.push(Need { first: block, run: 1, symbols, wrong: false }),
         }
     }
     let most = match held {

@@ -252,10 +252,11 @@ mod tests {
     fn packets_of_another_version_and_such_that_do_not_open_are_told_once_for_each_host() {
         let mut refusals = Refusals::default();
         let from = |host: u8| SocketAddr::from(([10, 0, 0, host], 9));
-        let version = OpenError::Parse(ParseError::Version(3));
+        let version = OpenError::Parse(ParseError::Version(2));
         let told = refusals.on_unopened(&version, from(1)).expect("it is news");
         assert!(
-            told.contains("10.0.0.1 speaks version 3") && told.contains("update the older end"),
+            told.contains("10.0.0.1 speaks version 2 of the packet format, and this program version 3")
+                && told.contains("update the older end"),
             "{told}"
         );
         assert_eq!(refusals.on_unopened(&version, from(1)), None);

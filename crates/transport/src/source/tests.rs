@@ -323,7 +323,7 @@ fn reports_about_layers_that_are_not_and_requests_change_nothing() {
         content: ReportContent::Alive { echo },
     }));
     assert_eq!(run.session.counts.refused, 1);
-    let needs = vec![faircast_wire::Need { first: 0, run: 1, symbols: 9 }];
+    let needs = vec![faircast_wire::Need { first: 0, run: 1, symbols: 9, wrong: false }];
     run.hear(&Message::Request(faircast_wire::Request {
         from: receiver_id(),
         needs,

@@ -1,6 +1,8 @@
 //! One message of each kind, mark and content, with a name.
 #![allow(dead_code, reason = "every test file uses a part")]
 
+pub mod ends;
+
 use faircast_core::half::Half;
 use faircast_core::packet::{
     Cause, Data, Echo, Flags, Hole, Holes, Knows, Layer, LayerStates, Mark, Payload, ReceiverId, Report,
@@ -164,7 +166,10 @@ pub fn member() -> Member {
 }
 
 pub fn request() -> Request {
-    let needs = vec![Need { first: 3, run: 1, symbols: 4 }, Need { first: 10, run: 90, symbols: 512 }];
+    let needs = vec![
+        Need { first: 3, run: 1, symbols: 4, wrong: true },
+        Need { first: 10, run: 90, symbols: 512, wrong: false },
+    ];
     Request {
         from: receiver(0x1122_3344),
         needs,

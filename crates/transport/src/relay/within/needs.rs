@@ -66,7 +66,7 @@ mod tests {
     fn asks(first: u32, run: u16, symbols: u16) -> Request {
         let echo = Echo { seq: Seq(0), hold: Span::ZERO };
         let from = ReceiverId::new(1).expect("not zero");
-        Request { from, needs: vec![Need { first, run, symbols }], held: Vec::new(), echo }
+        Request { from, needs: vec![Need { first, run, symbols, wrong: false }], held: Vec::new(), echo }
     }
 
     fn at(millis: u64) -> Time {

@@ -1,0 +1,87 @@
+//! Ends of a session that speak with each other: a source, a receiver, a relay between them.
+
+use super::*;
+use faircast_wire::{ReceiverCodec, SourceCodec};
+use std::slice;
+
+pub const ME: u64 = 0x1122_3344;
+
+/// A source that has announced its session.
+pub fn source(key: Option<&GroupKey>) -> SourceCodec {
+    let mut codec = SourceCodec::new(SESSION, key, SALT);
+    said(&mut codec, &Message::Announce(announce()));
+    codec
+}
+
+pub fn listener(key: Option<&GroupKey>) -> ReceiverCodec {
+    let mut codec = ReceiverCodec::new(key.map_or(&[], slice::from_ref), receiver(ME), 0xb007);
+    codec.follow(SESSION);
+    codec
+}
+
+/// A receiver that has heard the announcement.
+pub fn joined(source: &mut SourceCodec, key: Option<&GroupKey>) -> ReceiverCodec {
+    let mut codec = listener(key);
+    codec.open(&mut said(source, &Message::Announce(announce())), at()).expect("announced");
+    codec
+}
+
+pub fn said(source: &mut SourceCodec, message: &Message<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    match message {
+        Message::Data(packet) => source.encode_data(&mut out, packet).expect("it fits"),
+        other => assert!(source.encode(&mut out, other, LIMIT).is_ok()),
+    }
+    out
+}
+
+pub fn answered(codec: &mut ReceiverCodec, message: &Message<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    codec.encode(&mut out, SESSION, message).expect("it fits");
+    out
+}
+
+pub fn numbered(seq: u64) -> DataPacket<'static> {
+    data(seq, Mark::None)
+}
+
+pub fn damaged(bytes: &[u8], mut try_open: impl FnMut(&mut [u8])) {
+    for bit in 0..8 * bytes.len() {
+        let mut flipped = bytes.to_vec();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        try_open(&mut flipped);
+    }
+    for len in 0..bytes.len() {
+        try_open(&mut bytes[..len].to_vec());
+    }
+}
+
+/// The sealed symbol of a packet, as a relay passes it on.
+pub fn symbol_of(relay: &mut ReceiverCodec, mut packet: Vec<u8>) -> Vec<u8> {
+    match relay.open(&mut packet, at()) {
+        Ok((_, Message::Data(packet))) => packet.payload.to_vec(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A relay that has heard the announcement, towards those below it.
+pub fn relay(source: &mut SourceCodec, key: &GroupKey) -> (ReceiverCodec, SourceCodec) {
+    let mut above = ReceiverCodec::of_relay(Some(&key.hop()), receiver(9), 4);
+    above.follow(SESSION);
+    let mut announced = said(source, &Message::Announce(announce()));
+    above.open(&mut announced, at()).expect("announced");
+    (above, SourceCodec::of_relay(SESSION, Some(&key.hop()), announce().salt, receiver(9), 5))
+}
+
+/// Where a relay is.
+pub fn via() -> SocketAddr {
+    "192.0.2.9:4009".parse().expect("an address")
+}
+
+/// A receiver that has heard the relay's announcement.
+pub fn below(relay: &mut SourceCodec, key: &GroupKey) -> ReceiverCodec {
+    let mut receiver = listener(Some(key));
+    let mut ours = said(relay, &Message::Announce(Announce { parent: via(), ..announce() }));
+    receiver.open(&mut ours, via()).expect("passed on");
+    receiver
+}

@@ -1,0 +1,157 @@
+//! Relays, which hold the hop key alone: what they pass on, what they refuse, and what they cannot say.
+
+mod common;
+
+use common::ends::{below, damaged, joined, numbered, relay, said, source, symbol_of, via};
+use common::{LIMIT, SALT, SESSION, announce, at, key, order, status};
+use faircast_core::packet::{Data, Payload, Seq};
+use faircast_wire::{Announce, DataPacket, Message, OpenError, ReceiverCodec, SourceCodec, Status, peek};
+
+#[test]
+fn a_relay_cannot_say_when_the_content_is_complete() {
+    let key = key();
+    let (_, mut relay) = relay(&mut source(Some(&key)), &key);
+    let mut receiver = below(&mut relay, &key);
+    let mut pass_on =
+        |status: Status| receiver.open(&mut said(&mut relay, &Message::Status(status)), via()).map(drop);
+    assert_eq!(pass_on(Status { root: Some([7; 32]), blocks: Some(3), ..status() }), Err(OpenError::Forged));
+    assert_eq!(pass_on(Status { proof: Some([0; 16]), ..status() }), Err(OpenError::Forged));
+    assert_eq!(pass_on(Status { root: None, ..status() }), Ok(()));
+}
+
+#[test]
+fn a_relay_refuses_every_symbol_that_was_changed_on_the_way() {
+    let key = key();
+    let mut source = source(Some(&key));
+    let (mut relay, _) = relay(&mut source, &key);
+    let bytes = said(&mut source, &Message::Data(numbered(7)));
+    damaged(&bytes, |bytes| assert!(relay.open(bytes, at()).is_err()));
+    assert!(relay.open(&mut bytes.clone(), at()).is_ok());
+}
+
+#[test]
+fn a_symbol_that_a_relay_has_changed_is_named_below() {
+    let key = key();
+    let mut source = source(Some(&key));
+    let (mut above, mut relay) = relay(&mut source, &key);
+    let mut receiver = below(&mut relay, &key);
+    let sealed = symbol_of(&mut above, said(&mut source, &Message::Data(numbered(7))));
+    let Payload { block, symbol } = numbered(7).data.payload;
+    for at in 0..sealed.len() {
+        let mut wrong = sealed.clone();
+        wrong[at] ^= 1;
+        let packet = DataPacket { payload: &wrong, ..numbered(at as u64) };
+        let opened = receiver.open(&mut said(&mut relay, &Message::Data(packet)), via()).map(drop);
+        assert_eq!(opened, Err(OpenError::WrongSymbol { block, symbol }), "byte {at}");
+    }
+    let packet = DataPacket { payload: &sealed, ..numbered(sealed.len() as u64) };
+    assert!(receiver.open(&mut said(&mut relay, &Message::Data(packet)), via()).is_ok());
+}
+
+#[test]
+fn what_a_relay_passes_on_is_as_long_opens_below_and_comes_from_where_it_is() {
+    let key = key();
+    let mut source = source(Some(&key));
+    let (mut above, mut relay) = relay(&mut source, &key);
+    let mut receiver = below(&mut relay, &key);
+    let sent = numbered(7);
+    let mut bytes = said(&mut source, &Message::Data(sent));
+    let len = bytes.len();
+    let Ok((_, Message::Data(heard))) = above.open(&mut bytes, at()) else { panic!("it opens at the relay") };
+    assert_ne!(heard.payload, sent.payload, "and cannot be read there");
+    let header = relay.data_header_len(&heard.data.mark);
+    let passed =
+        said(&mut relay, &Message::Data(DataPacket { data: Data { seq: Seq(0), ..heard.data }, ..heard }));
+    assert_eq!(passed.len(), len);
+    assert!(passed.len().abs_diff(header + heard.payload.len()) <= 2, "but for the rate");
+    let from_elsewhere = receiver.open(&mut passed.clone(), at()).map(drop);
+    assert_eq!(from_elsewhere, Err(OpenError::NotAnnounced(SESSION)));
+    let mut bytes = passed.clone();
+    let Ok((_, Message::Data(packet))) = receiver.open(&mut bytes, via()) else { panic!("it opens below") };
+    assert_eq!(packet.payload, sent.payload);
+    assert_eq!(receiver.open(&mut passed.clone(), via()).map(drop), Err(OpenError::Replayed(0)));
+}
+
+#[test]
+fn announcements_of_a_relay_that_was_there_before_do_not_close_what_the_present_one_says() {
+    let key = key();
+    let mut source = source(Some(&key));
+    let process =
+        |boot| SourceCodec::of_relay(SESSION, Some(&key.hop()), announce().salt, common::receiver(9), boot);
+    let announced =
+        |relay: &mut SourceCodec| said(relay, &Message::Announce(Announce { parent: via(), ..announce() }));
+    let (mut above, mut present) = relay(&mut source, &key);
+    let mut receiver = below(&mut present, &key);
+    let mut pass_on = |relay: &mut SourceCodec, receiver: &mut ReceiverCodec, seq| {
+        let mut bytes = said(&mut source, &Message::Data(numbered(seq)));
+        let Ok((_, Message::Data(heard))) = above.open(&mut bytes, at()) else {
+            panic!("it opens at the relay")
+        };
+        let data = Data { seq: Seq(seq - 1), ..heard.data };
+        let mut passed = said(relay, &Message::Data(DataPacket { data, ..heard }));
+        receiver.open(&mut passed, via()).map(drop)
+    };
+    assert_eq!(pass_on(&mut present, &mut receiver, 1), Ok(()));
+    // Recordings of processes that were at the same place, of which this receiver has heard nothing.
+    for boot in [100, 101, 102] {
+        receiver.open(&mut announced(&mut process(boot)), via()).expect("it was sealed by a relay");
+        assert_eq!(pass_on(&mut present, &mut receiver, boot), Ok(()), "after that of {boot}");
+    }
+    // And the other way round: the next process is heard at once, however many there were.
+    let mut next = process(200);
+    receiver.open(&mut announced(&mut next), via()).expect("announced");
+    assert_eq!(pass_on(&mut next, &mut receiver, 300), Ok(()));
+    assert_eq!(pass_on(&mut next, &mut receiver, 301), Ok(()));
+}
+
+#[test]
+fn who_passes_packets_on_under_their_numbers_seals_each_once() {
+    let key = key();
+    let (_, relay) = relay(&mut source(Some(&key)), &key);
+    let mut hop = relay.with_given_numbers();
+    let mut receiver = below(&mut hop, &key);
+    let mut pass_on = |seq| {
+        let mut out = Vec::new();
+        // A relay's symbols are sealed bytes, which it does not look into.
+        let packet = DataPacket { payload: &[0; 40], ..numbered(seq) };
+        hop.encode_data(&mut out, &packet).map(|()| out).map_err(|error| error.to_string())
+    };
+    for seq in [5000, 5002, 5001, 9000, 8999, 9000 - 2047] {
+        let mut bytes = pass_on(seq).expect("late, and not sealed yet");
+        let opened = receiver.open(&mut bytes, via());
+        assert!(!matches!(opened, Err(OpenError::Replayed(_))), "{opened:?}");
+    }
+    for seq in [9000, 8999, 9000 - 2047, 9000 - 2048, 5001] {
+        assert!(pass_on(seq).expect_err("a second time, or too late").contains("number"), "{seq}");
+    }
+}
+
+#[test]
+fn an_agents_words_are_sealed_by_itself_and_open_once() {
+    let key = key();
+    let mut source = source(Some(&key));
+    let mut receiver = joined(&mut source, Some(&key));
+    let agent = SourceCodec::of_relay(SESSION, Some(&key.hop()), SALT, order().to, 77);
+    let [mut agent, mut stranger] = [agent, SourceCodec::of_relay(SESSION, None, SALT, order().to, 77)];
+    let say = |agent: &mut SourceCodec| {
+        let mut out = Vec::new();
+        agent.encode(&mut out, &Message::Order(order()), LIMIT).expect("it fits");
+        out
+    };
+    for _ in 0..3 {
+        let bytes = say(&mut agent);
+        assert!(peek(&bytes).expect("a header").sealed);
+        let mut copy = bytes.clone();
+        assert_eq!(receiver.open(&mut copy, at()).expect("it opens"), (SESSION, Message::Order(order())));
+        assert!(matches!(receiver.open(&mut bytes.clone(), at()), Err(OpenError::Replayed(_))));
+        let mut forged = bytes;
+        forged[30] ^= 1;
+        assert!(receiver.open(&mut forged, at()).is_err());
+    }
+    let mut open = say(&mut stranger);
+    assert!(matches!(receiver.open(&mut open, at()), Err(OpenError::Unsealed(_))));
+    // The source gives no orders.
+    let mut own = Vec::new();
+    source.encode(&mut own, &Message::Order(order()), LIMIT).expect("it fits");
+    assert!(receiver.open(&mut own, at()).is_err());
+}
