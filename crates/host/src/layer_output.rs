@@ -1,6 +1,8 @@
 //! Where the bytes of a layer go: a file, anything that writes, or a named pipe that may have no reader yet.
 
-use faircast_object::{ObjectError, replace};
+use crate::ends::Output;
+use crate::write_behind::{Perform, Waiting, WriteBehind, file_behind, write_behind};
+use faircast_object::{ObjectError, replace_in};
 use rustix::fs::{Mode, OFlags};
 use std::collections::VecDeque;
 use std::fs::File;
@@ -23,17 +25,17 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub enum LayerOutput {
     /// Nobody wants them.
     Nobody,
-    /// A file, made when the first byte comes.
-    File {
-        /// Its path.
-        path: PathBuf,
-        /// The file, once it is made.
-        file: Option<File>,
-        /// Makes it.
-        create: fn(&Path) -> io::Result<File>,
+    /// A file, made when the first byte comes, or a program's writer.
+    Behind {
+        /// Its name for users.
+        name: PathBuf,
+        /// Takes the bytes.
+        out: WriteBehind,
+        /// The bytes that are not written yet.
+        waiting: Waiting,
     },
-    /// Something that writes: standard output, or memory.
-    Writer(Box<dyn Write + Send>),
+    /// Memory.
+    Memory(Box<dyn Write + Send>),
     /// A named pipe.
     Pipe {
         /// Its path.
@@ -46,61 +48,83 @@ pub enum LayerOutput {
 /// The fate of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Written {
-    /// They are written, or wait for the reader of the pipe.
+    /// They are written, or wait to be.
     Yes,
     /// The reader of the pipe is too slow: there is no room.
     Full,
 }
 
 impl LayerOutput {
-    /// To this file or named pipe.
-    pub fn to(path: &Path) -> LayerOutput {
+    /// To this named pipe, or to this file by jobs that `perform` performs.
+    pub fn to(path: &Path, perform: Perform) -> LayerOutput {
         let path = path.to_path_buf();
         match path.metadata() {
             Ok(meta) if meta.file_type().is_fifo() => {
                 LayerOutput::Pipe { writer: PipeWriter::start(path.clone()), path }
             }
-            _ => LayerOutput::File { path, file: None, create: |path| File::create(path) },
+            _ => {
+                let at = path.clone();
+                let make = move || File::create(&at).map_err(|e| ObjectError::io(at, "create", e));
+                LayerOutput::behind(path.clone(), file_behind(path, make, perform))
+            }
         }
     }
 
-    /// To a file of this name, which comes from a peer: what has it is replaced, and no link is followed.
-    pub fn replacing(path: PathBuf) -> LayerOutput {
-        LayerOutput::File { path, file: None, create: replace }
+    /// To a file of this name, which comes from a peer: what has it is replaced, and no link is followed. The directory is made.
+    pub fn replacing(directory: &Path, name: String, perform: Perform) -> LayerOutput {
+        let (path, directory) = (directory.join(&name), directory.to_path_buf());
+        let make = move || replace_in(&directory, &name);
+        LayerOutput::behind(path.clone(), file_behind(path, make, perform))
+    }
+
+    /// To this output of a program.
+    pub fn writer(output: &Output) -> LayerOutput {
+        LayerOutput::behind("-".into(), write_behind(output))
+    }
+
+    fn behind(name: PathBuf, (out, waiting): (WriteBehind, Waiting)) -> LayerOutput {
+        LayerOutput::Behind { name, out, waiting }
     }
 
     /// All of `data`, or nothing of it.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When it, or bytes before it, cannot be written.
     pub fn write(&mut self, data: &[u8]) -> Result<Written, ObjectError> {
-        match self {
-            LayerOutput::Nobody => {}
-            LayerOutput::File { path, file, create } => {
-                let file = match file {
-                    Some(file) => file,
-                    None => file.insert(create(path).map_err(|e| ObjectError::io(&*path, "create", e))?),
-                };
-                let failed = |e| ObjectError::writing(&*path, "write", e, data.len() as u64);
-                file.write_all(data).map_err(failed)?;
-            }
-            LayerOutput::Writer(out) => {
-                let written = out.write_all(data).and_then(|()| out.flush());
-                written.map_err(|e| ObjectError::io("-", "write the stream", e))?;
-            }
+        let (name, written) = match self {
+            LayerOutput::Nobody => return Ok(Written::Yes),
+            LayerOutput::Behind { name, out, .. } => (name.as_path(), out.write_all(data)),
+            LayerOutput::Memory(out) => (Path::new("-"), out.write_all(data)),
             LayerOutput::Pipe { path, writer } => {
                 return writer.take(data).map_err(|e| ObjectError::io(&*path, "write the stream", e));
             }
+        };
+        written.map_err(|e| ObjectError::io(name, "write the stream", e)).map(|()| Written::Yes)
+    }
+
+    /// The bytes that wait for a file or a program's writer.
+    pub fn waiting(&self) -> usize {
+        match self {
+            LayerOutput::Behind { waiting, .. } => waiting.bytes(),
+            _ => 0,
         }
-        Ok(Written::Yes)
+    }
+
+    /// Nothing more comes, and nothing waits.
+    ///
+    /// # Errors
+    /// When bytes could not be written.
+    pub fn finish(&mut self) -> Result<(), ObjectError> {
+        let LayerOutput::Behind { name, out, .. } = self else { return Ok(()) };
+        out.flush().map_err(|e| ObjectError::io(name, "write the stream", e))
     }
 
     /// Its name for users.
     pub fn name(&self) -> Option<String> {
         match self {
             LayerOutput::Nobody => None,
-            LayerOutput::Writer(_) => Some("-".to_owned()),
-            LayerOutput::File { path, .. } | LayerOutput::Pipe { path, .. } => {
+            LayerOutput::Memory(_) => Some("-".to_owned()),
+            LayerOutput::Behind { name: path, .. } | LayerOutput::Pipe { path, .. } => {
                 Some(path.display().to_string())
             }
         }
@@ -232,6 +256,11 @@ mod tests {
     use super::*;
     use std::io::Read;
 
+    /// Performs jobs at once.
+    fn at_once() -> Perform {
+        Arc::new(|job| job())
+    }
+
     fn pipe(dir: &Path) -> PathBuf {
         let path = dir.join("pipe");
         let made = rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, Mode::RWXU, 0);
@@ -243,7 +272,7 @@ mod tests {
     fn a_pipe_that_is_read_later_gets_what_has_waited() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = pipe(dir.path());
-        let mut output = LayerOutput::to(&path);
+        let mut output = LayerOutput::to(&path, at_once());
         assert_eq!(output.write(b"waits ").expect("nobody reads yet"), Written::Yes);
         let reader = std::thread::spawn(move || {
             let mut got = Vec::new();
@@ -257,7 +286,7 @@ mod tests {
     #[test]
     fn a_pipe_that_nobody_reads_takes_only_so_much() {
         let dir = tempfile::tempdir().expect("a temporary directory");
-        let mut output = LayerOutput::to(&pipe(dir.path()));
+        let mut output = LayerOutput::to(&pipe(dir.path()), at_once());
         let block = vec![0; MOST_WAITING / 2];
         let written: Vec<_> = (0..3).map(|_| output.write(&block).expect("it waits")).collect();
         assert_eq!(written, [Written::Yes, Written::Yes, Written::Full]);
@@ -267,7 +296,7 @@ mod tests {
     fn a_file_is_made_with_its_first_byte() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("layer1");
-        let mut output = LayerOutput::to(&path);
+        let mut output = LayerOutput::to(&path, at_once());
         assert!(!path.exists());
         output.write(b"data").expect("room");
         assert_eq!(std::fs::read(path).expect("it is there now"), b"data");

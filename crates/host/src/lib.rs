@@ -9,7 +9,7 @@
 //! | [`ends`] | readers and writers of a program, in place of files |
 //! | [`pipe`] | reading a stream: from a program's reader, a file or a named pipe |
 //! | [`layer_output`] | writing the stream of one layer: to a file or a named pipe |
-//! | [`write_behind`] | writing to a program's writer |
+//! | [`write_behind`] | writing to a program's writer, or to a file by jobs |
 //! | [`read_ahead`] | reading and sealing the blocks of files ahead |
 
 pub mod ends;

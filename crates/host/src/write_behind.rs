@@ -1,8 +1,11 @@
-//! An output that may wait for its reader, written by a thread of its own: while nobody reads, the session goes on answering its source.
+//! An output that may wait for its reader or its disk, written beside the session: while nothing is written, the session goes on answering
+//! its source.
 
 use crate::ends::Output;
+use faircast_object::ObjectError;
 use std::collections::VecDeque;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,8 +15,18 @@ const PART: usize = 64 << 10;
 /// When a session is given up, the reader has this long to take the bytes that wait for it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Work for a thread beside the session.
+pub type Job = Box<dyn FnOnce() + Send>;
+
+/// Performs jobs, one after the other.
+pub type Perform = Arc<dyn Fn(Job) + Send + Sync>;
+
 /// The writing end: takes everything at once. [`Waiting`] says how much of it nobody has read.
-pub struct WriteBehind(Arc<Shared>);
+pub struct WriteBehind {
+    shared: Arc<Shared>,
+    /// Performs the jobs that write to a file.
+    perform: Option<Perform>,
+}
 
 /// The bytes that are not written yet.
 pub struct Waiting(Arc<Shared>);
@@ -35,7 +48,18 @@ struct State {
     closed: bool,
     /// A polled output: it is written in the session's thread, as far as it takes something.
     polled: Option<Box<dyn Write + Send>>,
+    /// The file that jobs write to, while no job has it.
+    file: Option<Target>,
 }
+
+/// A file that jobs write to.
+enum Target {
+    Unmade(PathBuf, MakeFile),
+    Made(PathBuf, Box<dyn Write + Send>),
+}
+
+/// Makes a file.
+type MakeFile = Box<dyn FnOnce() -> Result<Box<dyn Write + Send>, ObjectError> + Send>;
 
 /// Write to this output: in a thread, until both ends are dropped, or in the session's thread if it is polled.
 pub fn write_behind(output: &Output) -> (WriteBehind, Waiting) {
@@ -43,13 +67,28 @@ pub fn write_behind(output: &Output) -> (WriteBehind, Waiting) {
         return in_thread(output.take());
     }
     let state = State { polled: Some(output.take()), ..State::default() };
+    ends(state, None)
+}
+
+/// Write to the file at `path`, which `make` makes, by jobs that `perform` performs.
+pub fn file_behind<W: Write + Send + 'static>(
+    path: PathBuf,
+    make: impl FnOnce() -> Result<W, ObjectError> + Send + 'static,
+    perform: Perform,
+) -> (WriteBehind, Waiting) {
+    let make = || Ok(Box::new(make()?) as Box<dyn Write + Send>);
+    let file = Some(Target::Unmade(path, Box::new(make)));
+    ends(State { file, ..State::default() }, Some(perform))
+}
+
+fn ends(state: State, perform: Option<Perform>) -> (WriteBehind, Waiting) {
     let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
-    (WriteBehind(Arc::clone(&shared)), Waiting(shared))
+    (WriteBehind { shared: Arc::clone(&shared), perform }, Waiting(shared))
 }
 
 fn in_thread(mut to: impl Write + Send + 'static) -> (WriteBehind, Waiting) {
-    let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() });
-    let ours = Arc::clone(&shared);
+    let (out, waiting) = ends(State::default(), None);
+    let ours = Arc::clone(&out.shared);
     std::thread::spawn(move || {
         if let Err(error) = ours.write_to(&mut to) {
             let mut state = ours.lock();
@@ -58,42 +97,63 @@ fn in_thread(mut to: impl Write + Send + 'static) -> (WriteBehind, Waiting) {
             ours.changed.notify_all();
         }
     });
-    (WriteBehind(Arc::clone(&shared)), Waiting(shared))
+    (out, waiting)
+}
+
+impl WriteBehind {
+    /// Have a job make the file, if there is none, and write the bytes that wait.
+    ///
+    /// # Errors
+    /// The error of an earlier job, or of this one when it is performed at once.
+    pub fn begin(&self) -> io::Result<()> {
+        let Some(perform) = &self.perform else { return Ok(()) };
+        let target = self.shared.lock().file.take();
+        if let Some(target) = target {
+            let shared = Arc::clone(&self.shared);
+            perform(Box::new(move || shared.write_file(target)));
+        }
+        self.shared.lock().check()
+    }
 }
 
 impl Write for WriteBehind {
     /// Takes all of `data`, or tells the error of an earlier part.
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        let mut state = self.0.lock();
+        let mut state = self.shared.lock();
         state.check()?;
         state.bytes += data.len();
         state.parts.push_back(data.to_vec());
-        self.0.changed.notify_all();
+        self.shared.changed.notify_all();
+        drop(state);
+        self.begin()?;
         Ok(data.len())
     }
 
     /// Waits until everything is written.
     fn flush(&mut self) -> io::Result<()> {
-        let mut state = self.0.lock();
+        let mut state = self.shared.lock();
         state.write_all();
         while state.bytes > 0 {
-            state = self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.check()
     }
 }
 
-/// However a session ends, its reader gets what was verified.
+/// However a session ends, its reader gets what was verified. A job that writes to a file goes on.
 impl Drop for WriteBehind {
     fn drop(&mut self) {
+        if self.perform.is_some() {
+            return;
+        }
         let end = Instant::now() + PATIENCE;
-        let mut state = self.0.lock();
+        let mut state = self.shared.lock();
         state.closed = true;
         state.write_all();
-        self.0.changed.notify_all();
+        self.shared.changed.notify_all();
         while state.bytes > 0 {
             let Some(left) = end.checked_duration_since(Instant::now()) else { return };
-            state = self.0.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.shared.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
@@ -148,6 +208,22 @@ impl State {
     }
 }
 
+impl Target {
+    fn is_unmade(&self) -> bool {
+        matches!(self, Target::Unmade(..))
+    }
+
+    /// Writes all of this to the file, which is made if need be.
+    fn write(self, part: &[u8]) -> Result<Target, ObjectError> {
+        let (path, mut file) = match self {
+            Target::Unmade(path, make) => (path, make()?),
+            Target::Made(path, file) => (path, file),
+        };
+        file.write_all(part).map_err(|e| ObjectError::writing(&path, "write", e, part.len() as u64))?;
+        Ok(Target::Made(path, file))
+    }
+}
+
 impl Shared {
     fn write_to(&self, to: &mut impl Write) -> io::Result<()> {
         loop {
@@ -167,6 +243,28 @@ impl Shared {
                 self.changed.notify_all();
             }
         }
+    }
+
+    /// Write all parts that wait to this file.
+    fn write_file(&self, mut target: Target) {
+        let failed = loop {
+            let mut state = self.lock();
+            let Some(part) = state.parts.pop_front().or_else(|| target.is_unmade().then(Vec::new)) else {
+                state.file = Some(target);
+                return;
+            };
+            drop(state);
+            target = match target.write(&part) {
+                Ok(target) => target,
+                Err(error) => break error,
+            };
+            self.lock().bytes -= part.len();
+            self.changed.notify_all();
+        };
+        let mut state = self.lock();
+        (state.bytes, state.failed, state.broken) = (0, Some(io::Error::other(failed)), true);
+        state.parts.clear();
+        self.changed.notify_all();
     }
 
     /// A thread that has panicked leaves whole parts behind.

@@ -356,9 +356,13 @@ impl ObjectError {
         }
     }
 
-    /// Name what the system said; `doing` completes "cannot ...".
+    /// Names what the system reported; `doing` completes "cannot ...". An error of a writer that names its own file stays as it is.
     pub fn io(path: impl AsRef<Path>, doing: &'static str, source: impl Into<io::Error>) -> ObjectError {
         let (path, source) = (path.as_ref().to_path_buf(), source.into());
+        let source = match source.downcast::<ObjectError>() {
+            Ok(named) => return named,
+            Err(source) => source,
+        };
         match source.kind() {
             io::ErrorKind::PermissionDenied => ObjectError::Denied { path, doing },
             io::ErrorKind::ReadOnlyFilesystem => ObjectError::ReadOnly { path },

@@ -1,11 +1,12 @@
 //! Work that may take long, such as that of disks, beside the loop of a session.
 
 use crate::object::{Both, FileWork};
+use faircast_host::write_behind::Perform;
 use std::fmt;
 use std::sync::Arc;
 
 /// Work of a session. It sends its result by itself.
-pub type Job = Box<dyn FnOnce() + Send>;
+pub use faircast_host::write_behind::Job;
 
 /// The size of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +46,12 @@ impl Worker {
     /// Do this.
     pub fn run(&self, load: Load, job: Job) {
         (self.run)(load, job);
+    }
+
+    /// Performs operations on blocks.
+    pub fn blocks(&self) -> Perform {
+        let worker = self.clone();
+        Arc::new(move |job| worker.run(Load::Blocks, job))
     }
 
     /// Work on files, for a job.

@@ -1,10 +1,12 @@
 //! Receivers whose disks take long to give files their names.
 
+use super::streams::Made;
 use super::*;
 use crate::endpoint::Endpoint as _;
 use crate::worker::{Job, Load, Worker};
-use faircast_core::schemes::CATALOGUE;
+use faircast_core::schemes::{CATALOGUE, Scheme};
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A disk that takes this long for each job of a session on some blocks, and on all files.
@@ -57,36 +59,99 @@ impl SlowDisk {
 /// A disk that stalls takes this long for each write.
 const STALL: Span = Span::from_secs(2);
 
+/// A session with a receiver on a fast disk and one whose disk stalls, or does not, sends the same datagrams up to a second before it is
+/// complete. What `run` gets is how long the disk stalls.
+fn assert_a_stall_changes_no_datagram(what: &str, run: impl Fn(Span) -> Net) {
+    let (fast, slow) = (run(Span::ZERO), run(STALL));
+    let complete = fast.receivers[0].ended_at.min(fast.receivers[1].ended_at);
+    let before = |net: &Net| {
+        let up = net.trace.up.iter().take_while(|(at, ..)| *at + secs(1) < complete);
+        up.cloned().collect::<Vec<_>>()
+    };
+    let late = slow.receivers[1].disk.late;
+    assert!(late >= 3, "{what}: {late} writes were late");
+    let (fast, slow) = (before(&fast), before(&slow));
+    assert!(fast.len() > 20, "{what}: {} datagrams", fast.len());
+    let same = fast.iter().zip(&slow).take_while(|(a, b)| a == b).count();
+    assert_eq!(same, fast.len().max(slow.len()), "{what}: {:?}", fast.get(same).map(|(at, ..)| at));
+}
+
+/// Two receivers behind a trunk of so many Mbit/s, the second with a disk that stalls for so long.
+fn beside_a_disk_that_stalls(stall: Span, mbps: f64, losses: f64) -> Net {
+    let mut net = Net::new(23).with_trunk(Link::millis(5).mbps(mbps).fifo(50_000));
+    net.receivers(2, Link::millis(2).losing(losses), Link::millis(2));
+    net.receivers[1].disk.blocks = stall;
+    net.start_receiver(1);
+    net.trace.record = true;
+    net
+}
+
 #[test]
 fn a_disk_that_stalls_delays_no_datagram_of_its_receiver() {
     for scheme in CATALOGUE.iter().map(|entry| entry.name) {
-        let run = |stall: Span| {
-            let mut net = Net::new(23).with_trunk(Link::millis(5).mbps(2.0).fifo(50_000));
-            net.receivers(2, Link::millis(2).losing(0.01), Link::millis(2));
-            net.receivers[1].disk.blocks = stall;
-            net.start_receiver(1);
-            net.trace.record = true;
+        assert_a_stall_changes_no_datagram(scheme, |stall| {
+            let mut net = beside_a_disk_that_stalls(stall, 2.0, 0.01);
             net.source(Offer::bytes(1_500_000).by(scheme).expect(2));
             net.run_to_end(secs(100));
             net.assert_all_verified(0, 0..2);
             net
-        };
-        let (fast, slow) = (run(Span::ZERO), run(STALL));
-        let complete = fast.receivers[0].ended_at.min(fast.receivers[1].ended_at);
-        let before = |net: &Net| {
-            let up = net.trace.up.iter().take_while(|(at, ..)| *at + secs(1) < complete);
-            up.cloned().collect::<Vec<_>>()
-        };
-        assert!(
-            slow.receivers[1].disk.late >= 3,
-            "{scheme}: {} writes were late",
-            slow.receivers[1].disk.late
-        );
-        let (fast, slow) = (before(&fast), before(&slow));
-        assert!(fast.len() > 20, "{scheme}: {} datagrams", fast.len());
-        let same = fast.iter().zip(&slow).take_while(|(a, b)| a == b).count();
-        assert_eq!(same, fast.len().max(slow.len()), "{scheme}: {:?}", fast.get(same).map(|(at, ..)| at));
+        });
     }
+}
+
+#[test]
+fn a_disk_that_stalls_delays_no_datagram_of_a_live_stream() {
+    for scheme in CATALOGUE.iter().map(|entry| entry.name).filter(|scheme| !is_layered(scheme)) {
+        assert_a_stall_changes_no_datagram(scheme, |stall| {
+            let mut net = beside_a_disk_that_stalls(stall, 2.0, 0.01);
+            net.source(Offer::live(secs(60), 0).by(scheme).in_blocks_of(16).expect(2));
+            let mut all = Vec::new();
+            for block in 0..80 {
+                all.extend(net.feed(0, block));
+                net.run_for(Span::from_millis(125));
+            }
+            net.end_feed(0);
+            net.run_to_end(secs(100));
+            for receiver in 0..2 {
+                assert!(net.receivers[receiver].report().ok, "{scheme}");
+                assert!(
+                    file_of(&net, receiver, "") == all,
+                    "{scheme}: receiver {receiver} has something else"
+                );
+            }
+            net
+        });
+    }
+}
+
+#[test]
+fn a_disk_that_stalls_delays_no_datagram_of_streams_in_layers() {
+    for scheme in ["rlc,base=250000,layers=2", "gmcc,layers=2", "smcc,layers=2"] {
+        assert_a_stall_changes_no_datagram(scheme, |stall| {
+            let mut net = beside_a_disk_that_stalls(stall, 5.0, 0.0);
+            let inputs = [Made::live(0.2, 300_000), Made::live(0.2, 300_000)];
+            net.source(Offer::streams(&inputs, secs(5)).by(scheme).expect(2));
+            net.run_to_end(secs(100));
+            let [fast, slow] = [0, 1].map(|receiver| file_of(&net, receiver, ".layer0"));
+            assert!(fast.len() > 200_000 && fast == slow, "{scheme}: {} and {}", fast.len(), slow.len());
+            net
+        });
+    }
+}
+
+fn is_layered(scheme: &str) -> bool {
+    scheme.parse::<Scheme>().is_ok_and(|scheme| scheme.layers() > 1)
+}
+
+/// The stream that a receiver has written to a file whose name ends like this.
+fn file_of(net: &Net, receiver: usize, end: &str) -> Vec<u8> {
+    let files = std::fs::read_dir(&net.receivers[receiver].dir).expect("it has a directory");
+    let mut files = files.filter_map(|entry| Some(entry.ok()?.path()));
+    let is_stream = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        name.starts_with("stream-") && name.ends_with(end)
+    };
+    files.find(is_stream).map_or_else(Vec::new, |path| std::fs::read(path).expect("it can be read"))
 }
 
 /// Longer than anybody waits for who is silent.

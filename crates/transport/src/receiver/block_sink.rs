@@ -14,15 +14,15 @@ use crate::object::host::quota::Quota;
 use crate::object::spool::nameless;
 use crate::object::{
     Admission, Affected, Counts, FileWork, Geometry, Hash, Manifest, ObjectError, OwnersBy, Preserve, Store,
-    Sunk, TransferId, Wanted, WorkStage, data_of, make_directory, replace,
+    Sunk, TransferId, Wanted, WorkStage, data_of, replace_in,
 };
 use crate::worker::{Load, Worker};
-use faircast_host::write_behind::write_behind;
+use faircast_host::write_behind::{file_behind, write_behind};
 use faircast_wire::{Activity, Withdrawn};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{TryRecvError, channel};
-use to::To;
+use to::{To, Unwritten};
 
 /// Blocks that arrive before the manifest wait in memory, in this part of it.
 const WAITING: usize = 4;
@@ -133,11 +133,10 @@ impl BlockSink {
         geometry: Geometry,
         live: Option<u32>,
         admission: Option<Admission>,
-        memory: usize,
+        (memory, worker): (usize, &Worker),
         (disk, temporary): (&Disk, &Path),
     ) -> Result<BlockSink, Error> {
         let mut left = None;
-        let worker = Worker::at_once();
         let to = match (destination, live) {
             (Destination::Directory(out), None) => {
                 let (store, told) = Store::begin(disk, out, transfer, geometry, admission)?;
@@ -145,19 +144,21 @@ impl BlockSink {
                 To::Files(Storage::new(store, worker.clone()))
             }
             (Destination::Directory(out), Some(first)) => {
-                make_directory(out)?;
-                let path = out.join(format!("stream-{}", &transfer.to_string()[..8]));
-                let file = replace(&path).map_err(|e| ObjectError::io(&path, "create", e))?;
-                To::stream(Box::new(file), None, geometry, first, memory)
+                let name = format!("stream-{}", &transfer.to_string()[..8]);
+                let (path, directory) = (out.join(&name), out.clone());
+                let make = move || replace_in(&directory, &name);
+                let (out, waiting) = file_behind(path, make, worker.blocks());
+                out.begin().map_err(|e| ObjectError::io("-", "write the stream", e))?;
+                To::stream(Box::new(out), Some(Unwritten::InFile(waiting)), geometry, first, memory)
             }
             (Destination::Writer(output), Some(first)) => {
                 let (out, waiting) = write_behind(output);
-                To::stream(Box::new(out), Some(waiting), geometry, first, memory)
+                To::stream(Box::new(out), Some(Unwritten::Unread(waiting)), geometry, first, memory)
             }
             (Destination::Writer(output), None) => {
                 let (out, waiting) = write_behind(output);
                 let out = Box::new(OneFile::new(out, geometry.manifest_len));
-                To::object(out, Some(waiting), None, geometry, memory)
+                To::object(out, Some(Unwritten::Unread(waiting)), None, geometry, memory)
             }
             (Destination::Memory(to), Some(first)) => {
                 To::stream(Box::new(to.stream("stream")), None, geometry, first, memory)
@@ -182,7 +183,7 @@ impl BlockSink {
             warnings: Vec::new(),
             short_end: None,
             content: None,
-            worker,
+            worker: worker.clone(),
         })
     }
 
@@ -414,6 +415,7 @@ impl BlockSink {
         match &self.to {
             To::Files(storage) => !storage.is_idle(),
             To::Preparing { gives_up, .. } => *gives_up,
+            To::Stream { waiting: Some(waiting), .. } => waiting.bytes() > 0,
             _ => false,
         }
     }
@@ -422,6 +424,7 @@ impl BlockSink {
     pub(super) fn is_behind(&self, more: u64) -> bool {
         let written = match &self.to {
             To::Files(storage) => storage.ledger().bytes_written(),
+            To::Stream { waiting: Some(waiting @ Unwritten::InFile(_)), .. } => waiting.bytes(),
             _ => 0,
         };
         more + written > self.behind_most
@@ -508,6 +511,11 @@ impl BlockSink {
             if !matches!(self.to, To::Files(_)) {
                 return Ok(Ending::UnderWay);
             }
+        }
+        if let To::Stream { waiting: Some(waiting), .. } = &self.to
+            && waiting.bytes() > 0
+        {
+            return Ok(Ending::UnderWay);
         }
         if let To::Publishing { blocks, bytes, outcome, .. } = &self.to {
             let outcome = match outcome.try_recv() {
@@ -615,7 +623,7 @@ impl BlockSink {
     /// Bytes that are verified and that the reader of the output has not taken.
     pub(super) fn waiting_for_output(&self) -> u64 {
         match &self.to {
-            To::Stream { waiting: Some(waiting), .. } => waiting.bytes() as u64,
+            To::Stream { waiting: Some(waiting @ Unwritten::Unread(_)), .. } => waiting.bytes(),
             _ => 0,
         }
     }
@@ -636,15 +644,11 @@ impl BlockSink {
         self
     }
 
-    /// Work on files that may take long is done by this; what an earlier run has left is verified from now on.
+    /// Blocks of an earlier run are verified from now on.
     ///
     /// # Errors
-    /// When that cannot be read, or contradicts what is announced.
-    pub(super) fn worked_by(mut self, worker: &Worker) -> Result<BlockSink, Error> {
-        self.worker = worker.clone();
-        if let To::Files(storage) = &mut self.to {
-            storage.work_by(worker);
-        }
+    /// When they cannot be read, or contradict what is announced.
+    pub(super) fn prepared(mut self) -> Result<BlockSink, Error> {
         if let Some(told) = self.left.take() {
             self.prepare(false, move |store, work| store.go_on(told, work));
             self.poll()?;

@@ -138,7 +138,7 @@ impl ReceiverSession {
             let requests = RequestScheduler::new(FIRST_RTT, spread);
             relay.begin(session, &announce, geometry, requests, now)
         } else if announce.has_streams() {
-            self.place_for_streams(&announce, &geometry, &layers, now)?
+            self.place_for_streams(&announce, &geometry, &layers, now)
         } else {
             let admission = self.admission(session, &announce, trust.is_some(), now);
             self.place_for_object(&announce, geometry, &layers, (trust, admission))?
@@ -199,11 +199,12 @@ impl ReceiverSession {
         geometry: &Geometry,
         layers: &Layers,
         now: Time,
-    ) -> Result<Box<dyn Delivery>, Error> {
+    ) -> Box<dyn Delivery> {
         let (to, own, reordering) = (&self.setup.destination, &self.setup.layers_to, self.setup.reordering);
-        let (transfer, of) = (TransferId(announce.transfer.0), layers.subscription().of);
-        let streams = Streams::new(to, own, transfer, geometry, of, reordering, now)?;
-        Ok(Box::new(streams.limited_to(&Quota::new(self.setup.accept.most_bytes))))
+        let (content, of) = ((TransferId(announce.transfer.0), geometry), layers.subscription().of);
+        let by = (&self.setup.worker, self.setup.memory);
+        let streams = Streams::new(to, own, content, of, reordering, by, now);
+        Box::new(streams.limited_to(&Quota::new(self.setup.accept.most_bytes)))
     }
 
     fn place_for_object(
@@ -223,10 +224,11 @@ impl ReceiverSession {
             Destination::Directory(out) => tidied(out, unfinished, Some(transfer)),
             _ => None,
         };
-        let place = BlockSink::open(to, transfer, geometry, live, Some(admission), memory, at)?
+        let worker = &self.setup.worker;
+        let place = BlockSink::open(to, transfer, geometry, live, Some(admission), (memory, worker), at)?
             .preserving(&self.setup.files.preserve, self.setup.files.owners_by)
             .limited_to(&Quota::new(self.setup.accept.most_bytes))
-            .worked_by(&self.setup.worker)?
+            .prepared()?
             .warning(tidied);
         let repair = Repair::of(announce, layers.is_layered());
         let needs = RequestScheduler::new(FIRST_RTT, millis(announce.spread_ms));

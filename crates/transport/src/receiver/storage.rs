@@ -53,11 +53,6 @@ impl Storage {
         Storage { ledger, files: Some(files), waiting: VecDeque::new(), job: None, worker, spent: Vec::new() }
     }
 
-    /// From now on jobs go to this worker.
-    pub(super) fn work_by(&mut self, worker: &Worker) {
-        self.worker = worker.clone();
-    }
-
     pub(super) fn ledger(&self) -> &Ledger {
         &self.ledger
     }

@@ -12,7 +12,8 @@ use crate::error::Error;
 use crate::event::{Event, Flow, StreamReceived, Subscription};
 use crate::object::gather::assembly::{Added, Assembly};
 use crate::object::host::quota::Quota;
-use crate::object::{Counts, Geometry, ObjectError, TransferId, make_directory, verify_block};
+use crate::object::{Counts, Geometry, ObjectError, TransferId, verify_block};
+use crate::worker::Worker;
 use faircast_core::packet::Layer;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
@@ -24,6 +25,9 @@ use std::path::PathBuf;
 /// Memory for the incomplete blocks of one layer: there are hardly more than two at a time.
 const INCOMPLETE: usize = 16 << 20;
 
+/// This part of the memory may wait for files and programs.
+const BEHIND: usize = 8;
+
 /// A stream does not jump ahead by more blocks than this.
 const FARTHEST: u32 = 1 << 16;
 
@@ -32,6 +36,8 @@ pub(super) struct Streams {
     lanes: Vec<Lane>,
     reordering: u64,
     symbols_per_block: u16,
+    /// Bytes that may wait for files and programs.
+    behind_most: usize,
     /// The source has said that this was all.
     pub(super) ended: Option<Ended>,
     pub(super) events: Vec<Event>,
@@ -75,34 +81,28 @@ enum State {
 }
 
 impl Streams {
-    /// Streams on `layers` layers, of which the base layer is joined.
-    ///
-    /// # Errors
-    /// When the directory cannot be made.
+    /// Streams on `layers` layers, of which the base layer is joined. Files are written by `worker`.
     pub(super) fn new(
         destination: &Destination,
         layers_to: &[(Layer, PathBuf)],
-        transfer: TransferId,
-        geometry: &Geometry,
+        (transfer, geometry): (TransferId, &Geometry),
         layers: u8,
         reordering: u8,
+        (worker, memory): (&Worker, usize),
         now: Time,
-    ) -> Result<Streams, Error> {
-        if let Destination::Directory(out) = destination {
-            make_directory(out)?;
-        }
+    ) -> Streams {
         let output = |layer: u8| {
             let own = layers_to.iter().rev().find(|(of, _)| *of == Layer(layer));
             match (own, destination) {
-                (Some((_, path)), _) => Output::to(path),
+                (Some((_, path)), _) => Output::to(path, worker.blocks()),
                 (None, Destination::Directory(out)) => {
                     let name = format!("stream-{}.layer{layer}", &transfer.to_string()[..8]);
-                    Output::replacing(out.join(name))
+                    Output::replacing(out, name, worker.blocks())
                 }
-                (None, Destination::Writer(output)) if layer == 0 => Output::Writer(output.take()),
+                (None, Destination::Writer(output)) if layer == 0 => Output::writer(output),
                 (None, Destination::Writer(_)) => Output::Nobody,
                 (None, Destination::Memory(memory)) => {
-                    Output::Writer(Box::new(memory.stream(format!("stream.layer{layer}"))))
+                    Output::Memory(Box::new(memory.stream(format!("stream.layer{layer}"))))
                 }
             }
         };
@@ -111,6 +111,7 @@ impl Streams {
             lanes: lanes.collect(),
             reordering: reordering.into(),
             symbols_per_block: geometry.symbols_per_block,
+            behind_most: memory / BEHIND,
             ended: None,
             events: Vec::new(),
             symbols: 0,
@@ -122,7 +123,12 @@ impl Streams {
             streams.events.push(Event::warning(text));
         }
         streams.lanes[0].state = State::Joined { since: now };
-        Ok(streams)
+        streams
+    }
+
+    /// Bytes that wait for files and programs.
+    fn waiting(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.output.waiting()).sum()
     }
 
     /// All layers together may bring so much.
@@ -268,12 +274,27 @@ impl Delivery for Streams {
         now: Time,
     ) -> Result<Ending, Error> {
         (0..self.lanes.len()).try_for_each(|layer| self.stop(layer, now))?;
+        if self.is_storing() {
+            return Ok(Ending::UnderWay);
+        }
+        for layer in 0..self.lanes.len() {
+            let written = self.lanes[layer].output.finish();
+            self.check(layer, written)?;
+        }
         let brought = |lane: &&Lane| lane.got.blocks > 0 && lane.got.to.is_some();
         let files = self.lanes.iter().filter(brought).count() as u64;
         let entries = Counts::of_files(files);
         let (bytes, warnings) = (self.verified_bytes(), self.warnings());
         let done = Done { entries, bytes, warnings, ..Done::default() };
         Ok(Ending::Done(done))
+    }
+
+    fn is_storing(&self) -> bool {
+        self.is_complete() && self.waiting() > 0
+    }
+
+    fn waits_for_output(&self) -> bool {
+        self.waiting() > self.behind_most
     }
 
     fn missing(&self) -> u32 {

@@ -25,8 +25,16 @@ fn opened(dir: &Path, files: &[&str]) -> (BlockSink, TransferId, Geometry, Vec<V
         bytes
     });
     let blocks: Vec<_> = blocks.collect();
-    let sink = BlockSink::open(&out, transfer, geometry, None, None, 1 << 20, (&Disk::default(), dir))
-        .expect("opened");
+    let sink = BlockSink::open(
+        &out,
+        transfer,
+        geometry,
+        None,
+        None,
+        (1 << 20, &Worker::at_once()),
+        (&Disk::default(), dir),
+    )
+    .expect("opened");
     (sink, transfer, geometry, blocks)
 }
 
@@ -138,9 +146,16 @@ fn a_live_stream_makes_the_directory_that_it_goes_to() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let out = Destination::Directory(dir.path().join("not/there/yet"));
     let id = TransferId([7; 16]);
-    let mut sink =
-        BlockSink::open(&out, id, geometry, Some(0), None, 1 << 20, (&Disk::default(), dir.path()))
-            .expect("it is made");
+    let mut sink = BlockSink::open(
+        &out,
+        id,
+        geometry,
+        Some(0),
+        None,
+        (1 << 20, &Worker::at_once()),
+        (&Disk::default(), dir.path()),
+    )
+    .expect("it is made");
     assert_eq!(sink.put(0, sealed(), Hash([2; 32])).expect("room"), Placed::Kept);
     assert!(dir.path().join("not/there/yet/stream-07070707").is_file());
 }
@@ -156,7 +171,7 @@ fn what_is_kept_of_a_live_stream_does_not_grow_with_what_was_written() {
         geometry,
         Some(0),
         None,
-        1 << 20,
+        (1 << 20, &Worker::at_once()),
         (&Disk::default(), dir.path()),
     )
     .expect("opened");

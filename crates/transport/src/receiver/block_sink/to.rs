@@ -14,8 +14,8 @@ pub(super) enum To {
     Files(Storage),
     Stream {
         sink: Box<StreamSink<Box<dyn Write + Send>>>,
-        /// What waits for the reader of the output.
-        waiting: Option<Waiting>,
+        /// The bytes that wait outside the session's thread.
+        waiting: Option<Unwritten>,
         /// What is gathered in memory until it is whole.
         gathered: Option<Gathering>,
         /// Of all blocks, for the root; `None` for a live stream, which has none.
@@ -43,10 +43,25 @@ pub(super) enum To {
     },
 }
 
+/// The bytes that an output has taken and not written.
+pub(super) enum Unwritten {
+    /// They wait for the reader of the output.
+    Unread(Waiting),
+    /// They wait for the disk.
+    InFile(Waiting),
+}
+
+impl Unwritten {
+    pub(super) fn bytes(&self) -> u64 {
+        let (Unwritten::Unread(waiting) | Unwritten::InFile(waiting)) = self;
+        waiting.bytes() as u64
+    }
+}
+
 impl To {
     pub(super) fn stream(
         to: Box<dyn Write + Send>,
-        waiting: Option<Waiting>,
+        waiting: Option<Unwritten>,
         geometry: Geometry,
         first: u32,
         memory: usize,
@@ -70,7 +85,7 @@ impl To {
     /// A whole object, its manifest first.
     pub(super) fn object(
         to: Box<dyn Write + Send>,
-        waiting: Option<Waiting>,
+        waiting: Option<Unwritten>,
         gathered: Option<Gathering>,
         geometry: Geometry,
         memory: usize,

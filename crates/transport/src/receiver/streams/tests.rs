@@ -39,8 +39,9 @@ impl Stage {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let to = Destination::Directory(dir.path().to_path_buf());
         let geometry = Geometry { stream_len: None, manifest_len: 0, symbol_size: T, symbols_per_block: 20 };
-        let streams = Streams::new(&to, &[], TransferId([0; 16]), &geometry, LAYERS, 3, Time::ZERO);
-        Stage { streams: streams.expect("the directory is there"), dir }
+        let (transfer, by) = (TransferId([0; 16]), (&Worker::at_once(), 1 << 20));
+        let streams = Streams::new(&to, &[], (transfer, &geometry), LAYERS, 3, by, Time::ZERO);
+        Stage { streams, dir }
     }
 
     fn hear(&mut self, layer: u8, block: &Made, symbols: &[u32]) {
