@@ -13,7 +13,7 @@ pub(crate) fn own_threads() -> Worker {
     let (files, decoding) = (Thread::default(), Thread::default());
     let run = Worker::new(move |load, job| match load {
         Load::Decoding => decoding.run(job),
-        Load::Blocks | Load::Files => files.run(job),
+        Load::Opening | Load::Blocks | Load::Files => files.run(job),
     });
     run.halving(in_two_threads)
 }

@@ -22,6 +22,7 @@ use super::metadata::{OwnersBy, Preserve};
 use super::output_directory::{HEAD, JOURNAL, OutputDirectory};
 use super::policy::Durability;
 use super::remembered::Admission;
+use crate::gather::spill::Room;
 use crate::host::disk::Disk;
 use crate::host::sys::OpenFiles;
 use std::collections::BTreeMap;
@@ -183,6 +184,15 @@ impl Store {
             }
             taken_up => taken_up,
         }
+    }
+
+    /// A temporary file beside the files to be, for symbols of blocks that are still to come.
+    ///
+    /// # Errors
+    /// [`ObjectError::DiskFull`] when there is no room for that and for the files.
+    pub fn room(&self) -> Result<Room, ObjectError> {
+        let (file, path) = self.files.room(self.geometry.stream_len.unwrap_or(0), self.left())?;
+        Ok(Room { disk: self.files.place.disk.clone(), file, path })
     }
 
     /// Give files this as well when they get their names, as far as the source says it and this user may.

@@ -13,6 +13,8 @@ pub use faircast_host::write_behind::Job;
 pub enum Load {
     /// A block is decoded.
     Decoding,
+    /// The directory and the journal of a transfer are opened.
+    Opening,
     /// Operations on some blocks.
     Blocks,
     /// All files of a transfer are verified, or get their names.

@@ -97,6 +97,20 @@ impl Gathering {
         }
     }
 
+    /// From now on symbols that memory has no room for go there.
+    ///
+    /// # Errors
+    /// As [`Gathering::add`].
+    pub fn give_room(&mut self, room: Room) -> Result<(), ObjectError> {
+        self.room = Some(room);
+        self.relieve()
+    }
+
+    /// Bytes in memory beyond the limit.
+    pub fn excess(&self) -> u64 {
+        self.held.saturating_sub(self.limit) as u64
+    }
+
     /// A symbol of a block of `symbols` source symbols has arrived.
     ///
     /// # Errors
@@ -126,11 +140,17 @@ impl Gathering {
         if entry.ids.len() >= symbols + entry.beyond {
             return self.assemble(block);
         }
+        self.relieve()?;
+        Ok(Added::Kept)
+    }
+
+    /// Write symbols until memory has room again.
+    fn relieve(&mut self) -> Result<(), ObjectError> {
         while self.held > self.limit && self.room.is_some() {
             let Some(block) = self.next_to_spill() else { break };
             self.spill(block)?;
         }
-        Ok(Added::Kept)
+        Ok(())
     }
 
     /// Take the block that [`Gathering::add`] has just completed: its K x T bytes.
@@ -203,6 +223,11 @@ impl Gathering {
                 Kept::Written(_) => self.free(block),
             }
         }
+    }
+
+    /// Forget all blocks.
+    pub fn forget_all(&mut self) {
+        self.drop_before(u32::MAX);
     }
 
     /// Forget the symbols of this block, unless it is complete.

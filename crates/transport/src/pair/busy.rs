@@ -9,9 +9,10 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A disk that takes this long for each job of a session on some blocks, and on all files.
+/// A disk that takes this long to open a transfer, and for each job of a session on some blocks, and on all files.
 #[derive(Default)]
 pub(super) struct SlowDisk {
+    opening: Span,
     blocks: Span,
     files: Span,
     jobs: Arc<Mutex<VecDeque<(Span, Job)>>>,
@@ -26,10 +27,11 @@ impl SlowDisk {
     }
 
     pub(super) fn worker(&self) -> Worker {
-        let (jobs, blocks, files) = (Arc::clone(&self.jobs), self.blocks, self.files);
+        let (jobs, opening, blocks, files) = (Arc::clone(&self.jobs), self.opening, self.blocks, self.files);
         Worker::new(move |load, job| {
             let takes = match load {
                 Load::Decoding => Span::ZERO,
+                Load::Opening => opening,
                 Load::Blocks => blocks,
                 Load::Files => files,
             };
@@ -58,6 +60,45 @@ impl SlowDisk {
 
 /// A disk that stalls takes this long for each write.
 const STALL: Span = Span::from_secs(2);
+
+#[test]
+fn a_directory_that_opens_late_delays_no_datagram() {
+    for scheme in CATALOGUE.iter().map(|entry| entry.name) {
+        let run = |stall: Span| {
+            let mut net = beside_a_disk_that_stalls(Span::ZERO, 2.0, 0.0);
+            net.receivers[1].disk.opening = stall;
+            net.start_receiver(1);
+            // Nothing is lost: before it is known what is missing, nothing is requested.
+            let offer = Offer::bytes(1_000_000).by(scheme).at_most_mbps(1.5).in_blocks_of(64);
+            net.source(offer.expect(2));
+            net.run_to_end(secs(100));
+            net.assert_all_verified(0, 0..2);
+            assert_eq!(net.receivers[1].disk.late, u32::from(stall > Span::ZERO), "{scheme}");
+            net.trace.up
+        };
+        let (fast, slow) = (run(Span::ZERO), run(STALL));
+        let same = fast.iter().zip(&slow).take_while(|(a, b)| a == b).count();
+        assert_eq!(same, fast.len().max(slow.len()), "{scheme}: {:?}", fast.get(same).map(|(at, ..)| at));
+    }
+}
+
+#[test]
+fn a_transfer_that_opens_late_goes_on_with_its_verified_blocks() {
+    let mut net = Net::new(29).with_trunk(Link::millis(5).mbps(20.0).fifo(100_000));
+    net.receivers(1, Link::millis(2).losing(0.01), Link::millis(2));
+    net.source(Offer::bytes(3_000_000).in_blocks_of(64).expect(1));
+    net.run_until(secs(60), |net| net.receivers[0].verified_bytes() > 1_000_000);
+    net.kill_receiver(0);
+    net.kill_source(0);
+    net.run_for(secs(1));
+    net.receivers[0].disk.opening = STALL;
+    net.start_source(0);
+    net.start_receiver(0);
+    net.run_to_end(secs(60));
+    net.assert_all_verified(0, 0..1);
+    let report = net.receivers[0].report();
+    assert!(report.resumed_bytes >= 1_000_000 && report.refetched_bytes == 0, "{report:?}");
+}
 
 /// A session with a receiver on a fast disk and one whose disk stalls, or does not, sends the same datagrams up to a second before it is
 /// complete. What `run` gets is how long the disk stalls.

@@ -1,5 +1,6 @@
 //! The block sink: where verified blocks go, files in a directory, or a stream in order.
 
+mod opening;
 mod to;
 
 use super::one_file::{OneFile, explained};
@@ -7,21 +8,21 @@ use super::storage::{Given, Settled, Storage};
 use crate::announced::LIVE_ROOT;
 use crate::config::{Destination, Durability};
 use crate::error::Error;
-use crate::object::Told;
 use crate::object::gather::spill::Room;
 use crate::object::host::disk::Disk;
 use crate::object::host::quota::Quota;
-use crate::object::spool::nameless;
 use crate::object::{
-    Admission, Affected, Counts, FileWork, Geometry, Hash, Manifest, ObjectError, OwnersBy, Preserve, Store,
-    Sunk, TransferId, Wanted, WorkStage, data_of, replace_in,
+    Affected, Counts, FileWork, Geometry, Hash, Manifest, ObjectError, Store, Sunk, TransferId, WorkStage,
+    data_of, replace_in,
 };
 use crate::worker::{Load, Worker};
 use faircast_host::write_behind::{file_behind, write_behind};
 use faircast_wire::{Activity, Withdrawn};
+pub(super) use opening::Admitting;
+use opening::{is_in_files, make_room, opened, temporary_room};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::{TryRecvError, channel};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use to::{To, Unwritten};
 
 /// Blocks that arrive before the manifest wait in memory, in this part of it.
@@ -69,9 +70,8 @@ pub(super) enum Polled {
 pub(super) struct BlockSink {
     to: To,
     geometry: Geometry,
-    /// Where nameless files are made when there is no directory of its own.
-    temporary: PathBuf,
-    disk: Disk,
+    /// A temporary file that a job makes for symbols.
+    room: Option<Receiver<Result<Room, ObjectError>>>,
     /// Blocks before the manifest is known.
     waiting: BTreeMap<u32, (Vec<u8>, Hash)>,
     waiting_bytes: usize,
@@ -90,8 +90,6 @@ pub(super) struct BlockSink {
     short_end: Option<u64>,
     /// The entries and the title of files that are published.
     content: Option<(Counts, Option<String>)>,
-    /// Blocks of an earlier run, by its journal.
-    left: Option<Told>,
     worker: Worker,
 }
 
@@ -132,16 +130,26 @@ impl BlockSink {
         transfer: TransferId,
         geometry: Geometry,
         live: Option<u32>,
-        admission: Option<Admission>,
+        admitting: Admitting,
         (memory, worker): (usize, &Worker),
         (disk, temporary): (&Disk, &Path),
     ) -> Result<BlockSink, Error> {
-        let mut left = None;
+        let (order, room) = channel();
+        let (room, order) = (admitting.spills.then_some(room), admitting.spills.then_some(order));
+        if let (Some(order), false) = (&order, is_in_files(destination, live)) {
+            let (order, disk, path) = (order.clone(), disk.clone(), temporary.to_path_buf());
+            worker.run(Load::Opening, Box::new(move || _ = order.send(temporary_room(disk, path))));
+        }
         let to = match (destination, live) {
             (Destination::Directory(out), None) => {
-                let (store, told) = Store::begin(disk, out, transfer, geometry, admission)?;
-                left = told;
-                To::Files(Storage::new(store, worker.clone()))
+                let (tell, outcome) = channel();
+                let (disk, out) = (disk.clone(), out.clone());
+                let job = Box::new(move || {
+                    // A session that has ended does not listen.
+                    tell.send(opened(&disk, &out, (transfer, geometry), admitting, order)).ok();
+                });
+                worker.run(Load::Opening, job);
+                To::Opening { outcome }
             }
             (Destination::Directory(out), Some(first)) => {
                 let name = format!("stream-{}", &transfer.to_string()[..8]);
@@ -165,11 +173,10 @@ impl BlockSink {
             }
             (Destination::Memory(to), None) => To::memory(to, geometry, memory)?,
         };
-        Ok(BlockSink {
+        let mut sink = BlockSink {
             to,
             geometry,
-            temporary: temporary.to_path_buf(),
-            disk: disk.clone(),
+            room,
             waiting: BTreeMap::new(),
             waiting_bytes: 0,
             waiting_most: memory / WAITING,
@@ -177,14 +184,15 @@ impl BlockSink {
             spent: Vec::new(),
             resumed_bytes: 0,
             spoiled_bytes: 0,
-            left,
             contradiction: None,
             anew: 0,
             warnings: Vec::new(),
             short_end: None,
             content: None,
             worker: worker.clone(),
-        })
+        };
+        sink.poll()?;
+        Ok(sink)
     }
 
     /// A live stream may bring so much; how much anything else has, it says beforehand.
@@ -199,7 +207,7 @@ impl BlockSink {
         let placed = match &self.to {
             To::Files(storage) => storage.ledger().has(block),
             To::Stream { sink, .. } => sink.has(block),
-            To::Preparing { .. } => false,
+            To::Opening { .. } | To::Preparing { .. } => false,
             To::Publishing { .. } | To::Finished { .. } => true,
         };
         placed || (!self.waiting.is_empty() && self.waiting.contains_key(&block))
@@ -312,6 +320,13 @@ impl BlockSink {
         }
         match &mut self.to {
             To::Preparing { .. } => return Ok(Placed::Refused(bytes)),
+            To::Opening { .. } if self.waiting_bytes + len > self.waiting_most => {
+                return Ok(Placed::Refused(bytes));
+            }
+            To::Opening { .. } => {
+                bytes.truncate(len);
+                self.wait(block, bytes, hash);
+            }
             To::Publishing { .. } | To::Finished { .. } => {}
             To::Stream { sink, .. } if block > sink.next().saturating_add(FARTHEST) => {
                 return Ok(Placed::Refused(bytes));
@@ -347,10 +362,21 @@ impl BlockSink {
     fn give(&mut self, block: u32, data: Vec<u8>, hash: Hash) -> Result<(), ObjectError> {
         let To::Files(storage) = &mut self.to else { return Ok(()) };
         if let Given::NeedsManifest(data) = storage.put(block, data, hash)? {
-            self.waiting_bytes += data.len();
-            self.waiting.insert(block, (data, hash));
+            self.wait(block, data, hash);
         }
         Ok(())
+    }
+
+    fn wait(&mut self, block: u32, data: Vec<u8>, hash: Hash) {
+        self.waiting_bytes += data.len();
+        self.waiting.insert(block, (data, hash));
+    }
+
+    /// Give the blocks that wait to the storage. Without a manifest those of files go on waiting.
+    fn give_waiting(&mut self) -> Result<(), ObjectError> {
+        self.waiting_bytes = 0;
+        let mut waiting = std::mem::take(&mut self.waiting).into_iter();
+        waiting.try_for_each(|(block, (data, hash))| self.give(block, data, hash))
     }
 
     /// Settle what the worker has done, and begin what waits.
@@ -383,10 +409,7 @@ impl BlockSink {
                 Settled::Some => polled = Polled::Stored,
                 Settled::Lost => polled = Polled::GivenUp,
                 Settled::Nothing if storage.ledger().takes_content() && !self.waiting.is_empty() => {
-                    self.waiting_bytes = 0;
-                    for (block, (data, hash)) in std::mem::take(&mut self.waiting) {
-                        self.give(block, data, hash)?;
-                    }
+                    self.give_waiting()?;
                 }
                 Settled::Nothing => break,
             }
@@ -414,6 +437,7 @@ impl BlockSink {
     pub(super) fn is_storing(&self) -> bool {
         match &self.to {
             To::Files(storage) => !storage.is_idle(),
+            To::Opening { .. } => true,
             To::Preparing { gives_up, .. } => *gives_up,
             To::Stream { waiting: Some(waiting), .. } => waiting.bytes() > 0,
             _ => false,
@@ -425,6 +449,7 @@ impl BlockSink {
         let written = match &self.to {
             To::Files(storage) => storage.ledger().bytes_written(),
             To::Stream { waiting: Some(waiting @ Unwritten::InFile(_)), .. } => waiting.bytes(),
+            To::Opening { .. } => self.waiting_bytes as u64,
             _ => 0,
         };
         more + written > self.behind_most
@@ -447,22 +472,20 @@ impl BlockSink {
                 storage.ledger().manifest().is_some() || block < self.geometry.manifest_blocks()
             }
             To::Stream { sink, .. } => block == sink.next(),
-            To::Preparing { .. } | To::Publishing { .. } | To::Finished { .. } => false,
+            To::Opening { .. } | To::Preparing { .. } | To::Publishing { .. } | To::Finished { .. } => false,
         }
     }
 
-    /// Room on the disk for symbols of incomplete blocks: beside the files to be, or where temporary files are.
-    pub(super) fn room(&mut self) -> Result<Room, Error> {
-        if let To::Files(storage) = &mut self.to {
-            let (len, left) = (storage.ledger().geometry().stream_len.unwrap_or(0), storage.ledger().left());
-            if let Some(files) = storage.files() {
-                let (file, path) = files.room(len, left)?;
-                return Ok(Room { disk: self.disk.clone(), file, path });
-            }
-        }
-        let path = self.temporary.clone();
-        let file = nameless(&path).map_err(|e| ObjectError::io(&path, "create a temporary file in it", e))?;
-        Ok(Room { disk: self.disk.clone(), file, path })
+    /// The temporary file for symbols of incomplete blocks, once, when it is made.
+    pub(super) fn take_room(&mut self) -> Result<Option<Room>, Error> {
+        let Some(Ok(room)) = self.room.as_ref().map(Receiver::try_recv) else { return Ok(None) };
+        self.room = None;
+        Ok(Some(room?))
+    }
+
+    /// Whether a job makes the temporary file.
+    pub(super) fn waits_for_room(&self) -> bool {
+        self.room.is_some()
     }
 
     /// The source has forgotten the blocks before this one (a live stream). How many are lost.
@@ -485,7 +508,7 @@ impl BlockSink {
         root: [u8; 32],
         durability: Durability,
     ) -> Result<Ending, Error> {
-        if let To::Files(_) | To::Preparing { .. } = &self.to {
+        if let To::Files(_) | To::Opening { .. } | To::Preparing { .. } = &self.to {
             let end = self.short_end.unwrap_or(u64::from(blocks) * self.geometry.capacity());
             match self.settle()? {
                 Polled::GivenUp => return Ok(Ending::Anew),
@@ -530,7 +553,9 @@ impl BlockSink {
         self.content = self.entries().map(|entries| (entries, self.title()));
         let stream_len = self.short_end.unwrap_or(u64::from(blocks) * self.geometry.capacity());
         let done = match std::mem::replace(&mut self.to, To::Finished { blocks: held, bytes: verified }) {
-            To::Preparing { .. } | To::Publishing { .. } | To::Finished { .. } => Done::default(),
+            To::Opening { .. } | To::Preparing { .. } | To::Publishing { .. } | To::Finished { .. } => {
+                Done::default()
+            }
             To::Stream { sink, hashes, head, lost, gathered, .. } => {
                 let bytes = sink.written().saturating_sub(head.into());
                 sink.finish()?;
@@ -594,7 +619,7 @@ impl BlockSink {
         let placed = match &self.to {
             To::Files(storage) => storage.ledger().blocks_stored() + storage.ledger().blocks_written(),
             To::Stream { sink, .. } => sink.next(),
-            To::Preparing { .. } => 0,
+            To::Opening { .. } | To::Preparing { .. } => 0,
             To::Publishing { blocks, .. } | To::Finished { blocks, .. } => *blocks,
         };
         placed + self.waiting.len() as u32
@@ -615,7 +640,7 @@ impl BlockSink {
         match &self.to {
             To::Files(storage) => storage.ledger().verified_bytes(),
             To::Stream { sink, head, .. } => sink.written().saturating_sub((*head).into()),
-            To::Preparing { .. } => 0,
+            To::Opening { .. } | To::Preparing { .. } => 0,
             To::Publishing { bytes, .. } | To::Finished { bytes, .. } => *bytes,
         }
     }
@@ -638,24 +663,6 @@ impl BlockSink {
 }
 
 impl BlockSink {
-    /// Tell this as well.
-    pub(super) fn warning(mut self, text: Option<String>) -> BlockSink {
-        self.warnings.extend(text);
-        self
-    }
-
-    /// Blocks of an earlier run are verified from now on.
-    ///
-    /// # Errors
-    /// When they cannot be read, or contradict what is announced.
-    pub(super) fn prepared(mut self) -> Result<BlockSink, Error> {
-        if let Some(told) = self.left.take() {
-            self.prepare(false, move |store, work| store.go_on(told, work));
-            self.poll()?;
-        }
-        Ok(self)
-    }
-
     /// Have a job do this with the whole store.
     fn prepare(
         &mut self,
@@ -682,6 +689,27 @@ impl BlockSink {
     /// # Errors
     /// Why it failed.
     pub(super) fn poll(&mut self) -> Result<Polled, Error> {
+        if let To::Opening { outcome } = &self.to {
+            let (store, told, order) = match outcome.try_recv() {
+                Err(TryRecvError::Empty) => return Ok(Polled::Nothing),
+                Err(TryRecvError::Disconnected) => panic!("a job on files states its result"),
+                Ok(opened) => opened?,
+            };
+            self.to = To::Files(Storage::new(*store, self.worker.clone()));
+            if let Some(told) = told {
+                self.prepare(false, move |store, work| {
+                    store.go_on(told, work)?;
+                    make_room(store, order);
+                    Ok(())
+                });
+                return self.poll();
+            }
+            let given = self.give_waiting();
+            return match self.settled(given)? {
+                Polled::GivenUp => Ok(Polled::GivenUp),
+                _ => Ok(Polled::Stored),
+            };
+        }
         let To::Preparing { outcome, gives_up, .. } = &self.to else { return self.settle() };
         let store = match outcome.try_recv() {
             Err(TryRecvError::Empty) => return Ok(Polled::Nothing),
@@ -691,10 +719,16 @@ impl BlockSink {
         let polled = if *gives_up { Polled::GivenUp } else { Polled::Prepared };
         (self.resumed_bytes, self.spoiled_bytes) = (store.resumed_bytes(), store.spoiled_bytes());
         self.to = To::Files(Storage::new(*store, self.worker.clone()));
-        match self.settle()? {
+        let given = self.give_waiting();
+        match self.settled(given)? {
             Polled::GivenUp => Ok(Polled::GivenUp),
             _ => Ok(polled),
         }
+    }
+
+    /// Whether a job opens the store: blocks can come, and it is not known yet what is missing.
+    pub(super) fn is_opening(&self) -> bool {
+        matches!(self.to, To::Opening { .. })
     }
 
     /// Whether it is not known yet what is missing.
@@ -723,16 +757,6 @@ impl BlockSink {
             _ if self.wants_manifest() => Some((Activity::Verifying, 0)),
             _ => None,
         }
-    }
-
-    /// Give files this as well when they get their names.
-    pub(super) fn preserving(mut self, preserve: &Preserve, owners_by: OwnersBy) -> BlockSink {
-        if let To::Files(storage) = &mut self.to
-            && let Some(files) = storage.files()
-        {
-            files.wanted = Wanted { preserve: preserve.clone(), owners_by };
-        }
-        self
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     Finished, JOINED, Layers, Phase, ReceiverSession, Stream, Window,
-    block_sink::BlockSink,
+    block_sink::{Admitting, BlockSink},
     delivery::Delivery,
     echo,
     reach::{Reach, continues, has_begun_anew},
@@ -14,15 +14,14 @@ use super::{
 };
 use crate::announced::{geometry_of, packet_size_fits, scheme_of};
 use crate::backoff;
-use crate::config::{Destination, FilePolicy, Freshness};
+use crate::config::{FilePolicy, Freshness};
 use crate::endpoint::Backlog;
 use crate::error::{EndReason, Error};
 use crate::event::Event;
 use crate::members::{alive_every, first_turn, stretched};
 use crate::membership::{FLOODED, MOVED, NOTHING_YET, RELAYS};
-use crate::object::abandoned::tidied;
 use crate::object::host::quota::Quota;
-use crate::object::{Admission, Geometry, Origin, TransferId};
+use crate::object::{Admission, Geometry, Origin, TransferId, Wanted};
 use faircast_core::delivery::request_scheduler::RequestScheduler;
 use faircast_core::node::{Cx, Effect};
 use faircast_core::packet::{Echo, ReceiverId, Seq, SessionId};
@@ -218,22 +217,20 @@ impl ReceiverSession {
         let first = if live { announce.first_block } else { 0 };
         let (to, transfer, memory) =
             (&self.setup.destination, TransferId(announce.transfer.0), self.setup.memory);
-        let unfinished = self.setup.files.unfinished;
         let (live, at) = (live.then_some(first), (&self.setup.disk, self.setup.temporary.as_path()));
-        let tidied = match to {
-            Destination::Directory(out) => tidied(out, unfinished, Some(transfer)),
-            _ => None,
-        };
-        let worker = &self.setup.worker;
-        let place = BlockSink::open(to, transfer, geometry, live, Some(admission), (memory, worker), at)?
-            .preserving(&self.setup.files.preserve, self.setup.files.owners_by)
-            .limited_to(&Quota::new(self.setup.accept.most_bytes))
-            .prepared()?
-            .warning(tidied);
         let repair = Repair::of(announce, layers.is_layered());
+        let FilePolicy { preserve, owners_by, unfinished, .. } = &self.setup.files;
+        let admitting = Admitting {
+            admission: Some(admission),
+            wanted: Wanted { preserve: preserve.clone(), owners_by: *owners_by },
+            unfinished: *unfinished,
+            spills: repair.spills(&geometry, memory),
+        };
+        let by = (memory, &self.setup.worker);
+        let place = BlockSink::open(to, transfer, geometry, live, admitting, by, at)?
+            .limited_to(&Quota::new(self.setup.accept.most_bytes));
         let needs = RequestScheduler::new(FIRST_RTT, millis(announce.spread_ms));
-        let reassembly = Reassembly::new(place, geometry, first, needs, repair, memory, trust)?;
-        Ok(Box::new(reassembly))
+        Ok(Box::new(Reassembly::new(place, geometry, first, needs, repair, memory, trust)?))
     }
 
     /// How the output directory is to judge the content of a session.

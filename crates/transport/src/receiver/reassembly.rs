@@ -43,6 +43,11 @@ impl Repair {
     pub(super) fn of(announce: &Announce, is_layered: bool) -> Repair {
         if is_layered || announce.is_one_way() { Repair::Fountain } else { Repair::OnRequest }
     }
+
+    /// Whether incomplete blocks may need more than this memory: all of them, and their last symbols beside them.
+    pub(super) fn spills(self, geometry: &Geometry, memory: usize) -> bool {
+        self == Repair::Fountain && geometry.stream_len.is_none_or(|len| len + len / 16 > memory as u64)
+    }
 }
 
 /// What became of a complete block.
@@ -94,7 +99,7 @@ pub(super) struct Reassembly {
 impl Reassembly {
     /// What comes to `place` from block `first` on; incomplete blocks take about `memory` bytes.
     pub(super) fn new(
-        mut place: BlockSink,
+        place: BlockSink,
         geometry: Geometry,
         first: u32,
         requests: RequestScheduler,
@@ -105,7 +110,7 @@ impl Reassembly {
         let mut reassembly = Reassembly {
             requests,
             repair,
-            incomplete: Incomplete::new(repair, &mut place, &geometry, memory)?,
+            incomplete: Incomplete::new(repair, &geometry, memory),
             decoding: Decoding::new(place.worker().clone()),
             place,
             pages: trust.map(|trust| Pages::new(trust, memory / HELD)),
@@ -121,6 +126,7 @@ impl Reassembly {
             symbols_needed: 0,
             wrong: 0,
         };
+        reassembly.take_room()?;
         reassembly.doubt_stored(Time::ZERO);
         reassembly.pass_by();
         Ok(reassembly)
@@ -232,7 +238,7 @@ impl Reassembly {
         match (self.place.put(block, bytes, hash)?, &mut self.incomplete) {
             (Placed::Kept, _) => self.recycle_spent(),
             (Placed::Anew, _) => {
-                self.look_anew()?;
+                self.look_anew();
                 return Ok(Stored::Anew);
             }
             // There is no room before the manifest is known, or what comes before it: it will be asked for,
@@ -278,14 +284,26 @@ impl Reassembly {
     }
 
     /// Blocks that were there are not any more: collect what is missing.
-    fn look_anew(&mut self) -> Result<(), Error> {
-        self.incomplete = Incomplete::new(self.repair, &mut self.place, &self.geometry, self.memory)?;
+    fn look_anew(&mut self) {
+        match &mut self.incomplete {
+            Incomplete::InTurn(blocks) => {
+                *blocks = Assembly::new(self.geometry.symbol_size.into(), self.memory)
+            }
+            Incomplete::Together(blocks) => blocks.forget_all(),
+        }
         self.requests.forget_before(u32::MAX);
         if let Some(pages) = &mut self.pages {
             pages.forget_all_but(|block| self.place.has(block));
         }
         self.low = self.first;
         self.pass_by();
+    }
+
+    /// A job has made the temporary file.
+    fn take_room(&mut self) -> Result<(), Error> {
+        if let (Some(room), Incomplete::Together(blocks)) = (self.place.take_room()?, &mut self.incomplete) {
+            blocks.give_room(room)?;
+        }
         Ok(())
     }
 
@@ -306,9 +324,9 @@ impl Reassembly {
             }
             Polled::Prepared => {
                 self.doubt_stored(now);
-                self.look_anew()?;
+                self.look_anew();
             }
-            Polled::GivenUp => self.look_anew()?,
+            Polled::GivenUp => self.look_anew(),
         }
         Ok(polled)
     }
@@ -567,7 +585,7 @@ impl Delivery for Reassembly {
     }
 
     fn is_complete(&self) -> bool {
-        self.end.is_some_and(|end| self.low >= end)
+        self.end.is_some_and(|end| self.low >= end) && !self.place.is_opening()
     }
 
     fn finish(
@@ -582,13 +600,14 @@ impl Delivery for Reassembly {
         self.warnings.extend(self.place.take_warnings());
         let ending = ending?;
         if matches!(ending, Ending::Anew) {
-            self.look_anew()?;
+            self.look_anew();
         }
         Ok(ending)
     }
 
     fn poll(&mut self, now: Time, rng: &mut Rng) -> Result<Progressed, Error> {
         let polled = self.place.poll()?;
+        self.take_room()?;
         let mut polled = self.go_on(polled, now)?;
         match self.store_decoded(now)? {
             Stored::No => {}
@@ -627,7 +646,7 @@ impl Delivery for Reassembly {
         let mut wanted = std::mem::take(&mut self.wanted);
         wanted.clear();
         let until = match () {
-            () if self.place.is_preparing() => self.low, // what is missing is not known yet
+            () if self.place.is_preparing() || self.place.is_opening() => self.low, // what is missing is not known yet
             () if self.place.wants_manifest() => self.passed.min(self.geometry.manifest_blocks()),
             () => self.passed.min(self.end.unwrap_or(u32::MAX)),
         };
@@ -662,7 +681,11 @@ impl Delivery for Reassembly {
     }
 
     fn waits_for_output(&self) -> bool {
-        if self.place.is_behind(self.decoding.bytes()) {
+        let symbols = match &self.incomplete {
+            Incomplete::Together(blocks) if self.place.waits_for_room() => blocks.excess(),
+            _ => 0,
+        };
+        if self.place.is_behind(self.decoding.bytes() + symbols) {
             return true;
         }
         let waiting = self.place.waiting_for_output();
@@ -719,24 +742,16 @@ fn hash_of_block(bytes: &[u8]) -> Option<Hash> {
 }
 
 impl Incomplete {
-    /// Nothing yet of what is missing in `place`.
-    fn new(
-        repair: Repair,
-        place: &mut BlockSink,
-        geometry: &Geometry,
-        memory: usize,
-    ) -> Result<Incomplete, Error> {
+    /// No symbols yet.
+    fn new(repair: Repair, geometry: &Geometry, memory: usize) -> Incomplete {
         let symbol_size = usize::from(geometry.symbol_size);
-        Ok(match repair {
+        match repair {
             Repair::OnRequest => Incomplete::InTurn(Assembly::new(symbol_size, memory)),
             Repair::Fountain => {
-                // All of what is missing, and its last symbols beside it.
-                let may_be_large = geometry.stream_len.is_none_or(|len| len + len / 16 > memory as u64);
-                let room = if may_be_large { Some(place.room()?) } else { None };
-                let blocks = Gathering::new(symbol_size, geometry.symbols_per_block, memory, room);
+                let blocks = Gathering::new(symbol_size, geometry.symbols_per_block, memory, None);
                 Incomplete::Together(Box::new(blocks))
             }
-        })
+        }
     }
 
     /// Whether the block is complete and has no place yet.

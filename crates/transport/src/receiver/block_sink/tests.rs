@@ -30,7 +30,7 @@ fn opened(dir: &Path, files: &[&str]) -> (BlockSink, TransferId, Geometry, Vec<V
         transfer,
         geometry,
         None,
-        None,
+        Admitting::default(),
         (1 << 20, &Worker::at_once()),
         (&Disk::default(), dir),
     )
@@ -151,7 +151,7 @@ fn a_live_stream_makes_the_directory_that_it_goes_to() {
         id,
         geometry,
         Some(0),
-        None,
+        Admitting::default(),
         (1 << 20, &Worker::at_once()),
         (&Disk::default(), dir.path()),
     )
@@ -170,7 +170,7 @@ fn what_is_kept_of_a_live_stream_does_not_grow_with_what_was_written() {
         TransferId([7; 16]),
         geometry,
         Some(0),
-        None,
+        Admitting::default(),
         (1 << 20, &Worker::at_once()),
         (&Disk::default(), dir.path()),
     )

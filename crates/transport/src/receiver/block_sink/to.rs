@@ -1,6 +1,7 @@
 //! The places that a block sink writes to, and the jobs that have them.
 
 use super::super::storage::Storage;
+use super::opening::Opened;
 use super::{Done, EARLY, Geometry, LEAST_EARLY};
 use crate::error::Error;
 use crate::object::memory::{Gathering, Memory};
@@ -23,6 +24,10 @@ pub(super) enum To {
         /// Bytes at the beginning of what is written that are no content.
         head: u32,
         lost: u32,
+    },
+    /// A job opens the store.
+    Opening {
+        outcome: Receiver<Result<Opened, ObjectError>>,
     },
     /// A job has the whole store: it verifies blocks of earlier runs, or gives up blocks.
     Preparing {

@@ -1,0 +1,64 @@
+//! The start of a transfer on the disk: its directory and journal, and a temporary file for symbols. A job does this.
+
+use crate::config::Destination;
+use crate::object::abandoned::tidied;
+use crate::object::gather::spill::Room;
+use crate::object::host::disk::Disk;
+use crate::object::spool::nameless;
+use crate::object::{Admission, Geometry, KeepUnfinished, ObjectError, Store, Told, TransferId, Wanted};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Sender;
+
+/// How files are admitted to a directory, and what they get.
+#[derive(Default)]
+pub(in super::super) struct Admitting {
+    /// Without it names are stored as they are.
+    pub(in super::super) admission: Option<Admission>,
+    /// What files get when they get their names.
+    pub(in super::super) wanted: Wanted,
+    /// What stays of other transfers that are not finished.
+    pub(in super::super) unfinished: KeepUnfinished,
+    /// Whether symbols need a temporary file.
+    pub(in super::super) spills: bool,
+}
+
+/// A store, the blocks of an earlier run by its journal, and the order for a temporary file where that is not made yet.
+pub(super) type Opened = (Box<Store>, Option<Told>, Option<RoomOrder>);
+
+/// Takes a temporary file for symbols.
+pub(super) type RoomOrder = Sender<Result<Room, ObjectError>>;
+
+/// Make the directory of a transfer, or take up what an earlier run has left in it.
+pub(super) fn opened(
+    disk: &Disk,
+    out: &Path,
+    (transfer, geometry): (TransferId, Geometry),
+    Admitting { admission, wanted, unfinished, .. }: Admitting,
+    order: Option<RoomOrder>,
+) -> Result<Opened, ObjectError> {
+    let tidied = tidied(out, unfinished, Some(transfer));
+    let (mut store, told) = Store::begin(disk, out, transfer, geometry, admission)?;
+    store.files.wanted = wanted;
+    store.files.warnings.extend(tidied);
+    // Blocks of an earlier run are verified first: the rest may be little.
+    let order = if told.is_some() { order } else { make_room(&store, order) };
+    Ok((Box::new(store), told, order))
+}
+
+/// Make the temporary file for symbols beside the files to be.
+pub(super) fn make_room(store: &Store, order: Option<RoomOrder>) -> Option<RoomOrder> {
+    if let Some(order) = order {
+        order.send(store.room()).ok(); // a session that has ended does not listen
+    }
+    None
+}
+
+/// Make the temporary file for symbols of content that does not become files.
+pub(super) fn temporary_room(disk: Disk, path: PathBuf) -> Result<Room, ObjectError> {
+    let file = nameless(&path).map_err(|e| ObjectError::io(&path, "create a temporary file in it", e))?;
+    Ok(Room { disk, file, path })
+}
+
+pub(super) fn is_in_files(destination: &Destination, live: Option<u32>) -> bool {
+    matches!((destination, live), (Destination::Directory(_), None))
+}
