@@ -80,12 +80,14 @@ mod tests {
     use super::*;
     use crate::schema::{Schema, docs};
     use faircast::alc::{AlcReceiveReport, AlcSendReport};
+    use faircast::core::packet::ReceiverId;
     use faircast::event::{
         Busy, Flow, HostOutcome, HostReport, IncompleteReceiver, Joining, LayersReport, Limit, Progress,
-        RelayBelow, SlowAction, StreamReceived, Subscription,
+        RelayBelow, SlowAction, StreamReceived, Subscription, TransferName,
     };
     use faircast::pgm::{PgmReceiveReport, PgmSendReport};
-    use faircast::{LeftOut, ReceiptReport, ReceiveReport, SendReport};
+    use faircast::{LeftOut, Rate, ReceiptReport, ReceiveReport, SendReport};
+    use std::time::{Duration, UNIX_EPOCH};
 
     fn text(line: &impl Serialize) -> String {
         let mut out = Vec::new();
@@ -95,6 +97,7 @@ mod tests {
 
     #[test]
     fn every_event_keeps_its_shape() {
+        let id = ReceiverId::new(0x1f).expect("not zero");
         let events = [
             Event::Opened {
                 group: "239.255.70.1:5777".parse().expect("a literal"),
@@ -105,7 +108,7 @@ mod tests {
             Event::warning("a small buffer"),
             Event::Dropped { count: 12 },
             Event::Content {
-                transfer: "ab12".into(),
+                transfer: TransferName::Foreign("ab12".into()),
                 files: 3,
                 links: 1,
                 directories: 2,
@@ -113,7 +116,7 @@ mod tests {
                 resumed_bytes: 10,
             },
             Event::Joined {
-                receiver: "1f".into(),
+                receiver: Some(id),
                 host: "lab-07".into(),
                 address: "192.0.2.7:40000".parse().expect("a literal"),
             },
@@ -127,10 +130,10 @@ mod tests {
                 address: "192.0.2.7:40000".parse().expect("a literal"),
                 source: Some("lab-1".into()),
                 content: Some("image".into()),
-                until: Some(1_750_000_000),
+                until: Some(UNIX_EPOCH + Duration::from_secs(1_750_000_000)),
                 done: false,
             },
-            Event::Left { receiver: "1f".into(), host: "lab-07".into(), verified: true, reason: None },
+            Event::Left { receiver: id, host: "lab-07".into(), verified: true, reason: None },
             Event::Receipt(ReceiptReport {
                 receiver: "1f".into(),
                 host: "lab-07".into(),
@@ -142,21 +145,21 @@ mod tests {
                 known: None,
             }),
             Event::SlowReceiver {
-                receiver: "1f".into(),
+                receiver: id,
                 host: "lab-07".into(),
-                rate_bps: 1e7,
+                rate: Rate::from_bps(1e7),
                 action: SlowAction::Deferred,
             },
             Event::Layers(Subscription { joined: 3, of: 8 }),
             Event::Output { layer: 1, flow: Flow::Comes, bytes: 0, to: Some("out/stream.layer1".into()) },
             Event::Progress(Progress {
-                seconds: 1.0,
+                elapsed: Duration::from_secs(1),
                 bytes: 500,
                 moved_bytes: 400,
                 total_bytes: Some(1000),
-                rate_bps: 4e3,
-                allowed_bps: Some(5e3),
-                rtt_ms: Some(1.5),
+                rate: Rate::from_bps(4e3),
+                allowed: Some(Rate::from_bps(5e3)),
+                rtt: Some(Duration::from_micros(1_500)),
                 loss: 0.25,
                 representative: Some("lab-07".into()),
                 receivers: 3,
@@ -179,7 +182,7 @@ mod tests {
                     address: "192.0.2.9:40000".parse().expect("a literal"),
                     receivers: 3,
                     done: 1,
-                    rate_bps: 4e3,
+                    rate: Rate::from_bps(4e3),
                 }],
                 busy: vec![Busy { host: "lab-09".into(), activity: "renaming files", percent: 62 }],
             }),

@@ -263,7 +263,7 @@ fn told(session: &RelayedSession, lines: &mut Vec<String>) {
             branch.done,
             branch.receivers,
             branch.blocks_sent,
-            branch.rate_bps / 1e6
+            branch.rate.bps() / 1e6
         ));
         lines.extend(branch.relays.iter().map(|relay| format!("    {}", crate::tell::relay(relay))));
     }

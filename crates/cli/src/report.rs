@@ -6,7 +6,7 @@ use crate::shortfall::sent_failure;
 use crate::wording;
 use faircast::event::{ReceiverOutcome, ReceiverReport};
 use faircast::receipts::ReceiptsReport;
-use faircast::{Error, RequiredHost, SendReport};
+use faircast::{Error, Rate, RequiredHost, SendReport};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::fs::File;
@@ -88,9 +88,11 @@ struct Report<'a> {
     /// Those that this session has moved.
     moved_bytes: u64,
     /// From the first data packet to the end.
-    seconds: f64,
-    /// `moved_bytes` over `seconds`.
-    goodput_bps: f64,
+    #[serde(rename = "seconds", with = "faircast::json::seconds")]
+    duration: Duration,
+    /// `moved_bytes` over `duration`.
+    #[serde(rename = "goodput_bps", with = "faircast::json::bps")]
+    goodput: Rate,
     /// How many have come to what.
     verified: usize,
     incomplete: usize,
@@ -155,8 +157,8 @@ fn text(format: Format, outcome: &Result<SendReport, Error>, required: &[Require
         error,
         bytes: sent.bytes,
         moved_bytes: sent.moved_bytes,
-        seconds: sent.seconds,
-        goodput_bps: sent.goodput_bps,
+        duration: sent.duration,
+        goodput: sent.goodput,
         verified: count(ReceiverOutcome::Verified),
         incomplete: count(ReceiverOutcome::Incomplete),
         dropped: count(ReceiverOutcome::Dropped),
@@ -184,7 +186,7 @@ fn junit(report: &Report<'_>) -> String {
     let counts = format!(
         "tests=\"{tests}\" failures=\"{failed}\" errors=\"{}\" time=\"{:.3}\"",
         u8::from(of_session.is_some()),
-        report.seconds
+        report.duration.as_secs_f64()
     );
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let mut line = |text: String| {
@@ -197,7 +199,7 @@ fn junit(report: &Report<'_>) -> String {
         line(format!(
             "    <testcase classname=\"faircast.receiver\" name=\"{}\" time=\"{:.3}\">",
             escaped(&one.host),
-            one.seconds
+            one.duration.as_secs_f64()
         ));
         if one.outcome != ReceiverOutcome::Verified {
             let reason = escaped(one.reason.as_deref().unwrap_or("no reason given"));
@@ -238,7 +240,11 @@ fn numbers(one: &ReceiverReport) -> String {
     });
     format!(
         "{address}{} bytes verified, {} of them before this session, {:.0} bit/s, loss {:.4}, {} symbols repaired{receipt}",
-        one.verified_bytes, one.resumed_bytes, one.rate_bps, one.loss, one.repair_symbols
+        one.verified_bytes,
+        one.resumed_bytes,
+        one.rate.bps(),
+        one.loss,
+        one.repair_symbols
     )
 }
 
@@ -270,8 +276,8 @@ mod tests {
             outcome,
             verified_bytes: 900,
             resumed_bytes: 100,
-            seconds: 2.0,
-            rate_bps: 3_200.0,
+            duration: Duration::from_secs(2),
+            rate: Rate::from_bps(3_200.0),
             repair_symbols: 3,
             reason: reason.map(str::to_owned),
             ..ReceiverReport::absent(host.to_owned())
@@ -284,7 +290,7 @@ mod tests {
             verified: 1,
             bytes: 900,
             moved_bytes: 800,
-            seconds: 2.0,
+            duration: Duration::from_secs(2),
             dropped: vec!["lab-02".into()],
             each: vec![
                 receiver("lab-01", ReceiverOutcome::Verified, None),

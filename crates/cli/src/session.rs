@@ -577,8 +577,8 @@ fn sent_summary(report: &SendReport) -> Vec<String> {
             "sent {} of {} in {}: {} with {} repair; no feedback is expected: receivers report at their own host",
             units::count(report.rounds, "round"),
             units::bytes(report.bytes),
-            units::seconds(report.seconds),
-            units::rate(report.goodput_bps * report.rounds as f64),
+            units::seconds(report.duration.as_secs_f64()),
+            units::rate(report.goodput.bps() * report.rounds as f64),
             units::percent((report.repair_ratio / report.rounds as f64 - 1.0).max(0.0)),
         )];
     }
@@ -592,7 +592,7 @@ fn sent_summary(report: &SendReport) -> Vec<String> {
         0 => format!(
             "0 of {} verified after {}; of {} the furthest has {}",
             units::count(report.receivers, "receiver"),
-            units::seconds(report.seconds),
+            units::seconds(report.duration.as_secs_f64()),
             units::bytes(report.bytes),
             units::bytes(report.moved_bytes),
         ),
@@ -600,8 +600,8 @@ fn sent_summary(report: &SendReport) -> Vec<String> {
             "sent {} to {} in {}: {}, {spent}, {verified} of {} verified",
             units::bytes(report.bytes),
             units::count(report.receivers, "receiver"),
-            units::seconds(report.seconds),
-            units::rate(report.goodput_bps),
+            units::seconds(report.duration.as_secs_f64()),
+            units::rate(report.goodput.bps()),
             report.receivers,
         ),
     };
@@ -631,15 +631,15 @@ fn sent_summary(report: &SendReport) -> Vec<String> {
 }
 
 /// A wait of less than this is not worth a word.
-const LEAST_WAIT: f64 = 1.0;
+const LEAST_WAIT: Duration = Duration::from_secs(1);
 
 /// The time that went into waiting, which the rate does not count.
 fn waited(report: &SendReport) -> String {
-    let wait = |seconds: f64, what: &str| {
-        (seconds >= LEAST_WAIT).then(|| format!("; waited {} {what}", units::seconds(seconds)))
+    let wait = |time: Duration, what: &str| {
+        (time >= LEAST_WAIT).then(|| format!("; waited {} {what}", units::seconds(time.as_secs_f64())))
     };
-    let before = wait(report.start_seconds, "before the start");
-    let after = wait(report.waited_seconds, "for receivers at the end");
+    let before = wait(report.until_data, "before the start");
+    let after = wait(report.waited, "for receivers at the end");
     before.into_iter().chain(after).collect()
 }
 
@@ -669,8 +669,8 @@ fn received_summary(report: &ReceiveReport) -> Vec<String> {
         "received {}, {} in {}: {}, loss {}, {} repaired{}",
         units::entries(report.files, report.links, report.directories),
         units::bytes(report.bytes),
-        units::seconds(report.seconds),
-        units::rate(report.goodput_bps),
+        units::seconds(report.duration.as_secs_f64()),
+        units::rate(report.goodput.bps()),
         units::percent(loss),
         units::count(report.repaired_blocks, "block"),
         if report.stopped { "" } else { ", all verified" },
@@ -685,7 +685,7 @@ fn received_summary(report: &ReceiveReport) -> Vec<String> {
     }));
     lines.extend((0..).zip(&report.streams).map(|(layer, got): (u8, _)| {
         let to = got.to.as_ref().map_or_else(String::new, |to| format!(", in {to}"));
-        let (bytes, joined) = (units::bytes(got.bytes), units::seconds(got.seconds));
+        let (bytes, joined) = (units::bytes(got.bytes), units::seconds(got.joined_for.as_secs_f64()));
         format!(
             "layer {layer}: {bytes}, {} lost, joined for {joined}{to}",
             units::count(got.blocks_lost, "block")

@@ -6,9 +6,9 @@ use crate::json;
 use crate::outlet;
 use crate::safe;
 use crate::units;
-use faircast::Event;
 use faircast::config::RELAY_PORT;
 use faircast::event::{Flow, Joining, Limit, Progress, RelayBelow, SlowAction, Subscription};
+use faircast::{Event, Rate};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -346,16 +346,16 @@ pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
             let why = if receipt.valid { "by none of the known keys" } else { "not valid" };
             (Level::Normal, Words::Warning(format!("the receipt of {} is {why}", receipt.host)))
         }
-        Event::SlowReceiver { host, rate_bps, action, .. } => {
-            let rate = units::rate(*rate_bps);
+        Event::SlowReceiver { host, rate, action, .. } => {
+            let limit = units::rate(rate.bps());
             let text = match action {
-                SlowAction::Follow if *rate_bps == 0.0 => {
+                SlowAction::Follow if *rate == Rate::ZERO => {
                     format!("{host} takes nothing any more, and nobody waits for it")
                 }
                 SlowAction::Follow => {
-                    format!("{host} takes only {rate}, and everybody waits for it; see --slow")
+                    format!("{host} takes only {limit}, and everybody waits for it; see --slow")
                 }
-                action => format!("{host} takes only {rate} and is {action}"),
+                action => format!("{host} takes only {limit} and is {action}"),
             };
             (Level::Normal, Words::Warning(text))
         }
@@ -394,7 +394,7 @@ pub fn relay(relay: &RelayBelow) -> String {
     let indent = "  ".repeat(usize::from(relay.depth.saturating_sub(1)));
     let (host, address) = (&relay.host, relay.address);
     let (done, receivers) = (relay.done, units::count(relay.receivers, "receiver"));
-    format!("{indent}{host} at {address}: {done} of {receivers} done, {}", units::rate(relay.rate_bps))
+    format!("{indent}{host} at {address}: {done} of {receivers} done, {}", units::rate(relay.rate.bps()))
 }
 
 /// So many relays fit beside the rest of the block.
@@ -413,14 +413,14 @@ fn relays(progress: &Progress, indent: &str) -> Vec<String> {
 
 /// The line of a second.
 pub fn progress_line(role: Role, progress: &Progress) -> String {
-    let mut parts = vec![format!("{:.0} s", progress.seconds)];
+    let mut parts = vec![format!("{:.0} s", progress.elapsed.as_secs_f64())];
     if let Some(joining) = &progress.joining {
         parts.push(waiting(joining));
         return parts.join("  ");
     }
     parts.push(amount(progress));
-    parts.push(units::rate(progress.rate_bps));
-    parts.extend(progress.rtt_ms.map(|ms| format!("rtt {ms:.1} ms")));
+    parts.push(units::rate(progress.rate.bps()));
+    parts.extend(progress.rtt.map(|rtt| format!("rtt {:.1} ms", rtt.as_secs_f64() * 1e3)));
     parts.extend(loss(role, progress));
     parts.extend(progress.layers.map(|layers| format!("{} of {} layers", layers.joined, layers.of)));
     parts.extend(limiting(progress));
@@ -443,15 +443,15 @@ pub fn progress_line(role: Role, progress: &Progress) -> String {
 /// The block of a moment.
 pub fn progress_block(role: Role, progress: &Progress) -> String {
     if let Some(joining) = &progress.joining {
-        return format!("{} for {}", waiting(joining), units::seconds(progress.seconds));
+        return format!("{} for {}", waiting(joining), units::seconds(progress.elapsed.as_secs_f64()));
     }
     let verb = if role == Role::Receiver { "receiving" } else { "sending  " };
     let indent = " ".repeat(verb.len());
     let mut lines = vec![format!("{verb} {}{}{}", bar(progress), amount(progress), left(progress))];
     let allowed =
-        progress.allowed_bps.map(|bps| format!(" of {} allowed", units::rate(bps))).unwrap_or_default();
-    let rtt = progress.rtt_ms.map(|ms| format!(", rtt {ms:.1} ms")).unwrap_or_default();
-    let rate = units::rate(progress.rate_bps);
+        progress.allowed.map(|rate| format!(" of {} allowed", units::rate(rate.bps()))).unwrap_or_default();
+    let rtt = progress.rtt.map(|rtt| format!(", rtt {:.1} ms", rtt.as_secs_f64() * 1e3)).unwrap_or_default();
+    let rate = units::rate(progress.rate.bps());
     let layers = progress.layers.map(|layers| format!("{} of {} layers", layers.joined, layers.of));
     let at_receiver = layers.as_ref().filter(|_| role == Role::Receiver);
     let at_receiver = at_receiver.map(|layers| format!(", {layers}")).unwrap_or_default();
@@ -470,7 +470,7 @@ pub fn progress_block(role: Role, progress: &Progress) -> String {
 
 /// The loss, while it is known: a source knows it from receivers that it hears.
 fn loss(role: Role, progress: &Progress) -> Option<String> {
-    let is_known = !role.counts() || progress.rtt_ms.is_some();
+    let is_known = !role.counts() || progress.rtt.is_some();
     is_known.then(|| format!("loss {}", units::percent(progress.loss)))
 }
 
@@ -547,8 +547,8 @@ fn bar(progress: &Progress) -> String {
 
 fn left(progress: &Progress) -> String {
     match progress.total_bytes {
-        Some(total) if progress.rate_bps > 0.0 && total > progress.bytes => {
-            let secs = (total - progress.bytes) as f64 * 8.0 / progress.rate_bps;
+        Some(total) if progress.rate > Rate::ZERO && total > progress.bytes => {
+            let secs = (total - progress.bytes) as f64 * 8.0 / progress.rate.bps();
             format!(", {} left", units::seconds(secs))
         }
         _ => String::new(),
@@ -563,16 +563,17 @@ fn fraction(part: u64, whole: u64) -> f64 {
 mod tests {
     use super::*;
     use faircast::event::{Busy, IncompleteReceiver};
+    use std::time::Duration;
 
     fn halfway() -> Progress {
         Progress {
-            seconds: 12.2,
+            elapsed: Duration::from_millis(12_200),
             bytes: 2_000_000_000,
             moved_bytes: 2_000_000_000,
             total_bytes: Some(4_000_000_000),
-            rate_bps: 95e6,
-            allowed_bps: Some(100e6),
-            rtt_ms: Some(1.25),
+            rate: Rate::from_bps(95e6),
+            allowed: Some(Rate::from_bps(100e6)),
+            rtt: Some(Duration::from_micros(1_250)),
             loss: 0.001,
             representative: Some("lab-07".into()),
             receivers: 8,
@@ -646,7 +647,7 @@ mod tests {
             address: SocketAddr::from(([192, 0, 2, 7], 40_000)),
             receivers: 3,
             done: 1,
-            rate_bps: 25e6,
+            rate: Rate::from_bps(25e6),
         };
         let two = Progress { relays: vec![relay(1, 0), relay(2, 1)], ..halfway() };
         let block = progress_block(Role::Source, &two);
@@ -667,7 +668,7 @@ mod tests {
     fn a_receiver_of_layers_is_told_how_many_it_takes() {
         let progress = Progress { layers: Some(Subscription { joined: 2, of: 8 }), ..halfway() };
         assert!(progress_line(Role::Receiver, &progress).contains("  2 of 8 layers"));
-        let block = progress_block(Role::Receiver, &Progress { allowed_bps: None, ..progress.clone() });
+        let block = progress_block(Role::Receiver, &Progress { allowed: None, ..progress.clone() });
         assert!(block.contains("loss 0.10 %, 2 of 8 layers"), "{block}");
         assert!(block.lines().all(|line| line.chars().count() <= 80), "{block}");
         let block = progress_block(Role::Source, &progress);
@@ -695,7 +696,7 @@ mod tests {
     #[test]
     fn a_quiet_teller_says_nothing_and_a_verbose_one_who_joins() {
         let joined = Event::Joined {
-            receiver: "1".into(),
+            receiver: None,
             host: "lab-07".into(),
             address: "192.0.2.7:4000".parse().expect("a literal"),
         };

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Local};
 pub use faircast::units::{bytes, count, percent, rate, seconds};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How long ago, in its largest unit.
 pub fn age(span: std::time::Duration) -> String {
@@ -20,13 +21,14 @@ pub fn utc(unix_secs: u64) -> String {
     if unix_secs > LAST {
         return format!("{unix_secs} s after 1970");
     }
-    let at = std::time::UNIX_EPOCH + std::time::Duration::from_secs(unix_secs);
+    let at = UNIX_EPOCH + Duration::from_secs(unix_secs);
     let text = humantime::format_rfc3339_seconds(at).to_string();
     format!("{} UTC", text.trim_end_matches('Z').replace('T', " "))
 }
 
-/// A moment of today in seconds since 1970 by this host's clock and time zone, as in `14:32`; of another day with its date.
-pub fn time_of_day(unix_secs: u64) -> String {
+/// A moment of today by this host's clock and time zone, as in `14:32`; of another day with its date.
+pub fn time_of_day(moment: SystemTime) -> String {
+    let unix_secs = moment.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let moment = i64::try_from(unix_secs).ok().and_then(|secs| DateTime::from_timestamp(secs, 0));
     let Some(moment) = moment else { return utc(unix_secs) };
     let (moment, today) = (moment.with_timezone(&Local), Local::now().date_naive());
@@ -65,7 +67,7 @@ mod tests {
         assert_eq!(utc(1_750_000_000), "2025-06-15 15:06:40 UTC");
         assert_eq!(utc(u64::MAX), format!("{} s after 1970", u64::MAX));
         let now = Local::now();
-        assert_eq!(time_of_day(now.timestamp() as u64), now.format("%H:%M").to_string());
-        assert!(time_of_day(1_750_000_000).starts_with("2025-06-1"));
+        assert_eq!(time_of_day(now.into()), now.format("%H:%M").to_string());
+        assert!(time_of_day(UNIX_EPOCH + Duration::from_secs(1_750_000_000)).starts_with("2025-06-1"));
     }
 }

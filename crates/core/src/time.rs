@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
+use std::time::Duration;
 
 /// A moment, in nanoseconds since the session started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -157,6 +158,12 @@ impl Rate {
     /// Whether the rate is a finite number above zero.
     pub fn is_usable(self) -> bool {
         self.0.is_finite() && self.0 > 0.0
+    }
+}
+
+impl From<Span> for Duration {
+    fn from(span: Span) -> Duration {
+        Duration::from_nanos(span.0)
     }
 }
 

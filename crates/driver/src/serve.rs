@@ -279,7 +279,7 @@ mod tests {
             address: ([192, 0, 2, 7], 5778).into(),
             receivers: 1,
             done: 0,
-            rate_bps: 1e6,
+            rate: faircast_core::time::Rate::from_bps(1e6),
         };
         let mut relays =
             vec![relay(1, NAME), relay(2, "site"), relay(3, "room"), relay(1, "lan"), relay(2, "wing")];

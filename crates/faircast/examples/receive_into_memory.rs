@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         receiver = receiver.interface(interface);
     }
     let report = receiver.run(|_| ())?;
-    println!("{} files at {:.1} Mbit/s", report.files, report.goodput_bps / 1e6);
+    println!("{} files at {:.1} Mbit/s", report.files, report.goodput.bps() / 1e6);
     for file in memory.take() {
         println!("{}: {} bytes", file.name, file.bytes.len());
     }

@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     let report = sender.join()?;
-    println!("sent to {} receivers at {:.1} Mbit/s", report.verified, report.goodput_bps / 1e6);
+    println!("sent to {} receivers at {:.1} Mbit/s", report.verified, report.goodput.bps() / 1e6);
 
     for (receiver, memory) in receivers.into_iter().zip(&memories) {
         receiver.join()?;

@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Event::Joined { host, .. } => println!("found {host}"),
             Event::Content { files, bytes, .. } => println!("{files} files, {} bytes", bytes.unwrap_or(0)),
             Event::Warning { message, .. } => println!("careful: {message}"),
-            Event::Progress(now) => println!("{} bytes at {:.1} Mbit/s", now.bytes, now.rate_bps / 1e6),
+            Event::Progress(now) => println!("{} bytes at {:.1} Mbit/s", now.bytes, now.rate.bps() / 1e6),
             other => println!("{other:?}"),
         }
     }

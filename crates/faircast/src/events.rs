@@ -192,11 +192,12 @@ mod tests {
     #[test]
     fn only_the_newest_progress_waits() {
         let (mut sink, mut events) = queue::<Event>();
-        let progress = |seconds| Event::Progress(Progress { seconds, ..Progress::default() });
-        for event in [progress(1.0), warning(0), progress(2.0)] {
+        let progress =
+            |secs| Event::Progress(Progress { elapsed: Duration::from_secs(secs), ..Progress::default() });
+        for event in [progress(1), warning(0), progress(2)] {
             sink.push(event);
         }
-        assert_eq!((events.next(), events.next()), (Some(warning(0)), Some(progress(2.0))));
+        assert_eq!((events.next(), events.next()), (Some(warning(0)), Some(progress(2))));
         assert_eq!((events.try_next(), events.dropped()), (None, 0));
         drop(sink);
         assert_eq!(events.next(), None);

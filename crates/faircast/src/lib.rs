@@ -113,7 +113,7 @@ pub use faircast_transport::relay::{
     RelayRole, RelaySource, RelayStatus, RelayedSession, RouterKind,
 };
 pub use faircast_transport::units;
-pub use faircast_transport::{Accept, Class, Endpoint, Error, endpoint, error};
+pub use faircast_transport::{Accept, Class, Endpoint, Error, endpoint, error, json};
 pub use faircast_wire::{GroupKey, HopKey, KeyError, KeyRing, SigningKey, Spacing, VerifyKey, VerifyKeys};
 #[cfg(feature = "sim")]
 pub use simulation::{aqm, sim, unicast};

@@ -17,7 +17,7 @@ use std::time::Duration;
 ///
 /// let memory = Memory::new(64 << 20);
 /// let report = Receiver::into_memory(memory.clone()).run(|event| println!("{event:?}"))?;
-/// println!("{} bytes at {:.0} bit/s", report.bytes, report.goodput_bps);
+/// println!("{} bytes at {}", report.bytes, report.goodput);
 /// for file in memory.take() {
 ///     println!("{}: {} bytes", file.name, file.bytes.len());
 /// }

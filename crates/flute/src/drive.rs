@@ -12,7 +12,7 @@ use faircast_driver::Configuration;
 use faircast_driver::format::{Host, random, span};
 use faircast_transport::config::Content;
 use faircast_transport::error::Error;
-use faircast_transport::event::Event;
+use faircast_transport::event::{Event, TransferName};
 use faircast_wire::{Spacing, group_of};
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
@@ -42,7 +42,7 @@ impl Configuration for AlcSend {
         let found = Found::look(paths, self.fec, symbol_size)?;
         found.warnings.iter().for_each(|warning| host.tell(Event::warning(warning.clone())));
         host.tell(Event::Content {
-            transfer: format!("{}/{tsi}", sockets.local),
+            transfer: TransferName::Foreign(format!("{}/{tsi}", sockets.local)),
             files: found.objects.len() as u64,
             links: 0,
             directories: 0,

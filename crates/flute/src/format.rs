@@ -124,8 +124,8 @@ impl Outcome for AlcSendReport {
             units::count(self.files, "file"),
             units::count(self.rounds, "round"),
             units::count(self.packets, "packet"),
-            units::seconds(self.seconds),
-            units::rate(self.rate_bps),
+            units::seconds(self.duration.as_secs_f64()),
+            units::rate(self.rate.bps()),
             units::count(self.layers, "layer"),
         )]
     }
@@ -141,8 +141,8 @@ impl Outcome for AlcReceiveReport {
             "received {}, {} in {}: {}, {} repaired, {} checked by MD5",
             units::count(self.files, "file"),
             units::bytes(self.bytes),
-            units::seconds(self.seconds),
-            units::rate(self.goodput_bps),
+            units::seconds(self.duration.as_secs_f64()),
+            units::rate(self.goodput.bps()),
             units::count(self.repaired_blocks, "block"),
             self.verified,
         )];

@@ -38,11 +38,13 @@ use faircast_core::time::Rate;
 use faircast_driver::format::{ReceiverPlace, SourcePlace};
 pub use faircast_transport::config::Repeat;
 use faircast_transport::config::{Content, KeepUnfinished};
+use faircast_transport::json;
 use faircast_transport::object::Names;
 use faircast_wire::Spacing;
 pub use format::Alc;
 use serde::Serialize;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// How fast a source sends, and on what.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -129,10 +131,12 @@ pub struct AlcSendReport {
     pub layers: u64,
     /// Rounds of the carousel that were finished.
     pub rounds: u64,
-    /// Seconds from the first packet to the last.
-    pub seconds: f64,
-    /// Bytes sent over `seconds`, headers included, in bit/s.
-    pub rate_bps: f64,
+    /// From the first packet to the last.
+    #[serde(rename = "seconds", with = "json::seconds")]
+    pub duration: Duration,
+    /// Bytes sent over `duration`, headers included.
+    #[serde(rename = "rate_bps", with = "json::bps")]
+    pub rate: Rate,
     /// Packets sent.
     pub packets: u64,
     /// Those among them that carried the table of files.
@@ -152,10 +156,12 @@ pub struct AlcReceiveReport {
     pub verified: u64,
     /// Bytes of the whole files.
     pub bytes: u64,
-    /// From the first packet of the session to the end, in seconds.
-    pub seconds: f64,
-    /// Content over `seconds`, in bit/s.
-    pub goodput_bps: f64,
+    /// From the first packet of the session to the end.
+    #[serde(rename = "seconds", with = "json::seconds")]
+    pub duration: Duration,
+    /// Content over `duration`.
+    #[serde(rename = "goodput_bps", with = "json::bps")]
+    pub goodput: Rate,
     /// Packets received.
     pub packets: u64,
     /// Packets lost, as far as layers show it.

@@ -12,12 +12,13 @@ use faircast_core::node::{Cx, Effect, Effects, Receiver};
 use faircast_core::packet::{Arrival, Data, Flags, Layer, Mark, Payload, ReceiverId, Seq};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{AnyReceiver, Scheme, Wire};
-use faircast_core::time::{Span, Time};
+use faircast_core::time::{Rate, Span, Time};
 use faircast_driver::format::Reporting;
 use faircast_transport::endpoint::{Datagram, Endpoint, Notice, Transmit};
 use faircast_transport::error::Error;
-use faircast_transport::event::{Event, Progress};
+use faircast_transport::event::{Event, Progress, TransferName};
 use faircast_transport::object::{Names, ObjectError};
+use faircast_transport::units::mean_rate;
 use faircast_wire::group_of;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -481,7 +482,9 @@ impl AlcReceiver {
                 Object::Done | Object::Skipped => 0,
             });
             self.events.push_back(Event::Content {
-                transfer: self.followed.map_or(String::new(), |(from, tsi)| format!("{from}/{tsi}")),
+                transfer: TransferName::Foreign(
+                    self.followed.map_or(String::new(), |(from, tsi)| format!("{from}/{tsi}")),
+                ),
                 files: self.report.known,
                 links: 0,
                 directories: 0,
@@ -613,11 +616,11 @@ impl AlcReceiver {
         let all: u64 = self.objects.values().map(len).sum();
         let past = now.since(self.tell_at).as_secs_f64() + 1.0;
         self.events.push_back(Event::Progress(Progress {
-            seconds: now.since(self.started).as_secs_f64(),
+            elapsed: now.since(self.started).into(),
             bytes: self.report.bytes + some,
             moved_bytes: self.report.bytes + some,
             total_bytes: (!self.objects.is_empty()).then_some(self.report.bytes + all),
-            rate_bps: (self.bytes - self.told_bytes) as f64 * 8.0 / past,
+            rate: Rate::from_bps((self.bytes - self.told_bytes) as f64 * 8.0 / past),
             ..Progress::default()
         }));
         self.told_bytes = self.bytes;
@@ -691,9 +694,9 @@ impl Reporting for AlcReceiver {
         }
         self.place = None;
         let mut report = self.report;
-        report.seconds = self.begun.map_or(0.0, |begun| self.heard.since(begun).as_secs_f64());
-        report.goodput_bps =
-            if report.seconds > 0.0 { report.bytes as f64 * 8.0 / report.seconds } else { 0.0 };
+        let receiving = self.begun.map_or(Span::ZERO, |begun| self.heard.since(begun));
+        report.duration = receiving.into();
+        report.goodput = mean_rate(report.bytes, receiving);
         report.ok = report.known > 0 && report.files == report.known;
         let why = match self.ended {
             Some(Ended::NoSession) => {

@@ -16,6 +16,7 @@ use faircast_driver::format::Reporting;
 use faircast_transport::endpoint::{Datagram, Endpoint, Transmit};
 use faircast_transport::error::Error;
 use faircast_transport::event::{Event, Progress};
+use faircast_transport::units::mean_rate;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -227,9 +228,9 @@ impl AlcSource {
         }
         self.sent_bytes += size;
         self.report.packets += 1;
-        let seconds = now.since(self.started).as_secs_f64();
-        self.report.seconds = seconds;
-        self.report.rate_bps = if seconds > 0.0 { self.sent_bytes as f64 * 8.0 / seconds } else { 0.0 };
+        let sending = now.since(self.started);
+        self.report.duration = sending.into();
+        self.report.rate = mean_rate(self.sent_bytes, sending);
         self.report.rounds = self.carousel.rounds();
         self.report.ok = self.report.rounds > 0;
         Ok(Some(layer))
@@ -331,17 +332,17 @@ impl AlcSource {
 
     fn tell(&mut self, now: Time) {
         let allowed = match &self.pace {
-            Pace::Fixed { rate, .. } => rate.bps(),
-            Pace::Timetable(source) => source.observe().rate.bps(),
+            Pace::Fixed { rate, .. } => *rate,
+            Pace::Timetable(source) => source.observe().rate,
         };
         let past = now.since(self.tell_at).as_secs_f64() + 1.0;
         self.events.push_back(Event::Progress(Progress {
-            seconds: now.since(self.started).as_secs_f64(),
+            elapsed: now.since(self.started).into(),
             bytes: if self.carousel.rounds() > 0 { self.report.bytes } else { 0 },
             moved_bytes: if self.carousel.rounds() > 0 { self.report.bytes } else { 0 },
             total_bytes: Some(self.report.bytes),
-            rate_bps: (self.sent_bytes - self.told_bytes) as f64 * 8.0 / past,
-            allowed_bps: Some(allowed),
+            rate: Rate::from_bps((self.sent_bytes - self.told_bytes) as f64 * 8.0 / past),
+            allowed: Some(allowed),
             ..Progress::default()
         }));
         self.told_bytes = self.sent_bytes;

@@ -477,7 +477,7 @@ fn a_receiver_of_layers_goes_up_as_far_as_its_bottleneck_lets_it() {
         let report = receiver.report().expect("all has come");
         assert_eq!((report.ok, report.layers), (true, 4));
         assert!(report.highest_layer >= highest.min(1) && report.joins >= 1, "{bps}: {report:?}");
-        seconds.push(report.seconds);
+        seconds.push(report.duration.as_secs_f64());
     }
     // The last two can take everything, the first one only the lowest two of four layers.
     assert!(seconds[0] > 2.0 * seconds[1], "{seconds:?}");

@@ -16,7 +16,7 @@ use faircast_driver::Configuration;
 use faircast_driver::format::{Host, Pipe, Quota, random, span};
 use faircast_transport::config::Content;
 use faircast_transport::error::Error;
-use faircast_transport::event::{Event, Setting};
+use faircast_transport::event::{Event, Setting, TransferName};
 use faircast_transport::object::ObjectError;
 use std::fs::File;
 use std::io::{self, Read};
@@ -55,7 +55,7 @@ impl Configuration for PgmSend {
         let gsi = random[0].to_le_bytes();
         let tsi = Tsi { gsi: Gsi(std::array::from_fn(|at| gsi[at])), port: random[1] as u16 };
         host.tell(Event::Content {
-            transfer: tsi.to_string(),
+            transfer: TransferName::Foreign(tsi.to_string()),
             files: 1,
             links: 0,
             directories: 0,

@@ -135,8 +135,8 @@ impl Outcome for PgmSendReport {
         vec![format!(
             "sent {} in {}: {}, {} again for {}; PGM does not say who has everything",
             units::bytes(self.bytes),
-            units::seconds(self.seconds),
-            units::rate(self.goodput_bps),
+            units::seconds(self.duration.as_secs_f64()),
+            units::rate(self.goodput.bps()),
             units::count(self.repairs, "packet"),
             units::count(self.receivers, "host"),
         )]
@@ -157,8 +157,8 @@ impl Outcome for PgmReceiveReport {
             units::bytes(self.bytes),
             units::count(self.messages, "message"),
             units::count(self.packets, "packet"),
-            units::seconds(self.seconds),
-            units::rate(self.goodput_bps),
+            units::seconds(self.duration.as_secs_f64()),
+            units::rate(self.goodput.bps()),
             self.missed,
         )]
     }

@@ -45,6 +45,7 @@ use faircast_driver::format::{ReceiverPlace, SourcePlace};
 use faircast_net::Faults;
 use faircast_transport::config::{Content, Destination};
 use faircast_transport::error::Error;
+use faircast_transport::json;
 use serde::Serialize;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -174,12 +175,15 @@ pub struct PgmSendReport {
     pub bytes: u64,
     /// Messages or application data units.
     pub messages: u64,
-    /// From the first data packet to the last, in seconds.
-    pub seconds: f64,
-    /// From the command's start to the first data packet, in seconds.
-    pub start_seconds: f64,
-    /// Content over `seconds`, in bit/s.
-    pub goodput_bps: f64,
+    /// From the first data packet to the last.
+    #[serde(rename = "seconds", with = "json::seconds")]
+    pub duration: Duration,
+    /// From the start of the session to the first data packet.
+    #[serde(rename = "start_seconds", with = "json::seconds")]
+    pub until_data: Duration,
+    /// Content over `duration`.
+    #[serde(rename = "goodput_bps", with = "json::bps")]
+    pub goodput: Rate,
     /// Data packets sent for the first time.
     pub packets: u64,
     /// Data packets sent again.
@@ -198,10 +202,12 @@ pub struct PgmSendReport {
     pub followed: u64,
     /// Rate cuts.
     pub cuts: u64,
-    /// Lowest rate that the scheme allowed, in bit/s, looked at once a second.
-    pub slowest_bps: f64,
-    /// And the highest.
-    pub fastest_bps: f64,
+    /// Lowest rate that the scheme allowed, sampled once a second.
+    #[serde(rename = "slowest_bps", with = "json::bps")]
+    pub slowest: Rate,
+    /// Highest rate that the scheme allowed, sampled once a second.
+    #[serde(rename = "fastest_bps", with = "json::bps")]
+    pub fastest: Rate,
     /// Packets that were refused: damaged, or not of this session.
     pub refused: u64,
 }
@@ -215,10 +221,12 @@ pub struct PgmReceiveReport {
     pub bytes: u64,
     /// Messages or application data units.
     pub messages: u64,
-    /// From the first packet to the last, in seconds.
-    pub seconds: f64,
-    /// Content over `seconds`, in bit/s.
-    pub goodput_bps: f64,
+    /// From the first packet to the last.
+    #[serde(rename = "seconds", with = "json::seconds")]
+    pub duration: Duration,
+    /// Content over `duration`.
+    #[serde(rename = "goodput_bps", with = "json::bps")]
+    pub goodput: Rate,
     /// Data packets received, repairs and duplicates among them.
     pub packets: u64,
     /// Packets that were missing at first.

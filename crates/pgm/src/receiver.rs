@@ -15,12 +15,13 @@ use faircast_core::packet::{
 };
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{AnyReceiver, Scheme};
-use faircast_core::time::{Span, Time};
+use faircast_core::time::{Rate, Span, Time};
 use faircast_driver::format::Reporting;
 use faircast_net::Ecn;
 use faircast_transport::endpoint::{Datagram, Endpoint, Notice, Transmit};
 use faircast_transport::error::{Error, Seen};
 use faircast_transport::event::{Event, Progress};
+use faircast_transport::units::mean_rate;
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -196,7 +197,7 @@ impl PgmReceiver {
             self.stream = Some(Stream::new(packet.tsi(), from, delivery, self.setup.most_held, now));
             let address = SocketAddr::from((from, self.setup.nak_port));
             let host = packet.tsi().to_string();
-            self.events.push_back(Event::Joined { receiver: String::new(), host, address });
+            self.events.push_back(Event::Joined { receiver: None, host, address });
         }
         let Some(stream) = self.stream.as_mut().filter(|stream| stream.tsi == packet.tsi()) else {
             return Ok(());
@@ -410,10 +411,10 @@ impl PgmReceiver {
         self.told =
             Told { wire_bytes: self.wire_bytes, packets: self.report.packets, missed: self.report.missed };
         self.events.push_back(Event::Progress(Progress {
-            seconds: now.as_secs_f64(),
+            elapsed: now.since(Time::ZERO).into(),
             bytes: self.report.bytes,
             moved_bytes: self.report.bytes,
-            rate_bps: bytes as f64 * 8.0,
+            rate: Rate::from_bps(bytes as f64 * 8.0),
             loss: missed as f64 / (packets + missed).max(1) as f64,
             ..Progress::default()
         }));
@@ -479,13 +480,13 @@ impl Reporting for PgmReceiver {
         }
         let mut report = self.report;
         if let Some(stream) = &self.stream {
-            report.seconds = stream.data_at.since(stream.first_at).as_secs_f64();
+            let receiving = stream.data_at.since(stream.first_at);
+            report.duration = receiving.into();
+            report.goodput = mean_rate(report.bytes, receiving);
             report.broken = stream.delivery.broken();
             report.refused += stream.delivery.malformed;
         }
         report.ok = report.unrecoverable == 0 && report.broken == 0;
-        report.goodput_bps =
-            if report.seconds > 0.0 { report.bytes as f64 * 8.0 / report.seconds } else { 0.0 };
         Ok(report)
     }
 }

@@ -17,11 +17,12 @@ use faircast_core::packet::{Echo, Flags, Layer, Mark, ReceiverId, Report, Report
 use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::AnySource;
-use faircast_core::time::{Span, Time};
+use faircast_core::time::{Rate, Span, Time};
 use faircast_driver::format::Reporting;
 use faircast_transport::endpoint::{Datagram, Endpoint, Transmit};
 use faircast_transport::error::Error;
 use faircast_transport::event::{Event, Progress};
+use faircast_transport::units::mean_rate;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -196,7 +197,7 @@ impl PgmSource {
             header: codec::DATA_HEADER_LEN,
             reporters: BTreeMap::new(),
             total: setup.total,
-            report: PgmSendReport { slowest_bps: f64::INFINITY, ..PgmSendReport::default() },
+            report: PgmSendReport { slowest: Rate::UNLIMITED, ..PgmSendReport::default() },
             events: VecDeque::new(),
             failure: None,
             bytes_told: 0,
@@ -655,19 +656,19 @@ impl PgmSource {
     fn tell_progress(&mut self, now: Time) {
         let seen = self.source.observe();
         if self.clocks.started.is_some() && !self.drained {
-            self.report.slowest_bps = self.report.slowest_bps.min(seen.rate.bps());
-            self.report.fastest_bps = self.report.fastest_bps.max(seen.rate.bps());
+            self.report.slowest = self.report.slowest.min(seen.rate);
+            self.report.fastest = self.report.fastest.max(seen.rate);
         }
         let bytes = self.wire_bytes - self.bytes_told;
         self.bytes_told = self.wire_bytes;
         self.events.push_back(Event::Progress(Progress {
-            seconds: now.as_secs_f64(),
+            elapsed: now.since(Time::ZERO).into(),
             bytes: self.feed.counts().bytes,
             moved_bytes: self.feed.counts().bytes,
             total_bytes: self.total,
-            rate_bps: bytes as f64 * 8.0,
-            allowed_bps: Some(seen.rate.bps()),
-            rtt_ms: Some(seen.rtt.as_secs_f64() * 1e3),
+            rate: Rate::from_bps(bytes as f64 * 8.0),
+            allowed: Some(seen.rate),
+            rtt: Some(seen.rtt.into()),
             loss: (self.report.naked as f64 / self.report.packets.max(1) as f64).min(1.0),
             representative: seen.limiting.and_then(address_of).map(|address| address.to_string()),
             receivers: self.report.receivers,
@@ -721,20 +722,20 @@ impl Reporting for PgmSource {
         }
         let (seen, counts) = (self.source.observe(), self.feed.counts());
         let started = self.clocks.started.unwrap_or(Time::ZERO);
-        let seconds = self.clocks.data_at.since(started).as_secs_f64();
+        let sending = self.clocks.data_at.since(started);
         Ok(PgmSendReport {
             ok: self.report.too_late == 0,
             bytes: counts.bytes,
             messages: counts.messages,
-            seconds,
-            start_seconds: started.as_secs_f64(),
-            goodput_bps: if seconds > 0.0 { counts.bytes as f64 * 8.0 / seconds } else { 0.0 },
+            duration: sending.into(),
+            until_data: started.since(Time::ZERO).into(),
+            goodput: mean_rate(counts.bytes, sending),
             cuts: seen.cuts,
             indications: seen.tally.indications,
             events: seen.tally.events,
             followed: seen.tally.followed,
-            slowest_bps: self.report.slowest_bps.min(seen.rate.bps()),
-            fastest_bps: self.report.fastest_bps.max(seen.rate.bps()),
+            slowest: self.report.slowest.min(seen.rate),
+            fastest: self.report.fastest.max(seen.rate),
             ..self.report
         })
     }

@@ -1,11 +1,15 @@
 //! What a session tells while it runs, and at its end.
 
+use crate::json;
 use crate::object::LeftOut;
 use crate::receipts::{ReceiptReport, ReceiptsReport};
-use faircast_wire::Activity;
+use faircast_core::packet::ReceiverId;
+use faircast_core::time::Rate;
+use faircast_wire::{Activity, TransferId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, SystemTime};
 
 /// Something worth telling. As JSON it is an object whose `event` says which; fields are added, never renamed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -38,8 +42,8 @@ pub enum Event {
     },
     /// The content is known: a source has opened it, a receiver has its manifest.
     Content {
-        /// Identity of the transfer, in hexadecimal.
-        transfer: String,
+        /// Identity of the transfer.
+        transfer: TransferName,
         /// Files in it.
         files: u64,
         /// Symbolic links in it.
@@ -53,8 +57,9 @@ pub enum Event {
     },
     /// A receiver has joined (source), or the session was found (receiver: the source's name).
     Joined {
-        /// The receiver's id, in hexadecimal; at a receiver its own, over PGM empty.
-        receiver: String,
+        /// The receiver's id; at a receiver its own. PGM has none.
+        #[serde(serialize_with = "json::receiver")]
+        receiver: Option<ReceiverId>,
         /// Host name.
         host: String,
         /// Its address.
@@ -79,15 +84,17 @@ pub enum Event {
         source: Option<String>,
         /// Content of the other session, likewise.
         content: Option<String>,
-        /// When that session is expected to end, in seconds since 1970 by this host's clock.
-        until: Option<u64>,
+        /// When that session is expected to end, by this host's clock.
+        #[serde(serialize_with = "json::unix_seconds")]
+        until: Option<SystemTime>,
         /// Whether the receiver has everything of that session and ends: another one has to be started there for this session.
         done: bool,
     },
     /// A receiver is done, or gone.
     Left {
         /// The receiver's id.
-        receiver: String,
+        #[serde(serialize_with = "json::text")]
+        receiver: ReceiverId,
         /// Host name.
         host: String,
         /// Whether it has everything, verified.
@@ -101,11 +108,13 @@ pub enum Event {
     #[serde(rename = "slow")]
     SlowReceiver {
         /// The receiver's id.
-        receiver: String,
+        #[serde(serialize_with = "json::text")]
+        receiver: ReceiverId,
         /// Host name.
         host: String,
-        /// What it can take, in bit/s.
-        rate_bps: f64,
+        /// The rate that it can take.
+        #[serde(rename = "rate_bps", with = "json::bps")]
+        rate: Rate,
         /// What is done about it.
         action: SlowAction,
     },
@@ -135,6 +144,32 @@ impl Event {
     /// A warning in these words, about this part of the configuration.
     pub fn warning_of(setting: Setting, message: impl Into<String>) -> Event {
         Event::Warning { message: message.into(), concerns: Some(setting) }
+    }
+}
+
+/// Identity of a transfer. As JSON it is a text.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(into = "String")]
+#[non_exhaustive]
+pub enum TransferName {
+    /// In faircast's own format, where it stays the same when a session is resumed.
+    Own(TransferId),
+    /// The name of the session in a foreign format.
+    Foreign(String),
+}
+
+impl fmt::Display for TransferName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TransferName::Own(id) => id.fmt(f),
+            TransferName::Foreign(name) => f.write_str(name),
+        }
+    }
+}
+
+impl From<TransferName> for String {
+    fn from(name: TransferName) -> String {
+        name.to_string()
     }
 }
 
@@ -206,8 +241,9 @@ pub struct Subscription {
 /// The state of a session, once a second.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Progress {
-    /// Seconds since the session started.
-    pub seconds: f64,
+    /// Time since the session started.
+    #[serde(rename = "seconds", with = "json::seconds")]
+    pub elapsed: Duration,
     /// Source: bytes of content sent once; receiver: bytes verified and, of a file in layers, whose blocks are
     /// all done at the end, bytes that have come.
     pub bytes: u64,
@@ -215,12 +251,15 @@ pub struct Progress {
     pub moved_bytes: u64,
     /// Bytes of content in all, when known.
     pub total_bytes: Option<u64>,
-    /// Source: what left over the last second, headers included, in bit/s; receiver: what arrived.
-    pub rate_bps: f64,
-    /// What the congestion control allows, in bit/s (source).
-    pub allowed_bps: Option<f64>,
-    /// Round-trip time to the followed receiver, in milliseconds (source); `None` while no receiver is heard.
-    pub rtt_ms: Option<f64>,
+    /// Rate of the last second, headers included: sent (source) or received (receiver).
+    #[serde(rename = "rate_bps", with = "json::bps")]
+    pub rate: Rate,
+    /// The rate that the congestion control allows (source).
+    #[serde(rename = "allowed_bps", serialize_with = "json::optional_bps")]
+    pub allowed: Option<Rate>,
+    /// Round-trip time to the followed receiver (source); `None` while no receiver is heard.
+    #[serde(rename = "rtt_ms", serialize_with = "json::optional_millis")]
+    pub rtt: Option<Duration>,
     /// Fraction of packets lost over the last second (receiver), or reported (source).
     pub loss: f64,
     /// Host name of the receiver that limits the rate (source).
@@ -301,8 +340,9 @@ pub struct RelayBelow {
     pub receivers: u64,
     /// Those among them that have everything.
     pub done: u64,
-    /// What it received over its last second, in bit/s.
-    pub rate_bps: f64,
+    /// The rate at which it received over its last second.
+    #[serde(rename = "rate_bps", with = "json::bps")]
+    pub rate: Rate,
 }
 
 impl RelayBelow {
@@ -366,10 +406,12 @@ pub struct ReceiverReport {
     pub verified_bytes: u64,
     /// Those among them that it had when it joined, from an earlier run.
     pub resumed_bytes: u64,
-    /// From the first data packet, or its joining when that was later, until it had everything or the session ended, in seconds.
-    pub seconds: f64,
-    /// Content that it has verified in this session over `seconds`, in bit/s.
-    pub rate_bps: f64,
+    /// From the first data packet, or its joining when that was later, until it had everything or the session ended.
+    #[serde(rename = "seconds", with = "json::seconds")]
+    pub duration: Duration,
+    /// Content that it has verified in this session over `duration`.
+    #[serde(rename = "rate_bps", with = "json::bps")]
+    pub rate: Rate,
     /// Fraction of packets that it has lost, as it said last.
     pub loss: f64,
     /// Symbols that it has asked for: lost ones, and those that left before it joined.
@@ -411,8 +453,8 @@ impl ReceiverReport {
             receivers: 1,
             verified_bytes: 0,
             resumed_bytes: 0,
-            seconds: 0.0,
-            rate_bps: 0.0,
+            duration: Duration::ZERO,
+            rate: Rate::ZERO,
             loss: 0.0,
             repair_symbols: 0,
             reason: Some("it has not come".to_owned()),
@@ -473,14 +515,18 @@ pub struct SendReport {
     /// Those that this session has moved: without those that all receivers had from an earlier run; when no receiver has
     /// everything, those that the receiver with the most of them has verified.
     pub moved_bytes: u64,
-    /// From the first data packet until no receiver lacked anything, or to the end, in seconds.
-    pub seconds: f64,
-    /// From then to the end, in seconds: all had left, and the rest of the wait was for them.
-    pub waited_seconds: f64,
-    /// From the command's start to the first data packet, in seconds.
-    pub start_seconds: f64,
-    /// `moved_bytes` over `seconds`, in bit/s.
-    pub goodput_bps: f64,
+    /// From the first data packet until no receiver lacked anything, or to the end.
+    #[serde(rename = "seconds", with = "json::seconds")]
+    pub duration: Duration,
+    /// From then to the end: all had left, and the rest of the wait was for them.
+    #[serde(rename = "waited_seconds", with = "json::seconds")]
+    pub waited: Duration,
+    /// From the start of the session to the first data packet.
+    #[serde(rename = "start_seconds", with = "json::seconds")]
+    pub until_data: Duration,
+    /// `moved_bytes` over `duration`.
+    #[serde(rename = "goodput_bps", with = "json::bps")]
+    pub goodput: Rate,
     /// Symbols sent, on all layers together, over symbols of the content.
     pub repair_ratio: f64,
     /// Layers that the session might use; 1 for one rate.
@@ -593,10 +639,12 @@ pub struct ReceiveReport {
     pub directories: u64,
     /// Bytes of content; when not everything has arrived, those that are verified.
     pub bytes: u64,
-    /// From the first data packet of the session to the end, in seconds.
-    pub seconds: f64,
-    /// `moved_bytes` over `seconds`, in bit/s.
-    pub goodput_bps: f64,
+    /// From the first data packet of the session to the end.
+    #[serde(rename = "seconds", with = "json::seconds")]
+    pub duration: Duration,
+    /// `moved_bytes` over `duration`.
+    #[serde(rename = "goodput_bps", with = "json::bps")]
+    pub goodput: Rate,
     /// Bytes of content that this session has moved.
     pub moved_bytes: u64,
     /// Bytes that had been verified in an earlier run and did not have to be sent again.
@@ -639,8 +687,9 @@ pub struct StreamReceived {
     pub blocks: u64,
     /// Blocks that could not be completed while the layer was joined.
     pub blocks_lost: u64,
-    /// For how long the layer was joined, in seconds.
-    pub seconds: f64,
+    /// For how long the layer was joined.
+    #[serde(rename = "seconds", with = "json::seconds")]
+    pub joined_for: Duration,
     /// Where it was written; `None` when nobody wants it.
     pub to: Option<String>,
 }

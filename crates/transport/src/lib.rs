@@ -9,6 +9,7 @@
 //! | [`session`] | a source and a receiver, made from their configurations |
 //! | [`relay`] | relays, agents and hops with routers |
 //! | [`config`], [`event`], [`error`] | configurations, events, errors |
+//! | [`json`] | the JSON form of times, rates and identities |
 //! | [`worker`] | jobs that may take long, such as those on files |
 //! | [`by_hand`] | driving an endpoint in tests |
 //! | [`object`] | files and trees as blocks, and back |
@@ -32,6 +33,7 @@ pub mod event;
 #[allow(clippy::disallowed_methods, reason = "received content is compared with files")]
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
+pub mod json;
 mod members;
 mod membership;
 #[cfg(test)]

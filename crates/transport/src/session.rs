@@ -7,7 +7,7 @@ use crate::config::{
 use crate::datagram::overhead;
 use crate::endpoint::Endpoint;
 use crate::error::{Error, Unlayered};
-use crate::event::{Event, ReceiveReport, SendReport, Setting};
+use crate::event::{Event, ReceiveReport, SendReport, Setting, TransferName};
 use crate::object::host::disk::Disk;
 use crate::object::{Aspect, HardLinks, ObjectStream, Reading, Unreadable};
 use crate::receiver;
@@ -20,7 +20,9 @@ use faircast_core::packet::{Layer, ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::Time;
-use faircast_wire::{Form, KeyRing, Name, ReceiverCodec, SourceCodec, Spacing, data_header_len, group_of};
+use faircast_wire::{
+    Form, KeyRing, Name, ReceiverCodec, SourceCodec, Spacing, TransferId, data_header_len, group_of,
+};
 use std::net::SocketAddr;
 
 /// Source symbols of a block, usually: small enough to stay in a processor's cache, large enough for the code to
@@ -160,7 +162,7 @@ fn source_at(
     }
     let entries = delivery.entries();
     events(Event::Content {
-        transfer: delivery.transfer().to_string(),
+        transfer: TransferName::Own(TransferId(delivery.transfer().0)),
         files: entries.files,
         links: entries.links,
         directories: entries.directories,

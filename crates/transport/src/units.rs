@@ -1,10 +1,15 @@
 //! Numbers as people read them.
 
-use faircast_core::time::Rate;
+use faircast_core::time::{Rate, Span};
 
 /// A rate, as in `93.1 Mbit/s`.
 pub fn rate(bps: f64) -> String {
     if bps.is_finite() { Rate::from_bps(bps).to_string() } else { "-".into() }
+}
+
+/// The mean rate of `bytes` in `span`; zero when the span is.
+pub fn mean_rate(bytes: u64, span: Span) -> Rate {
+    if span == Span::ZERO { Rate::ZERO } else { Rate::of(bytes, span) }
 }
 
 /// Bytes in powers of ten, as in `64.0 MB`.

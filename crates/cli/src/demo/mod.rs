@@ -18,6 +18,7 @@ use crate::tell::Role;
 use crate::{json, key, system, tell, units};
 use children::{Process, Said, Word};
 use content::Hashes;
+use faircast::Rate;
 use faircast::event::Progress;
 use indicatif::ProgressDrawTarget;
 use listener::{Listener, Seen};
@@ -320,13 +321,13 @@ fn progress(line: &Value) -> Progress {
     let number = |name: &str| line[name].as_f64().unwrap_or(0.0);
     let count = |name: &str| line[name].as_u64().unwrap_or(0);
     Progress {
-        seconds: number("seconds"),
+        elapsed: Duration::try_from_secs_f64(number("seconds")).unwrap_or_default(),
         bytes: count("bytes"),
         moved_bytes: count("moved_bytes"),
         total_bytes: line["total_bytes"].as_u64(),
-        rate_bps: number("rate_bps"),
-        allowed_bps: line["allowed_bps"].as_f64(),
-        rtt_ms: line["rtt_ms"].as_f64(),
+        rate: Rate::from_bps(number("rate_bps")),
+        allowed: line["allowed_bps"].as_f64().map(Rate::from_bps),
+        rtt: line["rtt_ms"].as_f64().and_then(|ms| Duration::try_from_secs_f64(ms / 1e3).ok()),
         loss: number("loss"),
         representative: line["representative"].as_str().map(str::to_owned),
         receivers: count("receivers"),

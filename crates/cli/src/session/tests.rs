@@ -216,8 +216,8 @@ fn a_headline_has_no_rate_for_content_that_nobody_has() {
         receivers: 1,
         bytes: 314_572_800,
         moved_bytes: 70_000,
-        seconds: 0.063,
-        goodput_bps: 39.71e9,
+        duration: Duration::from_millis(63),
+        goodput: Rate::from_bps(39.71e9),
         incomplete: vec![IncompleteReceiver { host: "lab-07".into(), reason: "stopped at that host".into() }],
         ..SendReport::default()
     };
@@ -231,13 +231,13 @@ fn a_headline_has_no_rate_for_content_that_nobody_has() {
 
 #[test]
 fn the_wait_is_named_apart_from_the_time_of_the_transfer() {
-    let report = |start_seconds, waited_seconds| SendReport {
+    let report = |until_data, waited| SendReport {
         ok: true,
         receivers: 2,
         verified: 2,
-        seconds: 0.27,
-        start_seconds,
-        waited_seconds,
+        duration: Duration::from_millis(270),
+        until_data: Duration::from_secs_f64(until_data),
+        waited: Duration::from_secs_f64(waited),
         ..SendReport::default()
     };
     let line = ["send", "Cargo.toml", "--open"];

@@ -3,7 +3,7 @@
 use super::{MOST, MemberRecord, Members, Pace};
 use crate::event::RelayBelow;
 use faircast_core::packet::ReceiverId;
-use faircast_core::time::{Span, Time};
+use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Tree, TreeNode};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -133,7 +133,7 @@ impl MemberRecord {
             address: self.address,
             receivers: self.counted().into(),
             done: self.verified().into(),
-            rate_bps: f64::from(self.rate),
+            rate: Rate::from_bps(f64::from(self.rate)),
         };
         let below = self.below.iter().flat_map(|below| &below.whole);
         std::iter::once(itself).chain(below.map(|node| RelayBelow::of(node, 2)))
@@ -149,7 +149,7 @@ impl RelayBelow {
             address: node.address,
             receivers: node.receivers.into(),
             done: node.done.into(),
-            rate_bps: f64::from(node.rate),
+            rate: Rate::from_bps(f64::from(node.rate)),
         }
     }
 
@@ -160,7 +160,7 @@ impl RelayBelow {
             level: self.depth.saturating_sub(1),
             receivers: count(self.receivers),
             done: count(self.done),
-            rate: self.rate_bps as f32,
+            rate: self.rate.bps() as f32,
             address: self.address,
             host: TreeNode::cut(&self.host),
         }
@@ -222,7 +222,7 @@ mod tests {
         let relays = members.relays();
         let depths: Vec<u8> = relays.iter().map(|relay| relay.depth).collect();
         assert_eq!(depths, [1, 2, 3, 2]);
-        assert_eq!((relays[0].receivers, relays[0].done, relays[0].rate_bps), (9, 4, 8e6));
+        assert_eq!((relays[0].receivers, relays[0].done, relays[0].rate.bps()), (9, 4, 8e6));
         assert_eq!((relays[2].host.as_str(), relays[2].receivers, relays[2].done), ("far", 3, 2));
         // What is heard here is told on as it is: a relay's children are at level 0 there.
         let levels: Vec<u8> = relays.iter().map(|relay| relay.node().level).collect();
@@ -250,7 +250,7 @@ mod tests {
         assert!(relays.len() <= 1 + MOST_BELOW, "{}", relays.len());
         assert!(relays.iter().all(|relay| relay.depth <= DEEPEST), "at most 16 levels");
         assert!(relays.iter().all(|relay| relay.receivers <= MOST as u64 && relay.done <= relay.receivers));
-        assert!(relays.iter().all(|relay| relay.rate_bps.is_finite()));
+        assert!(relays.iter().all(|relay| relay.rate.bps().is_finite()));
         assert!(members.known[&id(2)].below.is_none(), "that is no relay");
         for number in 10..1_000 {
             joins(&mut members, number, RELAYS);

@@ -35,12 +35,19 @@ fn the_wait_is_spent_before_the_start_or_at_the_end_not_twice() {
         let source = net.source(offer);
         let (report, at) = ended(&mut net, source);
         let name = entry.name;
-        assert!((5.9..7.0).contains(&report.start_seconds), "{name}: {report:?}");
-        assert!(at < report.start_seconds + report.seconds + 1.0, "{name}: ended after {at} s: {report:?}");
+        assert!((5.9..7.0).contains(&report.until_data.as_secs_f64()), "{name}: {report:?}");
+        assert!(
+            at < report.until_data.as_secs_f64() + report.duration.as_secs_f64() + 1.0,
+            "{name}: ended after {at} s: {report:?}"
+        );
         assert_eq!((report.verified, &report.absent), (2, &vec!["host7".to_owned()]), "{name}");
         // The wait is no part of the transfer at receivers either.
-        let took = net.receivers[0].report().seconds;
-        assert!(took > 0.0 && took < report.seconds + 0.5, "{name}: {took} s of {} s", report.seconds);
+        let took = net.receivers[0].report().duration.as_secs_f64();
+        assert!(
+            took > 0.0 && took < report.duration.as_secs_f64() + 0.5,
+            "{name}: {took} s of {} s",
+            report.duration.as_secs_f64()
+        );
     }
 }
 
@@ -56,8 +63,12 @@ fn a_waiting_session_starts_on_request_with_those_that_are_there() {
         assert!(!start.is_over() && net.sources[source].session.is_some(), "{}", entry.name);
         start.start();
         let (report, at) = ended(&mut net, source);
-        assert!(report.start_seconds < 5.0 && start.is_over(), "{}: {report:?}", entry.name);
-        assert!(at < report.start_seconds + report.seconds + 1.0, "{}: {at} s: {report:?}", entry.name);
+        assert!(report.until_data.as_secs_f64() < 5.0 && start.is_over(), "{}: {report:?}", entry.name);
+        assert!(
+            at < report.until_data.as_secs_f64() + report.duration.as_secs_f64() + 1.0,
+            "{}: {at} s: {report:?}",
+            entry.name
+        );
         assert_eq!((report.verified, report.absent.len()), (2, 1), "{}", entry.name);
     }
 }

@@ -153,13 +153,13 @@ fn where_bursts_are_lost_packets_leave_one_at_a_time() {
         net.run_to_end(secs(300));
         let report = net.sources[source].report();
         let told = first_warning(&net.sources[source].events, "one at a time");
-        println!("{}: {:.1} s, told {told:?}", entry.name, report.seconds);
+        println!("{}: {:.1} s, told {told:?}", entry.name, report.duration.as_secs_f64());
         assert!(report.ok && report.verified == 2, "{}: {report:?}", entry.name);
         // In layers the base layer may be slow enough to leave packet by packet, and of upper ones nobody names any; receivers
         // leave those that bring nothing.
         let is_in_layers = entry.layers != LayerRates::One;
         assert!(
-            (told.is_some() || is_in_layers) && report.seconds < 60.0,
+            (told.is_some() || is_in_layers) && report.duration.as_secs_f64() < 60.0,
             "{}: {told:?} {report:?}",
             entry.name
         );

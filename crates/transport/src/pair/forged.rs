@@ -90,7 +90,7 @@ fn run(scheme: &'static str, key: Option<GroupKey>, at: Span, ahead: Ahead) -> R
         _ => None,
     });
     let report = net.sources[source].report().clone();
-    Run { seconds: report.seconds, warnings: warnings.collect(), report }
+    Run { seconds: report.duration.as_secs_f64(), warnings: warnings.collect(), report }
 }
 
 const FAR: [(&str, Ahead); 4] = [

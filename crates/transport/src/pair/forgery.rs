@@ -41,7 +41,7 @@ fn run(key: Option<GroupKey>, attack: Attack) -> (f64, u64, u64) {
     }
     net.assert_all_verified(source, all);
     let report = net.sources[source].report();
-    (report.seconds, report.packets, report.refused)
+    (report.duration.as_secs_f64(), report.packets, report.refused)
 }
 
 type Overheard = Vec<(Time, usize, Vec<u8>)>;

@@ -36,7 +36,7 @@ fn one_transfer(seed: u64, scheme: &'static str, receivers: usize, late_secs: u6
     net.receivers(1, link.0, link.1);
     net.run_to_end(secs(600));
     net.assert_all_verified(source, 0..receivers);
-    net.sources[source].report().seconds
+    net.sources[source].report().duration.as_secs_f64()
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn a_wait_in_vain_costs_those_who_came_nothing() {
             assert_eq!(net.sources[source].report().verified, 2);
             // The end is the last one's: the source waits for the missing one after it.
             let last = net.receivers.iter().map(|node| node.ended_at.as_secs_f64()).fold(0.0, f64::max);
-            last - net.sources[source].report().start_seconds
+            last - net.sources[source].report().until_data.as_secs_f64()
         };
         let (all, missing) = (run(2), run(3));
         println!("{scheme}: {all:.2} s with all, {missing:.2} s after a wait in vain");

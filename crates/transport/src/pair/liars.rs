@@ -233,7 +233,7 @@ fn reached(scheme: &'static str, honest: usize, most: f64, lie: Option<Lie>) -> 
     let source = net.source(offer);
     net.run_for(secs(12));
     let rates = net.sources[source].events.iter().filter_map(|(_, event)| match event {
-        Event::Progress(progress) => Some(progress.rate_bps / 1e6),
+        Event::Progress(progress) => Some(progress.rate.bps() / 1e6),
         _ => None,
     });
     rates.fold(0.0, f64::max)
@@ -262,7 +262,7 @@ fn a_source_that_heeds_no_congestion_goes_on_whatever_it_is_told() {
     let source = net.source(Offer::zeros(1 << 26).at_least_mbps(8.0).expect(1));
     net.run_for(secs(20));
     let rates = net.sources[source].events.iter().filter_map(|(_, event)| match event {
-        Event::Progress(progress) => Some(progress.rate_bps / 1e6),
+        Event::Progress(progress) => Some(progress.rate.bps() / 1e6),
         _ => None,
     });
     let rates: Vec<f64> = rates.skip(5).collect();

@@ -259,7 +259,7 @@ fn a_relay_carries_a_session_at_a_rate_of_its_own() {
         net.run_to_end(secs(600));
         net.assert_all_verified(source, all);
         let counts = net.relay_counts(0);
-        println!("{name}: {counts:?}, {:.1} s", net.sources[source].report().seconds);
+        println!("{name}: {counts:?}, {:.1} s", net.sources[source].report().duration.as_secs_f64());
         assert!(counts.relayed > 2_000, "{name}: {counts:?}");
         assert!(counts.reports_heard > 0, "{name}: the children speak to the relay: {counts:?}");
         assert!(counts.reports_sent > 0, "{name}: and it speaks to the source: {counts:?}");

@@ -61,7 +61,7 @@ fn a_session_begins_when_those_have_joined_that_must_and_names_who_has_not_come(
     let one = of(&net, source, "host1");
     assert_eq!((one.outcome, one.receivers), (ReceiverOutcome::Verified, 1));
     assert!((1_000_000..1_000_000 + LIST).contains(&one.verified_bytes), "{one:?}");
-    assert!(one.seconds > 0.0 && one.rate_bps > 1e6 && one.reason.is_none(), "{one:?}");
+    assert!(one.duration.as_secs_f64() > 0.0 && one.rate.bps() > 1e6 && one.reason.is_none(), "{one:?}");
 }
 
 #[test]
@@ -92,15 +92,15 @@ fn after_a_resume_what_this_session_has_moved_is_counted() {
     net.assert_all_verified(source, all.clone());
     let moved = all.map(|receiver| net.receivers[receiver].report()).map(|report| {
         assert_eq!(report.moved_bytes, report.bytes - report.resumed_bytes);
-        let goodput = report.moved_bytes as f64 * 8.0 / report.seconds;
-        assert!((goodput / report.goodput_bps - 1.0).abs() < 1e-9, "{report:?}");
+        let goodput = report.moved_bytes as f64 * 8.0 / report.duration.as_secs_f64();
+        assert!((goodput / report.goodput.bps() - 1.0).abs() < 1e-9, "{report:?}");
         report.moved_bytes
     });
     let most = moved.max().expect("there are two");
     let report = net.sources[source].report();
     assert!(report.moved_bytes.abs_diff(most) < LIST, "what the one got that lacked most: {report:?}");
     assert!(report.moved_bytes < 15_000_000 && report.bytes == 20_000_000, "{report:?}");
-    assert!(report.goodput_bps < 41e6, "no faster than was sent: {} bit/s", report.goodput_bps);
+    assert!(report.goodput.bps() < 41e6, "no faster than was sent: {} bit/s", report.goodput.bps());
     let one = of(&net, source, "host0");
     assert!(one.resumed_bytes > 5_000_000 && one.verified_bytes >= 20_000_000, "{one:?}");
     let progress = net.sources[source].events.iter().filter_map(|(_, event)| match event {

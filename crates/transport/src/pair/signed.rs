@@ -124,7 +124,7 @@ fn signed_content_arrives_by_every_scheme_and_costs_next_to_nothing() {
             net.run_to_end(secs(600));
             net.assert_all_verified(source, all.start..careless.end);
             assert!(all.into_iter().all(|receiver| net.receivers[receiver].report().forged_blocks == 0));
-            net.sources[source].report().seconds
+            net.sources[source].report().duration.as_secs_f64()
         };
         let runs = |signed| (1..=5).map(|seed| run(signed, seed)).sum::<f64>() / 5.0;
         let (unsigned, signed) = (runs(false), runs(true));

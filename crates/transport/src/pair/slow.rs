@@ -50,7 +50,8 @@ fn named(net: &Net, source: usize, wanted: SlowAction) -> f64 {
 fn under_follow_the_group_goes_at_the_pace_of_its_slowest_and_names_it() {
     let (net, source) = run(Slow::Follow, Some(narrow()));
     net.assert_all_verified(source, 0..4);
-    let (named, seconds) = (named(&net, source, SlowAction::Follow), net.sources[source].report().seconds);
+    let (named, seconds) =
+        (named(&net, source, SlowAction::Follow), net.sources[source].report().duration.as_secs_f64());
     println!("follow: named after {named:.2} s, all done in {seconds:.1} s (at 10 Mbit/s: 33.2 s)");
     assert!(named < 6.0, "{named}");
     assert!(seconds < 60.0, "{seconds}");

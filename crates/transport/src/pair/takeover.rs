@@ -6,6 +6,7 @@ use crate::accept::Accept;
 use crate::error::Error;
 use faircast_core::schemes::{CATALOGUE, Scheme};
 use faircast_wire::GroupKey;
+use std::time::{Duration, UNIX_EPOCH};
 
 const BYTES: u64 = 3_000_000;
 
@@ -265,14 +266,14 @@ fn a_busy_receiver_names_its_session_and_the_other_source() {
                 events.filter(|(_, event)| matches!(event, Event::Busy { .. })).count()
             };
             net.run_until(secs(3), |net| busy(net) == 2);
-            let now = UNIX_SECS + net.now.as_nanos() / 1_000_000_000;
+            let now = UNIX_EPOCH + Duration::from_secs(UNIX_SECS + net.now.as_nanos() / 1_000_000_000);
             for (_, event) in &net.sources[other].events {
                 let Event::Busy { source, content, until, .. } = event else { continue };
                 // In layers the names may come with the last blocks.
                 let is_named = content.as_deref().map_or(is_layered, |content| content == "content");
                 assert!(source.as_deref() == Some("source") && is_named, "{}: {event:?}", entry.name);
                 assert!(
-                    until.is_some_and(|until| (now..now + 300).contains(&until)),
+                    until.is_some_and(|until| (now..now + Duration::from_secs(300)).contains(&until)),
                     "{}: {event:?}",
                     entry.name
                 );

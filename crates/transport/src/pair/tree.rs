@@ -630,7 +630,7 @@ fn the_source_is_told_of_every_relay_and_of_how_far_those_behind_it_are() {
     let whole = [(1, "relay0", 4), (2, "relay1", 4), (3, "relay2", 3)];
     let whole = whole.map(|(depth, host, all)| (depth, host.to_owned(), all));
     let last = told.rfind(|relays| shape(relays) == whole).expect("it was told of all of them");
-    assert!(last.iter().all(|relay| relay.rate_bps > 1e5 && relay.done <= relay.receivers), "{last:?}");
+    assert!(last.iter().all(|relay| relay.rate.bps() > 1e5 && relay.done <= relay.receivers), "{last:?}");
     let addresses: Vec<_> = last.iter().map(|relay| relay.address).collect();
     assert_eq!(addresses, tree.relays.iter().map(|relay| relay.address).collect::<Vec<_>>());
 }

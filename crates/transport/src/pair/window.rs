@@ -3,7 +3,7 @@
 use super::*;
 use crate::config::Slow;
 use crate::event::SlowAction;
-use faircast_core::packet::{Echo, ReceiverId, Seq};
+use faircast_core::packet::{Echo, Seq};
 use faircast_core::schemes::{CATALOGUE, LayerRates};
 use faircast_core::time::Rate;
 use faircast_wire::{Kind, Message, ReceiverCodec, Window, peek};
@@ -81,7 +81,7 @@ fn a_process_that_is_stopped_for_a_moment_loses_nothing_and_costs_a_moment() {
             net.run_to_end(secs(120));
             net.assert_all_verified(source, 0..3);
             assert_eq!(net.receivers[2].report().dropped_local, 0, "{scheme}");
-            net.sources[source].report().seconds
+            net.sources[source].report().duration.as_secs_f64()
         };
         let (without, with) = (run(false), run(true));
         println!("{scheme}: {without:.2} s, with a pause of 0.3 s {with:.2} s");
@@ -128,7 +128,7 @@ fn lost_advertisements_cost_no_more_than_time() {
         }
         net.run_to_end(secs(120));
         net.assert_all_verified(source, 0..2);
-        let seconds = net.sources[source].report().seconds;
+        let seconds = net.sources[source].report().duration.as_secs_f64();
         println!("{scheme}: {seconds:.2} s of 2.0 s");
         assert!(net.receivers.iter().all(|node| node.report().dropped_local == 0), "{scheme}");
     }
@@ -136,11 +136,11 @@ fn lost_advertisements_cost_no_more_than_time() {
 
 /// A window that receiver 1 never sent reaches the source.
 fn forge(net: &mut Net, source: usize, echo: Seq, limit: Seq) {
-    let told = net.sources[source].events.iter().find_map(|(_, event)| match event {
-        Event::Joined { receiver, host, .. } if host == "host1" => u64::from_str_radix(receiver, 16).ok(),
+    let joined = net.sources[source].events.iter().find_map(|(_, event)| match event {
+        Event::Joined { receiver, host, .. } if host == "host1" => *receiver,
         _ => None,
     });
-    let id = told.and_then(ReceiverId::new).expect("it has joined");
+    let id = joined.expect("it has joined");
     let window = Window { from: id, echo: Echo { seq: echo, hold: Span::ZERO }, limit };
     let mut bytes = Vec::new();
     let session = net.sources[source].id;

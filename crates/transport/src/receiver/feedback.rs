@@ -518,7 +518,7 @@ impl ReceiverSession {
             done,
             verified_bytes: stream.delivery.verified_bytes(),
             blocks_missing: stream.delivery.missing(),
-            rate: self.totals.rate_bps as f32,
+            rate: self.totals.rate.bps() as f32,
             loss: loss.unwrap_or(self.totals.lost as f32 / packets as f32),
             dropped_local: self.totals.dropped_local.min(u64::from(u32::MAX)) as u32,
             activity,

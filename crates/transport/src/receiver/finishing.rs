@@ -5,7 +5,8 @@ use super::delivery::Progressed;
 use super::feedback::turn;
 use super::{CONFIRM_PATIENCE, Finished, Phase, ReceiverSession, Stream};
 use crate::error::Error;
-use crate::event::{Event, MOST_UNSENT, ReceiveReport};
+use crate::event::{Event, MOST_UNSENT, ReceiveReport, TransferName};
+use crate::units::mean_rate;
 use faircast_core::time::{Span, Time};
 
 /// While files get their names it is looked whether they have them: soon at first, then this often.
@@ -81,7 +82,7 @@ impl ReceiverSession {
             stream.content_told = true;
             stream.title = stream.delivery.title();
             self.events.push_back(Event::Content {
-                transfer: stream.announced.transfer.to_string(),
+                transfer: TransferName::Own(stream.announced.transfer),
                 files: entries.files,
                 links: entries.links,
                 directories: entries.directories,
@@ -166,7 +167,7 @@ impl ReceiverSession {
         let so_far = Finished { bytes: self.stored_bytes(), ..Finished::default() };
         let finished = if stopped { so_far } else { self.finished.take().unwrap_or_default() };
         let from = self.totals.first_packet.unwrap_or(self.totals.finished);
-        let seconds = self.totals.finished.since(from).as_secs_f64();
+        let receiving = self.totals.finished.since(from);
         let (resumed_bytes, refetched_bytes) =
             self.stream.as_ref().map_or((0, 0), |stream| stream.delivery.resumed_bytes());
         let moved_bytes = finished.bytes.saturating_sub(resumed_bytes);
@@ -178,8 +179,8 @@ impl ReceiverSession {
             links: finished.entries.links,
             directories: finished.entries.directories,
             bytes: finished.bytes,
-            seconds,
-            goodput_bps: if seconds > 0.0 { moved_bytes as f64 * 8.0 / seconds } else { 0.0 },
+            duration: receiving.into(),
+            goodput: mean_rate(moved_bytes, receiving),
             moved_bytes,
             resumed_bytes,
             refetched_bytes,

@@ -55,7 +55,7 @@ use faircast_core::node::{Cx, Effects, Receiver};
 use faircast_core::packet::{Echo, Layer, Payload, ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
-use faircast_core::time::{Span, Time};
+use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{
     Announce, DataPacket, Kind, MemberState, Message, OpenError, ParseError, ReceiverCodec, VerifyKeys, peek,
 };
@@ -276,7 +276,7 @@ struct Totals {
     bytes: u64,
     bytes_last: u64,
     /// Over the last second, in bit/s.
-    rate_bps: f64,
+    rate: Rate,
     lost_last: u64,
     packets_last: u64,
     refused: u64,

@@ -2,7 +2,7 @@
 
 use super::ReceiverSession;
 use crate::event::{Busy, Event, Progress};
-use faircast_core::time::Time;
+use faircast_core::time::{Rate, Time};
 
 impl ReceiverSession {
     pub(super) fn tell_progress(&mut self, now: Time) {
@@ -12,15 +12,15 @@ impl ReceiverSession {
         let packets = self.totals.packets - self.totals.packets_last;
         (self.totals.bytes_last, self.totals.lost_last, self.totals.packets_last) =
             (self.totals.bytes, self.totals.lost, self.totals.packets);
-        self.totals.rate_bps = bytes as f64 * 8.0;
+        self.totals.rate = Rate::from_bps(bytes as f64 * 8.0);
         self.events.push_back(Event::Progress(Progress {
-            seconds: now.since(stream.since).as_secs_f64(),
+            elapsed: now.since(stream.since).into(),
             bytes: stream.delivery.gathered_bytes(),
             moved_bytes: stream.delivery.gathered_bytes().saturating_sub(stream.delivery.resumed_bytes().0),
             total_bytes: stream.delivery.content_bytes(),
-            rate_bps: bytes as f64 * 8.0,
-            allowed_bps: None,
-            rtt_ms: Some(stream.rtt.as_secs_f64() * 1e3),
+            rate: self.totals.rate,
+            allowed: None,
+            rtt: Some(stream.rtt.into()),
             loss: lost as f64 / (lost + packets).max(1) as f64,
             representative: None,
             receivers: 0,

@@ -344,7 +344,7 @@ impl ReceiverSession {
     /// A session has been found: say where.
     pub(super) fn tell_joined(&mut self, announce: &Announce, from: SocketAddr) {
         self.events.push_back(Event::Joined {
-            receiver: self.setup.id.to_string(),
+            receiver: Some(self.setup.id),
             host: announce.name.as_str().to_owned(),
             address: from,
         });

@@ -319,7 +319,7 @@ impl Delivery for Streams {
     }
 
     fn streams(&self) -> Vec<StreamReceived> {
-        let of = |lane: &Lane| StreamReceived { seconds: lane.joined_for.as_secs_f64(), ..lane.got.clone() };
+        let of = |lane: &Lane| StreamReceived { joined_for: lane.joined_for.into(), ..lane.got.clone() };
         self.lanes.iter().map(of).collect()
     }
 }

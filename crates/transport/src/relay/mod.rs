@@ -303,7 +303,7 @@ impl Shared {
         let (session, announce) = passing.announce?;
         let branch = |branch: &BranchState| BranchStatus {
             to: branch.to,
-            rate_bps: branch.rate.bps(),
+            rate: branch.rate,
             receivers: branch.standing.receivers,
             done: branch.standing.done,
             blocks_sent: branch.schedule.complete_to(),

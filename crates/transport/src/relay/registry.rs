@@ -8,6 +8,7 @@ use crate::members::Standing;
 use crate::places::{Held, Room, Standing as Shown, room_for};
 use crate::system::{Monotonic, Random};
 use faircast_core::packet::{ReceiverId, SessionId};
+use faircast_core::time::Rate;
 use faircast_wire::Attach;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -146,8 +147,9 @@ pub struct RelayedSession {
 pub struct BranchStatus {
     /// Where its packets go: a group, or a host.
     pub to: Option<SocketAddr>,
-    /// The rate that its scheme allows, in bit/s.
-    pub rate_bps: f64,
+    /// The rate that its scheme allows.
+    #[serde(rename = "rate_bps", with = "crate::json::bps")]
+    pub rate: Rate,
     /// Its receivers, those behind relays further down included.
     pub receivers: u64,
     /// Those among them that have everything.

@@ -108,7 +108,7 @@ impl SourceSession {
             }
             return self.status_soon(now);
         }
-        let receiver = report.from.to_string();
+        let receiver = report.from;
         let host = report.host.as_str().to_owned();
         if change != Change::None {
             self.roll.on_joined(&host, from.ip());
@@ -122,7 +122,7 @@ impl SourceSession {
                 if matches!(self.phase, Phase::Sending) {
                     self.delivery.welcome();
                 }
-                self.events.push_back(Event::Joined { receiver, host, address: from });
+                self.events.push_back(Event::Joined { receiver: Some(receiver), host, address: from });
             }
             Change::Done => {
                 self.windows.forget(report.from);
@@ -401,9 +401,9 @@ impl SourceSession {
             self.slow_named.push(id);
         }
         self.events.push_back(Event::SlowReceiver {
-            receiver: id.to_string(),
+            receiver: id,
             host: member.host.clone(),
-            rate_bps: level.bps(),
+            rate: level,
             action,
         });
         if action == SlowAction::Follow {

@@ -8,9 +8,10 @@ use crate::event::{
     SendReport, Subscription,
 };
 use crate::members::{MemberRecord, Mute, Pace};
+use crate::units::mean_rate;
 use faircast_core::node::Source as _;
 use faircast_core::packet::{Layer, ReceiverId};
-use faircast_core::time::{Span, Time};
+use faircast_core::time::{Rate, Span, Time};
 use std::collections::BTreeSet;
 
 /// A window that holds the source for so much of a second limits the rate; an application that uses less than this part of
@@ -48,7 +49,7 @@ impl SourceSession {
         let finished = self.clocks.finished;
         let started = self.clocks.started.unwrap_or(finished);
         let idle_since = self.clocks.idle_since.unwrap_or(finished).min(finished);
-        let seconds = idle_since.since(started).as_secs_f64();
+        let sending = idle_since.since(started);
         let amounts = self.delivery.amounts();
         let bytes = amounts.content_bytes;
         let expected = u64::from(self.setup.expect.unwrap_or(0));
@@ -80,7 +81,7 @@ impl SourceSession {
         let everybody = lacking == [0; 4] && signed && !stopped;
         Ok(SendReport {
             stopped,
-            waited_seconds: finished.since(idle_since).as_secs_f64(),
+            waited: finished.since(idle_since).into(),
             ok: everybody && is_expected && self.delivery.unsent().is_empty(),
             unsent: self.delivery.unsent().iter().take(MOST_UNSENT).cloned().collect(),
             unsent_count: self.delivery.unsent().len() as u64,
@@ -93,9 +94,9 @@ impl SourceSession {
             missing,
             verified,
             bytes,
-            seconds,
-            start_seconds: started.as_secs_f64(),
-            goodput_bps: if seconds > 0.0 { moved_bytes as f64 * 8.0 / seconds } else { 0.0 },
+            duration: sending.into(),
+            until_data: started.since(Time::ZERO).into(),
+            goodput: mean_rate(moved_bytes, sending),
             layers: self.source.layers(),
             repair_ratio: amounts.sent_symbols as f64 / amounts.content_symbols.max(1) as f64,
             packets: self.counts.packets,
@@ -166,7 +167,7 @@ impl SourceSession {
                 _ => ReceiverOutcome::Incomplete,
             };
             let until = member.done_at.unwrap_or(finished);
-            let seconds = until.since(started.max(member.joined_at)).as_secs_f64();
+            let receiving = until.since(started.max(member.joined_at));
             let moved = member.verified_bytes.saturating_sub(member.resumed_bytes);
             let why = || below(member).map_or_else(|| feedback::reason(member), |below| below.reason);
             let why = || lacks.unwrap_or_else(why);
@@ -177,8 +178,8 @@ impl SourceSession {
                 receivers: member.receivers.into(),
                 verified_bytes: member.verified_bytes,
                 resumed_bytes: member.resumed_bytes,
-                seconds,
-                rate_bps: if seconds > 0.0 { moved as f64 * 8.0 / seconds } else { 0.0 },
+                duration: receiving.into(),
+                rate: mean_rate(moved, receiving),
                 loss: f64::from(member.loss),
                 repair_symbols: member.asked_symbols,
                 reason: (outcome != ReceiverOutcome::Verified).then(why),
@@ -262,7 +263,7 @@ impl SourceSession {
         let amounts = self.delivery.amounts();
         let total = amounts.content_bytes;
         self.events.push_back(Event::Progress(Progress {
-            seconds: now.as_secs_f64(),
+            elapsed: now.since(Time::ZERO).into(),
             bytes: if self.resumes {
                 self.least_verified().min(total)
             } else {
@@ -270,10 +271,10 @@ impl SourceSession {
             },
             moved_bytes: self.moved_bytes(amounts.sent_bytes.min(total)),
             total_bytes: self.delivery.status().blocks.map(|_| total),
-            rate_bps: bytes as f64 * 8.0,
-            allowed_bps: Some(seen.rate.bps()),
+            rate: Rate::from_bps(bytes as f64 * 8.0),
+            allowed: Some(seen.rate),
             // Without feedback, earlier measurements are stale.
-            rtt_ms: heard().next().map(|_| seen.rtt.as_secs_f64() * 1e3),
+            rtt: heard().next().map(|_| seen.rtt.into()),
             loss: f64::from(heard().map(|member| member.loss).fold(0.0, f32::max)),
             representative,
             receivers: self.members.receivers(),

@@ -116,8 +116,8 @@ impl SourceSession {
                 _ if replaced.contains(&id) => "it was started again".to_owned(),
                 _ => format!("silent for {patience}"),
             };
-            let (receiver, host) = (id.to_string(), member.host.clone());
-            self.events.push_back(Event::Left { receiver, host, verified: false, reason: Some(reason) });
+            let host = member.host.clone();
+            self.events.push_back(Event::Left { receiver: id, host, verified: false, reason: Some(reason) });
         }
     }
 

@@ -64,6 +64,7 @@ impl Refusals {
             let said = |name: &Name| Some(name.to_string()).filter(|name| !name.is_empty());
             let (source, content) = (said(&refusal.source), said(&refusal.content));
             let done = refusal.seconds == Some(0);
+            let until = until.and_then(|secs| UNIX_EPOCH.checked_add(Duration::from_secs(secs)));
             return Some(Event::Busy { host: host.to_owned(), address: from, source, content, until, done });
         }
         Some(Event::warning(format!("{host} ({ip}) hears this session and does not follow it: {why}")))
@@ -241,7 +242,7 @@ mod tests {
         let from = SocketAddr::from(([10, 0, 0, 1], 9));
         let told = refusals.on_refusal(&busy, from, None, 1_000_000_000).expect("it is news");
         let (host, source, content) = ("pc1".to_owned(), Some("lab1".to_owned()), Some("image".to_owned()));
-        let until = Some(1_000_000_090);
+        let until = Some(UNIX_EPOCH + Duration::from_secs(1_000_000_090));
         assert_eq!(told, Event::Busy { host, address: from, source, content, until, done: false });
         let refused = refusals.of(&RequiredHost::new("PC1")).expect("it is known");
         assert_eq!(refused.reason, "it is receiving lab1's image until about 2001-09-09T01:48:10Z");

@@ -71,9 +71,9 @@ impl SourceSession {
         self.windows.forget(id);
         self.source.control(SourceControl::Forget(id), now);
         if let Some(member) = self.members.get(id) {
-            let (receiver, host) = (id.to_string(), member.host.clone());
+            let host = member.host.clone();
             let reason = Some(super::feedback::reason(member));
-            self.events.push_back(Event::Left { receiver, host, verified: false, reason });
+            self.events.push_back(Event::Left { receiver: id, host, verified: false, reason });
         }
     }
 

@@ -147,7 +147,7 @@ fn a_layer_comes_only_while_it_is_joined_and_goes_on_when_it_comes_back() {
     stage.hear(1, &block(8), &[0, 1, 2, 3]);
     stage.end(6);
     assert_eq!((stage.wrote(1), stage.lost(1)), (vec![4, 8], 0), "what passed meanwhile is not lost");
-    assert_eq!(stage.streams.streams()[1].seconds, 3.0);
+    assert_eq!(stage.streams.streams()[1].joined_for.as_secs_f64(), 3.0);
     let flows = |event: &Event| match event {
         Event::Output { layer: 1, flow, bytes, .. } => Some((*flow, bytes / 220)),
         _ => None,

@@ -1,0 +1,109 @@
+//! The JSON form of times, rates and identities in events and reports: numbers and texts whose names carry the unit.
+
+use faircast_core::packet::ReceiverId;
+use faircast_core::time::Rate;
+use serde::{Serialize, Serializer};
+use std::fmt::Display;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Seconds, rounded once: `Duration::as_secs_f64` rounds its two parts.
+fn as_seconds(duration: Duration) -> f64 {
+    duration.as_nanos() as f64 / 1e9
+}
+
+/// A rate in bit/s.
+pub mod bps {
+    use super::Rate;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    pub fn serialize<S: Serializer>(rate: &Rate, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(rate.bps())
+    }
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// When it is no number.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Rate, D::Error> {
+        f64::deserialize(deserializer).map(Rate::from_bps)
+    }
+}
+
+/// A duration in seconds.
+pub mod seconds {
+    use super::{Duration, as_seconds};
+    use serde::Serializer;
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    pub fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(as_seconds(*duration))
+    }
+}
+
+/// Writes a rate in bit/s, if there is one.
+///
+/// # Errors
+/// Those of the serializer.
+pub fn optional_bps<S: Serializer>(rate: &Option<Rate>, serializer: S) -> Result<S::Ok, S::Error> {
+    rate.map(Rate::bps).serialize(serializer)
+}
+
+/// Writes a duration in milliseconds, if there is one.
+///
+/// # Errors
+/// Those of the serializer.
+pub fn optional_millis<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    duration.map(|duration| as_seconds(duration) * 1e3).serialize(serializer)
+}
+
+/// Writes a moment in whole seconds since 1970, if there is one.
+///
+/// # Errors
+/// Those of the serializer.
+pub fn unix_seconds<S: Serializer>(moment: &Option<SystemTime>, serializer: S) -> Result<S::Ok, S::Error> {
+    let since = |moment: SystemTime| moment.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    moment.map(since).serialize(serializer)
+}
+
+/// Writes a value as the text that it displays.
+///
+/// # Errors
+/// Those of the serializer.
+pub fn text<T: Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
+}
+
+/// Writes a receiver's id in hexadecimal; without one, an empty text.
+///
+/// # Errors
+/// Those of the serializer.
+pub fn receiver<S: Serializer>(id: &Option<ReceiverId>, serializer: S) -> Result<S::Ok, S::Error> {
+    match id {
+        Some(id) => serializer.collect_str(id),
+        None => serializer.serialize_str(""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_have_the_digits_of_their_nanoseconds() {
+        let parts =
+            |n: u64| (n.wrapping_mul(7_919) % 90_000 + 1, n.wrapping_mul(2_654_435_761) % 1_000_000_000);
+        for (secs, nanos) in (1..5_000).map(parts) {
+            let digits = format!("{secs}.{nanos:09}");
+            let duration = Duration::new(secs, nanos as u32);
+            let exact = digits.trim_end_matches('0').trim_end_matches('.');
+            assert_eq!(as_seconds(duration).to_string(), exact);
+        }
+    }
+}
