@@ -1,10 +1,10 @@
 //! What the simulated world has found (`docs/reliability.md`), each in a network made by hand, and what is beside it.
 
-use super::link::Link;
 use super::node::Offer;
 use super::tree::{Head, Tree, schemes};
 use crate::event::Event;
 use faircast_core::time::{Span, Time};
+use faircast_simnet::Link;
 use faircast_wire::{GroupKey, SigningKey};
 
 const MEMORY: usize = 8 << 20;

@@ -2,7 +2,6 @@
 //! reach each other by unicast.
 
 use super::liars::Lies;
-use super::link::{Copies, Link, Pipe};
 use super::net::OVERHEAD;
 use super::node::{Offer, PATIENCE, ReceiverNode, SourceNode, UNIX_SECS, groups, is_later};
 use crate::config::Destination;
@@ -14,6 +13,7 @@ use faircast_core::packet::ReceiverId;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_net::Ecn;
+use faircast_simnet::{Link, Pipe};
 use faircast_wire::{GroupKey, Kind, Message, Newest, ReceiverCodec, parse, peek};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -414,7 +414,7 @@ impl Grove {
             let link = *ways.down.link();
             let Some(at) = ways.down.pass((bytes.len() + OVERHEAD) as u64, now) else { continue };
             let mut copy = bytes.to_vec();
-            if let Copies::One(later) | Copies::Two(later, _) = link.damage(&mut copy, self.path_rng(who)) {
+            if let [Some(later), ..] = link.damage(&mut copy, self.path_rng(who)) {
                 self.book(at + later, What::Arrive { at: who, from, bytes: copy, by_group: true });
             }
         }
@@ -444,7 +444,7 @@ impl Grove {
         let link = *ways.near.link();
         let Some(at) = ways.near.pass((bytes.len() + OVERHEAD) as u64, self.now) else { return };
         let mut bytes = bytes;
-        if let Copies::One(later) | Copies::Two(later, _) = link.damage(&mut bytes, self.path_rng(farther)) {
+        if let [Some(later), ..] = link.damage(&mut bytes, self.path_rng(farther)) {
             self.book(at + later, What::Arrive { at: to, from, bytes, by_group: false });
         }
     }

@@ -35,7 +35,6 @@ mod joining;
 mod layers;
 mod liars;
 mod lifecycle;
-mod link;
 mod lying_trees;
 mod net;
 mod node;
@@ -67,7 +66,7 @@ mod year;
 
 use crate::event::Event;
 use faircast_core::time::{Span, Time};
-use link::Link;
+use faircast_simnet::Link;
 use net::Net;
 use node::Offer;
 use std::ops::Range;

@@ -190,11 +190,16 @@ impl Offer {
 
 /// The groups of so many layers.
 pub(super) fn groups(layers: u8) -> Vec<SocketAddr> {
-    (0..layers.max(1)).map(|layer| SocketAddr::from(([239, 255, 70, 1 + layer], 5777))).collect()
+    (0..layers.max(1)).map(|layer| group_of(Layer(layer))).collect()
+}
+
+/// The group of a layer.
+pub(super) fn group_of(layer: Layer) -> SocketAddr {
+    SocketAddr::from(([239, 255, 70, 1 + layer.0], 5777))
 }
 
 /// Whose group this is.
-fn layer_of(group: SocketAddr) -> Layer {
+pub(super) fn layer_of(group: SocketAddr) -> Layer {
     let IpAddr::V4(address) = group.ip() else { panic!("{group} is no group of these") };
     Layer(address.octets()[3] - 1)
 }

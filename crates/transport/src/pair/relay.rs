@@ -3,7 +3,6 @@
 //! The relay is asked as a driver asks it: one call, then what it wants is carried out, then its departure and its deadline are
 //! read again. What is no matter of congestion control (announcements, status, requests, membership) passes.
 
-use super::link::Link;
 use super::net::{Net, OVERHEAD};
 use super::node::Offer;
 use super::secs;
@@ -15,6 +14,7 @@ use faircast_core::packet::{
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{CATALOGUE, SaysRate, Scheme};
 use faircast_core::time::{Span, Time};
+use faircast_simnet::Link;
 use faircast_wire::{
     DataPacket, Member, MemberState, Message, Name, Newest, Words, encode, encode_data, parse,
 };

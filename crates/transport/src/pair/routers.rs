@@ -1,12 +1,12 @@
 //! Hops with routers in virtual time: packets go on under their numbers, and routers make few answers of many.
 
-use super::link::Link;
 use super::node::Offer;
 use super::tree::{Head, Tree, branch};
 use crate::event::Event;
 use crate::relay::{HopStatus, RouterKind};
 use faircast_core::schemes::rmanp::router as rmanp;
 use faircast_core::time::{Span, Time};
+use faircast_simnet::Link;
 use faircast_wire::GroupKey;
 
 fn lan() -> Link {

@@ -2,7 +2,6 @@
 //!
 //! What heads a segment (the source, or a branch of a relay) sends to all who are attached to it; answers go up their links.
 
-use super::link::{Copies, Link, Pipe};
 use super::net::OVERHEAD;
 use super::node::{Offer, PATIENCE, ReceiverNode, SourceNode, UNIX_SECS, groups, is_later};
 use crate::config::Destination;
@@ -18,6 +17,7 @@ use faircast_core::packet::{Layer, ReceiverId};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_net::Ecn;
+use faircast_simnet::{Link, Pipe};
 use faircast_wire::{GroupKey, ReceiverCodec, SigningKey};
 use std::net::SocketAddr;
 use std::{cmp::Reverse, collections::BinaryHeap};
@@ -440,7 +440,7 @@ impl Tree {
                 Who::Relay(at) => &mut self.relays[at].path_rng,
             };
             let mut bytes = bytes.to_vec();
-            if let Copies::One(later) | Copies::Two(later, _) = link.damage(&mut bytes, rng) {
+            if let [Some(later), ..] = link.damage(&mut bytes, rng) {
                 self.book(at + later, What::Down { who, from, bytes });
             }
         }

@@ -1,0 +1,249 @@
+//! Sites of hosts, the way of a datagram between them, and the wake-ups of hosts.
+
+use crate::calendar::Calendar;
+use crate::link::{Copies, Link, Pipe};
+use faircast_core::time::{Span, Time};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// The delay between hosts of one site, and of those that no site connects.
+const NEIGHBOURS: Span = Span::from_millis(1);
+
+/// The answers that the network needs about hosts `H` with sockets `P`.
+pub trait Hosts<H, P> {
+    /// The sockets of a host that hear a group.
+    fn ears(&self, host: H, group: SocketAddr) -> Vec<P>;
+
+    /// Damage a datagram on the last part of its way, which belongs to `path`, and give the copies that arrive.
+    fn damage(&mut self, path: H, link: &Link, bytes: &mut [u8]) -> Copies;
+}
+
+/// Hosts behind a link.
+#[derive(Debug)]
+pub struct Site<H, D> {
+    /// The senders whose multicast this site carries.
+    pub heads: Vec<D>,
+    /// The hosts.
+    pub members: Vec<H>,
+    /// From the heads to the hosts, for multicast, and for unicast unless there is `near`.
+    pub down: Pipe,
+    /// From the hosts.
+    pub up: Pipe,
+    /// Between the host and all others, for unicast in both directions, in place of `down` and `up`.
+    pub near: Option<Pipe>,
+    /// The link carries all groups. Otherwise it carries those that a host hears, and the base layer.
+    pub floods: bool,
+}
+
+impl<H, D> Site<H, D> {
+    /// A site without members.
+    #[must_use]
+    pub fn new(heads: Vec<D>, down: Link, up: Link) -> Site<H, D> {
+        let (down, up) = (Pipe::new(down), Pipe::new(up));
+        Site { heads, members: Vec::new(), down, up, near: None, floods: false }
+    }
+}
+
+/// The order of simultaneous events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ties {
+    /// As they were booked.
+    Booked,
+    /// Arrivals, then wake-ups, then other events, each in the order of their hosts: an additional event does not change the order of others.
+    Hosts,
+}
+
+/// The next event.
+#[derive(Debug)]
+pub enum Happens<H, P, O> {
+    /// A datagram reaches a socket.
+    Arrives {
+        /// The host.
+        host: H,
+        /// Its socket.
+        socket: P,
+        /// The sender.
+        from: SocketAddr,
+        /// The datagram.
+        bytes: Vec<u8>,
+    },
+    /// A host wanted to be called now.
+    Wakes(H),
+    /// An event of the test's own.
+    Other(O),
+}
+
+enum Booked<H, P, O> {
+    Arrives { host: H, socket: P, from: SocketAddr, bytes: Vec<u8> },
+    Wakes(H),
+    Other(O),
+}
+
+/// Sites, links and the calendar. `H` names a host, `P` a socket of a host, `D` a sender of multicast, `O` is an event of the test's own.
+pub struct Network<H, P, D, O> {
+    /// The present.
+    pub now: Time,
+    /// All sites.
+    pub sites: Vec<Site<H, D>>,
+    /// Bytes of the IP and UDP headers.
+    pub headers: u64,
+    ties: Ties,
+    calendar: Calendar<Time, Option<(u8, Option<H>)>, Booked<H, P, O>>,
+    scheduled: BTreeMap<H, Time>,
+}
+
+impl<H: Copy + Ord, P: Clone, D: PartialEq, O> Network<H, P, D, O> {
+    /// A network without sites at time zero.
+    #[must_use]
+    pub fn new(headers: u64, ties: Ties) -> Network<H, P, D, O> {
+        let (calendar, scheduled) = (Calendar::default(), BTreeMap::new());
+        Network { now: Time::ZERO, sites: Vec::new(), headers, ties, calendar, scheduled }
+    }
+
+    /// Add a site; its number.
+    pub fn site(&mut self, site: Site<H, D>) -> usize {
+        self.sites.push(site);
+        self.sites.len() - 1
+    }
+
+    fn push(&mut self, at: Time, rank: (u8, Option<H>), booked: Booked<H, P, O>) {
+        if !at.is_never() {
+            let rank = (self.ties == Ties::Hosts).then_some(rank);
+            self.calendar.book(at.max(self.now), rank, booked);
+        }
+    }
+
+    /// Book an event of the test's own.
+    pub fn book(&mut self, at: Time, other: O) {
+        self.push(at, (2, None), Booked::Other(other));
+    }
+
+    /// A host wants to be called at this time, or earlier when it said so before.
+    pub fn wake(&mut self, host: H, at: Time) {
+        let scheduled = self.scheduled.get(&host).copied().unwrap_or(Time::NEVER);
+        if at < scheduled {
+            self.scheduled.insert(host, at.max(self.now));
+            self.push(at, (1, Some(host)), Booked::Wakes(host));
+        }
+    }
+
+    /// A datagram reaches a socket at this time, whatever is between.
+    pub fn put(&mut self, at: Time, (host, socket): (H, P), from: SocketAddr, bytes: Vec<u8>) {
+        self.push(at, (0, Some(host)), Booked::Arrives { host, socket, from, bytes });
+    }
+
+    /// The next event, when it is not after `end`. It is the present then.
+    pub fn next(&mut self, end: Time) -> Option<Happens<H, P, O>> {
+        loop {
+            let (at, booked) = self.calendar.pop_until(end)?;
+            self.now = self.now.max(at);
+            return Some(match booked {
+                Booked::Arrives { host, socket, from, bytes } => {
+                    Happens::Arrives { host, socket, from, bytes }
+                }
+                // The host was called before, and wanted another time then.
+                Booked::Wakes(host) if self.scheduled.get(&host) != Some(&at) => continue,
+                Booked::Wakes(host) => {
+                    self.scheduled.remove(&host);
+                    Happens::Wakes(host)
+                }
+                Booked::Other(other) => Happens::Other(other),
+            });
+        }
+    }
+
+    /// A sender sends a datagram at this time to all hosts that hear a group. Sites carry the base layer even when nobody hears it.
+    pub fn multicast(
+        &mut self,
+        hosts: &mut impl Hosts<H, P>,
+        (at, head): (Time, &D),
+        (from, group, is_base): (SocketAddr, SocketAddr, bool),
+        bytes: &[u8],
+    ) {
+        let size = bytes.len() as u64 + self.headers;
+        for site in 0..self.sites.len() {
+            if !self.sites[site].heads.contains(head) {
+                continue;
+            }
+            let members = self.sites[site].members.iter();
+            let ears: Vec<(H, Vec<P>)> =
+                members.map(|member| (*member, hosts.ears(*member, group))).collect();
+            let is_heard = ears.iter().any(|(_, sockets)| !sockets.is_empty());
+            if !is_heard && !is_base && !self.sites[site].floods {
+                continue;
+            }
+            let link = *self.sites[site].down.link();
+            let Some(at) = self.sites[site].down.pass(size, at) else { continue };
+            for (host, sockets) in ears {
+                for socket in sockets {
+                    self.deliver(hosts, (at, host, link), (host, socket), from, bytes);
+                }
+            }
+        }
+    }
+
+    /// A host sends a datagram to a socket of another one.
+    pub fn unicast(
+        &mut self,
+        hosts: &mut impl Hosts<H, P>,
+        (sender, target): (H, (H, P)),
+        from: SocketAddr,
+        bytes: &[u8],
+        is_head: impl Fn(&D, H) -> bool,
+    ) {
+        let size = bytes.len() as u64 + self.headers;
+        if let Some(way) = self.way((sender, target.0), size, is_head) {
+            self.deliver(hosts, way, target, from, bytes);
+        }
+    }
+
+    /// The time at which a packet is at another host, and the host whose part of the way damages it, with the link there.
+    fn way(
+        &mut self,
+        (from, to): (H, H),
+        size: u64,
+        is_head: impl Fn(&D, H) -> bool,
+    ) -> Option<(Time, H, Link)> {
+        let now = self.now;
+        let site_of = |host: H| self.sites.iter().position(|site| site.members.contains(&host));
+        let (own, others) = (site_of(from), site_of(to));
+        let farther = own.max(others);
+        if let Some(near) = farther.and_then(|site| self.sites[site].near.as_mut()) {
+            let path = if others == farther { to } else { from };
+            return near.pass(size, now).map(|at| (at, path, *near.link()));
+        }
+        let heads = |site: usize, host: H| self.sites[site].heads.iter().any(|head| is_head(head, host));
+        let (up, down) = match (own, others) {
+            (Some(own), _) if heads(own, to) => (Some(own), None),
+            (_, Some(others)) if heads(others, from) => (None, Some(others)),
+            (Some(own), others) if others != Some(own) => (Some(own), others),
+            _ => (None, None),
+        };
+        let (mut at, mut path, mut link) = (now, from, Link::default());
+        if let Some(pipe) = up.map(|site| &mut self.sites[site].up) {
+            (at, link) = (pipe.pass(size, now)?, *pipe.link());
+        }
+        if let Some(pipe) = down.map(|site| &mut self.sites[site].down) {
+            // As if it were there now: a link that was kept free for it until then would drop packets that come sooner.
+            (at, path, link) = (at + pipe.pass(size, now)?.since(now), to, *pipe.link());
+        }
+        if up.or(down).is_none() {
+            at = now + NEIGHBOURS;
+        }
+        Some((at, path, link))
+    }
+
+    fn deliver(
+        &mut self,
+        hosts: &mut impl Hosts<H, P>,
+        (at, path, link): (Time, H, Link),
+        (host, socket): (H, P),
+        from: SocketAddr,
+        bytes: &[u8],
+    ) {
+        let mut bytes = bytes.to_vec();
+        for later in hosts.damage(path, &link, &mut bytes).into_iter().flatten() {
+            self.put(at + later, (host, socket.clone()), from, bytes.clone());
+        }
+    }
+}
