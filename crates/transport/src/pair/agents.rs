@@ -1,6 +1,5 @@
 //! MTCP's agents within one session: who hears whom, who repairs, and who goes where when an agent dies.
 
-use super::grove::{Grove, Who};
 use super::node::ReceiverNode;
 use super::*;
 use faircast_core::packet::Seq;
@@ -16,13 +15,13 @@ fn lan() -> Link {
 }
 
 /// Two agents with three receivers each.
-fn two_agents(seed: u64, offer: Offer, lossy: f64) -> Grove {
-    let mut grove = Grove::new(seed, offer);
+fn two_agents(seed: u64, offer: Offer, lossy: f64) -> Net {
+    let mut grove = Net::of(seed, offer);
     for place in 0..2 {
         let agent = grove.agent(&[], 16, lan());
         let address = grove.agents[agent].address;
-        grove.receivers(&[address], 2, lan());
-        grove.receivers(&[address], 1, lan().losing(if place == 0 { lossy } else { 0.0 }));
+        grove.children(&[address], 2, lan());
+        grove.children(&[address], 1, lan().losing(if place == 0 { lossy } else { 0.0 }));
     }
     grove
 }
@@ -32,8 +31,8 @@ fn children_of_agents_hear_the_source_and_speak_to_their_agents_alone() {
     let mut grove = two_agents(1, offer(6), 0.0);
     grove.start();
     grove.run_to_end(secs(120));
-    grove.assert_all_verified(0..6);
-    assert_eq!(grove.source.report().verified, 6);
+    grove.assert_have_all(0..6);
+    assert_eq!(grove.sources[0].report().verified, 6);
     assert_eq!(grove.heard_of(0..6), 0, "nothing of a child reaches the source");
     for agent in &grove.agents {
         assert_eq!(agent.below(), (3, 3));
@@ -49,9 +48,9 @@ fn what_one_child_loses_its_agent_sends_again_and_nobody_else() {
         let mut grove = two_agents(2, offer(6), lossy);
         grove.start();
         grove.run_to_end(secs(300));
-        grove.assert_all_verified(0..6);
+        grove.assert_have_all(0..6);
         let repairs = [0, 1].map(|at| grove.agents[at].status().repairs);
-        let report = grove.source.report();
+        let report = grove.sources[0].report();
         let lost = grove.receivers[2].report().lost;
         (repairs, report.packets as f64, lost)
     };
@@ -69,24 +68,24 @@ fn sealed_sessions_go_through_agents_that_cannot_read_them() {
     let mut grove = two_agents(3, offer(6).sealed(key), 0.02);
     grove.start();
     grove.run_to_end(secs(300));
-    grove.assert_all_verified(0..6);
+    grove.assert_have_all(0..6);
     assert!(grove.agents[0].status().repairs > 10);
     assert_eq!(grove.heard_of(0..6), 0);
 }
 
 #[test]
 fn agents_below_agents_speak_for_both() {
-    let mut grove = Grove::new(4, offer(4));
+    let mut grove = Net::of(4, offer(4));
     let top = grove.agent(&[], 16, lan());
     let top = grove.agents[top].address;
     let below = grove.agent(&[top], 16, lan());
     let below = grove.agents[below].address;
-    grove.receivers(&[top], 1, lan());
-    grove.receivers(&[below], 2, lan());
-    grove.receivers(&[below], 1, lan().losing(0.02));
+    grove.children(&[top], 1, lan());
+    grove.children(&[below], 2, lan());
+    grove.children(&[below], 1, lan().losing(0.02));
     grove.start();
     grove.run_to_end(secs(300));
-    grove.assert_all_verified(0..4);
+    grove.assert_have_all(0..4);
     assert_eq!(grove.agents[0].below(), (4, 4));
     assert_eq!(grove.agents[1].below(), (3, 3));
     let heard: Vec<_> = grove.heard.keys().copied().collect();
@@ -101,9 +100,9 @@ fn children_of_an_agent_that_dies_go_to_another_or_to_the_source_and_lack_nothin
     grove.receivers[0].parents.push(second);
     grove.start();
     grove.run_until(secs(60), |grove| grove.agents[0].status().reports_sent > 200);
-    grove.kill(0);
+    grove.kill_agent(0);
     grove.run_to_end(secs(300));
-    grove.assert_all_verified(0..6);
+    grove.assert_have_all(0..6);
     assert_eq!(grove.agents[1].below().1, 4, "one came over");
     assert_eq!(grove.heard_of(0..1), 0);
     assert!(grove.heard_of(1..3) > 0, "the others are the source's own");
@@ -111,18 +110,18 @@ fn children_of_an_agent_that_dies_go_to_another_or_to_the_source_and_lack_nothin
 
 #[test]
 fn an_agent_whose_parent_dies_goes_to_the_source_with_its_children() {
-    let mut grove = Grove::new(13, offer(4));
+    let mut grove = Net::of(13, offer(4));
     let top = grove.agent(&[], 16, lan());
     let top = grove.agents[top].address;
     let below = grove.agent(&[top], 16, lan());
     let below = grove.agents[below].address;
-    grove.receivers(&[top], 1, lan());
-    grove.receivers(&[below], 3, lan().losing(0.01));
+    grove.children(&[top], 1, lan());
+    grove.children(&[below], 3, lan().losing(0.01));
     grove.start();
     grove.run_until(secs(60), |grove| grove.agents[1].status().reports_sent > 200);
-    grove.kill(0);
+    grove.kill_agent(0);
     grove.run_to_end(secs(300));
-    grove.assert_all_verified(0..4);
+    grove.assert_have_all(0..4);
     assert_eq!(grove.heard_of(1..4), 0, "they stay with their agent");
     assert!(grove.heard.get(&below).copied().unwrap_or(0) > 100, "which is the source's own now");
     assert_eq!(grove.agents[1].below(), (3, 3));
@@ -130,17 +129,17 @@ fn an_agent_whose_parent_dies_goes_to_the_source_with_its_children() {
 
 #[test]
 fn agents_that_name_one_another_are_both_the_sources_children() {
-    let mut grove = Grove::new(14, offer(2));
+    let mut grove = Net::of(14, offer(2));
     let first = std::net::SocketAddr::from(([10, 2, 0, 1], 5778));
     let second = std::net::SocketAddr::from(([10, 2, 0, 2], 5778));
     grove.agent(&[second], 16, lan());
     grove.agent(&[first], 16, lan());
     assert_eq!(grove.agents.iter().map(|agent| agent.address).collect::<Vec<_>>(), [first, second]);
-    grove.receivers(&[first], 1, lan());
-    grove.receivers(&[second], 1, lan());
+    grove.children(&[first], 1, lan());
+    grove.children(&[second], 1, lan());
     grove.start();
     grove.run_to_end(secs(300));
-    grove.assert_all_verified(0..2);
+    grove.assert_have_all(0..2);
     for agent in [first, second] {
         assert!(grove.heard.contains_key(&agent), "{:?}", grove.heard);
     }
@@ -151,29 +150,29 @@ fn an_agent_that_is_started_again_serves_its_children_again() {
     let mut grove = two_agents(6, offer(6), 0.02);
     grove.start();
     grove.run_until(secs(60), |grove| grove.agents[0].status().reports_sent > 200);
-    grove.kill(0);
+    grove.kill_agent(0);
     grove.run_for(Span::from_millis(1_500));
-    grove.start_late(Who::Agent(0));
+    grove.start_host(Who::Agent(0));
     grove.run_to_end(secs(300));
-    grove.assert_all_verified(0..6);
+    grove.assert_have_all(0..6);
     assert_eq!(grove.heard_of(0..3), 0, "all of them came back to it");
     assert_eq!(grove.agents[0].below(), (3, 3));
 }
 
 /// As soon as anybody below an agent is done the agent dies, in one network of each seed.
-fn dies_when_somebody_is_done(place: usize, network: impl Fn(u64) -> Grove) {
+fn dies_when_somebody_is_done(place: usize, network: impl Fn(u64) -> Net) {
     for seed in 0..20 {
         let mut grove = network(seed);
         let receivers = grove.receivers.len();
         grove.start();
-        let is_done = |grove: &Grove| grove.agents[place].below().1 > 0;
+        let is_done = |grove: &Net| grove.agents[place].below().1 > 0;
         grove.run_until(secs(120), is_done);
         assert!(is_done(&grove));
         grove.run_for(Span::from_millis(2 * (seed % 10)));
-        grove.kill(place);
+        grove.kill_agent(place);
         grove.run_to_end(secs(300));
-        grove.assert_all_verified(0..receivers);
-        assert_eq!(grove.source.report().verified, receivers as u64, "of network {seed}");
+        grove.assert_have_all(0..receivers);
+        assert_eq!(grove.sources[0].report().verified, receivers as u64, "of network {seed}");
     }
 }
 
@@ -185,44 +184,44 @@ fn who_is_done_below_an_agent_that_dies_then_is_counted_once_and_not_forgotten()
 #[test]
 fn who_is_done_below_an_agent_whose_parent_dies_then_is_counted_once_and_not_forgotten() {
     dies_when_somebody_is_done(0, |seed| {
-        let mut grove = Grove::new(200 + seed, offer(4));
+        let mut grove = Net::of(200 + seed, offer(4));
         let top = grove.agent(&[], 16, lan());
         let top = grove.agents[top].address;
         let below = grove.agent(&[top], 16, lan());
         let below = grove.agents[below].address;
-        grove.receivers(&[top], 1, lan());
-        grove.receivers(&[below], 3, lan());
+        grove.children(&[top], 1, lan());
+        grove.children(&[below], 3, lan());
         grove
     });
 }
 
 #[test]
 fn nobody_waits_for_an_agent_without_receivers_that_has_died_below_another() {
-    let mut grove = Grove::new(16, offer(2));
+    let mut grove = Net::of(16, offer(2));
     let top = grove.agent(&[], 16, lan());
     let top = grove.agents[top].address;
     grove.agent(&[top], 16, lan());
-    grove.receivers(&[], 2, lan());
+    grove.children(&[], 2, lan());
     grove.start();
-    let has_child = |grove: &Grove| grove.agents[1].status().reports_sent > 10;
+    let has_child = |grove: &Net| grove.agents[1].status().reports_sent > 10;
     grove.run_until(secs(60), has_child);
     assert!(has_child(&grove) && !grove.heard.contains_key(&grove.agents[1].address));
-    grove.kill(1);
+    grove.kill_agent(1);
     grove.run_to_end(secs(60));
-    grove.assert_all_verified(0..2);
+    grove.assert_have_all(0..2);
 }
 
 #[test]
 fn an_agent_without_receivers_stays_its_parents_child() {
-    let mut grove = Grove::new(17, Offer::bytes(12_000_000).by("mtcp").expect(1));
+    let mut grove = Net::of(17, Offer::bytes(12_000_000).by("mtcp").expect(1));
     let top = grove.agent(&[], 16, lan());
     let top = grove.agents[top].address;
     let below = grove.agent(&[top], 16, lan());
-    grove.receivers(&[], 1, lan());
+    grove.children(&[], 1, lan());
     grove.start();
     grove.run_to_end(secs(60));
-    grove.assert_all_verified(0..1);
-    let (agent, source) = (&grove.agents[below], grove.source.report());
+    grove.assert_have_all(0..1);
+    let (agent, source) = (&grove.agents[below], grove.sources[0].report());
     assert!(
         source.duration.as_secs_f64() > 13.0,
         "longer than who has asked has time to join: {}",
@@ -239,35 +238,35 @@ fn a_child_that_comes_late_gets_everything() {
     grove.late.push(Who::Receiver(1));
     grove.start();
     grove.run_until(secs(60), |grove| grove.agents[0].status().reports_sent > 200);
-    grove.start_late(Who::Receiver(1));
+    grove.start_host(Who::Receiver(1));
     grove.run_to_end(secs(300));
-    grove.assert_all_verified(0..6);
+    grove.assert_have_all(0..6);
     assert_eq!(grove.heard_of(0..6), 0);
 }
 
 #[test]
 fn one_receiver_far_away_gets_a_status_every_second_round_trip() {
-    let mut grove = Grove::new(15, Offer::bytes(4_000_000).by("mtcp").expect(1));
+    let mut grove = Net::of(15, Offer::bytes(4_000_000).by("mtcp").expect(1));
     let far = Link::millis(40).mbps(8.0).fifo(60_000);
-    grove.receivers(&[], 1, far);
+    grove.children(&[], 1, far);
     grove.near(Who::Receiver(0), far);
     grove.start();
     grove.run_to_end(secs(120));
-    grove.assert_all_verified(0..1);
-    let a_second = grove.statuses as f64 / grove.source.report().duration.as_secs_f64();
+    grove.assert_have_all(0..1);
+    let a_second = grove.statuses as f64 / grove.sources[0].report().duration.as_secs_f64();
     println!("{a_second:.1} status messages a second");
     assert!(a_second < 8.0, "{a_second}");
 }
 
 #[test]
 fn who_finds_an_agent_full_is_the_sources_child() {
-    let mut grove = Grove::new(8, offer(3));
+    let mut grove = Net::of(8, offer(3));
     let agent = grove.agent(&[], 2, lan());
     let agent = grove.agents[agent].address;
-    grove.receivers(&[agent], 3, lan());
+    grove.children(&[agent], 3, lan());
     grove.start();
     grove.run_to_end(secs(300));
-    grove.assert_all_verified(0..3);
+    grove.assert_have_all(0..3);
     assert_eq!(grove.agents[0].below().1, 2);
 }
 
@@ -275,18 +274,17 @@ fn who_finds_an_agent_full_is_the_sources_child() {
 fn a_slow_child_is_moved_and_the_others_go_on() {
     let slow = Link::millis(2).mbps(1.0).fifo(60_000);
     let run = |localized: bool| {
-        let mut grove =
-            Grove::new(9, Offer::bytes(2_000_000).by("mtcp,local-high=0.01,local-hold=1").expect(4));
+        let mut grove = Net::of(9, Offer::bytes(2_000_000).by("mtcp,local-high=0.01,local-hold=1").expect(4));
         let agent = grove.agent(&[], 16, lan());
         let agent = grove.agents[agent].address;
         let parents = if localized { vec![agent] } else { Vec::new() };
-        grove.receivers(&[agent], 3, lan());
-        let last = grove.receivers(&parents, 1, slow).start;
+        grove.children(&[agent], 3, lan());
+        let last = grove.children(&parents, 1, slow).start;
         // Unicast to it goes by the same narrow way.
         grove.near(Who::Receiver(last), slow);
         grove.start();
         grove.run_to_end(secs(600));
-        grove.assert_all_verified(0..4);
+        grove.assert_have_all(0..4);
         let ends: Vec<f64> = grove.receivers.iter().map(|node| node.ended_at.as_secs_f64()).collect();
         (ends, grove.agents[0].status())
     };
@@ -322,7 +320,7 @@ fn what_a_child_says_of_others_or_again_changes_nothing() {
     }
     grove.recorded = None;
     grove.run_to_end(secs(300));
-    grove.assert_all_verified(0..6);
+    grove.assert_have_all(0..6);
     for agent in &grove.agents {
         assert_eq!(agent.below(), (3, 3));
     }
@@ -342,7 +340,7 @@ fn orders_of_strangers_are_not_obeyed() {
         let mut out = Vec::new();
         let action = OrderAction::Join;
         let order = Order { to: attach.from, action, number: 1, group: 1, from: Seq(0), nonce: 0 };
-        encode(&mut out, grove.source.id, 7, &Message::Order(order), 500).expect("it fits");
+        encode(&mut out, grove.sources[0].id, 7, &Message::Order(order), 500).expect("it fits");
         // From elsewhere, and from another child's agent.
         grove.inject(stranger, child, out.clone());
         let other = grove.agents.iter().map(|agent| agent.address);
@@ -356,18 +354,18 @@ fn orders_of_strangers_are_not_obeyed() {
     grove.run_for(Span::from_millis(100));
     assert!(grove.receivers.iter().all(ReceiverNode::hears_group), "nobody has left the source's group");
     grove.run_to_end(secs(300));
-    grove.assert_all_verified(0..6);
+    grove.assert_have_all(0..6);
 }
 
 #[test]
 fn other_congestion_controls_have_no_agents() {
-    let mut grove = Grove::new(11, Offer::bytes(6_000_000).expect(1));
+    let mut grove = Net::of(11, Offer::bytes(6_000_000).expect(1));
     let agent = grove.agent(&[], 16, lan());
     let agent = grove.agents[agent].address;
-    grove.receivers(&[agent], 1, lan());
+    grove.children(&[agent], 1, lan());
     grove.start();
     grove.run_to_end(secs(300));
-    grove.assert_all_verified(0..1);
+    grove.assert_have_all(0..1);
     assert!(grove.heard_of(0..1) > 0, "its child is the source's");
     let told = |text: &str| {
         let mut events = grove.agents[0].events.iter();

@@ -1,8 +1,7 @@
 //! Files that change while they are sent: each is withdrawn, and everything else arrives.
 
-use super::grove::Grove;
 use super::node::{ReceiverNode, SourceNode};
-use super::tree::{Head, Tree, branch, schemes};
+use super::tree::{branch, schemes};
 use super::*;
 use crate::config::{Freshness, Repeat};
 use crate::relay::RouterKind;
@@ -243,14 +242,14 @@ fn whatever_changes_at_any_time_the_rest_arrives() {
 #[test]
 fn withdrawn_files_pass_relays_with_every_scheme() {
     for name in schemes() {
-        let mut tree = Tree::new(26, Offer::bytes(1).by(name).expect(4).at_most_mbps(4.0).in_blocks_of(32));
+        let mut tree = Net::of(26, Offer::bytes(1).by(name).expect(4).at_most_mbps(4.0).in_blocks_of(32));
         let link = || Link::millis(3).mbps(20.0).fifo(100_000).losing(0.01);
-        let upper = tree.relay(Head::Source, 1, 64 << 20, link());
+        let upper = tree.relay(Head::Source(0), 1, 64 << 20, link());
         let lower = tree.relay(branch(upper, 0), 1, 300_000, link());
-        tree.receivers(Head::Source, 1, link());
-        tree.receivers(branch(upper, 0), 1, link());
-        tree.receivers(branch(lower, 0), 2, link());
-        let content = tree.source.content.clone();
+        tree.behind(Head::Source(0), 1, link());
+        tree.behind(branch(upper, 0), 1, link());
+        tree.behind(branch(lower, 0), 2, link());
+        let content = tree.sources[0].content.clone();
         let files = plant(&content, 26);
         tree.start();
         let soon = Time::ZERO + Span::from_millis(1_200);
@@ -258,7 +257,7 @@ fn withdrawn_files_pass_relays_with_every_scheme() {
         ["a", "c/07", LATE].iter().for_each(|name| append(&content.join(name)));
         tree.run_to_end(secs(300));
         let changed = ["a", "c/07", LATE, "y"];
-        let withdrawn = assert_rest_arrived(&tree.source, &tree.receivers, &files, &changed);
+        let withdrawn = assert_rest_arrived(&tree.sources[0], &tree.receivers, &files, &changed);
         assert!(withdrawn.contains(LATE), "{name}: {withdrawn:?}");
     }
 }
@@ -266,19 +265,19 @@ fn withdrawn_files_pass_relays_with_every_scheme() {
 #[test]
 fn withdrawn_files_pass_routers() {
     for (name, kind) in [("raccoom", RouterKind::Raccoom), ("rmanp", RouterKind::Rmanp)] {
-        let mut tree = Tree::new(27, Offer::bytes(1).by(name).expect(3).at_most_mbps(4.0).in_blocks_of(32));
+        let mut tree = Net::of(27, Offer::bytes(1).by(name).expect(3).at_most_mbps(4.0).in_blocks_of(32));
         let link = || Link::millis(3).mbps(20.0).fifo(100_000).losing(0.01);
-        let hop = tree.hop(Head::Source, kind, 2, link());
-        tree.receivers(branch(hop, 0), 2, link());
-        tree.receivers(branch(hop, 1), 1, link());
-        let content = tree.source.content.clone();
+        let hop = tree.hop(Head::Source(0), kind, 2, link());
+        tree.behind(branch(hop, 0), 2, link());
+        tree.behind(branch(hop, 1), 1, link());
+        let content = tree.sources[0].content.clone();
         let files = plant(&content, 27);
         tree.start();
         let soon = Time::ZERO + Span::from_millis(1_200);
         tree.run_until(secs(60), |tree| tree.now >= soon);
         ["b", LATE].iter().for_each(|name| append(&content.join(name)));
         tree.run_to_end(secs(300));
-        let withdrawn = assert_rest_arrived(&tree.source, &tree.receivers, &files, &["b", LATE, "y"]);
+        let withdrawn = assert_rest_arrived(&tree.sources[0], &tree.receivers, &files, &["b", LATE, "y"]);
         assert!(withdrawn.contains(LATE), "{name}: {withdrawn:?}");
     }
 }
@@ -288,19 +287,19 @@ fn withdrawn_files_pass_agents() {
     let key = GroupKey::from_bytes([7; 32]);
     for key in [None, Some(key)] {
         let offer = Offer::bytes(1).by("mtcp").expect(4).at_most_mbps(4.0).in_blocks_of(32);
-        let mut grove = Grove::new(28, key.into_iter().fold(offer, Offer::sealed));
+        let mut grove = Net::of(28, key.into_iter().fold(offer, Offer::sealed));
         let agent = grove.agent(&[], 16, path());
         let agent = grove.agents[agent].address;
-        grove.receivers(&[agent], 3, path().losing(0.02));
-        grove.receivers(&[], 1, path());
-        let content = grove.source.content.clone();
+        grove.children(&[agent], 3, path().losing(0.02));
+        grove.children(&[], 1, path());
+        let content = grove.sources[0].content.clone();
         let files = plant(&content, 28);
         grove.start();
         grove.run_for(Span::from_millis(1_500));
         ["b", "c/11", LATE].iter().for_each(|name| append(&content.join(name)));
         grove.run_to_end(secs(300));
         let changed = ["b", "c/11", LATE, "y"];
-        let withdrawn = assert_rest_arrived(&grove.source, &grove.receivers, &files, &changed);
+        let withdrawn = assert_rest_arrived(&grove.sources[0], &grove.receivers, &files, &changed);
         assert!(withdrawn.contains(LATE), "{withdrawn:?}");
     }
 }

@@ -1,7 +1,8 @@
 //! What the simulated world has found (`docs/reliability.md`), each in a network made by hand, and what is beside it.
 
+use super::net::{Head, Net, Who};
 use super::node::Offer;
-use super::tree::{Head, Tree, schemes};
+use super::tree::schemes;
 use crate::event::Event;
 use faircast_core::time::{Span, Time};
 use faircast_simnet::Link;
@@ -15,61 +16,63 @@ fn link() -> Link {
 
 #[test]
 fn a_relay_that_comes_when_everything_has_left_its_source_fetches_it_for_those_below() {
-    let mut tree = Tree::new(41, Offer::bytes(60_000).expect(2).wait_secs(20));
-    tree.receivers(Head::Source, 1, link());
-    let relay = tree.relay(Head::Source, 1, MEMORY, link());
-    tree.receivers(Head::Branch { relay, branch: 0 }, 1, link());
-    tree.receivers(Head::Source, 1, link());
+    let mut tree = Net::of(41, Offer::bytes(60_000).expect(2).wait_secs(20));
+    tree.behind(Head::Source(0), 1, link());
+    let relay = tree.relay(Head::Source(0), 1, MEMORY, link());
+    tree.behind(Head::Branch { relay, branch: 0 }, 1, link());
+    tree.behind(Head::Source(0), 1, link());
     // The last receiver dies at once, and the source waits for it; the others come when the first one is done.
-    (tree.late, tree.late_relays) = (vec![1], vec![relay]);
+    tree.late = vec![Who::Receiver(1), Who::Relay(relay)];
     tree.start();
-    let joined = |tree: &Tree| {
-        tree.source.events.iter().filter(|(_, event)| matches!(event, Event::Joined { .. })).count()
+    let joined = |tree: &Net| {
+        tree.sources[0].events.iter().filter(|(_, event)| matches!(event, Event::Joined { .. })).count()
     };
     tree.run_until(Span::from_secs(5), |tree| joined(tree) == 2);
     tree.receivers[2].session = None;
     tree.run_until(Span::from_secs(60), |tree| tree.receivers[0].session.is_none());
-    assert!(tree.source.session.is_some(), "the source waits for the last one");
-    tree.start_relay(relay);
+    assert!(tree.sources[0].session.is_some(), "the source waits for the last one");
+    tree.start_host(Who::Relay(relay));
     tree.start_receiver(1);
     tree.run_to_end(Span::from_secs(150));
     for node in &tree.receivers[..2] {
-        assert!(node.report().ok && node.has(&tree.source), "{} has something else", node.host);
+        assert!(node.report().ok && node.has(&tree.sources[0]), "{} has something else", node.host);
     }
 }
 
 #[test]
 fn a_relay_that_starts_when_everything_has_been_sent_fetches_what_is_asked_for() {
-    let mut tree = Tree::new(30, Offer::bytes(4_000_000).expect(4).at_most_mbps(16.0));
+    let mut tree = Net::of(30, Offer::bytes(4_000_000).expect(4).at_most_mbps(16.0));
     let fast = || Link::millis(4).mbps(30.0).fifo(80_000);
-    let first = tree.relay(Head::Source, 1, MEMORY, fast());
-    let second = tree.relay(Head::Source, 1, MEMORY, fast());
-    tree.late_relays.push(second);
-    tree.receivers(Head::Source, 2, fast());
+    let first = tree.relay(Head::Source(0), 1, MEMORY, fast());
+    let second = tree.relay(Head::Source(0), 1, MEMORY, fast());
+    tree.late.push(Who::Relay(second));
+    tree.behind(Head::Source(0), 2, fast());
     let slow = || Link::millis(4).mbps(4.0).fifo(40_000);
-    tree.receivers(Head::Branch { relay: first, branch: 0 }, 2, slow());
-    (2..4).for_each(|receiver| tree.also(receiver, Head::Branch { relay: second, branch: 0 }, slow()));
+    tree.behind(Head::Branch { relay: first, branch: 0 }, 2, slow());
+    (2..4).for_each(|receiver| {
+        tree.attach(Who::Receiver(receiver), Head::Branch { relay: second, branch: 0 }, slow())
+    });
     tree.start();
     tree.run_until(Span::from_secs(60), |tree| {
         tree.receivers[0].session.is_none() && tree.receivers[1].session.is_none()
     });
     tree.kill_relay(first);
-    tree.start_relay(second);
+    tree.start_host(Who::Relay(second));
     tree.run_to_end(Span::from_secs(300));
     for node in &tree.receivers {
-        assert!(node.report().ok && node.has(&tree.source), "{} has something else", node.host);
+        assert!(node.report().ok && node.has(&tree.sources[0]), "{} has something else", node.host);
     }
 }
 
 #[test]
 fn a_relay_behind_a_relay_that_serves_nobody_holds_nobody_up() {
-    let mut tree = Tree::new(42, Offer::bytes(60_000));
-    tree.receivers(Head::Source, 1, link());
-    let above = tree.relay(Head::Source, 1, MEMORY, link());
+    let mut tree = Net::of(42, Offer::bytes(60_000));
+    tree.behind(Head::Source(0), 1, link());
+    let above = tree.relay(Head::Source(0), 1, MEMORY, link());
     tree.relay(Head::Branch { relay: above, branch: 0 }, 1, MEMORY, link());
     tree.start();
-    tree.run_until(Span::from_secs(60), |tree| tree.source.session.is_none());
-    assert!(tree.source.report().ok, "{:?}", tree.source.report());
+    tree.run_until(Span::from_secs(60), |tree| tree.sources[0].session.is_none());
+    assert!(tree.sources[0].report().ok, "{:?}", tree.sources[0].report());
     assert!(tree.now < Time::ZERO + Span::from_secs(15), "{:?}", tree.now);
 }
 
@@ -78,20 +81,20 @@ fn a_page_of_hashes_is_whole_behind_a_relay_however_small_datagrams_are() {
     for datagram in [424, 432, 440] {
         let (key, signer) = (GroupKey::from_bytes([1; 32]), SigningKey::from_seed([2; 32]));
         let offer = Offer::bytes(60_000).expect(1).in_blocks_of(4).datagrams_of(datagram);
-        let mut tree = Tree::new(43, offer.sealed(key).signed(signer.clone()));
-        let relay = tree.relay(Head::Source, 1, MEMORY, link());
-        tree.receivers(Head::Branch { relay, branch: 0 }, 1, link());
+        let mut tree = Net::of(43, offer.sealed(key).signed(signer.clone()));
+        let relay = tree.relay(Head::Source(0), 1, MEMORY, link());
+        tree.behind(Head::Branch { relay, branch: 0 }, 1, link());
         tree.receivers[0].verify = Some(signer.verify_key().into());
         tree.start();
         tree.run_to_end(Span::from_secs(60));
-        tree.assert_all_verified();
+        tree.assert_everybody_has_all();
     }
 }
 
 #[test]
 fn a_source_that_nobody_joins_says_so_to_the_relays_that_wait_with_it() {
-    let mut tree = Tree::new(44, Offer::bytes(60_000).wait_secs(5));
-    tree.relay(Head::Source, 1, MEMORY, link());
+    let mut tree = Net::of(44, Offer::bytes(60_000).wait_secs(5));
+    tree.relay(Head::Source(0), 1, MEMORY, link());
     tree.start();
     tree.run_to_end(Span::from_secs(60));
     assert!(
@@ -104,13 +107,13 @@ fn a_source_that_nobody_joins_says_so_to_the_relays_that_wait_with_it() {
 #[test]
 fn nobody_new_begins_below_a_relay_with_a_session_whose_source_is_not_heard() {
     // The source waits for a second receiver, in vain, before it begins and when it is done.
-    let mut tree = Tree::new(45, Offer::bytes(60_000).expect(2).wait_secs(5));
-    let relay = tree.relay(Head::Source, 1, MEMORY, link());
-    tree.receivers(Head::Branch { relay, branch: 0 }, 2, link());
-    tree.late = vec![1];
+    let mut tree = Net::of(45, Offer::bytes(60_000).expect(2).wait_secs(5));
+    let relay = tree.relay(Head::Source(0), 1, MEMORY, link());
+    tree.behind(Head::Branch { relay, branch: 0 }, 2, link());
+    tree.late = vec![Who::Receiver(1)];
     tree.start();
     tree.run_until(Span::from_secs(60), |tree| tree.receivers[0].session.is_none());
-    tree.source.session = None; // it is killed
+    tree.sources[0].session = None; // it is killed
     let killed = tree.now;
     tree.run_until(Span::from_secs(4), |tree| tree.now > killed + Span::from_secs(3));
     tree.start_receiver(1);
@@ -122,21 +125,21 @@ fn nobody_new_begins_below_a_relay_with_a_session_whose_source_is_not_heard() {
 
 #[test]
 fn a_relay_whose_source_was_started_again_does_not_fail_in_the_session_that_it_never_joined() {
-    let mut tree = Tree::new(46, Offer::bytes(6_000_000).at_most_mbps(4.0));
-    let relay = tree.relay(Head::Source, 1, MEMORY, link());
-    tree.receivers(Head::Branch { relay, branch: 0 }, 1, link());
+    let mut tree = Net::of(46, Offer::bytes(6_000_000).at_most_mbps(4.0));
+    let relay = tree.relay(Head::Source(0), 1, MEMORY, link());
+    tree.behind(Head::Branch { relay, branch: 0 }, 1, link());
     tree.start();
     tree.run_until(Span::from_secs(3), |tree| tree.now > Time::ZERO + Span::from_secs(2));
-    tree.source.session = None; // it is killed
+    tree.sources[0].session = None; // it is killed
     let killed = tree.now;
     tree.run_until(Span::from_secs(4), |tree| tree.now > killed + Span::from_secs(3));
     assert!(tree.relays[relay].above.is_some());
-    let told = tree.source.events.len();
-    tree.start_source();
+    let told = tree.sources[0].events.len();
+    tree.start_source(0);
     tree.run_until(Span::from_secs(9), |tree| tree.relays[relay].above.is_none());
     let again = tree.now;
     tree.run_until(Span::from_secs(2), |tree| tree.now > again + Span::from_secs(1));
-    let left = tree.source.events[told..].iter().find(|(_, event)| matches!(event, Event::Left { .. }));
+    let left = tree.sources[0].events[told..].iter().find(|(_, event)| matches!(event, Event::Left { .. }));
     assert!(left.is_none(), "{left:?}");
 }
 
@@ -144,19 +147,19 @@ fn a_relay_whose_source_was_started_again_does_not_fail_in_the_session_that_it_n
 fn who_is_done_below_a_relay_that_dies_before_it_says_so_is_counted_once_and_not_forgotten() {
     // The relay dies before its source has heard of the receiver, or after that.
     for source_knows in [false, true] {
-        let mut tree = Tree::new(47, Offer::bytes(60_000).expect(2).wait_secs(5));
-        let relay = tree.relay(Head::Source, 1, MEMORY, link());
-        tree.receivers(Head::Branch { relay, branch: 0 }, 1, link());
+        let mut tree = Net::of(47, Offer::bytes(60_000).expect(2).wait_secs(5));
+        let relay = tree.relay(Head::Source(0), 1, MEMORY, link());
+        tree.behind(Head::Branch { relay, branch: 0 }, 1, link());
         tree.start();
         tree.run_until(Span::from_secs(20), |tree| {
-            let known = tree.source.session.as_ref().map_or(0, |session| session.standing().done);
-            known == u64::from(source_knows) && tree.receivers[0].has(&tree.source)
+            let known = tree.sources[0].session.as_ref().map_or(0, |session| session.standing().done);
+            known == u64::from(source_knows) && tree.receivers[0].has(&tree.sources[0])
         });
         assert!(tree.receivers[0].session.is_some(), "it has not heard that it is known to be done");
         tree.kill_relay(relay);
-        tree.start_relay(relay);
-        tree.run_until(Span::from_secs(20), |tree| tree.source.session.is_none());
-        let report = tree.source.report();
+        tree.start_host(Who::Relay(relay));
+        tree.run_until(Span::from_secs(20), |tree| tree.sources[0].session.is_none());
+        let report = tree.sources[0].report();
         assert_eq!((report.receivers, report.verified), (1, 1), "{source_knows}: {report:?}");
     }
 }
@@ -164,22 +167,23 @@ fn who_is_done_below_a_relay_that_dies_before_it_says_so_is_counted_once_and_not
 #[test]
 fn who_is_done_below_a_relay_that_is_no_more_tells_another_relay_with_every_scheme() {
     for name in schemes() {
-        let mut tree = Tree::new(48, Offer::bytes(300_000).by(name).expect(3).wait_secs(5));
-        let first = tree.relay(Head::Source, 1, MEMORY, link());
-        let second = tree.relay(Head::Source, 1, MEMORY, link());
-        tree.receivers(Head::Branch { relay: first, branch: 0 }, 2, link());
+        let mut tree = Net::of(48, Offer::bytes(300_000).by(name).expect(3).wait_secs(5));
+        let first = tree.relay(Head::Source(0), 1, MEMORY, link());
+        let second = tree.relay(Head::Source(0), 1, MEMORY, link());
+        tree.behind(Head::Branch { relay: first, branch: 0 }, 2, link());
         // It is served long after the others, so the session goes on.
         let slow = Link::millis(2).mbps(0.2).fifo(60_000);
-        tree.receivers(Head::Branch { relay: second, branch: 0 }, 1, slow);
-        (0..2).for_each(|at| tree.also(at, Head::Branch { relay: second, branch: 0 }, link()));
+        tree.behind(Head::Branch { relay: second, branch: 0 }, 1, slow);
+        (0..2)
+            .for_each(|at| tree.attach(Who::Receiver(at), Head::Branch { relay: second, branch: 0 }, link()));
         tree.start();
-        let has_all = |tree: &Tree| (0..2).all(|at| tree.receivers[at].has(&tree.source));
+        let has_all = |tree: &Net| (0..2).all(|at| tree.receivers[at].has(&tree.sources[0]));
         tree.run_until(Span::from_secs(60), has_all);
         let waits = tree.receivers[..2].iter().filter(|node| node.session.is_some()).count();
         assert!(waits > 0, "{name}: they have not heard that they are known to be done");
         tree.kill_relay(first);
         tree.run_to_end(Span::from_secs(120));
-        let report = tree.source.report();
+        let report = tree.sources[0].report();
         assert_eq!(report.verified, 3, "{name}: {report:?}");
     }
 }

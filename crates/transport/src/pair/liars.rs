@@ -29,20 +29,14 @@ pub(super) enum Lie {
     Withholding,
 }
 
-/// Liars by kind.
-#[derive(Debug)]
-pub(super) struct Lies<W>(pub(super) BTreeMap<W, Lie>);
+/// Liars.
+#[derive(Debug, Default)]
+pub(super) struct Lies(pub(super) BTreeMap<Who, Lie>);
 
-impl<W> Default for Lies<W> {
-    fn default() -> Lies<W> {
-        Lies(BTreeMap::new())
-    }
-}
-
-impl<W: Ord> Lies<W> {
+impl Lies {
     /// What is sent in place of what this one says, if anything.
-    pub(super) fn told(&self, who: &W, bytes: Vec<u8>) -> Option<Vec<u8>> {
-        match self.0.get(who) {
+    pub(super) fn told(&self, who: Who, bytes: Vec<u8>) -> Option<Vec<u8>> {
+        match self.0.get(&who) {
             Some(lie) => lie.told(bytes),
             None => Some(bytes),
         }
@@ -144,7 +138,7 @@ fn three(offer: Offer, lie: Option<Lie>) -> Net {
     net.trace.off = true;
     net.receivers(3, Link::millis(20).mbps(4.0).fifo(40_000), Link::millis(20));
     if let Some(lie) = lie {
-        net.lies.insert(2, lie);
+        net.lies.0.insert(Who::Receiver(2), lie);
     }
     net.source(offer);
     net
@@ -227,7 +221,7 @@ fn reached(scheme: &'static str, honest: usize, most: f64, lie: Option<Lie>) -> 
     net.trace.off = true;
     net.receivers(1 + honest, Link::millis(20).mbps(2.0).fifo(20_000), Link::millis(20));
     if let Some(lie) = lie {
-        net.lies.insert(0, lie);
+        net.lies.0.insert(Who::Receiver(0), lie);
     }
     let offer = Offer::zeros(1 << 25).by(scheme).at_most_mbps(most).expect(1 + honest as u32);
     let source = net.source(offer);

@@ -1,8 +1,7 @@
 //! Lies within trees: children of an agent, receivers behind routers, and routers themselves.
 
-use super::grove::Grove;
 use super::liars::Lie;
-use super::tree::{Head, Tree, Who, branch};
+use super::tree::branch;
 use super::*;
 use crate::relay::RouterKind;
 
@@ -23,44 +22,43 @@ fn at_the_floor() -> f64 {
 fn lying_children_of_an_agent_cost_others_the_floor_at_most() {
     for lie in LIES {
         let offer = Offer::bytes(BYTES).by("mtcp").at_least_mbps(FLOOR).at_most_mbps(6.0).expect(3);
-        let mut grove = Grove::new(71, offer);
+        let mut grove = Net::of(71, offer);
         let agent = grove.agent(&[], 16, lan());
         let address = grove.agents[agent].address;
-        grove.receivers(&[address], 2, lan());
-        grove.receivers(&[], 1, lan());
-        grove.receivers(&[address], 1, lan());
-        let liar = grove.receivers[3].address;
-        grove.lies.0.insert(liar, lie);
+        grove.children(&[address], 2, lan());
+        grove.children(&[], 1, lan());
+        grove.children(&[address], 1, lan());
+        grove.lies.0.insert(Who::Receiver(3), lie);
         grove.start();
         grove.run_until(secs(120), |grove| grove.receivers[..3].iter().all(|node| node.ended.is_some()));
         let honest = grove.now.as_secs_f64();
-        grove.run_until(secs(200), |grove| grove.source.session.is_none());
-        let report = grove.source.report();
+        grove.run_until(secs(200), |grove| grove.sources[0].session.is_none());
+        let report = grove.sources[0].report();
         println!(
             "{lie:?}: honest at {honest:.1} s, over at {:.1} s, {} verified",
             grove.now.as_secs_f64(),
             report.verified
         );
-        assert!(grove.receivers[..3].iter().all(|node| node.has(&grove.source)), "{lie:?}");
+        assert!(grove.receivers[..3].iter().all(|node| node.has(&grove.sources[0])), "{lie:?}");
         assert!(honest < 1.25 * at_the_floor() + 5.0, "{lie:?}: {honest:.1} s");
         assert!(report.verified >= 3, "{lie:?}: {report:?}");
     }
 }
 
 /// Three receivers behind a router, and three behind another.
-fn two_routers(kind: RouterKind, expect: u32) -> Tree {
+fn two_routers(kind: RouterKind, expect: u32) -> Net {
     let offer = Offer::bytes(BYTES).by(kind.scheme()).at_least_mbps(FLOOR).at_most_mbps(6.0).expect(expect);
-    let mut tree = Tree::new(73, offer);
+    let mut tree = Net::of(73, offer);
     for _ in 0..2 {
-        let hop = tree.hop(Head::Source, kind, 1, lan());
-        tree.receivers(branch(hop, 0), 3, lan());
+        let hop = tree.hop(Head::Source(0), kind, 1, lan());
+        tree.behind(branch(hop, 0), 3, lan());
     }
     tree
 }
 
-fn honest_at(tree: &mut Tree, honest: &[usize]) -> f64 {
+fn honest_at(tree: &mut Net, honest: &[usize]) -> f64 {
     tree.run_until(secs(200), |tree| honest.iter().all(|at| tree.receivers[*at].ended.is_some()));
-    assert!(honest.iter().all(|at| tree.receivers[*at].has(&tree.source)), "something else");
+    assert!(honest.iter().all(|at| tree.receivers[*at].has(&tree.sources[0])), "something else");
     tree.now.as_secs_f64()
 }
 
@@ -72,8 +70,8 @@ fn receivers_that_lie_to_a_router_cost_the_floor_at_most() {
             tree.lies.0.insert(Who::Receiver(5), lie);
             tree.start();
             let honest = honest_at(&mut tree, &[0, 1, 2, 3, 4]);
-            tree.run_until(secs(200), |tree| tree.source.session.is_none());
-            let report = tree.source.report();
+            tree.run_until(secs(200), |tree| tree.sources[0].session.is_none());
+            let report = tree.sources[0].report();
             println!("{kind}, {lie:?}: honest at {honest:.1} s, over at {:.1} s", tree.now.as_secs_f64());
             assert!(honest < 1.25 * at_the_floor() + 5.0, "{kind}, {lie:?}: {honest:.1} s");
             assert!(report.verified >= 5, "{kind}, {lie:?}: {report:?}");
@@ -89,8 +87,8 @@ fn routers_that_lie_cost_others_the_floor_at_most() {
             tree.lies.0.insert(Who::Relay(1), lie);
             tree.start();
             let honest = honest_at(&mut tree, &[0, 1, 2]);
-            tree.run_until(secs(200), |tree| tree.source.session.is_none());
-            let report = tree.source.report();
+            tree.run_until(secs(200), |tree| tree.sources[0].session.is_none());
+            let report = tree.sources[0].report();
             println!("{kind}, {lie:?}: others at {honest:.1} s, over at {:.1} s", tree.now.as_secs_f64());
             assert!(honest < 1.25 * at_the_floor() + 5.0, "{kind}, {lie:?}: {honest:.1} s");
             assert!(report.verified >= 3, "{kind}, {lie:?}: {report:?}");
@@ -103,15 +101,15 @@ fn routers_that_lie_cost_others_the_floor_at_most() {
 fn routers_that_withhold_data_cost_others_the_floor_at_most() {
     for kind in RouterKind::ALL {
         let offer = Offer::bytes(BYTES).by(kind.scheme()).at_least_mbps(FLOOR).at_most_mbps(6.0).expect(3);
-        let mut tree = Tree::new(79, offer);
-        let good = tree.hop(Head::Source, kind, 1, lan());
-        let bad = tree.hop(Head::Source, kind, 1, lan());
-        tree.receivers(branch(good, 0), 3, lan());
-        tree.receivers(branch(bad, 0), 2, lan().dropping_above(1_000));
+        let mut tree = Net::of(79, offer);
+        let good = tree.hop(Head::Source(0), kind, 1, lan());
+        let bad = tree.hop(Head::Source(0), kind, 1, lan());
+        tree.behind(branch(good, 0), 3, lan());
+        tree.behind(branch(bad, 0), 2, lan().dropping_above(1_000));
         tree.start();
         let honest = honest_at(&mut tree, &[0, 1, 2]);
-        tree.run_until(secs(200), |tree| tree.source.session.is_none());
-        let report = tree.source.report();
+        tree.run_until(secs(200), |tree| tree.sources[0].session.is_none());
+        let report = tree.sources[0].report();
         println!("{kind}: others at {honest:.1} s, over at {:.1} s", tree.now.as_secs_f64());
         assert!(honest < 1.25 * at_the_floor() + 5.0, "{kind}: {honest:.1} s");
         assert!(report.verified >= 3, "{kind}: {report:?}");

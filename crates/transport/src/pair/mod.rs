@@ -67,7 +67,7 @@ mod year;
 use crate::event::Event;
 use faircast_core::time::{Span, Time};
 use faircast_simnet::Link;
-use net::Net;
+use net::{Head, Net, Who};
 use node::Offer;
 use std::ops::Range;
 

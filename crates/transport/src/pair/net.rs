@@ -1,15 +1,19 @@
 //! Sources and receivers on the virtual network.
 
-use super::liars::Lie;
+use super::grove::AgentNode;
+use super::liars::Lies;
 use super::node::{Offer, ReceiverNode, SourceNode, group_of, layer_of};
 use super::relay::{Out, RelayCounts, RelayHost};
 use super::trace::Trace;
+use super::tree::RelayNode;
+use super::withholding::Hostile;
+use crate::event::Event;
 use faircast_core::packet::Layer;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_simnet::{Copies, Happens, Hosts, Link, Network, Pipe, Site, Ties};
-use faircast_wire::GroupKey;
 use faircast_wire::encode::{IPV4_HEADERS, IPV6_HEADERS};
+use faircast_wire::{GroupKey, Kind, peek};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -23,8 +27,28 @@ pub(super) const OVERHEAD: usize = IPV4_HEADERS;
 pub(super) enum Who {
     Receiver(usize),
     Source(usize),
+    Relay(usize),
+    Agent(usize),
     /// The relay in front of a group.
     Router(usize),
+}
+
+/// A sender of multicast.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Head {
+    Source(usize),
+    Branch { relay: usize, branch: usize },
+    Router(usize),
+}
+
+impl Head {
+    fn is_of(self, who: Who) -> bool {
+        match self {
+            Head::Source(source) => who == Who::Source(source),
+            Head::Branch { relay, .. } => who == Who::Relay(relay),
+            Head::Router(group) => who == Who::Router(group),
+        }
+    }
 }
 
 /// Sources, receivers, and the links between them, in virtual time.
@@ -39,29 +63,50 @@ pub(super) struct Net {
     pub(super) now: Time,
     pub(super) sources: Vec<SourceNode>,
     pub(super) receivers: Vec<ReceiverNode>,
+    pub(super) relays: Vec<RelayNode>,
+    pub(super) agents: Vec<AgentNode>,
     pub(super) trace: Trace,
     pub(super) trunk: Pipe,
-    network: Network<Who, SocketAddr, Who, Spurious>,
+    pub(super) network: Network<Who, SocketAddr, Head, Spurious>,
     /// By group: its site, the only source whose datagrams come there, if not all do, and a host in front of the link.
     groups: Vec<(usize, Option<usize>, Option<RelayHost>)>,
-    seed: u64,
+    pub(super) seed: u64,
     trunk_rng: Rng,
     spurious: Option<Span>,
-    /// Receivers that lie.
-    pub(super) lies: BTreeMap<usize, Lie>,
-    dir: TempDir,
+    /// Hosts that are not started with the others.
+    pub(super) late: Vec<Who>,
+    /// Hosts that lie.
+    pub(super) lies: Lies,
+    /// A relay, or hop, that changes the datagrams that it sends down.
+    pub(super) hostile: Option<(usize, Hostile)>,
+    /// Datagrams that reached a source, by their sender.
+    pub(super) heard: BTreeMap<SocketAddr, u64>,
+    /// Datagrams that children sent to agents, when they are to be kept: sender, agent, bytes.
+    pub(super) recorded: Option<Vec<(SocketAddr, SocketAddr, Vec<u8>)>>,
+    /// Status messages that sources sent.
+    pub(super) statuses: u64,
+    pub(super) dir: TempDir,
 }
 
 /// Everybody is called without a reason.
-struct Spurious;
+pub(super) struct Spurious;
 
 /// The hosts, as the network asks about them.
-struct Ears<'a>(&'a mut [ReceiverNode]);
+struct Ears<'a> {
+    receivers: &'a mut [ReceiverNode],
+    relays: &'a mut [RelayNode],
+    agents: &'a mut [AgentNode],
+}
 
 impl Hosts<Who, SocketAddr> for Ears<'_> {
     fn ears(&self, host: Who, group: SocketAddr) -> Vec<SocketAddr> {
         let hears = match host {
-            Who::Receiver(receiver) => self.0[receiver].takes(layer_of(group)),
+            Who::Receiver(receiver) => {
+                let node = &self.receivers[receiver];
+                node.takes(layer_of(group)) && node.hears_group()
+            }
+            Who::Relay(relay) => self.relays[relay].takes(layer_of(group)),
+            Who::Agent(agent) => self.agents[agent].hears_group(),
             Who::Router(_) => true,
             Who::Source(_) => false,
         };
@@ -69,10 +114,13 @@ impl Hosts<Who, SocketAddr> for Ears<'_> {
     }
 
     fn damage(&mut self, path: Who, link: &Link, bytes: &mut [u8]) -> Copies {
-        match path {
-            Who::Receiver(receiver) => link.damage(bytes, &mut self.0[receiver].path_rng),
-            _ => [Some(Span::ZERO), None, None],
-        }
+        let rng = match path {
+            Who::Receiver(receiver) => &mut self.receivers[receiver].path_rng,
+            Who::Relay(relay) => &mut self.relays[relay].path_rng,
+            Who::Agent(agent) => &mut self.agents[agent].path_rng,
+            Who::Source(_) | Who::Router(_) => return [Some(Span::ZERO), None, None],
+        };
+        link.damage(bytes, rng)
     }
 }
 
@@ -82,6 +130,8 @@ impl Net {
             now: Time::ZERO,
             sources: Vec::new(),
             receivers: Vec::new(),
+            relays: Vec::new(),
+            agents: Vec::new(),
             trace: Trace::default(),
             trunk: Pipe::new(Link::default()),
             network: Network::new(OVERHEAD as u64, Ties::Hosts),
@@ -89,12 +139,49 @@ impl Net {
             seed,
             trunk_rng: Rng::new(seed, 1 << 40),
             spurious: None,
-            lies: BTreeMap::new(),
+            late: Vec::new(),
+            lies: Lies::default(),
+            hostile: None,
+            heard: BTreeMap::new(),
+            recorded: None,
+            statuses: 0,
             dir: tempfile::tempdir().expect("a temporary directory"),
         }
     }
 
-    /// What all sources share.
+    /// A network whose only source starts with everybody else, by [`Net::start`].
+    pub(super) fn of(seed: u64, offer: Offer) -> Net {
+        let mut net = Net::new(seed);
+        net.place_source(SourceNode::address_of(0), offer);
+        net
+    }
+
+    /// Start relays, agents and receivers that are not late, then the sources.
+    pub(super) fn start(&mut self) {
+        let relays = (0..self.relays.len()).map(Who::Relay);
+        let agents = (0..self.agents.len()).map(Who::Agent);
+        let others = relays.chain(agents).chain((0..self.receivers.len()).map(Who::Receiver));
+        let others: Vec<Who> = others.filter(|who| !self.late.contains(who)).collect();
+        others
+            .into_iter()
+            .chain((0..self.sources.len()).map(Who::Source))
+            .for_each(|who| self.start_host(who));
+    }
+
+    /// Start a host, or start it again.
+    pub(super) fn start_host(&mut self, who: Who) {
+        let now = self.now;
+        match who {
+            Who::Source(source) => self.sources[source].start(now),
+            Who::Receiver(receiver) => self.receivers[receiver].start(now),
+            Who::Relay(relay) => self.relays[relay].start(now),
+            Who::Agent(agent) => self.agents[agent].start(now),
+            Who::Router(_) => {}
+        }
+        self.reschedule(who);
+    }
+
+    /// The trunk that all sources share.
     pub(super) fn with_trunk(mut self, link: Link) -> Net {
         self.trunk = Pipe::new(link);
         self
@@ -139,7 +226,7 @@ impl Net {
         let members = self.receivers.len()..self.receivers.len() + count;
         let group = self.groups.len();
         let heads = hears.map_or(0..self.sources.len(), |only| only..only + 1);
-        let mut site = Site::new(heads.map(Who::Source).collect(), down, up);
+        let mut site = Site::new(heads.map(Head::Source).collect(), down, up);
         site.members = members.clone().map(Who::Receiver).collect();
         self.groups.push((self.network.site(site), hears, None));
         for index in members.clone() {
@@ -155,18 +242,17 @@ impl Net {
     /// The host of a source has another address from now on.
     pub(super) fn move_source(&mut self, source: usize, address: SocketAddr) {
         self.sources[source].move_to(address, self.now);
-        self.drive_source(source);
+        self.drive(Who::Source(source));
     }
 
     /// A relay in front of this group, which hears the sources that there will be.
-    pub(super) fn relay(&mut self, group: usize, relay: RelayHost) {
-        let mut site =
-            Site::new((0..self.sources.len()).map(Who::Source).collect(), Link::default(), Link::default());
+    pub(super) fn put_in_front(&mut self, group: usize, relay: RelayHost) {
+        let (behind, _, place) = &mut self.groups[group];
+        let heads = std::mem::replace(&mut self.network.sites[*behind].heads, vec![Head::Router(group)]);
+        *place = Some(relay);
+        let mut site = Site::new(heads, Link::default(), Link::default());
         site.members.push(Who::Router(group));
         self.network.site(site);
-        let (behind, _, place) = &mut self.groups[group];
-        self.network.sites[*behind].heads = vec![Who::Router(group)];
-        *place = Some(relay);
     }
 
     /// What the relay of this group has done.
@@ -180,7 +266,13 @@ impl Net {
     }
 
     /// A source that starts now on the host with this address, at a port of its own.
-    pub(super) fn source_at(&mut self, mut address: SocketAddr, offer: Offer) -> usize {
+    pub(super) fn source_at(&mut self, address: SocketAddr, offer: Offer) -> usize {
+        let source = self.place_source(address, offer);
+        self.start_source(source);
+        source
+    }
+
+    fn place_source(&mut self, mut address: SocketAddr, offer: Offer) -> usize {
         let index = self.sources.len();
         while self.sources.iter().any(|other| other.address == address) {
             address.set_port(address.port() + 1);
@@ -191,15 +283,14 @@ impl Net {
         self.sources.push(node);
         for (site, hears, relay) in &self.groups {
             if hears.is_none() && relay.is_none() {
-                self.network.sites[*site].heads.push(Who::Source(index));
+                self.network.sites[*site].heads.push(Head::Source(index));
             }
         }
-        self.start_source(index);
         index
     }
 
     /// The links of a receiver.
-    pub(super) fn group_of(&mut self, receiver: usize) -> &mut Site<Who, Who> {
+    pub(super) fn group_of(&mut self, receiver: usize) -> &mut Site<Who, Head> {
         &mut self.network.sites[self.groups[self.receivers[receiver].group].0]
     }
 
@@ -221,21 +312,20 @@ impl Net {
 
     /// The receiver is started (again), in its directory, under a new id.
     pub(super) fn start_receiver(&mut self, receiver: usize) {
-        self.receivers[receiver].start(self.now);
-        self.reschedule(Who::Receiver(receiver));
+        self.start_host(Who::Receiver(receiver));
     }
 
     /// The live stream of this source goes on with a block, all of this byte.
     pub(super) fn feed(&mut self, source: usize, byte: u8) -> Vec<u8> {
         let block = self.sources[source].feed(byte);
-        self.drive_source(source);
+        self.drive(Who::Source(source));
         block
     }
 
     /// The live stream of this source is over.
     pub(super) fn end_feed(&mut self, source: usize) {
         self.sources[source].end_feed();
-        self.drive_source(source);
+        self.drive(Who::Source(source));
     }
 
     pub(super) fn kill_source(&mut self, source: usize) {
@@ -244,8 +334,7 @@ impl Net {
 
     /// The source is started (again) with its content, as a new session.
     pub(super) fn start_source(&mut self, source: usize) {
-        self.sources[source].start(self.now);
-        self.reschedule(Who::Source(source));
+        self.start_host(Who::Source(source));
     }
 
     /// A datagram from nowhere that reaches this source now.
@@ -258,6 +347,13 @@ impl Net {
     pub(super) fn inject_down(&mut self, receiver: usize, from: SocketAddr, bytes: Vec<u8>) {
         let target = (Who::Receiver(receiver), self.receivers[receiver].address);
         self.network.put(self.now, target, from, bytes);
+    }
+
+    /// A datagram in somebody's name that reaches this address now.
+    pub(super) fn inject(&mut self, from: SocketAddr, to: SocketAddr, bytes: Vec<u8>) {
+        if let Some(host) = self.at(to) {
+            self.network.put(self.now, (host, to), from, bytes);
+        }
     }
 
     /// Until every session has ended; panics when that takes longer.
@@ -282,6 +378,7 @@ impl Net {
     pub(super) fn is_over(&self) -> bool {
         self.sources.iter().all(|node| node.session.is_none())
             && self.receivers.iter().all(|node| node.session.is_none())
+            && self.relays.iter().all(RelayNode::is_over)
     }
 
     /// Do what comes next, when that is not after `end`.
@@ -290,36 +387,14 @@ impl Net {
         self.now = self.network.now;
         let now = self.now;
         match next {
-            Happens::Arrives { host: Who::Receiver(receiver), from, mut bytes, .. } => {
-                self.trace.on_down(now, receiver, &bytes);
-                self.receivers[receiver].on_datagram(&mut bytes, from, now);
-                self.drive_receiver(receiver);
-            }
-            Happens::Arrives { host: Who::Source(source), from, bytes, .. } => {
-                self.arrive_at_source(source, from, bytes);
-            }
-            Happens::Arrives { host: Who::Router(group), socket, from, bytes } => {
-                let relay = self.groups[group].2.as_mut().expect("there is one");
-                let out = match socket.ip().is_multicast() {
-                    true => relay.on_datagram(&bytes, now),
-                    false => relay.on_answer(&bytes, now),
-                };
-                self.leave_relay(group, from, out);
-            }
-            Happens::Wakes(Who::Source(source)) => self.drive_source(source),
-            Happens::Wakes(Who::Receiver(receiver)) => {
-                self.drive_receiver(receiver);
-                let wake = self.receivers[receiver].wake_at(now);
-                assert!(wake > now, "receiver {receiver} does not let time pass at {now:?}");
-            }
-            Happens::Wakes(Who::Router(group)) => {
-                let relay = self.groups[group].2.as_mut().expect("there is one");
-                let out = if relay.wake_at() <= now { relay.on_time(now) } else { Vec::new() };
-                self.leave_relay(group, self.sources[0].address, out);
+            Happens::Arrives { host, socket, from, bytes } => self.arrive(host, (from, socket), bytes),
+            Happens::Wakes(who) => {
+                self.drive(who);
+                assert!(self.wake_at(who) > now, "{who:?} does not let time pass at {now:?}");
             }
             Happens::Other(Spurious) => {
-                (0..self.sources.len()).for_each(|source| self.drive_source(source));
-                (0..self.receivers.len()).for_each(|receiver| self.drive_receiver(receiver));
+                (0..self.sources.len()).for_each(|source| self.drive(Who::Source(source)));
+                (0..self.receivers.len()).for_each(|receiver| self.drive(Who::Receiver(receiver)));
                 if let Some(every) = self.spurious {
                     self.network.book(now + every, Spurious);
                 }
@@ -328,88 +403,166 @@ impl Net {
         true
     }
 
-    fn arrive_at_source(&mut self, source: usize, from: SocketAddr, bytes: Vec<u8>) {
-        let liar = self.lies.iter().find(|(receiver, _)| self.receivers[**receiver].address == from);
-        let Some(mut bytes) = liar.map_or(Some(bytes.clone()), |(_, lie)| lie.told(bytes)) else { return };
-        self.trace.on_up(self.now, source, &bytes);
+    fn arrive(&mut self, who: Who, (from, to): (SocketAddr, SocketAddr), mut bytes: Vec<u8>) {
         let now = self.now;
-        self.sources[source].on_datagram(&mut bytes, from, now);
-        self.drive_source(source);
+        match who {
+            Who::Source(source) => {
+                *self.heard.entry(from).or_default() += 1;
+                self.trace.on_up(now, source, &bytes);
+                self.sources[source].on_datagram(&mut bytes, from, now);
+            }
+            Who::Receiver(receiver) => {
+                self.trace.on_down(now, receiver, &bytes);
+                self.receivers[receiver].on_datagram(&mut bytes, from, now);
+            }
+            Who::Relay(relay) => self.relays[relay].on_datagram(&mut bytes, (from, to), now),
+            Who::Agent(agent) => {
+                if !to.ip().is_multicast()
+                    && let Some(recorded) = &mut self.recorded
+                {
+                    recorded.push((from, to, bytes.clone()));
+                }
+                for (bytes, to) in self.agents[agent].on_datagram(&mut bytes, (from, to), now) {
+                    self.send(who, (self.agents[agent].address, to), bytes);
+                }
+            }
+            Who::Router(group) => {
+                let relay = self.groups[group].2.as_mut().expect("there is one");
+                let out = match to.ip().is_multicast() {
+                    true => relay.on_datagram(&bytes, now),
+                    false => relay.on_answer(&bytes, now),
+                };
+                self.leave_relay(group, from, out);
+            }
+        }
+        self.drive(who);
     }
 
-    /// A relay sends these: down its group's link, or up to the only source, where nothing takes time. `from` is whose answer it was.
+    /// A relay in front of a group sends these: down its link, or up to the only source, where nothing takes time. `from` is whose answer
+    /// it was.
     fn leave_relay(&mut self, group: usize, from: SocketAddr, out: Vec<Out>) {
-        let (now, source) = (self.now, self.sources[0].address);
+        let (own, to) = (SocketAddr::from(([10, 9, 0, group as u8], 5778)), self.sources[0].address);
         for out in out {
             match out {
-                Out::Up(bytes) => self.arrive_at_source(0, from, bytes),
-                Out::Own(bytes) => {
-                    let relay = SocketAddr::from(([10, 9, 0, group as u8], 5778));
-                    self.arrive_at_source(0, relay, bytes);
-                }
-                Out::Down(bytes) => {
-                    let (hosts, to) = (&mut Ears(&mut self.receivers), group_of(Layer(0)));
-                    self.network.multicast(hosts, (now, &Who::Router(group)), (source, to, true), &bytes);
+                Out::Up(bytes) => self.arrive(Who::Source(0), (from, to), bytes),
+                Out::Own(bytes) => self.arrive(Who::Source(0), (own, to), bytes),
+                Out::Down(bytes) => self.send(Who::Router(group), (to, group_of(Layer(0))), bytes),
+            }
+        }
+    }
+
+    /// A host does all that is due.
+    fn drive(&mut self, who: Who) {
+        let (now, mut sent) = (self.now, Vec::new());
+        match who {
+            Who::Source(source) => {
+                let node = &mut self.sources[source];
+                let from = node.address;
+                node.drive(now, |bytes, layer| sent.push(((from, group_of(layer)), bytes.to_vec())));
+            }
+            Who::Receiver(receiver) => {
+                let node = &mut self.receivers[receiver];
+                let from = node.address;
+                node.drive(now, |bytes, to| sent.push(((from, to), bytes.to_vec())));
+            }
+            Who::Relay(relay) => self.relays[relay].drive(now, &mut sent),
+            Who::Agent(agent) => self.agents[agent].drive(now, &mut sent),
+            Who::Router(group) => {
+                let relay = self.groups[group].2.as_mut().expect("there is one");
+                if relay.wake_at() <= now {
+                    let out = relay.on_time(now);
+                    self.leave_relay(group, self.sources[0].address, out);
                 }
             }
         }
-        self.reschedule(Who::Router(group));
+        sent.into_iter().for_each(|(way, bytes)| self.send(who, way, bytes));
+        self.reschedule(who);
     }
 
-    fn drive_source(&mut self, source: usize) {
-        let now = self.now;
-        let mut sent = Vec::new();
-        self.sources[source].drive(now, |bytes, layer| sent.push((bytes.to_vec(), layer)));
-        let from = self.sources[source].address;
-        for (bytes, layer) in sent {
-            let size = (bytes.len() + self.headers()) as u64;
-            self.trace.on_sent(now, source, &bytes, size);
-            let Some(at) = self.trunk.pass(size, now) else { continue };
-            if self.trunk.link().damage(&mut [], &mut self.trunk_rng) == [None; 3] {
-                continue;
+    /// A host sends a datagram.
+    fn send(&mut self, who: Who, (from, to): (SocketAddr, SocketAddr), bytes: Vec<u8>) {
+        let Some(mut bytes) = self.lies.told(who, bytes) else { return };
+        let mut at = self.now;
+        if to.ip().is_multicast() {
+            let head = match who {
+                Who::Source(source) => {
+                    let size = bytes.len() as u64 + self.network.headers;
+                    self.statuses += u64::from(peek(&bytes).is_ok_and(|header| header.kind == Kind::Status));
+                    self.trace.on_sent(at, source, &bytes, size);
+                    let Some(passed) = self.trunk.pass(size, at) else { return };
+                    at = passed;
+                    if self.trunk.link().damage(&mut [], &mut self.trunk_rng) == [None; 3] {
+                        return;
+                    }
+                    Head::Source(source)
+                }
+                Who::Relay(relay) => {
+                    if let Some((_, hostile)) = self.hostile.as_mut().filter(|(hostile, _)| *hostile == relay)
+                    {
+                        let Some(sent) = hostile.sends(&bytes) else { return };
+                        bytes = sent;
+                    }
+                    Head::Branch { relay, branch: RelayNode::branch_at(from) }
+                }
+                Who::Router(group) => Head::Router(group),
+                Who::Receiver(_) | Who::Agent(_) => panic!("{who:?} sends to a group"),
+            };
+            let Net { receivers, relays, agents, network, .. } = self;
+            let hosts = &mut Ears { receivers, relays, agents };
+            network.multicast(hosts, (at, &head), (from, to, layer_of(to) == Layer(0)), &bytes);
+        } else if let Some(mut host) = self.at(to) {
+            if let Who::Receiver(receiver) = who {
+                let group = self.receivers[receiver].group;
+                let is_in_front = self.groups.get(group).is_some_and(|(_, _, relay)| relay.is_some());
+                host = if is_in_front { Who::Router(group) } else { host };
             }
-            let (hosts, to) = (&mut Ears(&mut self.receivers), group_of(layer));
-            let head = (at, &Who::Source(source));
-            self.network.multicast(hosts, head, (from, to, layer == Layer(0)), &bytes);
+            let Net { receivers, relays, agents, network, .. } = self;
+            let hosts = &mut Ears { receivers, relays, agents };
+            network.unicast(hosts, (who, (host, to)), from, &bytes, |head, host| head.is_of(host));
         }
-        self.reschedule(Who::Source(source));
     }
 
-    fn drive_receiver(&mut self, receiver: usize) {
+    /// The host with this address.
+    fn at(&self, address: SocketAddr) -> Option<Who> {
+        let source = self.sources.iter().position(|node| node.address == address).map(Who::Source);
+        let relay = || self.relays.iter().position(|node| node.has_branch_at(address)).map(Who::Relay);
+        let agent = || self.agents.iter().position(|node| node.address == address).map(Who::Agent);
+        let receiver = || self.receivers.iter().position(|node| node.address == address).map(Who::Receiver);
+        source.or_else(relay).or_else(agent).or_else(receiver)
+    }
+
+    fn wake_at(&self, who: Who) -> Time {
         let now = self.now;
-        let mut sent = Vec::new();
-        self.receivers[receiver].drive(now, |bytes, to| sent.push((bytes.to_vec(), to)));
-        let (from, group) = (self.receivers[receiver].address, self.receivers[receiver].group);
-        for (bytes, to) in sent {
-            let Some(source) = self.sources.iter().position(|source| source.address == to) else { continue };
-            let relay = self.groups[group].2.as_ref().map(|_| Who::Router(group));
-            let way = (Who::Receiver(receiver), (relay.unwrap_or(Who::Source(source)), to));
-            let hosts = &mut Ears(&mut self.receivers);
-            self.network.unicast(hosts, way, from, &bytes, |head, host| *head == host);
+        match who {
+            Who::Source(source) => self.sources[source].wake_at(now),
+            Who::Receiver(receiver) => self.receivers[receiver].wake_at(now),
+            Who::Relay(relay) => self.relays[relay].wake_at(now),
+            Who::Agent(agent) => self.agents[agent].wake_at(now).max(now + Span::from_nanos(1)),
+            Who::Router(group) => {
+                let relay = self.groups[group].2.as_ref().map_or(Time::NEVER, RelayHost::wake_at);
+                relay.max(now + Span::from_nanos(1))
+            }
         }
-        self.reschedule(Who::Receiver(receiver));
     }
 
     /// The host is called when it wants to be.
     fn reschedule(&mut self, who: Who) {
-        let now = self.now;
-        let wake = match who {
-            Who::Source(source) => self.sources[source].wake_at(now),
-            Who::Receiver(receiver) => self.receivers[receiver].wake_at(now),
-            Who::Router(group) => {
-                let relay = self.groups[group].2.as_ref().map_or(Time::NEVER, RelayHost::wake_at);
-                if relay.is_never() { relay } else { relay.max(now + Span::from_nanos(1)) }
-            }
-        };
-        self.network.wake(who, wake);
+        self.network.wake(who, self.wake_at(who));
     }
 
     fn describe(&self) -> String {
-        let sources = self
-            .sources
-            .iter()
-            .map(|node| format!("{:?}", node.events.iter().rev().take(2).collect::<Vec<_>>()));
-        let waiting = self.receivers.iter().filter(|node| node.session.is_some()).count();
-        format!("{waiting} receivers run; sources: {}", sources.collect::<Vec<_>>().join("; "))
+        let told =
+            |events: &[(Time, Event)]| format!("{:?}", events.iter().rev().take(2).collect::<Vec<_>>());
+        let waiting = self.receivers.iter().filter(|node| node.session.is_some());
+        let waiting: Vec<String> =
+            waiting.map(|node| format!("{} {}", node.host, told(&node.events))).collect();
+        let sources: Vec<String> = self.sources.iter().map(|node| told(&node.events)).collect();
+        let relays: Vec<_> =
+            self.relays.iter().map(|node| (node.is_over(), node.shared.standing())).collect();
+        let agents: Vec<_> = self.agents.iter().map(AgentNode::below).collect();
+        format!(
+            "{} receivers run: {waiting:?}; relays {relays:?}; agents {agents:?}; sources {sources:?}",
+            waiting.len()
+        )
     }
 }

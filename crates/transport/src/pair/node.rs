@@ -213,7 +213,6 @@ pub(super) struct SourceNode {
     pub(super) session: Option<source::SourceSession>,
     pub(super) ended: Option<Result<SendReport, Error>>,
     pub(super) events: Vec<(Time, Event)>,
-    pub(super) scheduled: Time,
     pub(super) content: PathBuf,
     pub(super) id: SessionId,
     pub(super) salt: [u8; 16],
@@ -250,7 +249,6 @@ impl SourceNode {
             session: None,
             ended: None,
             events: Vec::new(),
-            scheduled: Time::NEVER,
             content,
             id: SessionId(1),
             salt: [0; 16],
@@ -469,7 +467,6 @@ pub(super) struct ReceiverNode {
     pub(super) ended: Option<Result<ReceiveReport, Error>>,
     pub(super) ended_at: Time,
     pub(super) events: Vec<(Time, Event)>,
-    pub(super) scheduled: Time,
     pub(super) path_rng: Rng,
     /// Into memory that nobody reads; only for content without bytes.
     pub(super) to_stdout: bool,
@@ -519,7 +516,6 @@ impl ReceiverNode {
             ended: None,
             ended_at: Time::ZERO,
             events: Vec::new(),
-            scheduled: Time::NEVER,
             path_rng: Rng::new(seed, 1 << 33 | index as u64),
             to_stdout: false,
             memory: receiver::INCOMPLETE,
@@ -660,12 +656,6 @@ impl ReceiverNode {
             _ => false,
         }
     }
-}
-
-/// Whether who is called now was called since this call was booked, and wants to be called later: a booking that was obeyed then would make
-/// another one, and there would be ever more of them.
-pub(super) fn is_later(scheduled: Time, now: Time) -> bool {
-    scheduled > now && !scheduled.is_never()
 }
 
 fn local(now: Time, origin: Time) -> Time {

@@ -1,9 +1,8 @@
 //! Receipts: every receiver's signature reaches the source, whatever is lost and whoever passes it on.
 
-use super::grove::Grove;
 use super::node::ReceiverNode;
 use super::streams::Made;
-use super::tree::{Head, Tree, branch};
+use super::tree::branch;
 use super::*;
 use crate::config::ReceiptKeys;
 use crate::event::{ReceiverOutcome, SendReport};
@@ -184,31 +183,31 @@ fn a_member_cannot_sign_in_the_name_of_another_nor_repeat_what_was_signed_of_ano
 fn relays_pass_receipts_on_with_every_scheme_and_the_source_waits_for_them() {
     for (at, entry) in CATALOGUE.iter().enumerate() {
         let offer = Offer::bytes(400_000).by(entry.name).expect(4).at_most_mbps(10.0).receipts(keys(4));
-        let mut tree = Tree::new(800 + at as u64, offer);
+        let mut tree = Net::of(800 + at as u64, offer);
         let link = || Link::millis(2).mbps(20.0).fifo(100_000).losing(0.02);
-        let top = tree.relay(Head::Source, 1, 64 << 20, link());
+        let top = tree.relay(Head::Source(0), 1, 64 << 20, link());
         let below = tree.relay(branch(top, 0), 1, 64 << 20, link());
-        tree.receivers(branch(top, 0), 2, link());
-        tree.receivers(branch(below, 0), 2, link());
+        tree.behind(branch(top, 0), 2, link());
+        tree.behind(branch(below, 0), 2, link());
         signing(&mut tree.receivers);
         tree.start();
         tree.run_to_end(secs(900));
-        tree.assert_all_verified();
+        tree.assert_everybody_has_all();
         println!("{}: {:.1} s", entry.name, tree.now.as_secs_f64());
-        assert_signed(tree.source.report(), 4);
+        assert_signed(tree.sources[0].report(), 4);
     }
 }
 
 #[test]
 fn a_receiver_behind_a_relay_that_has_not_signed_is_missed() {
-    let mut tree = Tree::new(830, Offer::bytes(400_000).expect(3).receipts(keys(3)));
-    let top = tree.relay(Head::Source, 1, 64 << 20, Link::millis(2));
-    tree.receivers(branch(top, 0), 3, Link::millis(2));
+    let mut tree = Net::of(830, Offer::bytes(400_000).expect(3).receipts(keys(3)));
+    let top = tree.relay(Head::Source(0), 1, 64 << 20, Link::millis(2));
+    tree.behind(branch(top, 0), 3, Link::millis(2));
     signing(&mut tree.receivers);
     tree.receivers[1].sign_receipts = None;
     tree.start();
     tree.run_to_end(secs(60));
-    let report = tree.source.report();
+    let report = tree.sources[0].report();
     assert!(!report.ok && report.verified == 3, "{report:?}");
     let lacking = &receipts(report).lacking;
     assert!(lacking.len() == 1 && lacking[0].reason.starts_with("1 of 3 receivers below"), "{lacking:?}");
@@ -218,34 +217,34 @@ fn a_receiver_behind_a_relay_that_has_not_signed_is_missed() {
 fn hops_with_routers_pass_receipts_on() {
     for kind in RouterKind::ALL {
         let offer = Offer::bytes(1_000_000).by(kind.scheme()).expect(4).at_most_mbps(20.0).receipts(keys(4));
-        let mut tree = Tree::new(840, offer);
+        let mut tree = Net::of(840, offer);
         let link = || Link::millis(2).mbps(50.0).fifo(100_000).losing(0.01);
-        let first = tree.hop(Head::Source, kind, 2, link());
+        let first = tree.hop(Head::Source(0), kind, 2, link());
         let second = tree.hop(branch(first, 1), kind, 1, link());
-        tree.receivers(branch(first, 0), 2, link());
-        tree.receivers(branch(second, 0), 2, link());
+        tree.behind(branch(first, 0), 2, link());
+        tree.behind(branch(second, 0), 2, link());
         signing(&mut tree.receivers);
         tree.start();
         tree.run_to_end(secs(300));
-        tree.assert_all_verified();
-        assert_signed(tree.source.report(), 4);
+        tree.assert_everybody_has_all();
+        assert_signed(tree.sources[0].report(), 4);
     }
 }
 
 #[test]
 fn agents_pass_receipts_on() {
-    let mut grove = Grove::new(850, Offer::bytes(1_000_000).by("mtcp").expect(4).receipts(keys(4)));
+    let mut grove = Net::of(850, Offer::bytes(1_000_000).by("mtcp").expect(4).receipts(keys(4)));
     let lan = || Link::millis(2).mbps(8.0).fifo(60_000).losing(0.005);
     for _ in 0..2 {
         let agent = grove.agent(&[], 16, lan());
         let address = grove.agents[agent].address;
-        grove.receivers(&[address], 2, lan());
+        grove.children(&[address], 2, lan());
     }
     signing(&mut grove.receivers);
     grove.start();
     grove.run_to_end(secs(300));
-    grove.assert_all_verified(0..4);
-    assert_signed(grove.source.report(), 4);
+    grove.assert_have_all(0..4);
+    assert_signed(grove.sources[0].report(), 4);
 }
 
 #[test]

@@ -255,7 +255,7 @@ fn a_relay_carries_a_session_at_a_rate_of_its_own() {
         let below = Link::millis(10).mbps(4.0).fifo(60_000).losing(0.0005);
         let all = net.receivers(2, below, Link::millis(10));
         let source = net.source(Offer::bytes(3_000_000).by(name).expect(2).at_most_mbps(1.5));
-        net.relay(0, RelayHost::new(&toy::ToyRelay(scheme), scheme, all.len(), Rng::new(3, 3)));
+        net.put_in_front(0, RelayHost::new(&toy::ToyRelay(scheme), scheme, all.len(), Rng::new(3, 3)));
         net.run_to_end(secs(600));
         net.assert_all_verified(source, all);
         let counts = net.relay_counts(0);
@@ -273,7 +273,7 @@ fn what_children_say_does_not_reach_the_source_of_their_parent() {
     net.trace.record = true;
     let all = net.receivers(3, Link::millis(10).mbps(4.0).fifo(60_000).losing(0.01), Link::millis(10));
     let source = net.source(Offer::bytes(1_000_000).by("ormcc").expect(3).at_most_mbps(3.0));
-    net.relay(0, RelayHost::new(&toy::ToyRelay(scheme), scheme, all.len(), Rng::new(3, 3)));
+    net.put_in_front(0, RelayHost::new(&toy::ToyRelay(scheme), scheme, all.len(), Rng::new(3, 3)));
     net.run_to_end(secs(300));
     net.assert_all_verified(source, all);
     let from: Vec<u64> = net

@@ -1,7 +1,8 @@
 //! Hops with routers in virtual time: packets go on under their numbers, and routers make few answers of many.
 
+use super::net::{Head, Net, Who};
 use super::node::Offer;
-use super::tree::{Head, Tree, branch};
+use super::tree::branch;
 use crate::event::Event;
 use crate::relay::{HopStatus, RouterKind};
 use faircast_core::schemes::rmanp::router as rmanp;
@@ -22,17 +23,17 @@ fn offer(kind: RouterKind, receivers: u32) -> Offer {
 }
 
 /// Two hops, one behind the other: `each` receivers behind each of the first one's two exits, and behind the second's.
-fn two_hops(kind: RouterKind, each: usize, offer: Offer, loss: f64) -> Tree {
-    let mut tree = Tree::new(41, offer);
-    let first = tree.hop(Head::Source, kind, 2, lan());
+fn two_hops(kind: RouterKind, each: usize, offer: Offer, loss: f64) -> Net {
+    let mut tree = Net::of(41, offer);
+    let first = tree.hop(Head::Source(0), kind, 2, lan());
     let second = tree.hop(branch(first, 1), kind, 1, lan());
-    tree.receivers(branch(first, 0), each, lan().losing(loss));
-    tree.receivers(branch(first, 1), each, lan().losing(loss));
-    tree.receivers(branch(second, 0), each, lan().losing(loss));
+    tree.behind(branch(first, 0), each, lan().losing(loss));
+    tree.behind(branch(first, 1), each, lan().losing(loss));
+    tree.behind(branch(second, 0), each, lan().losing(loss));
     tree
 }
 
-fn status(tree: &Tree, hop: usize) -> HopStatus {
+fn status(tree: &Net, hop: usize) -> HopStatus {
     tree.relays[hop].shared.with_hop(|hop| hop.status()).expect("it is a hop")
 }
 
@@ -42,10 +43,14 @@ fn sessions_go_through_two_hops_of_every_kind() {
         let mut tree = two_hops(kind, 2, offer(kind, 6), 0.002);
         tree.start();
         tree.run_to_end(secs(300));
-        tree.assert_all_verified();
+        tree.assert_everybody_has_all();
         let (first, second) = (status(&tree, 0), status(&tree, 1));
-        println!("{kind}: {:.1} s, {} answers; {first:?} {second:?}", tree.now.as_secs_f64(), tree.answers);
-        assert_eq!(tree.source.report().verified, 6);
+        println!(
+            "{kind}: {:.1} s, {} answers; {first:?} {second:?}",
+            tree.now.as_secs_f64(),
+            tree.sources[0].heard
+        );
+        assert_eq!(tree.sources[0].report().verified, 6);
         assert!(first.packets > 2_000 && second.packets > 2_000, "{kind}: {first:?} {second:?}");
         let most = first.packets + 200;
         assert!(first.reports_sent <= most, "{kind}: no more than one for each packet: {first:?}");
@@ -62,7 +67,7 @@ fn sealed_sessions_go_through_hops_that_have_the_hop_key() {
         let mut tree = two_hops(kind, 1, offer, 0.01);
         tree.start();
         tree.run_to_end(secs(300));
-        tree.assert_all_verified();
+        tree.assert_everybody_has_all();
         assert!(status(&tree, 1).passed > 2_000);
     }
 }
@@ -74,8 +79,8 @@ fn what_the_source_hears_does_not_grow_with_the_receivers() {
             let mut tree = two_hops(kind, each, offer(kind, 3 * each as u32), 0.0);
             tree.start();
             tree.run_to_end(secs(300));
-            tree.assert_all_verified();
-            tree.answers as f64 / tree.source.report().packets as f64
+            tree.assert_everybody_has_all();
+            tree.sources[0].heard as f64 / tree.sources[0].report().packets as f64
         };
         let (few, many) = (answers(1), answers(12));
         println!("{kind}: {few:.2} and {many:.2} datagrams for each packet");
@@ -86,14 +91,14 @@ fn what_the_source_hears_does_not_grow_with_the_receivers() {
 #[test]
 fn a_slow_receiver_behind_a_hop_sets_the_pace_and_everybody_has_everything() {
     for kind in RouterKind::ALL {
-        let mut tree = Tree::new(43, Offer::bytes(2_000_000).by(kind.scheme()).expect(4));
-        let hop = tree.hop(Head::Source, kind, 2, lan());
-        tree.receivers(branch(hop, 0), 3, lan());
-        tree.receivers(branch(hop, 1), 1, Link::millis(5).mbps(5.0).fifo(40_000));
+        let mut tree = Net::of(43, Offer::bytes(2_000_000).by(kind.scheme()).expect(4));
+        let hop = tree.hop(Head::Source(0), kind, 2, lan());
+        tree.behind(branch(hop, 0), 3, lan());
+        tree.behind(branch(hop, 1), 1, Link::millis(5).mbps(5.0).fifo(40_000));
         tree.start();
         tree.run_to_end(secs(300));
-        tree.assert_all_verified();
-        let took = tree.source.report().duration.as_secs_f64();
+        tree.assert_everybody_has_all();
+        let took = tree.sources[0].report().duration.as_secs_f64();
         let best = 2_000_000.0 * 8.0 / 5e6;
         println!("{kind}: {took:.1} s where the link alone takes {best:.1}");
         assert!(took < 2.5 * best, "{kind}: {took} s");
@@ -108,11 +113,15 @@ fn a_hop_that_dies_is_replaced_by_plain_forwarding() {
         tree.run_until(secs(60), |tree| tree.now > Time::ZERO + Span::from_millis(800));
         tree.kill_relay(0);
         // The network below hears the source itself now; so does the other hop.
-        (0..4).for_each(|receiver| tree.also(receiver, Head::Source, lan()));
-        tree.also_relay(1, Head::Source, lan());
+        (0..4).for_each(|receiver| tree.attach(Who::Receiver(receiver), Head::Source(0), lan()));
+        tree.attach(Who::Relay(1), Head::Source(0), lan());
         tree.run_to_end(secs(300));
         for node in &tree.receivers {
-            assert!(node.report().ok && node.has(&tree.source), "{kind}: {} has something else", node.host);
+            assert!(
+                node.report().ok && node.has(&tree.sources[0]),
+                "{kind}: {} has something else",
+                node.host
+            );
         }
         println!("{kind}: over after {:.1} s", tree.now.as_secs_f64());
     }
@@ -124,15 +133,15 @@ fn who_is_done_behind_a_hop_that_is_started_again_then_is_counted_once_and_not_f
         for (seed, hop) in (0..10).flat_map(|seed| [(seed, 0), (seed, 1)]) {
             let mut tree = two_hops(kind, 2, Offer::bytes(400_000).by(kind.scheme()).expect(6), 0.0);
             tree.start();
-            let done = |tree: &Tree| tree.relays[hop].shared.with_inside(|hop| hop.standing().done);
+            let done = |tree: &Net| tree.relays[hop].shared.with_inside(|hop| hop.standing().done);
             tree.run_until(secs(60), |tree| done(tree) > Some(0));
             let at = tree.now + Span::from_millis(2 * seed);
             tree.run_until(secs(60), |tree| tree.now >= at);
             tree.kill_relay(hop);
-            tree.start_relay(hop);
+            tree.start_host(Who::Relay(hop));
             tree.run_to_end(secs(300));
-            tree.assert_all_verified();
-            assert_eq!(tree.source.report().verified, 6, "{kind}, {seed}, {hop}");
+            tree.assert_everybody_has_all();
+            assert_eq!(tree.sources[0].report().verified, 6, "{kind}, {seed}, {hop}");
         }
     }
 }
@@ -143,15 +152,15 @@ fn who_is_done_behind_a_hop_that_is_no_more_says_so_to_the_source() {
         for delay in 0..10 {
             let mut tree = two_hops(kind, 2, Offer::bytes(400_000).by(kind.scheme()).expect(6), 0.0);
             tree.start();
-            let done = |tree: &Tree| tree.relays[0].shared.with_inside(|hop| hop.standing().done);
+            let done = |tree: &Net| tree.relays[0].shared.with_inside(|hop| hop.standing().done);
             tree.run_until(secs(60), |tree| done(tree) > Some(0));
             let at = tree.now + Span::from_millis(2 * delay);
             tree.run_until(secs(60), |tree| tree.now >= at);
             tree.kill_relay(0);
-            (0..4).for_each(|receiver| tree.also(receiver, Head::Source, lan()));
-            tree.also_relay(1, Head::Source, lan());
+            (0..4).for_each(|receiver| tree.attach(Who::Receiver(receiver), Head::Source(0), lan()));
+            tree.attach(Who::Relay(1), Head::Source(0), lan());
             tree.run_to_end(secs(300));
-            let report = tree.source.report();
+            let report = tree.sources[0].report();
             assert_eq!((report.verified, report.ok), (6, true), "{kind}, {delay}: {report:?}");
         }
     }
@@ -160,15 +169,15 @@ fn who_is_done_behind_a_hop_that_is_no_more_says_so_to_the_source() {
 #[test]
 fn a_hop_that_comes_late_takes_over() {
     for kind in RouterKind::ALL {
-        let mut tree = Tree::new(45, offer(kind, 2));
-        let hop = tree.hop(Head::Source, kind, 1, lan());
-        tree.receivers(branch(hop, 0), 2, lan());
-        tree.late.push(1);
+        let mut tree = Net::of(45, offer(kind, 2));
+        let hop = tree.hop(Head::Source(0), kind, 1, lan());
+        tree.behind(branch(hop, 0), 2, lan());
+        tree.late.push(Who::Receiver(1));
         tree.start();
         tree.run_until(secs(60), |tree| tree.now > Time::ZERO + Span::from_millis(600));
         tree.start_receiver(1);
         tree.run_to_end(secs(300));
-        tree.assert_all_verified();
+        tree.assert_everybody_has_all();
     }
 }
 
@@ -183,18 +192,18 @@ fn hops_that_keep_fewer_packets_than_may_wait_end_with_their_source() {
         let options = rmanp::Config { cache, queue, increase: 0.5, exclude: 0, ..rmanp::Config::default() };
         let fast = || Link::millis(1).mbps(100.0).fifo(100_000);
         let narrow = Link::millis(far).mbps(slow).fifo(40_000);
-        let mut tree = Tree::new(1, Offer::bytes(2_000_000).by("rmanp").expect(6).at_most_mbps(50.0));
+        let mut tree = Net::of(1, Offer::bytes(2_000_000).by("rmanp").expect(6).at_most_mbps(50.0));
         let above = Link::millis(far).mbps(100.0).fifo(100_000);
-        let first = tree.hop(Head::Source, RouterKind::Rmanp, 2, above);
+        let first = tree.hop(Head::Source(0), RouterKind::Rmanp, 2, above);
         let to_second = if all { narrow } else { fast() };
         let second = tree.hop(branch(first, 1), RouterKind::Rmanp, 1, to_second);
         tree.relays.iter_mut().for_each(|hop| hop.options = Some(options));
-        tree.receivers(branch(first, 0), 3, fast());
-        tree.receivers(branch(second, 0), 2, fast());
-        tree.receivers(branch(second, 0), 1, Link::millis(1).mbps(slow).fifo(40_000));
+        tree.behind(branch(first, 0), 3, fast());
+        tree.behind(branch(second, 0), 2, fast());
+        tree.behind(branch(second, 0), 1, Link::millis(1).mbps(slow).fifo(40_000));
         tree.start();
         tree.run_to_end(secs(60));
-        tree.assert_all_verified();
+        tree.assert_everybody_has_all();
         println!("{cache} kept, {queue} wait: {:.1} s", tree.now.as_secs_f64());
     }
 }
@@ -202,14 +211,14 @@ fn hops_that_keep_fewer_packets_than_may_wait_end_with_their_source() {
 #[test]
 fn sessions_of_other_schemes_are_left_alone() {
     for kind in RouterKind::ALL {
-        let mut tree = Tree::new(44, Offer::bytes(1_000_000).by("pgmcc").expect(1).at_most_mbps(2.0));
-        let hop = tree.hop(Head::Source, kind, 1, lan());
-        tree.receivers(branch(hop, 0), 1, lan());
+        let mut tree = Net::of(44, Offer::bytes(1_000_000).by("pgmcc").expect(1).at_most_mbps(2.0));
+        let hop = tree.hop(Head::Source(0), kind, 1, lan());
+        tree.behind(branch(hop, 0), 1, lan());
         // The kernel forwards it.
-        tree.also(0, Head::Source, lan());
+        tree.attach(Who::Receiver(0), Head::Source(0), lan());
         tree.start();
         tree.run_until(secs(100), |tree| tree.receivers[0].session.is_none());
-        assert!(tree.receivers[0].has(&tree.source));
+        assert!(tree.receivers[0].has(&tree.sources[0]));
         assert_eq!(status(&tree, hop).packets, 0);
         let told = |text: &str| {
             let mut events = tree.relays[hop].events.iter();

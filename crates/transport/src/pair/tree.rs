@@ -2,8 +2,8 @@
 //!
 //! What heads a segment (the source, or a branch of a relay) sends to all who are attached to it; answers go up their links.
 
-use super::net::OVERHEAD;
-use super::node::{Offer, PATIENCE, ReceiverNode, SourceNode, UNIX_SECS, groups, is_later};
+use super::net::{Head, Net, OVERHEAD, Who};
+use super::node::{Offer, PATIENCE, ReceiverNode, UNIX_SECS, groups};
 use crate::config::Destination;
 use crate::endpoint::{Datagram, Endpoint};
 use crate::error::Error;
@@ -17,33 +17,9 @@ use faircast_core::packet::{Layer, ReceiverId};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_net::Ecn;
-use faircast_simnet::{Link, Pipe};
+use faircast_simnet::{Link, Site};
 use faircast_wire::{GroupKey, ReceiverCodec, SigningKey};
 use std::net::SocketAddr;
-use std::{cmp::Reverse, collections::BinaryHeap};
-use tempfile::TempDir;
-
-/// Who heads a segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Head {
-    Source,
-    Branch { relay: usize, branch: usize },
-}
-
-/// Who is attached to one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Who {
-    Receiver(usize),
-    Relay(usize),
-}
-
-/// An attachment.
-struct Attached {
-    who: Who,
-    to: Head,
-    down: Pipe,
-    up: Pipe,
-}
 
 /// A relay at work.
 pub(super) struct RelayNode {
@@ -62,41 +38,9 @@ pub(super) struct RelayNode {
     /// That router has these options.
     pub(super) options: Option<faircast_core::schemes::rmanp::router::Config>,
     count: usize,
-    scheduled: Time,
-    path_rng: Rng,
+    pub(super) path_rng: Rng,
     rng: Rng,
     name: String,
-}
-
-pub(super) struct Tree {
-    pub(super) now: Time,
-    pub(super) source: SourceNode,
-    pub(super) receivers: Vec<ReceiverNode>,
-    pub(super) relays: Vec<RelayNode>,
-    attached: Vec<Attached>,
-    calendar: BinaryHeap<Reverse<(Time, u64, usize)>>,
-    events: Vec<Option<What>>,
-    order: u64,
-    seed: u64,
-    dir: TempDir,
-    /// Receivers that are not started with the others.
-    pub(super) late: Vec<usize>,
-    pub(super) late_relays: Vec<usize>,
-    /// Datagrams that reached the source.
-    pub(super) answers: u64,
-    /// Bytes that the source sent.
-    pub(super) sent: u64,
-    /// Who changes what it says.
-    pub(super) lies: super::liars::Lies<Who>,
-    /// A relay, or hop, that changes what it sends down.
-    pub(super) hostile: Option<(usize, super::withholding::Hostile)>,
-}
-
-enum What {
-    Down { who: Who, from: SocketAddr, bytes: Vec<u8> },
-    Up { to: Head, from: SocketAddr, bytes: Vec<u8> },
-    Source,
-    Wake(Who),
 }
 
 impl RelayNode {
@@ -104,8 +48,32 @@ impl RelayNode {
         SocketAddr::new(self.address.ip(), 6000 + branch as u16)
     }
 
+    /// The branch that sends from this address.
+    pub(super) fn branch_at(address: SocketAddr) -> usize {
+        usize::from(address.port()) - 6000
+    }
+
+    pub(super) fn has_branch_at(&self, address: SocketAddr) -> bool {
+        (0..self.count).any(|branch| self.branch_address(branch) == address)
+    }
+
+    pub(super) fn takes(&self, layer: Layer) -> bool {
+        self.above.as_ref().is_some_and(|above| above.groups().len() >= usize::from(layer.0))
+    }
+
+    pub(super) fn on_datagram(&mut self, bytes: &mut [u8], (from, to): (SocketAddr, SocketAddr), now: Time) {
+        let datagram = Datagram { bytes, from, ecn: Ecn::NotEct, arrived: now };
+        if !to.ip().is_multicast() {
+            if let Some(branch) = self.branches.get_mut(RelayNode::branch_at(to)) {
+                branch.handle_datagram(datagram, now);
+            }
+        } else if let Some(above) = &mut self.above {
+            above.handle_datagram(datagram, now);
+        }
+    }
+
     /// The process starts.
-    fn start(&mut self, now: Time) {
+    pub(super) fn start(&mut self, now: Time) {
         let id = ReceiverId::new(u64::from(self.rng.bits() as u32 | 1)).expect("an odd number is not zero");
         let hop = self.key.as_ref().map(GroupKey::hop);
         let codec = ReceiverCodec::of_relay(hop.as_ref(), id, self.rng.bits());
@@ -164,8 +132,9 @@ impl RelayNode {
         Box::new(HopExit::new(self.shared.clone(), branch, exit, groups(1)[0]))
     }
 
-    /// Everything that is due: what goes up, and what goes down on each branch.
-    fn drive(&mut self, now: Time, up: &mut Vec<(Vec<u8>, SocketAddr)>, down: &mut Vec<(usize, Vec<u8>)>) {
+    /// Everything that is due: datagrams with their senders and targets.
+    pub(super) fn drive(&mut self, now: Time, sent: &mut Vec<((SocketAddr, SocketAddr), Vec<u8>)>) {
+        let addresses: Vec<SocketAddr> = (0..self.count).map(|branch| self.branch_address(branch)).collect();
         let mut out = Vec::new();
         for turn in 0.. {
             assert!(turn < 100_000, "{} does not let time pass at {now:?}", self.name);
@@ -173,7 +142,7 @@ impl RelayNode {
             if let Some(above) = &mut self.above {
                 above.handle_timeout(now);
                 while let Some(transmit) = above.poll_transmit(now, &mut out) {
-                    up.push((out.clone(), transmit.to));
+                    sent.push(((self.address, transmit.to), out.clone()));
                 }
                 self.events.extend(std::iter::from_fn(|| above.poll_event()).map(|event| (now, event)));
                 if above.is_over() {
@@ -183,7 +152,8 @@ impl RelayNode {
             for (place, branch) in self.branches.iter_mut().enumerate() {
                 branch.handle_timeout(now);
                 if let Some(transmit) = branch.poll_transmit(now, &mut out) {
-                    down.extend(out.chunks(transmit.segment).map(|bytes| (place, bytes.to_vec())));
+                    let way = (addresses[place], transmit.to);
+                    sent.extend(out.chunks(transmit.segment).map(|bytes| (way, bytes.to_vec())));
                     again = true;
                 }
                 self.events.extend(std::iter::from_fn(|| branch.poll_event()).map(|event| (now, event)));
@@ -195,47 +165,24 @@ impl RelayNode {
         }
     }
 
-    fn wake_at(&self, now: Time) -> Time {
+    pub(super) fn wake_at(&self, now: Time) -> Time {
         let above = self.above.as_ref().map_or(Time::NEVER, |above| above.poll_timeout(now));
         let open = self.branches.iter().filter(|branch| !branch.is_over());
         open.map(|branch| branch.poll_timeout(now)).fold(above, Time::min)
     }
 
-    fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.above.is_none() && self.branches.iter().all(|branch| branch.is_over())
     }
 }
 
-impl Tree {
-    pub(super) fn new(seed: u64, offer: Offer) -> Tree {
-        let dir = tempfile::tempdir().expect("a temporary directory");
-        let source = SourceNode::new(seed, 0, offer, dir.path().join("in").join("content"));
-        Tree {
-            now: Time::ZERO,
-            source,
-            receivers: Vec::new(),
-            relays: Vec::new(),
-            attached: Vec::new(),
-            calendar: BinaryHeap::new(),
-            events: Vec::new(),
-            order: 0,
-            seed,
-            dir,
-            late: Vec::new(),
-            late_relays: Vec::new(),
-            answers: 0,
-            sent: 0,
-            lies: Default::default(),
-            hostile: None,
-        }
-    }
-
-    /// What the relay has no room for in memory goes to a file.
+impl Net {
+    /// Blocks for which the relay has no room in memory go to a file.
     fn cached_in_file(&mut self, relay: usize) {
         self.relays[relay].in_file = true;
     }
 
-    /// A relay that keeps so many bytes, with so many branches, attached here by this link.
+    /// A relay that keeps this many bytes, with this many branches, attached here by this link.
     pub(super) fn relay(&mut self, to: Head, branches: usize, memory: usize, link: Link) -> usize {
         let at = self.relays.len();
         self.relays.push(RelayNode {
@@ -246,13 +193,12 @@ impl Tree {
             address: SocketAddr::from(([10, 2, 0, 1 + at as u8], 5779)),
             ended: None,
             events: Vec::new(),
-            key: self.source.offer.key.clone(),
+            key: self.sources[0].offer.key.clone(),
             memory,
             in_file: false,
             router: None,
             options: None,
             count: branches,
-            scheduled: Time::NEVER,
             path_rng: Rng::new(self.seed, 1 << 35 | at as u64),
             rng: Rng::new(self.seed, 1 << 36 | at as u64),
             name: format!("relay{at}"),
@@ -261,34 +207,35 @@ impl Tree {
         at
     }
 
-    /// A hop with a router and so many exits, attached here by this link.
+    /// A hop with a router and this many exits, attached here by this link.
     pub(super) fn hop(&mut self, to: Head, kind: RouterKind, exits: usize, link: Link) -> usize {
         let at = self.relay(to, exits, 0, link);
         self.relays[at].router = Some(kind);
         at
     }
 
-    /// So many receivers, each attached here by such a link.
-    pub(super) fn receivers(&mut self, to: Head, count: usize, link: Link) {
+    /// This many receivers, each attached here by such a link.
+    pub(super) fn behind(&mut self, to: Head, count: usize, link: Link) {
         for _ in 0..count {
-            let at = self.receivers.len();
-            let dir = self.dir.path().join(format!("out{at}"));
-            self.receivers.push(ReceiverNode::new(self.seed, at, 0, dir, self.source.offer.key.clone()));
+            let at = self.place_receiver();
             self.attach(Who::Receiver(at), to, link);
         }
     }
 
-    fn attach(&mut self, who: Who, to: Head, link: Link) {
-        self.attached.push(Attached { who, to, down: Pipe::new(link), up: Pipe::new(link) });
+    /// A receiver, not started, without a link.
+    pub(super) fn place_receiver(&mut self) -> usize {
+        let at = self.receivers.len();
+        let dir = self.dir.path().join(format!("out{at}"));
+        let key = self.sources[0].offer.key.clone();
+        self.receivers.push(ReceiverNode::new(self.seed, at, 0, dir, key));
+        at
     }
 
-    /// A receiver hears this segment, too.
-    pub(super) fn also(&mut self, receiver: usize, to: Head, link: Link) {
-        self.attach(Who::Receiver(receiver), to, link);
-    }
-
-    pub(super) fn also_relay(&mut self, relay: usize, to: Head, link: Link) {
-        self.attach(Who::Relay(relay), to, link);
+    /// A host hears this head by a link of its own, too. Only multicast is damaged on it.
+    pub(super) fn attach(&mut self, who: Who, to: Head, link: Link) {
+        let mut site = Site::new(vec![to], link, link.sound());
+        site.members.push(who);
+        self.network.site(site);
     }
 
     /// The relay's process dies.
@@ -298,232 +245,11 @@ impl Tree {
         node.branches.clear();
     }
 
-    pub(super) fn start_receiver(&mut self, at: usize) {
-        self.receivers[at].start(self.now);
-        self.wake(Who::Receiver(at));
-    }
-
-    pub(super) fn start(&mut self) {
-        for at in (0..self.relays.len()).filter(|at| !self.late_relays.contains(at)).collect::<Vec<_>>() {
-            self.start_relay(at);
-        }
-        for at in (0..self.receivers.len()).filter(|at| !self.late.contains(at)).collect::<Vec<_>>() {
-            self.start_receiver(at);
-        }
-        self.start_source();
-    }
-
-    pub(super) fn start_source(&mut self) {
-        self.source.start(self.now);
-        self.book(self.now, What::Source);
-    }
-
-    pub(super) fn start_relay(&mut self, at: usize) {
-        self.relays[at].start(self.now);
-        self.wake(Who::Relay(at));
-    }
-
-    pub(super) fn run_to_end(&mut self, limit: Span) {
-        self.run_until(limit, |tree| tree.is_over());
-    }
-
-    pub(super) fn run_until(&mut self, limit: Span, mut done: impl FnMut(&Tree) -> bool) {
-        let end = self.now + limit;
-        while !done(self) {
-            let next = self.calendar.pop().map(|Reverse(next)| next).filter(|(at, ..)| *at <= end);
-            let Some((at, _, event)) = next else { panic!("not so after {limit}: {}", self.describe()) };
-            self.now = self.now.max(at);
-            if let Some(what) = self.events[event].take() {
-                self.happen(what);
-            }
-        }
-    }
-
-    fn happen(&mut self, what: What) {
-        let now = self.now;
-        match what {
-            What::Source if is_later(self.source.scheduled, now) => {}
-            What::Wake(who) if is_later(self.scheduled(who), now) => {}
-            What::Source => self.drive_source(),
-            What::Wake(who) => {
-                self.set_scheduled(who, Time::NEVER);
-                self.drive(who);
-            }
-            What::Down { who, from, mut bytes } => {
-                match who {
-                    Who::Receiver(at) => self.receivers[at].on_datagram(&mut bytes, from, now),
-                    Who::Relay(at) => {
-                        let datagram = Datagram { bytes: &mut bytes, from, ecn: Ecn::NotEct, arrived: now };
-                        if let Some(above) = &mut self.relays[at].above {
-                            above.handle_datagram(datagram, now);
-                        }
-                    }
-                }
-                self.drive(who);
-            }
-            What::Up { to: Head::Source, from, mut bytes } => {
-                self.answers += 1;
-                self.source.on_datagram(&mut bytes, from, now);
-                self.drive_source();
-            }
-            What::Up { to: Head::Branch { relay, branch }, from, mut bytes } => {
-                let datagram = Datagram { bytes: &mut bytes, from, ecn: Ecn::NotEct, arrived: now };
-                if let Some(branch) = self.relays[relay].branches.get_mut(branch) {
-                    branch.handle_datagram(datagram, now);
-                }
-                self.drive(Who::Relay(relay));
-            }
-        }
-    }
-
-    fn drive_source(&mut self) {
-        let mut sent = Vec::new();
-        self.source.drive(self.now, |bytes, layer| sent.push((bytes.to_vec(), layer)));
-        let from = self.source.address;
-        for (bytes, layer) in sent {
-            self.sent += bytes.len() as u64;
-            self.send_down((Head::Source, layer), from, &bytes);
-        }
-        let wake = self.source.wake_at(self.now);
-        if wake < self.source.scheduled || self.source.scheduled <= self.now {
-            self.source.scheduled = wake;
-            self.book(wake, What::Source);
-        }
-    }
-
-    fn drive(&mut self, who: Who) {
-        let mut up = Vec::new();
-        match who {
-            Who::Receiver(at) => {
-                self.receivers[at].drive(self.now, |bytes, to| up.push((bytes.to_vec(), to)));
-                let from = self.receivers[at].address;
-                up.into_iter().for_each(|(bytes, to)| self.send_up(who, from, to, bytes));
-            }
-            Who::Relay(at) => {
-                let mut down = Vec::new();
-                self.relays[at].drive(self.now, &mut up, &mut down);
-                let from = self.relays[at].address;
-                up.into_iter().for_each(|(bytes, to)| self.send_up(who, from, to, bytes));
-                for (branch, bytes) in down {
-                    let hostile = self.hostile.as_mut().filter(|(relay, _)| *relay == at);
-                    let sent = hostile.map_or(Some(bytes.clone()), |(_, hostile)| hostile.sends(&bytes));
-                    let Some(bytes) = sent else { continue };
-                    let from = self.relays[at].branch_address(branch);
-                    self.send_down((Head::Branch { relay: at, branch }, Layer(0)), from, &bytes);
-                }
-            }
-        }
-        self.wake(who);
-    }
-
-    fn takes(&self, who: Who, layer: Layer) -> bool {
-        match who {
-            Who::Receiver(at) => layer == Layer(0) || self.receivers[at].takes(layer),
-            Who::Relay(at) => {
-                let above = self.relays[at].above.as_ref();
-                above.is_some_and(|above| above.groups().len() >= usize::from(layer.0))
-            }
-        }
-    }
-
-    fn send_down(&mut self, (head, layer): (Head, Layer), from: SocketAddr, bytes: &[u8]) {
-        let now = self.now;
-        for place in 0..self.attached.len() {
-            if self.attached[place].to != head || !self.takes(self.attached[place].who, layer) {
-                continue;
-            }
-            let Attached { who, down, .. } = &mut self.attached[place];
-            let (who, link) = (*who, *down.link());
-            let Some(at) = down.pass((bytes.len() + OVERHEAD) as u64, now) else { continue };
-            let rng = match who {
-                Who::Receiver(at) => &mut self.receivers[at].path_rng,
-                Who::Relay(at) => &mut self.relays[at].path_rng,
-            };
-            let mut bytes = bytes.to_vec();
-            if let [Some(later), ..] = link.damage(&mut bytes, rng) {
-                self.book(at + later, What::Down { who, from, bytes });
-            }
-        }
-    }
-
-    fn send_up(&mut self, who: Who, from: SocketAddr, to: SocketAddr, bytes: Vec<u8>) {
-        let branch = |relay: usize, node: &RelayNode| {
-            let branch = (0..node.count).find(|branch| node.branch_address(*branch) == to)?;
-            Some(Head::Branch { relay, branch })
-        };
-        let head = match to == self.source.address {
-            true => Some(Head::Source),
-            false => self.relays.iter().enumerate().find_map(|(relay, node)| branch(relay, node)),
-        };
-        let Some(to) = head else { return };
-        let Some(bytes) = self.lies.told(&who, bytes) else { return };
-        let attached = self.attached.iter_mut().find(|one| one.who == who).expect("it is attached");
-        if let Some(at) = attached.up.pass((bytes.len() + OVERHEAD) as u64, self.now) {
-            self.book(at, What::Up { to, from, bytes });
-        }
-    }
-
-    fn wake(&mut self, who: Who) {
-        let wake = match who {
-            Who::Receiver(at) => self.receivers[at].wake_at(self.now),
-            Who::Relay(at) => self.relays[at].wake_at(self.now),
-        };
-        if wake < self.scheduled(who) {
-            self.set_scheduled(who, wake);
-            self.book(wake, What::Wake(who));
-        }
-    }
-
-    fn scheduled(&self, who: Who) -> Time {
-        match who {
-            Who::Receiver(receiver) => self.receivers[receiver].scheduled,
-            Who::Relay(relay) => self.relays[relay].scheduled,
-        }
-    }
-
-    fn set_scheduled(&mut self, who: Who, at: Time) {
-        match who {
-            Who::Receiver(receiver) => self.receivers[receiver].scheduled = at,
-            Who::Relay(relay) => self.relays[relay].scheduled = at,
-        }
-    }
-
-    fn book(&mut self, at: Time, what: What) {
-        if at.is_never() {
-            return;
-        }
-        self.order += 1;
-        self.events.push(Some(what));
-        self.calendar.push(Reverse((at.max(self.now), self.order, self.events.len() - 1)));
-    }
-
-    fn is_over(&self) -> bool {
-        self.source.session.is_none()
-            && self.receivers.iter().all(|node| node.session.is_none())
-            && self.relays.iter().all(RelayNode::is_over)
-    }
-
-    fn describe(&self) -> String {
-        let waiting: Vec<_> = self
-            .receivers
-            .iter()
-            .filter(|node| node.session.is_some())
-            .map(|node| node.host.as_str())
-            .collect();
-        let relays: Vec<_> =
-            self.relays.iter().map(|node| (node.is_over(), node.shared.standing())).collect();
-        let told: Vec<_> = self.source.events.iter().rev().take(2).collect();
-        format!("{waiting:?} run; relays {relays:?}; source: {told:?}")
-    }
-
     /// Everybody has everything, and the source knows it.
-    pub(super) fn assert_all_verified(&self) {
-        let report = self.source.report();
-        assert!(report.ok, "{report:?}");
+    pub(super) fn assert_everybody_has_all(&self) {
+        let report = self.sources[0].report();
         assert_eq!(report.verified, self.receivers.len() as u64, "{report:?}");
-        for node in &self.receivers {
-            assert!(node.report().ok && node.has(&self.source), "{} has something else", node.host);
-        }
+        self.assert_all_verified(0, 0..self.receivers.len());
     }
 }
 
@@ -544,37 +270,37 @@ pub(super) fn schemes() -> impl Iterator<Item = &'static str> {
 #[test]
 fn a_relay_passes_a_session_on_with_every_scheme() {
     for name in schemes() {
-        let mut tree = Tree::new(21, Offer::bytes(3_000_000).by(name).expect(3).at_most_mbps(20.0));
-        let relay = tree.relay(Head::Source, 1, MEMORY, Link::millis(5).mbps(50.0).fifo(100_000));
-        tree.receivers(branch(relay, 0), 3, Link::millis(3).mbps(40.0).fifo(100_000).losing(0.001));
+        let mut tree = Net::of(21, Offer::bytes(3_000_000).by(name).expect(3).at_most_mbps(20.0));
+        let relay = tree.relay(Head::Source(0), 1, MEMORY, Link::millis(5).mbps(50.0).fifo(100_000));
+        tree.behind(branch(relay, 0), 3, Link::millis(3).mbps(40.0).fifo(100_000).losing(0.001));
         tree.start();
         tree.run_to_end(Span::from_secs(600));
-        tree.assert_all_verified();
-        println!("{name}: {:.1} s, {} answers", tree.now.as_secs_f64(), tree.answers);
+        tree.assert_everybody_has_all();
+        println!("{name}: {:.1} s, {} answers", tree.now.as_secs_f64(), tree.sources[0].heard);
     }
 }
 
 /// What the source sent beside each symbol once.
-fn overhead_of(tree: &Tree) -> f64 {
-    tree.source.report().repair_ratio
+fn overhead_of(tree: &Net) -> f64 {
+    tree.sources[0].report().repair_ratio
 }
 
 #[test]
 fn three_levels_pass_a_sealed_and_signed_session_on() {
     let (key, signer) = (GroupKey::generate().expect("random"), SigningKey::generate().expect("random"));
     let offer = Offer::bytes(4_000_000).expect(8).at_most_mbps(20.0).sealed(key).signed(signer.clone());
-    let mut tree = Tree::new(22, offer);
+    let mut tree = Net::of(22, offer);
     let link = || Link::millis(4).mbps(40.0).fifo(80_000).losing(0.005);
-    let top = tree.relay(Head::Source, 2, MEMORY, link());
+    let top = tree.relay(Head::Source(0), 2, MEMORY, link());
     let left = tree.relay(branch(top, 0), 1, MEMORY, link());
     let right = tree.relay(branch(top, 1), 1, MEMORY, link());
-    tree.receivers(branch(left, 0), 4, link());
-    tree.receivers(branch(right, 0), 3, link());
-    tree.receivers(Head::Source, 1, link());
+    tree.behind(branch(left, 0), 4, link());
+    tree.behind(branch(right, 0), 3, link());
+    tree.behind(Head::Source(0), 1, link());
     tree.receivers.iter_mut().for_each(|node| node.verify = Some(signer.verify_key().into()));
     tree.start();
     tree.run_to_end(Span::from_secs(300));
-    tree.assert_all_verified();
+    tree.assert_everybody_has_all();
 }
 
 #[test]
@@ -582,14 +308,14 @@ fn sessions_in_layers_go_on_at_one_rate_on_each_branch() {
     let all = faircast_core::schemes::CATALOGUE.iter().map(|entry| entry.name);
     let mut in_layers = 0;
     for name in all.filter(|name| schemes().all(|other| other != *name)) {
-        let mut tree = Tree::new(32, Offer::bytes(3_000_000).by(name).expect(4));
-        let relay = tree.relay(Head::Source, 1, MEMORY, Link::millis(5).mbps(20.0).fifo(100_000));
-        tree.receivers(branch(relay, 0), 3, Link::millis(3).mbps(10.0).fifo(60_000).losing(0.002));
-        tree.receivers(Head::Source, 1, Link::millis(4).mbps(5.0).fifo(60_000));
+        let mut tree = Net::of(32, Offer::bytes(3_000_000).by(name).expect(4));
+        let relay = tree.relay(Head::Source(0), 1, MEMORY, Link::millis(5).mbps(20.0).fifo(100_000));
+        tree.behind(branch(relay, 0), 3, Link::millis(3).mbps(10.0).fifo(60_000).losing(0.002));
+        tree.behind(Head::Source(0), 1, Link::millis(4).mbps(5.0).fifo(60_000));
         tree.start();
         tree.run_to_end(Span::from_secs(600));
-        tree.assert_all_verified();
-        println!("{name}: {:.1} s, {} answers", tree.now.as_secs_f64(), tree.answers);
+        tree.assert_everybody_has_all();
+        println!("{name}: {:.1} s, {} answers", tree.now.as_secs_f64(), tree.sources[0].heard);
         in_layers += 1;
     }
     assert!(in_layers >= 3, "{in_layers}");
@@ -597,29 +323,29 @@ fn sessions_in_layers_go_on_at_one_rate_on_each_branch() {
 
 #[test]
 fn a_session_in_layers_that_is_more_than_the_memory_holds_arrives_late_and_that_is_said() {
-    let mut tree = Tree::new(33, Offer::bytes(3_000_000).by("rlc").expect(1));
-    let relay = tree.relay(Head::Source, 1, 1 << 20, Link::millis(5).mbps(20.0).fifo(100_000));
-    tree.receivers(branch(relay, 0), 1, Link::millis(3).mbps(10.0).fifo(60_000));
+    let mut tree = Net::of(33, Offer::bytes(3_000_000).by("rlc").expect(1));
+    let relay = tree.relay(Head::Source(0), 1, 1 << 20, Link::millis(5).mbps(20.0).fifo(100_000));
+    tree.behind(branch(relay, 0), 1, Link::millis(3).mbps(10.0).fifo(60_000));
     tree.start();
     tree.run_to_end(Span::from_secs(600));
-    tree.assert_all_verified();
+    tree.assert_everybody_has_all();
     let says = |(_, event): &(Time, Event)| matches!(event, Event::Warning { message, .. } if message.contains("more memory"));
     assert_eq!(tree.relays[relay].events.iter().filter(|event| says(event)).count(), 1, "once");
 }
 
 #[test]
 fn the_source_is_told_of_every_relay_and_of_how_far_those_behind_it_are() {
-    let mut tree = Tree::new(31, Offer::bytes(8_000_000).expect(4).at_most_mbps(16.0));
+    let mut tree = Net::of(31, Offer::bytes(8_000_000).expect(4).at_most_mbps(16.0));
     let link = || Link::millis(4).mbps(40.0).fifo(80_000).losing(0.005);
-    let top = tree.relay(Head::Source, 1, MEMORY, link());
+    let top = tree.relay(Head::Source(0), 1, MEMORY, link());
     let middle = tree.relay(branch(top, 0), 2, MEMORY, link());
     let last = tree.relay(branch(middle, 0), 1, MEMORY, link());
-    tree.receivers(branch(last, 0), 3, link());
-    tree.receivers(branch(middle, 1), 1, link());
+    tree.behind(branch(last, 0), 3, link());
+    tree.behind(branch(middle, 1), 1, link());
     tree.start();
     tree.run_to_end(Span::from_secs(300));
-    tree.assert_all_verified();
-    let mut told = tree.source.events.iter().filter_map(|(_, event)| match event {
+    tree.assert_everybody_has_all();
+    let mut told = tree.sources[0].events.iter().filter_map(|(_, event)| match event {
         Event::Progress(progress) => Some(&progress.relays),
         _ => None,
     });
@@ -637,12 +363,12 @@ fn the_source_is_told_of_every_relay_and_of_how_far_those_behind_it_are() {
 
 #[test]
 fn losses_below_a_relay_are_repaired_there() {
-    let mut tree = Tree::new(23, Offer::bytes(8_000_000).by("le-sbcc").expect(6).at_mbps(8.0));
-    let relay = tree.relay(Head::Source, 1, MEMORY, Link::millis(5));
-    tree.receivers(branch(relay, 0), 6, Link::millis(5).losing(0.03));
+    let mut tree = Net::of(23, Offer::bytes(8_000_000).by("le-sbcc").expect(6).at_mbps(8.0));
+    let relay = tree.relay(Head::Source(0), 1, MEMORY, Link::millis(5));
+    tree.behind(branch(relay, 0), 6, Link::millis(5).losing(0.03));
     tree.start();
     tree.run_to_end(Span::from_secs(300));
-    tree.assert_all_verified();
+    tree.assert_everybody_has_all();
     assert!(overhead_of(&tree) < 1.005, "the source repairs nothing: {}", overhead_of(&tree));
 }
 
@@ -650,16 +376,16 @@ fn losses_below_a_relay_are_repaired_there() {
 fn a_slow_branch_is_served_at_its_own_rate_and_nobody_else_waits() {
     let fast = Link::millis(3).mbps(40.0).fifo(100_000);
     let alone = {
-        let mut tree = Tree::new(24, Offer::bytes(10_000_000).expect(2));
-        tree.receivers(Head::Source, 2, fast);
+        let mut tree = Net::of(24, Offer::bytes(10_000_000).expect(2));
+        tree.behind(Head::Source(0), 2, fast);
         tree.start();
         tree.run_to_end(Span::from_secs(300));
         tree.receivers[0].ended_at
     };
-    let mut tree = Tree::new(24, Offer::bytes(10_000_000).expect(4));
-    tree.receivers(Head::Source, 2, fast);
-    let relay = tree.relay(Head::Source, 1, 2 << 20, fast);
-    tree.receivers(branch(relay, 0), 2, Link::millis(3).mbps(4.0).fifo(30_000));
+    let mut tree = Net::of(24, Offer::bytes(10_000_000).expect(4));
+    tree.behind(Head::Source(0), 2, fast);
+    let relay = tree.relay(Head::Source(0), 1, 2 << 20, fast);
+    tree.behind(branch(relay, 0), 2, Link::millis(3).mbps(4.0).fifo(30_000));
     tree.start();
     let mut most = 0;
     tree.run_until(Span::from_secs(300), |tree| {
@@ -667,7 +393,7 @@ fn a_slow_branch_is_served_at_its_own_rate_and_nobody_else_waits() {
             most.max(tree.relays[relay].handle.status().sessions.first().map_or(0, |one| one.cached_bytes));
         tree.is_over()
     });
-    tree.assert_all_verified();
+    tree.assert_everybody_has_all();
     let (fast, slow) = (tree.receivers[0].ended_at, tree.receivers[2].ended_at);
     println!(
         "alone {alone:?}, beside a slow branch {fast:?}, behind it {slow:?}; kept {most}, {}",
@@ -681,11 +407,11 @@ fn a_slow_branch_is_served_at_its_own_rate_and_nobody_else_waits() {
 #[test]
 fn with_a_file_a_slow_branch_costs_the_others_nothing() {
     let fast = Link::millis(3).mbps(40.0).fifo(100_000);
-    let mut tree = Tree::new(29, Offer::bytes(10_000_000).expect(4));
-    tree.receivers(Head::Source, 2, fast);
-    let relay = tree.relay(Head::Source, 1, 1 << 20, fast);
+    let mut tree = Net::of(29, Offer::bytes(10_000_000).expect(4));
+    tree.behind(Head::Source(0), 2, fast);
+    let relay = tree.relay(Head::Source(0), 1, 1 << 20, fast);
     tree.cached_in_file(relay);
-    tree.receivers(branch(relay, 0), 2, Link::millis(3).mbps(4.0).fifo(30_000));
+    tree.behind(branch(relay, 0), 2, Link::millis(3).mbps(4.0).fifo(30_000));
     tree.start();
     let mut most = 0;
     tree.run_until(Span::from_secs(300), |tree| {
@@ -693,19 +419,19 @@ fn with_a_file_a_slow_branch_costs_the_others_nothing() {
         most = most.max(status.sessions.first().map_or(0, |one| one.cached_bytes));
         tree.is_over()
     });
-    tree.assert_all_verified();
+    tree.assert_everybody_has_all();
     assert!(most <= (1 << 20) + 2_000, "memory has a bound: {most}");
     assert!(overhead_of(&tree) < 1.02, "the source sends everything once: {}", overhead_of(&tree));
 }
 
 #[test]
 fn what_had_to_go_is_fetched_again_as_fast_as_the_branch_takes_it() {
-    let mut tree = Tree::new(31, Offer::bytes(20_000_000).expect(1));
-    let relay = tree.relay(Head::Source, 1, 4 << 20, Link::millis(2).mbps(200.0).fifo(400_000));
-    tree.receivers(branch(relay, 0), 1, Link::millis(2).mbps(50.0).fifo(100_000));
+    let mut tree = Net::of(31, Offer::bytes(20_000_000).expect(1));
+    let relay = tree.relay(Head::Source(0), 1, 4 << 20, Link::millis(2).mbps(200.0).fifo(400_000));
+    tree.behind(branch(relay, 0), 1, Link::millis(2).mbps(50.0).fifo(100_000));
     tree.start();
     tree.run_to_end(Span::from_secs(300));
-    tree.assert_all_verified();
+    tree.assert_everybody_has_all();
     let (took, overhead) = (tree.receivers[0].ended_at.as_secs_f64(), overhead_of(&tree));
     println!("{took:.1} s, {overhead:.2} of each symbol left the source");
     assert!(overhead > 1.1, "more than the memory holds came at once: {overhead}");
@@ -716,15 +442,15 @@ fn what_had_to_go_is_fetched_again_as_fast_as_the_branch_takes_it() {
 fn the_source_hears_as_much_from_a_hundred_receivers_as_from_two() {
     let answers = |each: usize| {
         let mut tree =
-            Tree::new(25, Offer::bytes(4_000_000).by("ormcc").expect(2 * each as u32).at_most_mbps(8.0));
+            Net::of(25, Offer::bytes(4_000_000).by("ormcc").expect(2 * each as u32).at_most_mbps(8.0));
         for _ in 0..2 {
-            let relay = tree.relay(Head::Source, 1, MEMORY, Link::millis(5).mbps(20.0).fifo(100_000));
-            tree.receivers(branch(relay, 0), each, Link::millis(3).mbps(20.0).fifo(60_000).losing(0.001));
+            let relay = tree.relay(Head::Source(0), 1, MEMORY, Link::millis(5).mbps(20.0).fifo(100_000));
+            tree.behind(branch(relay, 0), each, Link::millis(3).mbps(20.0).fifo(60_000).losing(0.001));
         }
         tree.start();
         tree.run_to_end(Span::from_secs(300));
-        tree.assert_all_verified();
-        tree.answers as f64 / tree.now.as_secs_f64()
+        tree.assert_everybody_has_all();
+        tree.sources[0].heard as f64 / tree.now.as_secs_f64()
     };
     let (few, many) = (answers(1), answers(50));
     assert!(many < few * 1.5, "{few} and {many} a second");
@@ -733,23 +459,27 @@ fn the_source_hears_as_much_from_a_hundred_receivers_as_from_two() {
 #[test]
 fn a_relay_that_dies_costs_nothing_when_there_is_another() {
     for name in schemes() {
-        let mut tree = Tree::new(26, Offer::bytes(6_000_000).by(name).expect(4).at_most_mbps(8.0));
+        let mut tree = Net::of(26, Offer::bytes(6_000_000).by(name).expect(4).at_most_mbps(8.0));
         let link = || Link::millis(4).mbps(30.0).fifo(80_000).losing(0.001);
-        let first = tree.relay(Head::Source, 1, MEMORY, link());
-        let second = tree.relay(Head::Source, 1, MEMORY, link());
-        tree.receivers(branch(first, 0), 2, link());
-        tree.receivers(branch(second, 0), 2, link());
+        let first = tree.relay(Head::Source(0), 1, MEMORY, link());
+        let second = tree.relay(Head::Source(0), 1, MEMORY, link());
+        tree.behind(branch(first, 0), 2, link());
+        tree.behind(branch(second, 0), 2, link());
         // Those of the first hear the second as well, and turn to it when theirs is silent.
-        tree.also(0, branch(second, 0), link());
-        tree.also(1, branch(second, 0), link());
+        tree.attach(Who::Receiver(0), branch(second, 0), link());
+        tree.attach(Who::Receiver(1), branch(second, 0), link());
         tree.start();
         tree.run_until(Span::from_secs(60), |tree| tree.now > Time::ZERO + Span::from_secs(3));
         tree.kill_relay(first);
         tree.run_to_end(Span::from_secs(300));
-        let report = tree.source.report();
+        let report = tree.sources[0].report();
         assert_eq!(report.verified, 4, "{name}: {report:?}");
         for node in &tree.receivers {
-            assert!(node.report().ok && node.has(&tree.source), "{name}: {} has something else", node.host);
+            assert!(
+                node.report().ok && node.has(&tree.sources[0]),
+                "{name}: {} has something else",
+                node.host
+            );
         }
         println!("{name}: over after {:.1} s", tree.now.as_secs_f64());
     }
@@ -758,18 +488,22 @@ fn a_relay_that_dies_costs_nothing_when_there_is_another() {
 #[test]
 fn a_relay_restarted_at_its_address_serves_on() {
     for name in schemes() {
-        let mut tree = Tree::new(28, Offer::bytes(6_000_000).by(name).expect(2).at_most_mbps(8.0));
+        let mut tree = Net::of(28, Offer::bytes(6_000_000).by(name).expect(2).at_most_mbps(8.0));
         let link = || Link::millis(4).mbps(30.0).fifo(80_000).losing(0.001);
-        let relay = tree.relay(Head::Source, 1, MEMORY, link());
-        tree.receivers(branch(relay, 0), 2, link());
+        let relay = tree.relay(Head::Source(0), 1, MEMORY, link());
+        tree.behind(branch(relay, 0), 2, link());
         tree.start();
         tree.run_until(Span::from_secs(60), |tree| tree.now > Time::ZERO + Span::from_secs(3));
         tree.kill_relay(relay);
         tree.run_until(Span::from_secs(60), |tree| tree.now > Time::ZERO + Span::from_millis(3_500));
-        tree.start_relay(relay);
+        tree.start_host(Who::Relay(relay));
         tree.run_to_end(Span::from_secs(300));
         for node in &tree.receivers {
-            assert!(node.report().ok && node.has(&tree.source), "{name}: {} has something else", node.host);
+            assert!(
+                node.report().ok && node.has(&tree.sources[0]),
+                "{name}: {} has something else",
+                node.host
+            );
         }
         println!("{name}: over after {:.1} s", tree.now.as_secs_f64());
     }

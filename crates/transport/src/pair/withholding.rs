@@ -1,9 +1,8 @@
 //! Parents that answer and serve nothing: relays, agents and hops that withhold symbols, or send wrong ones.
 
-use super::grove::Grove;
 use super::liars::Lie;
 use super::node::PATIENCE;
-use super::tree::{Head, Tree, branch, schemes};
+use super::tree::{branch, schemes};
 use super::*;
 use crate::error::Error;
 use crate::relay::RouterKind;
@@ -70,26 +69,26 @@ fn offer(scheme: &'static str) -> Offer {
 }
 
 /// Two receivers below a relay or a hop, when content has begun to come.
-fn begin(tree: &mut Tree, relay: usize) {
-    tree.receivers(branch(relay, 0), 2, link());
+fn begin(tree: &mut Net, relay: usize) {
+    tree.behind(branch(relay, 0), 2, link());
     tree.start();
     tree.run_until(secs(60), |tree| tree.receivers.iter().all(|node| node.verified_bytes() > BYTES / 8));
 }
 
 /// All have everything; after how many seconds.
-fn end(tree: &mut Tree, name: &str) -> f64 {
+fn end(tree: &mut Net, name: &str) -> f64 {
     let from = tree.now;
     tree.run_until(secs(300), |tree| tree.receivers.iter().all(|node| node.ended.is_some()));
     for node in &tree.receivers {
         let is_well = node.ended.as_ref().is_some_and(Result::is_ok);
-        assert!(is_well && node.has(&tree.source), "{name}: {}: {:?}", node.host, node.ended);
+        assert!(is_well && node.has(&tree.sources[0]), "{name}: {}: {:?}", node.host, node.ended);
     }
     tree.now.since(from).as_secs_f64()
 }
 
 /// The relay becomes hostile in each way, and its receivers hear another parent: the content comes anew from there, after the patience at
 /// most.
-fn assert_left(name: &str, make: impl Fn() -> (Tree, usize, Head)) {
+fn assert_left(name: &str, make: impl Fn() -> (Net, usize, Head)) {
     let (mut tree, relay, _) = make();
     begin(&mut tree, relay);
     let calm = end(&mut tree, name);
@@ -97,7 +96,7 @@ fn assert_left(name: &str, make: impl Fn() -> (Tree, usize, Head)) {
         let (mut tree, relay, other) = make();
         begin(&mut tree, relay);
         tree.hostile = Some((relay, Hostile { way, next: None }));
-        (0..2).for_each(|at| tree.also(at, other, link()));
+        (0..2).for_each(|at| tree.attach(Who::Receiver(at), other, link()));
         let took = end(&mut tree, name);
         println!("{name}, {way:?}: {took:.1} s, and {calm:.1} s of an honest one");
         assert!(took < 2.0 * (calm + PATIENCE.as_secs_f64()), "{name}, {way:?}: {took} s, {calm} s");
@@ -108,9 +107,9 @@ fn assert_left(name: &str, make: impl Fn() -> (Tree, usize, Head)) {
 fn a_relay_that_serves_nothing_is_left_for_another() {
     for scheme in schemes() {
         assert_left(scheme, || {
-            let mut tree = Tree::new(91, offer(scheme));
-            let bad = tree.relay(Head::Source, 1, MEMORY, link());
-            let good = tree.relay(Head::Source, 1, MEMORY, link());
+            let mut tree = Net::of(91, offer(scheme));
+            let bad = tree.relay(Head::Source(0), 1, MEMORY, link());
+            let good = tree.relay(Head::Source(0), 1, MEMORY, link());
             (tree, bad, branch(good, 0))
         });
     }
@@ -120,9 +119,9 @@ fn a_relay_that_serves_nothing_is_left_for_another() {
 fn a_relay_that_serves_nothing_is_left_for_the_source() {
     for scheme in schemes() {
         assert_left(scheme, || {
-            let mut tree = Tree::new(92, offer(scheme));
-            let bad = tree.relay(Head::Source, 1, MEMORY, link());
-            (tree, bad, Head::Source)
+            let mut tree = Net::of(92, offer(scheme));
+            let bad = tree.relay(Head::Source(0), 1, MEMORY, link());
+            (tree, bad, Head::Source(0))
         });
     }
 }
@@ -131,9 +130,9 @@ fn a_relay_that_serves_nothing_is_left_for_the_source() {
 fn a_hop_that_serves_nothing_is_left_for_another() {
     for kind in RouterKind::ALL {
         assert_left(&kind.to_string(), || {
-            let mut tree = Tree::new(93, offer(kind.scheme()));
-            let bad = tree.hop(Head::Source, kind, 1, link());
-            let good = tree.hop(Head::Source, kind, 1, link());
+            let mut tree = Net::of(93, offer(kind.scheme()));
+            let bad = tree.hop(Head::Source(0), kind, 1, link());
+            let good = tree.hop(Head::Source(0), kind, 1, link());
             (tree, bad, branch(good, 0))
         });
     }
@@ -143,15 +142,15 @@ fn a_hop_that_serves_nothing_is_left_for_another() {
 #[test]
 fn an_agent_that_serves_nothing_is_left_for_the_source() {
     const FLOOR: f64 = 0.5;
-    let mut grove = Grove::new(94, offer("mtcp").expect(3).at_least_mbps(FLOOR));
+    let mut grove = Net::of(94, offer("mtcp").expect(3).at_least_mbps(FLOOR));
     let lan = Link::millis(2).mbps(8.0).fifo(60_000).losing(0.005);
     let agent = grove.agent(&[], 16, lan);
     let address = grove.agents[agent].address;
-    grove.receivers(&[address], 3, lan);
-    grove.lies.0.insert(address, Lie::Withholding);
+    grove.children(&[address], 3, lan);
+    grove.lies.0.insert(Who::Agent(agent), Lie::Withholding);
     grove.start();
     grove.run_until(secs(300), |grove| grove.receivers.iter().all(|node| node.ended.is_some()));
-    grove.assert_all_verified(0..3);
+    grove.assert_have_all(0..3);
     let (took, at_the_floor) = (grove.now.as_secs_f64(), BYTES as f64 * 8.0 / (FLOOR * 1e6));
     println!("{took:.1} s, and {at_the_floor:.1} s at the floor");
     assert!(took < at_the_floor + PATIENCE.as_secs_f64(), "{took} s, {at_the_floor} s");
@@ -194,8 +193,8 @@ fn the_only_parent_that_serves_nothing_is_waited_for_as_long_as_patience_lasts()
 #[test]
 fn an_honest_relay_that_has_nothing_for_a_while_is_waited_for() {
     for scheme in schemes() {
-        let mut tree = Tree::new(96, offer(scheme));
-        let relay = tree.relay(Head::Source, 1, MEMORY, link());
+        let mut tree = Net::of(96, offer(scheme));
+        let relay = tree.relay(Head::Source(0), 1, MEMORY, link());
         begin(&mut tree, relay);
         tree.hostile = Some((relay, Hostile { way: Way::Withholds, next: None }));
         let from = tree.now;
@@ -203,6 +202,6 @@ fn an_honest_relay_that_has_nothing_for_a_while_is_waited_for() {
         tree.run_until(secs(60), |tree| tree.now > from + pause);
         tree.hostile = None;
         tree.run_to_end(secs(300));
-        tree.assert_all_verified();
+        tree.assert_everybody_has_all();
     }
 }
