@@ -170,8 +170,6 @@ pub struct Host {
     job_at: Time,
     /// It does nothing until then.
     pub stopped_until: Time,
-    /// It is to be called then.
-    pub scheduled: Time,
     /// Drawn from for its sessions.
     pub rng: Rng,
     /// Drawn from for what its packets meet.
@@ -205,7 +203,6 @@ impl Host {
             jobs: None,
             job_at: Time::NEVER,
             stopped_until: Time::ZERO,
-            scheduled: Time::NEVER,
             rng: Rng::new(seed, 1 << 33 | index as u64),
             path_rng: Rng::new(seed, 1 << 34 | index as u64),
             buffer: 1 << 20,

@@ -3,10 +3,11 @@
 //! They are drawn from numbers of their own, so that a world of files by multicast through repeaters is what it was before there were
 //! others.
 
-use crate::plan::{LinkPlan, Plan, SitePlan, Trouble, random_link, sites};
+use crate::plan::{Plan, SitePlan, Trouble, random_link, sites};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{CATALOGUE, Entry, Scheme};
-use faircast_core::time::{Rate, Span};
+use faircast_core::time::Span;
+use faircast_simnet::Link;
 use faircast_transport::relay::RouterKind;
 
 /// What a world is about.
@@ -134,7 +135,7 @@ fn around_agents(rng: &mut Rng) -> Vec<SitePlan> {
 
 /// The source's own relay, and sites that it serves host by host; perhaps a relay in one of them, which serves a site by multicast.
 fn by_unicast(invites: bool, rng: &mut Rng) -> Vec<SitePlan> {
-    let within = LinkPlan { rate: Rate::from_mbps(1_000.0), delay: Span::from_micros(20), queue: 4 << 20 };
+    let within = Link::after(Span::from_micros(20)).mbps(1_000.0).fifo(4 << 20);
     let mut all = vec![SitePlan { relay: None, link: within, receivers: 0, relays: 1, unicast: false }];
     let leads_on = rng.chance(0.3);
     for at in 0..1 + rng.below(3) {

@@ -2,16 +2,18 @@
 
 use crate::host::{Host, Role};
 use crate::kind::Kind;
-use crate::link::Pipe;
 use crate::plan::{Plan, Trouble};
-use crate::world::Site;
 use faircast_core::rng::Rng;
+use faircast_simnet::Site;
+
+/// A site with one head: a part of a host.
+type Segment = Site<usize, (usize, usize)>;
 
 /// The branch of a site whose hosts are served one by one.
 pub(crate) const UNICAST: usize = usize::MAX;
 
 /// Who serves whom by unicast.
-fn attach(seed: u64, plan: &Plan, hosts: &mut [Host], sites: &[Site]) {
+fn attach(seed: u64, plan: &Plan, hosts: &mut [Host], sites: &[Segment]) {
     let mut rng = Rng::new(seed, 6);
     match plan.kind {
         Kind::Agents => {
@@ -31,14 +33,14 @@ fn attach(seed: u64, plan: &Plan, hosts: &mut [Host], sites: &[Site]) {
             }
         }
         Kind::Unicast => {
-            for site in sites.iter().filter(|site| site.head.1 == UNICAST) {
+            for site in sites.iter().filter(|site| site.heads[0].1 == UNICAST) {
                 for &member in &site.members {
                     let address = hosts[member].address;
                     if plan.invites && hosts[member].role == Role::Receiver {
                         hosts[member].invited = true;
-                        hosts[site.head.0].invites.push(address);
+                        hosts[site.heads[0].0].invites.push(address);
                     } else {
-                        hosts[member].parents = vec![hosts[site.head.0].asked_at()];
+                        hosts[member].parents = vec![hosts[site.heads[0].0].asked_at()];
                     }
                 }
             }
@@ -48,11 +50,11 @@ fn attach(seed: u64, plan: &Plan, hosts: &mut [Host], sites: &[Site]) {
 }
 
 /// The hosts and the sites of a plan: the source first, then relays, then receivers.
-pub(crate) fn layout(seed: u64, plan: &Plan, rng: &mut Rng) -> (Vec<Host>, Vec<Site>) {
+pub(crate) fn layout(seed: u64, plan: &Plan, rng: &mut Rng, sites: &mut Vec<Segment>) -> Vec<Host> {
     let relays: usize = plan.sites.iter().map(|site| site.relays).sum();
     let mut hosts = vec![Host::new(Role::Source, 0, "source".to_owned(), seed)];
     hosts.extend((0..relays).map(|at| Host::new(Role::Relay, 1 + at, format!("relay{at}"), seed)));
-    let (mut sites, mut next_relay, mut branches) = (Vec::new(), 1, vec![0; relays]);
+    let (mut next_relay, mut branches) = (1, vec![0; relays]);
     for site in &plan.sites {
         let head = match site.relay {
             None => (0, 0),
@@ -69,10 +71,9 @@ pub(crate) fn layout(seed: u64, plan: &Plan, rng: &mut Rng) -> (Vec<Host>, Vec<S
             members.push(index);
             hosts.push(Host::new(Role::Receiver, index, format!("host{index}"), seed));
         }
-        let (down, up) = (Pipe::new(site.link), Pipe::new(site.link));
-        sites.push(Site { head, down, up, members });
+        sites.push(Segment { members, ..Site::new(vec![head], site.link, site.link) });
     }
-    attach(seed, plan, &mut hosts, &sites);
+    attach(seed, plan, &mut hosts, sites);
     for host in &mut hosts {
         if plan.has(Trouble::Clocks) {
             host.clock.fast = rng.below(401) as i64 - 200;
@@ -82,5 +83,5 @@ pub(crate) fn layout(seed: u64, plan: &Plan, rng: &mut Rng) -> (Vec<Host>, Vec<S
             host.buffer = 20_000 + rng.below(200_000);
         }
     }
-    (hosts, sites)
+    hosts
 }

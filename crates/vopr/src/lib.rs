@@ -22,13 +22,13 @@ mod disk;
 mod host;
 mod kind;
 mod layout;
-mod link;
 mod live;
 mod log;
 mod plan;
 mod process;
 mod relay;
 mod trouble;
+mod weather;
 mod world;
 
 use faircast_core::time::Time;

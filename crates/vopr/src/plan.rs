@@ -4,6 +4,7 @@ use crate::kind::Kind;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{CATALOGUE, Scheme};
 use faircast_core::time::{Rate, Span, Time};
+use faircast_simnet::Link;
 use faircast_transport::relay::RouterKind;
 use std::fmt;
 
@@ -130,24 +131,13 @@ pub struct Episode {
     pub dice: u64,
 }
 
-/// What a link is like when all is well.
-#[derive(Debug, Clone, Copy)]
-pub struct LinkPlan {
-    /// How fast.
-    pub rate: Rate,
-    /// How far.
-    pub delay: Span,
-    /// Bytes that wait before it at most.
-    pub queue: u64,
-}
-
 /// Hosts behind one link.
 #[derive(Debug, Clone)]
 pub struct SitePlan {
     /// The relay that heads it, by number; else the source does.
     pub relay: Option<usize>,
     /// Its link.
-    pub link: LinkPlan,
+    pub link: Link,
     /// Receivers in it.
     pub receivers: usize,
     /// Relays in it.
@@ -384,12 +374,10 @@ fn files(rng: &mut Rng) -> Vec<(String, usize)> {
 }
 
 /// A link somewhere.
-pub(crate) fn random_link(rng: &mut Rng) -> LinkPlan {
-    LinkPlan {
-        rate: Rate::from_mbps(2f64.powf(1.0 + rng.unit() * 5.0)),
-        delay: Span::from_secs_f64(0.0002 + 0.08 * rng.unit() * rng.unit()),
-        queue: 10_000 + rng.below(100_000),
-    }
+pub(crate) fn random_link(rng: &mut Rng) -> Link {
+    let rate = Rate::from_mbps(2f64.powf(1.0 + rng.unit() * 5.0));
+    let delay = Span::from_secs_f64(0.0002 + 0.08 * rng.unit() * rng.unit());
+    Link::after(delay).at(rate).fifo(10_000 + rng.below(100_000))
 }
 
 pub(crate) fn sites(layered: bool, rng: &mut Rng) -> Vec<SitePlan> {

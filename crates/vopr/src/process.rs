@@ -112,7 +112,12 @@ impl World {
 
     /// A relay's process that has found nothing yet.
     fn passing(&self, host: usize) -> Passing {
-        let branches = self.sites.iter().filter(|site| site.head.0 == host && site.head.1 != UNICAST).count();
+        let branches = self
+            .network
+            .sites
+            .iter()
+            .filter(|site| site.heads[0].0 == host && site.heads[0].1 != UNICAST)
+            .count();
         let handle = RelayHandle::at(self.clock.monotonic(), self.random.clone());
         let port = matches!(self.plan.kind, Kind::Agents | Kind::Unicast).then(|| {
             let invited = |address: &SocketAddr| InvitedHost { name: address.to_string(), address: *address };

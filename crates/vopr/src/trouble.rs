@@ -1,12 +1,12 @@
 //! What goes wrong at a time of its own.
 
 use crate::host::Role;
-use crate::link::Pipe;
 use crate::plan::{Episode, Trouble};
 use crate::process::OWN_RELAY;
 use crate::world::{Finding, What, World};
 use faircast_core::rng::Rng;
 use faircast_core::time::Span;
+use faircast_simnet::Pipe;
 use std::net::SocketAddr;
 
 impl World {
@@ -44,20 +44,20 @@ impl World {
     }
 
     fn bad_link(&mut self, episode: &Episode, dice: &mut Rng) {
-        let site = dice.below(self.sites.len() as u64) as usize;
+        let site = dice.below(self.network.sites.len() as u64) as usize;
         let (until, ways) = (self.now + episode.lasts, dice.below(3));
         let much = 0.01 + 0.2 * dice.unit();
-        let largest = 60 + dice.below(900) as usize;
+        let largest = 60 + dice.below(900);
         let hit = |pipe: &mut Pipe| match episode.trouble {
             Trouble::Partitions => pipe.cut_until = until,
             Trouble::BlackHoles => pipe.hole = (largest, until),
             _ => pipe.slowed = much,
         };
         if ways != 1 {
-            hit(&mut self.sites[site].down);
+            hit(&mut self.network.sites[site].down);
         }
         if ways != 0 {
-            hit(&mut self.sites[site].up);
+            hit(&mut self.network.sites[site].up);
         }
         let way = ["down", "up", "both ways"][ways as usize];
         self.say(&format!("{:?} at site {site}, {way}, for {}", episode.trouble, episode.lasts));

@@ -4,9 +4,7 @@ use crate::clock::{Clock, random};
 use crate::content::Contents;
 use crate::disk::Disks;
 use crate::host::{Host, Process, Role, Sent};
-use crate::kind::Kind;
 use crate::layout::layout;
-use crate::link::Pipe;
 use crate::live::{Part, Streams};
 use crate::log::Log;
 use crate::plan::{Plan, Trouble, Weather};
@@ -14,11 +12,11 @@ use crate::process::OWN_RELAY;
 use crate::{Mistake, Options};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
+use faircast_simnet::{Copies, Happens, Hosts, Link, Network, Ties};
 use faircast_transport::Event;
 use faircast_transport::system::Random;
 use faircast_wire::{GroupKey, Kind as PacketKind, SigningKey, peek};
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -49,20 +47,7 @@ pub struct Finding {
     pub seen: String,
 }
 
-/// Hosts behind one link.
-pub(crate) struct Site {
-    /// Who sends to them: a host, and which of its endpoints.
-    pub(crate) head: (usize, usize),
-    pub(crate) down: Pipe,
-    pub(crate) up: Pipe,
-    pub(crate) members: Vec<usize>,
-}
-
 pub(crate) enum What {
-    /// A datagram reaches an endpoint of a host.
-    Arrive { host: usize, endpoint: usize, from: SocketAddr, bytes: Vec<u8> },
-    /// A host is to be called.
-    Wake(usize),
     /// A process is started, unless one runs.
     Start(usize),
     /// Trouble begins.
@@ -75,11 +60,39 @@ pub(crate) enum What {
     Calm,
 }
 
+/// Hosts and their endpoints by number. Multicast is sent by a part of a host.
+pub(crate) type Links = Network<usize, usize, (usize, usize), What>;
+
+/// The hosts, as the network asks about them.
+struct Ears<'a> {
+    hosts: &'a mut [Host],
+    weather: Weather,
+}
+
+impl Hosts<usize, usize> for Ears<'_> {
+    fn ears(&self, host: usize, group: SocketAddr) -> Vec<usize> {
+        let host = &self.hosts[host];
+        if host.takes(layer_of(group)) { host.ears() } else { Vec::new() }
+    }
+
+    fn damage(&mut self, path: usize, _: &Link, bytes: &mut [u8]) -> Copies {
+        self.weather.befall(bytes, &mut self.hosts[path].path_rng)
+    }
+}
+
+/// The layer that a group carries.
+fn layer_of(group: SocketAddr) -> usize {
+    match group.ip() {
+        IpAddr::V4(group) => usize::from(group.octets()[3]).saturating_sub(1),
+        IpAddr::V6(_) => 0,
+    }
+}
+
 pub(crate) struct World {
     pub(crate) now: Time,
     pub(crate) plan: Plan,
     pub(crate) hosts: Vec<Host>,
-    pub(crate) sites: Vec<Site>,
+    pub(crate) network: Links,
     pub(crate) disks: Disks,
     pub(crate) clock: Clock,
     pub(crate) random: Random,
@@ -98,10 +111,6 @@ pub(crate) struct World {
     pub(crate) sends: usize,
     /// By host: the start of the source that has served it with all but files that were left out.
     pub(crate) without: BTreeMap<usize, u32>,
-    calendar: BinaryHeap<Reverse<(Time, u64, usize)>>,
-    booked: Vec<Option<What>>,
-    free: Vec<usize>,
-    order: u64,
     pub(crate) key: Option<GroupKey>,
     pub(crate) sign: Option<SigningKey>,
     secrets: Vec<u64>,
@@ -125,7 +134,8 @@ impl World {
         if plan.sealed {
             secrets.extend(contents.secrets().iter().map(|secret| word(secret)));
         }
-        let (hosts, sites) = layout(seed, &plan, &mut rng);
+        let mut network = Network::new(HEADERS, Ties::Booked);
+        let hosts = layout(seed, &plan, &mut rng, &mut network.sites);
         let count = hosts.len();
         let spoilt = options.mistake == Some(Mistake::Spoilt);
         let disks = Disks::new(seed, count, plan.has(Trouble::PowerLoss), spoilt);
@@ -134,7 +144,7 @@ impl World {
             now: Time::ZERO,
             log: Log::new(options.verbose),
             hosts,
-            sites,
+            network,
             disks,
             contents,
             streams: Streams::new(count, clock.clone(), spoilt),
@@ -148,10 +158,6 @@ impl World {
             sessions: 0,
             sends: 0,
             without: BTreeMap::new(),
-            calendar: BinaryHeap::new(),
-            booked: Vec::new(),
-            free: Vec::new(),
-            order: 0,
             key,
             sign,
             secrets,
@@ -180,13 +186,7 @@ impl World {
     }
 
     pub(crate) fn book(&mut self, at: Time, what: What) {
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.booked.push(None);
-            self.booked.len() - 1
-        });
-        self.booked[place] = Some(what);
-        self.order += 1;
-        self.calendar.push(Reverse((at.max(self.now), self.order, place)));
+        self.network.book(at, what);
     }
 
     /// A process is started after so many milliseconds and up to a second more.
@@ -201,24 +201,29 @@ impl World {
         let end = self.plan.calm + Span::from_nanos(limit);
         let mut busy = (Time::ZERO, 0_u32);
         while !(self.is_calm && self.is_done()) {
-            let next = self.calendar.pop().map(|Reverse(next)| next).filter(|(at, ..)| *at <= end);
-            let Some((at, _, place)) = next else {
+            let Some(next) = self.network.next(end) else {
                 return Err(
                     self.finding("everybody is done within a bound once trouble is over", self.describe())
                 );
             };
+            let at = self.network.now;
             self.now = at;
             busy = if at.since(busy.0) < Span::from_secs(1) { (busy.0, busy.1 + 1) } else { (at, 0) };
             if busy.1 > MOST_STEPS {
-                let who = match &self.booked[place] {
-                    Some(What::Wake(host)) => &self.hosts[*host].name,
+                let who = match &next {
+                    Happens::Wakes(host) => &self.hosts[*host].name,
                     _ => "datagrams",
                 };
                 return Err(self.finding("time passes", format!("{} steps within a second: {who}", busy.1)));
             }
-            if let Some(what) = self.booked[place].take() {
-                self.free.push(place);
-                self.happen(what)?;
+            match next {
+                Happens::Arrives { host, socket, from, bytes } => {
+                    if self.hosts[host].put(socket, bytes, from, at) {
+                        self.drive(host)?;
+                    }
+                }
+                Happens::Wakes(host) => self.drive(host)?,
+                Happens::Other(what) => self.happen(what)?,
             }
         }
         self.check_end()
@@ -226,18 +231,6 @@ impl World {
 
     fn happen(&mut self, what: What) -> Result<(), Finding> {
         match what {
-            What::Arrive { host, endpoint, from, bytes } => {
-                if self.hosts[host].put(endpoint, bytes, from, self.now) {
-                    self.drive(host)?;
-                }
-                Ok(())
-            }
-            // It was called before, and wants to be called at another time.
-            What::Wake(host) if self.hosts[host].scheduled != self.now => Ok(()),
-            What::Wake(host) => {
-                self.hosts[host].scheduled = Time::NEVER;
-                self.drive(host)
-            }
             What::Start(host) if self.hosts[host].process.is_none() && self.is_wanted(host) => {
                 self.start(host)
             }
@@ -250,7 +243,8 @@ impl World {
                 Ok(())
             }
             What::LinkHeals(site) => {
-                (self.sites[site].down.slowed, self.sites[site].up.slowed) = (1.0, 1.0);
+                let site = &mut self.network.sites[site];
+                (site.down.slowed, site.up.slowed) = (1.0, 1.0);
                 Ok(())
             }
             What::Calm => {
@@ -267,7 +261,7 @@ impl World {
         self.disks.heal();
         self.plan.weather = Weather::default();
         self.starts.fill(0);
-        for site in &mut self.sites {
+        for site in &mut self.network.sites {
             site.down.heal();
             site.up.heal();
         }
@@ -396,11 +390,7 @@ impl World {
     }
 
     pub(crate) fn wake(&mut self, host: usize) {
-        let wake = self.hosts[host].wake_at(self.now);
-        if wake < self.hosts[host].scheduled {
-            self.hosts[host].scheduled = wake;
-            self.book(wake, What::Wake(host));
-        }
+        self.network.wake(host, self.hosts[host].wake_at(self.now));
     }
 
     fn send(&mut self, host: usize, sent: &Sent) -> Result<(), Finding> {
@@ -418,92 +408,18 @@ impl World {
             if self.mistake == Some(Mistake::Deaf) && is_request() {
                 continue;
             }
-            match sent.transmit.to.ip() {
-                IpAddr::V4(group) if group.is_multicast() => {
-                    let layer = usize::from(group.octets()[3]).saturating_sub(1);
-                    self.send_down((host, sent.endpoint), layer, from, bytes);
-                }
-                _ => self.send_to(host, from, sent.transmit.to, bytes),
+            let (to, head) = (sent.transmit.to, (host, self.hosts[host].part(sent.endpoint)));
+            let endpoint_at = |other: usize| Some((other, self.hosts[other].endpoint_at(to, from)?));
+            let target = (0..self.hosts.len()).find_map(endpoint_at);
+            let World { network, hosts, plan, now, .. } = self;
+            let ears = &mut Ears { hosts, weather: plan.weather };
+            if to.ip().is_multicast() {
+                network.multicast(ears, (*now, &head), (from, to, layer_of(to) == 0), bytes);
+            } else if let Some(target) = target {
+                network.unicast(ears, (host, target), from, bytes, |head, host| head.0 == host);
             }
         }
         Ok(())
-    }
-
-    /// To all members of the sites that this endpoint heads.
-    fn send_down(&mut self, head: (usize, usize), layer: usize, from: SocketAddr, bytes: &[u8]) {
-        for site in 0..self.sites.len() {
-            if self.sites[site].head != (head.0, self.hosts[head.0].part(head.1)) {
-                continue;
-            }
-            let wanted = |&&member: &&usize| self.hosts[member].takes(layer);
-            let members: Vec<usize> = self.sites[site].members.iter().filter(wanted).copied().collect();
-            // Routers forward the base layer anyway.
-            if members.is_empty() && layer > 0 {
-                continue;
-            }
-            let Some(at) = self.sites[site].down.pass(bytes.len() as u64 + HEADERS, self.now) else {
-                continue;
-            };
-            for member in members {
-                for ear in self.hosts[member].ears() {
-                    self.deliver(at, (member, ear), member, from, bytes);
-                }
-            }
-        }
-    }
-
-    /// To one host.
-    fn send_to(&mut self, host: usize, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
-        let place = |other: usize| self.hosts[other].endpoint_at(to, from).map(|found| (other, found));
-        let Some(target) = (0..self.hosts.len()).find_map(place) else { return };
-        if let Some((at, path)) = self.way(host, target.0, bytes.len() as u64 + HEADERS) {
-            self.deliver(at, target, path, from, bytes);
-        }
-    }
-
-    /// When a packet of so many bytes is at another host, if it passes, and whose path it has taken.
-    fn way(&mut self, from: usize, to: usize, size: u64) -> Option<(Time, usize)> {
-        let site_of = |host| self.sites.iter().position(|site| site.members.contains(&host));
-        let (own, others) = (site_of(from), site_of(to));
-        let heads = |site: Option<usize>, host| site.is_some_and(|site| self.sites[site].head.0 == host);
-        let soon = self.now + Span::from_millis(1);
-        match (own, others) {
-            (Some(own), _) if heads(Some(own), to) => {
-                self.sites[own].up.pass(size, self.now).map(|at| (at, from))
-            }
-            (_, Some(others)) if heads(Some(others), from) => {
-                self.sites[others].down.pass(size, self.now).map(|at| (at, to))
-            }
-            (Some(own), Some(others)) if own == others && self.plan.kind != Kind::Files => Some((soon, from)),
-            (Some(own), _) => {
-                let up = self.sites[own].up.pass(size, self.now)?;
-                match others.filter(|_| self.plan.kind != Kind::Files) {
-                    // As if it were there now: a link that was kept free for it until then would drop what comes sooner.
-                    Some(others) => {
-                        let down = self.sites[others].down.pass(size, self.now)?;
-                        Some((up + down.since(self.now), to))
-                    }
-                    None => Some((up, from)),
-                }
-            }
-            (None, _) => Some((soon, from)),
-        }
-    }
-
-    fn deliver(
-        &mut self,
-        at: Time,
-        (host, endpoint): (usize, usize),
-        path: usize,
-        from: SocketAddr,
-        bytes: &[u8],
-    ) {
-        let mut bytes = bytes.to_vec();
-        let weather = self.plan.weather;
-        let copies = weather.befall(&mut bytes, &mut self.hosts[path].path_rng);
-        for later in copies.into_iter().flatten() {
-            self.book(at + later, What::Arrive { host, endpoint, from, bytes: bytes.clone() });
-        }
     }
 
     fn check_datagram(&self, host: usize, bytes: &[u8]) -> Result<(), Finding> {

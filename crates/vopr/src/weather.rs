@@ -1,50 +1,9 @@
-//! Links and what is wrong with them.
+//! The weather: damage to packets while there is trouble.
 
-use crate::plan::{LinkPlan, Weather};
+use crate::plan::Weather;
 use faircast_core::rng::Rng;
-use faircast_core::time::{Rate, Span, Time};
-
-/// A link one way: a queue, a transmitter and a delay.
-#[derive(Debug)]
-pub struct Pipe {
-    plan: LinkPlan,
-    free_at: Time,
-    /// It carries only so much of its rate.
-    pub slowed: f64,
-    /// Nothing passes until then.
-    pub cut_until: Time,
-    /// Larger packets do not pass until then.
-    pub hole: (usize, Time),
-}
-
-impl Pipe {
-    /// A sound link.
-    pub fn new(plan: LinkPlan) -> Pipe {
-        Pipe { plan, free_at: Time::ZERO, slowed: 1.0, cut_until: Time::ZERO, hole: (0, Time::ZERO) }
-    }
-
-    /// All is well with it.
-    pub fn heal(&mut self) {
-        *self = Pipe { free_at: self.free_at, ..Pipe::new(self.plan) };
-    }
-
-    /// When a packet of so many bytes that comes now is at the other end, if it passes.
-    pub fn pass(&mut self, size: u64, now: Time) -> Option<Time> {
-        if now < self.cut_until || (now < self.hole.1 && size as usize > self.hole.0) {
-            return None;
-        }
-        let rate = Rate::from_bps(self.plan.rate.bps() * self.slowed);
-        let begin = self.free_at.max(now);
-        if rate.bytes_in(begin.since(now)).saturating_add(size) > self.plan.queue {
-            return None;
-        }
-        self.free_at = begin + rate.span_of(size);
-        Some(self.free_at + self.plan.delay)
-    }
-}
-
-/// The copies of a packet that arrive, by how much later than they would.
-pub type Copies = [Option<Span>; 3];
+use faircast_core::time::Span;
+use faircast_simnet::Copies;
 
 impl Weather {
     /// What becomes of a packet.
