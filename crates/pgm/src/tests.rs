@@ -12,10 +12,10 @@ use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_driver::format::Reporting;
+use faircast_simnet::{Copies, Happens, Hosts, Link, Site, Ties};
 use faircast_transport::by_hand::{give, take_all};
 use faircast_transport::endpoint::Endpoint;
 use faircast_transport::error::Error;
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::{Arc, Mutex};
@@ -94,20 +94,27 @@ struct Outcome {
     received: Vec<(Result<PgmReceiveReport, Error>, Vec<u8>)>,
 }
 
-enum Towards {
-    Source(SocketAddr),
-    Receiver(usize),
-}
-
-/// Everything that happens, in order.
+/// The source is host 0, and receivers are those after it.
 struct Network {
     plan: Plan,
     source: source::PgmSource,
     receivers: Vec<(receiver::PgmReceiver, Written, Ipv4Addr)>,
-    under_way: BTreeMap<(Time, u64), (Towards, Vec<u8>)>,
-    count: u64,
-    rng: Rng,
+    links: faircast_simnet::Network<usize, (), (), ()>,
+    loss: Loss,
     started: Option<Time>,
+}
+
+/// One random stream for all losses.
+struct Loss(Rng);
+
+impl Hosts<usize, ()> for Loss {
+    fn ears(&self, _: usize, _: SocketAddr) -> Vec<()> {
+        vec![()]
+    }
+
+    fn damage(&mut self, _: usize, link: &Link, bytes: &mut [u8]) -> Copies {
+        link.damage(bytes, &mut self.0)
+    }
 }
 
 impl Network {
@@ -133,47 +140,25 @@ impl Network {
             total: None,
         };
         let source = source::PgmSource::new(setup, Time::ZERO);
-        let receivers = (0..plan.receivers).map(|n| receiver(&plan, n)).collect();
-        let rng = Rng::new(3, 0);
-        Network { plan, source, receivers, under_way: BTreeMap::new(), count: 0, rng, started: None }
-    }
-
-    fn carry(&mut self, towards: Towards, bytes: Vec<u8>, now: Time) {
-        if !self.rng.chance(self.plan.loss) {
-            self.count += 1;
-            self.under_way.insert((now + DELAY, self.count), (towards, bytes));
-        }
+        let receivers: Vec<_> = (0..plan.receivers).map(|n| receiver(&plan, n)).collect();
+        let mut links = faircast_simnet::Network::new(28, Ties::Booked);
+        let link = Link::after(DELAY).losing(plan.loss);
+        links.site(Site { members: (1..=receivers.len()).collect(), ..Site::new(vec![()], link, link) });
+        Network { plan, source, receivers, links, loss: Loss(Rng::new(3, 0)), started: None }
     }
 
     fn run(mut self) -> Outcome {
-        let mut now = Time::ZERO;
+        (0..=self.receivers.len()).for_each(|host| self.drive(host));
         while !self.source.is_over() || self.receivers.iter().any(|(session, ..)| !session.is_over()) {
-            assert!(now < Time::ZERO + Span::from_secs(600), "it does not come to an end");
-            while let Some((&(at, _), _)) = self.under_way.first_key_value().filter(|((at, _), _)| *at <= now)
-            {
-                let (_, (towards, mut bytes)) = self.under_way.pop_first().expect("it was just seen");
-                self.arrive(towards, &mut bytes, at);
-            }
-            self.source.handle_timeout(now);
-            for (datagram, to) in take_all(&mut self.source, now) {
-                assert_eq!(to, SocketAddr::from(GROUP));
-                if datagram[4] == 4 {
-                    self.started.get_or_insert(now);
+            let next = self.links.next(Time::ZERO + Span::from_secs(600));
+            match next.expect("it comes to an end") {
+                Happens::Arrives { host, from, mut bytes, .. } => {
+                    self.arrive(host, from, &mut bytes);
+                    self.drive(host);
                 }
-                (0..self.receivers.len())
-                    .for_each(|to| self.carry(Towards::Receiver(to), datagram.clone(), now));
+                Happens::Wakes(host) => self.drive(host),
+                Happens::Other(()) => {}
             }
-            let mut said = Vec::new();
-            for (session, _, address) in &mut self.receivers {
-                session.handle_timeout(now);
-                let from = SocketAddr::from((*address, 40_000));
-                for (bytes, to) in take_all(session, now) {
-                    assert_eq!(to, SocketAddr::from((SOURCE, GROUP.port())));
-                    said.push((from, bytes));
-                }
-            }
-            said.into_iter().for_each(|(from, bytes)| self.carry(Towards::Source(from), bytes, now));
-            now = self.next_moment(now);
         }
         let received = self.receivers.into_iter();
         Outcome {
@@ -186,26 +171,45 @@ impl Network {
         }
     }
 
-    fn arrive(&mut self, towards: Towards, bytes: &mut [u8], now: Time) {
-        match towards {
-            Towards::Source(from) => {
+    fn arrive(&mut self, host: usize, from: SocketAddr, bytes: &mut [u8]) {
+        let now = self.links.now;
+        match host.checked_sub(1) {
+            None => {
                 let deaf = self.started.is_some_and(|started| now < started + self.plan.deaf);
                 if !deaf {
                     give(&mut self.source, bytes, from, now);
                 }
             }
-            Towards::Receiver(to) => {
-                give(&mut self.receivers[to].0, bytes, (SOURCE, 5555).into(), now);
-            }
+            Some(receiver) => give(&mut self.receivers[receiver].0, bytes, from, now),
         }
     }
 
-    fn next_moment(&self, now: Time) -> Time {
-        let arrival = self.under_way.first_key_value().map_or(Time::NEVER, |((at, _), _)| *at);
-        let woken = self.receivers.iter().filter(|(session, ..)| !session.is_over());
-        let woken = woken.map(|(session, ..)| session.poll_timeout(now)).min().unwrap_or(Time::NEVER);
-        let source = if self.source.is_over() { Time::NEVER } else { self.source.poll_timeout(now) };
-        arrival.min(woken).min(source).max(now + Span::from_nanos(1))
+    /// A host does all that is due.
+    fn drive(&mut self, host: usize) {
+        let now = self.links.now;
+        let (session, from): (&mut dyn Endpoint, SocketAddr) = match host.checked_sub(1) {
+            None => (&mut self.source, (SOURCE, 5555).into()),
+            Some(receiver) => {
+                let (session, _, address) = &mut self.receivers[receiver];
+                (session, (*address, 40_000).into())
+            }
+        };
+        session.handle_timeout(now);
+        for (bytes, to) in take_all(session, now) {
+            if host == 0 {
+                assert_eq!(to, SocketAddr::from(GROUP));
+                if bytes[4] == 4 {
+                    self.started.get_or_insert(now);
+                }
+                self.links.multicast(&mut self.loss, (now, &()), (from, to, true), &bytes);
+            } else {
+                assert_eq!(to, SocketAddr::from((SOURCE, GROUP.port())));
+                self.links.unicast(&mut self.loss, (host, (0, ())), from, &bytes, |(), host| host == 0);
+            }
+        }
+        let wake = if session.is_over() { Time::NEVER } else { session.poll_timeout(now) };
+        let wake = if wake.is_never() { wake } else { wake.max(now + Span::from_nanos(1)) };
+        self.links.wake(host, wake);
     }
 }
 
