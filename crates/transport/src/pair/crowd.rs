@@ -3,12 +3,13 @@
 //! The members are light-weight: they keep no content and speak only membership messages, when and
 //! as often as a receiver does (`receiver::feedback`).
 
-use super::node::{Offer, SourceNode};
+use super::node::{Offer, SourceNode, group_of};
 use super::trace::Bins;
 use crate::members::{first_turn, stretched};
 use faircast_core::packet::{Echo, ReceiverId, Seq, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
+use faircast_simnet::{Copies, Happens, Hosts, Link, Network, Site, Ties};
 use faircast_wire::{Member, MemberState, Message, Name, ReceiverCodec, Status, Words};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -204,43 +205,73 @@ fn run(count: usize, offer: Offer, loss: f64) -> Run {
     let mut source = SourceNode::new(1, 0, offer, dir.path().join("in").join("content"));
     source.start(Time::ZERO);
     let mut crowd = Crowd::new(count);
-    let mut rng = Rng::new(9, 9);
-    let (mut now, mut order) = (Time::ZERO, 0_u64);
-    let mut down: BTreeMap<(Time, u64), Vec<u8>> = BTreeMap::new();
-    let mut up: BTreeMap<(Time, u64), (usize, Vec<u8>)> = BTreeMap::new();
+    let mut links: Network<Place, (), (), ()> = Network::new(0, Ties::Booked);
+    let up = Link::after(ONE_WAY).losing(loss);
+    let mut site = Site::new(vec![()], Link::after(ONE_WAY), up);
+    site.members.push(Place::Crowd);
+    links.site(site);
+    let hosts = &mut Loss(Rng::new(9, 9));
     let (mut reports, mut sent, mut first_announced) = (Bins::default(), Bins::default(), Time::NEVER);
+    links.wake(Place::Source, Time::ZERO);
     while source.session.is_some() {
-        assert!(now < Time::ZERO + Span::from_secs(300), "not over: {:?}", source.events.last());
-        while let Some(mut bytes) = take_due(&mut down, now) {
-            crowd.hear(&mut bytes, now);
-            first_announced = first_announced.min(now);
-        }
-        crowd.speak(now, |index, bytes| {
-            order += 1;
-            reports.add(now + ONE_WAY, 1);
-            if !rng.chance(loss) {
-                up.insert((now + ONE_WAY, order), (index, bytes));
+        let next = links.next(Time::ZERO + Span::from_secs(300));
+        let now = links.now;
+        let place = match next.unwrap_or_else(|| panic!("not over: {:?}", source.events.last())) {
+            Happens::Arrives { host: Place::Crowd, mut bytes, .. } => {
+                crowd.hear(&mut bytes, now);
+                first_announced = first_announced.min(now);
+                Place::Crowd
             }
-        });
-        while let Some((index, mut bytes)) = take_due(&mut up, now) {
-            let [_, _, high, low] = (index as u32).to_be_bytes();
-            source.on_datagram(&mut bytes, SocketAddr::from(([10, 1, high, low], 5778)), now);
+            Happens::Arrives { host: Place::Source, from, mut bytes, .. } => {
+                source.on_datagram(&mut bytes, from, now);
+                Place::Source
+            }
+            Happens::Wakes(place) => place,
+            Happens::Other(()) => continue,
+        };
+        match place {
+            Place::Crowd => {
+                crowd.speak(now, |index, bytes| {
+                    let [_, _, high, low] = (index as u32).to_be_bytes();
+                    let from = SocketAddr::from(([10, 1, high, low], 5778));
+                    reports.add(now + ONE_WAY, 1);
+                    let way = (Place::Crowd, (Place::Source, ()));
+                    links.unicast(hosts, way, from, &bytes, |(), host| host == Place::Source);
+                });
+                links.wake(place, crowd.wake_at());
+            }
+            Place::Source => {
+                let from = source.address;
+                source.drive(now, |bytes, layer| {
+                    sent.add(now, bytes.len() as u64);
+                    links.multicast(hosts, (now, &()), (from, group_of(layer), true), bytes);
+                });
+                links.wake(place, source.wake_at(now));
+            }
         }
-        source.drive(now, |bytes, _| {
-            order += 1;
-            sent.add(now, bytes.len() as u64);
-            down.insert((now + ONE_WAY, order), bytes.to_vec());
-        });
-        let next = down.keys().next().into_iter().chain(up.keys().next()).map(|(at, _)| *at).min();
-        now = next.unwrap_or(Time::NEVER).min(crowd.wake_at()).min(source.wake_at(now));
     }
-    Run { crowd, source, reports, sent, first_announced, seconds: now.as_secs_f64(), _dir: dir }
+    let seconds = links.now.as_secs_f64();
+    Run { crowd, source, reports, sent, first_announced, seconds, _dir: dir }
 }
 
-/// What is due by now, in order.
-fn take_due<T>(queue: &mut BTreeMap<(Time, u64), T>, now: Time) -> Option<T> {
-    let first = queue.first_entry()?;
-    (first.key().0 <= now).then(|| first.remove())
+/// The two ends of the only link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Source,
+    Crowd,
+}
+
+/// One random stream for all losses.
+struct Loss(Rng);
+
+impl Hosts<Place, ()> for Loss {
+    fn ears(&self, _: Place, _: SocketAddr) -> Vec<()> {
+        vec![()]
+    }
+
+    fn damage(&mut self, _: Place, link: &Link, bytes: &mut [u8]) -> Copies {
+        link.damage(bytes, &mut self.0)
+    }
 }
 
 impl Run {
