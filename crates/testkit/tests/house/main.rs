@@ -103,7 +103,11 @@ const MAY_USE: [(&str, &[&str]); 23] = [
         ],
     ),
     ("faircast-testkit", &["faircast-emulator"]),
-    ("faircast-vopr", &["faircast-core", "faircast-wire", "faircast-net", "faircast-transport"]),
+    ("faircast-simnet", &["faircast-core"]),
+    (
+        "faircast-vopr",
+        &["faircast-core", "faircast-wire", "faircast-net", "faircast-transport", "faircast-simnet"],
+    ),
     ("faircast-cocoon-bpf", &["faircast-core", "faircast-unicast"]),
     ("faircast-cocoon-quinn", &["faircast-core", "faircast-unicast"]),
     ("faircast-validation", &["faircast-core", "faircast-unicast", "faircast-aqm", "faircast-sim"]),
@@ -116,8 +120,8 @@ const APART: [&str; 2] = [
 ];
 
 /// Crates that have no clock, no threads, no sockets and no hash maps: clippy says so by the same file in each.
-const CLOCKLESS: [&str; 9] =
-    ["core", "unicast", "aqm", "topology", "wire", "fec", "object", "sim", "experiments"];
+const CLOCKLESS: [&str; 10] =
+    ["core", "unicast", "aqm", "topology", "wire", "fec", "object", "sim", "experiments", "simnet"];
 
 /// Longest source file, in lines.
 const LONGEST: usize = 800;
