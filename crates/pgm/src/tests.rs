@@ -108,8 +108,8 @@ struct Network {
 struct Loss(Rng);
 
 impl Hosts<usize, ()> for Loss {
-    fn ears(&self, _: usize, _: SocketAddr) -> Vec<()> {
-        vec![()]
+    fn ears(&self, host: usize, _: SocketAddr, into: &mut Vec<(usize, ())>) {
+        into.push((host, ()));
     }
 
     fn damage(&mut self, _: usize, link: &Link, bytes: &mut [u8]) -> Copies {

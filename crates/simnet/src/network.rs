@@ -11,8 +11,8 @@ const NEIGHBOURS: Span = Span::from_millis(1);
 
 /// The answers that the network needs about hosts `H` with sockets `P`.
 pub trait Hosts<H, P> {
-    /// The sockets of a host that hear a group.
-    fn ears(&self, host: H, group: SocketAddr) -> Vec<P>;
+    /// Add the sockets of a host that hear a group.
+    fn ears(&self, host: H, group: SocketAddr, into: &mut Vec<(H, P)>);
 
     /// Damage a datagram on the last part of its way, which belongs to `path`, and give the copies that arrive.
     fn damage(&mut self, path: H, link: &Link, bytes: &mut [u8]) -> Copies;
@@ -73,6 +73,9 @@ pub enum Happens<H, P, O> {
     Other(O),
 }
 
+/// A class of events and the host; `None` where simultaneous events come in the order of booking.
+type Rank<H> = Option<(u8, Option<H>)>;
+
 enum Booked<H, P, O> {
     Arrives { host: H, socket: P, from: SocketAddr, bytes: Vec<u8> },
     Wakes(H),
@@ -88,8 +91,10 @@ pub struct Network<H, P, D, O> {
     /// Bytes of the IP and UDP headers.
     pub headers: u64,
     ties: Ties,
-    calendar: Calendar<Time, Option<(u8, Option<H>)>, Booked<H, P, O>>,
+    calendar: Calendar<Time, Rank<H>, Booked<H, P, O>>,
     scheduled: BTreeMap<H, Time>,
+    /// Sockets that hear the present datagram.
+    ears: Vec<(H, P)>,
 }
 
 impl<H: Copy + Ord, P: Clone, D: PartialEq, O> Network<H, P, D, O> {
@@ -97,7 +102,7 @@ impl<H: Copy + Ord, P: Clone, D: PartialEq, O> Network<H, P, D, O> {
     #[must_use]
     pub fn new(headers: u64, ties: Ties) -> Network<H, P, D, O> {
         let (calendar, scheduled) = (Calendar::default(), BTreeMap::new());
-        Network { now: Time::ZERO, sites: Vec::new(), headers, ties, calendar, scheduled }
+        Network { now: Time::ZERO, sites: Vec::new(), headers, ties, calendar, scheduled, ears: Vec::new() }
     }
 
     /// Add a site; its number.
@@ -165,20 +170,17 @@ impl<H: Copy + Ord, P: Clone, D: PartialEq, O> Network<H, P, D, O> {
             if !self.sites[site].heads.contains(head) {
                 continue;
             }
-            let members = self.sites[site].members.iter();
-            let ears: Vec<(H, Vec<P>)> =
-                members.map(|member| (*member, hosts.ears(*member, group))).collect();
-            let is_heard = ears.iter().any(|(_, sockets)| !sockets.is_empty());
-            if !is_heard && !is_base && !self.sites[site].floods {
-                continue;
-            }
+            let mut ears = std::mem::take(&mut self.ears);
+            self.sites[site].members.iter().for_each(|member| hosts.ears(*member, group, &mut ears));
+            let is_carried = !ears.is_empty() || is_base || self.sites[site].floods;
             let link = *self.sites[site].down.link();
-            let Some(at) = self.sites[site].down.pass(size, at) else { continue };
-            for (host, sockets) in ears {
-                for socket in sockets {
+            let at = if is_carried { self.sites[site].down.pass(size, at) } else { None };
+            for (host, socket) in ears.drain(..) {
+                if let Some(at) = at {
                     self.deliver(hosts, (at, host, link), (host, socket), from, bytes);
                 }
             }
+            self.ears = ears;
         }
     }
 
@@ -242,8 +244,12 @@ impl<H: Copy + Ord, P: Clone, D: PartialEq, O> Network<H, P, D, O> {
         bytes: &[u8],
     ) {
         let mut bytes = bytes.to_vec();
-        for later in hosts.damage(path, &link, &mut bytes).into_iter().flatten() {
+        let [first, others @ ..] = hosts.damage(path, &link, &mut bytes);
+        for later in others.into_iter().flatten() {
             self.put(at + later, (host, socket.clone()), from, bytes.clone());
+        }
+        if let Some(later) = first {
+            self.put(at + later, (host, socket), from, bytes);
         }
     }
 }

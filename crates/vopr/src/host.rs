@@ -258,14 +258,14 @@ impl Host {
     }
 
     /// Those that hear what is sent to the group.
-    pub fn ears(&self) -> Vec<usize> {
-        let hears = |endpoint: &usize| match &self.process {
+    pub fn ears(&self) -> impl Iterator<Item = usize> {
+        let hears = move |endpoint: &usize| match &self.process {
             Some(Process::Relay(relay)) if !self.parents.is_empty() => {
                 relay.sessions[endpoint / relay.each].as_ref().is_some_and(Relay::hears_group)
             }
             _ => true,
         };
-        (0..self.endpoints()).filter(|endpoint| self.part(*endpoint) == 0).filter(hears).collect()
+        (0..self.endpoints()).filter(|endpoint| self.part(*endpoint) == 0).filter(hears)
     }
 
     /// Numbers for a session.

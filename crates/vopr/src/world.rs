@@ -70,9 +70,10 @@ struct Ears<'a> {
 }
 
 impl Hosts<usize, usize> for Ears<'_> {
-    fn ears(&self, host: usize, group: SocketAddr) -> Vec<usize> {
-        let host = &self.hosts[host];
-        if host.takes(layer_of(group)) { host.ears() } else { Vec::new() }
+    fn ears(&self, host: usize, group: SocketAddr, into: &mut Vec<(usize, usize)>) {
+        if self.hosts[host].takes(layer_of(group)) {
+            into.extend(self.hosts[host].ears().map(|ear| (host, ear)));
+        }
     }
 
     fn damage(&mut self, path: usize, _: &Link, bytes: &mut [u8]) -> Copies {

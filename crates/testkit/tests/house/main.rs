@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What each package may depend on among ours, besides test dependencies.
-const MAY_USE: [(&str, &[&str]); 23] = [
+const MAY_USE: [(&str, &[&str]); 24] = [
     ("faircast-core", &[]),
     ("faircast-unicast", &["faircast-core"]),
     ("faircast-aqm", &["faircast-core"]),

@@ -265,8 +265,8 @@ enum Place {
 struct Loss(Rng);
 
 impl Hosts<Place, ()> for Loss {
-    fn ears(&self, _: Place, _: SocketAddr) -> Vec<()> {
-        vec![()]
+    fn ears(&self, host: Place, _: SocketAddr, into: &mut Vec<(Place, ())>) {
+        into.push((host, ()));
     }
 
     fn damage(&mut self, _: Place, link: &Link, bytes: &mut [u8]) -> Copies {

@@ -99,7 +99,7 @@ struct Ears<'a> {
 }
 
 impl Hosts<Who, SocketAddr> for Ears<'_> {
-    fn ears(&self, host: Who, group: SocketAddr) -> Vec<SocketAddr> {
+    fn ears(&self, host: Who, group: SocketAddr, into: &mut Vec<(Who, SocketAddr)>) {
         let hears = match host {
             Who::Receiver(receiver) => {
                 let node = &self.receivers[receiver];
@@ -110,7 +110,9 @@ impl Hosts<Who, SocketAddr> for Ears<'_> {
             Who::Router(_) => true,
             Who::Source(_) => false,
         };
-        if hears { vec![group] } else { Vec::new() }
+        if hears {
+            into.push((host, group));
+        }
     }
 
     fn damage(&mut self, path: Who, link: &Link, bytes: &mut [u8]) -> Copies {
