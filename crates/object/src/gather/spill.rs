@@ -3,13 +3,15 @@
 //! Until shortly before the end every block is incomplete, so what does not fit into memory goes to a file:
 //! one slot a block, symbols in the order of their arrival. A block's symbols are written together, as
 //! many as have gathered in memory since it was its turn, and the file is sparse.
+//!
+//! [`Gathering`] is the record. It touches no file: it plans operations, which [`Slots`] perform in their order, and takes their results.
 
 use crate::ObjectError;
 use crate::gather::assembly::Added;
 use crate::host::disk::Disk;
 use faircast_fec::{Shape, decode};
 use rustix::fs::FallocateFlags;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
@@ -20,6 +22,9 @@ const BEYOND: usize = 8;
 
 /// Memory of a block grows by so many symbols.
 const STEP: usize = 16;
+
+/// Complete blocks that are read back at a time.
+const RECALLED: usize = 4;
 
 /// Where symbols go that memory has no room for.
 #[derive(Debug)]
@@ -32,6 +37,48 @@ pub struct Room {
     pub path: PathBuf,
 }
 
+/// The file with a slot for each block.
+#[derive(Debug)]
+pub struct Slots {
+    room: Room,
+    /// Bytes of a slot.
+    slot: u64,
+}
+
+/// One operation on the file. Operations are performed one after the other.
+#[derive(Debug)]
+pub enum Operation {
+    /// Write these bytes into the slot of a block, from this byte of the slot on.
+    Write {
+        /// The block.
+        block: u32,
+        /// The first byte in its slot.
+        at: u64,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
+    /// Read this number of bytes from the slot of a block.
+    Read {
+        /// The block.
+        block: u32,
+        /// The number of bytes.
+        len: usize,
+    },
+    /// Give the space of a slot back.
+    Free(u32),
+}
+
+/// The result of an [`Operation`].
+#[derive(Debug)]
+pub enum Performed {
+    /// This memory is not needed any more.
+    Written(usize),
+    /// The bytes of a slot.
+    Read(u32, Vec<u8>),
+    /// The space is free, as far as the filesystem can do that.
+    Freed,
+}
+
 /// Blocks that are being received.
 #[derive(Debug)]
 pub struct Gathering {
@@ -40,16 +87,23 @@ pub struct Gathering {
     slot: u64,
     /// Bytes in memory at most, when there is a file.
     limit: usize,
+    /// Bytes in memory, those that are being written with them.
     held: usize,
+    /// Bytes that are being written.
+    writing: usize,
     blocks: BTreeMap<u32, Block>,
+    /// Blocks with enough symbols, some of which are read from the file.
+    reading: BTreeMap<u32, Block>,
+    /// Blocks with enough symbols in memory.
+    ready: VecDeque<(u32, Symbols)>,
     /// Complete blocks that cannot be placed yet.
     kept: BTreeMap<u32, Kept>,
-    complete: Option<(u32, Vec<u8>)>,
-    room: Option<Room>,
+    /// Of these, blocks that can be placed.
+    recalled: VecDeque<(u32, Vec<u8>)>,
+    has_room: bool,
+    operations: VecDeque<Operation>,
     /// Whose turn it is to go to the file.
     turn: u32,
-    /// What was read back, used again.
-    written: Vec<u8>,
     /// Symbols that were of no use: duplicates.
     pub duplicates: u64,
     /// Blocks that needed decoding.
@@ -64,6 +118,8 @@ enum Kept {
     InMemory(Vec<u8>),
     /// In its slot: so many bytes.
     Written(usize),
+    /// On its way to its place.
+    Recalled,
 }
 
 #[derive(Debug)]
@@ -76,21 +132,64 @@ struct Block {
     beyond: usize,
 }
 
+/// Symbols of one block that are enough to decode it.
+#[derive(Debug)]
+pub struct Symbols {
+    block: Block,
+    /// Those from the file.
+    written: Vec<u8>,
+    symbol_size: usize,
+}
+
+impl Slots {
+    /// Perform an operation.
+    ///
+    /// # Errors
+    /// When the file cannot be written or read.
+    pub fn perform(&mut self, operation: Operation) -> Result<Performed, ObjectError> {
+        let room = &self.room;
+        match operation {
+            Operation::Write { block, at, bytes } => {
+                let written = room.disk.write_all_at(&room.file, &bytes, u64::from(block) * self.slot + at);
+                written.map_err(|error| {
+                    ObjectError::writing(&room.path, "keep symbols in it", error, bytes.len() as u64)
+                })?;
+                Ok(Performed::Written(bytes.capacity()))
+            }
+            Operation::Read { block, len } => {
+                let mut bytes = vec![0; len];
+                let read = room.file.read_exact_at(&mut bytes, u64::from(block) * self.slot);
+                read.map_err(|error| ObjectError::io(&room.path, "read back symbols from it", error))?;
+                Ok(Performed::Read(block, bytes))
+            }
+            Operation::Free(block) => {
+                // A filesystem that cannot give space back keeps it until the end.
+                let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+                let _ = rustix::fs::fallocate(&room.file, hole, u64::from(block) * self.slot, self.slot);
+                Ok(Performed::Freed)
+            }
+        }
+    }
+}
+
 impl Gathering {
-    /// Blocks of at most `symbols_per_block` symbols of `symbol_size` bytes; about `limit` bytes of them in memory and the
-    /// rest in `room`. Without room everything stays in memory.
-    pub fn new(symbol_size: usize, symbols_per_block: u16, limit: usize, room: Option<Room>) -> Gathering {
+    /// Blocks of at most `symbols_per_block` symbols of `symbol_size` bytes; about `limit` bytes of them stay in memory once there is a
+    /// file ([`Gathering::give_room`]), and everything without one.
+    pub fn new(symbol_size: usize, symbols_per_block: u16, limit: usize) -> Gathering {
         Gathering {
             symbol_size,
             slot: (usize::from(symbols_per_block) + BEYOND) as u64 * symbol_size as u64,
             limit,
             held: 0,
+            writing: 0,
             blocks: BTreeMap::new(),
+            reading: BTreeMap::new(),
+            ready: VecDeque::new(),
             kept: BTreeMap::new(),
-            complete: None,
-            room,
+            recalled: VecDeque::new(),
+            has_room: false,
+            operations: VecDeque::new(),
             turn: 0,
-            written: Vec::new(),
             duplicates: 0,
             decoded: 0,
             spilled: 0,
@@ -98,84 +197,112 @@ impl Gathering {
     }
 
     /// From now on symbols that memory has no room for go there.
-    ///
-    /// # Errors
-    /// As [`Gathering::add`].
-    pub fn give_room(&mut self, room: Room) -> Result<(), ObjectError> {
-        self.room = Some(room);
-        self.relieve()
+    pub fn give_room(&mut self, room: Room) -> Slots {
+        self.has_room = true;
+        self.relieve();
+        Slots { room, slot: self.slot }
     }
 
-    /// Bytes in memory beyond the limit.
+    /// Bytes in memory beyond the limit: they are being written, or wait for a file.
     pub fn excess(&self) -> u64 {
-        self.held.saturating_sub(self.limit) as u64
+        if self.has_room { self.writing as u64 } else { self.held.saturating_sub(self.limit) as u64 }
     }
 
-    /// A symbol of a block of `symbols` source symbols has arrived.
-    ///
-    /// # Errors
-    /// When the file cannot be written or read; nothing that was there is lost.
-    pub fn add(
-        &mut self,
-        block: u32,
-        symbols: u16,
-        symbol: u32,
-        payload: &[u8],
-    ) -> Result<Added, ObjectError> {
+    /// A symbol of a block of `symbols` source symbols has arrived. A block with enough of them is taken with
+    /// [`Gathering::next_ready`].
+    pub fn add(&mut self, block: u32, symbols: u16, symbol: u32, payload: &[u8]) -> Added {
         let symbols = usize::from(symbols);
         let fits = symbols > 0 && ((symbols + BEYOND) * self.symbol_size) as u64 <= self.slot;
-        if payload.len() != self.symbol_size || !fits || self.kept.contains_key(&block) {
-            return Ok(Added::Useless);
+        let is_whole = self.kept.contains_key(&block) || self.reading.contains_key(&block);
+        if payload.len() != self.symbol_size || !fits || is_whole {
+            return Added::Useless;
         }
         let entry = self.blocks.entry(block).or_insert_with(|| Block::new(symbols));
         if entry.symbols != symbols {
-            return Ok(Added::Useless); // contradicts what came before
+            return Added::Useless; // contradicts what came before
         }
         if entry.ids.contains(&symbol) {
             self.duplicates += 1;
-            return Ok(Added::Useless);
+            return Added::Useless;
         }
         entry.ids.push(symbol);
         self.held += entry.stage(payload);
         if entry.ids.len() >= symbols + entry.beyond {
-            return self.assemble(block);
+            self.assemble(block);
+            return Added::Complete;
         }
-        self.relieve()?;
-        Ok(Added::Kept)
+        self.relieve();
+        Added::Kept
     }
 
-    /// Write symbols until memory has room again.
-    fn relieve(&mut self) -> Result<(), ObjectError> {
-        while self.held > self.limit && self.room.is_some() {
-            let Some(block) = self.next_to_spill() else { break };
-            self.spill(block)?;
-        }
-        Ok(())
+    /// The operations that are planned, in their order.
+    pub fn take_operations(&mut self) -> VecDeque<Operation> {
+        std::mem::take(&mut self.operations)
     }
 
-    /// Take the block that [`Gathering::add`] has just completed: its K x T bytes.
-    pub fn take(&mut self) -> Option<(u32, Vec<u8>)> {
-        self.complete.take()
+    /// Take the result of an operation.
+    pub fn settle(&mut self, performed: Performed) {
+        match performed {
+            Performed::Written(bytes) => {
+                self.held -= bytes;
+                self.writing -= bytes;
+            }
+            Performed::Read(block, bytes) => {
+                if let Some(entry) = self.reading.remove(&block) {
+                    self.make_ready(block, entry, bytes);
+                } else if let Some(Kept::Recalled) = self.kept.get(&block) {
+                    self.operations.push_back(Operation::Free(block));
+                    self.recalled.push_back((block, bytes));
+                }
+            }
+            Performed::Freed => {}
+        }
+    }
+
+    /// A block with enough symbols. It is decoded elsewhere: [`Gathering::on_decoded`] or [`Gathering::put_back`] follows.
+    pub fn next_ready(&mut self) -> Option<(u32, Symbols)> {
+        self.ready.pop_front()
+    }
+
+    /// The block has been decoded.
+    pub fn on_decoded(&mut self, block: u32, symbols: &Symbols) {
+        self.decoded += u64::from(!symbols.is_source());
+        self.free_unless_empty(block, symbols.written.len());
+    }
+
+    /// These symbols do not decode: the block needs more.
+    pub fn put_back(&mut self, block: u32, symbols: Symbols) {
+        let Symbols { block: mut entry, written, .. } = symbols;
+        entry.beyond += 1;
+        if entry.beyond > BEYOND {
+            return self.free_unless_empty(block, written.len());
+        }
+        self.held += entry.staged.capacity();
+        self.blocks.insert(block, entry);
     }
 
     /// Keep a complete block that cannot be placed yet.
-    ///
-    /// # Errors
-    /// When it has to go to the file and cannot be written.
-    pub fn keep(&mut self, block: u32, bytes: Vec<u8>) -> Result<(), ObjectError> {
-        if self.held + bytes.len() <= self.limit || self.room.is_none() {
-            self.held += bytes.len();
+    pub fn keep(&mut self, block: u32, bytes: Vec<u8>) {
+        self.held += bytes.capacity();
+        if self.held - self.writing <= self.limit || !self.has_room {
             self.kept.insert(block, Kept::InMemory(bytes));
-            return Ok(());
+            return;
         }
-        self.write(block, 0, &bytes)?;
         self.kept.insert(block, Kept::Written(bytes.len()));
-        Ok(())
+        self.write(block, 0, bytes);
     }
 
-    /// The first of the blocks that are kept.
+    /// The first of the blocks that are kept, if another one may be recalled.
     pub fn first_kept(&self) -> Option<u32> {
-        self.kept.first_key_value().map(|(&block, _)| block)
+        let mut recalled = 0;
+        for (&block, kept) in &self.kept {
+            match kept {
+                Kept::Recalled if recalled + 1 == RECALLED => return None,
+                Kept::Recalled => recalled += 1,
+                Kept::InMemory(_) | Kept::Written(_) => return Some(block),
+            }
+        }
+        None
     }
 
     /// Whether this block is kept.
@@ -183,24 +310,24 @@ impl Gathering {
         self.kept.contains_key(&block)
     }
 
-    /// Take a block that is kept.
-    ///
-    /// # Errors
-    /// When it cannot be read back.
-    pub fn take_kept(&mut self, block: u32) -> Result<Option<Vec<u8>>, ObjectError> {
-        match self.kept.remove(&block) {
+    /// A block that is kept can be placed: [`Gathering::next_recalled`] has it, soon or at once.
+    pub fn recall(&mut self, block: u32) {
+        match self.kept.insert(block, Kept::Recalled) {
             Some(Kept::InMemory(bytes)) => {
-                self.held -= bytes.len();
-                Ok(Some(bytes))
+                self.held -= bytes.capacity();
+                self.recalled.push_back((block, bytes));
             }
-            Some(Kept::Written(len)) => {
-                let mut bytes = vec![0; len];
-                self.read(block, &mut bytes)?;
-                self.free(block);
-                Ok(Some(bytes))
-            }
-            None => Ok(None),
+            Some(Kept::Written(len)) => self.operations.push_back(Operation::Read { block, len }),
+            Some(Kept::Recalled) => {}
+            None => _ = self.kept.remove(&block),
         }
+    }
+
+    /// A block that was recalled.
+    pub fn next_recalled(&mut self) -> Option<(u32, Vec<u8>)> {
+        let (block, bytes) = self.recalled.pop_front()?;
+        self.kept.remove(&block);
+        Some((block, bytes))
     }
 
     /// Symbols that `block` still needs; `None` when none of it has arrived.
@@ -211,67 +338,58 @@ impl Gathering {
 
     /// Forget the blocks below `oldest`.
     pub fn drop_before(&mut self, oldest: u32) {
-        let blocks = self.blocks.split_off(&oldest);
-        for (block, entry) in std::mem::replace(&mut self.blocks, blocks) {
-            self.held -= entry.staged.capacity();
-            self.free(block);
-        }
+        let below = |block: &u32| *block < oldest;
+        let mut blocks: Vec<u32> = self.blocks.keys().copied().take_while(below).collect();
+        blocks.extend(self.reading.keys().copied().take_while(below));
+        blocks.into_iter().for_each(|block| self.forget(block));
         let kept = self.kept.split_off(&oldest);
         for (block, kept) in std::mem::replace(&mut self.kept, kept) {
             match kept {
-                Kept::InMemory(bytes) => self.held -= bytes.len(),
-                Kept::Written(_) => self.free(block),
+                Kept::InMemory(bytes) => self.held -= bytes.capacity(),
+                Kept::Written(_) => self.operations.push_back(Operation::Free(block)),
+                Kept::Recalled => {}
             }
         }
+        self.recalled.retain(|(block, _)| *block >= oldest);
     }
 
     /// Forget all blocks.
     pub fn forget_all(&mut self) {
         self.drop_before(u32::MAX);
+        self.ready.clear();
     }
 
     /// Forget the symbols of this block, unless it is complete.
     pub fn forget(&mut self, block: u32) {
-        if let Some(entry) = self.blocks.remove(&block) {
+        if let Some(entry) = self.blocks.remove(&block).or_else(|| self.reading.remove(&block)) {
             self.held -= entry.staged.capacity();
-            self.free(block);
+            self.free_unless_empty(block, entry.written(self.symbol_size));
         }
     }
 
-    /// Put the symbols of a block together, if they suffice.
-    fn assemble(&mut self, block: u32) -> Result<Added, ObjectError> {
-        let Some(mut entry) = self.blocks.remove(&block) else { return Ok(Added::Useless) };
-        let size = self.symbol_size;
-        let mut written = std::mem::take(&mut self.written);
-        written.resize(entry.written(size) * size, 0);
-        let read = self.read(block, &mut written);
-        if let Err(error) = read {
-            self.blocks.insert(block, entry);
-            return Err(error);
-        }
-        let symbols = written.chunks_exact(size).chain(entry.staged.chunks_exact(size));
-        let all = entry.ids.iter().copied().zip(symbols);
-        let shape = Shape::new(entry.symbols as u16, size as u16).ok();
-        let bytes = shape.and_then(|shape| decode(shape, all));
-        let is_source = entry.ids.iter().all(|&id| (id as usize) < entry.symbols);
-        self.written = written;
-        let Some(bytes) = bytes else {
-            entry.beyond += 1;
-            if entry.beyond <= BEYOND {
-                self.blocks.insert(block, entry);
-            } else {
-                self.held -= entry.staged.capacity();
-                self.free(block);
+    /// Put the symbols of a block together.
+    fn assemble(&mut self, block: u32) {
+        let Some(entry) = self.blocks.remove(&block) else { return };
+        match entry.written(self.symbol_size) * self.symbol_size {
+            0 => self.make_ready(block, entry, Vec::new()),
+            len => {
+                self.reading.insert(block, entry);
+                self.operations.push_back(Operation::Read { block, len });
             }
-            return Ok(Added::Kept);
-        };
-        self.decoded += u64::from(!is_source);
-        self.held -= entry.staged.capacity();
-        if entry.written(size) > 0 {
-            self.free(block);
         }
-        self.complete = Some((block, bytes));
-        Ok(Added::Complete)
+    }
+
+    fn make_ready(&mut self, block: u32, entry: Block, written: Vec<u8>) {
+        self.held -= entry.staged.capacity();
+        self.ready.push_back((block, Symbols { block: entry, written, symbol_size: self.symbol_size }));
+    }
+
+    /// Write symbols until memory has room again.
+    fn relieve(&mut self) {
+        while self.has_room && self.held - self.writing > self.limit {
+            let Some(block) = self.next_to_spill() else { break };
+            self.spill(block);
+        }
     }
 
     /// The next block in turn that has something in memory.
@@ -287,42 +405,44 @@ impl Gathering {
     }
 
     /// Write what is in memory of a block behind what is in its slot.
-    fn spill(&mut self, block: u32) -> Result<(), ObjectError> {
-        let Some(entry) = self.blocks.get_mut(&block) else { return Ok(()) };
+    fn spill(&mut self, block: u32) {
+        let Some(entry) = self.blocks.get_mut(&block) else { return };
         let at = entry.written(self.symbol_size) * self.symbol_size;
         let staged = std::mem::take(&mut entry.staged);
-        if let Err(error) = self.write(block, at as u64, &staged) {
-            if let Some(entry) = self.blocks.get_mut(&block) {
-                entry.staged = staged;
-            }
-            return Err(error);
-        }
-        self.held -= staged.capacity();
-        Ok(())
+        self.write(block, at as u64, staged);
     }
 
-    fn write(&mut self, block: u32, at: u64, bytes: &[u8]) -> Result<(), ObjectError> {
-        let Some(room) = &self.room else { return Ok(()) };
-        let written = room.disk.write_all_at(&room.file, bytes, u64::from(block) * self.slot + at);
-        written.map_err(|error| {
-            ObjectError::writing(&room.path, "keep symbols in it", error, bytes.len() as u64)
-        })?;
+    fn write(&mut self, block: u32, at: u64, bytes: Vec<u8>) {
+        self.writing += bytes.capacity();
         self.spilled += bytes.len() as u64;
-        Ok(())
+        self.operations.push_back(Operation::Write { block, at, bytes });
     }
 
-    fn read(&self, block: u32, into: &mut [u8]) -> Result<(), ObjectError> {
-        let Some(room) = self.room.as_ref().filter(|_| !into.is_empty()) else { return Ok(()) };
-        let read = room.file.read_exact_at(into, u64::from(block) * self.slot);
-        read.map_err(|error| ObjectError::io(&room.path, "read back symbols from it", error))
-    }
-
-    /// Give the slot's space back; a filesystem that cannot keeps it until the end.
-    fn free(&self, block: u32) {
-        if let Some(room) = &self.room {
-            let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-            let _ = rustix::fs::fallocate(&room.file, hole, u64::from(block) * self.slot, self.slot);
+    /// Give the slot's space back, if it has this much.
+    fn free_unless_empty(&mut self, block: u32, written: usize) {
+        if written > 0 {
+            self.operations.push_back(Operation::Free(block));
         }
+    }
+}
+
+impl Symbols {
+    /// The number of source symbols of the block.
+    pub fn symbols(&self) -> u16 {
+        self.block.symbols as u16
+    }
+
+    /// Whether all of them are source symbols.
+    fn is_source(&self) -> bool {
+        self.block.ids.iter().all(|&id| (id as usize) < self.block.symbols)
+    }
+
+    /// The bytes of the block; `None` when these symbols do not decode.
+    pub fn decode(&self) -> Option<Vec<u8>> {
+        let size = self.symbol_size;
+        let symbols = self.written.chunks_exact(size).chain(self.block.staged.chunks_exact(size));
+        let shape = Shape::new(self.block.symbols as u16, size as u16).ok()?;
+        decode(shape, self.block.ids.iter().copied().zip(symbols))
     }
 }
 
@@ -341,7 +461,7 @@ impl Block {
         self.staged.capacity() - before
     }
 
-    /// Symbols in the slot.
+    /// Symbols in the slot, or on their way there.
     fn written(&self, symbol_size: usize) -> usize {
         self.ids.len() - self.staged.len() / symbol_size
     }

@@ -180,6 +180,36 @@ fn a_disk_that_stalls_delays_no_datagram_of_streams_in_layers() {
     }
 }
 
+/// What is reported of blocks whose symbols are on the disk comes as late as these; the messages do not.
+#[test]
+fn a_disk_that_stalls_delays_no_datagram_while_symbols_go_to_it() {
+    for scheme in ["rlc,base=250000", "gmcc", "smcc"] {
+        let run = |stall: Span, memory: usize| {
+            let mut net = beside_a_disk_that_stalls(stall, 2.0, 0.01);
+            net.receivers[1].memory = memory;
+            net.start_receiver(1);
+            net.source(Offer::bytes(1_500_000).by(scheme).in_blocks_of(64).expect(2));
+            net.run_to_end(secs(200));
+            net.assert_all_verified(0, 0..2);
+            net
+        };
+        let little = 400_000;
+        let (fast, slow, ample) = (run(Span::ZERO, little), run(STALL, little), run(STALL, 1 << 28));
+        let late = |net: &Net| net.receivers[1].disk.late;
+        assert!(late(&slow) > late(&ample) + 3, "{scheme}: {} and {}", late(&slow), late(&ample));
+        let complete = fast.receivers[0].ended_at.min(fast.receivers[1].ended_at);
+        let before = |net: &Net| {
+            let up = net.trace.up.iter().take_while(|(at, ..)| *at + secs(1) < complete);
+            let kind = |bytes: &[u8]| faircast_wire::peek(bytes).expect("a packet").kind;
+            up.map(|(at, who, bytes)| (*at, *who, kind(bytes))).collect::<Vec<_>>()
+        };
+        let (fast, slow) = (before(&fast), before(&slow));
+        assert!(fast.len() > 20, "{scheme}: {} datagrams", fast.len());
+        let same = fast.iter().zip(&slow).take_while(|(a, b)| a == b).count();
+        assert_eq!(same, fast.len().max(slow.len()), "{scheme}: {:?}", fast.get(same));
+    }
+}
+
 fn is_layered(scheme: &str) -> bool {
     scheme.parse::<Scheme>().is_ok_and(|scheme| scheme.layers() > 1)
 }

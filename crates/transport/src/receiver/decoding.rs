@@ -1,10 +1,19 @@
 //! Blocks with enough symbols: they are hashed, and a worker decodes those that lack source symbols while the session goes on.
 
 use crate::object::gather::assembly::Gathered;
+use crate::object::gather::spill;
 use crate::object::{Hash, verify_block};
 use crate::worker::{Load, Worker};
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// Symbols of one block that are enough to decode it.
+pub(super) enum Symbols {
+    /// Of a block whose missing symbols are requested.
+    OnRequest(Gathered),
+    /// Of a fountain's block.
+    OfFountain(spill::Symbols),
+}
 
 /// The blocks that the worker has.
 pub(super) struct Decoding {
@@ -19,9 +28,31 @@ pub(super) struct Decoding {
 pub(super) struct Decoded {
     pub(super) block: u32,
     /// Its symbols, without their bytes when it was decoded.
-    pub(super) gathered: Gathered,
+    pub(super) symbols: Symbols,
     /// Its bytes, and the hash of its data where they are what was sealed; `None` when its symbols do not decode.
     pub(super) bytes: Option<(Vec<u8>, Option<Hash>)>,
+}
+
+impl Symbols {
+    /// The number of source symbols of the block.
+    pub(super) fn needed(&self) -> u16 {
+        match self {
+            Symbols::OnRequest(gathered) => gathered.symbols(),
+            Symbols::OfFountain(symbols) => symbols.symbols(),
+        }
+    }
+
+    /// Whether all source symbols are in their places, so that nothing is decoded.
+    fn is_whole(&self) -> bool {
+        matches!(self, Symbols::OnRequest(gathered) if gathered.is_whole())
+    }
+
+    fn decode(&mut self) -> Option<Vec<u8>> {
+        match self {
+            Symbols::OnRequest(gathered) => gathered.decode(),
+            Symbols::OfFountain(symbols) => symbols.decode(),
+        }
+    }
 }
 
 impl Decoding {
@@ -31,16 +62,16 @@ impl Decoding {
     }
 
     /// Decode and hash this block. One with all its source symbols is only hashed, at once: its bytes are in the cache of this processor.
-    pub(super) fn begin(&mut self, block: u32, mut gathered: Gathered, bytes: u64) {
-        let is_whole = gathered.is_whole();
+    pub(super) fn begin(&mut self, block: u32, mut symbols: Symbols, bytes: u64) {
+        let is_whole = symbols.is_whole();
         self.blocks.insert(block, bytes);
         let tell = self.tell.clone();
         let job = move || {
-            let bytes = gathered.decode().map(|bytes| {
+            let bytes = symbols.decode().map(|bytes| {
                 let hash = verify_block(&bytes).ok().map(|(_, hash)| hash);
                 (bytes, hash)
             });
-            tell.send(Decoded { block, gathered, bytes }).ok(); // a session that has ended does not listen
+            tell.send(Decoded { block, symbols, bytes }).ok(); // a session that has ended does not listen
         };
         if is_whole {
             return job();

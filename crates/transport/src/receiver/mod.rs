@@ -8,6 +8,7 @@
 //! ```
 
 mod attaching;
+mod batches;
 mod below;
 pub(crate) mod block_sink;
 mod decoding;
@@ -16,6 +17,7 @@ mod endpoint;
 mod feedback;
 mod finishing;
 mod flood;
+mod fountain;
 mod layers;
 mod numbers;
 mod objections;

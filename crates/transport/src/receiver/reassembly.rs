@@ -1,8 +1,9 @@
 //! Reassembly, symbols in and verified blocks out: what a receiver has and what it lacks.
 
 use super::block_sink::{BlockSink, Ending, Placed, Polled};
-use super::decoding::{Decoded, Decoding};
+use super::decoding::{Decoded, Decoding, Symbols};
 use super::delivery::{Delivery, Progressed, SymbolCounts};
+use super::fountain::Fountain;
 use super::pages::{Judged, Pages};
 use super::service::Reached;
 use super::trust::Trust;
@@ -10,8 +11,8 @@ use crate::config::Durability;
 use crate::error::Error;
 use crate::event::Event;
 use crate::object::gather::assembly::{Added, Assembly};
-use crate::object::gather::spill::Gathering;
 use crate::object::{Affected, Counts, Geometry, Hash, data_of, verify_block};
+use crate::worker::Worker;
 use faircast_core::delivery::request_scheduler::RequestScheduler;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
@@ -66,7 +67,7 @@ enum Incomplete {
     /// One comes after the other.
     InTurn(Assembly),
     /// All fill up at the same time.
-    Together(Box<Gathering>),
+    Together(Box<Fountain>),
 }
 
 /// The data path of a receiver.
@@ -110,7 +111,7 @@ impl Reassembly {
         let mut reassembly = Reassembly {
             requests,
             repair,
-            incomplete: Incomplete::new(repair, &geometry, memory),
+            incomplete: Incomplete::new(repair, &geometry, memory, place.worker()),
             decoding: Decoding::new(place.worker().clone()),
             place,
             pages: trust.map(|trust| Pages::new(trust, memory / HELD)),
@@ -172,14 +173,21 @@ impl Reassembly {
     /// Blocks that the worker has decoded go to their places.
     fn store_decoded(&mut self, now: Time) -> Result<Stored, Error> {
         let mut all = Stored::No;
-        while let Some(Decoded { block, gathered, bytes }) = self.decoding.next() {
-            let Incomplete::InTurn(blocks) = &mut self.incomplete else { continue };
-            let Some((bytes, hash)) = bytes else {
-                blocks.put_back(block, gathered);
-                continue;
-            };
-            self.symbols_needed += u64::from(gathered.symbols());
-            blocks.reuse(gathered);
+        while let Some(Decoded { block, symbols, bytes }) = self.decoding.next() {
+            let needed = symbols.needed();
+            match (&mut self.incomplete, symbols) {
+                (Incomplete::InTurn(blocks), Symbols::OnRequest(symbols)) => match bytes {
+                    Some(_) => blocks.reuse(symbols),
+                    None => blocks.put_back(block, symbols),
+                },
+                (Incomplete::Together(blocks), Symbols::OfFountain(symbols)) => match bytes {
+                    Some(_) => blocks.gathering.on_decoded(block, &symbols),
+                    None => blocks.gathering.put_back(block, symbols),
+                },
+                _ => unreachable!("blocks of a session come in one way"),
+            }
+            let Some((bytes, hash)) = bytes else { continue };
+            self.symbols_needed += u64::from(needed);
             if block < self.low || self.place.has(block) {
                 self.recycle(bytes);
                 continue;
@@ -191,6 +199,24 @@ impl Reassembly {
             }
         }
         Ok(all)
+    }
+
+    /// Blocks with enough symbols go to the worker, and those that it has decoded to their places.
+    fn go_on_decoding(&mut self, now: Time) -> Result<Stored, Error> {
+        if let Incomplete::Together(blocks) = &mut self.incomplete {
+            blocks.settle()?;
+            while let Some((block, symbols)) = blocks.gathering.next_ready() {
+                self.decoding.begin(block, Symbols::OfFountain(symbols), self.geometry.capacity());
+            }
+        }
+        let stored = self.store_decoded(now)?;
+        match &mut self.incomplete {
+            Incomplete::Together(_) if stored != Stored::Anew => match self.store_kept(now)? {
+                Stored::No => Ok(stored),
+                kept => Ok(kept),
+            },
+            _ => Ok(stored),
+        }
     }
 
     /// A block is complete, and has this hash if it is one that the source sealed: to its place with it.
@@ -248,7 +274,7 @@ impl Reassembly {
             }
             // or must not be lost.
             (Placed::Refused(bytes), Incomplete::Together(blocks)) => {
-                blocks.keep(block, bytes)?;
+                blocks.gathering.keep(block, bytes);
                 return Ok(Stored::No);
             }
         }
@@ -271,16 +297,21 @@ impl Reassembly {
 
     /// Blocks that had no place before may have one now.
     fn store_kept(&mut self, now: Time) -> Result<Stored, Error> {
-        while let Incomplete::Together(blocks) = &mut self.incomplete
-            && let Some(block) = blocks.first_kept().filter(|block| self.place.takes(*block))
-            && let Some(bytes) = blocks.take_kept(block)?
-        {
+        let mut all = Stored::No;
+        while let Incomplete::Together(blocks) = &mut self.incomplete {
+            while let Some(block) = blocks.gathering.first_kept().filter(|block| self.place.takes(*block)) {
+                blocks.gathering.recall(block);
+            }
+            blocks.settle()?;
+            let Some((block, bytes)) = blocks.gathering.next_recalled() else { break };
             let hash = hash_of_block(&bytes);
-            if self.store(block, bytes, hash, now)? == Stored::Anew {
-                return Ok(Stored::Anew);
+            match self.store(block, bytes, hash, now)? {
+                Stored::No => {}
+                Stored::Yes => all = Stored::Yes,
+                Stored::Anew => return Ok(Stored::Anew),
             }
         }
-        Ok(Stored::Yes)
+        Ok(all)
     }
 
     /// Blocks that were there are not any more: collect what is missing.
@@ -289,7 +320,7 @@ impl Reassembly {
             Incomplete::InTurn(blocks) => {
                 *blocks = Assembly::new(self.geometry.symbol_size.into(), self.memory)
             }
-            Incomplete::Together(blocks) => blocks.forget_all(),
+            Incomplete::Together(blocks) => blocks.gathering.forget_all(),
         }
         self.requests.forget_before(u32::MAX);
         if let Some(pages) = &mut self.pages {
@@ -302,7 +333,7 @@ impl Reassembly {
     /// A job has made the temporary file.
     fn take_room(&mut self) -> Result<(), Error> {
         if let (Some(room), Incomplete::Together(blocks)) = (self.place.take_room()?, &mut self.incomplete) {
-            blocks.give_room(room)?;
+            blocks.give_room(room);
         }
         Ok(())
     }
@@ -421,28 +452,22 @@ impl Delivery for Reassembly {
             self.requests.on_symbol(block, now);
         }
         let symbol = packet.data.payload.symbol;
-        let stored = match &mut self.incomplete {
+        match &mut self.incomplete {
             Incomplete::InTurn(blocks) => {
                 if blocks.gather(block, packet.symbols, symbol, packet.payload) != Added::Complete {
                     return Ok(Progressed::No);
                 }
                 let Some((block, gathered)) = blocks.take_gathered() else { return Ok(Progressed::No) };
-                self.decoding.begin(block, gathered, self.geometry.capacity());
-                self.store_decoded(now)?
+                self.decoding.begin(block, Symbols::OnRequest(gathered), self.geometry.capacity());
             }
             Incomplete::Together(blocks) => {
-                if blocks.add(block, packet.symbols, symbol, packet.payload)? != Added::Complete {
+                let added = blocks.gathering.add(block, packet.symbols, symbol, packet.payload);
+                if added != Added::Complete && blocks.gathering.excess() == 0 {
                     return Ok(Progressed::No);
                 }
-                let Some((block, bytes)) = blocks.take() else { return Ok(Progressed::No) };
-                self.symbols_needed += u64::from(packet.symbols);
-                let hash = hash_of_block(&bytes);
-                match self.store(block, bytes, hash, now)? {
-                    Stored::Yes => self.store_kept(now)?,
-                    stored => stored,
-                }
             }
-        };
+        }
+        let stored = self.go_on_decoding(now)?;
         Ok(self.after_store(stored, now, rng))
     }
 
@@ -457,7 +482,7 @@ impl Delivery for Reassembly {
             // Symbols that are here go with another content than later ones.
             match &mut self.incomplete {
                 Incomplete::InTurn(blocks) => blocks.forget(block),
-                Incomplete::Together(blocks) => blocks.forget(block),
+                Incomplete::Together(blocks) => blocks.gathering.forget(block),
             }
             if affected == Affected::Void(block) {
                 self.requests.on_complete(block);
@@ -546,7 +571,7 @@ impl Delivery for Reassembly {
         if oldest > self.low {
             match &mut self.incomplete {
                 Incomplete::InTurn(blocks) => blocks.drop_before(oldest),
-                Incomplete::Together(blocks) => blocks.drop_before(oldest),
+                Incomplete::Together(blocks) => blocks.gathering.drop_before(oldest),
             }
             self.requests.forget_before(oldest);
             self.place.skip_before(oldest)?;
@@ -609,7 +634,7 @@ impl Delivery for Reassembly {
         let polled = self.place.poll()?;
         self.take_room()?;
         let mut polled = self.go_on(polled, now)?;
-        match self.store_decoded(now)? {
+        match self.go_on_decoding(now)? {
             Stored::No => {}
             Stored::Yes if polled == Polled::Nothing => polled = Polled::Stored,
             Stored::Yes => {}
@@ -626,7 +651,8 @@ impl Delivery for Reassembly {
     }
 
     fn is_storing(&self) -> bool {
-        self.place.is_storing() || !self.decoding.is_empty()
+        let is_spilling = matches!(&self.incomplete, Incomplete::Together(blocks) if blocks.is_busy());
+        is_spilling || self.place.is_storing() || !self.decoding.is_empty()
     }
 
     fn activity(&self) -> Option<(Activity, u8)> {
@@ -682,7 +708,9 @@ impl Delivery for Reassembly {
 
     fn waits_for_output(&self) -> bool {
         let symbols = match &self.incomplete {
-            Incomplete::Together(blocks) if self.place.waits_for_room() => blocks.excess(),
+            Incomplete::Together(blocks) if blocks.is_busy() || self.place.waits_for_room() => {
+                blocks.gathering.excess()
+            }
             _ => 0,
         };
         if self.place.is_behind(self.decoding.bytes() + symbols) {
@@ -730,7 +758,7 @@ impl Delivery for Reassembly {
     fn symbols(&self) -> SymbolCounts {
         let decoded = match &self.incomplete {
             Incomplete::InTurn(blocks) => blocks.decoded,
-            Incomplete::Together(blocks) => blocks.decoded,
+            Incomplete::Together(blocks) => blocks.gathering.decoded,
         };
         SymbolCounts { received: self.symbols, needed: self.symbols_needed, decoded }
     }
@@ -743,27 +771,23 @@ fn hash_of_block(bytes: &[u8]) -> Option<Hash> {
 
 impl Incomplete {
     /// No symbols yet.
-    fn new(repair: Repair, geometry: &Geometry, memory: usize) -> Incomplete {
-        let symbol_size = usize::from(geometry.symbol_size);
+    fn new(repair: Repair, geometry: &Geometry, memory: usize, worker: &Worker) -> Incomplete {
         match repair {
-            Repair::OnRequest => Incomplete::InTurn(Assembly::new(symbol_size, memory)),
-            Repair::Fountain => {
-                let blocks = Gathering::new(symbol_size, geometry.symbols_per_block, memory, None);
-                Incomplete::Together(Box::new(blocks))
-            }
+            Repair::OnRequest => Incomplete::InTurn(Assembly::new(geometry.symbol_size.into(), memory)),
+            Repair::Fountain => Incomplete::Together(Box::new(Fountain::new(geometry, memory, worker))),
         }
     }
 
     /// Whether the block is complete and has no place yet.
     fn is_kept(&self, block: u32) -> bool {
-        matches!(self, Incomplete::Together(blocks) if blocks.is_kept(block))
+        matches!(self, Incomplete::Together(blocks) if blocks.gathering.is_kept(block))
     }
 
     /// Symbols that `block` still requests; `None` when none of it has arrived.
     fn needed(&self, block: u32) -> Option<u16> {
         match self {
             Incomplete::InTurn(blocks) => blocks.needed(block),
-            Incomplete::Together(blocks) => blocks.needed(block),
+            Incomplete::Together(blocks) => blocks.gathering.needed(block),
         }
     }
 }

@@ -1,31 +1,18 @@
 //! The storage of a transfer: its ledger stays with the session, and a worker performs operations on its files.
 //!
-//! A session plans an operation and goes on. The worker takes all operations that wait, in order, together with the files; the next
-//! [`Storage::poll`] settles the results. One job runs at a time.
+//! A session plans an operation and goes on; the next [`Storage::poll`] settles the results.
 
+use super::batches::{Batches, Ended};
 use crate::object::{Affected, Files, Hash, Ledger, ObjectError, Operation, Performed, Plan, Store};
-use crate::worker::{Load, Worker};
+use crate::worker::Worker;
 use faircast_wire::Withdrawn;
-use std::collections::VecDeque;
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
-/// The ledger of a transfer, and its files where no job has them.
+/// The ledger of a transfer, and its files.
 pub(super) struct Storage {
     ledger: Ledger,
-    files: Option<Files>,
-    waiting: VecDeque<Operation>,
-    job: Option<Receiver<Batch>>,
-    worker: Worker,
+    files: Batches<Files, Operation, Performed>,
     /// Memory of data that are written.
     spent: Vec<Vec<u8>>,
-}
-
-/// The result of a job.
-struct Batch {
-    files: Files,
-    performed: Vec<Performed>,
-    /// Why it ended early.
-    error: Option<ObjectError>,
 }
 
 /// The fate of a block that was given to the storage.
@@ -50,7 +37,7 @@ pub(super) enum Settled {
 impl Storage {
     pub(super) fn new(store: Store, worker: Worker) -> Storage {
         let Store { ledger, files } = store;
-        Storage { ledger, files: Some(files), waiting: VecDeque::new(), job: None, worker, spent: Vec::new() }
+        Storage { ledger, files: Batches::new(Some(files), worker, Files::perform), spent: Vec::new() }
     }
 
     pub(super) fn ledger(&self) -> &Ledger {
@@ -59,7 +46,7 @@ impl Storage {
 
     /// Its files, while no job has them.
     pub(super) fn files(&mut self) -> Option<&mut Files> {
-        self.files.as_mut()
+        self.files.files()
     }
 
     /// Store a block of verified data.
@@ -68,7 +55,7 @@ impl Storage {
     /// When the block contradicts what is stored.
     pub(super) fn put(&mut self, block: u32, data: Vec<u8>, hash: Hash) -> Result<Given, ObjectError> {
         match self.ledger.plan(block, data, hash)? {
-            Plan::Write(operation) => self.waiting.push_back(operation),
+            Plan::Write(operation) => self.files.extend([operation]),
             Plan::AlreadyHad(data) => self.spent.push(data),
             Plan::NeedsManifest(data) => return Ok(Given::NeedsManifest(data)),
         }
@@ -79,18 +66,18 @@ impl Storage {
     pub(super) fn withdraw(&mut self, files: &[Withdrawn]) -> Vec<Affected> {
         let entries: Vec<u32> = files.iter().map(|file| file.entry).collect();
         let (affected, operations) = self.ledger.withdraw_files(&entries);
-        self.waiting.extend(operations);
+        self.files.extend(operations);
         affected
     }
 
     /// Another session brings the same content: withdrawn files are missing again.
     pub(super) fn want_withdrawn(&mut self) {
-        self.waiting.extend(self.ledger.want_withdrawn());
+        self.files.extend(self.ledger.want_withdrawn());
     }
 
     /// A block of an earlier receiver is not what the source has.
     pub(super) fn reject(&mut self, block: u32) {
-        self.waiting.extend(self.ledger.reject(block));
+        self.files.extend(self.ledger.reject(block));
     }
 
     /// The object stream has this length.
@@ -100,7 +87,7 @@ impl Storage {
     pub(super) fn set_stream_len(&mut self, len: u64) -> Result<(), ObjectError> {
         if self.ledger.geometry().stream_len != Some(len) {
             self.ledger.set_stream_len(len)?;
-            self.waiting.push_back(Operation::End(len));
+            self.files.extend([Operation::End(len)]);
         }
         Ok(())
     }
@@ -111,75 +98,41 @@ impl Storage {
     /// Why an operation failed. Those behind it are not performed.
     pub(super) fn poll(&mut self) -> Result<Settled, ObjectError> {
         let mut settled = Settled::Nothing;
-        loop {
-            if let Some(job) = &self.job {
-                let batch = match job.try_recv() {
-                    Err(TryRecvError::Empty) => return Ok(settled),
-                    Err(TryRecvError::Disconnected) => panic!("a job on files states its result"),
-                    Ok(batch) => batch,
-                };
-                self.job = None;
-                self.files = Some(batch.files);
-                if settled == Settled::Nothing {
-                    settled = Settled::Some;
-                }
-                for mut performed in batch.performed {
-                    if let Performed::Written { data, .. } = &mut performed {
-                        self.spent.push(std::mem::take(data));
-                    }
-                    if matches!(performed, Performed::Rehashed(_, None)) {
-                        settled = Settled::Lost;
-                    }
-                    self.waiting.extend(self.ledger.settle(performed));
-                }
-                if let Some(error) = batch.error {
-                    self.waiting.clear();
-                    self.ledger.forget_writes();
-                    return Err(error);
-                }
+        while let Some(Ended { performed, error }) = self.files.next() {
+            if settled == Settled::Nothing {
+                settled = Settled::Some;
             }
-            if self.waiting.is_empty() {
-                return Ok(settled);
+            for mut performed in performed {
+                if let Performed::Written { data, .. } = &mut performed {
+                    self.spent.push(std::mem::take(data));
+                }
+                if matches!(performed, Performed::Rehashed(_, None)) {
+                    settled = Settled::Lost;
+                }
+                self.files.extend(self.ledger.settle(performed));
             }
-            self.begin();
+            if let Some(error) = error {
+                self.files.drop_waiting();
+                self.ledger.forget_writes();
+                return Err(error);
+            }
         }
-    }
-
-    /// Have the worker perform all operations that wait.
-    fn begin(&mut self) {
-        let Some(mut files) = self.files.take() else { return };
-        let operations = std::mem::take(&mut self.waiting);
-        let (tell, job) = channel();
-        self.job = Some(job);
-        let job = Box::new(move || {
-            let (mut performed, mut error) = (Vec::with_capacity(operations.len()), None);
-            for operation in operations {
-                match files.perform(operation) {
-                    Ok(one) => performed.push(one),
-                    Err(failed) => {
-                        error = Some(failed);
-                        break;
-                    }
-                }
-            }
-            tell.send(Batch { files, performed, error }).ok(); // a session that has ended does not listen
-        });
-        self.worker.run(Load::Blocks, job);
+        Ok(settled)
     }
 
     /// Drop the operations that no job has.
     pub(super) fn drop_waiting(&mut self) {
-        self.waiting.clear();
+        self.files.drop_waiting();
     }
 
     /// Whether nothing waits and no job is under way.
     pub(super) fn is_idle(&self) -> bool {
-        self.job.is_none() && self.waiting.is_empty()
+        self.files.is_idle()
     }
 
     /// The whole store, while no job has its files. Operations that wait are dropped.
     pub(super) fn into_store(self) -> Option<Store> {
-        Some(Store { ledger: self.ledger, files: self.files? })
+        Some(Store { ledger: self.ledger, files: self.files.into_files()? })
     }
 
     /// Memory of data that are written.

@@ -25,26 +25,87 @@ fn symbol(encoder: &mut BlockEncoder, id: u32) -> Vec<u8> {
     out
 }
 
-fn room() -> Option<Room> {
-    let file = tempfile::tempfile().expect("a temporary file");
-    Some(Room { disk: Disk::default(), file, path: "a temporary file".into() })
+/// The record and its file; operations are performed at once.
+struct Bench {
+    gathering: Gathering,
+    slots: Option<Slots>,
+}
+
+impl Bench {
+    fn new(symbol_size: usize, limit: usize) -> Bench {
+        Bench { gathering: Gathering::new(symbol_size, K, limit), slots: None }
+    }
+
+    fn with_room(self) -> Bench {
+        self.with(tempfile::tempfile().expect("a temporary file"))
+    }
+
+    fn with(mut self, file: File) -> Bench {
+        let room = Room { disk: Disk::default(), file, path: "a temporary file".into() };
+        self.slots = Some(self.gathering.give_room(room));
+        self
+    }
+
+    fn perform(&mut self) -> Result<(), ObjectError> {
+        loop {
+            let operations = self.gathering.take_operations();
+            if operations.is_empty() {
+                return Ok(());
+            }
+            for operation in operations {
+                let slots = self.slots.as_mut().expect("without a file nothing is planned");
+                self.gathering.settle(slots.perform(operation)?);
+            }
+        }
+    }
+
+    fn add(&mut self, block: u32, symbols: u16, symbol: u32, payload: &[u8]) -> Added {
+        let added = self.gathering.add(block, symbols, symbol, payload);
+        self.perform().expect("there is room");
+        added
+    }
+
+    /// The next block whose symbols decode.
+    fn complete(&mut self) -> Option<(u32, Vec<u8>)> {
+        let (block, symbols) = self.gathering.next_ready()?;
+        let bytes = symbols.decode();
+        match &bytes {
+            Some(_) => self.gathering.on_decoded(block, &symbols),
+            None => self.gathering.put_back(block, symbols),
+        }
+        self.perform().expect("there is room");
+        Some((block, bytes?))
+    }
+
+    fn keep(&mut self, block: u32, bytes: Vec<u8>) {
+        self.gathering.keep(block, bytes);
+        self.perform().expect("there is room");
+    }
+
+    fn take_kept(&mut self, block: u32) -> Vec<u8> {
+        self.gathering.recall(block);
+        self.perform().expect("it can be read");
+        let (taken, bytes) = self.gathering.next_recalled().expect("it is kept");
+        assert_eq!(taken, block);
+        bytes
+    }
 }
 
 /// Send the symbols from `first` on of all blocks in turns, until all are complete; how many symbols that took, and the
 /// most bytes that were in memory.
-fn pour(gathering: &mut Gathering, first: u32) -> (u32, usize) {
+fn pour(bench: &mut Bench, first: u32) -> (u32, usize) {
     let mut encoders: Vec<BlockEncoder> = (0..BLOCKS).map(encoder).collect();
     let (mut missing, mut sent, mut most) = (BLOCKS, 0, 0);
     for id in first.. {
         for block in 0..BLOCKS {
             let payload = symbol(&mut encoders[block as usize], id);
             sent += 1;
-            if gathering.add(block, K, id, &payload).expect("there is room") == Added::Complete {
-                let (done, bytes) = gathering.take().expect("complete");
+            bench.add(block, K, id, &payload);
+            if let Some((done, bytes)) = bench.complete() {
                 assert_eq!((done, &bytes[..]), (block, encoders[block as usize].block()));
                 missing -= 1;
             }
-            most = most.max(gathering.held);
+            most = most.max(bench.gathering.held);
         }
         if missing == 0 {
             return (sent, most);
@@ -56,8 +117,9 @@ fn pour(gathering: &mut Gathering, first: u32) -> (u32, usize) {
 
 #[test]
 fn source_symbols_in_turns_become_blocks_without_decoding() {
-    let mut gathering = Gathering::new(T, K, usize::MAX, None);
-    assert_eq!(pour(&mut gathering, 0).0, BLOCKS * u32::from(K));
+    let mut bench = Bench::new(T, usize::MAX);
+    assert_eq!(pour(&mut bench, 0).0, BLOCKS * u32::from(K));
+    let gathering = &bench.gathering;
     assert_eq!((gathering.decoded, gathering.spilled, gathering.held), (0, 0, 0));
 }
 
@@ -65,79 +127,98 @@ fn source_symbols_in_turns_become_blocks_without_decoding() {
 fn with_little_memory_the_same_blocks_come_from_the_file() {
     for first in [0, 5, u32::from(K)] {
         let limit = 20 * STEP * T;
-        let mut gathering = Gathering::new(T, K, limit, room());
-        let (sent, most) = pour(&mut gathering, first);
+        let mut bench = Bench::new(T, limit).with_room();
+        let (sent, most) = pour(&mut bench, first);
         assert!(sent <= BLOCKS * u32::from(K + 3), "{sent}");
         assert!(most <= limit + STEP * T, "{most} bytes in memory where {limit} are allowed");
-        assert!(gathering.spilled > 0);
-        assert_eq!(gathering.held, 0);
+        assert!(bench.gathering.spilled > 0);
+        assert_eq!((bench.gathering.held, bench.gathering.writing), (0, 0));
     }
+}
+
+#[test]
+fn symbols_that_came_before_the_file_go_to_it() {
+    let mut bench = Bench::new(T, 0);
+    let payload = symbol(&mut encoder(7), 3);
+    assert_eq!(bench.add(7, K, 3, &payload), Added::Kept);
+    assert_eq!(bench.gathering.excess(), (STEP * T) as u64);
+    bench = bench.with_room();
+    assert_eq!(bench.gathering.excess(), (STEP * T) as u64, "until it is written it is in memory");
+    bench.perform().expect("there is room");
+    assert_eq!((bench.gathering.excess(), bench.gathering.held), (0, 0));
 }
 
 #[test]
 fn blocks_that_are_placed_give_their_space_back() {
     const PAGE: usize = 4096;
-    let mut gathering = Gathering::new(PAGE, K, 0, room());
-    let on_disk = |gathering: &Gathering| {
-        let room = gathering.room.as_ref().expect("it was given");
-        room.file.metadata().expect("an open file").blocks() * 512
+    let mut bench = Bench::new(PAGE, 0).with_room();
+    let on_disk = |bench: &Bench| {
+        let slots = bench.slots.as_ref().expect("there is a file");
+        slots.room.file.metadata().expect("an open file").blocks() * 512
     };
     for block in 0..3 {
-        gathering.keep(block, vec![1; usize::from(K) * PAGE]).expect("room");
+        bench.keep(block, vec![1; usize::from(K) * PAGE]);
     }
-    let before = on_disk(&gathering);
-    gathering.take_kept(1).expect("it can be read").expect("it is kept");
-    assert_eq!(before - on_disk(&gathering), u64::from(K) * PAGE as u64);
+    let before = on_disk(&bench);
+    bench.take_kept(1);
+    assert_eq!(before - on_disk(&bench), u64::from(K) * PAGE as u64);
 }
 
 #[test]
 fn a_symbol_that_came_before_is_useless_wherever_the_first_one_lies() {
-    let mut gathering = Gathering::new(T, K, 0, room());
+    let mut bench = Bench::new(T, 0).with_room();
     let payload = symbol(&mut encoder(7), 3);
-    assert_eq!(gathering.add(7, K, 3, &payload).expect("room"), Added::Kept);
-    assert_eq!(gathering.add(7, K, 3, &payload).expect("room"), Added::Useless);
-    assert_eq!((gathering.duplicates, gathering.needed(7)), (1, Some(K - 1)));
-    assert_eq!(gathering.add(7, K - 1, 4, &payload).expect("room"), Added::Useless, "another shape");
-    assert_eq!(gathering.add(7, K, 4, &payload[1..]).expect("room"), Added::Useless, "another size");
+    assert_eq!(bench.add(7, K, 3, &payload), Added::Kept);
+    assert_eq!(bench.add(7, K, 3, &payload), Added::Useless);
+    assert_eq!((bench.gathering.duplicates, bench.gathering.needed(7)), (1, Some(K - 1)));
+    assert_eq!(bench.add(7, K - 1, 4, &payload), Added::Useless, "another shape");
+    assert_eq!(bench.add(7, K, 4, &payload[1..]), Added::Useless, "another size");
 }
 
 #[test]
 fn blocks_that_cannot_be_placed_wait_in_memory_or_in_their_slots() {
     for (limit, spilled) in [(usize::MAX, 0), (0, 2 * u64::from(K) * T as u64)] {
-        let mut gathering = Gathering::new(T, K, limit, room());
+        let mut bench = Bench::new(T, limit).with_room();
         for block in [4, 2] {
-            gathering.keep(block, encoder(block).block().to_vec()).expect("room");
+            bench.keep(block, encoder(block).block().to_vec());
         }
-        assert_eq!((gathering.first_kept(), gathering.spilled), (Some(2), spilled));
+        assert_eq!((bench.gathering.first_kept(), bench.gathering.spilled), (Some(2), spilled));
         let symbol = symbol(&mut encoder(4), 0);
-        assert_eq!(gathering.add(4, K, 0, &symbol).expect("room"), Added::Useless, "it is all there");
+        assert_eq!(bench.add(4, K, 0, &symbol), Added::Useless, "it is all there");
         for block in [2, 4] {
-            let bytes = gathering.take_kept(block).expect("it can be read").expect("it is kept");
-            assert_eq!(bytes, encoder(block).block());
+            assert_eq!(bench.take_kept(block), encoder(block).block());
         }
-        assert_eq!((gathering.first_kept(), gathering.held), (None, 0));
+        assert_eq!((bench.gathering.first_kept(), bench.gathering.held), (None, 0));
     }
 }
 
 #[test]
-fn a_full_disk_is_an_error_that_loses_nothing() {
+fn few_blocks_are_recalled_at_a_time() {
+    let mut gathering = Gathering::new(T, K, usize::MAX);
+    (0..10).for_each(|block| gathering.keep(block, encoder(block).block().to_vec()));
+    let recalled = std::iter::from_fn(|| gathering.first_kept().inspect(|block| gathering.recall(*block)));
+    assert_eq!(recalled.count(), RECALLED);
+    gathering.next_recalled().expect("it was in memory");
+    assert_eq!(gathering.first_kept(), Some(RECALLED as u32));
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
     // The device that is always full.
     let file = File::options().read(true).write(true).open("/dev/full").expect("Linux has it");
-    let mut gathering =
-        Gathering::new(T, K, 0, Some(Room { disk: Disk::default(), file, path: "/dev/full".into() }));
-    let payload = symbol(&mut encoder(1), 0);
-    let error = gathering.add(1, K, 0, &payload).expect_err("there is no room");
+    let mut bench = Bench::new(T, 0).with(file);
+    bench.gathering.add(1, K, 0, &symbol(&mut encoder(1), 0));
+    let error = bench.perform().expect_err("there is no room");
     assert!(matches!(error, ObjectError::DiskFull { .. }), "{error}");
-    assert_eq!(gathering.needed(1), Some(K - 1), "the symbol is still there");
 }
 
 #[test]
 fn what_is_too_old_gives_its_memory_back() {
-    let mut gathering = Gathering::new(T, K, usize::MAX, None);
+    let mut bench = Bench::new(T, usize::MAX);
     for block in [3, 5, 9] {
-        gathering.add(block, K, 0, &symbol(&mut encoder(block), 0)).expect("in memory");
+        bench.add(block, K, 0, &symbol(&mut encoder(block), 0));
     }
-    gathering.drop_before(9);
-    assert_eq!([3, 5, 9].map(|block| gathering.needed(block).is_some()), [false, false, true]);
-    assert_eq!(gathering.held, STEP * T);
+    bench.gathering.drop_before(9);
+    assert_eq!([3, 5, 9].map(|block| bench.gathering.needed(block).is_some()), [false, false, true]);
+    assert_eq!(bench.gathering.held, STEP * T);
 }
