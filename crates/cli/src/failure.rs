@@ -4,7 +4,7 @@ use crate::outlet::{self, Outlet};
 use crate::safe;
 use crate::wording;
 use faircast::{Class, Format};
-use faircast_net::{ExitClass, NetError};
+use faircast_net::NetError;
 use faircast_wire::KeyError;
 use std::error::Error;
 use std::io::{self, IsTerminal, Write};
@@ -382,8 +382,8 @@ impl Failure {
     pub fn class(&self) -> Class {
         match self {
             Failure::Usage(_) => Class::Usage,
-            Failure::Net(error) => class_of_net(error),
-            Failure::Session(error) => class_of_session(error),
+            Failure::Net(error) => error.exit_class().into(),
+            Failure::Session(error) => error.class(),
             Failure::Key(_) | Failure::System { .. } => Class::System,
             Failure::Incomplete(_) | Failure::LeftOut(_) | Failure::WithoutFiles(_) | Failure::Check(_) => {
                 Class::Transfer
@@ -437,23 +437,9 @@ pub fn unwritten(error: io::Error) -> Failure {
     Failure::System { what: "write the output".into(), source: error }
 }
 
-fn class_of_net(error: &NetError) -> Class {
-    match error.exit_class() {
-        ExitClass::Usage => Class::Usage,
-        ExitClass::System => Class::System,
-    }
-}
-
-fn class_of_session(error: &faircast::Error) -> Class {
-    match error {
-        faircast::Error::Net(error) => class_of_net(error),
-        error => error.class(),
-    }
-}
-
 /// The number of the exit code of a session that failed with this.
 pub fn number_of_session(error: &faircast::Error) -> u8 {
-    number_of(class_of_session(error))
+    number_of(error.class())
 }
 
 /// The exit code when all have everything but those that `--slow drop` has left out.
@@ -543,7 +529,10 @@ mod tests {
     fn the_class_says_whose_fault_it_is() {
         assert_eq!(Failure::from(Usage::StdinAndPaths).class(), Class::Usage);
         assert_eq!(Failure::Incomplete(String::new()).class(), Class::Transfer);
-        assert_eq!(Failure::from(faircast::Error::Stopped).class(), Class::Transfer);
+        assert_eq!(
+            Failure::from(faircast::Error::Transfer(faircast::error::TransferError::Stopped)).class(),
+            Class::Transfer
+        );
     }
 
     #[test]

@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_failure_is_an_error_and_then_a_done_that_is_not_ok() {
-        let failure = Failure::from(faircast::Error::Stopped);
+        let failure = Failure::from(faircast::Error::Transfer(faircast::error::TransferError::Stopped));
         let lines = text(&Line::failure(&failure)) + &text(&Line::failed());
         assert_eq!(
             lines,

@@ -4,6 +4,7 @@ use crate::failure::{Failure, Usage, number, number_of_session};
 use crate::safe;
 use crate::shortfall::sent_failure;
 use crate::wording;
+use faircast::error::StartError;
 use faircast::event::{ReceiverOutcome, ReceiverReport};
 use faircast::receipts::ReceiptsReport;
 use faircast::{Error, Rate, RequiredHost, SendReport};
@@ -144,7 +145,7 @@ fn text(format: Format, outcome: &Result<SendReport, Error>, required: &[Require
         }
         Err(error) => {
             nobody = match error {
-                Error::NoReceiver { each, .. } => each.clone(),
+                Error::Start(StartError::NoReceiver { each, .. }) => each.clone(),
                 _ => required.iter().map(|one| ReceiverReport::unknown(one.to_string())).collect(),
             };
             (SendReport::default(), &nobody, Some(wording::error(error)), number_of_session(error))
@@ -268,6 +269,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use faircast::error::SystemError;
     use serde_json::Value;
 
     fn receiver(host: &str, outcome: ReceiverOutcome, reason: Option<&str>) -> ReceiverReport {
@@ -319,12 +321,18 @@ mod tests {
         let group = "239.255.70.1:5777".parse().expect("a group");
         let each = || vec![ReceiverReport::absent("lab-01".to_owned())];
         let error = || {
-            Err(Error::NoReceiver { group, waited: Duration::from_secs(1), ttl: 1, port: 5777, each: each() })
+            Err(Error::Start(StartError::NoReceiver {
+                group,
+                waited: Duration::from_secs(1),
+                ttl: 1,
+                port: 5777,
+                each: each(),
+            }))
         };
         let required = [RequiredHost::new("lab-01")];
         let read: Value = serde_json::from_str(&text(Format::Json, &error(), &required)).expect("JSON");
         assert_eq!((&read["exit_code"], &read["absent"]), (&Value::from(1), &Value::from(1)), "{read}");
-        let xml = text(Format::JUnit, &Err(Error::Panicked), &[]);
+        let xml = text(Format::JUnit, &Err(Error::System(SystemError::Panicked)), &[]);
         assert!(
             xml.contains("tests=\"1\" failures=\"0\" errors=\"1\"") && xml.contains("<error message="),
             "{xml}"

@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::session::{self, Output, Resolved};
 use crate::tell::{self, Beside, EventPrinter, Role, Turn};
 use crate::wording;
+use faircast::error::TransferError;
 use faircast::{Class, Error, Event, ReceiveConfig, ReceiveReport};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -126,7 +127,7 @@ pub fn run<'a>(
                 News::Ended(outcome, lasted) => {
                     let is_good = match &outcome {
                         Ok(report) => report.ok,
-                        Err(Error::GaveWay { .. }) => true,
+                        Err(Error::Transfer(TransferError::GaveWay { .. })) => true,
                         Err(_) => false,
                     };
                     let took_part = receivers.running.get(&number).copied().unwrap_or_default();

@@ -2,7 +2,10 @@
 
 use crate::units;
 use faircast::config::other_default;
-use faircast::error::{EndReason, Seen, Unlayered, named_refusals, seconds};
+use faircast::error::{
+    ConfigError, EndReason, Seen, StartError, StorageError, SystemError, TransferError, Unlayered,
+    named_refusals, seconds,
+};
 use faircast::event::{Advice, Setting};
 use faircast::{Error, Event};
 use std::borrow::Cow;
@@ -72,7 +75,7 @@ pub fn advice(advice: Advice) -> Cow<'static, str> {
 /// Why a session failed: what the library says, and where that is about something that can be typed, what to type.
 pub fn error(error: &Error) -> String {
     match error {
-        Error::NoReceiver { group, waited, ttl, port, each } => match named_refusals(each) {
+        Error::Start(StartError::NoReceiver { group, waited, ttl, port, each }) => match named_refusals(each) {
             Some(refusals) => format!("nobody joined; {refusals}"),
             None => format!(
                 "no receiver answered on {group} within {}; is `faircast recv` running there, on the same group, with the \
@@ -84,68 +87,68 @@ pub fn error(error: &Error) -> String {
                 other_group(*group)
             ),
         },
-        Error::NoHost { invited: 0, waited } => format!(
+        Error::Start(StartError::NoHost { invited: 0, waited }) => format!(
             "no host asked to be served within {} (--wait); does `faircast recv --parent` with this host's address run, with \
              the same key, and does UDP reach this host?",
             secs(*waited)
         ),
-        Error::NoHost { invited, waited } => format!(
+        Error::Start(StartError::NoHost { invited, waited }) => format!(
             "none of the {invited} hosts came within {} (--wait); does `faircast recv --listen` run there, with the same key, \
              and does UDP reach them?",
             secs(*waited)
         ),
-        Error::NoSession { group, waited, seen: Some(Seen::Sealed) } => format!(
+        Error::Start(StartError::NoSession { group, waited, seen: Some(Seen::Sealed) }) => format!(
             "no session was announced on {group} within {}; a sealed session is there: give its --key",
             secs(*waited)
         ),
-        Error::NoSession { group, waited, seen: Some(Seen::Unsealed) } => format!(
+        Error::Start(StartError::NoSession { group, waited, seen: Some(Seen::Unsealed) }) => format!(
             "no session was announced on {group} within {}; an unsealed session is there: leave out --key to accept it",
             secs(*waited)
         ),
-        Error::NoSession { group, waited, seen: Some(Seen::OneWay) } => format!(
+        Error::Start(StartError::NoSession { group, waited, seen: Some(Seen::OneWay) }) => format!(
             "no session was announced on {group} within {} whose source answers; one without feedback is there: use --one-way to \
              follow it by this host's clock",
             secs(*waited)
         ),
-        Error::NoSession { seen: Some(Seen::Unanswering(_)), .. } => {
+        Error::Start(StartError::NoSession { seen: Some(Seen::Unanswering(_)), .. }) => {
             format!("{error} Where nothing can go back, use `send --one-way` there and --one-way here")
         }
-        Error::NoSession { seen: Some(Seen::Unsigned | Seen::UnsignedStreams), .. } => {
+        Error::Start(StartError::NoSession { seen: Some(Seen::Unsigned | Seen::UnsignedStreams), .. }) => {
             error.to_string().replace("leave out the public key", "leave out --verify-key")
         }
-        Error::Outage { lasted, why } => format!(
+        Error::System(SystemError::Outage { lasted, why }) => format!(
             "{why}; waited {} s for it (--patience). Run the command again when it is back: receivers resume",
             lasted.as_secs()
         ),
-        Error::NothingArrives { packets, bytes, lasted, verified_bytes, resumes } => format!(
+        Error::Transfer(TransferError::NothingArrives { packets, bytes, lasted, verified_bytes, resumes }) => format!(
             "announcements arrive but no data: none of {packets} packets of up to {bytes} bytes within {} s; {PATH}; {}",
             lasted.as_secs(),
             kept(*verified_bytes, *resumes)
         ),
-        Error::NothingServed { source_address, lasted, verified_bytes, resumes } => format!(
+        Error::Transfer(TransferError::NothingServed { source_address, lasted, verified_bytes, resumes }) => format!(
             "{source_address} answers and has served nothing of what was asked for within {} s (--patience); {}",
             lasted.as_secs(),
             kept(*verified_bytes, *resumes)
         ),
-        Error::SourceSilent { silent, verified_bytes, resumes } => format!(
+        Error::Transfer(TransferError::SourceSilent { silent, verified_bytes, resumes }) => format!(
             "the source has been silent for {}; {}",
             secs(*silent),
             kept(*verified_bytes, *resumes)
         ),
-        Error::Ended { reason: EndReason::TooSlow, .. } => {
+        Error::Transfer(TransferError::Ended { reason: EndReason::TooSlow, .. }) => {
             "left out: slower than the sender demands (--slow drop); ask for the rest to be sent to this host by itself".to_owned()
         }
-        Error::Ended { reason: EndReason::SentEnough, verified_bytes, resumes } => format!(
+        Error::Transfer(TransferError::Ended { reason: EndReason::SentEnough, verified_bytes, resumes }) => format!(
             "the source has sent everything as often as it was to (`send --repeat`), and some did not arrive; {}",
             kept(*verified_bytes, *resumes)
         ),
-        Error::Ended { reason, verified_bytes, resumes } => {
+        Error::Transfer(TransferError::Ended { reason, verified_bytes, resumes }) => {
             format!(
                 "the source ended the session before everything had arrived ({reason}); {}",
                 kept(*verified_bytes, *resumes)
             )
         }
-        Error::Pipe(cause) => format!("cannot read standard input or write standard output: {cause}"),
+        Error::Storage(StorageError::Pipe(cause)) => format!("cannot read standard input or write standard output: {cause}"),
         error => setting(error),
     }
 }
@@ -159,21 +162,21 @@ fn other_group(group: SocketAddr) -> String {
 /// Errors of what was typed.
 fn setting(error: &Error) -> String {
     match error {
-        Error::Object(faircast::ObjectError::NameHere(why)) => {
+        Error::Storage(StorageError::Object(faircast::ObjectError::NameHere(why))) => {
             let text = why.to_string();
             text.replace("with names escaped or kept", "with --names escape or keep").replace("with names kept", "with --names keep")
         }
-        Error::Object(faircast::ObjectError::Older { .. } | faircast::ObjectError::OtherSource { .. }) => {
+        Error::Storage(StorageError::Object(faircast::ObjectError::Older { .. } | faircast::ObjectError::OtherSource { .. })) => {
             error.to_string().replace("allow replacement", "receive with --replace")
         }
-        Error::SchemeOptions { len, most } => format!(
+        Error::Config(ConfigError::SchemeOptions { len, most }) => format!(
             "the options of --cc take {len} bytes where the announcement has room for {most}: set fewer of them"
         ),
-        Error::NoGroupForLayer { scheme, layers, top, by, other, group } => format!(
+        Error::Config(ConfigError::NoGroupForLayer { scheme, layers, top, by, other, group }) => format!(
             "{scheme} sends {layers} layers and there is no group for layer {top} by {by} from {group}; choose a lower one \
              with --group, or --layers-by {other}, or fewer layers"
         ),
-        Error::NotInLayers { what, scheme } => {
+        Error::Config(ConfigError::NotInLayers { what, scheme }) => {
             let (what, instead) = match what {
                 Unlayered::LiveStream => (
                     "a live stream",
@@ -190,18 +193,18 @@ fn setting(error: &Error) -> String {
             };
             format!("{what} does not go with {scheme}, which sends in layers: {instead}")
         }
-        Error::LiveReceipts => {
+        Error::Config(ConfigError::LiveReceipts) => {
             "a live stream has no receipts, as receivers that come later have another part of it; leave out --receipts"
                 .to_owned()
         }
-        Error::NeedsLayers { scheme } => format!(
+        Error::Config(ConfigError::NeedsLayers { scheme }) => format!(
             "--layer needs a scheme that sends in layers, which {scheme} does not; use --cc rlc or --cc gmcc"
         ),
-        Error::LayerInputs { count, layers, scheme } => format!(
+        Error::Config(ConfigError::LayerInputs { count, layers, scheme }) => format!(
             "{count} streams (--layer) do not fit the {layers} layers of {scheme}; give 1 to {layers}, base layer first"
         ),
-        Error::MtuTooSmall { .. } => format!("{error} with --iface"),
-        Error::NotAStream { files } => format!(
+        Error::System(SystemError::MtuTooSmall { .. }) => format!("{error} with --iface"),
+        Error::Config(ConfigError::NotAStream { files }) => format!(
             "the session carries {}; `--stdout` takes one file or a stream, use `--out DIR`, or send `tar c DIR | faircast send -`",
             if *files == 1 { "a directory".to_owned() } else { format!("{files} files") }
         ),
@@ -228,11 +231,11 @@ mod tests {
     #[test]
     fn bytes_are_kept_only_where_a_receiver_resumes() {
         let error = |resumes| {
-            error(&Error::SourceSilent {
+            error(&Error::Transfer(TransferError::SourceSilent {
                 silent: Duration::from_secs(20),
                 verified_bytes: 92_220_524,
                 resumes,
-            })
+            }))
         };
         assert_eq!(
             error(true),
@@ -246,7 +249,7 @@ mod tests {
         let refused = |host: &str, reason: &str| ReceiverReport::refused(host.to_owned(), reason.to_owned());
         let each = vec![refused("pc1", "it has another key (1f2e3d4c)"), refused("pc2", "it has no key")];
         let (group, waited) = ("239.255.70.1:5777".parse().expect("a group"), Duration::from_secs(3));
-        let said = error(&Error::NoReceiver { group, waited, ttl: 1, port: 7, each });
+        let said = error(&Error::Start(StartError::NoReceiver { group, waited, ttl: 1, port: 7, each }));
         assert_eq!(said, "nobody joined; pc1 has another key (1f2e3d4c), pc2 has no key");
     }
 
@@ -255,24 +258,39 @@ mod tests {
         let group = "239.255.70.1:5777".parse().expect("a group");
         let waited = Duration::from_secs(3);
         let cases = [
-            (Error::NoReceiver { group, waited, ttl: 4, port: 7, each: Vec::new() }, "within 3 s; "),
-            (Error::NoReceiver { group, waited, ttl: 4, port: 7, each: Vec::new() }, "--ttl 4"),
             (
-                Error::NoReceiver { group, waited, ttl: 4, port: 7, each: Vec::new() },
+                Error::Start(StartError::NoReceiver { group, waited, ttl: 4, port: 7, each: Vec::new() }),
+                "within 3 s; ",
+            ),
+            (
+                Error::Start(StartError::NoReceiver { group, waited, ttl: 4, port: 7, each: Vec::new() }),
+                "--ttl 4",
+            ),
+            (
+                Error::Start(StartError::NoReceiver { group, waited, ttl: 4, port: 7, each: Vec::new() }),
                 "from receivers on port 7, and they on port 5777",
             ),
-            (Error::NoReceiver { group, waited, ttl: 4, port: 7, each: Vec::new() }, "`send --one-way`"),
-            (Error::NoSession { group, waited, seen: Some(Seen::OneWay) }, "use --one-way"),
-            (Error::NoSession { group, waited, seen: Some(Seen::Sealed) }, "give its --key"),
             (
-                Error::NotInLayers { what: Unlayered::SlowPolicy, scheme: "rlc" },
+                Error::Start(StartError::NoReceiver { group, waited, ttl: 4, port: 7, each: Vec::new() }),
+                "`send --one-way`",
+            ),
+            (
+                Error::Start(StartError::NoSession { group, waited, seen: Some(Seen::OneWay) }),
+                "use --one-way",
+            ),
+            (
+                Error::Start(StartError::NoSession { group, waited, seen: Some(Seen::Sealed) }),
+                "give its --key",
+            ),
+            (
+                Error::Config(ConfigError::NotInLayers { what: Unlayered::SlowPolicy, scheme: "rlc" }),
                 "--slow does not go with rlc",
             ),
             (
-                Error::MtuTooSmall { interface: "eth0".into(), mtu: 100 },
+                Error::System(SystemError::MtuTooSmall { interface: "eth0".into(), mtu: 100 }),
                 "choose another interface with --iface",
             ),
-            (Error::NotAStream { files: 2 }, "`--out DIR`"),
+            (Error::Config(ConfigError::NotAStream { files: 2 }), "`--out DIR`"),
         ];
         for (case, words) in cases {
             assert!(error(&case).contains(words), "{}", error(&case));

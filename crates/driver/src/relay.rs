@@ -4,7 +4,7 @@ use crate::listen::Listener;
 use crate::run::{Attached, Clock, Hearing, Listening, Moves, Uplink, random, run_growing, tell_opened};
 use faircast_net::{NetError, Port, SourceOptions, choose};
 use faircast_transport::endpoint::Endpoint;
-use faircast_transport::error::Error;
+use faircast_transport::error::{ConfigError, Error, SystemError, TransferError};
 use faircast_transport::event::Event;
 use faircast_transport::object::ObjectError;
 use faircast_transport::object::gather::spill::Room;
@@ -114,7 +114,9 @@ fn open_listeners(config: &RelayConfig, handle: &RelayHandle) -> Result<Vec<List
     for &at in &config.listen {
         match Listener::open(at, handle.clone(), &config.host, config.found) {
             Ok(listener) => listeners.push(listener),
-            Err(Error::Net(taken @ NetError::PortTaken { .. })) => return Err(taken.into()),
+            Err(Error::System(SystemError::Net(taken @ NetError::PortTaken { .. }))) => {
+                return Err(taken.into());
+            }
             // A host without IPv6 has no addresses of that family.
             Err(error) if at.ip().is_unspecified() => refused = Some(error),
             Err(error) => return Err(error),
@@ -161,10 +163,10 @@ fn one(
     // A mistake in one session must not end the others.
     let ended =
         catch_unwind(AssertUnwindSafe(|| pass_on((config, place), &relayed, random[3], &mut tell, stop)));
-    let ended = ended.unwrap_or(Err(Error::Panicked));
+    let ended = ended.unwrap_or(Err(Error::System(SystemError::Panicked)));
     relayed.release();
     drop(relayed);
-    let error = ended.err().filter(|error| !matches!(error, Error::Stopped));
+    let error = ended.err().filter(|error| !matches!(error, Error::Transfer(TransferError::Stopped)));
     let _ = say.send(Said::Ended { place, number, found, error });
 }
 
@@ -200,7 +202,7 @@ fn pass_on(
         branches.push((place, relayed.branch(at), uplink.preferring(group.port())));
     }
     if branches.is_empty() && config.listen.is_empty() {
-        return Err(Error::NoBranch { group: source.group, interface: heard_on });
+        return Err(Error::Config(ConfigError::NoBranch { group: source.group, interface: heard_on }));
     }
     let exits: Vec<String> =
         branches.iter().map(|(.., uplink)| uplink.choice().chosen.name.clone()).collect();

@@ -13,7 +13,7 @@ use crate::run::random;
 use faircast_core::packet::SessionId;
 use faircast_net::{choose_towards, interfaces};
 use faircast_transport::config::{Multicast, SendConfig, Unicast};
-use faircast_transport::error::Error;
+use faircast_transport::error::{Error, StartError, SystemError};
 use faircast_transport::event::{
     Event, HostOutcome, HostReport, IncompleteReceiver, ReceiverOutcome, ReceiverReport, RelayBelow,
     SendReport,
@@ -137,7 +137,7 @@ impl Serving {
                 };
                 relay(&config, &ours, &mut tell, &their_stop)
             })
-            .map_err(Error::Thread)?;
+            .map_err(SystemError::Thread)?;
         let (invited, multicast) = (unicast.invite.len(), unicast.multicast);
         let mut serving =
             Serving { handle, stop, thread: Some(thread), events: Mutex::new(events), invited, multicast };
@@ -152,7 +152,9 @@ impl Serving {
             match said {
                 Ok(RelayEvent { branch: None, event: Event::Opened { .. }, .. }) => return Ok(()),
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return self.join().and(Err(Error::Panicked)),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return self.join().and(Err(Error::System(SystemError::Panicked)));
+                }
             }
         }
     }
@@ -179,8 +181,8 @@ impl Serving {
             std::thread::sleep(LOOK_EVERY);
         }
         let mut report = match report {
-            Err(Error::NoReceiver { waited, .. }) if self.multicast == Multicast::Not => {
-                return Err(Error::NoHost { invited: self.invited, waited });
+            Err(Error::Start(StartError::NoReceiver { waited, .. })) if self.multicast == Multicast::Not => {
+                return Err(Error::Start(StartError::NoHost { invited: self.invited, waited }));
             }
             report => report?,
         };
@@ -202,7 +204,9 @@ impl Serving {
 
     fn join(&mut self) -> Result<(), Error> {
         self.stop.store(true, Ordering::Relaxed);
-        self.thread.take().map_or(Ok(()), |thread| thread.join().unwrap_or(Err(Error::Panicked)))
+        self.thread
+            .take()
+            .map_or(Ok(()), |thread| thread.join().unwrap_or(Err(Error::System(SystemError::Panicked))))
     }
 }
 

@@ -6,7 +6,7 @@ use crate::threads::own_threads;
 use faircast_net::{Port, SourceOptions};
 use faircast_transport::config::{ReceiveConfig, SendConfig};
 use faircast_transport::datagram;
-use faircast_transport::error::{Error, Unlayered};
+use faircast_transport::error::{ConfigError, Error, Unlayered};
 use faircast_transport::event::{Event, ReceiveReport, SendReport};
 use faircast_transport::object::Disk;
 use faircast_transport::session::{Host, Receiver, SYMBOLS_PER_BLOCK, Source, check};
@@ -39,10 +39,13 @@ fn open_serving(
     events: &mut dyn FnMut(Event),
 ) -> Result<((Source, Uplink), Option<Serving>), Error> {
     if config.unicast.is_some() && config.scheme.layers() > 1 {
-        return Err(Error::NotInLayers { what: Unlayered::Unicast, scheme: config.scheme.name() });
+        return Err(Error::Config(ConfigError::NotInLayers {
+            what: Unlayered::Unicast,
+            scheme: config.scheme.name(),
+        }));
     }
     if config.unicast.is_some() && config.one_way.is_some() {
-        return Err(Error::NotOneWay { what: "hosts that are served by unicast" });
+        return Err(Error::Config(ConfigError::NotOneWay { what: "hosts that are served by unicast" }));
     }
     serve::prepare(&mut config);
     let (unicast, patience) = (config.unicast.take(), config.patience);
@@ -108,7 +111,7 @@ pub async fn send_async(
     let report = sent(session, uplink);
     // The hosts' last words take a while.
     let finished = ::tokio::task::spawn_blocking(move || finish(report, serving)).await;
-    finished.unwrap_or(Err(Error::Panicked))
+    finished.unwrap_or(Err(faircast_transport::error::SystemError::Panicked.into()))
 }
 
 /// A source and its socket.

@@ -1,5 +1,6 @@
 //! Send a file to everybody who receives the group: `cargo run --example send_a_file -- PATH [GROUP] [INTERFACE]`.
 
+use faircast::error::StartError;
 use faircast::{Error, Sender};
 use std::time::Duration;
 
@@ -19,7 +20,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Ok(())
         }
         Ok(report) => Err(format!("incomplete: {:?}", report.incomplete).into()),
-        Err(Error::NoReceiver { group, .. }) => Err(format!("nobody receives {group}").into()),
+        Err(Error::Start(StartError::NoReceiver { group, .. })) => {
+            Err(format!("nobody receives {group}").into())
+        }
         Err(error) => Err(error.into()),
     }
 }

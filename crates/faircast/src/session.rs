@@ -1,5 +1,6 @@
 //! Sessions that run in a thread of their own.
 
+use crate::error::{SystemError, TransferError};
 use crate::events::sealed::Queued;
 use crate::events::{self, EventSink, Events};
 use crate::{Error, Event, RelayConfig, RelayEvent, RelayHandle};
@@ -54,8 +55,8 @@ impl<Report> Session<Report> {
     /// Why it failed.
     pub fn join(mut self) -> Result<Report, Error> {
         match self.thread.take() {
-            Some(thread) => thread.join().unwrap_or(Err(Error::Panicked)),
-            None => Err(Error::Stopped),
+            Some(thread) => thread.join().unwrap_or(Err(Error::System(SystemError::Panicked))),
+            None => Err(Error::Transfer(TransferError::Stopped)),
         }
     }
 }
@@ -99,12 +100,12 @@ pub fn start<C: Configuration>(config: C) -> Result<Session<C::Report>, Error> {
     let thread = std::thread::Builder::new()
         .name("faircast".to_owned())
         .spawn(move || run_beside(config, sink, &ours, begun))
-        .map_err(Error::Thread)?;
+        .map_err(SystemError::Thread)?;
     let session = Session { events, stop, start, thread: Some(thread) };
     // A session that ends without having begun has a configuration that cannot be.
     match begins.recv() {
         Ok(()) => Ok(session),
-        Err(_) => Err(session.join().err().unwrap_or(Error::Stopped)),
+        Err(_) => Err(session.join().err().unwrap_or(Error::Transfer(TransferError::Stopped))),
     }
 }
 
@@ -161,10 +162,10 @@ fn beside<T: Queued + Send, Report: Send>(
         let worker = std::thread::Builder::new()
             .name("faircast".to_owned())
             .spawn_scoped(scope, move || work(&mut sink))
-            .map_err(Error::Thread)?;
+            .map_err(SystemError::Thread)?;
         let _guard = StopOnPanic(stop);
         events.for_each(on_event);
-        worker.join().unwrap_or(Err(Error::Panicked))
+        worker.join().unwrap_or(Err(Error::System(SystemError::Panicked)))
     })
 }
 

@@ -1,6 +1,7 @@
 //! Sessions of the library over the loopback interface: every kind of content to every kind of destination.
 
 use faircast::alc::{AlcReceive, AlcSend, Pacing};
+use faircast::error::{ConfigError, StorageError, SystemError};
 use faircast::pgm::{PgmReceive, PgmSend};
 use faircast::{
     Content, Destination, Error, Event, Input, LayerInput, Memory, MemoryFile, Rate, ReceiveReport, Receiver,
@@ -96,7 +97,10 @@ fn content_beyond_the_memory_that_is_allowed_is_refused_and_the_source_told() {
     let (sent, error) =
         carry_in_vain(Sender::bytes("big", content(1_000_000)), Receiver::into_memory(memory.clone()), 2);
     assert!(!sent.ok && sent.incomplete.len() == 1, "{sent:?}");
-    assert!(matches!(error, Error::OverMemory { bytes: 1_000_000, limit: 999_999 }), "{error}");
+    assert!(
+        matches!(error, Error::Config(ConfigError::OverMemory { bytes: 1_000_000, limit: 999_999 })),
+        "{error}"
+    );
     assert!(memory.take().is_empty());
 }
 
@@ -126,7 +130,7 @@ fn several_files_do_not_run_together_in_one_writer() {
     let out = Shared::default();
     let files = Sender::new(Content::Memory(files.into()));
     let (sent, error) = carry_in_vain(files, Receiver::into_writer(out.clone()), 11);
-    assert!(matches!(error, Error::NotAStream { files: 2 }) && !sent.ok, "{error}");
+    assert!(matches!(error, Error::Config(ConfigError::NotAStream { files: 2 })) && !sent.ok, "{error}");
     assert!(out.0.lock().expect("nobody panics").is_empty());
 }
 
@@ -151,11 +155,14 @@ fn a_live_stream_and_a_tree_reach_memory_and_a_directory() {
 fn a_session_that_cannot_begin_says_so_when_it_is_started() {
     let fast = source(Sender::bytes("x", vec![1]), 8).min(Rate::from_mbps(9.0)).max(Rate::from_mbps(1.0));
     let error = fast.start().expect_err("its limits contradict each other");
-    assert!(matches!(error, Error::Limits(_)), "{error}");
+    assert!(matches!(error, Error::Config(ConfigError::Limits(_))), "{error}");
     let error = Sender::bytes("x", vec![1]).interface("nowhere0").start().expect_err("no such interface");
-    assert!(matches!(error, Error::Net(_)) && error.to_string().contains("nowhere0"), "{error}");
+    assert!(
+        matches!(error, Error::System(SystemError::Net(_))) && error.to_string().contains("nowhere0"),
+        "{error}"
+    );
     let error = Sender::bytes("../x", vec![1]).group(group(8)).interface("lo").start();
-    assert!(matches!(error, Err(Error::Object(_))), "{error:?}");
+    assert!(matches!(error, Err(Error::Storage(StorageError::Object(_)))), "{error:?}");
     let error = Sender::bytes("x", vec![1]).congestion_control("ormc").expect_err("no such scheme");
     assert!(error.to_string().contains("ormcc"), "{error}");
 }
@@ -312,5 +319,8 @@ fn a_receiver_signs_what_it_has_verified_and_the_sender_has_its_receipt() {
         "{receipts:?}"
     );
     let live = Sender::live(io::empty(), Duration::from_secs(1)).receipts(keys());
-    assert!(matches!(source(live, 61).run(|_| ()), Err(Error::LiveReceipts)), "nobody has all of it");
+    assert!(
+        matches!(source(live, 61).run(|_| ()), Err(Error::Config(ConfigError::LiveReceipts))),
+        "nobody has all of it"
+    );
 }

@@ -1,5 +1,6 @@
 //! Sessions as futures on tokio's runtime.
 
+use faircast::error::StartError;
 use faircast::{Error, Memory, MemoryFile, Rate, ReceiveReport, Receiver, SendReport, Sender, Stop};
 use std::future::Future;
 use std::net::SocketAddr;
@@ -112,7 +113,7 @@ fn a_task_that_waits_for_a_session_leaves_the_processor_to_others() {
             }
         };
         tokio::select! {
-            ended = session => assert!(matches!(ended, Err(Error::NoSession { .. })), "{ended:?}"),
+            ended = session => assert!(matches!(ended, Err(Error::Start(StartError::NoSession { .. }))), "{ended:?}"),
             () = ticking => unreachable!("it ticks for ever"),
         }
         ticks

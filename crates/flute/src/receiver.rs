@@ -15,7 +15,7 @@ use faircast_core::schemes::{AnyReceiver, Scheme, Wire};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_driver::format::Reporting;
 use faircast_transport::endpoint::{Datagram, Endpoint, Notice, Transmit};
-use faircast_transport::error::Error;
+use faircast_transport::error::{Error, TransferError};
 use faircast_transport::event::{Event, Progress, TransferName};
 use faircast_transport::object::{Names, ObjectError};
 use faircast_transport::units::mean_rate;
@@ -704,7 +704,7 @@ impl Reporting for AlcReceiver {
                 let waited = std::time::Duration::from_nanos(waited.as_nanos());
                 return Err(AlcError::NoSession { group: self.setup.group, waited }.into());
             }
-            Some(Ended::Stopped) if !report.ok => return Err(Error::Stopped),
+            Some(Ended::Stopped) if !report.ok => return Err(Error::Transfer(TransferError::Stopped)),
             _ if report.ok || !report.skipped.is_empty() => return Ok(report),
             Some(Ended::Closed) => "the source ended the session",
             _ => "the source fell silent",

@@ -73,7 +73,7 @@ impl From<PgmError> for Error {
     }
 }
 
-/// A line of content that fits no message; inside of [`Error::Pipe`].
+/// A line of content that fits no message; inside of [`StorageError::Pipe`](faircast_transport::error::StorageError::Pipe).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a line is longer than {most} bytes; send messages of a fixed size")]
 pub struct LineTooLong {

@@ -19,7 +19,7 @@ use faircast_core::time::{Rate, Span, Time};
 use faircast_driver::format::Reporting;
 use faircast_net::Ecn;
 use faircast_transport::endpoint::{Datagram, Endpoint, Notice, Transmit};
-use faircast_transport::error::{Error, Seen};
+use faircast_transport::error::{Error, Seen, StartError, StorageError, TransferError};
 use faircast_transport::event::{Event, Progress};
 use faircast_transport::units::mean_rate;
 use std::collections::VecDeque;
@@ -233,11 +233,11 @@ impl PgmReceiver {
     /// Hand over what is in order, and see whether that was all.
     fn deliver(&mut self, now: Time) -> Result<(), Error> {
         let Some(stream) = &mut self.stream else { return Ok(()) };
-        stream.deliver(&mut self.report).map_err(Error::Pipe)?;
+        stream.deliver(&mut self.report).map_err(StorageError::Pipe)?;
         self.report.bytes = stream.delivery.bytes();
         self.report.messages = stream.delivery.messages();
         if stream.has_ended(now) {
-            stream.delivery.flush().map_err(Error::Pipe)?;
+            stream.delivery.flush().map_err(StorageError::Pipe)?;
             self.over = true;
         }
         Ok(())
@@ -361,11 +361,11 @@ impl PgmReceiver {
         let duration = |span: Span| Duration::from_nanos(span.as_nanos());
         let packets = self.report.refused;
         let failure = match (&self.stream, self.setup.wait) {
-            (None, Some(wait)) if now.since(Time::ZERO) >= wait => Error::NoSession {
+            (None, Some(wait)) if now.since(Time::ZERO) >= wait => Error::Start(StartError::NoSession {
                 group: self.setup.group.into(),
                 waited: duration(wait),
                 seen: (packets > 0).then_some(Seen::OtherFormat { packets, format: "PGM" }),
-            },
+            }),
             (Some(stream), _) if now.since(stream.heard_at) >= self.setup.silence => {
                 let silent = duration(now.since(stream.heard_at));
                 PgmError::Silent { silent, bytes: self.report.bytes }.into()
@@ -380,7 +380,7 @@ impl PgmReceiver {
         if let Some(stream) = &mut self.stream
             && let Err(error) = stream.delivery.flush()
         {
-            self.fail(Error::Pipe(error));
+            self.fail(Error::Storage(StorageError::Pipe(error)));
         }
     }
 
@@ -463,7 +463,7 @@ impl Endpoint for PgmReceiver {
     }
 
     fn stop(&mut self, _now: Time) {
-        self.fail(Error::Stopped);
+        self.fail(Error::Transfer(TransferError::Stopped));
     }
 
     fn is_over(&self) -> bool {
@@ -624,7 +624,8 @@ impl Stream {
             (self.recent, self.end) = (self.recent << 1 | 1, Some(sqn + 1));
             if self.places.is_empty() {
                 self.next += 1;
-                return self.delivery.packet(packet.options.fragment, packet.payload).map_err(Error::Pipe);
+                let taken = self.delivery.packet(packet.options.fragment, packet.payload);
+                return Ok(taken.map_err(StorageError::Pipe)?);
             }
             let here = self.keep(packet);
             self.places.push_back(here);

@@ -20,7 +20,7 @@ use faircast_core::schemes::AnySource;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_driver::format::Reporting;
 use faircast_transport::endpoint::{Datagram, Endpoint, Transmit};
-use faircast_transport::error::Error;
+use faircast_transport::error::{Error, StorageError};
 use faircast_transport::event::{Event, Progress};
 use faircast_transport::units::mean_rate;
 use std::collections::{BTreeMap, VecDeque};
@@ -441,7 +441,7 @@ impl PgmSource {
             Ok(Take::NotYet) => {}
             Ok(Take::End) => self.drained = true,
             Err(error) => {
-                self.failure = Some(Error::Pipe(error));
+                self.failure = Some(Error::Storage(StorageError::Pipe(error)));
                 self.close(now);
             }
         }

@@ -1,6 +1,6 @@
 //! How large datagrams may be.
 
-use crate::error::Error;
+use crate::error::{ConfigError, Error, SystemError};
 use faircast_net::Choice;
 use faircast_wire::encode::{IPV4_HEADERS, IPV6_HEADERS, MOST_ANNOUNCE};
 use std::net::SocketAddr;
@@ -30,12 +30,15 @@ pub fn largest(asked: Option<u16>, choice: &Choice, group: SocketAddr) -> Result
     let mtu = choice.chosen.mtu as usize;
     let largest = mtu.saturating_sub(headers).min(LARGEST);
     if largest < SMALLEST {
-        return Err(Error::MtuTooSmall { interface: choice.chosen.name.clone(), mtu: choice.chosen.mtu });
+        return Err(Error::System(SystemError::MtuTooSmall {
+            interface: choice.chosen.name.clone(),
+            mtu: choice.chosen.mtu,
+        }));
     }
     let datagram = asked.map_or(largest.min(ETHERNET_MTU - headers), usize::from);
     if !(SMALLEST..=largest).contains(&datagram) {
         let (datagram, least) = (datagram as u16, SMALLEST as u16);
-        return Err(Error::DatagramSize { datagram, least, largest: largest as u16 });
+        return Err(Error::Config(ConfigError::DatagramSize { datagram, least, largest: largest as u16 }));
     }
     Ok(datagram)
 }

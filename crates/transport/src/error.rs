@@ -4,7 +4,7 @@ use crate::config::BadLimits;
 use crate::event::{LOOK_AT_PATH, ReceiverOutcome, ReceiverReport};
 use crate::object::ObjectError;
 use faircast_core::node::Effect;
-use faircast_net::NetError;
+use faircast_net::{ExitClass, NetError};
 use faircast_wire::parse::VERSION;
 use std::fmt;
 use std::net::SocketAddr;
@@ -19,6 +19,15 @@ pub enum Class {
     Usage,
     /// Network or system.
     System,
+}
+
+impl From<ExitClass> for Class {
+    fn from(class: ExitClass) -> Class {
+        match class {
+            ExitClass::Usage => Class::Usage,
+            ExitClass::System => Class::System,
+        }
+    }
 }
 
 /// What a receiver saw of sessions that it could not take part in.
@@ -328,47 +337,24 @@ impl<T: FormatFault> From<T> for FormatError {
     }
 }
 
-/// Why a session could not run, or failed.
+/// Why a configuration cannot be run, alone or with the session that it meets.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
-    /// Sockets and interfaces.
+pub enum ConfigError {
+    /// Limits of the rate that contradict each other.
     #[error(transparent)]
-    Net(#[from] NetError),
-    /// Files and directories.
-    #[error(transparent)]
-    Object(#[from] ObjectError),
-    /// A scheme's role wanted what cannot be done for it here.
+    Limits(#[from] BadLimits),
+    /// A datagram size that leaves no room for symbols, or that the interface does not carry.
     #[error(
-        "the congestion control's {role} wants what cannot be done for it here ({effect}): that is an error of the scheme, please report it"
+        "datagrams of {datagram} bytes: the interface carries {largest} at most, and below {least} there is no room for symbols"
     )]
-    Effect {
-        /// Which role.
-        role: &'static str,
-        /// What it wants.
-        effect: String,
-    },
-    /// Nobody answered the announcement.
-    #[error("{}", nobody_joined(*.group, *.waited, (*.ttl, *.port), .each))]
-    NoReceiver {
-        /// The group.
-        group: std::net::SocketAddr,
-        /// How long the source waited.
-        waited: Duration,
-        /// The time to live.
-        ttl: u8,
-        /// The port of this host that receivers answer to.
-        port: u16,
-        /// Those that were expected: refused or absent.
-        each: Vec<ReceiverReport>,
-    },
-    /// No host came to be served by unicast.
-    #[error("{}", nobody_came(*.invited, *.waited))]
-    NoHost {
-        /// How many were invited.
-        invited: usize,
-        /// How long the source waited.
-        waited: Duration,
+    DatagramSize {
+        /// The requested value.
+        datagram: u16,
+        /// The smallest that makes sense.
+        least: u16,
+        /// The largest that the interface carries.
+        largest: u16,
     },
     /// The scheme's options do not fit into the announcement.
     #[error(
@@ -424,6 +410,76 @@ pub enum Error {
         /// The scheme's name.
         scheme: &'static str,
     },
+    /// Streams in layers cannot be signed.
+    #[error(
+        "streams in layers cannot be signed: their blocks are given up sooner than pages of hashes could come; send one stream, or do not sign"
+    )]
+    LayersUnsigned,
+    /// It cannot be done without feedback.
+    #[error("{what} cannot be sent without feedback: send files, by multicast, at a rate above nothing")]
+    NotOneWay {
+        /// The requested value.
+        what: &'static str,
+    },
+    /// Receipts are asked for of what no hash names.
+    #[error(
+        "a live stream has no receipts, as receivers that come later have another part of it; leave the keys of receipts out"
+    )]
+    LiveReceipts,
+    /// A relay has nowhere to pass on to.
+    #[error(
+        "what comes to {group} on {interface} would be passed on to where it came from and nowhere else; name another interface or group"
+    )]
+    NoBranch {
+        /// The group.
+        group: SocketAddr,
+        /// The interface.
+        interface: String,
+    },
+    /// More content than the memory that it may take.
+    #[error(
+        "the session carries {bytes} bytes, and {limit} bytes of memory are allowed; allow more, or receive into a directory"
+    )]
+    OverMemory {
+        /// Bytes of content.
+        bytes: u64,
+        /// What is allowed.
+        limit: u64,
+    },
+    /// A tree cannot be written as one stream.
+    #[error("the session carries {files} files, which one output cannot take; receive into a directory")]
+    NotAStream {
+        /// Files in the session.
+        files: u64,
+    },
+}
+
+/// Why a session did not begin: nobody came.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// Nobody answered the announcement.
+    #[error("{}", nobody_joined(*.group, *.waited, (*.ttl, *.port), .each))]
+    NoReceiver {
+        /// The group.
+        group: std::net::SocketAddr,
+        /// How long the source waited.
+        waited: Duration,
+        /// The time to live.
+        ttl: u8,
+        /// The port of this host that receivers answer to.
+        port: u16,
+        /// Those that were expected: refused or absent.
+        each: Vec<ReceiverReport>,
+    },
+    /// No host came to be served by unicast.
+    #[error("{}", nobody_came(*.invited, *.waited))]
+    NoHost {
+        /// How many were invited.
+        invited: usize,
+        /// How long the source waited.
+        waited: Duration,
+    },
     /// No session was announced.
     #[error("{}", nothing_found(*.group, *.waited, *.seen))]
     NoSession {
@@ -434,17 +490,12 @@ pub enum Error {
         /// What was seen instead, if anything.
         seen: Option<Seen>,
     },
-    /// Limits of the rate that contradict each other.
-    #[error(transparent)]
-    Limits(#[from] BadLimits),
-    /// The network was gone for too long.
-    #[error("{why}; waited {} s for it. Start again when it is back: receivers resume", .lasted.as_secs())]
-    Outage {
-        /// How long it was gone.
-        lasted: Duration,
-        /// What is wrong with it.
-        why: NetError,
-    },
+}
+
+/// Why a session that had begun failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TransferError {
     /// The source is heard, but nothing that it sends arrives.
     #[error(
         "announcements arrive but no data: none of {packets} packets of up to {bytes} bytes within {} s; {LOOK_AT_PATH}; {}",
@@ -489,16 +540,6 @@ pub enum Error {
         /// Whether a receiver that is started again goes on there.
         resumes: bool,
     },
-    /// A relay has nowhere to pass on to.
-    #[error(
-        "what comes to {group} on {interface} would be passed on to where it came from and nowhere else; name another interface or group"
-    )]
-    NoBranch {
-        /// The group.
-        group: SocketAddr,
-        /// The interface.
-        interface: String,
-    },
     /// The source started another session after this one had broken off.
     #[error(
         "{host} started a new session; the session that broke off {} s ago ends here", .silent.as_secs()
@@ -539,34 +580,38 @@ pub enum Error {
         "the content does not match the source's root hash, although every block did; did files change while they were sent?"
     )]
     RootMismatch,
-    /// A datagram size that leaves no room for symbols, or that the interface does not carry.
-    #[error(
-        "datagrams of {datagram} bytes: the interface carries {largest} at most, and below {least} there is no room for symbols"
-    )]
-    DatagramSize {
-        /// The requested value.
-        datagram: u16,
-        /// The smallest that makes sense.
-        least: u16,
-        /// The largest that the interface carries.
-        largest: u16,
+    /// The user stopped it.
+    #[error("stopped")]
+    Stopped,
+}
+
+/// What failed of files and streams on this host.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StorageError {
+    /// Files and directories.
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    /// A stream that content is read from or written to, standard input and output among them.
+    #[error("cannot read what is sent or write what is received: {0}")]
+    Pipe(#[source] std::io::Error),
+}
+
+/// What failed of the network or this host.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SystemError {
+    /// Sockets and interfaces.
+    #[error(transparent)]
+    Net(#[from] NetError),
+    /// The network was gone for too long.
+    #[error("{why}; waited {} s for it. Start again when it is back: receivers resume", .lasted.as_secs())]
+    Outage {
+        /// How long it was gone.
+        lasted: Duration,
+        /// What is wrong with it.
+        why: NetError,
     },
-    /// Streams in layers cannot be signed.
-    #[error(
-        "streams in layers cannot be signed: their blocks are given up sooner than pages of hashes could come; send one stream, or do not sign"
-    )]
-    LayersUnsigned,
-    /// It cannot be done without feedback.
-    #[error("{what} cannot be sent without feedback: send files, by multicast, at a rate above nothing")]
-    NotOneWay {
-        /// The requested value.
-        what: &'static str,
-    },
-    /// Receipts are asked for of what no hash names.
-    #[error(
-        "a live stream has no receipts, as receivers that come later have another part of it; leave the keys of receipts out"
-    )]
-    LiveReceipts,
     /// The interface's MTU is too small.
     #[error(
         "interface {interface} has an MTU of {mtu}, too small for faircast (at least 284, with IPv6 304); choose another interface"
@@ -577,40 +622,67 @@ pub enum Error {
         /// Its MTU.
         mtu: u32,
     },
-    /// A stream that content is read from or written to, standard input and output among them.
-    #[error("cannot read what is sent or write what is received: {0}")]
-    Pipe(#[source] std::io::Error),
-    /// More content than the memory that it may take.
-    #[error(
-        "the session carries {bytes} bytes, and {limit} bytes of memory are allowed; allow more, or receive into a directory"
-    )]
-    OverMemory {
-        /// Bytes of content.
-        bytes: u64,
-        /// What is allowed.
-        limit: u64,
-    },
-    /// A tree cannot be written as one stream.
-    #[error("the session carries {files} files, which one output cannot take; receive into a directory")]
-    NotAStream {
-        /// Files in the session.
-        files: u64,
-    },
     /// A packet could not be written: a number that the format has no room for.
     #[error("cannot write a packet: {0}")]
     Wire(#[from] faircast_wire::EncodeError),
-    /// In a session of another format: see [`FormatError`].
-    #[error(transparent)]
-    Format(#[from] FormatError),
+    /// A scheme's role wanted what cannot be done for it here.
+    #[error(
+        "the congestion control's {role} wants what cannot be done for it here ({effect}): that is an error of the scheme, please report it"
+    )]
+    Effect {
+        /// Which role.
+        role: &'static str,
+        /// What it wants.
+        effect: String,
+    },
     /// No thread could be started.
     #[error("cannot start a thread for the session: {0}")]
     Thread(#[source] std::io::Error),
     /// The thread of the session has panicked.
     #[error("the thread of the session has panicked; that is an error of faircast, please report it")]
     Panicked,
-    /// The user stopped it.
-    #[error("stopped")]
-    Stopped,
+}
+
+/// Why a session could not run, or failed, by the stage in which it did.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The configuration makes no sense.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The session did not begin.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The session failed after it had begun.
+    #[error(transparent)]
+    Transfer(#[from] TransferError),
+    /// Files, and streams that content is read from or written to.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// Network and host.
+    #[error(transparent)]
+    System(#[from] SystemError),
+    /// In a session of another format: see [`FormatError`].
+    #[error(transparent)]
+    Format(#[from] FormatError),
+}
+
+/// Errors that become an [`Error`] by way of a stage.
+macro_rules! by_way_of {
+    ($($cause:ty => $stage:ty;)*) => {
+        $(impl From<$cause> for Error {
+            fn from(cause: $cause) -> Error {
+                <$stage>::from(cause).into()
+            }
+        })*
+    };
+}
+
+by_way_of! {
+    BadLimits => ConfigError;
+    ObjectError => StorageError;
+    NetError => SystemError;
+    faircast_wire::EncodeError => SystemError;
 }
 
 impl Error {
@@ -630,63 +702,33 @@ impl Error {
 
     /// A role wants what cannot be done for it here.
     pub fn effect(role: &'static str, effect: &Effect) -> Error {
-        Error::Effect { role, effect: format!("{effect:?}") }
+        SystemError::Effect { role, effect: format!("{effect:?}") }.into()
     }
 
     /// Whether it says no more than that nothing was heard, which has another cause when this host's network was gone.
     pub fn may_be_the_network(&self) -> bool {
         match self {
+            Error::Start(StartError::NoReceiver { .. } | StartError::NoSession { .. }) => true,
+            Error::Transfer(
+                TransferError::Superseded { .. } | TransferError::RootMismatch | TransferError::Stopped,
+            ) => false,
+            Error::Transfer(_) => true,
             Error::Format(error) => error.0.may_be_the_network(),
-            Error::NoReceiver { .. }
-            | Error::NoSession { .. }
-            | Error::SourceSilent { .. }
-            | Error::SourceRestarted
-            | Error::NothingArrives { .. }
-            | Error::NothingServed { .. }
-            | Error::Ended { .. }
-            | Error::GaveWay { .. } => true,
-            _ => false,
+            Error::Config(_) | Error::Start(_) | Error::Storage(_) | Error::System(_) => false,
         }
     }
 
     /// Whose fault it is.
     pub fn class(&self) -> Class {
         match self {
-            Error::NoReceiver { .. }
-            | Error::NoHost { .. }
-            | Error::NoSession { .. }
-            | Error::SourceSilent { .. }
-            | Error::SourceRestarted
-            | Error::Superseded { .. }
-            | Error::NothingArrives { .. }
-            | Error::NothingServed { .. }
-            | Error::Ended { .. }
-            | Error::GaveWay { .. }
-            | Error::RootMismatch
-            | Error::Stopped => Class::Transfer,
-            Error::DatagramSize { .. }
-            | Error::LayersUnsigned
-            | Error::LiveReceipts
-            | Error::NotOneWay { .. }
-            | Error::SchemeOptions { .. }
-            | Error::NoGroupForLayer { .. }
-            | Error::NotInLayers { .. }
-            | Error::NeedsLayers { .. }
-            | Error::LayerInputs { .. }
-            | Error::OverMemory { .. }
-            | Error::Limits(_)
-            | Error::NoBranch { .. }
-            | Error::NotAStream { .. } => Class::Usage,
-            Error::Object(ObjectError::Older { .. } | ObjectError::OtherSource { .. }) => Class::Transfer,
-            Error::Net(_)
-            | Error::Effect { .. }
-            | Error::Outage { .. }
-            | Error::Thread(_)
-            | Error::Panicked
-            | Error::Object(_)
-            | Error::MtuTooSmall { .. }
-            | Error::Pipe(_)
-            | Error::Wire(_) => Class::System,
+            Error::Config(_) => Class::Usage,
+            Error::Start(_) | Error::Transfer(_) => Class::Transfer,
+            Error::Storage(StorageError::Object(
+                ObjectError::Older { .. } | ObjectError::OtherSource { .. },
+            )) => Class::Transfer,
+            Error::Storage(_) => Class::System,
+            Error::System(SystemError::Net(error)) => error.exit_class().into(),
+            Error::System(_) => Class::System,
             Error::Format(error) => error.0.class(),
         }
     }

@@ -6,7 +6,7 @@ use crate::config::{
 };
 use crate::datagram::overhead;
 use crate::endpoint::Endpoint;
-use crate::error::{Error, Unlayered};
+use crate::error::{ConfigError, Error, Unlayered};
 use crate::event::{Event, ReceiveReport, SendReport, Setting, TransferName};
 use crate::object::host::disk::Disk;
 use crate::object::{Aspect, HardLinks, ObjectStream, Reading, Unreadable};
@@ -133,16 +133,16 @@ pub fn check(config: &mut SendConfig) -> Result<Vec<SocketAddr>, Error> {
     check_limits(config.min, config.max, config.slow)?;
     config.scheme = scheme_for(config.scheme, &config.content)?;
     if config.sign.is_some() && matches!(config.content, Content::Layers { .. }) {
-        return Err(Error::LayersUnsigned);
+        return Err(Error::Config(ConfigError::LayersUnsigned));
     }
     if config.one_way.is_some() && matches!(config.content, Content::Live { .. } | Content::Layers { .. }) {
-        return Err(Error::NotOneWay { what: "a live stream" });
+        return Err(Error::Config(ConfigError::NotOneWay { what: "a live stream" }));
     }
     if config.one_way.is_some_and(|one_way| !one_way.rate.is_usable()) {
-        return Err(Error::NotOneWay { what: "a rate of nothing" });
+        return Err(Error::Config(ConfigError::NotOneWay { what: "a rate of nothing" }));
     }
     if config.receipts.is_some() && matches!(config.content, Content::Live { .. } | Content::Layers { .. }) {
-        return Err(Error::LiveReceipts);
+        return Err(Error::Config(ConfigError::LiveReceipts));
     }
     layer_groups(config)
 }
@@ -176,7 +176,10 @@ fn source_at(
     let overhead = overhead(config.group);
     let scheme = config.scheme.with_packet_size((datagram + overhead) as u16);
     if scheme.options().len() > Name::MAX {
-        return Err(Error::SchemeOptions { len: scheme.options().len(), most: Name::MAX });
+        return Err(Error::Config(ConfigError::SchemeOptions {
+            len: scheme.options().len(),
+            most: Name::MAX,
+        }));
     }
     let expect = expected(&config);
     let setup = source::Setup {
@@ -309,11 +312,11 @@ fn scheme_for(scheme: Scheme, content: &Content) -> Result<Scheme, Error> {
     let Content::Layers { inputs, .. } = content else { return Ok(scheme) };
     let (count, layers, name) = (inputs.len(), scheme.layers(), scheme.name());
     match count {
-        _ if layers <= 1 => Err(Error::NeedsLayers { scheme: name }),
-        0 => Err(Error::LayerInputs { count, layers, scheme: name }),
+        _ if layers <= 1 => Err(Error::Config(ConfigError::NeedsLayers { scheme: name })),
+        0 => Err(Error::Config(ConfigError::LayerInputs { count, layers, scheme: name })),
         // A session of one layer would be one at a single rate.
         1..256 if count <= usize::from(layers) => Ok(scheme.with_layers(count.max(2) as u8)),
-        _ => Err(Error::LayerInputs { count, layers, scheme: name }),
+        _ => Err(Error::Config(ConfigError::LayerInputs { count, layers, scheme: name })),
     }
 }
 
@@ -328,7 +331,7 @@ fn layer_groups(config: &SendConfig) -> Result<Vec<SocketAddr>, Error> {
         _ => None,
     };
     if let Some(what) = refused {
-        return Err(Error::NotInLayers { what, scheme });
+        return Err(Error::Config(ConfigError::NotInLayers { what, scheme }));
     }
     let group = |layer| group_of(config.group, Layer(layer), config.spacing);
     (0..layers).map(group).collect::<Option<Vec<_>>>().ok_or_else(|| {
@@ -336,7 +339,14 @@ fn layer_groups(config: &SendConfig) -> Result<Vec<SocketAddr>, Error> {
             Spacing::Address => ("address", "port"),
             Spacing::Port => ("port", "address"),
         };
-        Error::NoGroupForLayer { scheme, layers, top: layers - 1, by, other, group: config.group }
+        Error::Config(ConfigError::NoGroupForLayer {
+            scheme,
+            layers,
+            top: layers - 1,
+            by,
+            other,
+            group: config.group,
+        })
     })
 }
 
@@ -380,7 +390,10 @@ mod tests {
             SendConfig { slow: Slow::Drop(Rate::from_mbps(1.0)), ..config("rlc", "239.255.70.1:5777") };
         for config in [live, slow] {
             let error = layer_groups(&config).expect_err("it makes no sense");
-            assert!(matches!(error, Error::NotInLayers { scheme: "rlc", .. }), "{error}");
+            assert!(
+                matches!(error, Error::Config(ConfigError::NotInLayers { scheme: "rlc", .. })),
+                "{error}"
+            );
             assert_eq!(error.class(), Class::Usage);
         }
     }

@@ -186,7 +186,9 @@ pub fn run(resolved: &Resolved, out: &mut impl Write, stop: &AtomicBool) -> Resu
     }
     match outcome.ok {
         true => Ok(()),
-        false if stop.load(Ordering::Relaxed) => Err(faircast::Error::Stopped.into()),
+        false if stop.load(Ordering::Relaxed) => {
+            Err(faircast::Error::Transfer(faircast::error::TransferError::Stopped).into())
+        }
         false => Err(Failure::Check(
             "the demonstration did not come out as it should; run `faircast doctor` and look at what it says"
                 .into(),

@@ -2,6 +2,7 @@ use super::*;
 use crate::args::{Cli, Command};
 use clap::Parser;
 use faircast::LeftOut;
+use faircast::error::TransferError;
 use faircast::event::IncompleteReceiver;
 use faircast_wire::{GroupKey, Spacing};
 
@@ -185,8 +186,8 @@ fn json_ends_with_a_done_line_whatever_happens() {
         "{last}"
     );
 
-    let (program, _, result) = told(&line, event(), Err(Error::Stopped));
-    assert!(matches!(result, Err(Failure::Session(Error::Stopped))));
+    let (program, _, result) = told(&line, event(), Err(Error::Transfer(TransferError::Stopped)));
+    assert!(matches!(result, Err(Failure::Session(Error::Transfer(TransferError::Stopped)))));
     let lines: Vec<&str> = program.lines().collect();
     assert!(lines[1].starts_with("{\"event\":\"error\",\"class\":\"transfer\""), "{program}");
     assert_eq!(lines[2], "{\"event\":\"done\",\"ok\":false}");

@@ -199,7 +199,7 @@ pub fn run(
 /// Why a run failed, as a failure of the command.
 pub fn refused(error: RunError) -> Failure {
     match error {
-        RunError::Cancelled => faircast::Error::Stopped.into(),
+        RunError::Cancelled => faircast::Error::Transfer(faircast::error::TransferError::Stopped).into(),
         error => Failure::Check(error.to_string()),
     }
 }

@@ -6,7 +6,7 @@
 //! (`docs/decisions/0023-outages.md`).
 
 use faircast_net::{Changes, Choice, NetError, News, choose_again};
-use faircast_transport::error::Error;
+use faircast_transport::error::{Error, SystemError};
 use faircast_transport::event::{Event, Setting};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -201,10 +201,9 @@ impl Outage {
 
     /// Why the network is gone, if it is and has been for a while.
     pub(crate) fn take_error(&mut self) -> Option<Error> {
-        self.broken
-            .take()
-            .filter(|broken| broken.told)
-            .map(|broken| Error::Outage { lasted: broken.since.elapsed(), why: broken.why })
+        self.broken.take().filter(|broken| broken.told).map(|broken| {
+            Error::System(SystemError::Outage { lasted: broken.since.elapsed(), why: broken.why })
+        })
     }
 
     fn choose(&self, before: &Choice) -> Result<Choice, NetError> {
@@ -236,7 +235,8 @@ impl Outage {
         if lasted < self.patience || self.endless {
             return Ok(());
         }
-        let error = self.broken.take().map(|broken| Error::Outage { lasted, why: broken.why });
+        let error =
+            self.broken.take().map(|broken| Error::System(SystemError::Outage { lasted, why: broken.why }));
         error.map_or(Ok(()), Err)
     }
 
@@ -283,7 +283,10 @@ mod tests {
         outage.works(&mut |_| ());
         assert!(outage.failed(denied(), &mut |_| ()).is_ok() && outage.holds());
         let error = outage.failed(NetError::TooLarge { size: 9000, mtu: 1472 }, &mut |_| ());
-        assert!(matches!(error, Err(Error::Net(NetError::TooLarge { .. }))), "{error:?}");
+        assert!(
+            matches!(error, Err(Error::System(SystemError::Net(NetError::TooLarge { .. })))),
+            "{error:?}"
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::endpoint::Endpoint as _;
-use crate::error::{EndReason, Error};
+use crate::error::{EndReason, Error, StartError, TransferError};
 use crate::event::{ReceiverOutcome, ReceiverReport, SendReport};
 use faircast_core::schemes::CATALOGUE;
 use faircast_wire::GroupKey;
@@ -138,7 +138,8 @@ fn nobody_joined_is_explained_by_the_hosts_that_refuse() {
     net.receivers(1, path(), path());
     let source = net.source(Offer::bytes(1_000).sealed(keys[0].clone()).expect(2).wait_secs(6));
     net.run_until(secs(60), |net| net.sources[source].session.is_none());
-    let Some(Err(error @ Error::NoReceiver { each, .. })) = &net.sources[source].ended else {
+    let Some(Err(error @ Error::Start(StartError::NoReceiver { each, .. }))) = &net.sources[source].ended
+    else {
         panic!("{:?}", net.sources[source].ended)
     };
     assert_eq!(each.len(), 2, "{each:?}");
@@ -170,7 +171,10 @@ fn a_stopped_source_reports_its_receivers_and_they_learn_it() {
         assert_eq!(report.moved_bytes, most, "{}: content that no receiver has is not counted", entry.name);
         for receiver in all {
             let ended = &net.receivers[receiver].ended;
-            let is_told = matches!(ended, Some(Err(Error::Ended { reason: EndReason::Stopped, .. })));
+            let is_told = matches!(
+                ended,
+                Some(Err(Error::Transfer(TransferError::Ended { reason: EndReason::Stopped, .. })))
+            );
             assert!(is_told, "{}: {ended:?}", entry.name);
         }
     }

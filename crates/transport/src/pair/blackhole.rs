@@ -2,7 +2,7 @@
 
 use super::node::PATIENCE;
 use super::*;
-use crate::error::{Class, Error};
+use crate::error::{Class, Error, TransferError};
 use crate::event::Advice;
 use faircast_core::schemes::{CATALOGUE, LayerRates};
 
@@ -30,7 +30,10 @@ fn assert_total_loss(net: &Net, source: usize, receivers: Range<usize>, from: Ti
         let ended = after(node.ended_at);
         println!("{name}: {} says so after {told:?} s and ends after {ended:.1} s", node.host);
         match &node.ended {
-            Some(Err(error @ (Error::NothingArrives { .. } | Error::Ended { .. }))) => {
+            Some(Err(
+                error @ (Error::Transfer(TransferError::NothingArrives { .. })
+                | Error::Transfer(TransferError::Ended { .. })),
+            )) => {
                 assert_eq!(error.class(), Class::Transfer);
             }
             other => panic!("{name}: {other:?}"),

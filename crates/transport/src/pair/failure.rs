@@ -1,7 +1,7 @@
 //! Paths that die.
 
 use super::*;
-use crate::error::Error;
+use crate::error::{Error, TransferError};
 
 #[test]
 fn a_source_that_hears_nobody_any_more_slows_down_and_says_who_is_silent() {
@@ -44,7 +44,7 @@ fn receivers_that_hear_nothing_any_more_end_and_keep_what_they_have() {
         let node = &net.receivers[receiver];
         assert!(node.ended_at <= Time::ZERO + secs(26), "{}", node.ended_at.as_secs_f64());
         match &node.ended {
-            Some(Err(Error::SourceSilent { verified_bytes, .. })) => {
+            Some(Err(Error::Transfer(TransferError::SourceSilent { verified_bytes, .. }))) => {
                 assert!(*verified_bytes > 5_000_000, "{verified_bytes}");
             }
             other => panic!("{other:?}"),

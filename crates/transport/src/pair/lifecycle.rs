@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::endpoint::Endpoint;
-use crate::error::Error;
+use crate::error::{Error, StartError};
 use crate::event::IncompleteReceiver;
 
 const LEAST: Span = Span::from_millis(5);
@@ -164,7 +164,7 @@ fn without_any_receiver_the_source_gives_up_after_its_wait() {
     let mut net = net(8);
     let source = net.source(Offer::bytes(2_000).wait_secs(4));
     net.run_to_end(secs(10));
-    assert!(matches!(net.sources[source].ended, Some(Err(Error::NoReceiver { .. }))));
+    assert!(matches!(net.sources[source].ended, Some(Err(Error::Start(StartError::NoReceiver { .. })))));
     // It says four times that it is over.
     let closing = LEAST + Span::from_millis(50);
     assert!(net.now >= Time::ZERO + secs(4) && net.now <= Time::ZERO + secs(4) + closing, "{:?}", net.now);

@@ -3,7 +3,7 @@
 use super::*;
 use crate::config::{Freshness, Repeat};
 use crate::endpoint::Endpoint;
-use crate::error::{EndReason, Error, Seen};
+use crate::error::{EndReason, Error, Seen, TransferError};
 use faircast_core::schemes::{CATALOGUE, Scheme};
 use faircast_wire::{GroupKey, SigningKey, VerifyKeys};
 
@@ -87,7 +87,11 @@ fn blocks_of_an_incomplete_session_are_completed_by_later_ones() {
                     assert!(session > 1, "seed {seed}: {report:?}");
                     return true;
                 }
-                Some(Err(Error::Ended { reason: EndReason::SentEnough, verified_bytes, .. })) => {
+                Some(Err(Error::Transfer(TransferError::Ended {
+                    reason: EndReason::SentEnough,
+                    verified_bytes,
+                    ..
+                }))) => {
                     assert!(*verified_bytes >= before, "seed {seed}: {verified_bytes} after {before}");
                     assert!(session > 1 || *verified_bytes > 0, "seed {seed}: nothing is kept");
                     before = *verified_bytes;
@@ -112,7 +116,11 @@ fn blocks_without_a_manifest_are_not_reported_as_kept() {
     let all = receivers(&mut net, 1, 0.0, None);
     net.run_to_end(secs(20));
     match &net.receivers[0].ended {
-        Some(Err(Error::Ended { reason: EndReason::SentEnough, verified_bytes: 0, .. })) => {}
+        Some(Err(Error::Transfer(TransferError::Ended {
+            reason: EndReason::SentEnough,
+            verified_bytes: 0,
+            ..
+        }))) => {}
         other => panic!("{other:?}"),
     }
     net.start_receiver(0);

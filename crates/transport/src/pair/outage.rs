@@ -2,7 +2,7 @@
 
 use super::node::PATIENCE;
 use super::*;
-use crate::error::Error;
+use crate::error::{Error, TransferError};
 use crate::event::Advice;
 use faircast_core::schemes::CATALOGUE;
 
@@ -97,7 +97,11 @@ fn receivers_that_hear_nothing_any_more_end_with_their_patience_whatever_the_sch
         assert!((patience() - 1.0..patience() + 2.0).contains(&lasted), "{}: {lasted}", entry.name);
         for receiver in all {
             let ended = &net.receivers[receiver].ended;
-            assert!(matches!(ended, Some(Err(Error::SourceSilent { .. }))), "{}: {ended:?}", entry.name);
+            assert!(
+                matches!(ended, Some(Err(Error::Transfer(TransferError::SourceSilent { .. })))),
+                "{}: {ended:?}",
+                entry.name
+            );
         }
     }
 }

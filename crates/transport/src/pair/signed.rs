@@ -217,7 +217,10 @@ fn a_session_that_is_not_signed_or_by_somebody_else_is_not_followed_and_the_reas
         let all = receivers(&mut net, 1, path(), Some(trusted()));
         let source = net.source(offer);
         net.run_until(secs(20), |net| net.sources[source].ended.is_some());
-        assert!(matches!(net.sources[source].ended, Some(Err(crate::error::Error::NoReceiver { .. }))));
+        assert!(matches!(
+            net.sources[source].ended,
+            Some(Err(crate::error::Error::Start(crate::error::StartError::NoReceiver { .. })))
+        ));
         let seen = net.receivers[all.start].session.as_ref().and_then(|session| session.seen());
         assert_eq!(seen, Some(there));
     }

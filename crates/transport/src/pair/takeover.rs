@@ -3,7 +3,7 @@
 use super::node::UNIX_SECS;
 use super::*;
 use crate::accept::Accept;
-use crate::error::Error;
+use crate::error::{Error, TransferError};
 use faircast_core::schemes::{CATALOGUE, Scheme};
 use faircast_wire::GroupKey;
 use std::time::{Duration, UNIX_EPOCH};
@@ -122,7 +122,10 @@ fn another_source_takes_no_place_unless_it_shows_the_key_and_the_name() {
             true => net.assert_all_verified(other, all),
             false => all.for_each(|receiver| {
                 let ended = &net.receivers[receiver].ended;
-                assert!(matches!(ended, Some(Err(Error::SourceSilent { .. }))), "{ended:?}");
+                assert!(
+                    matches!(ended, Some(Err(Error::Transfer(TransferError::SourceSilent { .. })))),
+                    "{ended:?}"
+                );
             }),
         }
     }
@@ -205,7 +208,12 @@ fn a_receiver_gives_way_when_another_of_its_host_takes_the_next_session() {
         net.start_source(source);
         net.run_until(secs(60), |net| net.sources[source].session.is_none());
         assert!(net.sources[source].report().ok, "{}", entry.name);
-        assert_eq!(ended(&net, |end| matches!(end, Err(Error::Superseded { .. }))), 1, "{}", entry.name);
+        assert_eq!(
+            ended(&net, |end| matches!(end, Err(Error::Transfer(TransferError::Superseded { .. })))),
+            1,
+            "{}",
+            entry.name
+        );
         net.run_until(secs(10), |net| ended(net, Result::is_ok) == 1);
     }
 }

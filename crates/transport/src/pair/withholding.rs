@@ -4,7 +4,7 @@ use super::liars::Lie;
 use super::node::PATIENCE;
 use super::tree::{branch, schemes};
 use super::*;
-use crate::error::Error;
+use crate::error::{Error, TransferError};
 use crate::relay::RouterKind;
 use faircast_wire::{DataPacket, Message, Newest, SourceCodec, Status, encode, parse};
 
@@ -185,7 +185,10 @@ fn the_only_parent_that_serves_nothing_is_waited_for_as_long_as_patience_lasts()
             assert!(net.now.since(began) < secs(40), "{scheme}: it waits for ever");
         }
         let ended = &net.receivers[all.start].ended;
-        assert!(matches!(ended, Some(Err(Error::NothingServed { .. }))), "{scheme}: {ended:?}");
+        assert!(
+            matches!(ended, Some(Err(Error::Transfer(TransferError::NothingServed { .. })))),
+            "{scheme}: {ended:?}"
+        );
     }
 }
 

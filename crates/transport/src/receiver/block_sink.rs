@@ -7,7 +7,7 @@ use super::one_file::{OneFile, explained};
 use super::storage::{Given, Settled, Storage};
 use crate::announced::LIVE_ROOT;
 use crate::config::{Destination, Durability};
-use crate::error::Error;
+use crate::error::{Error, TransferError};
 use crate::object::gather::spill::Room;
 use crate::object::host::disk::Disk;
 use crate::object::host::quota::Quota;
@@ -564,7 +564,7 @@ impl BlockSink {
                         hashes.set_stream_len(stream_len);
                     }
                     if hashes.root() != Some(Hash(root)) {
-                        return Err(Error::RootMismatch);
+                        return Err(Error::Transfer(TransferError::RootMismatch));
                     }
                 }
                 let mut files = 1;

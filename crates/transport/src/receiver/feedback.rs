@@ -16,7 +16,7 @@ use crate::announced::{geometry_of, packet_size_fits, scheme_of};
 use crate::backoff;
 use crate::config::{FilePolicy, Freshness};
 use crate::endpoint::Backlog;
-use crate::error::{EndReason, Error};
+use crate::error::{EndReason, Error, TransferError};
 use crate::event::Event;
 use crate::members::{alive_every, first_turn, stretched};
 use crate::membership::{FLOODED, MOVED, NOTHING_YET, RELAYS};
@@ -406,7 +406,7 @@ impl ReceiverSession {
             return;
         }
         let (verified_bytes, resumes) = (self.stored_bytes(), self.resumes());
-        self.failure = Some(Error::Ended { reason, verified_bytes, resumes });
+        self.failure = Some(Error::Transfer(TransferError::Ended { reason, verified_bytes, resumes }));
         self.totals.finished = now;
         self.phase = Phase::Over;
     }

@@ -4,7 +4,7 @@ use super::block_sink::Ending;
 use super::delivery::Progressed;
 use super::feedback::turn;
 use super::{CONFIRM_PATIENCE, Finished, Phase, ReceiverSession, Stream};
-use crate::error::Error;
+use crate::error::{Error, TransferError};
 use crate::event::{Event, MOST_UNSENT, ReceiveReport, TransferName};
 use crate::units::mean_rate;
 use faircast_core::time::{Span, Time};
@@ -161,7 +161,7 @@ impl ReceiverSession {
         }
         let stopped = match self.failure.take() {
             None => false,
-            Some(Error::Stopped) => true,
+            Some(Error::Transfer(TransferError::Stopped)) => true,
             Some(error) => return Err(error),
         };
         let so_far = Finished { bytes: self.stored_bytes(), ..Finished::default() };

@@ -45,7 +45,7 @@ use crate::accept::Accept;
 use crate::backoff::RequestBackoff;
 use crate::config::{Destination, Durability, FilePolicy, Freshness};
 use crate::endpoint::Transmit;
-use crate::error::{Error, Seen};
+use crate::error::{Error, Seen, StartError, TransferError};
 use crate::event::{Event, Setting};
 use crate::members::{alive_every, stretched};
 use crate::object::Counts;
@@ -564,7 +564,8 @@ impl ReceiverSession {
                     let waited = std::time::Duration::from_nanos(waited.as_nanos());
                     let place = self.attaching.as_ref().and_then(Attaching::place);
                     let group = place.unwrap_or(self.setup.group);
-                    self.failure = Some(Error::NoSession { group, waited, seen: self.why_nothing() });
+                    self.failure =
+                        Some(Error::Start(StartError::NoSession { group, waited, seen: self.why_nothing() }));
                     self.phase = Phase::Over;
                 }
             }
@@ -580,11 +581,11 @@ impl ReceiverSession {
                 let outdated = self.stream.as_ref().is_some_and(|stream| stream.delivery.is_outdated(now));
                 if silent >= self.setup.patience || outdated {
                     let silent = std::time::Duration::from_nanos(silent.as_nanos());
-                    self.failure = Some(Error::SourceSilent {
+                    self.failure = Some(Error::Transfer(TransferError::SourceSilent {
                         silent,
                         verified_bytes: self.stored_bytes(),
                         resumes: self.resumes(),
-                    });
+                    }));
                     self.phase = Phase::Over;
                     return;
                 }
@@ -662,7 +663,7 @@ impl ReceiverSession {
 
     /// Stop early: tell the source.
     fn leave(&mut self, now: Time) {
-        self.failure = Some(Error::Stopped);
+        self.failure = Some(Error::Transfer(TransferError::Stopped));
         self.totals.finished = now;
         self.leave_layers(now);
         self.tell_membership(MemberState::Leaving, 0, now);
@@ -681,10 +682,10 @@ impl ReceiverSession {
         matches!(
             self.failure,
             Some(
-                Error::SourceRestarted
-                    | Error::SourceSilent { .. }
-                    | Error::Superseded { .. }
-                    | Error::GaveWay { .. }
+                Error::Transfer(TransferError::SourceRestarted)
+                    | Error::Transfer(TransferError::SourceSilent { .. })
+                    | Error::Transfer(TransferError::Superseded { .. })
+                    | Error::Transfer(TransferError::GaveWay { .. })
             )
         )
     }

@@ -1,6 +1,6 @@
 //! The content of the only file of an object, on its way to an output that has no names.
 
-use crate::error::Error;
+use crate::error::{ConfigError, Error};
 use crate::object::{Kind, Manifest, ObjectError};
 use std::io::{self, Write};
 
@@ -52,7 +52,7 @@ impl<W: Write> Write for OneFile<W> {
 pub(super) fn explained(error: ObjectError) -> Error {
     let ObjectError::Io { source, .. } = &error else { return error.into() };
     match source.get_ref().and_then(|cause| cause.downcast_ref::<NotOne>()) {
-        Some(NotOne(files)) => Error::NotAStream { files: *files },
+        Some(NotOne(files)) => Error::Config(ConfigError::NotAStream { files: *files }),
         None => error.into(),
     }
 }
@@ -89,9 +89,12 @@ mod tests {
     #[test]
     fn several_files_and_none_are_refused_before_anything_is_written() {
         let two = vec![entry("a", Kind::File { size: 1 }), entry("b", Kind::File { size: 2 })];
-        assert!(matches!(written(two, b"abc", 5), Err(Error::NotAStream { files: 2 })));
-        assert!(matches!(written(vec![entry("a", Kind::Dir)], b"", 5), Err(Error::NotAStream { files: 0 })));
+        assert!(matches!(written(two, b"abc", 5), Err(Error::Config(ConfigError::NotAStream { files: 2 }))));
+        assert!(matches!(
+            written(vec![entry("a", Kind::Dir)], b"", 5),
+            Err(Error::Config(ConfigError::NotAStream { files: 0 }))
+        ));
         let tree = vec![entry("a", Kind::Dir), entry("a/b", Kind::File { size: 3 })];
-        assert!(matches!(written(tree, b"abc", 5), Err(Error::NotAStream { files: 1 })));
+        assert!(matches!(written(tree, b"abc", 5), Err(Error::Config(ConfigError::NotAStream { files: 1 }))));
     }
 }

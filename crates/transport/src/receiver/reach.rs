@@ -4,6 +4,7 @@
 //! data does not. The status says how many packets have left, so a receiver knows that it should have some.
 
 use super::{Error, Event, Phase, ReceiverSession, Stream};
+use crate::error::TransferError;
 use crate::event::{LOOK_AT_PATH, Setting};
 use crate::membership::REASON_NO_DATA;
 use faircast_core::time::{Span, Time};
@@ -133,13 +134,13 @@ impl ReceiverSession {
         let Some(stream) = &mut self.stream else { return };
         let Some((lasted, packets)) = stream.reach.loss(now) else { return };
         let bytes = usize::from(stream.announced.packet_size);
-        let error = Error::NothingArrives {
+        let error = Error::Transfer(TransferError::NothingArrives {
             packets,
             bytes,
             lasted: Duration::from_nanos(lasted.as_nanos()),
             verified_bytes: stream.delivery.verified_bytes(),
             resumes,
-        };
+        });
         if stream.reach.tell() {
             let message = format!(
                 "announcements arrive but no data: none of the last {packets} packets of up to {bytes} bytes; {LOOK_AT_PATH}"
@@ -192,7 +193,7 @@ pub(super) fn has_begun_anew(known: &Announce, announce: &Announce) -> bool {
 /// What a receiver tells the source when it ends for that.
 pub(super) const fn reason(error: &Error) -> Option<u8> {
     match error {
-        Error::NothingArrives { .. } => Some(REASON_NO_DATA),
+        Error::Transfer(TransferError::NothingArrives { .. }) => Some(REASON_NO_DATA),
         _ => None,
     }
 }

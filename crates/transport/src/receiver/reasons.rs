@@ -1,6 +1,6 @@
 //! The reason for a failure, in a member's message.
 
-use crate::error::Error;
+use crate::error::{Error, StorageError, TransferError};
 use crate::membership::{
     REASON_CONTENT, REASON_DISK_FULL, REASON_OLDER, REASON_OTHER, REASON_OTHER_SOURCE, REASON_PERMISSION,
 };
@@ -9,12 +9,14 @@ use crate::object::ObjectError;
 /// The reason of this failure.
 pub(super) fn reason(error: &Error) -> u8 {
     match error {
-        Error::Object(ObjectError::DiskFull { .. }) => REASON_DISK_FULL,
-        Error::Object(ObjectError::Denied { .. } | ObjectError::ReadOnly { .. }) => REASON_PERMISSION,
-        Error::Object(ObjectError::Older { .. }) => REASON_OLDER,
-        Error::Object(ObjectError::OtherSource { .. }) => REASON_OTHER_SOURCE,
-        Error::RootMismatch => REASON_CONTENT,
-        Error::Object(error) if error.is_contradiction() => REASON_CONTENT,
+        Error::Storage(StorageError::Object(ObjectError::DiskFull { .. })) => REASON_DISK_FULL,
+        Error::Storage(StorageError::Object(ObjectError::Denied { .. } | ObjectError::ReadOnly { .. })) => {
+            REASON_PERMISSION
+        }
+        Error::Storage(StorageError::Object(ObjectError::Older { .. })) => REASON_OLDER,
+        Error::Storage(StorageError::Object(ObjectError::OtherSource { .. })) => REASON_OTHER_SOURCE,
+        Error::Transfer(TransferError::RootMismatch) => REASON_CONTENT,
+        Error::Storage(StorageError::Object(error)) if error.is_contradiction() => REASON_CONTENT,
         _ => super::reach::reason(error).unwrap_or(REASON_OTHER),
     }
 }

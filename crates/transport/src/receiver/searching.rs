@@ -11,7 +11,7 @@ use super::{Event, Phase, ReceiverSession, Stream, reason};
 use crate::accept::Claim;
 use crate::announced::{geometry_of, packet_size_fits, scheme_of};
 use crate::config::Freshness;
-use crate::error::{Error, Seen};
+use crate::error::{Error, Seen, TransferError};
 use crate::event::RelayBelow;
 use crate::members::{first_turn, stretched};
 use crate::membership::NOTHING_YET;
@@ -286,7 +286,10 @@ impl ReceiverSession {
     pub(super) fn give_way(&mut self, now: Time) {
         let Some(source_address) = self.stream.as_ref().map(|stream| stream.source) else { return };
         self.leave(now);
-        self.failure = Some(Error::GaveWay { source_address, verified_bytes: self.stored_bytes() });
+        self.failure = Some(Error::Transfer(TransferError::GaveWay {
+            source_address,
+            verified_bytes: self.stored_bytes(),
+        }));
     }
 
     /// There is no place for this session's content here: tell its source why, for the user there.

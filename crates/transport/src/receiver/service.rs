@@ -10,7 +10,7 @@
 
 use super::reach::{LEFT_AFTER, MOVED_AFTER};
 use super::{Phase, ReceiverSession};
-use crate::error::Error;
+use crate::error::{Error, TransferError};
 use crate::event::Event;
 use faircast_core::time::{Span, Time};
 use faircast_wire::Announce;
@@ -130,12 +130,12 @@ impl ReceiverSession {
         let hops = 1 + u64::from(stream.announced.hops);
         let vain = Span::from_secs(self.service.vain);
         if vain >= patience * hops {
-            let error = Error::NothingServed {
+            let error = Error::Transfer(TransferError::NothingServed {
                 source_address: self.says_to().unwrap_or(stream.source),
                 lasted: Duration::from_nanos(vain.as_nanos()),
                 verified_bytes: stream.delivery.verified_bytes(),
                 resumes: self.resumes(),
-            };
+            });
             return self.fail(error, now);
         }
         if self.service.is_vain(patience) {

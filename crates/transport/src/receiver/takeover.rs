@@ -7,7 +7,7 @@
 use super::reach::MOVED_AFTER;
 use super::{Phase, ReceiverSession, Totals, Under};
 use crate::config::{Destination, Freshness};
-use crate::error::Error;
+use crate::error::{Error, TransferError};
 use crate::event::Event;
 use faircast_core::packet::SessionId;
 use faircast_core::time::{Span, Time};
@@ -57,10 +57,10 @@ impl ReceiverSession {
     fn end_superseded(&mut self, announce: &Announce, now: Time) {
         if self.phase == Phase::Receiving {
             let silent = now.since(self.clocks.heard_at);
-            self.failure = Some(Error::Superseded {
+            self.failure = Some(Error::Transfer(TransferError::Superseded {
                 host: announce.name.to_string(),
                 silent: std::time::Duration::from_nanos(silent.as_nanos()),
-            });
+            }));
             self.totals.finished = now;
         }
         self.phase = Phase::Over;
@@ -77,7 +77,7 @@ impl ReceiverSession {
         if self.setup.relay.is_some() {
             // What is kept is of the session that is over: whoever is below follows the new one by itself. That one's source has not
             // heard of this relay, and is not told that it has failed there with so many receivers.
-            self.failure = Some(Error::SourceRestarted);
+            self.failure = Some(Error::Transfer(TransferError::SourceRestarted));
             self.totals.finished = now;
             self.phase = Phase::Over;
             return;

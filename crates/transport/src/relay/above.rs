@@ -3,7 +3,7 @@
 use super::Shared;
 use super::cache::Added;
 use crate::config::Durability;
-use crate::error::Error;
+use crate::error::{Error, TransferError};
 use crate::event::Event;
 use crate::object::Geometry;
 use crate::receiver::block_sink::{Done, Ending};
@@ -162,7 +162,7 @@ impl Delivery for Above {
 
     /// What is kept is sealed for the session that is over: whoever is below follows the new one by itself.
     fn restart(&mut self, _now: Time, _trust: Option<Trust>) -> Result<(), Error> {
-        Err(Error::SourceRestarted)
+        Err(Error::Transfer(TransferError::SourceRestarted))
     }
 
     /// A relay goes on for those who come late, until its source ends.

@@ -2,7 +2,7 @@
 
 use super::{Phase, SourceSession};
 use crate::endpoint::{Datagram, Endpoint, Notice, Transmit};
-use crate::error::Error;
+use crate::error::{Error, TransferError};
 use crate::event::Event;
 use faircast_core::time::Time;
 
@@ -39,7 +39,7 @@ impl Endpoint for SourceSession {
     fn stop(&mut self, now: Time) {
         match self.setup.one_way {
             Some(_) if self.delivery.rounds() > 0 => self.close(now),
-            _ => self.fail(Error::Stopped, now),
+            _ => self.fail(Error::Transfer(TransferError::Stopped), now),
         }
     }
 

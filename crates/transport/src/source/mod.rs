@@ -32,7 +32,7 @@ use crate::backoff::RequestRate;
 use crate::config::span;
 use crate::config::{OneWay, ReceiptKeys, RequiredHost, Slow, StartNow};
 use crate::endpoint::Transmit;
-use crate::error::{Error, seconds};
+use crate::error::{Error, StartError, SystemError, seconds};
 use crate::event::{Event, RelayBelow};
 use crate::members::Standing;
 use crate::members::{MemberRecord, Members, Pace, onset};
@@ -506,7 +506,7 @@ impl SourceSession {
             };
             let from = out.len();
             if let Err(error) = self.codec.encode_data(out, &packet) {
-                self.fail(Error::Wire(error), now);
+                self.fail(Error::System(SystemError::Wire(error)), now);
                 break;
             }
             let len = out.len() - from;
@@ -639,13 +639,13 @@ impl SourceSession {
         self.clocks.wait_left =
             if asked { Span::ZERO } else { self.setup.wait.saturating_sub(now.since(Time::ZERO)) };
         if joined == 0 {
-            let error = Error::NoReceiver {
+            let error = Error::Start(StartError::NoReceiver {
                 group: self.setup.groups[0],
                 waited: Duration::from_nanos(self.setup.wait.as_nanos()),
                 ttl: self.setup.ttl,
                 port: self.setup.local.port(),
                 each: self.not_here(),
-            };
+            });
             // Relays with nobody below, and receivers whose answers have not come here, wait for what this source will not send.
             self.fail(error, now);
             return;

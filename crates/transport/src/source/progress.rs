@@ -2,7 +2,7 @@
 
 use super::{Phase, SourceSession, feedback};
 use crate::config::other_default;
-use crate::error::{Error, must_accept, seconds};
+use crate::error::{Error, TransferError, must_accept, seconds};
 use crate::event::{
     Event, IncompleteReceiver, Joining, Limit, MOST_UNSENT, Progress, ReceiverOutcome, ReceiverReport,
     SendReport, Subscription,
@@ -43,7 +43,7 @@ impl SourceSession {
     pub(crate) fn report(mut self) -> Result<SendReport, Error> {
         let stopped = match self.failure.take() {
             None => false,
-            Some(Error::Stopped) => true,
+            Some(Error::Transfer(TransferError::Stopped)) => true,
             Some(error) => return Err(error),
         };
         let finished = self.clocks.finished;

@@ -2,7 +2,7 @@
 
 use super::delivery::BlockStatus;
 use super::{BASE, Phase, SourceSession, said_rate};
-use crate::error::Error;
+use crate::error::{Error, SystemError, TransferError};
 use crate::members::Pace;
 use crate::withdrawals::Slice;
 use faircast_core::node::{Cx, Source as _};
@@ -134,7 +134,7 @@ impl SourceSession {
         if let Err(error) =
             self.codec.encode_data(out, &DataPacket { data, layer: BASE, symbols: 0, payload: &[] })
         {
-            self.fail(Error::Wire(error), now);
+            self.fail(Error::System(SystemError::Wire(error)), now);
         }
         self.next_seqs[0] = stamp.seq.next();
         self.counts.packets += 1;
@@ -230,7 +230,11 @@ impl SourceSession {
     }
 
     fn status_flags(&mut self, now: Time) -> u8 {
-        let stopped = if matches!(self.failure, Some(Error::Stopped)) { Status::STOPPED } else { 0 };
+        let stopped = if matches!(self.failure, Some(Error::Transfer(TransferError::Stopped))) {
+            Status::STOPPED
+        } else {
+            0
+        };
         let is_closing = matches!(self.phase, Phase::Closing { .. });
         let closing = if is_closing { Status::CLOSING | stopped } else { 0 };
         let held = if self.windows.ask_at() <= now { Status::HELD } else { 0 };
@@ -241,7 +245,7 @@ impl SourceSession {
 
     fn write(&mut self, message: &Message<'_>, out: &mut Vec<u8>, now: Time) {
         if let Err(error) = self.codec.encode(out, message, self.setup.datagram) {
-            self.fail(Error::Wire(error), now);
+            self.fail(Error::System(SystemError::Wire(error)), now);
         }
     }
 

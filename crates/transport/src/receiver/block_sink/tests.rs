@@ -1,6 +1,7 @@
 //! Tests of the block sink.
 
 use super::*;
+use crate::error::StorageError;
 use crate::object::{ObjectStream, seal_block, verify_block};
 use std::path::Path;
 
@@ -134,7 +135,7 @@ fn what_never_becomes_right_is_fetched_twice_more_and_then_an_error_that_leaves_
         fill(&mut sink, &blocks);
     }
     let error = sink.finish(blocks.len() as u32, [1; 32], Durability::Fast).expect_err("that is enough");
-    assert!(matches!(error, Error::Object(ObjectError::Root { .. })), "{error}");
+    assert!(matches!(error, Error::Storage(StorageError::Object(ObjectError::Root { .. }))), "{error}");
     drop(sink);
     let store = Store::open(&dir.path().join("out"), transfer, geometry, None).expect("opened again");
     assert_eq!(store.resumed_blocks(), 0);

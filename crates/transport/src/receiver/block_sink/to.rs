@@ -3,7 +3,7 @@
 use super::super::storage::Storage;
 use super::opening::Opened;
 use super::{Done, EARLY, Geometry, LEAST_EARLY};
-use crate::error::Error;
+use crate::error::{ConfigError, Error};
 use crate::object::memory::{Gathering, Memory};
 use crate::object::{FileWork, ObjectError, RootHasher, Store, StreamSink};
 use faircast_host::write_behind::Waiting;
@@ -80,7 +80,7 @@ impl To {
     pub(super) fn memory(to: &Memory, geometry: Geometry, memory: usize) -> Result<To, Error> {
         let (limit, manifest) = (to.limit(), u64::from(geometry.manifest_len));
         if let Some(bytes) = geometry.stream_len.filter(|bytes| *bytes > limit.saturating_add(manifest)) {
-            return Err(Error::OverMemory { bytes: bytes - manifest, limit });
+            return Err(Error::Config(ConfigError::OverMemory { bytes: bytes - manifest, limit }));
         }
         let gathering = to.gather(manifest);
         let early = memory.min((limit as usize).max(EARLY * LEAST_EARLY));

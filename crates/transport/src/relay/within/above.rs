@@ -2,7 +2,7 @@
 
 use super::super::Shared;
 use crate::config::Durability;
-use crate::error::Error;
+use crate::error::{Error, TransferError};
 use crate::members::Standing;
 use crate::object::Geometry;
 use crate::receiver::block_sink::{Done, Ending};
@@ -73,7 +73,7 @@ impl Delivery for WithinAbove {
     fn on_symbol(&mut self, packet: &DataPacket<'_>, now: Time, _: &mut Rng) -> Result<Progressed, Error> {
         self.at(now);
         if self.is_other {
-            return Err(Error::SourceRestarted);
+            return Err(Error::Transfer(TransferError::SourceRestarted));
         }
         self.symbols += 1;
         let block = packet.data.payload.block;
@@ -119,7 +119,7 @@ impl Delivery for WithinAbove {
 
     /// Children follow what their source begins anew by themselves.
     fn restart(&mut self, _: Time, _: Option<Trust>) -> Result<(), Error> {
-        Err(Error::SourceRestarted)
+        Err(Error::Transfer(TransferError::SourceRestarted))
     }
 
     /// It goes on for those who come late, until its source ends.
