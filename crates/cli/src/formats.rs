@@ -123,19 +123,16 @@ impl Source {
             warnings.push(format!("{title} is not sealed: who is on the network can read and forge this"));
         }
         warnings.extend(rate.map(session::fixed_rate_warning));
-        let request = SourceRequest {
-            place: session::source_place(&session, &sending),
-            content,
-            scheme: sending.cc,
-            spacing: sending.layers_by.into(),
-            min: sending.min,
-            max: sending.max,
-            rate,
-            repeat: unanswered.and_then(|options| options.repeat),
-            linger: sending.wait,
-            faults: session.faults,
-            options,
-        };
+        let mut request = SourceRequest::new(session::source_place(&session, &sending), content);
+        request.scheme = sending.cc;
+        request.spacing = sending.layers_by.into();
+        request.min = sending.min;
+        request.max = sending.max;
+        request.rate = rate;
+        request.repeat = unanswered.and_then(|options| options.repeat);
+        request.linger = sending.wait;
+        request.faults = session.faults;
+        request.options = options;
         let config = format.source(request);
         let config = config.map_err(|why| refused(format, &[own, &asked[..]].concat(), why))?;
         Ok(Resolved { config, telling, warnings, report: None })
@@ -168,14 +165,11 @@ impl args::Recv {
             return Err(Usage::NotOver { option: "--serve".to_owned(), format, why });
         }
         self.check_source()?;
-        let request = ReceiverRequest {
-            place: self.receiver_place(),
-            destination: self.destination()?,
-            names: self.names,
-            unfinished: self.unfinished.unwrap_or_default(),
-            most: self.most.map(|most| most as u64),
-            options,
-        };
+        let mut request = ReceiverRequest::new(self.receiver_place(), self.destination()?);
+        request.names = self.names;
+        request.unfinished = self.unfinished.unwrap_or_default();
+        request.most = self.most.map(|most| most as u64);
+        request.options = options;
         let warnings = self.group_warning().into_iter().collect();
         let config = format.receiver(request).map_err(|why| refused(format, &asked, why))?;
         Ok(Resolved { config, telling: self.telling, warnings, report: None })

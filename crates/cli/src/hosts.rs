@@ -83,7 +83,7 @@ fn parse(path: &Path, text: &str) -> Result<Vec<InvitedHost>, Usage> {
         if hosts.len() == MOST {
             return Err(Usage::TooManyHosts { path: path(), most: MOST });
         }
-        hosts.push((line, InvitedHost { name: name.to_owned(), address }));
+        hosts.push((line, InvitedHost::new(name.to_owned(), address)));
     }
     if hosts.is_empty() {
         return Err(Usage::NoHosts(path.to_owned()));

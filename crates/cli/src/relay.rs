@@ -11,7 +11,7 @@ use crate::session::Output;
 use crate::tell::{Level, sentence};
 use crate::{json, key, system, units, wording};
 use control::{Control, default_path};
-use faircast::config::{RECEIVE_BUFFER, default_group_here};
+use faircast::config::default_group_here;
 use faircast::{
     Event, HopKey, HopStatus, RelayBranch, RelayConfig, RelayEvent, RelayHandle, RelayRole, RelaySource,
     RelayStatus, RelayedSession, RouterKind, relay,
@@ -63,20 +63,18 @@ impl args::Relay {
     pub fn resolve(self) -> Result<Resolved, Usage> {
         let mut warnings = Vec::new();
         let key = self.key.as_deref().map(|path| read_key(path, &mut warnings)).transpose()?;
-        let source = |at: &crate::values::GroupAt| RelaySource {
-            group: at.group.unwrap_or_else(|| default_group_here(at.interface.as_deref())),
-            interface: at.interface.clone(),
-            only: self.source,
-            parents: Vec::new(),
+        let source = |at: &crate::values::GroupAt| {
+            let mut source =
+                RelaySource::new(at.group.unwrap_or_else(|| default_group_here(at.interface.as_deref())));
+            source.interface = at.interface.clone();
+            source.only = self.source;
+            source
         };
         let mut sources: Vec<_> = self.from.iter().map(source).collect();
         if !self.parent.is_empty() {
-            sources.push(RelaySource {
-                group: default_group_here(None),
-                interface: None,
-                only: None,
-                parents: self.parent.clone(),
-            });
+            let mut source = RelaySource::new(default_group_here(None));
+            source.parents = self.parent.clone();
+            sources.push(source);
         }
         let role = match self.role {
             args::Role::Repeater => RelayRole::Repeater,
@@ -102,29 +100,28 @@ impl args::Relay {
             }
             (None, RelayRole::Repeater | RelayRole::Router(_)) => Vec::new(),
         };
-        let branch = |at: &crate::values::GroupAt| RelayBranch {
-            group: at.group,
-            interface: at.interface.clone(),
-            ttl: self.ttl,
-            max: self.max,
+        let branch = |at: &crate::values::GroupAt| {
+            let mut branch = RelayBranch::default();
+            branch.group = at.group;
+            branch.interface = at.interface.clone();
+            branch.ttl = self.ttl;
+            branch.max = self.max;
+            branch
         };
+        let mut config = RelayConfig::new(sources);
+        config.branches = self.to.iter().map(branch).collect();
+        config.key = key;
+        config.memory = self.memory;
+        config.cache = self.cache;
+        config.patience = self.patience;
+        config.host = self.host.unwrap_or_else(faircast::host_name);
+        config.listen = listen;
+        config.children = usize::from(self.children);
+        config.found = !self.hidden;
+        config.role = role;
+        config.forwarding = Some(Arc::new(Nftables::default()));
         Ok(Resolved {
-            config: RelayConfig {
-                sources,
-                branches: self.to.iter().map(branch).collect(),
-                key,
-                memory: self.memory,
-                cache: self.cache,
-                patience: self.patience,
-                host: self.host.unwrap_or_else(faircast::host_name),
-                buffer: RECEIVE_BUFFER,
-                listen,
-                children: usize::from(self.children),
-                paced: false,
-                found: !self.hidden,
-                role,
-                forwarding: Some(Arc::new(Nftables::default())),
-            },
+            config,
             control: self.control.unwrap_or_else(default_path),
             warnings,
             level: Level::of(self.telling),

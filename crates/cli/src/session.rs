@@ -7,13 +7,13 @@ use crate::report::ReportFile;
 use crate::shortfall::{failure_kind, sent_shortfall};
 use crate::tell::{self, EventPrinter, Human, Keyboard, Level, Reader, Role};
 use crate::{buffers, hosts, key, receipt, system, units, wording};
-use faircast::config::{BadLimits, Multicast, RECEIVE_BUFFER, StartNow, Unicast, check_limits};
+use faircast::config::{BadLimits, Multicast, Unicast, check_limits};
 use faircast::event::{HostOutcome, LayersReport};
 use faircast::object::KeepUnfinished;
 use faircast::{
     self as transport, Accept, Class, Configuration, Content, Destination, Durability, Error, Event,
-    FollowLinks, Freshness, Input, LayerInput, OwnersBy, Pacing, Preserve, ReceiveConfig, ReceiveReport,
-    ReceiverPlace, Replace, SendConfig, SendReport, Slow, SourcePlace, Unreadable,
+    FollowLinks, Freshness, Input, LayerInput, OwnersBy, Pacing, ReceiveConfig, ReceiveReport, ReceiverPlace,
+    Replace, SendConfig, SendReport, Slow, SourcePlace, Unreadable,
 };
 use faircast_core::time::Rate;
 use faircast_wire::{KeyRing, SigningKey};
@@ -29,7 +29,7 @@ use std::time::Duration;
 const REPAIR: f64 = 0.1;
 
 /// Who serves for months without anybody looking keeps no longer what nobody has gone on with.
-const SERVED: KeepUnfinished = KeepUnfinished { age: Some(Duration::from_secs(7 * 86_400)), bytes: None };
+const SERVED: KeepUnfinished = KeepUnfinished::new(Some(Duration::from_secs(7 * 86_400)), None);
 
 /// What will be done, and what the user should know before.
 #[derive(Debug)]
@@ -151,36 +151,30 @@ impl args::Recv {
         self.check_source()?;
         let destination = self.destination()?;
         warnings.extend(self.group_warning());
-        let config = ReceiveConfig {
-            group: self.session.group(),
-            interface: self.session.iface,
-            parents: self.parent,
-            listen: self.listen,
-            source: self.source,
-            destination,
-            layers_to: self.layer_to,
-            key: read_key(self.session.key.as_deref(), &mut warnings)?,
-            verify: self.verify_key.as_deref().map(key::signing::read_public).transpose()?,
-            sign_receipts: read_sign_key(self.sign_receipts.as_deref(), &mut warnings)?,
-            freshness: if self.one_way { Freshness::Clock } else { Freshness::Answer },
-            wait: self.wait,
-            patience: self.patience,
-            durability: if self.sync { Durability::Synced } else { Durability::Fast },
-            preserve: self.preserve,
-            names: self.names,
-            unfinished: self.unfinished.unwrap_or(if self.serve {
-                SERVED
-            } else {
-                KeepUnfinished::default()
-            }),
-            owners_by: if self.numeric_owner { OwnersBy::Number } else { OwnersBy::Name },
-            replace: if self.replace { Replace::Accept } else { Replace::Refuse },
-            host: self.session.host.unwrap_or_else(faircast::host_name),
-            buffer: RECEIVE_BUFFER,
-            temporary: std::env::temp_dir(),
-            accept: Accept::new(self.accept, self.most.map(|most| most as u64)),
-            faults: self.session.faults,
-        };
+        let mut config = ReceiveConfig::new(destination);
+        config.group = self.session.group();
+        config.interface = self.session.iface;
+        config.parents = self.parent;
+        config.listen = self.listen;
+        config.source = self.source;
+        config.layers_to = self.layer_to;
+        config.key = read_key(self.session.key.as_deref(), &mut warnings)?;
+        config.verify = self.verify_key.as_deref().map(key::signing::read_public).transpose()?;
+        config.sign_receipts = read_sign_key(self.sign_receipts.as_deref(), &mut warnings)?;
+        config.freshness = if self.one_way { Freshness::Clock } else { Freshness::Answer };
+        config.wait = self.wait;
+        config.patience = self.patience;
+        config.durability = if self.sync { Durability::Synced } else { Durability::Fast };
+        config.preserve = self.preserve;
+        config.names = self.names;
+        config.unfinished =
+            self.unfinished.unwrap_or(if self.serve { SERVED } else { KeepUnfinished::default() });
+        config.owners_by = if self.numeric_owner { OwnersBy::Number } else { OwnersBy::Name };
+        config.replace = if self.replace { Replace::Accept } else { Replace::Refuse };
+        config.host = self.session.host.unwrap_or_else(faircast::host_name);
+        config.temporary = std::env::temp_dir();
+        config.accept = Accept::new(self.accept, self.most.map(|most| most as u64));
+        config.faults = self.session.faults;
         Ok(Resolved { config, telling: self.telling, warnings, report: None })
     }
 }
@@ -233,27 +227,26 @@ pub(crate) fn fixed_rate_warning(rate: Rate) -> String {
 
 /// Where a source sends, in a foreign format.
 pub(crate) fn source_place(session: &args::SessionArgs, sending: &args::Sending) -> SourcePlace {
-    SourcePlace {
-        group: session.group(),
-        interface: session.iface.clone(),
-        ttl: sending.ttl,
-        patience: sending.patience,
-        datagram: sending.datagram,
-    }
+    let mut place = SourcePlace::default();
+    place.group = session.group();
+    place.interface = session.iface.clone();
+    place.ttl = sending.ttl;
+    place.patience = sending.patience;
+    place.datagram = sending.datagram;
+    place
 }
 
 impl args::Recv {
     /// Where a receiver listens, in a foreign format.
     pub(crate) fn receiver_place(&self) -> ReceiverPlace {
-        ReceiverPlace {
-            group: self.session.group(),
-            interface: self.session.iface.clone(),
-            source: self.source,
-            wait: self.wait,
-            silence: self.patience,
-            buffer: RECEIVE_BUFFER,
-            faults: self.session.faults,
-        }
+        let mut place = ReceiverPlace::default();
+        place.group = self.session.group();
+        place.interface = self.session.iface.clone();
+        place.source = self.source;
+        place.wait = self.wait;
+        place.silence = self.patience;
+        place.faults = self.session.faults;
+        place
     }
 }
 
@@ -339,35 +332,29 @@ fn resolve_sending(
     }
     let sign = read_sign_key(sending.sign_key.as_deref(), &mut warnings)?;
     let unicast = unicast(&session, &sending)?;
-    let config = SendConfig {
-        group: session.group(),
-        unicast,
-        interface: session.iface,
-        port: sending.port,
-        ttl: sending.ttl,
-        scheme: sending.scheme(),
-        spacing: sending.layers_by.into(),
-        min: sending.min,
-        max: sending.max,
-        slow: sending.slow,
-        one_way: None,
-        key: key.map(|ring| ring.first().clone()),
-        sign,
-        preserve: Preserve::nothing(),
-        unreadable: Unreadable::LeaveOut,
-        follow: FollowLinks::Never,
-        expect: sending.expect,
-        required: sending.receivers.as_deref().map(hosts::read_receivers).transpose()?.unwrap_or_default(),
-        receipts: sending.receipts.as_deref().map(receipt::read_receipt_keys).transpose()?,
-        wait: sending.wait,
-        start: StartNow::default(),
-        patience: sending.patience,
-        datagram: sending.datagram,
-        content,
-        host: session.host.unwrap_or_else(faircast::host_name),
-        temporary: std::env::temp_dir(),
-        faults: session.faults,
-    };
+    let mut config = SendConfig::new(content);
+    config.group = session.group();
+    config.unicast = unicast;
+    config.interface = session.iface;
+    config.port = sending.port;
+    config.ttl = sending.ttl;
+    config.scheme = sending.scheme();
+    config.spacing = sending.layers_by.into();
+    config.min = sending.min;
+    config.max = sending.max;
+    config.slow = sending.slow;
+    config.key = key.map(|ring| ring.first().clone());
+    config.sign = sign;
+    config.expect = sending.expect;
+    config.required =
+        sending.receivers.as_deref().map(hosts::read_receivers).transpose()?.unwrap_or_default();
+    config.receipts = sending.receipts.as_deref().map(receipt::read_receipt_keys).transpose()?;
+    config.wait = sending.wait;
+    config.patience = sending.patience;
+    config.datagram = sending.datagram;
+    config.host = session.host.unwrap_or_else(faircast::host_name);
+    config.temporary = std::env::temp_dir();
+    config.faults = session.faults;
     let report = sending.report.as_deref().map(ReportFile::create).transpose()?;
     Ok(Resolved { config, telling, warnings, report })
 }
@@ -382,7 +369,11 @@ fn unicast(session: &args::SessionArgs, sending: &args::Sending) -> Result<Optio
     let children = if listen.is_empty() { 0 } else { usize::from(sending.children) };
     let is_named = session.group.is_some() || session.iface.is_some();
     let multicast = if is_named { Multicast::Also } else { Multicast::Not };
-    Ok(Some(Unicast { listen, children, invite, multicast, memory: sending.memory }))
+    let mut unicast = Unicast::listen(listen, children);
+    unicast.invite = invite;
+    unicast.multicast = multicast;
+    unicast.memory = sending.memory;
+    Ok(Some(unicast))
 }
 
 pub(crate) fn check_rates(min: Option<Rate>, max: Option<Rate>, slow: Slow) -> Result<(), Usage> {

@@ -611,10 +611,10 @@ mod tests {
     #[test]
     fn what_is_kept_unfinished_is_an_age_or_a_size_or_both() {
         let (age, bytes) = (Some(Duration::from_secs(7 * 86_400)), Some(40_000_000_000));
-        assert_eq!(unfinished("7d"), Ok(KeepUnfinished { age, bytes: None }));
-        assert_eq!(unfinished("40G"), Ok(KeepUnfinished { age: None, bytes }));
-        assert_eq!(unfinished("7d,40G"), Ok(KeepUnfinished { age, bytes }));
-        assert_eq!(unfinished("40G,7d"), Ok(KeepUnfinished { age, bytes }));
+        assert_eq!(unfinished("7d"), Ok(KeepUnfinished::new(age, None)));
+        assert_eq!(unfinished("40G"), Ok(KeepUnfinished::new(None, bytes)));
+        assert_eq!(unfinished("7d,40G"), Ok(KeepUnfinished::new(age, bytes)));
+        assert_eq!(unfinished("40G,7d"), Ok(KeepUnfinished::new(age, bytes)));
         assert_eq!(unfinished("all"), Ok(KeepUnfinished::default()));
         for bad in ["", "7", "7d,", "7d,8d", "40G,1T", "a lot", "-1d", "7x"] {
             assert_eq!(unfinished(bad), Err(BadValue::NotALimit(bad.to_owned())), "{bad}");

@@ -51,6 +51,7 @@ pub struct Host<'a> {
 
 /// Where a source sends, and how.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct SourcePlace {
     /// Group address and port.
     pub group: SocketAddr,
@@ -73,6 +74,7 @@ impl Default for SourcePlace {
 
 /// Where a receiver listens, and for how long.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ReceiverPlace {
     /// Group address and port.
     pub group: SocketAddr,

@@ -18,7 +18,7 @@ use faircast_transport::event::{
     Event, HostOutcome, HostReport, IncompleteReceiver, ReceiverOutcome, ReceiverReport, RelayBelow,
     SendReport,
 };
-use faircast_transport::relay::{RelayConfig, RelayEvent, RelayHandle, RelayRole, RelaySource};
+use faircast_transport::relay::{RelayConfig, RelayEvent, RelayHandle, RelaySource};
 use faircast_wire::HopKey;
 use faircast_wire::encode::IPV6_HEADERS;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -109,22 +109,17 @@ impl Serving {
         handle.take_only(session);
         handle.invite(&unicast.invite);
         let (group, interface) = place;
-        let config = RelayConfig {
-            sources: vec![RelaySource { group, interface, only: None, parents: Vec::new() }],
-            branches: Vec::new(),
-            key,
-            memory: unicast.memory,
-            cache: None,
-            patience,
-            host: NAME.to_owned(),
-            buffer: BUFFER,
-            listen: listens_at(&unicast),
-            children: unicast.children,
-            paced: unicast.multicast == Multicast::Not,
-            found: false,
-            role: RelayRole::Repeater,
-            forwarding: None,
-        };
+        let mut source = RelaySource::new(group);
+        source.interface = interface;
+        let mut config = RelayConfig::new(vec![source]);
+        config.key = key;
+        config.memory = unicast.memory;
+        config.patience = patience;
+        config.host = NAME.to_owned();
+        config.buffer = BUFFER;
+        config.listen = listens_at(&unicast);
+        config.children = unicast.children;
+        config.paced = unicast.multicast == Multicast::Not;
         let stop = Arc::new(AtomicBool::new(false));
         let (say, events) = channel();
         let (ours, their_stop) = (handle.clone(), stop.clone());
@@ -272,7 +267,7 @@ mod tests {
     use faircast_transport::config::{Content, InvitedHost};
 
     fn host(address: &str) -> InvitedHost {
-        InvitedHost { name: address.to_owned(), address: address.parse().expect("an address") }
+        InvitedHost::new(address.to_owned(), address.parse().expect("an address"))
     }
 
     #[test]
@@ -295,13 +290,15 @@ mod tests {
     #[test]
     fn without_multicast_a_session_stays_within_the_host_and_fits_every_way() {
         let unicast = Unicast::invite(vec![host("127.0.0.1:5778"), host("127.0.0.2:5778")]);
-        let mut config = SendConfig { unicast: Some(unicast), ..SendConfig::new(Content::Paths(Vec::new())) };
+        let mut config = SendConfig::new(Content::Paths(Vec::new()));
+        config.unicast = Some(unicast);
         prepare(&mut config);
         assert_eq!(config.interface.as_deref(), Some("127.0.0.1"));
         assert!(config.group.ip().is_multicast() && config.group.port() >= FIRST_PORT);
         assert_eq!((config.expect, config.datagram), (Some(2), Some(1452)));
         let (mut beside, group) = (config.clone(), "239.1.2.3:5777".parse().expect("a group"));
-        let unicast = Unicast { multicast: Multicast::Also, ..Unicast::listen(Vec::new(), 4) };
+        let mut unicast = Unicast::listen(Vec::new(), 4);
+        unicast.multicast = Multicast::Also;
         (beside.unicast, beside.group, beside.interface) = (Some(unicast), group, None);
         (beside.expect, beside.datagram) = (None, Some(700));
         prepare(&mut beside);
@@ -316,6 +313,8 @@ mod tests {
         assert_eq!(ports, ["0.0.0.0:0", "[::]:0"]);
         let at = "0.0.0.0:5778".parse().expect("an address");
         assert_eq!(listens_at(&Unicast::listen(vec![at], 4)), [at]);
-        assert_eq!(listens_at(&Unicast { listen: vec![at], ..both }).len(), 2);
+        let mut with_port = both;
+        with_port.listen = vec![at];
+        assert_eq!(listens_at(&with_port).len(), 2);
     }
 }

@@ -84,12 +84,10 @@ fn light(number: usize, config: &ReceiveConfig, choice: &Choice) -> Result<Light
         disk: Disk::default(),
         worker: Worker::at_once(),
     };
-    let config = ReceiveConfig {
-        destination: Destination::Writer(Output::new(Summing(sum.clone()))),
-        host: format!("{}-{number}", std::process::id()),
-        accept: Accept::default(), // a clone would leave each session to one of them
-        ..config.clone()
-    };
+    let mut config = config.clone();
+    config.destination = Destination::Writer(Output::new(Summing(sum.clone())));
+    config.host = format!("{}-{number}", std::process::id());
+    config.accept = Accept::default(); // a clone would leave each session to one of them
     let session = Some(Receiver::new(config, &host));
     Ok(Light { session, socket, sum, wake: Time::ZERO, rng: Rng::new(random[3], 1) })
 }
@@ -238,12 +236,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let choice = choose(group.ip(), Some(&interface))?;
     let socket = GroupSocket::open(group, Membership::AnySource, &choice, &GroupOptions::default())?;
-    let config = ReceiveConfig {
-        group,
-        key,
-        wait: Some(Duration::from_secs(120)),
-        ..ReceiveConfig::new(Destination::Writer(Output::new(io::sink())))
-    };
+    let mut config = ReceiveConfig::new(Destination::Writer(Output::new(io::sink())));
+    config.group = group;
+    config.key = key;
+    config.wait = Some(Duration::from_secs(120));
     let mut lights = Vec::with_capacity(count);
     for number in 0..count {
         lights.push(light(number, &config, &choice)?);

@@ -40,11 +40,11 @@
 //! **Other formats** are started from their configurations ([`start`], [`run`]):
 //!
 //! ```no_run
-//! use faircast::SourcePlace;
+//! use faircast::Content;
 //! use faircast::pgm::PgmSend;
 //!
-//! let place = SourcePlace { interface: Some("eth0".into()), ..SourcePlace::default() };
-//! let zeromq = PgmSend { place, ..PgmSend::new(faircast::Content::Paths(vec!["log".into()])) };
+//! let mut zeromq = PgmSend::new(Content::Paths(vec!["log".into()]));
+//! zeromq.place.interface = Some("eth0".into());
 //! let report = faircast::start(zeromq)?.join()?;
 //! # Ok::<(), faircast::Error>(())
 //! ```

@@ -253,27 +253,37 @@ fn pgm_and_alc_start_in_the_same_way_and_end_with_what_was_sent() {
     let path = from.path().join("file");
     std::fs::write(&path, content(200_000)).expect("room");
     let lo = || Some("lo".to_owned());
-    let source_at =
-        |number| SourcePlace { group: group(number), interface: lo(), ttl: 0, ..SourcePlace::default() };
-    let receiver_at =
-        |number| ReceiverPlace { group: group(number), interface: lo(), ..ReceiverPlace::default() };
+    let source_at = |number| {
+        let mut place = SourcePlace::default();
+        place.group = group(number);
+        place.interface = lo();
+        place.ttl = 0;
+        place
+    };
+    let receiver_at = |number| {
+        let mut place = ReceiverPlace::default();
+        place.group = group(number);
+        place.interface = lo();
+        place
+    };
 
     let memory = Memory::new(200_000);
-    let receive = PgmReceive::new(Destination::Memory(memory.clone()));
-    let receive = PgmReceive { place: receiver_at(12), ..receive };
+    let mut receive = PgmReceive::new(Destination::Memory(memory.clone()));
+    receive.place = receiver_at(12);
     let receiver = faircast::start(receive).expect("it joins");
-    let send = PgmSend::new(Content::Memory(vec![MemoryFile::new("file", content(200_000))]));
-    let linger = Duration::from_secs(1);
-    let send = PgmSend { place: source_at(12), linger, ..send };
+    let mut send = PgmSend::new(Content::Memory(vec![MemoryFile::new("file", content(200_000))]));
+    send.place = source_at(12);
+    send.linger = Duration::from_secs(1);
     assert!(faircast::start(send).expect("it starts").join().expect("it sends").ok);
     assert!(receiver.join().expect("it receives").ok);
     let got = memory.take();
     assert!(got.len() == 1 && *got[0].bytes == *content(200_000), "{got:?}");
 
-    let receive = AlcReceive { place: receiver_at(13), ..AlcReceive::new(to.path()) };
+    let mut receive = AlcReceive::new(to.path());
+    receive.place = receiver_at(13);
     let receiver = faircast::start(receive).expect("it joins");
-    let send = AlcSend::new(Pacing::Fixed(Rate::from_mbps(50.0)), Content::Paths(vec![path]));
-    let send = AlcSend { place: source_at(13), ..send };
+    let mut send = AlcSend::new(Pacing::Fixed(Rate::from_mbps(50.0)), Content::Paths(vec![path]));
+    send.place = source_at(13);
     assert!(faircast::start(send).expect("it starts").join().expect("it sends").ok);
     assert!(receiver.join().expect("it receives").ok);
     assert!(std::fs::read(to.path().join("file")).expect("it is there") == content(200_000));

@@ -176,25 +176,16 @@ mod tests {
     use faircast_core::time::Rate;
     use faircast_driver::format::{Given, ReceiverPlace, SourcePlace};
     use faircast_transport::Memory;
-    use faircast_transport::config::{Content, KeepUnfinished};
-    use faircast_transport::object::Names;
-    use faircast_wire::Spacing;
+    use faircast_transport::config::Content;
     use std::time::Duration;
 
     fn source(scheme: Option<&str>, rate: Option<f64>, fec: Option<&str>) -> Result<AlcSend, Refused> {
-        Alc::source(SourceRequest {
-            place: SourcePlace::default(),
-            content: Content::Paths(Vec::new()),
-            scheme: scheme.map(|scheme| scheme.parse().expect("a scheme")),
-            spacing: Spacing::Address,
-            min: None,
-            max: None,
-            rate: rate.map(Rate::from_mbps),
-            repeat: None,
-            linger: Duration::ZERO,
-            faults: None,
-            options: Given::new(fec.map(|fec| ("fec", fec.to_owned())).into_iter().collect()),
-        })
+        let mut request = SourceRequest::new(SourcePlace::default(), Content::Paths(Vec::new()));
+        request.scheme = scheme.map(|scheme| scheme.parse().expect("a scheme"));
+        request.rate = rate.map(Rate::from_mbps);
+        request.linger = Duration::ZERO;
+        request.options = Given::new(fec.map(|fec| ("fec", fec.to_owned())).into_iter().collect());
+        Alc::source(request)
     }
 
     #[test]
@@ -220,14 +211,7 @@ mod tests {
         assert!(is(of(source(Some("rlc"), Some(1.0), None)), Feature::FixedRate));
         assert!(matches!(of(source(Some("rlc"), None, Some("none"))), Refused::Option { name: "fec", .. }));
         assert!(matches!(of(source(None, None, None)), Refused::Missing { feature: Feature::FixedRate, .. }));
-        let into_memory = ReceiverRequest {
-            place: ReceiverPlace::default(),
-            destination: Destination::Memory(Memory::new(9)),
-            names: Names::Escape,
-            unfinished: KeepUnfinished::default(),
-            most: None,
-            options: Given::default(),
-        };
+        let into_memory = ReceiverRequest::new(ReceiverPlace::default(), Destination::Memory(Memory::new(9)));
         let refused = Alc::receiver(into_memory).expect_err("it needs a directory");
         assert!(matches!(refused, Refused::Feature { feature: Feature::OneStream, .. }));
     }

@@ -63,6 +63,7 @@ pub enum Pacing {
 
 /// How a source over ALC runs.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct AlcSend {
     /// Where it sends.
     pub place: SourcePlace,
@@ -78,6 +79,7 @@ pub struct AlcSend {
 
 /// How a receiver over ALC runs.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct AlcReceive {
     /// Where it listens, and for how long.
     pub place: ReceiverPlace,

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A file in memory.
 #[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MemoryFile {
     /// Its name or path, as in the transfer.
     pub name: String,

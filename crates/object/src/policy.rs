@@ -35,9 +35,18 @@ pub enum Replace {
 
 /// How much of what is unfinished stays. What a receiver is at work on always does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct KeepUnfinished {
     /// Transfers that were not written to for longer are removed; `None`: none by its age.
     pub age: Option<Duration>,
     /// Bytes on the disk of all together; the oldest is let go first. Without a bound when `None`.
     pub bytes: Option<u64>,
+}
+
+impl KeepUnfinished {
+    /// What was written to within this time, and of that no more than these bytes.
+    #[must_use]
+    pub const fn new(age: Option<Duration>, bytes: Option<u64>) -> KeepUnfinished {
+        KeepUnfinished { age, bytes }
+    }
 }

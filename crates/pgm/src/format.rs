@@ -183,23 +183,13 @@ mod tests {
     use super::*;
     use faircast_driver::format::SourcePlace;
     use faircast_transport::ends::Input;
-    use faircast_wire::Spacing;
     use std::time::Duration;
 
     fn asked(content: Content, options: Vec<(&'static str, &str)>) -> SourceRequest {
-        SourceRequest {
-            place: SourcePlace::default(),
-            content,
-            scheme: None,
-            spacing: Spacing::Address,
-            min: None,
-            max: None,
-            rate: None,
-            repeat: None,
-            linger: Duration::from_secs(10),
-            faults: None,
-            options: Given::new(options.into_iter().map(|(name, value)| (name, value.to_owned())).collect()),
-        }
+        let mut request = SourceRequest::new(SourcePlace::default(), content);
+        request.options =
+            Given::new(options.into_iter().map(|(name, value)| (name, value.to_owned())).collect());
+        request
     }
 
     #[test]

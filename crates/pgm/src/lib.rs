@@ -71,6 +71,7 @@ pub enum Messages {
 
 /// What both ends of a session may choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct PgmOptions {
     /// How content becomes packets.
     pub framing: Framing,
@@ -84,6 +85,7 @@ pub struct PgmOptions {
 
 /// How a source over PGM runs.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct PgmSend {
     /// Where it sends.
     pub place: SourcePlace,
@@ -107,6 +109,7 @@ pub struct PgmSend {
 
 /// How a receiver over PGM runs.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct PgmReceive {
     /// Where it listens, and for how long.
     pub place: ReceiverPlace,
@@ -150,6 +153,7 @@ impl PgmReceive {
 
 /// When a sent packet can no longer be repaired: whichever comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WindowLimits {
     /// When it is as old as this.
     pub age: Span,

@@ -126,6 +126,7 @@ pub enum LayerInput {
 
 /// Hosts that a source serves by unicast, each at a rate of its own: they need no multicast, and the source needs none for them.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Unicast {
     /// Where hosts ask to be served ([`ReceiveConfig::parents`]); an address of zeros is all of this host's. Without any, at a
     /// port that the system chooses, and those that are invited alone.
@@ -151,11 +152,19 @@ pub enum Multicast {
 
 /// A host that is invited.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct InvitedHost {
     /// As people call it.
     pub name: String,
     /// Where it waits.
     pub address: SocketAddr,
+}
+
+impl InvitedHost {
+    /// A host of this name that waits at this address.
+    pub fn new(name: impl Into<String>, address: SocketAddr) -> InvitedHost {
+        InvitedHost { name: name.into(), address }
+    }
 }
 
 impl Unicast {
@@ -224,6 +233,7 @@ pub enum Repeat {
 /// A session without feedback, for paths that carry nothing back: a data diode, a satellite. No congestion control is at work:
 /// the rate has to be free on every path.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct OneWay {
     /// The rate at which it sends, headers included.
     pub rate: Rate,
@@ -231,8 +241,17 @@ pub struct OneWay {
     pub repeat: Repeat,
 }
 
+impl OneWay {
+    /// Send at this rate, for as long or as often.
+    #[must_use]
+    pub const fn new(rate: Rate, repeat: Repeat) -> OneWay {
+        OneWay { rate, repeat }
+    }
+}
+
 /// How `send` and `stream` run.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct SendConfig {
     /// Group address and port.
     pub group: SocketAddr,
@@ -399,6 +418,7 @@ pub(crate) struct FilePolicy {
 
 /// How `recv` runs.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ReceiveConfig {
     /// Hosts that may serve this one by unicast, the first of them first; without any, the group is joined. In place of a host
     /// that is a group ([`FIND_GROUP`]), the nearest relay that answers there is taken.

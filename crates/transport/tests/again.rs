@@ -4,7 +4,6 @@
 
 use faircast_core::time::{Span, Time};
 use faircast_transport::by_hand::{give, take_all};
-use faircast_transport::config::StartNow;
 use faircast_transport::object::Disk;
 use faircast_transport::session::{Host, Receiver, Source};
 use faircast_transport::worker::Worker;
@@ -41,12 +40,9 @@ fn host(last: u8, number: u64) -> Host {
 
 /// One session: a file of 20 kB arrives whole although datagrams are lost.
 fn session(number: u64, file: &Path, out: &Path) {
-    let send = SendConfig {
-        expect: Some(1),
-        start: StartNow::default(),
-        wait: Duration::from_secs(60),
-        ..SendConfig::new(Content::Paths(vec![file.to_owned()]))
-    };
+    let mut send = SendConfig::new(Content::Paths(vec![file.to_owned()]));
+    send.expect = Some(1);
+    send.wait = Duration::from_secs(60);
     let group = send.group;
     let receive = ReceiveConfig::new(Destination::Directory(out.to_owned()));
     let (here, there) = (host(1, number), host(2, number));

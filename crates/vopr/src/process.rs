@@ -8,7 +8,7 @@ use crate::relay::{Jobs, Relay};
 use crate::world::{Finding, World};
 use faircast_core::packet::SessionId;
 use faircast_core::time::Time;
-use faircast_transport::config::InvitedHost;
+use faircast_transport::config::{InvitedHost, default_group};
 use faircast_transport::object::LeftOut;
 use faircast_transport::relay::{RelayConfig, RelayHandle, RelayRole, RelaySource};
 use faircast_transport::session::{self, Receiver, Source};
@@ -19,7 +19,6 @@ use faircast_transport::{
 };
 use faircast_wire::{GroupKey, KeyRing, VerifyKeys};
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// And no process is started more often than this, and once more whenever a source has waited in vain for receivers that wait for
@@ -120,7 +119,7 @@ impl World {
             .count();
         let handle = RelayHandle::at(self.clock.monotonic(), self.random.clone());
         let port = matches!(self.plan.kind, Kind::Agents | Kind::Unicast).then(|| {
-            let invited = |address: &SocketAddr| InvitedHost { name: address.to_string(), address: *address };
+            let invited = |address: &SocketAddr| InvitedHost::new(address.to_string(), *address);
             let invites: Vec<InvitedHost> = self.hosts[host].invites.iter().map(invited).collect();
             handle.serve(CHILDREN);
             handle.invite(&invites);
@@ -151,18 +150,17 @@ impl World {
     fn send_config(&mut self) -> SendConfig {
         let content = self.content();
         let receivers = self.plan.receivers() as u32;
-        SendConfig {
-            scheme: self.plan.scheme.parse().expect("it is made of the catalogue's names"),
-            max: self.plan.max,
-            key: self.key.clone(),
-            sign: self.sign.clone(),
-            expect: self.plan.expects.then_some(receivers),
-            wait: Duration::from_secs(u64::from(WAIT)),
-            patience: Duration::from_secs(self.plan.patience),
-            host: "source".to_owned(),
-            temporary: self.dir.path().to_path_buf(),
-            ..SendConfig::new(content)
-        }
+        let mut config = SendConfig::new(content);
+        config.scheme = self.plan.scheme.parse().expect("it is made of the catalogue's names");
+        config.max = self.plan.max;
+        config.key = self.key.clone();
+        config.sign = self.sign.clone();
+        config.expect = self.plan.expects.then_some(receivers);
+        config.wait = Duration::from_secs(u64::from(WAIT));
+        config.patience = Duration::from_secs(self.plan.patience);
+        config.host = "source".to_owned();
+        config.temporary = self.dir.path().to_path_buf();
+        config
     }
 
     /// Where what is received goes: a stream to a file, or to somebody who reads it.
@@ -182,18 +180,17 @@ impl World {
         // Whose clock leaps may start a source before the one that it started last.
         let leaps = self.plan.has(Trouble::Clocks)
             && (self.plan.has(Trouble::NewContent) || self.plan.has(Trouble::SourceFile));
-        ReceiveConfig {
-            key: self.key.clone().map(KeyRing::of),
-            verify: self.sign.as_ref().map(|key| VerifyKeys::from(key.verify_key())),
-            replace: if leaps { Replace::Accept } else { Replace::Refuse },
-            patience: Duration::from_secs(self.plan.patience),
-            durability: if self.plan.synced { Durability::Synced } else { Durability::Fast },
-            host: self.hosts[host].name.clone(),
-            temporary: self.dir.path().to_path_buf(),
-            parents: self.hosts[host].parents.clone(),
-            listen: self.hosts[host].invited.then_some(self.hosts[host].address),
-            ..ReceiveConfig::new(destination)
-        }
+        let mut config = ReceiveConfig::new(destination);
+        config.key = self.key.clone().map(KeyRing::of);
+        config.verify = self.sign.as_ref().map(|key| VerifyKeys::from(key.verify_key()));
+        config.replace = if leaps { Replace::Accept } else { Replace::Refuse };
+        config.patience = Duration::from_secs(self.plan.patience);
+        config.durability = if self.plan.synced { Durability::Synced } else { Durability::Fast };
+        config.host = self.hosts[host].name.clone();
+        config.temporary = self.dir.path().to_path_buf();
+        config.parents = self.hosts[host].parents.clone();
+        config.listen = self.hosts[host].invited.then_some(self.hosts[host].address);
+        config
     }
 
     /// A relay that looks for no session does so from now on: when it has found one, or that one is over.
@@ -229,29 +226,21 @@ impl World {
         let branches = first + 1..first + each;
         let places: Vec<SocketAddr> = branches.map(|branch| self.hosts[host].place(branch)).collect();
         let seeds: Vec<[u64; 2]> = places.iter().map(|_| [self.rng.bits(), self.rng.bits()]).collect();
-        let config = ReceiveConfig::new(Destination::Directory(PathBuf::new()));
         let parents = self.hosts[host].parents.clone();
-        let source = RelaySource { group: config.group, interface: None, only: None, parents };
+        let mut source = RelaySource::new(default_group());
+        source.parents = parents;
         let is_own = self.serves_itself() && host == OWN_RELAY;
-        let config = RelayConfig {
-            sources: vec![source],
-            branches: Vec::new(),
-            key: self.key.as_ref().map(GroupKey::hop),
-            memory: if is_own { OWN_MEMORY } else { 1 << 20 },
-            cache: None,
-            patience: Duration::from_secs(self.plan.patience),
-            host: self.hosts[host].name.clone(),
-            buffer: config.buffer,
-            listen: Vec::new(),
-            children: CHILDREN,
-            paced: is_own,
-            found: false,
-            role: match (self.plan.kind, self.plan.routers.get(host - 1)) {
-                (Kind::Agents, _) => RelayRole::Agent,
-                (_, Some(Some(router))) => RelayRole::Router(*router),
-                _ => RelayRole::Repeater,
-            },
-            forwarding: None,
+        let mut config = RelayConfig::new(vec![source]);
+        config.key = self.key.as_ref().map(GroupKey::hop);
+        config.memory = if is_own { OWN_MEMORY } else { 1 << 20 };
+        config.patience = Duration::from_secs(self.plan.patience);
+        config.host = self.hosts[host].name.clone();
+        config.children = CHILDREN;
+        config.paced = is_own;
+        config.role = match (self.plan.kind, self.plan.routers.get(host - 1)) {
+            (Kind::Agents, _) => RelayRole::Agent,
+            (_, Some(Some(router))) => RelayRole::Router(*router),
+            _ => RelayRole::Repeater,
         };
         Relay::new(&config, handle, &places, at, &seeds)
     }

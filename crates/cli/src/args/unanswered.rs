@@ -46,9 +46,7 @@ impl Unanswered {
             (false, _, Some((option, _))) => Err(Usage::NeedsOneWay(option)),
             (false, ..) => Ok(None),
             (true, None, _) => Err(Usage::OneWayRate),
-            (true, Some(rate), _) => {
-                Ok(Some(OneWay { rate, repeat: self.repeat.unwrap_or(Repeat::Rounds(3)) }))
-            }
+            (true, Some(rate), _) => Ok(Some(OneWay::new(rate, self.repeat.unwrap_or(Repeat::Rounds(3))))),
         }
     }
 }

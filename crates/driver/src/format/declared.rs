@@ -195,6 +195,7 @@ impl Given {
 
 /// The request for a source, in terms that all formats share.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct SourceRequest {
     /// Where it sends.
     pub place: SourcePlace,
@@ -220,8 +221,29 @@ pub struct SourceRequest {
     pub options: Given,
 }
 
+impl SourceRequest {
+    /// Send this from here, with the format's own choices and a linger of 10 s.
+    #[must_use]
+    pub fn new(place: SourcePlace, content: Content) -> SourceRequest {
+        SourceRequest {
+            place,
+            content,
+            scheme: None,
+            spacing: Spacing::Address,
+            min: None,
+            max: None,
+            rate: None,
+            repeat: None,
+            linger: Duration::from_secs(10),
+            faults: None,
+            options: Given::default(),
+        }
+    }
+}
+
 /// The request for a receiver, in terms that all formats share.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct ReceiverRequest {
     /// Where it listens, and for how long.
     pub place: ReceiverPlace,
@@ -235,6 +257,21 @@ pub struct ReceiverRequest {
     pub most: Option<u64>,
     /// The format's own options.
     pub options: Given,
+}
+
+impl ReceiverRequest {
+    /// Receive from here into this, with names escaped.
+    #[must_use]
+    pub fn new(place: ReceiverPlace, destination: Destination) -> ReceiverRequest {
+        ReceiverRequest {
+            place,
+            destination,
+            names: Names::Escape,
+            unfinished: KeepUnfinished::default(),
+            most: None,
+            options: Given::default(),
+        }
+    }
 }
 
 /// How a session of any format ended, in words.

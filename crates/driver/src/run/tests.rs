@@ -3,11 +3,7 @@
 use super::*;
 use crate::session as drive;
 use faircast_core::time::Rate;
-use faircast_transport::config::{
-    Content, Destination, Durability, Freshness, ReceiveConfig, Replace, SendConfig, Slow,
-};
-use faircast_transport::object::{Names, OwnersBy, Preserve, Unreadable};
-use faircast_wire::Spacing;
+use faircast_transport::config::{Content, Destination, ReceiveConfig, SendConfig};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -22,61 +18,24 @@ fn lo() -> Option<String> {
 }
 
 fn native(content: Content, out: &Path) -> (SendConfig, ReceiveConfig) {
-    let send = SendConfig {
-        preserve: Preserve::nothing(),
-        unreadable: Unreadable::LeaveOut,
-        follow: faircast_transport::object::FollowLinks::Never,
-        unicast: None,
-        group: group(1),
-        interface: lo(),
-        port: None,
-        ttl: 0,
-        scheme: "ormcc".parse().expect("a scheme"),
-        spacing: Spacing::Address,
-        min: None,
-        max: Some(Rate::from_mbps(200.0)),
-        slow: Slow::Follow,
-        one_way: None,
-        key: None,
-        sign: None,
-        receipts: None,
-        expect: Some(1),
-        required: Vec::new(),
-        wait: LONG,
-        start: faircast_transport::config::StartNow::default(),
-        patience: LONG,
-        datagram: None,
-        content,
-        host: "source".to_owned(),
-        temporary: std::env::temp_dir(),
-        faults: None,
-    };
-    let receive = ReceiveConfig {
-        listen: None,
-        parents: Vec::new(),
-        group: group(1),
-        interface: lo(),
-        source: None,
-        destination: Destination::Directory(out.to_owned()),
-        layers_to: Vec::new(),
-        key: None,
-        freshness: Freshness::Answer,
-        wait: Some(LONG),
-        patience: LONG,
-        durability: Durability::Fast,
-        preserve: Preserve::nothing(),
-        owners_by: OwnersBy::Name,
-        names: Names::Escape,
-        unfinished: Default::default(),
-        replace: Replace::Refuse,
-        verify: None,
-        sign_receipts: None,
-        host: "receiver".to_owned(),
-        buffer: 4 << 20,
-        temporary: std::env::temp_dir(),
-        accept: faircast_transport::Accept::default(),
-        faults: None,
-    };
+    let mut send = SendConfig::new(content);
+    send.group = group(1);
+    send.interface = lo();
+    send.ttl = 0;
+    send.max = Some(Rate::from_mbps(200.0));
+    send.expect = Some(1);
+    send.wait = LONG;
+    send.patience = LONG;
+    send.host = "source".to_owned();
+    send.temporary = std::env::temp_dir();
+    let mut receive = ReceiveConfig::new(Destination::Directory(out.to_owned()));
+    receive.group = group(1);
+    receive.interface = lo();
+    receive.wait = Some(LONG);
+    receive.patience = LONG;
+    receive.host = "receiver".to_owned();
+    receive.buffer = 4 << 20;
+    receive.temporary = std::env::temp_dir();
     (send, receive)
 }
 

@@ -1,6 +1,7 @@
 //! The configuration of a relay.
 
 use super::RouterKind;
+use crate::config::{PATIENCE, RECEIVE_BUFFER, RELAY_MEMORY};
 use crate::event::Event;
 use faircast_core::time::Rate;
 use faircast_wire::HopKey;
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 /// The configuration of a relay.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct RelayConfig {
     /// Where sessions are heard.
     pub sources: Vec<RelaySource>,
@@ -45,6 +47,29 @@ pub struct RelayConfig {
     pub forwarding: Option<Arc<dyn Forwarding>>,
 }
 
+impl RelayConfig {
+    /// Hear sessions here and pass them on to nobody yet, as a repeater with the usual memory, buffer and patience.
+    #[must_use]
+    pub fn new(sources: Vec<RelaySource>) -> RelayConfig {
+        RelayConfig {
+            sources,
+            branches: Vec::new(),
+            key: None,
+            memory: RELAY_MEMORY,
+            cache: None,
+            patience: PATIENCE,
+            host: String::new(),
+            buffer: RECEIVE_BUFFER,
+            listen: Vec::new(),
+            children: 0,
+            paced: false,
+            found: false,
+            role: RelayRole::Repeater,
+            forwarding: None,
+        }
+    }
+}
+
 /// The host's own forwarding of multicast packets.
 pub trait Forwarding: fmt::Debug + Send + Sync {
     /// Stop forwarding packets from `source` to `group` by these interfaces, until the result is dropped; `None` where nothing is
@@ -76,6 +101,7 @@ pub enum RelayRole {
 
 /// A group that is heard, on an interface.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct RelaySource {
     /// The group and its port.
     pub group: SocketAddr,
@@ -87,8 +113,17 @@ pub struct RelaySource {
     pub parents: Vec<SocketAddr>,
 }
 
+impl RelaySource {
+    /// This group, from any source, on the interface that the system takes.
+    #[must_use]
+    pub const fn new(group: SocketAddr) -> RelaySource {
+        RelaySource { group, interface: None, only: None, parents: Vec::new() }
+    }
+}
+
 /// A branch: a group on an interface.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct RelayBranch {
     /// The group and its port, or the one that the session came from.
     pub group: Option<SocketAddr>,
@@ -98,6 +133,13 @@ pub struct RelayBranch {
     pub ttl: u8,
     /// No more than this.
     pub max: Option<Rate>,
+}
+
+impl Default for RelayBranch {
+    /// The session's own group on the local network, at any rate.
+    fn default() -> RelayBranch {
+        RelayBranch { group: None, interface: None, ttl: 1, max: None }
+    }
 }
 
 /// An event of a session that is passed on.
