@@ -208,3 +208,20 @@ fn an_honest_relay_that_has_nothing_for_a_while_is_waited_for() {
         tree.assert_everybody_has_all();
     }
 }
+
+/// A relay's parent is hostile for a while, so that the relay stores wrong symbols. Its children state that they are wrong.
+#[test]
+fn wrong_symbols_in_the_cache_of_a_relay_are_replaced() {
+    for scheme in schemes() {
+        let mut tree = Net::of(97, offer(scheme));
+        let upper = tree.relay(Head::Source(0), 1, MEMORY, link());
+        let lower = tree.relay(branch(upper, 0), 1, MEMORY, link());
+        begin(&mut tree, lower);
+        tree.hostile = Some((upper, Hostile { way: Way::Spoils, next: None }));
+        let until = tree.now + Span::from_millis(500);
+        tree.run_until(secs(60), |tree| tree.now > until);
+        tree.hostile = None;
+        let took = end(&mut tree, scheme);
+        println!("{scheme}: {took:.1} s");
+    }
+}

@@ -161,6 +161,14 @@ pub(crate) trait Delivery: Send {
         &[]
     }
 
+    /// Whether what has come of this block, or with 0 symbols of the page with its hash, did not verify.
+    fn is_wrong(&self, _block: u32, _symbols: u16) -> bool {
+        false
+    }
+
+    /// A symbol of this block has come that no member has sealed.
+    fn on_wrong_symbol(&mut self, _block: u32) {}
+
     /// Which source symbols of an incomplete block are here, where that can be told.
     fn held(&self, _block: u32) -> Option<Held> {
         None

@@ -5,8 +5,9 @@ use super::{
     block_sink::{Admitting, BlockSink},
     delivery::Delivery,
     echo,
+    fountain::Repair,
     reach::{Reach, continues, has_begun_anew},
-    reassembly::{Reassembly, Repair},
+    reassembly::Reassembly,
     role::Relaying,
     streams::Streams,
     takeover,
@@ -432,9 +433,9 @@ impl ReceiverSession {
                     self.asks.on_asked(now, &mut self.rng);
                 }
                 let to_relay = stream.announced.parent != stream.announced.source;
-                let held = to_relay.then_some(&*stream.delivery);
+                let here = to_relay.then_some(&*stream.delivery);
                 let limit = datagram(&stream.announced, self.setup.overhead);
-                let requests = requests(&wanted, held, self.setup.id, echo, limit);
+                let requests = requests(&wanted, here, self.setup.id, echo, limit);
                 requests.into_iter().for_each(|request| self.outbox.add(stream.session, request, now));
             }
         }
@@ -641,35 +642,36 @@ pub(super) fn datagram(announce: &Announce, overhead: usize) -> usize {
 }
 
 /// Ask for symbols, in datagrams of up to `limit` bytes: neighbouring blocks with the same need share an entry. A relay cannot make
-/// new symbols, so it is told which ones are here.
+/// new symbols, so the request states which ones are here, and of which blocks wrong ones came.
 fn requests(
     wanted: &[(u32, u16)],
-    held: Option<&dyn Delivery>,
+    here: Option<&dyn Delivery>,
     from: ReceiverId,
     echo: Echo,
     limit: usize,
 ) -> Vec<Message<'static>> {
     let mut needs: Vec<Need> = Vec::new();
     for &(block, symbols) in wanted {
+        let wrong = here.is_some_and(|here| here.is_wrong(block, symbols));
         match needs.last_mut() {
             Some(last)
-                if last.symbols == symbols
+                if (last.symbols, last.wrong) == (symbols, wrong)
                     && last.first + u32::from(last.run) == block
                     && last.run < u16::MAX =>
             {
                 last.run += 1;
             }
-            _ => needs.push(Need { first: block, run: 1, symbols, wrong: false }),
+            _ => needs.push(Need { first: block, run: 1, symbols, wrong }),
         }
     }
-    let most = match held {
+    let most = match here {
         Some(_) => encode::most_needs_with_maps(limit),
         None => encode::most_needs(limit),
     };
     let request = |needs: &[Need]| {
         let blocks = needs.iter().filter(|need| need.run == 1 && need.symbols > 0);
         let held =
-            held.map_or_else(Vec::new, |here| blocks.filter_map(|need| here.held(need.first)).collect());
+            here.map_or_else(Vec::new, |here| blocks.filter_map(|need| here.held(need.first)).collect());
         Message::Request(Request { from, needs: needs.to_vec(), held, echo })
     };
     needs.chunks(most.max(1)).map(request).collect()

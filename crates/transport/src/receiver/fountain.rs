@@ -1,9 +1,11 @@
-//! Blocks of a fountain at a receiver, and the temporary file for their symbols.
+//! Incomplete blocks at a receiver: one after the other, or those of a fountain with a temporary file for their symbols.
 
 use super::batches::Batches;
+use crate::object::gather::assembly::Assembly;
 use crate::object::gather::spill::{Gathering, Operation, Performed, Room, Slots};
 use crate::object::{Geometry, ObjectError};
 use crate::worker::Worker;
+use faircast_wire::Announce;
 
 /// Blocks that fill up at the same time.
 pub(super) struct Fountain {
@@ -44,5 +46,58 @@ impl Fountain {
     /// Whether operations are under way.
     pub(super) fn is_busy(&self) -> bool {
         !self.slots.is_idle()
+    }
+}
+
+/// How what is missing comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Repair {
+    /// It is asked for.
+    OnRequest,
+    /// By itself: the source sends ever new symbols of all blocks (layers, and sessions without feedback).
+    Fountain,
+}
+
+impl Repair {
+    /// How it comes in this session.
+    pub(super) fn of(announce: &Announce, is_layered: bool) -> Repair {
+        if is_layered || announce.is_one_way() { Repair::Fountain } else { Repair::OnRequest }
+    }
+
+    /// Whether incomplete blocks may need more than this memory: all of them, and their last symbols beside them.
+    pub(super) fn spills(self, geometry: &Geometry, memory: usize) -> bool {
+        self == Repair::Fountain && geometry.stream_len.is_none_or(|len| len + len / 16 > memory as u64)
+    }
+}
+
+/// Blocks that are not complete.
+#[expect(clippy::large_enum_variant, reason = "there is one per session")]
+pub(super) enum Incomplete {
+    /// One comes after the other.
+    InTurn(Assembly),
+    /// All fill up at the same time.
+    Together(Box<Fountain>),
+}
+
+impl Incomplete {
+    /// No symbols yet.
+    pub(super) fn new(repair: Repair, geometry: &Geometry, memory: usize, worker: &Worker) -> Incomplete {
+        match repair {
+            Repair::OnRequest => Incomplete::InTurn(Assembly::new(geometry.symbol_size.into(), memory)),
+            Repair::Fountain => Incomplete::Together(Box::new(Fountain::new(geometry, memory, worker))),
+        }
+    }
+
+    /// Whether the block is complete and has no place yet.
+    pub(super) fn is_kept(&self, block: u32) -> bool {
+        matches!(self, Incomplete::Together(blocks) if blocks.gathering.is_kept(block))
+    }
+
+    /// Symbols that `block` still requests; `None` when none of it has arrived.
+    pub(super) fn needed(&self, block: u32) -> Option<u16> {
+        match self {
+            Incomplete::InTurn(blocks) => blocks.needed(block),
+            Incomplete::Together(blocks) => blocks.gathering.needed(block),
+        }
     }
 }

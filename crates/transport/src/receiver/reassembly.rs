@@ -3,7 +3,7 @@
 use super::block_sink::{BlockSink, Ending, Placed, Polled};
 use super::decoding::{Decoded, Decoding, Symbols};
 use super::delivery::{Delivery, Progressed, SymbolCounts};
-use super::fountain::Fountain;
+use super::fountain::{Incomplete, Repair};
 use super::pages::{Judged, Pages};
 use super::service::Reached;
 use super::trust::Trust;
@@ -12,11 +12,11 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::object::gather::assembly::{Added, Assembly};
 use crate::object::{Affected, Counts, Geometry, Hash, data_of, verify_block};
-use crate::worker::Worker;
 use faircast_core::delivery::request_scheduler::RequestScheduler;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
-use faircast_wire::{Activity, Announce, DataPacket, Hashes, Held, Scheduled, Status, Withdrawn};
+use faircast_wire::{Activity, DataPacket, Hashes, Held, Scheduled, Status, Withdrawn};
+use std::collections::BTreeSet;
 
 /// Memory for incomplete blocks, in bytes.
 pub(crate) const INCOMPLETE: usize = 256 << 20;
@@ -27,29 +27,11 @@ const FARTHEST: u32 = 1 << 16;
 /// Complete blocks that wait for the source's signature take this part of the memory.
 const HELD: usize = 4;
 
+/// So many blocks are remembered of which something wrong has come.
+const MOST_WRONG: usize = 4_096;
+
 /// So many bytes may always wait for the reader of standard output.
 const LITTLE: u64 = 256 << 10;
-
-/// How what is missing comes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Repair {
-    /// It is asked for.
-    OnRequest,
-    /// By itself: the source sends ever new symbols of all blocks (layers, and sessions without feedback).
-    Fountain,
-}
-
-impl Repair {
-    /// How it comes in this session.
-    pub(super) fn of(announce: &Announce, is_layered: bool) -> Repair {
-        if is_layered || announce.is_one_way() { Repair::Fountain } else { Repair::OnRequest }
-    }
-
-    /// Whether incomplete blocks may need more than this memory: all of them, and their last symbols beside them.
-    pub(super) fn spills(self, geometry: &Geometry, memory: usize) -> bool {
-        self == Repair::Fountain && geometry.stream_len.is_none_or(|len| len + len / 16 > memory as u64)
-    }
-}
 
 /// What became of a complete block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,15 +41,6 @@ enum Stored {
     No,
     /// So have others that were there before.
     Anew,
-}
-
-/// Blocks that are not complete.
-#[expect(clippy::large_enum_variant, reason = "there is one per session")]
-enum Incomplete {
-    /// One comes after the other.
-    InTurn(Assembly),
-    /// All fill up at the same time.
-    Together(Box<Fountain>),
 }
 
 /// The data path of a receiver.
@@ -95,6 +68,8 @@ pub(super) struct Reassembly {
     symbols_needed: u64,
     /// Complete blocks that did not verify.
     wrong: u64,
+    /// Blocks of which, or of whose pages, something wrong has come from this parent, and nothing since.
+    wrong_blocks: BTreeSet<u32>,
 }
 
 impl Reassembly {
@@ -126,6 +101,7 @@ impl Reassembly {
             symbols: 0,
             symbols_needed: 0,
             wrong: 0,
+            wrong_blocks: BTreeSet::new(),
         };
         reassembly.take_room()?;
         reassembly.doubt_stored(Time::ZERO);
@@ -222,14 +198,14 @@ impl Reassembly {
     /// A block is complete, and has this hash if it is one that the source sealed: to its place with it.
     fn store(&mut self, block: u32, bytes: Vec<u8>, hash: Option<Hash>, now: Time) -> Result<Stored, Error> {
         let Some(hash) = hash else {
-            self.wrong += 1; // it is collected again
+            self.on_wrong(block); // it is collected again
             self.recycle(bytes);
             return Ok(Stored::No);
         };
         match self.judge(block, &bytes, hash) {
             Judged::Right => self.put(block, bytes, hash),
             Judged::Forged => {
-                self.wrong += 1;
+                self.on_wrong(block);
                 self.recycle(bytes);
                 self.tell_forged();
                 Ok(Stored::No)
@@ -242,6 +218,12 @@ impl Reassembly {
                 Ok(Stored::No)
             }
         }
+    }
+
+    /// A complete block did not verify.
+    fn on_wrong(&mut self, block: u32) {
+        self.wrong += 1;
+        self.on_wrong_symbol(block);
     }
 
     /// Whether a complete block is the source's. While files are withdrawn its content changes.
@@ -454,6 +436,7 @@ impl Delivery for Reassembly {
         let symbol = packet.data.payload.symbol;
         match &mut self.incomplete {
             Incomplete::InTurn(blocks) => {
+                self.wrong_blocks.remove(&block);
                 if blocks.gather(block, packet.symbols, symbol, packet.payload) != Added::Complete {
                     return Ok(Progressed::No);
                 }
@@ -506,14 +489,21 @@ impl Delivery for Reassembly {
             return Ok(Progressed::No);
         };
         if !pages.learn(page) {
+            for block in page.first_block..page.first_block.saturating_add(page.hashes.len() as u32) {
+                if self.is_waiting(block) {
+                    self.on_wrong_symbol(block);
+                }
+            }
             self.tell_forged();
             return Ok(Progressed::No);
         }
         let mut progressed = Progressed::No;
         while let Some((block, bytes)) = self.pages.as_mut().and_then(|pages| pages.release(page)) {
             self.requests.on_complete(block);
+            self.wrong_blocks.remove(&block);
             match bytes {
                 Some((bytes, hash)) if self.judge(block, &bytes, hash) != Judged::Right => {
+                    self.on_wrong(block);
                     self.recycle(bytes);
                     self.tell_forged();
                 }
@@ -549,6 +539,7 @@ impl Delivery for Reassembly {
 
     /// Symbols of the former parent may be wrong.
     fn on_other_parent(&mut self) {
+        self.wrong_blocks.clear();
         if let Incomplete::InTurn(blocks) = &mut self.incomplete
             && std::mem::take(&mut self.wrong) > 0
         {
@@ -578,6 +569,7 @@ impl Delivery for Reassembly {
             if let Some(pages) = &mut self.pages {
                 pages.drop_before(oldest);
             }
+            self.wrong_blocks = self.wrong_blocks.split_off(&oldest);
             self.low = oldest;
             self.pass_by();
         }
@@ -695,6 +687,17 @@ impl Delivery for Reassembly {
         &self.wanted
     }
 
+    fn is_wrong(&self, block: u32, _symbols: u16) -> bool {
+        self.wrong_blocks.contains(&block)
+    }
+
+    fn on_wrong_symbol(&mut self, block: u32) {
+        let is_lacking = block >= self.low && (!self.place.has(block) || self.is_waiting(block));
+        if is_lacking && self.repair == Repair::OnRequest && self.wrong_blocks.len() < MOST_WRONG {
+            self.wrong_blocks.insert(block);
+        }
+    }
+
     fn held(&self, block: u32) -> Option<Held> {
         match &self.incomplete {
             Incomplete::InTurn(blocks) => blocks.held(block).map(|symbols| Held { block, symbols }),
@@ -767,27 +770,4 @@ impl Delivery for Reassembly {
 /// The hash of a block's data, where the block is what was sealed.
 fn hash_of_block(bytes: &[u8]) -> Option<Hash> {
     verify_block(bytes).ok().map(|(_, hash)| hash)
-}
-
-impl Incomplete {
-    /// No symbols yet.
-    fn new(repair: Repair, geometry: &Geometry, memory: usize, worker: &Worker) -> Incomplete {
-        match repair {
-            Repair::OnRequest => Incomplete::InTurn(Assembly::new(geometry.symbol_size.into(), memory)),
-            Repair::Fountain => Incomplete::Together(Box::new(Fountain::new(geometry, memory, worker))),
-        }
-    }
-
-    /// Whether the block is complete and has no place yet.
-    fn is_kept(&self, block: u32) -> bool {
-        matches!(self, Incomplete::Together(blocks) if blocks.gathering.is_kept(block))
-    }
-
-    /// Symbols that `block` still requests; `None` when none of it has arrived.
-    fn needed(&self, block: u32) -> Option<u16> {
-        match self {
-            Incomplete::InTurn(blocks) => blocks.needed(block),
-            Incomplete::Together(blocks) => blocks.gathering.needed(block),
-        }
-    }
 }

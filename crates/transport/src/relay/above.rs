@@ -205,6 +205,10 @@ impl Delivery for Above {
         &self.wanted
     }
 
+    fn is_wrong(&self, block: u32, symbols: u16) -> bool {
+        self.shared.lock().is_wrong(block, symbols)
+    }
+
     fn set_pace(&mut self, rtt: Span, spread: Span) {
         self.requests.set_pace(rtt, spread);
     }

@@ -416,14 +416,8 @@ impl Within for Agent {
         self.serving.as_ref().map_or_else(Vec::new, |serving| serving.members.relays())
     }
 
-    fn needs_at(&self) -> Time {
-        self.serving.as_ref().map_or(Time::NEVER, |serving| serving.needs.deadline())
-    }
-
-    fn take_needs(&mut self, now: Time, into: &mut Vec<(u32, u16)>) {
-        if let Some(serving) = &mut self.serving {
-            serving.needs.take_due(now, into);
-        }
+    fn needs(&mut self) -> Option<&mut Needs> {
+        self.serving.as_mut().map(|serving| &mut serving.needs)
     }
 
     fn wants_raw(&self) -> (bool, bool) {

@@ -92,8 +92,8 @@ impl Delivery for Below {
         self.shared.lock().next_page(self.branch)
     }
 
-    fn request_pages(&mut self, first: u32, run: u32) {
-        self.shared.lock().request_pages(self.branch, first, run);
+    fn request_pages(&mut self, first: u32, run: u32, by: &Asker<'_>) {
+        self.shared.lock().request_pages(self.branch, first, run, by);
     }
 
     fn resume(&mut self) {

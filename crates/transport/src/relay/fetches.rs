@@ -70,17 +70,25 @@ impl Fetches {
 
 /// Blocks that a branch lacks and that are not fetched yet.
 #[derive(Debug, Default)]
-pub(super) struct Queue(BTreeMap<u32, u16>);
+pub(super) struct Queue(BTreeMap<u32, Queued>);
+
+/// Symbols that a branch lacks of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Queued {
+    pub(super) symbols: u16,
+    /// What has come of it did not verify.
+    pub(super) wrong: bool,
+}
 
 impl Queue {
     /// So many symbols of a block are needed; whether that was not known.
-    pub(super) fn add(&mut self, block: u32, symbols: u16) -> bool {
+    pub(super) fn add(&mut self, block: u32, symbols: u16, wrong: bool) -> bool {
         if self.0.len() >= MOST_QUEUED && !self.0.contains_key(&block) {
             return false;
         }
         let queued = self.0.entry(block).or_default();
-        let is_more = symbols > *queued;
-        *queued = symbols.max(*queued);
+        let is_more = symbols > queued.symbols;
+        *queued = Queued { symbols: symbols.max(queued.symbols), wrong: wrong || queued.wrong };
         is_more
     }
 
@@ -89,7 +97,7 @@ impl Queue {
     }
 
     /// The first of them, whose turn it is.
-    pub(super) fn pop(&mut self) -> Option<(u32, u16)> {
+    pub(super) fn pop(&mut self) -> Option<(u32, Queued)> {
         self.0.pop_first()
     }
 
@@ -123,12 +131,12 @@ mod tests {
     fn the_others_wait_in_order_and_are_not_without_end() {
         let mut queue = Queue::default();
         for block in (0..MOST_QUEUED as u32 + 10).rev() {
-            queue.add(block, 4);
+            queue.add(block, 4, false);
         }
         assert_eq!(queue.0.len(), MOST_QUEUED);
-        assert!(!queue.add(5000, 3) && queue.add(5000, 9));
-        assert_eq!(queue.pop(), Some((10, 4)));
+        assert!(!queue.add(5000, 3, true) && queue.add(5000, 9, false));
+        assert_eq!(queue.pop(), Some((10, Queued { symbols: 4, wrong: false })));
         queue.forget_before(5000);
-        assert_eq!(queue.pop(), Some((5000, 9)));
+        assert_eq!(queue.pop(), Some((5000, Queued { symbols: 9, wrong: true })));
     }
 }

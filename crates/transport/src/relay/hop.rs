@@ -517,14 +517,8 @@ impl Within for Hop {
         self.exits.iter().flat_map(Exit::relays).collect()
     }
 
-    fn needs_at(&self) -> Time {
-        self.serving.as_ref().map_or(Time::NEVER, |serving| serving.needs.deadline())
-    }
-
-    fn take_needs(&mut self, now: Time, into: &mut Vec<(u32, u16)>) {
-        if let Some(serving) = &mut self.serving {
-            serving.needs.take_due(now, into);
-        }
+    fn needs(&mut self) -> Option<&mut Needs> {
+        self.serving.as_mut().map(|serving| &mut serving.needs)
     }
 
     fn on_packet(&mut self, packet: &DataPacket<'_>, size: u16, now: Time) {

@@ -51,7 +51,7 @@ use cache::{Added, Cache};
 use faircast_core::packet::{ReceiverId, Seq, SessionId};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Announce, DataPacket, Hashes, Held, Status, Withdrawn};
-use fetches::{Fetches, Queue};
+use fetches::{Fetches, Queue, Queued};
 use schedule::{Pick, Schedule};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -67,16 +67,6 @@ const MOST_WANTED_PAGES: usize = 256;
 /// A relay that has not heard its source for so long announces its session to nobody new: a source that is heard no more for so long may
 /// be somewhere else, for receivers too.
 const UNFED: Span = Span::from_secs(2);
-
-/// Who has asked again so often for a block, and has no more of it, has not lost it every time; surely not when it was so often.
-const DOUBTED: u8 = 2;
-const GIVEN_UP: u8 = 12;
-
-/// A page that was asked for so often may be wrong, and is fetched again.
-const DOUBTED_PAGE: u8 = 3;
-
-/// So many blocks that may be wrong are fetched again at a time.
-const MOST_DOUBTED: usize = 1_024;
 
 /// No datagram holds a page of more hashes.
 const LONGEST_PAGE: u32 = 2_048;
@@ -110,13 +100,14 @@ pub(crate) struct Passing {
     said: Said,
     /// Symbols to fetch from above.
     fetches: Fetches,
-    /// Blocks that are here and may be wrong: the next symbol takes their place.
-    doubted: BTreeSet<u32>,
+    /// Blocks that did not verify below and are fetched again: the next symbol of each replaces what is here.
+    wrong: BTreeSet<u32>,
     /// The branch whose turn it is to have something fetched.
     turn: usize,
-    /// Pages of hashes, by their first block, with how often each was asked for, and blocks whose page is to be fetched.
-    pages: BTreeMap<u32, (Hashes, u8)>,
-    wanted_pages: BTreeSet<u32>,
+    /// Pages of hashes, by their first block.
+    pages: BTreeMap<u32, Hashes>,
+    /// Blocks whose page is to be fetched, and whether it is because the page that is here did not verify below.
+    wanted_pages: BTreeMap<u32, bool>,
     branches: Vec<BranchState>,
     /// Children that are, or were, branches, by address; the same address with another number is another process.
     served: BTreeMap<SocketAddr, ReceiverId>,
@@ -191,10 +182,10 @@ impl Shared {
             withdrawals: Slices::default(),
             said: Said::default(),
             fetches: Fetches::default(),
-            doubted: BTreeSet::new(),
+            wrong: BTreeSet::new(),
             turn: 0,
             pages: BTreeMap::new(),
-            wanted_pages: BTreeSet::new(),
+            wanted_pages: BTreeMap::new(),
             branches,
             served: BTreeMap::new(),
             numbers: numbers::Numbers::default(),
@@ -388,8 +379,9 @@ impl Passing {
     /// A symbol has come from above: whether it is of use.
     fn on_symbol(&mut self, packet: &DataPacket<'_>) -> Added {
         let place = packet.data.payload;
-        if self.doubted.remove(&place.block) {
-            self.lose(place.block);
+        if self.wrong.remove(&place.block) {
+            self.cache.lose(place.block);
+            self.branches.iter_mut().for_each(|branch| branch.schedule.on_replaced(place.block));
         }
         let wanted = self.fetches.wants(place.block);
         let added = self.cache.add(place.block, packet.symbols, place.symbol, packet.payload, wanted);
@@ -447,7 +439,7 @@ impl Passing {
         self.cache.forget_before(block);
         self.fetches.forget_before(block);
         self.wanted_pages = self.wanted_pages.split_off(&block);
-        self.doubted = self.doubted.split_off(&block);
+        self.wrong = self.wrong.split_off(&block);
         for branch in &mut self.branches {
             branch.schedule.forget_before(block);
             branch.queue.forget_before(block);
@@ -457,40 +449,34 @@ impl Passing {
     /// A page has come: it goes to everybody.
     fn on_page(&mut self, page: &Hashes) {
         let blocks = page.first_block..page.first_block.saturating_add(page.hashes.len() as u32);
-        self.wanted_pages.retain(|block| !blocks.contains(block));
+        self.wanted_pages.retain(|block, _| !blocks.contains(block));
         // What nobody here can verify must not stand in the way of what comes later.
         let near = self.pages.range(blocks.start.saturating_sub(LONGEST_PAGE)..blocks.end);
-        let overlapping = near.filter(|(first, (known, _))| {
+        let overlapping = near.filter(|(first, known)| {
             **first != blocks.start && blocks.start < first.saturating_add(known.hashes.len() as u32)
         });
         let overlapping: Vec<u32> = overlapping.map(|(first, _)| *first).collect();
         overlapping.iter().for_each(|first| drop(self.pages.remove(first)));
         if self.pages.len() < MOST_PAGES || self.pages.contains_key(&page.first_block) {
-            self.pages.insert(page.first_block, (page.clone(), 0));
+            self.pages.insert(page.first_block, page.clone());
             for branch in &mut self.branches {
                 branch.pages.insert(page.first_block);
             }
         }
     }
 
-    /// Somebody on a branch asks for pages.
-    fn request_pages(&mut self, branch: usize, first: u32, run: u32) {
+    /// Somebody on a branch asks for pages. A page that did not verify there is fetched again, and goes to everybody when it comes.
+    fn request_pages(&mut self, branch: usize, first: u32, run: u32, by: &Asker<'_>) {
         for block in first..first.saturating_add(run) {
-            let is_sent = self.is_known(block);
-            let known = self.pages.range_mut(..=block).next_back();
-            match known.filter(|(first, (page, _))| block - **first < page.hashes.len() as u32) {
-                Some((first, (_, asked))) => {
-                    let is_first = self.branches[branch].pages.insert(*first);
-                    *asked += u8::from(is_first && *asked < DOUBTED_PAGE);
-                    if *asked == DOUBTED_PAGE && self.wanted_pages.len() < MOST_WANTED_PAGES {
-                        *asked = 0;
-                        self.fetches.has_more |= self.wanted_pages.insert(block);
-                    }
-                }
-                None if self.wanted_pages.len() < MOST_WANTED_PAGES && is_sent => {
-                    self.fetches.has_more |= self.wanted_pages.insert(block);
-                }
-                None => {}
+            let known = self.pages.range(..=block).next_back();
+            let known = known.filter(|(first, page)| block - **first < page.hashes.len() as u32);
+            if let (Some((first, _)), false) = (known, by.wrong) {
+                self.branches[branch].pages.insert(*first);
+            } else if self.wanted_pages.len() < MOST_WANTED_PAGES && self.is_known(block) {
+                let former = self.wanted_pages.get(&block).copied();
+                let wrong = by.wrong || former == Some(true);
+                self.wanted_pages.insert(block, wrong);
+                self.fetches.has_more |= former != Some(wrong);
             }
         }
     }
@@ -503,7 +489,7 @@ impl Passing {
     fn next_page(&mut self, branch: usize) -> Option<Hashes> {
         let (waiting, pages) = (&mut self.branches[branch].pages, &self.pages);
         let next = std::iter::from_fn(|| waiting.pop_first()).find_map(|first| pages.get(&first));
-        next.map(|(page, _)| page.clone())
+        next.cloned()
     }
 
     /// Somebody on a branch lacks symbols.
@@ -513,28 +499,33 @@ impl Passing {
         }
         let whole = self.announce.map_or(u16::MAX, |(_, announce)| announce.symbols_per_block);
         let symbols = symbols.min(whole);
-        match self.branches[branch].schedule.asked_in_vain(&self.cache, block, symbols, by) {
-            // Nothing else can come, so who waits for it is to hear that the session is over.
-            GIVEN_UP.. if self.end != End::No => return false,
-            DOUBTED.. => self.doubt(block, symbols),
-            _ => {}
-        }
         let Asker { seen, held, .. } = *by;
-        if self.cache.get(block).is_none() && !self.may_fetch(branch) {
-            return self.branches[branch].queue.add(block, symbols);
+        let is_coming = self.wrong.contains(&block);
+        // What is fetched already is newer than what did not verify.
+        let is_wrong = by.wrong && (is_coming || !self.fetches.wants(block));
+        if is_wrong && self.end != End::No {
+            return false; // nothing else can come, so the receiver is to learn that the session is over
         }
-        self.serve(branch, (block, symbols), seen, held)
+        let is_fetched = if is_wrong { !is_coming } else { self.cache.get(block).is_none() };
+        if is_fetched && !self.may_fetch(branch) {
+            return self.branches[branch].queue.add(block, symbols, is_wrong);
+        }
+        match is_wrong {
+            true => self.fetch_anew(branch, block, symbols),
+            false => self.serve(branch, (block, symbols), seen, held),
+        }
     }
 
-    /// A symbol of a block that is here may be wrong, which nobody here can tell: other symbols are fetched, and take its place when they
-    /// come.
-    fn doubt(&mut self, block: u32, symbols: u16) {
-        // It takes the place of what is here, so whatever waits to leave, there is room for it.
-        let has_room = self.fetches.has_room(self.cache.room(), 0);
-        let may_come = self.end == End::No && !self.fetches.wants(block) && has_room;
-        if may_come && self.doubted.len() < MOST_DOUBTED && self.doubted.insert(block) {
-            self.fetches.want(block, symbols);
+    /// What is here of a block did not verify on this branch, which waits for other symbols: all of the block is fetched again. Others
+    /// are served with what is here until the first symbol comes.
+    fn fetch_anew(&mut self, branch: usize, block: u32, symbols: u16) -> bool {
+        let all = self.cache.get(block).map_or(symbols, |kept| kept.symbols.max(symbols));
+        let sends = self.branches[branch].schedule.await_at_least(block, symbols);
+        if self.branches[branch].schedule.awaited(block) > 0 {
+            self.fetches.want(block, all);
+            self.wrong.insert(block);
         }
+        sends
     }
 
     /// Send a branch symbols of a block, or fetch them first; whether anything will be sent that would not have been.
@@ -567,9 +558,13 @@ impl Passing {
             }
             idle = 0;
             let branch = &mut self.branches[turn];
-            if let Some(need) = branch.queue.pop().filter(|_| branch.standing.unfinished > 0) {
-                // Nothing of it can be on its way that was not asked for here.
-                self.serve(turn, need, Seq(u64::MAX), None);
+            match branch.queue.pop().filter(|_| branch.standing.unfinished > 0) {
+                Some((block, Queued { symbols, wrong: true })) => _ = self.fetch_anew(turn, block, symbols),
+                Some((block, Queued { symbols, wrong: false })) => {
+                    // Nothing of it can be on its way that was not asked for here.
+                    self.serve(turn, (block, symbols), Seq(u64::MAX), None);
+                }
+                None => {}
             }
         }
     }
@@ -595,9 +590,17 @@ impl Passing {
     fn needs(&self, into: &mut Vec<(u32, u16)>) {
         into.extend(self.cache.incomplete().filter(|(block, _)| *block < self.passed));
         into.extend(self.fetches.iter());
-        into.extend(self.wanted_pages.iter().map(|block| (*block, 0)));
+        into.extend(self.wanted_pages.keys().map(|block| (*block, 0)));
         into.sort_unstable_by(|a, b| (a.0, b.1).cmp(&(b.0, a.1)));
         into.dedup_by_key(|(block, _)| *block);
+    }
+
+    /// Whether what has come of such a need did not verify below.
+    fn is_wrong(&self, block: u32, symbols: u16) -> bool {
+        match symbols {
+            0 => self.wanted_pages.get(&block).is_some_and(|wrong| *wrong),
+            _ => self.wrong.contains(&block),
+        }
     }
 
     /// Whether all that the source has left it once, and nobody below needs anything.

@@ -5,19 +5,12 @@
 //! comes, the lowest block first), and the backfill (blocks that somebody lacks for the most part).
 
 use super::cache::{Cache, Kept};
-use crate::source::delivery::Asker;
-use faircast_core::packet::{ReceiverId, Seq};
+use faircast_core::packet::Seq;
 use faircast_wire::Held;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The latest repairs of a block that are remembered: they may be on their way.
 const RECENT: usize = 512;
-
-/// So many of those who ask for symbols of a block are remembered.
-const MOST_ASKERS: usize = 16;
-
-/// A symbol that has left so often for somebody who lacks it is wrong, or nearly all packets are lost.
-const AGAIN_AND_AGAIN: u8 = 3;
 
 /// One branch.
 #[derive(Debug, Default)]
@@ -48,18 +41,6 @@ struct Way {
     recent: VecDeque<(u32, Seq)>,
     /// Symbols that somebody waits for and that have not come.
     waiting: u16,
-    /// Who has asked for symbols since the block came.
-    askers: Vec<Waiting>,
-}
-
-/// Somebody who asks for a block.
-#[derive(Debug)]
-struct Waiting {
-    id: ReceiverId,
-    /// The fewest symbols that it has lacked of it.
-    least: u16,
-    /// How often it has asked since without having come any further: a block that did not verify is begun anew, and lacks more then.
-    in_vain: u8,
 }
 
 /// What leaves.
@@ -120,6 +101,15 @@ impl Schedule {
         self.backfill.remove(&block);
     }
 
+    /// The symbols of this block that are here go, and others come: what is awaited of it still is.
+    pub(super) fn on_replaced(&mut self, block: u32) {
+        let waiting = self.awaited(block);
+        self.on_gone(block);
+        if waiting > 0 {
+            self.ways.insert(block, Way { waiting, ..Way::default() });
+        }
+    }
+
     /// Blocks before this one are not wanted any more.
     pub(super) fn forget_before(&mut self, block: u32) {
         self.oldest = self.oldest.max(block);
@@ -141,31 +131,6 @@ impl Schedule {
         self.on_request = true;
         self.ready.clear();
         self.open.clear();
-    }
-
-    /// How often somebody has asked for symbols of a block and got no further, although what it asked for before has left. Either that
-    /// was lost each time, or it came and did not verify: a symbol that is here is wrong.
-    pub(super) fn asked_in_vain(&mut self, cache: &Cache, block: u32, symbols: u16, by: &Asker<'_>) -> u8 {
-        let Some(kept) = cache.get(block) else { return 0 };
-        if block < self.oldest || block >= self.complete_to() {
-            return 0;
-        }
-        let way = self.ways.entry(block).or_default();
-        let comes_in_vain = || by.held.is_some_and(|held| way.comes_in_vain(kept, by.seen, held));
-        if way.coming(kept, by.seen, by.held) > 0 && !comes_in_vain() {
-            return 0;
-        }
-        let Some(at) = way.askers.iter().position(|asker| asker.id == by.from) else {
-            if way.askers.len() < MOST_ASKERS {
-                way.askers.push(Waiting { id: by.from, least: symbols, in_vain: 0 });
-            }
-            return 0;
-        };
-        let asker = &mut way.askers[at];
-        let gets_on = symbols < asker.least;
-        (asker.least, asker.in_vain) =
-            (asker.least.min(symbols), if gets_on { 0 } else { asker.in_vain.saturating_add(1) });
-        asker.in_vain
     }
 
     /// Somebody who had seen the stream up to `seen` lacks symbols of a block, and has `held` of it.
@@ -303,6 +268,17 @@ impl Schedule {
         self.ways.get(&block).map_or(0, |way| way.waiting)
     }
 
+    /// Somebody waits for so many symbols of a block that are to come; whether others have not waited for as many.
+    pub(super) fn await_at_least(&mut self, block: u32, symbols: u16) -> bool {
+        if symbols == 0 || block < self.oldest || block >= self.complete_to() {
+            return false; // it will come anyway
+        }
+        let waiting = &mut self.ways.entry(block).or_default().waiting;
+        let is_more = symbols > *waiting;
+        *waiting = symbols.max(*waiting);
+        is_more
+    }
+
     /// No more than so many symbols of this block are on their way here.
     pub(super) fn awaits_at_most(&mut self, block: u32, symbols: u16) {
         if let Some(way) = self.ways.get_mut(&block) {
@@ -344,19 +320,6 @@ impl Way {
         self.again.iter().filter(|id| lacking(**id)).count()
             + self.recent.iter().filter(|(id, seq)| *seq > seen && lacking(*id)).count()
             + usize::from(self.waiting)
-    }
-
-    /// Whether a symbol has left again and again, before the packet `seen`, for somebody who has `held` and lacks it still. Where several
-    /// are wrong and few packets may be on their way, one of them always is.
-    fn comes_in_vain(&self, kept: &Kept, seen: Seq, held: &Held) -> bool {
-        let mut times = BTreeMap::new();
-        self.recent.iter().filter(|(id, seq)| *seq <= seen && is_lacking(kept, Some(held), *id)).any(
-            |(id, _)| {
-                let count = times.entry(*id).or_insert(0_u8);
-                *count = count.saturating_add(1);
-                *count >= AGAIN_AND_AGAIN
-            },
-        )
     }
 }
 

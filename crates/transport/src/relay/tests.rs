@@ -51,7 +51,12 @@ fn announce(last: u8, hops: u8) -> Announce {
 
 /// Somebody who has seen the stream up to this packet, and has nothing.
 fn asker(seen: u64) -> Asker<'static> {
-    Asker { from: ReceiverId::new(7).expect("it is not zero"), seen: Seq(seen), held: None }
+    Asker { seen: Seq(seen), held: None, wrong: false }
+}
+
+/// The same, which found that what has come of it is wrong.
+fn finds_wrong(seen: u64) -> Asker<'static> {
+    Asker { wrong: true, ..asker(seen) }
 }
 
 #[test]
@@ -213,7 +218,7 @@ fn what_a_child_asks_for_has_a_bound_whatever_it_says() {
     assert!(fetched <= MOST_SYMBOLS + 8, "{fetched} symbols");
     assert!(sent <= MOST_SYMBOLS + MOST_QUEUED, "{sent}");
     for page in 0..1_000_000 {
-        passing.request_pages(0, page, 1);
+        passing.request_pages(0, page, 1, &asker(0));
     }
     assert!(passing.wanted_pages.len() <= MOST_WANTED_PAGES, "{}", passing.wanted_pages.len());
     let mut needs = Vec::new();
@@ -225,7 +230,7 @@ fn what_a_child_asks_for_has_a_bound_whatever_it_says() {
 #[derive(Debug, Clone)]
 enum Step {
     Comes { block: u32, symbol: u32 },
-    Asks { branch: usize, block: u32, symbols: u16 },
+    Asks { branch: usize, block: u32, symbols: u16, wrong: bool },
     Leaves { branch: usize, packets: u8 },
     Status { complete_to: u32 },
     Goes { block: u32 },
@@ -235,7 +240,8 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         6 => (0..6_u32, 0..9_u32).prop_map(|(block, symbol)| Step::Comes { block, symbol }),
-        3 => (0..4_usize, 0..6_u32, 1..6_u16).prop_map(|(branch, block, symbols)| Step::Asks { branch, block, symbols }),
+        3 => (0..4_usize, 0..6_u32, 1..6_u16, any::<bool>())
+            .prop_map(|(branch, block, symbols, wrong)| Step::Asks { branch, block, symbols, wrong }),
         2 => (0..4_usize, 0..20_u8).prop_map(|(branch, packets)| Step::Leaves { branch, packets }),
         1 => (0..7_u32).prop_map(|complete_to| Step::Status { complete_to }),
         1 => (0..6_u32).prop_map(|block| Step::Goes { block }),
@@ -263,8 +269,8 @@ proptest! {
                     passing.passed = passing.passed.max(block);
                     passing.on_symbol(&packet(block, symbol, &[0; 8]));
                 }
-                Step::Asks { branch, block, symbols } => {
-                    passing.request(branch % branches, block, symbols, &asker(seq));
+                Step::Asks { branch, block, symbols, wrong } => {
+                    passing.request(branch % branches, block, symbols, &Asker { wrong, ..asker(seq) });
                 }
                 Step::Leaves { branch, packets } => {
                     for _ in 0..packets {
@@ -325,114 +331,17 @@ fn a_fetch_that_is_answered_with_what_is_here_is_over_and_those_below_are_served
 
 /// Everything that leaves on the first branch now, as (block, symbol).
 fn leaves(passing: &mut Passing, seq: &mut u64) -> Vec<(u32, u32)> {
+    leaves_on(passing, 0, seq)
+}
+
+fn leaves_on(passing: &mut Passing, branch: usize, seq: &mut u64) -> Vec<(u32, u32)> {
     let next = || {
-        let pick = passing.pick(0)?;
-        passing.sent(0, pick, Seq(*seq));
+        let pick = passing.pick(branch)?;
+        passing.sent(branch, pick, Seq(*seq));
         *seq += 1;
         Some((pick.block, pick.id))
     };
     std::iter::from_fn(next).collect()
-}
-
-#[test]
-fn what_somebody_asks_for_again_and_again_and_gets_no_further_with_is_fetched_anew() {
-    let shared = Shared::new(RelayHandle::default(), 2, 1 << 20, None);
-    let mut passing = shared.lock();
-    (0..4).for_each(|symbol| _ = passing.on_symbol(&packet(0, symbol, &[0xbd; 8])));
-    passing.on_status(&Status { complete_to: 1, blocks: Some(1), ..Status::default() });
-    let mut seq = 0;
-    assert_eq!(leaves(&mut passing, &mut seq).len(), 4, "it came, and did not verify");
-    for time in 0..DOUBTED {
-        assert!(passing.request(0, 0, 4, &asker(seq)));
-        assert_eq!(leaves(&mut passing, &mut seq).len(), 4, "{time}: it may have been lost");
-        assert!(!passing.fetches.wants(0));
-        assert!(!passing.request(0, 0, 4, &asker(0)), "asked before that can have come");
-    }
-    let other = Asker { from: ReceiverId::new(8).expect("it is not zero"), ..asker(seq) };
-    passing.request(0, 0, 4, &other);
-    assert!(!passing.fetches.wants(0), "somebody else has asked once");
-    leaves(&mut passing, &mut seq);
-    passing.request(0, 0, 4, &asker(seq));
-    assert_eq!(passing.fetches.left(0), 4);
-    assert_eq!(
-        leaves(&mut passing, &mut seq).len(),
-        4,
-        "what is here is not let go before other symbols come"
-    );
-    (0..4).for_each(|symbol| _ = passing.on_symbol(&packet(0, symbol, &[7; 8])));
-    assert!(!passing.fetches.wants(0));
-    passing.request(0, 0, 4, &asker(seq));
-    let left = leaves(&mut passing, &mut seq);
-    assert_eq!(left.len(), 4);
-    let mut bytes = Vec::new();
-    assert!((0..4).all(|at| passing.cache.symbol(0, at, &mut bytes) && bytes == [7; 8]));
-}
-
-#[test]
-fn of_several_wrong_symbols_of_which_one_always_waits_to_leave_others_are_fetched_too() {
-    let shared = Shared::new(RelayHandle::default(), 1, 1 << 20, None);
-    let mut passing = shared.lock();
-    (0..4).for_each(|symbol| _ = passing.on_symbol(&packet(0, symbol, &[0xbd; 8])));
-    passing.on_status(&Status { complete_to: 1, blocks: Some(1), ..Status::default() });
-    let mut seq = 0;
-    leaves(&mut passing, &mut seq);
-    // Symbols 1 and 3 do not open, and one packet leaves between two requests.
-    let mut symbols = [0; Held::BYTES];
-    symbols[0] = 0b101;
-    let held = Held { block: 0, symbols };
-    let mut asked = 0;
-    while !passing.fetches.wants(0) && asked < 100 {
-        let by = Asker { held: Some(&held), ..asker(seq.saturating_sub(1)) };
-        passing.request(0, 0, 2, &by);
-        let pick = passing.pick(0).expect("something leaves each time");
-        assert!([1, 3].contains(&pick.id));
-        passing.sent(0, pick, Seq(seq));
-        (seq, asked) = (seq + 1, asked + 1);
-    }
-    assert!((6..=12).contains(&asked), "{asked}: what was lost is not doubted, and what is wrong soon");
-}
-
-#[test]
-fn what_is_doubted_is_fetched_although_more_waits_to_leave_than_is_fetched_at_a_time() {
-    let shared = Shared::new(RelayHandle::default(), 1, 24 * 8, None);
-    let mut passing = shared.lock();
-    for block in 0..4 {
-        (0..4).for_each(|symbol| _ = passing.on_symbol(&packet(block, symbol, &[0xbd; 8])));
-    }
-    passing.on_status(&Status { complete_to: 4, blocks: Some(4), ..Status::default() });
-    let mut seq = 0;
-    leaves(&mut passing, &mut seq);
-    for round in 0..=u64::from(DOUBTED) {
-        assert!(!passing.fetches.wants(0), "it may have been lost");
-        // Others come, and need all the rest.
-        let newcomer = Asker { from: ReceiverId::new(100 + round).expect("it is not zero"), ..asker(seq) };
-        (1..4).for_each(|block| _ = passing.request(0, block, 4, &newcomer));
-        assert!(!passing.may_fetch(0), "so much waits");
-        passing.request(0, 0, 4, &asker(seq));
-        leaves(&mut passing, &mut seq);
-    }
-    assert!(passing.fetches.wants(0));
-}
-
-#[test]
-fn who_begins_a_block_anew_gets_no_further_however_much_of_it_came_in_between() {
-    let shared = Shared::new(RelayHandle::default(), 1, 1 << 20, None);
-    let mut passing = shared.lock();
-    (0..4).for_each(|symbol| _ = passing.on_symbol(&packet(0, symbol, &[0xbd; 8])));
-    passing.on_status(&Status { complete_to: 1, blocks: Some(1), ..Status::default() });
-    let mut seq = 0;
-    leaves(&mut passing, &mut seq);
-    let rounds = (0..10).take_while(|round| {
-        // All of it, half of it, and what came then made a block that did not verify.
-        let map = if round % 2 == 1 { 3 } else { 0 };
-        let mut symbols = [0; Held::BYTES];
-        symbols[0] = map;
-        let held = Held { block: 0, symbols };
-        passing.request(0, 0, if map == 0 { 4 } else { 2 }, &Asker { held: Some(&held), ..asker(seq) });
-        leaves(&mut passing, &mut seq);
-        !passing.fetches.wants(0)
-    });
-    assert!(rounds.count() <= usize::from(DOUBTED) + 2);
 }
 
 #[test]
@@ -456,8 +365,93 @@ fn a_parent_that_confirms_no_numbers_is_told_how_many_are_done_as_before() {
     assert!(answer(&[], Time::ZERO + UNFED).1, "the source is not heard");
 }
 
+/// A session of so many blocks of four symbols, all of which are here, wrong, and have left.
+fn wrong_blocks(memory: usize, blocks: u32) -> (Shared, u64) {
+    let shared = Shared::new(RelayHandle::default(), 2, memory, None);
+    let mut passing = shared.lock();
+    passing.announce = Some((SessionId(1), announce(1, 0)));
+    for block in 0..blocks {
+        (0..4).for_each(|symbol| _ = passing.on_symbol(&packet(block, symbol, &[0xbd; 8])));
+    }
+    passing.on_status(&Status { complete_to: blocks, blocks: Some(blocks), ..Status::default() });
+    passing.branches.iter_mut().for_each(|branch| branch.standing.unfinished = 1);
+    let mut seq = 0;
+    for branch in 0..2 {
+        assert_eq!(leaves_on(&mut passing, branch, &mut seq).len(), 4 * blocks as usize);
+    }
+    drop(passing);
+    (shared, seq)
+}
+
 #[test]
-fn a_page_that_is_asked_for_again_and_again_is_fetched_anew_and_takes_the_place_of_what_overlaps_it() {
+fn a_block_that_did_not_verify_below_is_fetched_again_and_replaces_what_is_here() {
+    let (shared, mut seq) = wrong_blocks(1 << 20, 1);
+    let mut passing = shared.lock();
+    for _ in 0..20 {
+        assert!(passing.request(0, 0, 4, &asker(seq)));
+        assert_eq!(leaves(&mut passing, &mut seq).len(), 4, "it was lost on the way each time");
+    }
+    assert!(!passing.fetches.wants(0) && !passing.is_wrong(0, 4));
+    assert!(passing.request(0, 0, 2, &finds_wrong(seq)));
+    assert!(leaves(&mut passing, &mut seq).is_empty(), "what is here is of no use there");
+    assert_eq!(passing.fetches.left(0), 4, "all of the block");
+    assert!(passing.is_wrong(0, 4), "which is stated above");
+    assert!(passing.request(1, 0, 4, &asker(seq)), "others are served meanwhile");
+    assert_eq!(leaves_on(&mut passing, 1, &mut seq).len(), 4);
+    (4..6).for_each(|symbol| _ = passing.on_symbol(&packet(0, symbol, &[7; 8])));
+    assert!(!passing.is_wrong(0, 2), "what comes now is new");
+    assert_eq!(leaves(&mut passing, &mut seq), [(0, 4), (0, 5)]);
+    let mut bytes = Vec::new();
+    assert!((0..2).all(|at| passing.cache.symbol(0, at, &mut bytes) && bytes == [7; 8]));
+    assert!(!passing.cache.symbol(0, 2, &mut bytes), "nothing of the wrong ones is left");
+    passing.request(0, 0, 2, &finds_wrong(seq - 2));
+    assert!(!passing.is_wrong(0, 2), "stated before the new ones came there");
+}
+
+#[test]
+fn a_wrong_block_waits_until_something_may_be_fetched() {
+    let (shared, mut seq) = wrong_blocks(24 * 8, 4);
+    let mut passing = shared.lock();
+    (1..4).for_each(|block| _ = passing.request(0, block, 4, &asker(seq)));
+    assert!(!passing.may_fetch(0), "so much waits");
+    assert!(passing.request(0, 0, 4, &finds_wrong(seq)));
+    assert!(!passing.fetches.wants(0));
+    leaves(&mut passing, &mut seq);
+    assert!(passing.fetches.wants(0) && passing.is_wrong(0, 4));
+}
+
+#[test]
+fn a_liar_has_no_more_fetched_than_a_receiver_that_lacks_everything() {
+    let fetched = |by: &Asker<'_>, is_here: bool| {
+        let (shared, _) = wrong_blocks(1 << 20, 100);
+        let mut passing = shared.lock();
+        if !is_here {
+            (0..100).for_each(|block| passing.lose(block));
+        }
+        for _ in 0..10 {
+            (0..200).for_each(|block| _ = passing.request(0, block, 4, by));
+        }
+        passing.fetches.iter().map(|(_, symbols)| usize::from(symbols)).sum::<usize>()
+    };
+    assert_eq!(fetched(&asker(1_000), true), 0);
+    let lacks_everything = fetched(&asker(1_000), false);
+    assert_eq!(lacks_everything, 400);
+    assert_eq!(fetched(&finds_wrong(1_000), true), lacks_everything);
+    assert_eq!(fetched(&finds_wrong(1_000), false), lacks_everything);
+}
+
+#[test]
+fn a_wrong_block_is_refused_at_once_when_the_session_above_is_over() {
+    let (shared, mut seq) = wrong_blocks(1 << 20, 1);
+    shared.end(false);
+    let mut passing = shared.lock();
+    assert!(!passing.request(0, 0, 4, &finds_wrong(seq)));
+    assert!(leaves(&mut passing, &mut seq).is_empty(), "so the branch is idle and ends");
+    assert!(passing.request(0, 0, 4, &asker(seq)), "others may have lost it");
+}
+
+#[test]
+fn a_page_that_did_not_verify_below_is_fetched_again_and_replaces_what_overlaps_it() {
     let shared = Shared::new(RelayHandle::default(), 1, 1 << 20, None);
     let mut passing = shared.lock();
     passing.on_status(&Status { complete_to: 20, blocks: Some(20), ..Status::default() });
@@ -465,39 +459,18 @@ fn a_page_that_is_asked_for_again_and_again_is_fetched_anew_and_takes_the_place_
         |first_block, byte| Hashes { first_block, signature: [byte; 64], hashes: vec![[byte; 32]; 10] };
     passing.on_page(&page(0, 1));
     passing.on_page(&page(3, 0xbd));
-    for _ in 0..DOUBTED_PAGE {
+    for _ in 0..20 {
         while passing.next_page(0).is_some() {}
+        passing.request_pages(0, 5, 2, &asker(0));
+        assert_eq!(passing.next_page(0), Some(page(3, 0xbd)), "it was lost on the way each time");
         assert!(passing.wanted_pages.is_empty());
-        passing.request_pages(0, 5, 1);
-        passing.request_pages(0, 6, 1);
     }
-    assert_eq!(passing.wanted_pages.len(), 1, "who asks for several blocks of a page asks for it once");
+    passing.request_pages(0, 5, 1, &finds_wrong(0));
+    assert_eq!(passing.next_page(0), None, "what is here is of no use there");
+    assert!(passing.is_wrong(5, 0) && passing.fetches.has_more);
     passing.on_page(&page(0, 2));
-    while passing.next_page(0).is_some() {}
-    passing.request_pages(0, 5, 1);
+    assert!(!passing.is_wrong(5, 0));
     assert_eq!(passing.next_page(0), Some(page(0, 2)));
-}
-
-#[test]
-fn what_is_asked_for_in_vain_is_not_sent_for_ever_when_nothing_else_can_come() {
-    let shared = Shared::new(RelayHandle::default(), 1, 1 << 20, None);
-    shared.end(false);
-    let mut passing = shared.lock();
-    (0..4).for_each(|symbol| _ = passing.on_symbol(&packet(0, symbol, &[0xbd; 8])));
-    passing.on_status(&Status { complete_to: 1, blocks: Some(1), ..Status::default() });
-    let mut seq = 0;
-    leaves(&mut passing, &mut seq);
-    let served = (0..1_000).take_while(|_| {
-        let is_served = passing.request(0, 0, 4, &asker(seq));
-        leaves(&mut passing, &mut seq);
-        is_served
-    });
-    assert_eq!(served.count(), usize::from(GIVEN_UP));
-    assert!(!passing.request(0, 0, 4, &asker(seq)), "so the branch is idle and ends");
-    assert!(passing.request(
-        0,
-        0,
-        4,
-        &Asker { from: ReceiverId::new(8).expect("it is not zero"), ..asker(seq) }
-    ));
+    passing.request_pages(0, 5, 1, &asker(0));
+    assert_eq!(passing.next_page(0), Some(page(0, 2)));
 }

@@ -60,10 +60,8 @@ pub(crate) trait Within {
     fn on_known(&mut self, ids: &[ReceiverId], now: Time);
     /// The relays below.
     fn relays(&self) -> Vec<RelayBelow>;
-    /// When [`Within::take_needs`] has something.
-    fn needs_at(&self) -> Time;
-    /// What those below lack, as (block, symbols), when it is to be asked for.
-    fn take_needs(&mut self, now: Time, into: &mut Vec<(u32, u16)>);
+    /// What those below lack.
+    fn needs(&mut self) -> Option<&mut needs::Needs>;
 
     /// Whether datagrams of the source are wanted as they came: data, and everything else.
     fn wants_raw(&self) -> (bool, bool) {

@@ -203,7 +203,7 @@ impl SourceSession {
         }
     }
 
-    fn on_request(&mut self, request: &Request, from: SocketAddr, now: Time) {
+    fn on_request(&mut self, request: &Request, place: SocketAddr, now: Time) {
         self.members.on_sign_of_life(request.from, now);
         if self.request_rate.on_request(request.from, self.members.count(), self.rtt_max(), now) {
             self.status_soon(now); // there are too many
@@ -215,24 +215,27 @@ impl SourceSession {
         let end = self.delivery.status().blocks;
         for need in &request.needs {
             let run = u32::from(need.run).min(MOST_BLOCKS);
+            let (from, seen, wrong) = (request.from, request.echo.seq, need.wrong);
+            let asker = |held| Asker { seen, held, wrong };
             if need.symbols == 0 {
                 match &mut self.pages {
                     Some(pages) => pages.request(need.first, run, &*self.delivery, now),
-                    None => self.delivery.request_pages(need.first, run),
+                    None => self.delivery.request_pages(need.first, run, &asker(None)),
                 }
                 continue;
             }
             for block in asked(need.first, run, end) {
-                let cost = need.symbols.min(self.delivery.symbols_of(block));
-                if !self.may_ask_for(request.from, from, cost) {
+                let all = self.delivery.symbols_of(block);
+                // A block that is wrong comes anew.
+                let cost = if wrong { all } else { need.symbols.min(all) };
+                if !self.may_ask_for(from, place, cost) {
                     self.counts.refused += 1;
                     return;
                 }
                 let held = request.held.iter().find(|held| held.block == block);
-                let by = Asker { from: request.from, seen: request.echo.seq, held };
-                if self.delivery.request(block, need.symbols, &by) {
-                    self.budget.spend(from.ip(), cost);
-                    self.members.on_asked(request.from, cost.into());
+                if self.delivery.request(block, need.symbols, &asker(held)) {
+                    self.budget.spend(place.ip(), cost);
+                    self.members.on_asked(from, cost.into());
                     scheduled = true;
                 }
             }

@@ -132,15 +132,24 @@ impl Delivery for WithinAbove {
     }
 
     fn deadline(&self) -> Time {
-        self.shared.with_inside(|inside| inside.needs_at()).unwrap_or(Time::NEVER)
+        self.shared
+            .with_inside(|inside| inside.needs().map(|needs| needs.deadline()))
+            .flatten()
+            .unwrap_or(Time::NEVER)
     }
 
     fn due(&mut self, now: Time, _: &mut Rng) -> &[(u32, u16)] {
         self.at(now);
         let wanted = &mut self.wanted;
         wanted.clear();
-        self.shared.with_inside(|inside| inside.take_needs(now, wanted));
+        self.shared.with_inside(|inside| inside.needs().map(|needs| needs.take_due(now, wanted)));
         &self.wanted
+    }
+
+    fn is_wrong(&self, block: u32, symbols: u16) -> bool {
+        self.shared
+            .with_inside(|inside| inside.needs().is_some_and(|needs| needs.is_wrong(block, symbols)))
+            .unwrap_or(false)
     }
 
     fn needs_nothing(&self) -> bool {

@@ -15,45 +15,65 @@ const MOST: usize = 8192;
 
 /// Blocks that children lack symbols of.
 #[derive(Debug, Default)]
-pub(in crate::relay) struct Needs {
-    /// By block: symbols; 0 asks for the page with its hash.
-    wanted: BTreeMap<(u32, bool), u16>,
+pub(crate) struct Needs {
+    /// By block, and whether it is the page with its hash.
+    wanted: BTreeMap<(u32, bool), Lacking>,
     due: Option<Time>,
     /// What was asked for, and when.
-    asked: BTreeMap<(u32, bool), (u16, Time)>,
+    asked: BTreeMap<(u32, bool), (Lacking, Time)>,
+}
+
+/// Symbols that the worst child lacks, and whether what has come did not verify at one of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Lacking {
+    symbols: u16,
+    wrong: bool,
+}
+
+impl Lacking {
+    /// What serves both.
+    fn and(self, other: Lacking) -> Lacking {
+        Lacking { symbols: self.symbols.max(other.symbols), wrong: self.wrong || other.wrong }
+    }
 }
 
 impl Needs {
-    pub(in crate::relay) fn on_request(&mut self, request: &Request, now: Time) {
+    pub(crate) fn on_request(&mut self, request: &Request, now: Time) {
         self.asked.retain(|_, (_, at)| now.since(*at) < AGAIN);
         for need in &request.needs {
             for block in need.first..need.first.saturating_add(need.run.into()) {
                 let key = (block, need.symbols == 0);
-                let is_asked = self.asked.get(&key).is_some_and(|(symbols, _)| *symbols >= need.symbols);
+                let lacking = Lacking { symbols: need.symbols, wrong: need.wrong };
+                let is_asked = self.asked.get(&key).is_some_and(|(asked, _)| asked.and(lacking) == *asked);
                 if is_asked || self.wanted.len() + self.asked.len() >= MOST {
                     continue;
                 }
                 let wanted = self.wanted.entry(key).or_default();
-                *wanted = need.symbols.max(*wanted);
+                *wanted = wanted.and(lacking);
                 self.due.get_or_insert(now + GATHER);
             }
         }
     }
 
-    pub(in crate::relay) fn deadline(&self) -> Time {
+    pub(crate) fn deadline(&self) -> Time {
         self.due.unwrap_or(Time::NEVER)
     }
 
     /// What to ask for above now goes into `into`.
-    pub(in crate::relay) fn take_due(&mut self, now: Time, into: &mut Vec<(u32, u16)>) {
+    pub(crate) fn take_due(&mut self, now: Time, into: &mut Vec<(u32, u16)>) {
         if self.due.is_none_or(|due| due > now) {
             return;
         }
         self.due = None;
-        for (key, symbols) in std::mem::take(&mut self.wanted) {
-            self.asked.insert(key, (symbols, now));
-            into.push((key.0, symbols));
+        for (key, lacking) in std::mem::take(&mut self.wanted) {
+            self.asked.insert(key, (lacking, now));
+            into.push((key.0, lacking.symbols));
         }
+    }
+
+    /// Whether what had come of something that was asked for just now did not verify.
+    pub(crate) fn is_wrong(&self, block: u32, symbols: u16) -> bool {
+        self.asked.get(&(block, symbols == 0)).is_some_and(|(lacking, _)| lacking.wrong)
     }
 }
 
@@ -96,7 +116,15 @@ mod tests {
         assert_eq!(due(&mut needs, 130), [(7, 6)], "and again when it did not come");
         needs.on_request(&asks(7, 1, 0), at(131));
         assert_eq!(due(&mut needs, 140), [(7, 0)], "a page is something else");
-        assert!(needs.deadline().is_never());
+        assert!(needs.deadline().is_never() && !needs.is_wrong(7, 6));
+        let mut wrong = asks(7, 1, 6);
+        wrong.needs[0].wrong = true;
+        needs.on_request(&wrong, at(141));
+        assert_eq!(due(&mut needs, 150), [(7, 6)], "the parent does not know yet that it is wrong");
+        assert!(needs.is_wrong(7, 6) && !needs.is_wrong(7, 0));
+        needs.on_request(&wrong, at(151));
+        needs.on_request(&asks(7, 1, 6), at(152));
+        assert_eq!(due(&mut needs, 160), []);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::config::Repeat;
 use crate::event::StreamSent;
 use crate::object::{Counts, Geometry, Hash, LeftOut, ObjectError, TransferId};
 use crate::withdrawals::Slice;
-use faircast_core::packet::{Flags, Layer, Payload, ReceiverId, Seq};
+use faircast_core::packet::{Flags, Layer, Payload, Seq};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Announce, Hashes, Held, Receipt, Scheduled, Signature, Withdrawn};
 
@@ -95,11 +95,12 @@ pub(crate) fn of_blocks(source: BlockSource, layers: u8) -> Box<dyn Delivery> {
 /// Who asks for symbols.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asker<'a> {
-    pub(crate) from: ReceiverId,
     /// It has seen the stream up to this packet,
     pub(crate) seen: Seq,
     /// and has so much of the block, as far as it has told.
     pub(crate) held: Option<&'a Held>,
+    /// What has come of it from here did not verify.
+    pub(crate) wrong: bool,
 }
 
 /// A way to deliver.
@@ -169,7 +170,7 @@ pub(crate) trait Delivery: Send {
     }
 
     /// At a relay of signed content: a receiver asks for the pages of so many blocks.
-    fn request_pages(&mut self, _first: u32, _run: u32) {}
+    fn request_pages(&mut self, _first: u32, _run: u32, _by: &Asker<'_>) {}
 
     /// Receivers are there.
     fn start(&mut self, _now: Time) {}

@@ -62,7 +62,7 @@ fn repairs_of_a_file_that_was_changed_in_place_are_refused_before_any_of_them_le
         seq += 1;
     }
     change(&path, 220 * 5);
-    let by = |seq| Asker { from: ReceiverId::new(1).expect("it is not zero"), seen: Seq(seq), held: None };
+    let by = |seq| Asker { seen: Seq(seq), held: None, wrong: false };
     assert!(delivery.request(900, 1, &by(seq)));
     assert_eq!(left.take(&mut *delivery, 0, seq).expect("that part is as it was"), Some(900));
     assert!(delivery.request(5, 1, &by(seq)));
@@ -133,8 +133,7 @@ fn withdrawn_files_give_no_place_two_contents() {
         let (source, paths, _dir) = tree(&mut rng);
         let mut delivery = of_blocks(source, layers);
         let mut left = Left::default();
-        let by =
-            |seq| Asker { from: ReceiverId::new(1).expect("it is not zero"), seen: Seq(seq), held: None };
+        let by = |seq| Asker { seen: Seq(seq), held: None, wrong: false };
         let blocks = delivery.status().blocks.expect("files have a length");
         for seq in 0..12_000 {
             if rng.chance(0.005) {
