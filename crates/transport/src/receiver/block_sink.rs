@@ -447,7 +447,10 @@ impl BlockSink {
     /// Whether so many bytes are on their way to the disk, with these, that no more should come.
     pub(super) fn is_behind(&self, more: u64) -> bool {
         let written = match &self.to {
-            To::Files(storage) => storage.ledger().bytes_written(),
+            // Blocks that wait for the manifest go on when a job has read it.
+            To::Files(storage) if !storage.is_idle() => {
+                storage.ledger().bytes_written() + self.waiting_bytes as u64
+            }
             To::Stream { waiting: Some(waiting @ Unwritten::InFile(_)), .. } => waiting.bytes(),
             To::Opening { .. } => self.waiting_bytes as u64,
             _ => 0,

@@ -3,7 +3,9 @@
 use super::*;
 use crate::error::StorageError;
 use crate::object::{ObjectStream, seal_block, verify_block};
+use crate::worker::Job;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 /// A place with all blocks of a file, and what it was made for.
 fn with_all(dir: &Path) -> (BlockSink, TransferId, Geometry, Vec<Vec<u8>>) {
@@ -15,6 +17,14 @@ fn with_all(dir: &Path) -> (BlockSink, TransferId, Geometry, Vec<Vec<u8>>) {
 
 /// A place for these files, and their blocks.
 fn opened(dir: &Path, files: &[&str]) -> (BlockSink, TransferId, Geometry, Vec<Vec<u8>>) {
+    opened_by(dir, files, (1 << 20, &Worker::at_once()))
+}
+
+fn opened_by(
+    dir: &Path,
+    files: &[&str],
+    by: (usize, &Worker),
+) -> (BlockSink, TransferId, Geometry, Vec<Vec<u8>>) {
     let files: Vec<_> = files.iter().map(|name| dir.join(name)).collect();
     let mut object = ObjectStream::open(&files, 64, 8).expect("readable");
     let (transfer, geometry) = (object.transfer(), object.geometry());
@@ -26,16 +36,9 @@ fn opened(dir: &Path, files: &[&str]) -> (BlockSink, TransferId, Geometry, Vec<V
         bytes
     });
     let blocks: Vec<_> = blocks.collect();
-    let sink = BlockSink::open(
-        &out,
-        transfer,
-        geometry,
-        None,
-        Admitting::default(),
-        (1 << 20, &Worker::at_once()),
-        (&Disk::default(), dir),
-    )
-    .expect("opened");
+    let sink =
+        BlockSink::open(&out, transfer, geometry, None, Admitting::default(), by, (&Disk::default(), dir))
+            .expect("opened");
     (sink, transfer, geometry, blocks)
 }
 
@@ -86,6 +89,30 @@ fn blocks_before_the_manifest_survive_a_takeover() {
     let ending = sink.finish(last + 1, root, Durability::Fast).expect("all blocks are right");
     assert!(matches!(ending, Ending::Done(_)), "{ending:?}");
     assert_eq!(std::fs::read(at("out/big")).expect("it has its name"), big);
+}
+
+#[test]
+fn while_a_job_reads_the_manifest_the_blocks_that_wait_for_it_hold_back_others() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    std::fs::write(dir.path().join("file"), [7; 9_000]).expect("room");
+    let jobs: Arc<Mutex<Vec<Job>>> = Arc::default();
+    let worker = Worker::new({
+        let jobs = Arc::clone(&jobs);
+        move |_, job| jobs.lock().expect("nobody panics").push(job)
+    });
+    let work = || std::mem::take(&mut *jobs.lock().expect("nobody panics")).into_iter().for_each(|job| job());
+    let (mut sink, _, geometry, blocks) = opened_by(dir.path(), &["file"], (1 << 14, &worker));
+    work();
+    sink.poll().expect("it is opened");
+    let manifest = geometry.manifest_blocks();
+    (0..manifest + 6).for_each(|block| put(&mut sink, block, &blocks[block as usize]));
+    assert!(sink.is_behind(0), "six blocks are more than an eighth of the memory");
+    for _ in 0..3 {
+        work();
+        sink.poll().expect("it is stored");
+    }
+    assert!(!sink.is_behind(0));
+    assert_eq!(sink.blocks(), manifest + 6, "no block has to come again");
 }
 
 /// Short content may be stored, read and published in one call.
