@@ -13,22 +13,17 @@ pub(super) type Perform<F, O, P> = fn(&mut F, O) -> Result<P, ObjectError>;
 pub(super) struct Batches<F, O, P> {
     files: Option<F>,
     waiting: VecDeque<O>,
-    job: Option<Receiver<Batch<F, P>>>,
+    job: Option<Receiver<Step<F, P>>>,
     worker: Worker,
     perform: Perform<F, O, P>,
 }
 
-/// The result of a job.
-struct Batch<F, P> {
-    files: F,
-    ended: Ended<P>,
-}
-
-/// The operations that a job has performed.
-pub(super) struct Ended<P> {
-    pub(super) performed: Vec<P>,
-    /// Why it ended early.
-    pub(super) error: Option<ObjectError>,
+/// A message of a job.
+enum Step<F, P> {
+    /// An operation is performed.
+    Performed(P),
+    /// The job ends, early where an operation failed.
+    Ended(F, Option<ObjectError>),
 }
 
 impl<F: Send + 'static, O: Send + 'static, P: Send + 'static> Batches<F, O, P> {
@@ -66,17 +61,24 @@ impl<F: Send + 'static, O: Send + 'static, P: Send + 'static> Batches<F, O, P> {
         self.job.is_none() && self.waiting.is_empty()
     }
 
-    /// The operations of a job that has ended. Otherwise a job with the operations that wait begins, if there are any.
-    pub(super) fn next(&mut self) -> Option<Ended<P>> {
+    /// The result of an operation that is performed. Without one a job with the operations that wait begins, if there are any.
+    ///
+    /// # Errors
+    /// Why an operation failed. Those that its job had behind it are not performed.
+    pub(super) fn next(&mut self) -> Option<Result<P, ObjectError>> {
         loop {
             if let Some(job) = &self.job {
-                let batch = match job.try_recv() {
+                match job.try_recv() {
                     Err(TryRecvError::Empty) => return None,
                     Err(TryRecvError::Disconnected) => panic!("a job on files states its result"),
-                    Ok(batch) => batch,
-                };
-                (self.job, self.files) = (None, Some(batch.files));
-                return Some(batch.ended);
+                    Ok(Step::Performed(one)) => return Some(Ok(one)),
+                    Ok(Step::Ended(files, error)) => {
+                        (self.job, self.files) = (None, Some(files));
+                        if let Some(error) = error {
+                            return Some(Err(error));
+                        }
+                    }
+                }
             }
             if self.waiting.is_empty() {
                 return None;
@@ -91,17 +93,11 @@ impl<F: Send + 'static, O: Send + 'static, P: Send + 'static> Batches<F, O, P> {
         let (tell, job) = channel();
         self.job = Some(job);
         let job = Box::new(move || {
-            let (mut performed, mut error) = (Vec::with_capacity(operations.len()), None);
-            for operation in operations {
-                match perform(&mut files, operation) {
-                    Ok(one) => performed.push(one),
-                    Err(failed) => {
-                        error = Some(failed);
-                        break;
-                    }
-                }
-            }
-            tell.send(Batch { files, ended: Ended { performed, error } }).ok(); // a session that has ended does not listen
+            // A session that has ended does not listen.
+            let each =
+                |operation| perform(&mut files, operation).map(|one| _ = tell.send(Step::Performed(one)));
+            let error = operations.into_iter().try_for_each(each).err();
+            tell.send(Step::Ended(files, error)).ok();
         });
         self.worker.run(Load::Blocks, job);
     }

@@ -35,11 +35,8 @@ impl Fountain {
     pub(super) fn settle(&mut self) -> Result<(), ObjectError> {
         loop {
             self.slots.extend(self.gathering.take_operations());
-            let Some(ended) = self.slots.next() else { return Ok(()) };
-            ended.performed.into_iter().for_each(|one| self.gathering.settle(one));
-            if let Some(error) = ended.error {
-                return Err(error);
-            }
+            let Some(performed) = self.slots.next() else { return Ok(()) };
+            self.gathering.settle(performed?);
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A session plans an operation and goes on; the next [`Storage::poll`] settles the results.
 
-use super::batches::{Batches, Ended};
+use super::batches::Batches;
 use crate::object::{Affected, Files, Hash, Ledger, ObjectError, Operation, Performed, Plan, Store};
 use crate::worker::Worker;
 use faircast_wire::Withdrawn;
@@ -98,24 +98,21 @@ impl Storage {
     /// Why an operation failed. Those behind it are not performed.
     pub(super) fn poll(&mut self) -> Result<Settled, ObjectError> {
         let mut settled = Settled::Nothing;
-        while let Some(Ended { performed, error }) = self.files.next() {
+        while let Some(performed) = self.files.next() {
+            let mut performed = performed.inspect_err(|_| {
+                self.files.drop_waiting();
+                self.ledger.forget_writes();
+            })?;
             if settled == Settled::Nothing {
                 settled = Settled::Some;
             }
-            for mut performed in performed {
-                if let Performed::Written { data, .. } = &mut performed {
-                    self.spent.push(std::mem::take(data));
-                }
-                if matches!(performed, Performed::Rehashed(_, None)) {
-                    settled = Settled::Lost;
-                }
-                self.files.extend(self.ledger.settle(performed));
+            if let Performed::Written { data, .. } = &mut performed {
+                self.spent.push(std::mem::take(data));
             }
-            if let Some(error) = error {
-                self.files.drop_waiting();
-                self.ledger.forget_writes();
-                return Err(error);
+            if matches!(performed, Performed::Rehashed(_, None)) {
+                settled = Settled::Lost;
             }
+            self.files.extend(self.ledger.settle(performed));
         }
         Ok(settled)
     }
