@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 /// A line for each format: its variant, the module of this crate that has it, its crate, and the type that declares it there.
 macro_rules! formats {
     ($($(#[doc = $doc:literal])* $variant:ident: $module:ident = $krate:ident::$format:ident;)*) => {
-        $($(#[doc = $doc])* pub use $krate as $module;)*
+        $($(#[doc = $doc])* pub use $krate::public as $module;)*
 
         /// A foreign wire format.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -61,7 +61,8 @@
 //! | the congestion controls | [`Scheme`], and [`core`] for state machines of your own |
 //! | receivers that know nothing of faircast | [`pgm`] (OpenPGM, ZeroMQ) and [`alc`] (FLUTE), started by [`start`] or [`run`] |
 //! | sessions in a loop of your own | [`Endpoint`]: datagrams in, datagrams out, without sockets and clock |
-//! | networks that you do not have | the features `sim` and `experiments` |
+//! | events, reports and errors in full | [`event`], [`error`]; their JSON: [`json`] |
+//! | networks that you do not have | the crates `sim`, `aqm`, `unicast` (feature `sim`) and `experiments` (feature `experiments`), as they are |
 //!
 //! Linux only. Where networks carry no multicast, a source serves hosts by unicast ([`Unicast`]), or relays do ([`relay`]). [`host_name`] is the only thing asked of the system besides
 //! sockets, files, time and random numbers.
@@ -80,41 +81,108 @@ pub use receiver::Receiver;
 pub use sender::Sender;
 pub use session::{Session, Stop, relay, run, start};
 
-pub use faircast_core as core;
-pub use faircast_core::packet::Layer;
+pub use faircast_core::packet::{Layer, ReceiverId};
 pub use faircast_core::schemes::Scheme;
 pub use faircast_core::spec::SpecError;
 pub use faircast_core::time::Rate;
-#[cfg(feature = "experiments")]
-pub use faircast_experiments as experiments;
+pub use faircast_driver::Configuration;
+pub use faircast_driver::format::{ReceiverPlace, SourcePlace};
 pub use faircast_net::NetError;
 pub use faircast_transport::config::{
-    self, BadLimits, Content, DEFAULT_GROUP, Destination, Durability, Freshness, InvitedHost, LayerInput,
+    BadLimits, Content, DEFAULT_GROUP, Destination, Durability, Freshness, InvitedHost, LayerInput,
     Multicast, OneWay, Pacing, ReceiptKeys, ReceiveConfig, Repeat, Replace, RequiredHost, SendConfig, Slow,
     Unicast,
 };
 pub use faircast_transport::ends::{Input, Output};
-pub use faircast_transport::event::{self, Event, ReceiveReport, SendReport};
 pub use faircast_transport::object::{
     Aspect, FollowLinks, LeftOut, Memory, MemoryFile, NameError, Names, ObjectError, OwnersBy, Preserve,
     UnknownAspect, UnknownNames, Unreadable,
 };
-/// What receivers have left unfinished in an output directory, and what of names a terminal obeys.
+pub use faircast_transport::receipts::{ReceiptReport, ReceiptsReport};
+pub use faircast_transport::relay::{
+    AgentStatus, BranchStatus, Forwarding, HopStatus, RelayBranch, RelayConfig, RelayEvent, RelayHandle,
+    RelayRole, RelaySource, RelayStatus, RelayedSession, RouterKind,
+};
+pub use faircast_transport::{Accept, Class, Endpoint, Error, Event, ReceiveReport, SendReport};
+pub use faircast_wire::{
+    GroupKey, HopKey, KeyError, KeyRing, SigningKey, Spacing, TransferId, VerifyKey, VerifyKeys,
+};
+
+/// Configurations of sessions: what is rarely set, and the values of what is not.
+pub mod config {
+    pub use faircast_transport::config::{
+        BadLimits, Content, DEFAULT_GROUP, DEFAULT_GROUP_V6, DEFAULT_SCHEME, Destination, Durability,
+        FIND_GROUP, FIND_GROUP_V6, Freshness, InvitedHost, KeepUnfinished, LayerInput, Multicast, OneWay,
+        PATIENCE, Pacing, RECEIVE_BUFFER, RELAY_MEMORY, RELAY_PORT, ReceiptKeys, ReceiveConfig, Repeat,
+        Replace, RequiredHost, SendConfig, Slow, StartNow, Unicast, check_limits, default_group,
+        default_group_here, default_group_v6, default_scheme, other_default,
+    };
+}
+
+/// Events and reports, and what they consist of.
+pub mod event {
+    pub use faircast_transport::event::{
+        Advice, Busy, Event, Flow, HostOutcome, HostReport, IncompleteReceiver, Joining, LayersReport, Limit,
+        MOST_UNSENT, Progress, ReceiveReport, ReceiverOutcome, ReceiverReport, RelayBelow, SendReport,
+        Setting, SlowAction, StreamReceived, StreamSent, Subscription, TransferName, reasons,
+    };
+}
+
+/// Errors by their stage.
+pub mod error {
+    pub use faircast_transport::error::{
+        Class, ConfigError, EndReason, Error, FormatError, FormatFault, Seen, StartError, StorageError,
+        SystemError, TransferError, Unlayered, amount, named_refusals, seconds,
+    };
+}
+
+/// Sessions in a loop of your own.
+pub mod endpoint {
+    pub use faircast_transport::endpoint::{Backlog, Datagram, Endpoint, Notice, Transmit};
+}
+
+/// Foreign wire formats, as all of them are declared.
+pub mod format {
+    pub use faircast_driver::format::{
+        Declaration, Ends, Feature, Format, FormatOption, Given, Outcome, ReceiverPlace, ReceiverRequest,
+        Refused, SourcePlace, SourceRequest, Values,
+    };
+}
+
+/// What receivers have signed.
+pub mod receipts {
+    pub use faircast_transport::receipts::{Lacking, ReceiptReport, ReceiptsReport};
+}
+
+/// The JSON form of times, rates and identities.
+pub mod json {
+    pub use faircast_transport::json::{
+        bps, optional_bps, optional_millis, receiver, seconds, text, unix_seconds,
+    };
+}
+
+/// Numbers as people read them.
+pub mod units {
+    pub use faircast_transport::units::{bytes, count, mean_rate, percent, rate, seconds};
+}
+
+/// Content that receivers have left unfinished in an output directory, and names that a terminal obeys.
 pub mod object {
     pub use faircast_transport::config::KeepUnfinished;
     pub use faircast_transport::object::abandoned::{Unfinished, let_go, unfinished};
     pub use faircast_transport::object::names::is_command;
 }
-pub use faircast_driver::Configuration;
-pub use faircast_driver::format::{self, ReceiverPlace, SourcePlace};
-pub use faircast_transport::receipts::{self, ReceiptReport, ReceiptsReport};
-pub use faircast_transport::relay::{
-    AgentStatus, BranchStatus, Forwarding, HopStatus, RelayBranch, RelayConfig, RelayEvent, RelayHandle,
-    RelayRole, RelaySource, RelayStatus, RelayedSession, RouterKind,
-};
-pub use faircast_transport::units;
-pub use faircast_transport::{Accept, Class, Endpoint, Error, endpoint, error, json};
-pub use faircast_wire::{GroupKey, HopKey, KeyError, KeyRing, SigningKey, Spacing, VerifyKey, VerifyKeys};
+
+/// The state machines of congestion control, for schemes of your own.
+pub mod core {
+    pub use faircast_core::{
+        bounds, delivery, estimate, node, packet, rate, rng, schemes, spec, suppress, time,
+    };
+}
+
+// Meant to be used directly: each of these is a library of its own.
+#[cfg(feature = "experiments")]
+pub use faircast_experiments as experiments;
 #[cfg(feature = "sim")]
 pub use simulation::{aqm, sim, unicast};
 

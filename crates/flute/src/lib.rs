@@ -46,6 +46,13 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// The items that the library `faircast` has of this format.
+pub mod public {
+    pub use crate::{
+        AlcError, AlcReceive, AlcReceiveReport, AlcSend, AlcSendReport, Fec, Pacing, Repeat, codec,
+    };
+}
+
 /// How fast a source sends, and on what.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "there is one per session")]

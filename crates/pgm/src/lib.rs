@@ -50,6 +50,14 @@ use serde::Serialize;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
+/// The items that the library `faircast` has of this format.
+pub mod public {
+    pub use crate::{
+        Framing, LineTooLong, Messages, PgmError, PgmOptions, PgmReceive, PgmReceiveReport, PgmSend,
+        PgmSendReport, WindowLimits, codec,
+    };
+}
+
 /// How content becomes packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Framing {
