@@ -65,7 +65,7 @@ pub struct DataPacket<'a> {
     pub layer: Layer,
     /// Number of source symbols of its block; 0 when it carries none.
     pub symbols: u16,
-    /// One symbol.
+    /// One symbol; nothing in place of one that does not open under the content key, which a relay has sent.
     pub payload: &'a [u8],
 }
 

@@ -91,16 +91,6 @@ pub enum OpenError {
     /// It was not sealed with this key, or was changed on the way.
     #[error("the packet does not open with this key: a forged or damaged packet")]
     Forged,
-    /// A holder of the hop key sent a symbol that no member sealed.
-    #[error(
-        "symbol {symbol} of block {block} does not open with the content key: a relay sends wrong symbols"
-    )]
-    WrongSymbol {
-        /// The symbol's block.
-        block: u32,
-        /// Its encoding symbol id.
-        symbol: u32,
-    },
     /// It was let in before, or is too old to know.
     #[error("packet {0} was let in before, or is too old to know")]
     Replayed(u64),

@@ -166,9 +166,6 @@ pub(crate) trait Delivery: Send {
         false
     }
 
-    /// A symbol of this block has come that no member has sealed.
-    fn on_wrong_symbol(&mut self, _block: u32) {}
-
     /// Which source symbols of an incomplete block are here, where that can be told.
     fn held(&self, _block: u32) -> Option<Held> {
         None

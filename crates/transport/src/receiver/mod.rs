@@ -695,11 +695,6 @@ impl ReceiverSession {
             return;
         }
         self.totals.refused += 1;
-        if let (OpenError::WrongSymbol { block, .. }, Some(stream)) = (error, &mut self.stream)
-            && stream.source == from
-        {
-            stream.delivery.on_wrong_symbol(*block);
-        }
         self.seen = match error {
             OpenError::NeedsKey(session) => return self.object(*session, from, Seen::Sealed, now),
             OpenError::Unsealed(session) => return self.object(*session, from, Seen::Unsealed, now),

@@ -220,6 +220,14 @@ impl Reassembly {
         }
     }
 
+    /// A symbol, the whole block or its page did not verify.
+    fn on_wrong_symbol(&mut self, block: u32) {
+        let is_lacking = block >= self.low && (!self.place.has(block) || self.is_waiting(block));
+        if is_lacking && self.repair == Repair::OnRequest && self.wrong_blocks.len() < MOST_WRONG {
+            self.wrong_blocks.insert(block);
+        }
+    }
+
     /// A complete block did not verify.
     fn on_wrong(&mut self, block: u32) {
         self.wrong += 1;
@@ -428,6 +436,10 @@ impl Delivery for Reassembly {
         }
         if self.place.is_preparing() {
             return Ok(Progressed::No); // it may be here
+        }
+        if packet.payload.is_empty() {
+            self.on_wrong_symbol(block);
+            return Ok(Progressed::No);
         }
         self.symbols += 1;
         if block < self.passed {
@@ -689,13 +701,6 @@ impl Delivery for Reassembly {
 
     fn is_wrong(&self, block: u32, _symbols: u16) -> bool {
         self.wrong_blocks.contains(&block)
-    }
-
-    fn on_wrong_symbol(&mut self, block: u32) {
-        let is_lacking = block >= self.low && (!self.place.has(block) || self.is_waiting(block));
-        if is_lacking && self.repair == Repair::OnRequest && self.wrong_blocks.len() < MOST_WRONG {
-            self.wrong_blocks.insert(block);
-        }
     }
 
     fn held(&self, block: u32) -> Option<Held> {

@@ -304,6 +304,14 @@ impl Cache {
         self.let_go(block, &mut Moved::default());
     }
 
+    /// A bit of each symbol in memory changes.
+    #[cfg(test)]
+    pub(super) fn spoil(&mut self) {
+        for kept in self.blocks.values_mut() {
+            kept.bytes.chunks_mut(self.symbol_len).for_each(|symbol| symbol[0] ^= 1);
+        }
+    }
+
     fn retire(&mut self, mut kept: Kept) {
         self.held -= kept.bytes.len();
         kept.ids.clear();

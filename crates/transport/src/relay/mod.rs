@@ -318,6 +318,12 @@ impl Shared {
         })
     }
 
+    /// All cached symbols become wrong.
+    #[cfg(test)]
+    pub(crate) fn spoil(&self) {
+        self.lock().cache.spoil();
+    }
+
     /// Whether something is to be fetched from above that was not before. Nobody fetches once the session there is over.
     fn wants_more(&self) -> bool {
         let passing = self.lock();
