@@ -6,7 +6,7 @@ EMULATOR := $(or $(CARGO_TARGET_DIR),target)/release/faircast-emu
 # What is no member of the workspace is built apart from it.
 APART := $(abspath $(or $(CARGO_TARGET_DIR),target))/cocoon
 
-.PHONY: help needs dist test lint lint-format lint-clippy lint-doc lint-deps lint-package lint-msrv sbom reproducible audit bench bench-peers bench-hosts bench-tcp bench-fairness bench-emulated bench-worlds bench-layers bench-relay bench-sim bench-queues count fuzz-replay bpf cocoon cocoon-short cocoon-bpf cocoon-quinn bench-cocoon soak-cocoon reproduce reproduce-interop validate docs-plots vopr book lint-book try-install
+.PHONY: help needs dist test lint lint-format lint-clippy lint-doc lint-deps lint-package lint-msrv sbom reproducible audit bench bench-peers bench-hosts bench-disk bench-tcp bench-fairness bench-emulated bench-worlds bench-layers bench-relay bench-sim bench-queues count fuzz-replay bpf cocoon cocoon-short cocoon-bpf cocoon-quinn bench-cocoon soak-cocoon reproduce reproduce-interop validate docs-plots vopr book lint-book try-install
 
 help:
 	@echo "make test            all tests; as root also those in network namespaces"
@@ -20,6 +20,7 @@ help:
 	@echo "make bench           micro-benchmarks of the codec and the erasure code"
 	@echo "make bench-peers     faircast against uftp, udpcast and NORM, in namespaces (root)"
 	@echo "make bench-hosts     late receivers, busy and slow hosts, outages, plain switches; ARGS=\"--before BINARY\" (root)"
+	@echo "make bench-disk      a receiver whose disk is the bottleneck; ARGS=\"--before BINARY\" (root)"
 	@echo "make bench-tcp       five minutes beside Reno, CUBIC and BBR, start and long run apart, and simulated (root, hours)"
 	@echo "make bench-fairness  faircast against TCP through one bottleneck, in namespaces (root)"
 	@echo "make bench-emulated  emulated links: their accuracy, and faircast against TCP at real round trips (root)"
@@ -111,6 +112,11 @@ bench-hosts:
 	@scripts/needs bench
 	$(CARGO) build --release -p faircast-cli -p faircast-emulator
 	bench/hosts/run --faircast $(FAIRCAST) --emulator $(EMULATOR) $(ARGS)
+
+bench-disk:
+	@scripts/needs bench
+	$(CARGO) build --release -p faircast-cli
+	bench/disk/run --faircast $(FAIRCAST) $(ARGS)
 
 bench-tcp:
 	@scripts/needs bench
