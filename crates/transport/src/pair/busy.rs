@@ -2,7 +2,7 @@
 
 use super::streams::Made;
 use super::*;
-use crate::endpoint::Endpoint as _;
+use crate::endpoint::{Endpoint as _, Notice};
 use crate::worker::{Job, Load, Worker};
 use faircast_core::schemes::{CATALOGUE, Scheme};
 use std::collections::VecDeque;
@@ -98,6 +98,24 @@ fn a_transfer_that_opens_late_goes_on_with_its_verified_blocks() {
     net.assert_all_verified(0, 0..1);
     let report = net.receivers[0].report();
     assert!(report.resumed_bytes >= 1_000_000 && report.refetched_bytes == 0, "{report:?}");
+}
+
+#[test]
+fn a_session_that_cannot_open_its_journal_fails_once() {
+    let mut net = Net::new(31).with_trunk(Link::millis(5).mbps(20.0).fifo(100_000));
+    net.receivers(1, Link::millis(2), Link::millis(2));
+    std::fs::write(net.receivers[0].dir.join(".faircast"), "in the way").expect("a file is written");
+    net.receivers[0].disk.opening = Span::from_millis(50);
+    net.start_receiver(0);
+    net.source(Offer::bytes(3_000_000).expect(1));
+    for _ in 0..300 {
+        net.run_for(Span::from_millis(10));
+        if let Some(session) = &mut net.receivers[0].session {
+            session.handle_notice(Notice::Drained, net.now);
+        }
+    }
+    let ended = net.receivers[0].ended.as_ref();
+    assert!(ended.is_some_and(Result::is_err), "{ended:?}");
 }
 
 /// A session with a receiver on a fast disk and one whose disk stalls, or does not, sends the same datagrams up to a second before it is

@@ -45,7 +45,9 @@ impl ReceiverSession {
 
     /// Take what the worker has done, without waiting for the time to look.
     pub(super) fn look_after_storage(&mut self, now: Time) {
-        if let Some(stream) = self.stream.as_mut().filter(|stream| stream.delivery.is_storing()) {
+        // A session that has failed takes no further results.
+        let stream = self.stream.as_mut().filter(|stream| stream.delivery.is_storing());
+        if let Some(stream) = stream.filter(|_| self.phase == Phase::Receiving) {
             stream.look_at = now;
             self.look_after_files(now);
         }
