@@ -68,13 +68,14 @@ impl Files {
         }
     }
 
-    /// Write the data of a block: to the head, or to parts.
+    /// Write the data of a block: to the head, to parts, or to both. The content in the last block of the manifest has no parts before the
+    /// manifest is known.
     fn write(&mut self, spot: &Spot, data: &[u8]) -> Result<(), ObjectError> {
-        if !spot.in_head {
-            return self.write_parts(spot, data);
+        if spot.in_head {
+            let written = self.place.disk.write_all_at(&self.head, data, spot.range.start);
+            written.map_err(|e| self.place.failed(HEAD, e, spot.left))?;
         }
-        let written = self.place.disk.write_all_at(&self.head, data, spot.range.start);
-        written.map_err(|e| self.place.failed(HEAD, e, spot.left))
+        self.write_parts(spot, data)
     }
 
     /// Write the files' part of these data.

@@ -286,6 +286,25 @@ fn what_an_earlier_receiver_left_wrong_is_given_up_and_what_came_since_is_kept()
 }
 
 #[test]
+fn content_in_the_last_block_of_the_manifest_is_replaced() {
+    let (at, object, blocks, out) = prepared();
+    let border = object.geometry().manifest_blocks() as usize - 1;
+    let mut spoiled = blocks.clone();
+    *spoiled[border].0.last_mut().expect("a block has bytes") ^= 1;
+    spoiled[border].1 = hash_of(&spoiled[border].0);
+    let last = blocks.len() - 1;
+    let mut store = open(&out, &object).expect("opened");
+    put_all(&mut store, &spoiled[..last]);
+    drop(store);
+    let mut store = open(&out, &object).expect("opened again");
+    let (data, hash) = &blocks[last];
+    store.put(last as u32, data, *hash).expect("stored");
+    store.distrust().expect("given up");
+    assert!(!store.has(border as u32) && store.manifest().is_some());
+    finish(&at, store, &object, &blocks);
+}
+
+#[test]
 fn what_came_wrong_by_itself_is_given_up_whole() {
     let (at, object, blocks, out) = prepared();
     let mut store = open(&out, &object).expect("opened");
