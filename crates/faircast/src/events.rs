@@ -3,12 +3,14 @@
 use crate::{Event, RelayEvent};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 /// Bound of the queue, in events: a crowd of 10,000 receivers joins within a second.
 pub(crate) const MOST: usize = 16_384;
 
-/// Events of a session, the oldest first: an iterator that waits for the next event and ends with the session.
+/// Events of a session, the oldest first: an iterator ([`IntoIterator`]) that waits for the next event and ends with the session, and a
+/// [`Stream`](futures_core::Stream) for any runtime.
 ///
 /// A session never waits for the reader of its events. Only the newest [`Event::Progress`] is queued. When the queue is full,
 /// the oldest event is dropped for each new one, and the reader gets [`Event::Dropped`] in place of the dropped events.
@@ -32,6 +34,8 @@ struct State<T> {
     dropped: u64,
     unreported: u64,
     ended: bool,
+    /// Tasks that wait for the next event.
+    wakers: Vec<Waker>,
 }
 
 pub(crate) mod sealed {
@@ -70,7 +74,8 @@ impl Queued for RelayEvent {
 
 /// An empty queue.
 pub(crate) fn queue<T: Queued>() -> (EventSink<T>, Events<T>) {
-    let state = State { waiting: VecDeque::new(), dropped: 0, unreported: 0, ended: false };
+    let state =
+        State { waiting: VecDeque::new(), dropped: 0, unreported: 0, ended: false, wakers: Vec::new() };
     let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
     (EventSink(Arc::clone(&shared)), Events(shared))
 }
@@ -141,11 +146,25 @@ impl<T: Queued> Events<T> {
     }
 }
 
-impl<T: Queued> Iterator for Events<T> {
+impl<T: Queued> IntoIterator for Events<T> {
+    type Item = T;
+    type IntoIter = Waiting<T>;
+
+    fn into_iter(self) -> Waiting<T> {
+        Waiting(self)
+    }
+}
+
+/// Waits in its thread for each event of a session.
+#[derive(Debug)]
+pub struct Waiting<T = Event>(Events<T>);
+
+impl<T: Queued> Iterator for Waiting<T> {
     type Item = T;
 
     fn next(&mut self) -> Option<T> {
-        let mut state = self.0.lock();
+        let shared = &self.0.0;
+        let mut state = shared.lock();
         loop {
             if let Some(event) = state.next() {
                 return Some(event);
@@ -153,8 +172,24 @@ impl<T: Queued> Iterator for Events<T> {
             if state.ended {
                 return None;
             }
-            state = self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+}
+
+impl<T: Queued> futures_core::Stream for Events<T> {
+    type Item = T;
+
+    fn poll_next(self: std::pin::Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        let mut state = self.0.lock();
+        let next = state.next();
+        if next.is_some() || state.ended {
+            return Poll::Ready(next);
+        }
+        if !state.wakers.iter().any(|waker| waker.will_wake(cx.waker())) {
+            state.wakers.push(cx.waker().clone());
+        }
+        Poll::Pending
     }
 }
 
@@ -164,9 +199,11 @@ impl<T> Shared<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wake(&self, state: MutexGuard<'_, State<T>>) {
+    fn wake(&self, mut state: MutexGuard<'_, State<T>>) {
+        let wakers = std::mem::take(&mut state.wakers);
         drop(state);
         self.changed.notify_all();
+        wakers.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -181,34 +218,34 @@ mod tests {
 
     #[test]
     fn a_slow_reader_loses_the_oldest_events_and_learns_how_many() {
-        let (mut sink, mut events) = queue::<Event>();
+        let (mut sink, events) = queue::<Event>();
         (0..MOST + 3).for_each(|number| sink.push(warning(number)));
-        assert_eq!((events.dropped(), events.next()), (3, Some(Event::Dropped { count: 3 })));
-        assert_eq!(events.next(), Some(warning(3)));
+        assert_eq!((events.dropped(), events.try_next()), (3, Some(Event::Dropped { count: 3 })));
+        assert_eq!(events.try_next(), Some(warning(3)));
         drop(sink);
-        assert_eq!(events.count(), MOST - 1);
+        assert_eq!(events.into_iter().count(), MOST - 1);
     }
 
     #[test]
     fn only_the_newest_progress_waits() {
-        let (mut sink, mut events) = queue::<Event>();
+        let (mut sink, events) = queue::<Event>();
         let progress =
             |secs| Event::Progress(Progress { elapsed: Duration::from_secs(secs), ..Progress::default() });
         for event in [progress(1), warning(0), progress(2)] {
             sink.push(event);
         }
-        assert_eq!((events.next(), events.next()), (Some(warning(0)), Some(progress(2))));
+        assert_eq!((events.try_next(), events.try_next()), (Some(warning(0)), Some(progress(2))));
         assert_eq!((events.try_next(), events.dropped()), (None, 0));
         drop(sink);
-        assert_eq!(events.next(), None);
+        assert_eq!(events.into_iter().next(), None);
     }
 
     #[test]
     fn a_reader_waits_for_the_next_event_and_no_longer_than_it_wants() {
-        let (mut sink, mut events) = queue::<Event>();
+        let (mut sink, events) = queue::<Event>();
         assert_eq!(events.next_within(Duration::from_millis(1)), None);
         let teller = std::thread::spawn(move || sink.push(warning(1)));
-        assert_eq!(events.next(), Some(warning(1)));
+        assert_eq!(events.clone().into_iter().next(), Some(warning(1)));
         teller.join().expect("it tells");
         assert_eq!(events.next_within(Duration::from_secs(60)), None, "it has ended");
     }

@@ -30,8 +30,8 @@
 //! go**: a directory, any [`Write`](std::io::Write), or memory with a bound ([`Destination`]).
 //!
 //! **A session runs** in the calling thread (`run`), in a thread of its own (`start`, which gives a [`Session`] with
-//! [`Events`], `stop` and `join`), or, with the feature `tokio`, as a future
-//! (`run_async`). It prints nothing, reads no environment
+//! [`Events`], `stop` and `join`), or, with the feature `tokio`, without a thread on tokio (`run_async`). A [`Session`] is also a future, and
+//! its [`Events`] are a stream, for any runtime. It prints nothing, reads no environment
 //! variable, handles no signal and keeps nothing global, so that a program can have as many as it likes.
 //!
 //! **A session waits for no reader of its events**: they are queued, and when the queue is full the oldest are dropped and counted
@@ -75,7 +75,7 @@ mod receiver;
 mod sender;
 mod session;
 
-pub use events::Events;
+pub use events::{Events, Waiting};
 pub use formats::*;
 pub use receiver::Receiver;
 pub use sender::Sender;

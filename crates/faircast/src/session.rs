@@ -6,18 +6,24 @@ use crate::events::{self, EventSink, Events};
 use crate::{Error, Event, RelayConfig, RelayEvent, RelayHandle};
 use faircast_driver::Configuration;
 use faircast_transport::config::StartNow;
-use std::sync::Arc;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 
 /// A session that runs in a thread of its own. Dropping it stops the session, without waiting for its end.
+///
+/// [`Session::join`] waits for its end. The session is also a future with the same result, for any runtime.
 #[derive(Debug)]
 #[must_use = "a session that is dropped is stopped"]
 pub struct Session<Report> {
     events: Events,
     stop: Stop,
     start: StartNow,
+    ended: Arc<Ended>,
     thread: Option<JoinHandle<Result<Report, Error>>>,
 }
 
@@ -54,10 +60,60 @@ impl<Report> Session<Report> {
     /// # Errors
     /// Why it failed.
     pub fn join(mut self) -> Result<Report, Error> {
+        self.finish()
+    }
+
+    fn finish(&mut self) -> Result<Report, Error> {
         match self.thread.take() {
             Some(thread) => thread.join().unwrap_or(Err(Error::System(SystemError::Panicked))),
             None => Err(Error::Transfer(TransferError::Stopped)),
         }
+    }
+}
+
+impl<Report> Future for Session<Report> {
+    type Output = Result<Report, Error>;
+
+    /// The result of [`Session::join`], once the thread of the session has done all its work.
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Report, Error>> {
+        let session = self.get_mut();
+        let mut ended = session.ended.lock();
+        if !ended.is_over {
+            ended.waker = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        drop(ended);
+        Poll::Ready(session.finish())
+    }
+}
+
+/// Whether the thread of a session has done all its work, and the task that waits for that.
+#[derive(Debug, Default)]
+struct Ended(Mutex<End>);
+
+#[derive(Debug, Default)]
+struct End {
+    is_over: bool,
+    waker: Option<Waker>,
+}
+
+impl Ended {
+    fn lock(&self) -> MutexGuard<'_, End> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Wakes the task when it is dropped, also by a panic.
+struct Wakes(Arc<Ended>);
+
+impl Drop for Wakes {
+    fn drop(&mut self) {
+        let waker = {
+            let mut ended = self.0.lock();
+            ended.is_over = true;
+            ended.waker.take()
+        };
+        waker.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -95,13 +151,17 @@ pub fn start<C: Configuration>(config: C) -> Result<Session<C::Report>, Error> {
     let (sink, events) = events::queue();
     let stop = Stop::default();
     let start = config.start_now();
-    let ours = stop.clone();
+    let (ours, ended) = (stop.clone(), Arc::new(Ended::default()));
+    let wakes = Wakes(Arc::clone(&ended));
     let (begun, begins) = sync_channel(1);
     let thread = std::thread::Builder::new()
         .name("faircast".to_owned())
-        .spawn(move || run_beside(config, sink, &ours, begun))
+        .spawn(move || {
+            let _wakes = wakes;
+            run_beside(config, sink, &ours, begun)
+        })
         .map_err(SystemError::Thread)?;
-    let session = Session { events, stop, start, thread: Some(thread) };
+    let session = Session { events, stop, start, ended, thread: Some(thread) };
     // A session that ends without having begun has a configuration that cannot be.
     match begins.recv() {
         Ok(()) => Ok(session),
@@ -164,7 +224,7 @@ fn beside<T: Queued + Send, Report: Send>(
             .spawn_scoped(scope, move || work(&mut sink))
             .map_err(SystemError::Thread)?;
         let _guard = StopOnPanic(stop);
-        events.for_each(on_event);
+        events.into_iter().for_each(on_event);
         worker.join().unwrap_or(Err(Error::System(SystemError::Panicked)))
     })
 }

@@ -182,7 +182,7 @@ fn a_session_is_stopped_from_another_thread_and_when_it_is_dropped() {
     let dropped = waits();
     let events = dropped.events();
     drop(dropped);
-    let told: Vec<Event> = events.collect(); // ends with the session
+    let told: Vec<Event> = events.into_iter().collect(); // ends with the session
     assert!(matches!(told.first(), Some(Event::Opened { .. })), "{told:?}");
 }
 
@@ -195,7 +195,7 @@ fn a_session_waits_for_nobody_who_reads_its_events() {
         assert!(Instant::now() < until, "it hangs");
         std::thread::sleep(Duration::from_millis(10));
     }
-    let told: Vec<Event> = sender.events().collect();
+    let told: Vec<Event> = sender.events().into_iter().collect();
     assert!(told.iter().any(|event| matches!(event, Event::Left { verified: true, .. })), "{told:?}");
     assert!(told.iter().filter(|event| matches!(event, Event::Progress(_))).count() <= 1);
     assert!(sender.join().expect("it has sent").ok && receiver.join().expect("it has received").ok);
@@ -206,7 +206,7 @@ fn a_waiting_session_starts_on_request() {
     let receiver = listener(Receiver::into_memory(Memory::new(1 << 20)), 15);
     let sender =
         source(Sender::bytes("x", content(1_000)), 15).expect_receivers(2).start().expect("it starts");
-    let joined = sender.events().find(|event| matches!(event, Event::Joined { .. }));
+    let joined = sender.events().into_iter().find(|event| matches!(event, Event::Joined { .. }));
     assert!(joined.is_some(), "the session ended");
     sender.start_now();
     let report = sender.join().expect("it has sent");
@@ -222,7 +222,7 @@ fn a_stopped_session_reports_its_state() {
     let sender = sender.expect("it starts");
     let sending =
         |event: &Event| matches!(event, Event::Progress(now) if now.joining.is_none() && now.bytes > 0);
-    assert!(sender.events().any(|event| sending(&event)), "the session ended");
+    assert!(sender.events().into_iter().any(|event| sending(&event)), "the session ended");
     sender.stop();
     let report = sender.join().expect("a report of the state so far");
     assert!(report.stopped && !report.ok && report.each.len() == 1, "{report:?}");

@@ -1,8 +1,9 @@
 //! Sessions as futures on tokio's runtime.
 
 use faircast::error::StartError;
-use faircast::{Error, Memory, MemoryFile, Rate, ReceiveReport, Receiver, SendReport, Sender, Stop};
-use std::future::Future;
+use faircast::{Error, Event, Memory, MemoryFile, Rate, ReceiveReport, Receiver, SendReport, Sender, Stop};
+use futures_core::Stream;
+use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
@@ -119,4 +120,40 @@ fn a_task_that_waits_for_a_session_leaves_the_processor_to_others() {
         ticks
     });
     assert!(ticks >= 10, "only {ticks} times in 300 ms");
+}
+
+/// Both ends run in threads of their own; one task awaits their events and their ends.
+#[test]
+fn a_session_in_a_thread_is_awaited_with_its_events() {
+    for (runtime, number) in runtimes().iter().zip([7, 8]) {
+        let (bytes, memory) = (content(200_000), Memory::new(200_000));
+        let receiver = receiver(&memory, number).start().expect("it starts");
+        let sender = sender(bytes.clone(), "ormcc", number).expect_receivers(1).start().expect("it starts");
+        let mut events = std::pin::pin!(sender.events());
+        runtime.block_on(async {
+            let mut joined = 0;
+            while let Some(event) = poll_fn(|cx| events.as_mut().poll_next(cx)).await {
+                joined += u32::from(matches!(event, Event::Joined { .. }));
+            }
+            let sent = tokio::time::timeout(LONG, sender).await.expect("in time").expect("it sends");
+            assert!(sent.ok && joined == 1, "{joined} {sent:?}");
+            assert!(receiver.await.expect("it receives").ok);
+        });
+        assert!(memory.take() == [MemoryFile::new("numbers", bytes)]);
+    }
+}
+
+#[test]
+fn a_session_in_a_thread_that_is_awaited_ends_when_it_is_stopped() {
+    let [runtime, _] = runtimes();
+    let session = receiver(&Memory::new(1), 9).start().expect("it starts");
+    let stopper = session.stopper();
+    let ended = runtime.block_on(async {
+        let stop = async {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            stopper.stop();
+        };
+        tokio::join!(tokio::time::timeout(LONG, session), stop).0.expect("in time")
+    });
+    assert!(ended.as_ref().is_ok_and(|report| report.stopped && !report.ok), "{ended:?}");
 }
