@@ -146,6 +146,11 @@ pub(crate) trait Delivery: Send {
         false
     }
 
+    /// Whether a job opens the files: it is not known yet what is missing.
+    fn is_opening(&self) -> bool {
+        false
+    }
+
     /// Work on files that is under way, and how much of it is done, in percent.
     fn activity(&self) -> Option<(Activity, u8)> {
         None

@@ -1,5 +1,6 @@
 //! What the receiver hears from the source beside data, and what it tells it.
 
+use super::finishing::LOOK_SOONEST;
 use super::{
     Finished, JOINED, Layers, Phase, ReceiverSession, Stream, Window,
     block_sink::{Admitting, BlockSink},
@@ -37,6 +38,9 @@ const FIRST_RTT: Span = Span::from_millis(5);
 
 /// What the source has to confirm is said again after this at the latest, or the spread where that is longer.
 const LATEST: Span = Span::from_secs(1);
+
+/// The first membership message states what is missing, so it waits this long for the job that opens the files.
+const OPENING: Span = Span::from_millis(500);
 
 /// Requests are repeated as on a path of this round-trip time at the most, after two of them: whoever says that the source is far away makes
 /// nobody else wait longer for repairs.
@@ -450,8 +454,13 @@ impl ReceiverSession {
 
     /// Say who and how far this receiver is, when it is time.
     pub(super) fn report_membership(&mut self, now: Time) {
-        let Some(stream) = &self.stream else { return };
+        let Some(stream) = &mut self.stream else { return };
         if stream.member_at > now {
+            return;
+        }
+        let opened_by = stream.since + OPENING;
+        if !stream.registered && now < opened_by && stream.delivery.is_opening() {
+            stream.member_at = stream.look_at.max(now + LOOK_SOONEST).min(opened_by);
             return;
         }
         let failed = self.failure.is_some();

@@ -10,7 +10,7 @@ use crate::units::mean_rate;
 use faircast_core::time::{Span, Time};
 
 /// While files get their names it is looked whether they have them: soon at first, then this often.
-const LOOK_SOONEST: Span = Span::from_millis(1);
+pub(super) const LOOK_SOONEST: Span = Span::from_millis(1);
 const LOOK_LATEST: Span = Span::from_millis(20);
 
 impl Stream {

@@ -659,6 +659,10 @@ impl Delivery for Reassembly {
         is_spilling || self.place.is_storing() || !self.decoding.is_empty()
     }
 
+    fn is_opening(&self) -> bool {
+        self.place.is_opening()
+    }
+
     fn activity(&self) -> Option<(Activity, u8)> {
         self.place.activity()
     }

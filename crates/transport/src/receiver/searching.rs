@@ -315,10 +315,11 @@ impl ReceiverSession {
 
     /// A packet has come: join, before anything else is said, for who has not joined is not listened to.
     pub(super) fn join_first(&mut self, now: Time) {
-        let waits = |stream: &Stream| !stream.registered && stream.member_tries == 0;
+        let waits = |stream: &&mut Stream| !stream.registered && stream.member_tries == 0;
         let asked = self.setup.freshness == Freshness::Answer && self.phase == Phase::Receiving;
-        if asked && self.stream.as_ref().is_some_and(waits) {
-            self.tell_membership(MemberState::Joined, 0, now);
+        if let Some(stream) = self.stream.as_mut().filter(waits).filter(|_| asked) {
+            stream.member_at = now;
+            self.report_membership(now);
         }
     }
 
