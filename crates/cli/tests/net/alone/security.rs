@@ -144,7 +144,9 @@ fn an_outsider_cannot_change_throttle_or_stop_a_sealed_session() {
     let payloads = captured(&must(capture.stop()));
     assert!(payloads.len() > 5000, "only {} packets were captured", payloads.len());
     let (attacked, receivers, sent) = transfer(&stage, &file, &flags, Some(&payloads));
-    let refused: Vec<_> = receivers.iter().chain([&attacked]).map(|ended| ended.number("refused")).collect();
+    let mut refused = vec![attacked.number("refused")];
+    // A busy host drops some of them before its receiver sees them.
+    refused.extend(receivers.iter().map(|ended| ended.number("refused") + ended.number("dropped_local")));
     let (before, after) = (sent_after(&quiet), sent_after(&attacked));
     tell(&format!(
         "sealed, {sent} forged and replayed packets: {after:.2} s, {before:.2} s without, refused {refused:?}"
