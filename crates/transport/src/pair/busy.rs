@@ -85,6 +85,20 @@ fn a_directory_that_opens_late_delays_the_start_by_half_a_second_at_most() {
     }
 }
 
+#[test]
+fn nothing_is_sent_before_the_membership_that_waits_for_open_files() {
+    for scheme in CATALOGUE.iter().map(|entry| entry.name) {
+        let mut net = beside_a_disk_that_stalls(Span::ZERO, 2.0, 0.0);
+        net.receivers[1].disk.opening = Span::from_millis(300);
+        net.start_receiver(1);
+        net.source(Offer::bytes(500_000).by(scheme).at_most_mbps(1.5).in_blocks_of(64));
+        net.run_to_end(secs(100));
+        net.assert_all_verified(0, 0..2);
+        let report = net.sources[0].report();
+        assert_eq!((report.refused, report.verified), (0, 2), "{scheme}: {report:?}");
+    }
+}
+
 /// The source learns in time what a receiver has, and sends nothing else.
 #[test]
 fn a_resumed_session_sends_what_is_missing_although_files_are_opened_by_a_job() {

@@ -461,6 +461,7 @@ impl ReceiverSession {
         let opened_by = stream.since + OPENING;
         if !stream.registered && now < opened_by && stream.delivery.is_opening() {
             stream.member_at = stream.look_at.max(now + LOOK_SOONEST).min(opened_by);
+            self.outbox.joins_first = true;
             return;
         }
         let failed = self.failure.is_some();
@@ -541,6 +542,7 @@ impl ReceiverSession {
             },
         };
         self.outbox.add(stream.session, Message::Member(member), now);
+        self.outbox.joins_first = false;
         (stream.told_below, stream.member_told_at) = ((receivers, done), now);
         stream.member_at = now + pause(stream);
         stream.says_alive = state == MemberState::Receiving && !waits;

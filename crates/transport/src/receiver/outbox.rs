@@ -12,6 +12,8 @@ pub(super) struct Outbox {
     pub waiting: VecDeque<Waiting>,
     /// The source receives nothing: neither does the network between.
     pub is_muted: bool,
+    /// The source is to hear a membership message before any other: it refuses all others of a host that has not joined.
+    pub joins_first: bool,
 }
 
 /// A message that is sent when everything that has arrived is taken in, which may take a while.
@@ -28,7 +30,8 @@ pub(super) struct Waiting {
 impl Outbox {
     /// A message that says how things are now.
     pub fn add(&mut self, session: SessionId, message: Message<'static>, now: Time) {
-        if !self.is_muted {
+        let is_early = self.joins_first && !matches!(message, Message::Member(_));
+        if !self.is_muted && !is_early {
             self.waiting.push_back(Waiting { session, message, to: None, hops: None, since: now });
         }
     }
