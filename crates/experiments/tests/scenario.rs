@@ -312,8 +312,9 @@ fn captured_packets_are_what_wireshark_takes_them_for() {
     assert!(packets.iter().all(|packet| packet[1] == "1" && good(&packet[2]) && good(&packet[3])));
     let count = |found: &dyn Fn(&Vec<String>) -> bool| packets.iter().filter(|packet| found(packet)).count();
     assert!(count(&|packet| packet[0].contains("tcp")) > 100);
-    assert!(count(&|packet| packet[4].starts_with("fc21")) > 100, "data packets of the native format");
-    assert!(count(&|packet| packet[4].starts_with("fc22")) > 5, "and reports");
+    let is_kind = |payload: &str, kind: &str| payload.starts_with("fc3") && payload.get(4..6) == Some(kind);
+    assert!(count(&|packet| is_kind(&packet[4], "01")) > 100, "data packets of the native format");
+    assert!(count(&|packet| is_kind(&packet[4], "02")) > 5, "and reports");
     let losses = dissect(&file, &["frame.comment"]).expect("was there before");
     assert!(losses.iter().any(|packet| packet[0] == "dropped: the buffer was full"));
     let sacks = dissect(&file, &["tcp.options.sack_le"]).expect("was there before");
