@@ -149,7 +149,7 @@ pub mod format {
     };
 }
 
-/// What receivers have signed.
+/// Receipts: the signed confirmations of receivers.
 pub mod receipts {
     pub use faircast_transport::receipts::{Lacking, ReceiptReport, ReceiptsReport};
 }

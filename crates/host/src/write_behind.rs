@@ -101,7 +101,7 @@ fn in_thread(mut to: impl Write + Send + 'static) -> (WriteBehind, Waiting) {
 }
 
 impl WriteBehind {
-    /// Have a job make the file, if there is none, and write the bytes that wait.
+    /// Start a job that creates the file, if there is none, and writes the waiting bytes.
     ///
     /// # Errors
     /// The error of an earlier job, or of this one when it is performed at once.

@@ -44,7 +44,7 @@ pub struct KeepUnfinished {
 }
 
 impl KeepUnfinished {
-    /// What was written to within this time, and of that no more than these bytes.
+    /// Keep files that were written to within this time, up to this many bytes together.
     #[must_use]
     pub const fn new(age: Option<Duration>, bytes: Option<u64>) -> KeepUnfinished {
         KeepUnfinished { age, bytes }

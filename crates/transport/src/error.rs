@@ -443,7 +443,7 @@ pub enum ConfigError {
     OverMemory {
         /// Bytes of content.
         bytes: u64,
-        /// What is allowed.
+        /// The allowed number of bytes.
         limit: u64,
     },
     /// A tree cannot be written as one stream.
@@ -585,7 +585,7 @@ pub enum TransferError {
     Stopped,
 }
 
-/// What failed of files and streams on this host.
+/// A failure of files or streams on this host.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StorageError {
@@ -597,7 +597,7 @@ pub enum StorageError {
     Pipe(#[source] std::io::Error),
 }
 
-/// What failed of the network or this host.
+/// A failure of the network or of this host.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SystemError {
@@ -609,7 +609,7 @@ pub enum SystemError {
     Outage {
         /// How long it was gone.
         lasted: Duration,
-        /// What is wrong with it.
+        /// The fault of the network.
         why: NetError,
     },
     /// The interface's MTU is too small.
@@ -632,7 +632,7 @@ pub enum SystemError {
     Effect {
         /// Which role.
         role: &'static str,
-        /// What it wants.
+        /// The requested effect.
         effect: String,
     },
     /// No thread could be started.

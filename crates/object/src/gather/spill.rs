@@ -98,7 +98,7 @@ pub struct Gathering {
     ready: VecDeque<(u32, Symbols)>,
     /// Complete blocks that cannot be placed yet.
     kept: BTreeMap<u32, Kept>,
-    /// Of these, blocks that can be placed.
+    /// The blocks among them that can be placed.
     recalled: VecDeque<(u32, Vec<u8>)>,
     has_room: bool,
     operations: VecDeque<Operation>,
