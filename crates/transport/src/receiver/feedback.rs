@@ -1,8 +1,7 @@
 //! What the receiver hears from the source beside data, and what it tells it.
 
-use super::finishing::LOOK_SOONEST;
 use super::{
-    Finished, JOINED, Layers, Phase, ReceiverSession, Stream, Window,
+    Finished, JOINED, LOOK_SOONEST, Layers, Phase, ReceiverSession, Stream, Window,
     block_sink::{Admitting, BlockSink},
     delivery::Delivery,
     echo,

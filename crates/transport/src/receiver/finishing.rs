@@ -3,14 +3,13 @@
 use super::block_sink::Ending;
 use super::delivery::Progressed;
 use super::feedback::turn;
-use super::{CONFIRM_PATIENCE, Finished, Phase, ReceiverSession, Stream};
+use super::{CONFIRM_PATIENCE, Finished, LOOK_SOONEST, Phase, ReceiverSession, Stream};
 use crate::error::{Error, TransferError};
 use crate::event::{Event, MOST_UNSENT, ReceiveReport, TransferName};
 use crate::units::mean_rate;
 use faircast_core::time::{Span, Time};
 
-/// While files get their names it is looked whether they have them: soon at first, then this often.
-pub(super) const LOOK_SOONEST: Span = Span::from_millis(1);
+/// The longest time between two looks at the results of jobs.
 const LOOK_LATEST: Span = Span::from_millis(20);
 
 impl Stream {

@@ -88,6 +88,9 @@ const CHANGES: Span = Span::from_millis(20);
 /// A receiver that has everything waits so long for the source to hear of it.
 const CONFIRM_PATIENCE: Span = Span::from_secs(3);
 
+/// The shortest time between two looks at the results of jobs.
+const LOOK_SOONEST: Span = Span::from_millis(1);
+
 /// What a receiver session is made of.
 pub(crate) struct Setup {
     pub(crate) codec: ReceiverCodec,
