@@ -6,10 +6,9 @@ use crate::failure::{Failure, Usage};
 use crate::session::{self, Output, Resolved, Verdict};
 use crate::tell::{self, Role};
 use faircast::format::{Feature, Given, Outcome, ReceiverRequest, Refused, SourceRequest};
-use faircast::{Configuration, Content, Format, FormatReceiver, FormatSource, Input, Slow};
+use faircast::{Configuration, Content, Format, FormatReceiver, FormatSource, Input, Slow, Stop};
 use std::io;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 /// What was given and not every format has: the feature, the flag, and whether it was given.
 type Asked = (Feature, &'static str, bool);
@@ -184,7 +183,7 @@ pub fn run<'a, C: Configuration<Report: Outcome>>(
     role: Role,
     resolved: Resolved<C>,
     output: Output<'a>,
-    stop: &'a AtomicBool,
+    stop: &'a Stop,
 ) -> Result<(), Failure> {
     session::tell(role, resolved, output, stop, session::drive, |report: &C::Report| {
         let mut summary = report.summary();

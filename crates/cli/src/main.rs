@@ -58,11 +58,10 @@ use crate::outlet::Outlet;
 use crate::session::{Output, Resolved, Screen};
 use crate::tell::{Keyboard, Role};
 use clap::Parser;
-use faircast::{Class, FormatSource, SendConfig};
+use faircast::{Class, FormatSource, SendConfig, Stop};
 use indicatif::ProgressDrawTarget;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -115,17 +114,17 @@ fn dispatch(command: Command) -> Result<(), Failure> {
             receipt::verify(&verify, &mut out)
         }
         Command::Doctor(doctor) => doctor::run(&doctor, &mut out),
-        Command::Demo(demo) => demo::run(&demo.resolve()?, &mut out, &*system_stop()?),
+        Command::Demo(demo) => demo::run(&demo.resolve()?, &mut out, system::stop_by_signal()?.flag()),
         Command::Dissector => out.write_all(faircast_wire::dissector_lua().as_bytes()).map_err(unwritten),
         Command::Schemes(schemes) => schemes::run(&schemes, &mut out),
         #[cfg(feature = "simulator")]
-        Command::Sim(sim) => sim::run(sim.command, &mut out, &*system_stop()?),
+        Command::Sim(sim) => sim::run(sim.command, &mut out, system::stop_by_signal()?.flag()),
         #[cfg(feature = "simulator")]
-        Command::Repro(repro) => sim::repro::run(repro.command, &mut out, &*system_stop()?),
+        Command::Repro(repro) => sim::repro::run(repro.command, &mut out, system::stop_by_signal()?.flag()),
         #[cfg(feature = "simulator")]
-        Command::Aqm(typed) => aqm::run(typed.command, &mut out, &*system_stop()?),
+        Command::Aqm(typed) => aqm::run(typed.command, &mut out, system::stop_by_signal()?.flag()),
         #[cfg(feature = "simulator")]
-        Command::Compare(compare) => sim::compare::run(&compare, &mut out, &*system_stop()?),
+        Command::Compare(compare) => sim::compare::run(&compare, &mut out, system::stop_by_signal()?.flag()),
         Command::Man { into: Some(directory), .. } => manual::pages(&directory),
         Command::Man { command, into: None } => manual::page(&command, &mut out),
         Command::Completions { shell } => manual::completions(shell, &mut out),
@@ -172,9 +171,9 @@ fn send_or_stream(resolved: Resolved<SendConfig>) -> Result<(), Failure> {
 
 fn in_session(
     channel: Channel,
-    run: impl for<'a> FnOnce(Output<'a>, &'a AtomicBool) -> Result<(), Failure>,
+    run: impl for<'a> FnOnce(Output<'a>, &'a Stop) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let stop = system_stop()?;
+    let stop = system::stop_by_signal()?;
     let mut program = match channel {
         Channel::Stdout => Outlet::stdout(json::dropped),
         Channel::Relay => Outlet::stdout(relay::dropped),
@@ -193,8 +192,4 @@ fn in_session(
         }
         _ => outcome,
     }
-}
-
-fn system_stop() -> Result<std::sync::Arc<AtomicBool>, Failure> {
-    system::stop_flag().map_err(Failure::system("watch for signals"))
 }

@@ -14,14 +14,13 @@ use control::{Control, default_path};
 use faircast::config::default_group_here;
 use faircast::{
     Event, HopKey, HopStatus, RelayBranch, RelayConfig, RelayEvent, RelayHandle, RelayRole, RelaySource,
-    RelayStatus, RelayedSession, RouterKind, relay,
+    RelayStatus, RelayedSession, RouterKind, Stop, relay,
 };
 use kernel::Nftables;
 use serde::Serialize;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// Where an agent's children ask when nothing else is said.
 const AGENT_PORT: &str = "5778";
@@ -144,7 +143,7 @@ fn read_key(path: &Path, warnings: &mut Vec<String>) -> Result<HopKey, Usage> {
 ///
 /// # Errors
 /// When the sockets cannot be opened, or another relay runs here.
-pub fn run(resolved: Resolved, output: Output<'_>, stop: &AtomicBool) -> Result<(), Failure> {
+pub fn run(resolved: Resolved, output: Output<'_>, stop: &Stop) -> Result<(), Failure> {
     let Resolved { config, control, warnings, level, json } = resolved;
     let Output { program, people, .. } = output;
     let handle = RelayHandle::default();

@@ -8,9 +8,8 @@ use crate::session::{self, Output, Resolved};
 use crate::tell::{self, Beside, EventPrinter, Role, Turn};
 use crate::wording;
 use faircast::error::TransferError;
-use faircast::{Class, Error, Event, ReceiveConfig, ReceiveReport};
+use faircast::{Class, Error, Event, ReceiveConfig, ReceiveReport, Stop};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -92,7 +91,7 @@ pub fn run<'a>(
     resolved: Resolved<ReceiveConfig>,
     most: usize,
     output: Output<'a>,
-    stop: &'a AtomicBool,
+    stop: &'a Stop,
 ) -> Result<(), Failure> {
     let Resolved { mut config, telling, warnings, report: _ } = resolved;
     let mut teller = session::teller(Role::Receiver, telling, output, stop);
@@ -106,7 +105,7 @@ pub fn run<'a>(
     let mut end = Ok(());
     std::thread::scope(|scope| {
         loop {
-            if !stop.load(Ordering::Relaxed)
+            if !stop.is_set()
                 && end.is_ok()
                 && let Some(number) = receivers.start(Instant::now())
             {
@@ -114,7 +113,7 @@ pub fn run<'a>(
                 scope.spawn(move || receive(number, config, &told, stop));
             }
             config.accept.one_waits(receivers.has_room());
-            if receivers.running.is_empty() && (stop.load(Ordering::Relaxed) || end.is_err()) {
+            if receivers.running.is_empty() && (stop.is_set() || end.is_err()) {
                 return;
             }
             let Ok((number, one)) = news.recv_timeout(LOOK_EVERY) else { continue };
@@ -137,7 +136,7 @@ pub fn run<'a>(
                     let ended = if is_idle { Ok(()) } else { session_ended(&mut teller, outcome) };
                     if ended.is_err() && end.is_ok() {
                         end = ended;
-                        stop.store(true, Ordering::Relaxed);
+                        stop.stop();
                     }
                 }
             }
@@ -147,7 +146,7 @@ pub fn run<'a>(
 }
 
 /// One receiver, in its thread.
-fn receive(number: u32, config: ReceiveConfig, told: &mpsc::Sender<(u32, News)>, stop: &AtomicBool) {
+fn receive(number: u32, config: ReceiveConfig, told: &mpsc::Sender<(u32, News)>, stop: &Stop) {
     let began = Instant::now();
     let tell = |one| {
         // Who hears it lives longer than this thread.

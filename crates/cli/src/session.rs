@@ -13,7 +13,7 @@ use faircast::object::KeepUnfinished;
 use faircast::{
     self as transport, Accept, Class, Configuration, Content, Destination, Durability, Error, Event,
     FollowLinks, Freshness, Input, LayerInput, OwnersBy, Pacing, ReceiveConfig, ReceiveReport, ReceiverPlace,
-    Replace, SendConfig, SendReport, Slow, SourcePlace, Unreadable,
+    Replace, SendConfig, SendReport, Slow, SourcePlace, Stop, Unreadable,
 };
 use faircast_core::time::Rate;
 use faircast_wire::{KeyRing, SigningKey};
@@ -22,7 +22,6 @@ use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Repairs that are sent with a stream on layers when nothing else is asked for, over its own symbols.
@@ -413,13 +412,13 @@ fn exposed(path: &Path, exposure: key::Exposure) -> Option<String> {
 pub fn send<'a>(
     resolved: Resolved<SendConfig>,
     output: Output<'a>,
-    stop: &'a AtomicBool,
-    drive: impl FnOnce(SendConfig, &mut dyn FnMut(Event), &AtomicBool) -> Result<SendReport, Error>,
+    stop: &'a Stop,
+    drive: impl FnOnce(SendConfig, &mut dyn FnMut(Event), &Stop) -> Result<SendReport, Error>,
 ) -> Result<(), Failure> {
     let mut resolved = resolved;
     let (file, required) = (resolved.report.take(), resolved.config.required.clone());
     let mut written = Ok(());
-    let drive = |config: SendConfig, events: &mut dyn FnMut(Event), stop: &AtomicBool| {
+    let drive = |config: SendConfig, events: &mut dyn FnMut(Event), stop: &Stop| {
         let outcome = drive(config, events, stop);
         if let Some(file) = file {
             written = file.write(&outcome, &required);
@@ -450,8 +449,8 @@ pub fn send<'a>(
 pub fn receive<'a>(
     resolved: Resolved<ReceiveConfig>,
     output: Output<'a>,
-    stop: &'a AtomicBool,
-    drive: impl FnOnce(ReceiveConfig, &mut dyn FnMut(Event), &AtomicBool) -> Result<ReceiveReport, Error>,
+    stop: &'a Stop,
+    drive: impl FnOnce(ReceiveConfig, &mut dyn FnMut(Event), &Stop) -> Result<ReceiveReport, Error>,
 ) -> Result<(), Failure> {
     tell(Role::Receiver, resolved, output, stop, drive, received)
 }
@@ -480,7 +479,7 @@ pub(crate) fn received(report: &ReceiveReport) -> Verdict {
 pub(crate) fn drive<C: Configuration>(
     config: C,
     events: &mut dyn FnMut(Event),
-    stop: &AtomicBool,
+    stop: &Stop,
 ) -> Result<C::Report, Error> {
     faircast::run(config, stop, events)
 }
@@ -493,8 +492,8 @@ pub fn tell<'a, Config, Report: Serialize>(
     role: Role,
     resolved: Resolved<Config>,
     output: Output<'a>,
-    stop: &'a AtomicBool,
-    drive: impl FnOnce(Config, &mut dyn FnMut(Event), &AtomicBool) -> Result<Report, Error>,
+    stop: &'a Stop,
+    drive: impl FnOnce(Config, &mut dyn FnMut(Event), &Stop) -> Result<Report, Error>,
     verdict: impl Fn(&Report) -> Verdict,
 ) -> Result<(), Failure> {
     let Resolved { config, telling, warnings, report: _ } = resolved;
@@ -508,7 +507,7 @@ pub(crate) fn teller<'a>(
     role: Role,
     telling: Telling,
     output: Output<'a>,
-    stop: &'a AtomicBool,
+    stop: &'a Stop,
 ) -> EventPrinter<'a> {
     let (program, human) = match (telling.json, output.block) {
         (true, _) => (Some(output.program), Human::Nobody),

@@ -1,21 +1,28 @@
 //! What this process and host say about themselves.
 
+use crate::failure::Failure;
+use faircast::Stop;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-/// A flag that SIGINT and SIGTERM set; the second signal ends the process at once.
-pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
+/// A request to stop that SIGINT and SIGTERM make; the second signal ends the process at once.
+pub fn stop_by_signal() -> Result<Stop, Failure> {
+    let stop = Stop::new()?;
+    register(&stop).map_err(Failure::system("watch for signals"))?;
+    Ok(stop)
+}
+
+fn register(stop: &Stop) -> io::Result<()> {
     for signal in [SIGINT, SIGTERM] {
         // The order matters: the shutdown looks at the flag before this signal sets it.
-        signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&stop))?;
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+        signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(stop.flag()))?;
+        signal_hook::flag::register(signal, Arc::clone(stop.flag()))?;
+        signal_hook::low_level::pipe::register(signal, stop.waker()?)?;
     }
-    Ok(stop)
+    Ok(())
 }
 
 /// A number that is hard to guess and differs at every call. Not for secrets.

@@ -8,13 +8,12 @@ use crate::safe;
 use crate::units;
 use faircast::config::RELAY_PORT;
 use faircast::event::{Flow, Joining, Limit, Progress, RelayBelow, SlowAction, Subscription};
-use faircast::{Event, Rate};
+use faircast::{Event, Rate, Stop};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Which end of the session speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +71,7 @@ pub struct EventPrinter<'a> {
     level: Level,
     program: Option<&'a mut dyn Write>,
     human: Human<'a>,
-    stop: &'a AtomicBool,
+    stop: &'a Stop,
     reader: Reader,
     keyboard: Keyboard,
     /// Of several: whose turn it is.
@@ -126,7 +125,7 @@ impl<'a> EventPrinter<'a> {
         level: Level,
         program: Option<&'a mut dyn Write>,
         human: Human<'a>,
-        stop: &'a AtomicBool,
+        stop: &'a Stop,
     ) -> EventPrinter<'a> {
         EventPrinter {
             role,
@@ -190,7 +189,7 @@ impl<'a> EventPrinter<'a> {
         };
         if let Err(error) = written {
             self.reader = Reader::Gone;
-            self.stop.store(true, Ordering::Relaxed);
+            self.stop.stop();
             if error.kind() != io::ErrorKind::BrokenPipe {
                 self.say(&format!("cannot write the JSON output: {error}"));
             }
@@ -730,11 +729,11 @@ mod tests {
                 Ok(())
             }
         }
-        let (stop, mut closed) = (AtomicBool::new(false), Closed);
+        let (stop, mut closed) = (Stop::new().expect("descriptors are left"), Closed);
         let mut teller =
             EventPrinter::new(Role::Source, Level::Normal, Some(&mut closed), Human::Nobody, &stop);
         teller.event(&Event::warning("w"));
         assert_eq!(teller.reader(), Reader::Gone);
-        assert!(stop.load(Ordering::Relaxed));
+        assert!(stop.is_set());
     }
 }

@@ -1,9 +1,9 @@
 //! The configuration that a session of any format starts from.
 
+use crate::stop::Stop;
 use faircast_transport::config::{ReceiveConfig, SendConfig, StartNow};
 use faircast_transport::error::Error;
 use faircast_transport::event::{Event, ReceiveReport, SendReport};
-use std::sync::atomic::AtomicBool;
 
 /// The configuration of one end of a session, which can run it.
 pub trait Configuration: Send + 'static {
@@ -22,7 +22,7 @@ pub trait Configuration: Send + 'static {
     ///
     /// # Errors
     /// When the session cannot begin, or fails.
-    fn run(self, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Result<Self::Report, Error>;
+    fn run(self, events: &mut dyn FnMut(Event), stop: &Stop) -> Result<Self::Report, Error>;
 }
 
 impl Configuration for SendConfig {
@@ -36,7 +36,7 @@ impl Configuration for SendConfig {
         self.start.clone()
     }
 
-    fn run(self, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Result<SendReport, Error> {
+    fn run(self, events: &mut dyn FnMut(Event), stop: &Stop) -> Result<SendReport, Error> {
         crate::send(self, events, stop)
     }
 }
@@ -48,7 +48,7 @@ impl Configuration for ReceiveConfig {
         matches!(event, Event::Opened { .. })
     }
 
-    fn run(self, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Result<ReceiveReport, Error> {
+    fn run(self, events: &mut dyn FnMut(Event), stop: &Stop) -> Result<ReceiveReport, Error> {
         crate::receive(self, events, stop)
     }
 }

@@ -8,6 +8,7 @@
 mod declared;
 
 use crate::run::{Clock, Groups, Moves, Outage, Uplink, run_one, tell_opened};
+use crate::stop::Stop;
 use faircast_core::time::Time;
 use faircast_net::{Faults, GroupOptions, GroupSocket, Membership, Port, SourceOptions, choose};
 use faircast_transport::config::{KeepUnfinished, PATIENCE, RECEIVE_BUFFER, default_group};
@@ -18,7 +19,6 @@ use faircast_transport::event::Event;
 use faircast_transport::object::abandoned::tidied;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 pub use declared::{
@@ -46,7 +46,7 @@ pub trait Reporting: Endpoint + Send {
 pub struct Host<'a> {
     clock: Clock,
     events: &'a mut dyn FnMut(Event),
-    stop: &'a AtomicBool,
+    stop: &'a Stop,
 }
 
 /// Where a source sends, and how.
@@ -130,7 +130,7 @@ pub struct ReceiverSockets {
 
 impl<'a> Host<'a> {
     /// This host from now on. `events` receives the events, and `stop` ends the session early.
-    pub fn new(events: &'a mut dyn FnMut(Event), stop: &'a AtomicBool) -> Host<'a> {
+    pub fn new(events: &'a mut dyn FnMut(Event), stop: &'a Stop) -> Host<'a> {
         Host { clock: Clock::start(), events, stop }
     }
 

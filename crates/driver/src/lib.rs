@@ -10,7 +10,8 @@
 //! | [`relay`](fn@relay) | a relay, with a thread for each session |
 //! | `serve` | a source that serves hosts by unicast |
 //! | [`format`](mod@format) | the sockets, the clock and the declaration of foreign formats |
-//! | [`Configuration`] | what all of these start from |
+//! | [`Configuration`] | the configuration that each of these starts from |
+//! | [`Stop`] | the request to end them early |
 
 mod configuration;
 pub mod format;
@@ -19,6 +20,7 @@ mod relay;
 mod run;
 mod serve;
 mod session;
+mod stop;
 mod threads;
 
 pub use configuration::Configuration;
@@ -26,3 +28,4 @@ pub use relay::relay;
 pub use session::{receive, send};
 #[cfg(feature = "tokio")]
 pub use session::{receive_async, send_async};
+pub use stop::Stop;

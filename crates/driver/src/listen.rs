@@ -1,5 +1,6 @@
 //! The port of a relay, and the group in which hosts look for relays.
 
+use crate::stop::Stop;
 use faircast_net::{
     Batch, GroupOptions, GroupSocket, Membership, UnicastSocket, Waiter, Want, Watch, choose, interfaces,
 };
@@ -8,11 +9,10 @@ use faircast_transport::error::Error;
 use faircast_transport::relay::RelayHandle;
 use faircast_wire::Name;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The stop flag is looked at this often.
-const STOP_CHECK: Duration = Duration::from_millis(100);
+/// Invitations that are due are sent, and a socket that fails is tried again, within this.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Bytes of receive buffer to ask for.
 const RECEIVE_BUFFER: usize = 256 << 10;
@@ -51,18 +51,20 @@ impl Listener {
     }
 
     /// Answer until `stop` is set.
-    pub(crate) fn run(&self, stop: &AtomicBool) {
+    pub(crate) fn run(&self, stop: &Stop) {
         let (mut waiter, mut batch) = (Waiter::new(), Batch::new(SLOTS));
         let mut searched = Searched::default();
-        while !stop.load(Ordering::Relaxed) {
+        let stops: Vec<_> = stop.descriptors().collect();
+        while !stop.is_set() {
             if let Some(group) = self.group {
                 searched.join(group);
             }
             self.invite();
             let mut watch = vec![Watch::new(&self.socket, Want::Readable)];
             watch.extend(searched.groups.iter().map(|(_, socket)| Watch::new(socket, Want::Readable)));
+            watch.extend(stops.iter().map(|one| Watch::new(one, Want::Readable)));
             // A failed wait or read is repeated in the next round.
-            let _ = waiter.wait(&watch, Some(Instant::now() + STOP_CHECK));
+            let _ = waiter.wait(&watch, Some(Instant::now() + LOOK_EVERY));
             for (_, socket) in &searched.groups {
                 if socket.receive(&mut batch).is_ok() {
                     for (bytes, meta) in batch.segments() {
@@ -71,7 +73,7 @@ impl Listener {
                 }
             }
             if self.socket.receive(&mut batch).is_err() {
-                std::thread::sleep(STOP_CHECK);
+                stop.wait(LOOK_EVERY);
                 continue;
             }
             let port = self.socket.local_addr().port();

@@ -2,6 +2,7 @@
 
 use crate::listen::Listener;
 use crate::run::{Attached, Clock, Hearing, Listening, Moves, Uplink, random, run_growing, tell_opened};
+use crate::stop::Stop;
 use faircast_net::{NetError, Port, SourceOptions, choose};
 use faircast_transport::endpoint::Endpoint;
 use faircast_transport::error::{ConfigError, Error, SystemError, TransferError};
@@ -17,16 +18,12 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
 /// Sessions that are passed on at a time.
 const MOST_SESSIONS: usize = 64;
-
-/// The stop flag is looked at this often.
-const STOP_CHECK: Duration = Duration::from_millis(100);
 
 /// After an error of the sockets it is tried again after this.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -54,12 +51,12 @@ pub fn relay(
     config: &RelayConfig,
     handle: &RelayHandle,
     events: &mut dyn FnMut(RelayEvent),
-    stop: &AtomicBool,
+    stop: &Stop,
 ) -> Result<(), Error> {
     handle.configure(config);
     let (say, said) = mpsc::channel();
     // Those that were started stop when one of the first cannot start, too.
-    let halt = &AtomicBool::new(false);
+    let halt = &stop.part()?;
     let listeners = open_listeners(config, handle)?;
     thread::scope(|scope| {
         for listener in &listeners {
@@ -69,10 +66,8 @@ pub fn relay(
         let mut searching = vec![false; config.sources.len()];
         let (mut found_any, mut failure) = (false, None);
         loop {
-            let is_stopped = stop.load(Ordering::Relaxed) || failure.is_some();
-            halt.fetch_or(is_stopped, Ordering::Relaxed);
             for (place, is_searched) in searching.iter_mut().enumerate() {
-                if is_stopped || *is_searched || running >= MOST_SESSIONS {
+                if halt.is_set() || *is_searched || running >= MOST_SESSIONS {
                     continue;
                 }
                 let (say, handle, this) = (say.clone(), handle.clone(), number);
@@ -80,29 +75,28 @@ pub fn relay(
                 (running, *is_searched, number) = (running + 1, true, number + 1);
             }
             if running == 0 {
-                halt.store(true, Ordering::Relaxed);
+                halt.stop();
                 return failure.map_or(Ok(()), Err);
             }
-            match said.recv_timeout(STOP_CHECK) {
-                Ok(Said::Event(event)) => events(event),
-                Ok(Said::Found { place }) => (searching[place], found_any) = (false, true),
-                Ok(Said::Ended { place, number, found, error }) => {
+            match said.recv().expect("this thread can send, too") {
+                Said::Event(event) => events(event),
+                Said::Found { place } => (searching[place], found_any) = (false, true),
+                Said::Ended { place, number, found, error } => {
                     running -= 1;
                     searching[place] &= found;
                     let Some(error) = error else { continue };
                     if !found && !found_any {
                         failure = Some(error);
+                        halt.stop();
                         continue;
                     }
                     let what = if found { "the session that was passed on has ended" } else { "tried again" };
                     let event = Event::warning(format!("{what}: {error}"));
                     events(RelayEvent { session: number, branch: None, event });
                     if !found {
-                        thread::sleep(AGAIN_AFTER);
+                        halt.wait(AGAIN_AFTER);
                     }
                 }
-                Err(mpsc::RecvTimeoutError::Timeout) => {}
-                Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
             }
         }
     })
@@ -141,7 +135,7 @@ fn one(
     handle: &RelayHandle,
     number: u64,
     say: &mpsc::Sender<Said>,
-    stop: &AtomicBool,
+    stop: &Stop,
 ) {
     let random = random();
     let room = config.cache.as_deref().map(room_in).transpose();
@@ -175,7 +169,7 @@ fn pass_on(
     relayed: &RelaySession,
     seed: u64,
     tell: &mut dyn FnMut(Option<usize>, Event),
-    stop: &AtomicBool,
+    stop: &Stop,
 ) -> Result<(), Error> {
     let clock = Clock::start();
     let source = &config.sources[place];

@@ -17,6 +17,7 @@ pub(crate) use hearing::{Hearing, Listening};
 pub(crate) use outage::{Moves, Outage};
 pub(crate) use uplink::Uplink;
 
+use crate::stop::Stop;
 use faircast_core::time::{Span, Time};
 use faircast_net::{Choice, Meta, Waiter, Want, Why};
 use faircast_transport::config::{DEFAULT_GROUP, DEFAULT_GROUP_V6};
@@ -25,11 +26,10 @@ use faircast_transport::error::Error;
 use faircast_transport::event::{Event, Setting};
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The stop flag is looked at this often at least.
-const STOP_CHECK: Duration = Duration::from_millis(100);
+/// The network, and hosts that have come, are looked at this often at least.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// While an endpoint takes no datagrams, or a socket no packets, this often is looked whether it does again.
 const ROOM_CHECK: Duration = Duration::from_millis(1);
@@ -185,10 +185,10 @@ impl<'a> Attached<'a> {
         clock: &Clock,
         out: &mut Vec<u8>,
         events: Events<'_>,
-        stop: &AtomicBool,
+        is_stopped: bool,
     ) -> Result<Next, Error> {
         let (endpoint, sockets) = (self.endpoint.get_mut(), self.sockets.get_mut());
-        if matches!(self.state, State::Runs) && stop.load(Ordering::Relaxed) {
+        if matches!(self.state, State::Runs) && is_stopped {
             self.state = State::Stopped;
             endpoint.stop(clock.now());
         }
@@ -239,7 +239,7 @@ impl<'a> Attached<'a> {
             _ if !accepts => Next::Pause(Instant::now() + ROOM_CHECK),
             _ if received > 0 && sockets.reads_on() => Next::Now,
             None if !holds => Next::Now,
-            wake => Next::Until(sockets.until(wake.unwrap_or_else(|| Instant::now() + STOP_CHECK))),
+            wake => Next::Until(sockets.until(wake.unwrap_or_else(|| Instant::now() + LOOK_EVERY))),
         })
     }
 
@@ -352,15 +352,19 @@ fn round(
     clock: &Clock,
     (out, watcher): (&mut Vec<u8>, &mut dyn Watcher),
     events: &mut dyn FnMut(usize, Event),
-    stop: &AtomicBool,
+    stop: &Stop,
 ) -> Round {
     watcher.clear();
-    let (mut round, mut first) = (Round::Over, Instant::now() + STOP_CHECK);
+    let is_stopped = stop.is_set();
+    if !is_stopped {
+        stop.descriptors().for_each(|one| watcher.watch(one, Want::Readable));
+    }
+    let (mut round, mut first) = (Round::Over, Instant::now() + LOOK_EVERY);
     for (place, one) in attached.iter_mut().enumerate() {
         if matches!(one.state, State::Ended(_)) {
             continue;
         }
-        let next = match one.turn(clock, out, &mut |event| events(place, event), stop) {
+        let next = match one.turn(clock, out, &mut |event| events(place, event), is_stopped) {
             Ok(Next::Ended) => Err(Ok(())),
             Ok(next) => Ok(next),
             Err(error) => Err(Err(error)),
@@ -392,7 +396,7 @@ pub(crate) fn run(
     attached: &mut [Attached<'_>],
     clock: &Clock,
     events: &mut dyn FnMut(usize, Event),
-    stop: &AtomicBool,
+    stop: &Stop,
 ) -> Result<(), Error> {
     let mut waiter = Waiter::new();
     let mut out = Vec::with_capacity(1 << 17);
@@ -406,7 +410,7 @@ fn step(
     clock: &Clock,
     (out, waiter): (&mut Vec<u8>, &mut Waiter),
     events: &mut dyn FnMut(usize, Event),
-    stop: &AtomicBool,
+    stop: &Stop,
 ) -> Result<bool, Error> {
     match round(attached, clock, (out, waiter), events, stop) {
         Round::Again => {}
@@ -428,7 +432,7 @@ pub(crate) fn run_growing<'a>(
     grow: &mut dyn FnMut(&mut Vec<Attached<'a>>),
     clock: &Clock,
     events: &mut dyn FnMut(usize, Event),
-    stop: &AtomicBool,
+    stop: &Stop,
 ) -> Result<(), Error> {
     let mut waiter = Waiter::new();
     let mut out = Vec::with_capacity(1 << 17);
@@ -448,7 +452,7 @@ pub(crate) fn run_one(
     sockets: &mut (dyn Sockets + Send),
     clock: &Clock,
     events: Events<'_>,
-    stop: &AtomicBool,
+    stop: &Stop,
 ) -> Result<(), Error> {
     let mut attached = [Attached::new(endpoint, sockets)];
     run(&mut attached, clock, &mut |_, event| events(event), stop)?;

@@ -10,6 +10,7 @@
 
 use crate::relay::relay;
 use crate::run::random;
+use crate::stop::Stop;
 use faircast_core::packet::SessionId;
 use faircast_net::{choose_towards, interfaces};
 use faircast_transport::config::{Multicast, SendConfig, Unicast};
@@ -22,11 +23,10 @@ use faircast_transport::relay::{RelayConfig, RelayEvent, RelayHandle, RelaySourc
 use faircast_wire::HopKey;
 use faircast_wire::encode::IPV6_HEADERS;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{Receiver, RecvError, channel};
+use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Where the session is while it stays within this host: a group, at a port that is drawn for each session.
 const WITHIN: [u8; 4] = [239, 255, 70, 3];
@@ -35,11 +35,11 @@ const FIRST_PORT: u16 = 49_152;
 /// Bytes of receive buffer between source and relay: what waits in it delays what is fetched again.
 const BUFFER: usize = 4 << 20;
 
-/// Hosts have heard after this that the session is over, or never will.
-const LAST_WORDS: Duration = Duration::from_secs(10);
-
-/// It is looked this often whether something has changed.
+/// Interval of looks whether all hosts have heard that the session is over.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// Number of such looks: hosts have heard it within 10 s, or never will.
+const LOOKS: u32 = 1000;
 
 /// The smallest packets that networks of hosts are taken to carry.
 const LEAST_MTU: u32 = 576;
@@ -50,7 +50,7 @@ const NAME: &str = "(by unicast)";
 /// The relay of a source.
 pub(crate) struct Serving {
     handle: RelayHandle,
-    stop: Arc<AtomicBool>,
+    stop: Stop,
     thread: Option<JoinHandle<Result<(), Error>>>,
     events: Mutex<Receiver<RelayEvent>>,
     invited: usize,
@@ -120,7 +120,7 @@ impl Serving {
         config.listen = listens_at(&unicast);
         config.children = unicast.children;
         config.paced = unicast.multicast == Multicast::Not;
-        let stop = Arc::new(AtomicBool::new(false));
+        let stop = Stop::new()?;
         let (say, events) = channel();
         let (ours, their_stop) = (handle.clone(), stop.clone());
         let thread = std::thread::Builder::new()
@@ -143,13 +143,10 @@ impl Serving {
     /// Wait until it hears.
     fn await_ears(&mut self) -> Result<(), Error> {
         loop {
-            let said = self.events.get_mut().unwrap_or_else(PoisonError::into_inner).recv_timeout(LOOK_EVERY);
-            match said {
+            match self.events.get_mut().unwrap_or_else(PoisonError::into_inner).recv() {
                 Ok(RelayEvent { branch: None, event: Event::Opened { .. }, .. }) => return Ok(()),
-                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
-                    return self.join().and(Err(Error::System(SystemError::Panicked)));
-                }
+                Ok(_) => {}
+                Err(RecvError) => return self.join().and(Err(Error::System(SystemError::Panicked))),
             }
         }
     }
@@ -170,9 +167,11 @@ impl Serving {
     /// # Errors
     /// Those of the report.
     pub(crate) fn finish(mut self, report: Result<SendReport, Error>) -> Result<SendReport, Error> {
-        let until = Instant::now() + LAST_WORDS;
         let is_whole = report.as_ref().is_ok_and(|report| !report.stopped);
-        while is_whole && !self.handle.is_idle() && Instant::now() < until {
+        for _ in 0..LOOKS {
+            if !is_whole || self.handle.is_idle() {
+                break;
+            }
             std::thread::sleep(LOOK_EVERY);
         }
         let mut report = match report {
@@ -198,7 +197,7 @@ impl Serving {
     }
 
     fn join(&mut self) -> Result<(), Error> {
-        self.stop.store(true, Ordering::Relaxed);
+        self.stop.stop();
         self.thread
             .take()
             .map_or(Ok(()), |thread| thread.join().unwrap_or(Err(Error::System(SystemError::Panicked))))

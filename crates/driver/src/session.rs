@@ -2,6 +2,7 @@
 
 use crate::run::{Clock, Hearing, Listening, Moves, Uplink, random, run_one, tell_opened};
 use crate::serve::{self, Serving};
+use crate::stop::Stop;
 use crate::threads::own_threads;
 use faircast_net::{Port, SourceOptions};
 use faircast_transport::config::{ReceiveConfig, SendConfig};
@@ -12,18 +13,13 @@ use faircast_transport::object::Disk;
 use faircast_transport::session::{Host, Receiver, SYMBOLS_PER_BLOCK, Source, check};
 use faircast_transport::worker::Worker;
 use faircast_wire::GroupKey;
-use std::sync::atomic::AtomicBool;
 
 /// Send files, trees or a stream to everybody who receives the group. Returns when the session has
 /// ended; a report with `ok: false` names the receivers that are incomplete.
 ///
 /// # Errors
 /// When the session cannot start or the content cannot be read; see [`Error::class`].
-pub fn send(
-    config: SendConfig,
-    events: &mut dyn FnMut(Event),
-    stop: &AtomicBool,
-) -> Result<SendReport, Error> {
+pub fn send(config: SendConfig, events: &mut dyn FnMut(Event), stop: &Stop) -> Result<SendReport, Error> {
     let clock = Clock::start();
     let ((mut session, mut uplink), serving) = open_serving(config, &clock, events)?;
     let mut events = with_hosts(serving.as_ref(), events);
@@ -96,7 +92,7 @@ fn sent(session: Source, mut uplink: Uplink) -> Result<SendReport, Error> {
 pub async fn send_async(
     config: SendConfig,
     events: &mut (dyn FnMut(Event) + Send),
-    stop: &AtomicBool,
+    stop: &Stop,
 ) -> Result<SendReport, Error> {
     let clock = Clock::start();
     let ((mut session, mut uplink), serving) = open_serving(config, &clock, events)?;
@@ -156,7 +152,7 @@ pub(crate) fn open_source(
 pub fn receive(
     config: ReceiveConfig,
     events: &mut dyn FnMut(Event),
-    stop: &AtomicBool,
+    stop: &Stop,
 ) -> Result<ReceiveReport, Error> {
     let clock = Clock::start();
     let (mut session, mut groups) = open_receiver(config, &clock, events)?;
@@ -172,7 +168,7 @@ pub fn receive(
 pub async fn receive_async(
     config: ReceiveConfig,
     events: &mut (dyn FnMut(Event) + Send),
-    stop: &AtomicBool,
+    stop: &Stop,
 ) -> Result<ReceiveReport, Error> {
     let clock = Clock::start();
     let (mut session, mut groups) = open_receiver(config, &clock, events)?;

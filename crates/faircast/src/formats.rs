@@ -1,9 +1,8 @@
 //! The foreign wire formats: one list.
 
-use crate::{Configuration, Error, Event};
+use crate::{Configuration, Error, Event, Stop};
 use faircast_driver::format::{Declaration, Format as _, Outcome, ReceiverRequest, Refused, SourceRequest};
 use serde::Serialize;
-use std::sync::atomic::AtomicBool;
 
 /// A line for each format: its variant, the module of this crate that has it, its crate, and the type that declares it there.
 macro_rules! formats {
@@ -98,7 +97,7 @@ macro_rules! session {
                 matches!(event, Event::$begun { .. })
             }
 
-            fn run(self, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Result<$report, Error> {
+            fn run(self, events: &mut dyn FnMut(Event), stop: &Stop) -> Result<$report, Error> {
                 match self {
                     $($config::$variant(config) => config.run(events, stop).map($report::$variant),)*
                 }

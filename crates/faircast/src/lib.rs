@@ -76,10 +76,11 @@ mod sender;
 mod session;
 
 pub use events::{Events, Waiting};
+pub use faircast_driver::Stop;
 pub use formats::*;
 pub use receiver::Receiver;
 pub use sender::Sender;
-pub use session::{Session, Stop, relay, run, start};
+pub use session::{Session, relay, run, start};
 
 pub use faircast_core::packet::{Layer, ReceiverId};
 pub use faircast_core::schemes::Scheme;

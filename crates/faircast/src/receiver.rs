@@ -3,11 +3,10 @@
 use crate::session::{self, Session};
 use crate::{
     Accept, Destination, Durability, Error, Event, Freshness, KeyRing, Layer, Memory, Names, Output,
-    OwnersBy, Preserve, ReceiveConfig, ReceiveReport, Replace, SigningKey, VerifyKeys,
+    OwnersBy, Preserve, ReceiveConfig, ReceiveReport, Replace, SigningKey, Stop, VerifyKeys,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Receives one session from the group. Whatever is not said has the value of [`ReceiveConfig::new`].
@@ -194,14 +193,14 @@ impl Receiver {
     /// # Errors
     /// As [`Receiver::start`], or when not everything has arrived and been verified.
     pub fn run(self, on_event: impl FnMut(Event)) -> Result<ReceiveReport, Error> {
-        self.run_until(&AtomicBool::new(false), on_event)
+        self.run_until(&Stop::new()?, on_event)
     }
 
     /// As [`Receiver::run`], until `stop` is set: the report then has the state at that moment (`stopped`).
     ///
     /// # Errors
     /// As [`Receiver::run`].
-    pub fn run_until(self, stop: &AtomicBool, on_event: impl FnMut(Event)) -> Result<ReceiveReport, Error> {
+    pub fn run_until(self, stop: &Stop, on_event: impl FnMut(Event)) -> Result<ReceiveReport, Error> {
         session::run(self.complete(), stop, on_event)
     }
 
@@ -216,7 +215,7 @@ impl Receiver {
     /// When it is polled outside of a runtime of tokio with input and output enabled.
     #[cfg(feature = "tokio")]
     pub async fn run_async(self, on_event: impl FnMut(Event) + Send) -> Result<ReceiveReport, Error> {
-        self.run_async_until(&crate::Stop::default(), on_event).await
+        self.run_async_until(&Stop::new()?, on_event).await
     }
 
     /// As [`Receiver::run_async`], until `stop` is set: the report then has the state at that moment (`stopped`).
@@ -229,10 +228,10 @@ impl Receiver {
     #[cfg(feature = "tokio")]
     pub async fn run_async_until(
         self,
-        stop: &crate::Stop,
+        stop: &Stop,
         mut on_event: impl FnMut(Event) + Send,
     ) -> Result<ReceiveReport, Error> {
-        faircast_driver::receive_async(self.complete(), &mut on_event, stop.flag()).await
+        faircast_driver::receive_async(self.complete(), &mut on_event, stop).await
     }
 
     /// With a name for this host.

@@ -3,13 +3,12 @@
 use crate::session::{self, Session};
 use crate::{
     Content, Error, Event, FollowLinks, GroupKey, Input, LayerInput, MemoryFile, OneWay, Preserve, Rate,
-    ReceiptKeys, RequiredHost, SendConfig, SendReport, SigningKey, Slow, Spacing, Unicast, Unreadable,
+    ReceiptKeys, RequiredHost, SendConfig, SendReport, SigningKey, Slow, Spacing, Stop, Unicast, Unreadable,
 };
 use faircast_core::schemes::Scheme;
 use faircast_core::spec::SpecError;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Sends content to everybody who receives the group. Whatever is not said has the value of [`SendConfig::new`].
@@ -236,14 +235,14 @@ impl Sender {
     /// # Errors
     /// As [`Sender::start`], or when the session fails. That receivers are incomplete is in the report.
     pub fn run(self, on_event: impl FnMut(Event)) -> Result<SendReport, Error> {
-        self.run_until(&AtomicBool::new(false), on_event)
+        self.run_until(&Stop::new()?, on_event)
     }
 
     /// As [`Sender::run`], until `stop` is set: the report then has the state at that moment (`stopped`).
     ///
     /// # Errors
     /// As [`Sender::run`].
-    pub fn run_until(self, stop: &AtomicBool, on_event: impl FnMut(Event)) -> Result<SendReport, Error> {
+    pub fn run_until(self, stop: &Stop, on_event: impl FnMut(Event)) -> Result<SendReport, Error> {
         session::run(self.complete(), stop, on_event)
     }
 
@@ -258,7 +257,7 @@ impl Sender {
     /// When it is polled outside of a runtime of tokio with input and output enabled.
     #[cfg(feature = "tokio")]
     pub async fn run_async(self, on_event: impl FnMut(Event) + Send) -> Result<SendReport, Error> {
-        self.run_async_until(&crate::Stop::default(), on_event).await
+        self.run_async_until(&Stop::new()?, on_event).await
     }
 
     /// As [`Sender::run_async`], until `stop` is set: the report then has the state at that moment (`stopped`).
@@ -271,10 +270,10 @@ impl Sender {
     #[cfg(feature = "tokio")]
     pub async fn run_async_until(
         self,
-        stop: &crate::Stop,
+        stop: &Stop,
         mut on_event: impl FnMut(Event) + Send,
     ) -> Result<SendReport, Error> {
-        faircast_driver::send_async(self.complete(), &mut on_event, stop.flag()).await
+        faircast_driver::send_async(self.complete(), &mut on_event, stop).await
     }
 
     /// With a name for this host.

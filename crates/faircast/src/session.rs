@@ -4,11 +4,10 @@ use crate::error::{SystemError, TransferError};
 use crate::events::sealed::Queued;
 use crate::events::{self, EventSink, Events};
 use crate::{Error, Event, RelayConfig, RelayEvent, RelayHandle};
-use faircast_driver::Configuration;
+use faircast_driver::{Configuration, Stop};
 use faircast_transport::config::StartNow;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -125,23 +124,6 @@ impl<Report> Drop for Session<Report> {
     }
 }
 
-/// Stops a session, from any thread.
-#[derive(Debug, Clone, Default)]
-pub struct Stop(Arc<AtomicBool>);
-
-impl Stop {
-    /// What sessions look at.
-    #[cfg(feature = "tokio")]
-    pub(crate) fn flag(&self) -> &AtomicBool {
-        &self.0
-    }
-
-    /// End the session early. It notices within a tenth of a second.
-    pub fn stop(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// Start a session of any format in a thread of its own; [`Sender::start`](crate::Sender::start) and
 /// [`Receiver::start`](crate::Receiver::start) do so for faircast's own.
 ///
@@ -149,7 +131,7 @@ impl Stop {
 /// When the session cannot begin.
 pub fn start<C: Configuration>(config: C) -> Result<Session<C::Report>, Error> {
     let (sink, events) = events::queue();
-    let stop = Stop::default();
+    let stop = Stop::new()?;
     let start = config.start_now();
     let (ours, ended) = (stop.clone(), Arc::new(Ended::default()));
     let wakes = Wakes(Arc::clone(&ended));
@@ -182,7 +164,7 @@ fn run_beside<C: Configuration>(
         }
         sink.push(event);
     };
-    config.run(&mut on_event, &stop.0)
+    config.run(&mut on_event, stop)
 }
 
 /// Run a session of any format until it has ended, or until `stop` is set; `on_event` is called in this thread, and the session
@@ -192,7 +174,7 @@ fn run_beside<C: Configuration>(
 /// When the session cannot begin, or fails.
 pub fn run<C: Configuration>(
     config: C,
-    stop: &AtomicBool,
+    stop: &Stop,
     on_event: impl FnMut(Event),
 ) -> Result<C::Report, Error> {
     beside(stop, on_event, |sink| config.run(&mut |event| sink.push(event), stop))
@@ -206,14 +188,14 @@ pub fn relay(
     config: &RelayConfig,
     handle: &RelayHandle,
     on_event: impl FnMut(RelayEvent),
-    stop: &AtomicBool,
+    stop: &Stop,
 ) -> Result<(), Error> {
     beside(stop, on_event, |sink| faircast_driver::relay(config, handle, &mut |event| sink.push(event), stop))
 }
 
 /// Run `work` in a thread of its own, and give its events to `on_event` in this one.
 fn beside<T: Queued + Send, Report: Send>(
-    stop: &AtomicBool,
+    stop: &Stop,
     on_event: impl FnMut(T),
     work: impl FnOnce(&mut EventSink<T>) -> Result<Report, Error> + Send,
 ) -> Result<Report, Error> {
@@ -230,12 +212,12 @@ fn beside<T: Queued + Send, Report: Send>(
 }
 
 /// Stops the session when the reader of its events panics.
-struct StopOnPanic<'a>(&'a AtomicBool);
+struct StopOnPanic<'a>(&'a Stop);
 
 impl Drop for StopOnPanic<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.store(true, Ordering::Relaxed);
+            self.0.stop();
         }
     }
 }

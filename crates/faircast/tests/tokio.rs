@@ -85,7 +85,7 @@ fn layers_are_joined_and_left_while_tasks_wait_for_their_sockets() {
 #[test]
 fn a_future_is_told_to_stop_from_another_task() {
     let [runtime, _] = runtimes();
-    let stop = Stop::default();
+    let stop = Stop::new().expect("descriptors are left");
     let stopper = stop.clone();
     let memory = Memory::new(1);
     let ended = runtime.block_on(async {

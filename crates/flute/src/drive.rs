@@ -8,14 +8,13 @@ use crate::{AlcReceive, AlcReceiveReport, AlcSend, AlcSendReport, FIXED_LEN, Pac
 use faircast_core::packet::Layer;
 use faircast_core::rng::Rng;
 use faircast_core::time::Time;
-use faircast_driver::Configuration;
 use faircast_driver::format::{Host, random, span};
+use faircast_driver::{Configuration, Stop};
 use faircast_transport::config::Content;
 use faircast_transport::error::Error;
 use faircast_transport::event::{Event, TransferName};
 use faircast_wire::{Spacing, group_of};
 use std::net::SocketAddr;
-use std::sync::atomic::AtomicBool;
 
 /// Sends files and trees to everybody who receives the group, as often as asked for. Nobody answers, so nothing is known of who received
 /// them.
@@ -26,7 +25,7 @@ impl Configuration for AlcSend {
         matches!(event, Event::Content { .. })
     }
 
-    fn run(self, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Result<AlcSendReport, Error> {
+    fn run(self, events: &mut dyn FnMut(Event), stop: &Stop) -> Result<AlcSendReport, Error> {
         let mut host = Host::new(events, stop);
         let Content::Paths(paths) = &self.content else {
             return Err(AlcError::Content { what: self.content.kind() }.into());
@@ -76,7 +75,7 @@ impl Configuration for AlcReceive {
         matches!(event, Event::Opened { .. })
     }
 
-    fn run(self, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Result<AlcReceiveReport, Error> {
+    fn run(self, events: &mut dyn FnMut(Event), stop: &Stop) -> Result<AlcReceiveReport, Error> {
         let mut host = Host::new(events, stop);
         let (place, random) = (self.place, random());
         let sockets = host.receiver(&place, random[1])?;

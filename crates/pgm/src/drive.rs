@@ -12,8 +12,8 @@ use faircast_core::packet::Mark;
 use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Wire;
-use faircast_driver::Configuration;
 use faircast_driver::format::{Host, Pipe, Quota, random, span};
+use faircast_driver::{Configuration, Stop};
 use faircast_transport::config::Content;
 use faircast_transport::error::Error;
 use faircast_transport::event::{Event, Setting, TransferName};
@@ -22,7 +22,6 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// What a pipe has is sent after this, even if more would fit a packet.
@@ -36,7 +35,7 @@ impl Configuration for PgmSend {
         matches!(event, Event::Content { .. })
     }
 
-    fn run(self, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Result<PgmSendReport, Error> {
+    fn run(self, events: &mut dyn FnMut(Event), stop: &Stop) -> Result<PgmSendReport, Error> {
         let mut host = Host::new(events, stop);
         let place = self.place;
         let group = ipv4(place.group.ip())?;
@@ -104,7 +103,7 @@ impl Configuration for PgmReceive {
         matches!(event, Event::Opened { .. })
     }
 
-    fn run(self, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Result<PgmReceiveReport, Error> {
+    fn run(self, events: &mut dyn FnMut(Event), stop: &Stop) -> Result<PgmReceiveReport, Error> {
         let mut host = Host::new(events, stop);
         let place = self.place;
         let group = ipv4(place.group.ip())?;

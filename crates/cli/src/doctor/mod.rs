@@ -157,7 +157,7 @@ fn serve_others(
     let address = (!at.ip().is_unspecified()).then(|| at.ip().to_string());
     let interface = address.as_deref().or(args.iface.as_deref());
     let choice = faircast_net::choose(group.ip(), interface).map_err(Failure::from)?;
-    let stop = system::stop_flag().map_err(Failure::system("watch for signals"))?;
+    let stop = system::stop_by_signal()?;
     let port = if at.port() == 0 { group.port() } else { at.port() };
     let keys = keys.map_or_else(
         || vec![Key::of(None)],
@@ -166,7 +166,7 @@ fn serve_others(
     let (ttl, clock_ahead) = (args.ttl, args.clock_ahead);
     let served = Served { port, group, choice: &choice, ttl, keys, clock_ahead };
     let mut written = Ok(());
-    let outcome = serve(&served, &stop, &mut |text| {
+    let outcome = serve(&served, stop.flag(), &mut |text| {
         let check = Check::new("serve", Verdict::Note, text);
         let line = match args.json {
             true => json::write(out, &CheckLine { event: "check", check: &check }),

@@ -165,7 +165,7 @@ fn told(
     let (mut program, mut people) = (Vec::new(), Vec::new());
     let output = Output { program: &mut program, people: &mut people, block: None, keyboard: Keyboard::None };
     let resolved = sending(line).expect("the line makes sense");
-    let result = send(resolved, output, &AtomicBool::new(false), |_, events, _| {
+    let result = send(resolved, output, &Stop::new().expect("descriptors are left"), |_, events, _| {
         events(event);
         report
     });

@@ -48,7 +48,7 @@ fn several_sources_and_receivers_share_one_thread() {
     let outs: Vec<PathBuf> = ["one", "two", "three"].map(|name| dir.path().join(name)).into();
     outs.iter().for_each(|out| fs::create_dir(out).expect("a directory is made"));
 
-    let (clock, stop) = (Clock::start(), AtomicBool::new(false));
+    let (clock, stop) = (Clock::start(), Stop::new().expect("descriptors are left"));
     let mut told = Vec::new();
     let mut early = |_: Event| ();
     let (mut receivers, mut sources) = (Vec::new(), Vec::new());
@@ -84,13 +84,14 @@ fn several_sources_and_receivers_share_one_thread() {
 }
 
 #[test]
-fn one_endpoint_that_is_stopped_ends_all_that_the_flag_is_for() {
+fn one_endpoint_that_is_stopped_ends_all_that_the_request_is_for() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let file = dir.path().join("file");
     fs::write(&file, [7; 100]).expect("room for it");
     let (mut config, _) = native(Content::Paths(vec![file]), dir.path());
     config.group = group(4);
-    let (clock, stop) = (Clock::start(), AtomicBool::new(true));
+    let (clock, stop) = (Clock::start(), Stop::new().expect("descriptors are left"));
+    stop.stop();
     let (mut session, mut uplink) = drive::open_source(config, &clock, &mut |_| ()).expect("a socket opens");
     run_one(session.endpoint(), &mut uplink, &clock, &mut |_| (), &stop).expect("its sockets work");
     assert!(session.report().is_ok_and(|report| report.stopped && !report.ok));
@@ -108,8 +109,11 @@ fn nothing_is_waited_for_when_the_last_one_has_ended() {
     let (mut session, mut groups) = drive::open_receiver(silent, &clock, &mut |_| ()).expect("it joins");
     let (mut source, mut uplink) = drive::open_source(config, &clock, &mut |_| ()).expect("a socket opens");
     let (mut out, mut waiter) = (Vec::new(), Waiter::new());
-    let mut go = |attached: &mut [Attached<'_>], stop: bool| {
-        let stop = AtomicBool::new(stop);
+    let mut go = |attached: &mut [Attached<'_>], is_stopped: bool| {
+        let stop = Stop::new().expect("descriptors are left");
+        if is_stopped {
+            stop.stop();
+        }
         round(attached, &clock, (&mut out, &mut waiter), &mut |_, _| (), &stop)
     };
     let mut both =
@@ -127,4 +131,35 @@ fn nothing_is_waited_for_when_the_last_one_has_ended() {
         }
     };
     assert_eq!(last, Round::Over);
+}
+
+/// Counts the descriptors that a round watches.
+struct Watched(usize);
+
+impl Watcher for Watched {
+    fn clear(&mut self) {
+        self.0 = 0;
+    }
+
+    fn watch(&mut self, _: BorrowedFd<'_>, _: Want) {
+        self.0 += 1;
+    }
+}
+
+#[test]
+fn a_round_watches_for_the_request_to_stop_until_it_is_made() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let (_, mut config) = native(Content::Paths(Vec::new()), dir.path());
+    config.group = group(6);
+    let (clock, stop) = (Clock::start(), Stop::new().expect("descriptors are left"));
+    let (mut session, mut groups) = drive::open_receiver(config, &clock, &mut |_| ()).expect("it joins");
+    let mut attached = [Attached::new(session.endpoint(), &mut groups)];
+    let (mut out, mut watched) = (Vec::new(), Watched(0));
+    let mut go =
+        |watched: &mut Watched| round(&mut attached, &clock, (&mut out, watched), &mut |_, _| (), &stop);
+    while go(&mut watched) == Round::Again {}
+    assert_eq!(watched.0, 2, "the socket and the request");
+    stop.stop();
+    go(&mut watched);
+    assert_eq!(watched.0, 0, "the receiver has ended, and the request wakes nobody again and again");
 }

@@ -5,6 +5,7 @@
 //! only and a source sends many packets in one.
 
 use super::{Attached, Clock, Round, Sockets, Watcher, round};
+use crate::stop::Stop;
 use faircast_net::{NetError, Want};
 use faircast_transport::endpoint::Endpoint;
 use faircast_transport::error::Error;
@@ -12,7 +13,6 @@ use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, 
 use std::future::poll_fn;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll};
 use std::time::Instant;
 use tokio::io::Interest;
@@ -27,7 +27,7 @@ pub(crate) async fn run_one(
     sockets: &mut (dyn Sockets + Send),
     clock: &Clock,
     events: &mut (dyn FnMut(faircast_transport::Event) + Send),
-    stop: &AtomicBool,
+    stop: &Stop,
 ) -> Result<(), Error> {
     let failed = |source| NetError::System { doing: "waiting for sockets", source };
     let mut attached = [Attached::new(endpoint, sockets)];

@@ -1,0 +1,132 @@
+//! The request to end a session early, which wakes the threads that wait for its sockets.
+
+use faircast_net::{NetError, Waiter, Want, Watch};
+use faircast_transport::error::Error;
+use std::io::{self, PipeReader, PipeWriter, Write, pipe};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Ends sessions early, from any thread. A session notices it at once. Clones are the same request.
+#[derive(Debug, Clone)]
+pub struct Stop {
+    own: Arc<Request>,
+    /// The request that this one is part of.
+    above: Option<Arc<Request>>,
+}
+
+#[derive(Debug)]
+struct Request {
+    is_set: Arc<AtomicBool>,
+    /// Readable from the request on; nobody reads it.
+    wakes: PipeReader,
+    waker: PipeWriter,
+}
+
+impl Stop {
+    /// A request that is not made yet.
+    ///
+    /// # Errors
+    /// When the process has no descriptors left.
+    pub fn new() -> Result<Stop, Error> {
+        let (wakes, waker) =
+            pipe().map_err(|source| NetError::System { doing: "opening a pipe to stop by", source })?;
+        Ok(Stop { own: Arc::new(Request { is_set: Arc::default(), wakes, waker }), above: None })
+    }
+
+    /// A request for a part of the sessions that this one ends. It is made when this one is.
+    pub(crate) fn part(&self) -> Result<Stop, Error> {
+        debug_assert!(self.above.is_none(), "there are two levels");
+        Ok(Stop { above: Some(Arc::clone(&self.own)), ..Stop::new()? })
+    }
+
+    /// End the sessions early.
+    pub fn stop(&self) {
+        if !self.own.is_set.swap(true, Ordering::Relaxed) {
+            // It cannot fail: the pipe is empty, and its other end is open.
+            let _ = (&self.own.waker).write(&[0]);
+        }
+    }
+
+    /// Whether the sessions are to end.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        self.requests().any(|request| request.is_set.load(Ordering::Relaxed))
+    }
+
+    /// The flag that [`Stop::stop`] sets, for loops that look at it, and for signal handlers. A handler that sets it also writes
+    /// a byte to [`Stop::waker`].
+    #[must_use]
+    pub fn flag(&self) -> &Arc<AtomicBool> {
+        &self.own.is_set
+    }
+
+    /// A descriptor that wakes the sessions when a byte is written to it, for signal handlers.
+    ///
+    /// # Errors
+    /// When the process has no descriptors left.
+    pub fn waker(&self) -> io::Result<PipeWriter> {
+        self.own.waker.try_clone()
+    }
+
+    /// The descriptors that become readable with the request.
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.requests().map(|request| request.wakes.as_fd())
+    }
+
+    /// Wait for the request, this long at most. It may end early, after a signal.
+    pub(crate) fn wait(&self, most: Duration) {
+        let descriptors: Vec<_> = self.descriptors().collect();
+        let watches: Vec<_> = descriptors.iter().map(|one| Watch::new(one, Want::Readable)).collect();
+        // It fails when the system has no memory left; then the caller tries again at once.
+        let _ = Waiter::new().wait(&watches, Some(Instant::now() + most));
+    }
+
+    fn requests(&self) -> impl Iterator<Item = &Request> {
+        std::iter::once(&*self.own).chain(self.above.as_deref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn waits(stop: &Stop, most: Duration) -> Duration {
+        let began = Instant::now();
+        stop.wait(most);
+        began.elapsed()
+    }
+
+    #[test]
+    fn a_wait_ends_with_the_request_of_another_thread() {
+        let stop = Stop::new().expect("descriptors are left");
+        assert!(waits(&stop, Duration::from_millis(5)) >= Duration::from_millis(5) && !stop.is_set());
+        let other = stop.clone();
+        let thread = std::thread::spawn(move || other.stop());
+        assert!(waits(&stop, LONG) < LONG && stop.is_set());
+        thread.join().expect("it ends");
+        stop.stop();
+        assert!(waits(&stop, LONG) < LONG, "the second request changes nothing");
+    }
+
+    #[test]
+    fn a_part_stops_with_the_whole_and_the_whole_not_with_its_part() {
+        let stop = Stop::new().expect("descriptors are left");
+        let (part, other) = (stop.part().expect("a pipe"), stop.part().expect("a pipe"));
+        part.stop();
+        assert!(part.is_set() && !other.is_set() && !stop.is_set());
+        stop.stop();
+        assert!(other.is_set() && waits(&other, LONG) < LONG);
+    }
+
+    #[test]
+    fn a_signal_handler_sets_the_flag_and_writes_a_byte() {
+        let stop = Stop::new().expect("descriptors are left");
+        stop.flag().store(true, Ordering::Relaxed);
+        stop.waker().and_then(|mut waker| waker.write(&[0])).expect("there is room");
+        assert!(stop.is_set() && waits(&stop, LONG) < LONG);
+    }
+}
