@@ -1,5 +1,7 @@
 //! A network of namespaces: a sender and receivers on one bridge.
 
+use crate::damage::{Damage, Injector, Tally};
+use crate::damaged_link::{DamagedLink, QUEUE};
 use crate::error::KitError;
 use crate::members::{MemberWatch, is_routed};
 use crate::node::Node;
@@ -59,6 +61,8 @@ pub struct LabPlan {
     forwarding: Forwarding,
     company: Company,
     bottlenecks: Vec<(u16, Bottleneck)>,
+    damage: Vec<(u16, Damage)>,
+    feedback_damage: Option<Damage>,
 }
 
 /// A network of namespaces, removed when dropped.
@@ -67,6 +71,8 @@ pub struct Lab {
     bridge: String,
     sender: Node,
     receivers: Vec<Node>,
+    /// By the name of the port.
+    damaged: Vec<(String, DamagedLink)>,
     made: Namespaces,
     _turn: Turn,
 }
@@ -154,6 +160,20 @@ impl LabPlan {
         self
     }
 
+    /// With damage to datagrams on their way to these receivers, counted from 0.
+    #[must_use]
+    pub fn damage(mut self, receivers: impl IntoIterator<Item = u16>, damage: Damage) -> LabPlan {
+        self.damage.extend(receivers.into_iter().map(|receiver| (receiver, damage)));
+        self
+    }
+
+    /// With damage to datagrams on their way to the sender.
+    #[must_use]
+    pub fn damage_feedback(mut self, damage: Damage) -> LabPlan {
+        self.feedback_damage = Some(damage);
+        self
+    }
+
     /// Build it.
     ///
     /// # Errors
@@ -186,12 +206,23 @@ impl LabPlan {
         let receivers: Vec<_> = (0..self.receivers)
             .map(|i| Node::new(name(&format!("recv{i}")), 0x100 + i, format!("to-recv{i}")))
             .collect();
-        for node in std::iter::once(&sender).chain(&receivers) {
+        let damage_of =
+            |receiver| self.damage.iter().find(|(at, _)| *at == receiver).map(|(_, damage)| *damage);
+        let damage = std::iter::once(self.feedback_damage).chain((0..self.receivers).map(damage_of));
+        let mut damaged = Vec::new();
+        for ((node, damage), stream) in std::iter::once(&sender).chain(&receivers).zip(damage).zip(0..) {
             make(node.namespace())?;
             quiet_ipv6(node.namespace())?;
+            match damage {
+                None => self.wire(node, &bridge)?,
+                Some(damage) => {
+                    let link = self.damaged_link(node, &bridge, Injector::new(damage, stream))?;
+                    damaged.push((node.port().to_owned(), link));
+                }
+            }
             self.join(node, &bridge)?;
         }
-        let lab = Lab { bridge, sender, receivers, made, _turn: turn };
+        let lab = Lab { bridge, sender, receivers, damaged, made, _turn: turn };
         if self.forwarding == Forwarding::ToMembers {
             lab.forward_to_members()?;
         }
@@ -201,13 +232,29 @@ impl LabPlan {
         Ok(lab)
     }
 
+    /// Make a virtual cable between a host and the bridge.
+    fn wire(&self, node: &Node, bridge: &str) -> Result<(), KitError> {
+        let (inner, port, mtu) = (Node::INTERFACE, node.port(), self.mtu);
+        in_namespace(
+            node.namespace(),
+            &format!("link add {inner} mtu {mtu} type veth peer name {port} mtu {mtu} netns {bridge}"),
+        )
+    }
+
+    /// Make a link with damage in its place.
+    fn damaged_link(&self, node: &Node, bridge: &str, injector: Injector) -> Result<DamagedLink, KitError> {
+        let (inner, port) = (Node::INTERFACE, node.port());
+        let wires = Path::new("/run/netns").join(bridge);
+        let link = DamagedLink::start((node.path(), inner), (&wires, port), injector)?;
+        for (namespace, device) in [(node.namespace(), inner), (bridge, port)] {
+            in_namespace(namespace, &format!("link set {device} mtu {} txqueuelen {QUEUE}", self.mtu))?;
+        }
+        Ok(link)
+    }
+
     /// Join a host to the bridge.
     fn join(&self, node: &Node, bridge: &str) -> Result<(), KitError> {
         let (host, port, inner, mtu) = (node.namespace(), node.port(), Node::INTERFACE, self.mtu);
-        in_namespace(
-            host,
-            &format!("link add {inner} mtu {mtu} type veth peer name {port} mtu {mtu} netns {bridge}"),
-        )?;
         if self.offloads == Offloads::Off {
             switch_off_offloads(host, inner)?;
             switch_off_offloads(bridge, port)?;
@@ -235,6 +282,8 @@ impl Lab {
             forwarding: Forwarding::ToAll,
             company: Company::Alone,
             bottlenecks: Vec::new(),
+            damage: Vec::new(),
+            feedback_damage: None,
         }
     }
 
@@ -300,6 +349,27 @@ impl Lab {
         let port = self.receivers[usize::from(receiver)].port();
         let state = if link == Link::Up { "up" } else { "down" };
         in_namespace(&self.bridge, &format!("link set {port} {state}"))
+    }
+
+    /// Damage datagrams on their way to a host like this from now on.
+    ///
+    /// # Panics
+    /// When the plan has no damage for it.
+    pub fn damage(&self, node: &Node, damage: Damage) {
+        self.damaged_link(node).set(damage);
+    }
+
+    /// What was done to datagrams on their way to a host so far.
+    ///
+    /// # Panics
+    /// When the plan has no damage for it.
+    pub fn damaged(&self, node: &Node) -> Tally {
+        self.damaged_link(node).tally()
+    }
+
+    fn damaged_link(&self, node: &Node) -> &DamagedLink {
+        let mut links = self.damaged.iter();
+        &links.find(|(port, _)| port == node.port()).expect("the plan has damage for this host").1
     }
 
     /// Packets that the bottleneck before a receiver has dropped.

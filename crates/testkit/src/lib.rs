@@ -20,6 +20,8 @@
 mod capture;
 mod chain;
 mod counters;
+mod damage;
+mod damaged_link;
 mod emulated;
 mod error;
 mod iperf;
@@ -33,6 +35,7 @@ mod turn;
 pub use capture::{Capture, fields, warnings};
 pub use chain::Chain;
 pub use counters::{Sample, Sampler, write_csv};
+pub use damage::{Damage, Tally};
 pub use emulated::EmulatedLab;
 pub use error::KitError;
 pub use iperf::{Congestion, RunningFlow, TcpFlow, TcpResult};

@@ -1,8 +1,8 @@
 //! The kit itself: does a lab do what its plan says?
 
 use faircast_testkit::{
-    Bottleneck, Capture, Company, Congestion, Forwarding, Lab, Link, Membership, Node, Offloads, Sampler,
-    TcpFlow, fields, require_root, run, write_csv,
+    Bottleneck, Capture, Company, Congestion, Damage, Forwarding, Lab, Link, Membership, Node, Offloads,
+    Sampler, TcpFlow, fields, require_root, run, write_csv,
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -50,6 +50,88 @@ fn a_multicast_datagram_reaches_every_receiver() {
             member.recv_from(&mut bytes).unwrap_or_else(|e| panic!("{}: {e}", node.namespace()));
         assert_eq!((&bytes[..length], from.ip()), (&b"to all"[..], lab.sender().address()));
     }
+}
+
+/// Kernel: TAP devices carry frames between a host and a bridge.
+#[test]
+fn a_damaged_link_does_to_one_host_what_the_plan_says() {
+    const SENT: u32 = 2_000;
+    let Some(root) = require_root() else { return };
+    let damage = Damage { loss: 0.2, duplicate: 0.1, reorder: 0.05, corrupt: 0.1 };
+    let plan = Lab::plan().company(Company::Shared).receivers(2).damage([0], damage);
+    let lab = plan.build(&root).unwrap_or_else(|e| panic!("{e}"));
+    let [harmed, other] = [0, 1].map(|at| member(lab.receiver(at)));
+    harmed.set_nonblocking(true).expect("it is a socket");
+    let speaker = speaker(lab.sender());
+    let mut bytes = [0; 64];
+    let mut got = Vec::new();
+    let mut drain = |got: &mut Vec<Vec<u8>>| {
+        while let Ok(length) = harmed.recv(&mut bytes) {
+            got.push(bytes[..length].to_vec());
+        }
+    };
+    for number in 0..SENT {
+        let content = number.to_be_bytes().repeat(8);
+        speaker.send_to(&content, (GROUP, 5777)).expect("there is a multicast route");
+        let mut whole = [0; 64];
+        let length = other.recv(&mut whole).unwrap_or_else(|e| panic!("the other host lacks {number}: {e}"));
+        assert_eq!(&whole[..length], content);
+        let end = Instant::now() + SOON;
+        while lab.damaged(lab.receiver(0)).seen <= u64::from(number) {
+            assert!(Instant::now() < end, "{number} has not come to the link");
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        drain(&mut got);
+    }
+    let end = Instant::now() + SOON;
+    let tally = loop {
+        let tally = lab.damaged(lab.receiver(0));
+        drain(&mut got);
+        if (tally.seen, got.len() as u64) == (SENT.into(), tally.seen - tally.lost + tally.duplicated) {
+            break tally;
+        }
+        assert!(Instant::now() < end, "{} datagrams after {tally:?}", got.len());
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    let around = |part: f64| part * 0.85 * f64::from(SENT) * 0.7..part * 0.85 * f64::from(SENT) * 1.3;
+    for (part, count) in [
+        (damage.loss, tally.lost),
+        (damage.duplicate, tally.duplicated),
+        (damage.reorder, tally.reordered),
+        (damage.corrupt, tally.corrupted),
+    ] {
+        assert!(around(part).contains(&(count as f64)), "{part}: {tally:?}");
+    }
+    // A changed datagram reaches the program, as its checksum fits.
+    let is_whole = |content: &Vec<u8>| content.chunks(4).all(|part| part == &content[..4]);
+    let changed = got.iter().filter(|content| !is_whole(content)).count() as u64;
+    assert!(
+        (tally.corrupted * 9 / 10..=tally.corrupted * 12 / 10).contains(&changed),
+        "{changed}: {tally:?}"
+    );
+    let numbers = got.iter().map(|content| &content[..4]).collect::<Vec<_>>();
+    assert!(!numbers.is_sorted(), "none overtook another: {tally:?}");
+}
+
+/// Kernel: TAP devices carry frames between a host and a bridge.
+#[test]
+fn damage_to_feedback_spares_the_data_and_ends_on_request() {
+    let Some(root) = require_root() else { return };
+    let plan = Lab::plan().company(Company::Shared).damage_feedback(Damage::loss(1.0));
+    let lab = plan.build(&root).unwrap_or_else(|e| panic!("{e}"));
+    let (member, source) = (member(lab.receiver(0)), speaker(lab.sender()));
+    source.set_read_timeout(Some(Duration::from_millis(300))).expect("not zero");
+    let mut bytes = [0; 16];
+    let mut reaches = |text: &[u8]| {
+        source.send_to(text, (GROUP, 5777)).expect("there is a multicast route");
+        let (_, from) = member.recv_from(&mut bytes).expect("data is not damaged");
+        member.send_to(text, from).expect("the source has an address");
+        source.recv(&mut bytes).is_ok_and(|length| bytes[..length] == *text)
+    };
+    assert!(!reaches(b"lost"));
+    assert_eq!(lab.damaged(lab.sender()).lost, 1);
+    lab.damage(lab.sender(), Damage::default());
+    assert!(reaches(b"found"));
 }
 
 /// Kernel: Linux' TCP through a token bucket.

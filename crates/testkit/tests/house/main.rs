@@ -102,7 +102,7 @@ const MAY_USE: [(&str, &[&str]); 24] = [
             "faircast-emulator",
         ],
     ),
-    ("faircast-testkit", &["faircast-emulator"]),
+    ("faircast-testkit", &["faircast-core", "faircast-emulator"]),
     ("faircast-simnet", &["faircast-core"]),
     (
         "faircast-vopr",
