@@ -2,7 +2,7 @@
 //! when it is killed.
 
 use crate::kit::{Ended, Running, Stage, must, tell};
-use faircast_testkit::{Lab, require_root};
+use faircast_testkit::{Damage, Lab, LabPlan, require_root};
 use serde_json::Value;
 
 /// An agent on this host of the lab.
@@ -101,19 +101,23 @@ fn what_the_source_hears_does_not_grow_with_the_receivers_behind_agents() {
     assert!(six < 0.7 * flat, "{six} against {flat}");
 }
 
-/// Two agents with three receivers each, one of which loses packets; perhaps the first agent is killed at a third.
+/// Hosts for two agents with three receivers each, of which the first loses packets.
+fn eight() -> LabPlan {
+    Lab::plan().receivers(8).damage([2], Damage::loss(0.01))
+}
+
+/// Two agents with three receivers each; perhaps the first agent is killed at a third.
 fn session(stage: &Stage, name: &str, bytes: usize, kill: bool) -> (Ended, [Value; 2]) {
     let file = stage.file(name, bytes);
     let mut agents = vec![agent(stage, 0), agent(stage, 1)];
     let mut children: Vec<Running> = (2..8)
         .map(|at| {
-            let loses: &[&str] = if at == 2 { &["--faults", "loss=0.01"] } else { &[] };
             if at == 7 {
                 return child(stage, at, &[], &["--parent", "find"]);
             }
             // One of the first agent's children knows the second one, too.
             let agents: &[usize] = if at == 4 { &[0, 1] } else { &[[0], [1]][at % 2] };
-            child(stage, at, agents, loses)
+            child(stage, at, agents, &[])
         })
         .collect();
     let source = stage.send(&[&file], &["--expect", "6", "--cc", "mtcp", "--max", "12M"]);
@@ -143,7 +147,7 @@ fn session(stage: &Stage, name: &str, bytes: usize, kill: bool) -> (Ended, [Valu
 #[test]
 fn what_a_receiver_loses_its_agent_sends_again() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::shared(&root, Lab::plan().receivers(8));
+    let stage = Stage::shared(&root, eight());
     let (ended, [first, second]) = session(&stage, "image", 8_000_000, false);
     tell(&format!("agents: {first} {second}; source {:?}", ended.done()));
     let number = |of: &Value, field: &str| of[field].as_u64().unwrap_or(0);
@@ -155,7 +159,7 @@ fn what_a_receiver_loses_its_agent_sends_again() {
 #[test]
 fn children_of_an_agent_that_is_killed_go_on_and_lack_nothing() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::shared(&root, Lab::plan().receivers(8));
+    let stage = Stage::shared(&root, eight());
     let (ended, _) = session(&stage, "image", 16_000_000, true);
     tell(&format!("an agent killed at a third: {:?}", ended.done()));
     assert_eq!(ended.number("verified"), 6.0, "each once: {ended:?}");

@@ -2,7 +2,8 @@
 
 use crate::kit::{Running, Stage, must, noise, tell};
 use faircast_testkit::{
-    Bottleneck, Capture, Forwarding, Lab, Node, Offloads, Root, Task, require_root, run, warnings,
+    Bottleneck, Capture, Damage, Forwarding, Lab, LabPlan, Node, Offloads, Root, Task, require_root, run,
+    warnings,
 };
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -58,8 +59,12 @@ fn is_clean(pcap: &Path, stage: &Stage, filters: &[&str]) {
     }
 }
 
+fn plan(receivers: u16) -> LabPlan {
+    Lab::plan().receivers(receivers).offloads(Offloads::Off)
+}
+
 fn stage(root: &Root, receivers: u16) -> Stage {
-    Stage::shared(root, Lab::plan().receivers(receivers).offloads(Offloads::Off))
+    Stage::shared(root, plan(receivers))
 }
 
 /// Kernel: flute-alc reads from a socket.
@@ -121,16 +126,14 @@ fn a_faircast_receiver_fetches_files_from_flute_alc() {
 #[test]
 fn a_tree_arrives_through_losses_with_raptorq_and_can_be_dissected() {
     let Some(root) = require_root() else { return };
-    let stage = stage(&root, 2);
+    let plan = plan(2).damage([0], Damage::loss(0.1)).damage([1], Damage::loss(0.3));
+    let stage = Stage::shared(&root, plan);
     let tree = stage.path("tree");
     must(std::fs::create_dir_all(tree.join("below")));
     must(std::fs::write(tree.join("below/large file.bin"), noise("large", 1_500_000)));
     must(std::fs::write(tree.join("empty"), []));
-    let capture = must(Capture::start(stage.lab.receiver(1), "udp", &stage.path("tree.pcap")));
-    let receivers = [(0, "0.1"), (1, "0.3")].map(|(at, fraction)| {
-        let faults = format!("loss={fraction}");
-        receiver(&stage, stage.lab.receiver(at), &format!("r{at}"), &["--faults", &faults])
-    });
+    let capture = must(Capture::start(stage.lab.sender(), "udp", &stage.path("tree.pcap")));
+    let receivers = [0, 1].map(|at| receiver(&stage, stage.lab.receiver(at), &format!("r{at}"), &[]));
     let args = ["--wire", "alc", "--rate", "10M", "--fec", "raptorq", "--repeat", "3"];
     let source = stage.send(&[&stage.text("tree")], &args);
     for (at, receiver) in receivers.into_iter().enumerate() {

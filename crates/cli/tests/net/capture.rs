@@ -1,7 +1,7 @@
 //! What tshark, with the dissector that the program prints, sees of a real transfer.
 
 use crate::kit::{FAIRCAST, Stage, must};
-use faircast_testkit::{Capture, Lab, Offloads, require_root, run};
+use faircast_testkit::{Capture, Damage, Lab, Offloads, require_root, run};
 use std::time::Duration;
 
 /// Kernel: packets are captured and dissected.
@@ -12,8 +12,8 @@ fn the_dissector_understands_every_packet_of_open_and_sealed_sessions() {
         assert!(std::env::var("CI").as_deref() != Ok("true"), "needs tshark: {error}");
         return crate::kit::tell(&format!("skipped: the dissector on captures: needs tshark: {error}"));
     }
-    let stage = Stage::shared(&root, Lab::plan().receivers(2).offloads(Offloads::Off))
-        .with_group("239.255.70.9:5777");
+    let plan = Lab::plan().receivers(2).offloads(Offloads::Off).damage(0..2, Damage::loss(0.05));
+    let stage = Stage::shared(&root, plan).with_group("239.255.70.9:5777");
     let file = stage.file("image", 500_000);
     let key = crate::security::key(&stage, "lab.key");
     let lua = stage.text("faircast.lua");
@@ -22,8 +22,7 @@ fn the_dissector_understands_every_packet_of_open_and_sealed_sessions() {
     for flags in [&[][..], &["--key", key.as_str()]] {
         let pcap = stage.path("session.pcap");
         let capture = must(Capture::start(stage.lab.sender(), "udp", &pcap));
-        let faulty: Vec<_> = flags.iter().chain(&["--faults", "loss=0.05"]).copied().collect();
-        let receivers = stage.recv_everywhere(&faulty);
+        let receivers = stage.recv_everywhere(flags);
         // A receiver that loses the announcement must be waited for.
         let expecting: Vec<_> = flags.iter().chain(&["--expect", "2"]).copied().collect();
         stage.send(&[&file], &expecting).succeeds(20);

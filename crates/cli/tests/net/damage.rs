@@ -1,31 +1,47 @@
 //! Networks that lose, delay, repeat and damage packets.
 
 use crate::kit::{Ended, Stage, tell};
-use faircast_testkit::{Lab, require_root};
+use faircast_testkit::{Damage, Lab, Tally, require_root};
 
 const FILE: usize = 5_000_000;
 
 /// Symbols sent beyond the fewest that can do, at most.
 const SENT_MORE: f64 = 1.10;
 
-fn through(receivers: u16, at_receivers: &str, at_source: &[&str]) -> (Ended, Vec<Ended>) {
+/// That a network has done what was asked of it.
+fn has_done(asked: Damage, done: &[Tally]) {
+    let sum = |of: fn(&Tally) -> u64| done.iter().map(of).sum::<u64>();
+    let kinds = [
+        (asked.loss, sum(|it| it.lost)),
+        (asked.duplicate, sum(|it| it.duplicated)),
+        (asked.reorder, sum(|it| it.reordered)),
+        (asked.corrupt, sum(|it| it.corrupted)),
+    ];
+    assert!(kinds.iter().all(|(part, count)| (*part > 0.0) == (*count > 0)), "{asked:?}: {done:?}");
+}
+
+fn through(receivers: u16, at_receivers: Damage, at_source: Option<Damage>) -> (Ended, Vec<Ended>) {
     let root = require_root().expect("the caller has asked");
-    let stage = Stage::shared(&root, Lab::plan().receivers(receivers));
+    let mut plan = Lab::plan().receivers(receivers).damage(0..receivers, at_receivers);
+    if let Some(damage) = at_source {
+        plan = plan.damage_feedback(damage);
+    }
+    let stage = Stage::shared(&root, plan);
     let file = stage.file("image", FILE);
-    let listening: Vec<_> = (0..usize::from(receivers))
-        .map(|at| stage.recv(at, &format!("r{at}"), &["--faults", &format!("{at_receivers},seed={at}")]))
-        .collect();
-    let count = receivers.to_string();
-    let flags: Vec<_> = ["--expect", &count].iter().chain(at_source).copied().collect();
-    let source = stage.send(&[&file], &flags).succeeds(90);
+    let listening = stage.recv_everywhere(&[]);
+    let source = stage.send(&[&file], &["--expect", &receivers.to_string()]).succeeds(90);
     let ended: Vec<_> = listening.into_iter().map(|receiver| receiver.succeeds(20)).collect();
     for host in 0..receivers {
         assert!(stage.has(&format!("r{host}"), &file), "r{host} has other bytes");
     }
+    let done: Vec<_> = stage.lab.receivers().iter().map(|node| stage.lab.damaged(node)).collect();
+    has_done(at_receivers, &done);
+    if let Some(damage) = at_source {
+        has_done(damage, &[stage.lab.damaged(stage.lab.sender())]);
+    }
     let lost = ended.iter().map(|r| r.number("lost") / (r.number("lost") + r.number("packets")));
     tell(&format!(
-        "{receivers} x {at_receivers:<28} feedback {:<10}: {:6.2} s, sent/needed {:.3}, lost {:.2} % at most",
-        at_source.last().unwrap_or(&"whole"),
+        "{receivers} x {at_receivers:?}, feedback {at_source:?}: {:6.2} s, sent/needed {:.3}, lost {:.2} % at most",
         source.number("seconds"),
         source.number("repair_ratio"),
         lost.fold(0.0, f64::max) * 100.0,
@@ -39,7 +55,7 @@ fn a_loss_of_one_in_a_hundred_is_repaired() {
     if require_root().is_none() {
         return;
     }
-    let (source, receivers) = through(4, "loss=0.01", &[]);
+    let (source, receivers) = through(4, Damage::loss(0.01), None);
     // Four receivers lose different packets; one repair symbol serves all of a block's losers.
     assert!(source.number("repair_ratio") < 1.06, "{source:?}");
     assert!(receivers.iter().all(|r| r.number("repaired_blocks") > 0.0), "{receivers:?}");
@@ -51,9 +67,9 @@ fn a_loss_of_one_in_twenty_costs_little_more_than_it_must() {
     if require_root().is_none() {
         return;
     }
-    let (source, _) = through(1, "loss=0.05", &[]);
+    let (source, _) = through(1, Damage::loss(0.05), None);
     assert!(source.number("repair_ratio") <= SENT_MORE / 0.95, "{source:?}");
-    let (source, _) = through(4, "loss=0.05", &[]);
+    let (source, _) = through(4, Damage::loss(0.05), None);
     assert!(source.number("repair_ratio") <= SENT_MORE * 1.05 / 0.95, "{source:?}");
 }
 
@@ -63,10 +79,10 @@ fn a_loss_of_one_in_five_costs_little_more_than_it_must() {
     if require_root().is_none() {
         return;
     }
-    let (source, _) = through(1, "loss=0.2", &[]);
+    let (source, _) = through(1, Damage::loss(0.2), None);
     assert!(source.number("repair_ratio") <= SENT_MORE / 0.8, "{source:?}");
     // The unluckiest of four counts, and one that lags behind asks for what the others have got.
-    let (source, _) = through(4, "loss=0.2", &[]);
+    let (source, _) = through(4, Damage::loss(0.2), None);
     assert!(source.number("repair_ratio") <= SENT_MORE * 1.1 / 0.8, "{source:?}");
 }
 
@@ -76,7 +92,7 @@ fn reordered_packets_are_not_taken_for_lost_ones() {
     if require_root().is_none() {
         return;
     }
-    let (source, _) = through(4, "reorder=0.05", &[]);
+    let (source, _) = through(4, Damage { reorder: 0.05, ..Damage::default() }, None);
     assert!(source.number("repair_ratio") < 1.05, "{source:?}");
 }
 
@@ -86,7 +102,7 @@ fn packets_that_come_twice_change_nothing() {
     if require_root().is_none() {
         return;
     }
-    let (source, receivers) = through(4, "dup=0.05", &[]);
+    let (source, receivers) = through(4, Damage { duplicate: 0.05, ..Damage::default() }, None);
     assert!(source.number("repair_ratio") < 1.02, "{source:?}");
     assert!(receivers.iter().all(|r| r.number("bytes") == FILE as f64), "{receivers:?}");
 }
@@ -97,7 +113,7 @@ fn damaged_packets_are_refused_and_repaired() {
     if require_root().is_none() {
         return;
     }
-    let (_, receivers) = through(4, "corrupt=0.001", &[]);
+    let (_, receivers) = through(4, Damage { corrupt: 0.001, ..Damage::default() }, None);
     assert!(receivers.iter().all(|r| r.number("bytes") == FILE as f64), "{receivers:?}");
 }
 
@@ -107,7 +123,8 @@ fn feedback_may_suffer_as_much_as_data() {
     if require_root().is_none() {
         return;
     }
-    let feedback = ["--faults", "loss=0.2,dup=0.05,reorder=0.05,corrupt=0.001,seed=9"];
-    let (source, _) = through(4, "loss=0.05,dup=0.01,reorder=0.02,corrupt=0.001", &feedback);
+    let data = Damage { loss: 0.05, duplicate: 0.01, reorder: 0.02, corrupt: 0.001 };
+    let feedback = Damage { loss: 0.2, duplicate: 0.05, reorder: 0.05, corrupt: 0.02 };
+    let (source, _) = through(4, data, Some(feedback));
     assert!(source.number("repair_ratio") <= SENT_MORE * 1.05 / 0.95, "{source:?}");
 }

@@ -1,7 +1,7 @@
 //! Receivers that join late, and trees of many files.
 
 use crate::kit::{Stage, must, noise};
-use faircast_testkit::{Lab, require_root};
+use faircast_testkit::{Damage, Lab, require_root};
 use std::collections::BTreeMap;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
@@ -77,9 +77,9 @@ fn plant(tree: &Path) {
 #[test]
 fn a_tree_arrives_with_its_names_modes_times_links_and_empty_directories() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::shared(&root, Lab::plan().receivers(3));
+    let stage = Stage::shared(&root, Lab::plan().receivers(3).damage(0..3, Damage::loss(0.02)));
     plant(&stage.path("tree"));
-    let receivers = stage.recv_everywhere(&["--faults", "loss=0.02"]);
+    let receivers = stage.recv_everywhere(&[]);
     stage.send(&[&stage.text("tree")], &["--expect", "3"]).succeeds(30);
     let sent = described(&stage.path("tree"));
     assert!(sent.len() > 1070, "{}", sent.len());

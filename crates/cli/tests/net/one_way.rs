@@ -1,15 +1,15 @@
 //! Sessions without feedback, from a host that receives nothing.
 
 use crate::kit::{Ended, Running, Stage};
-use faircast_testkit::{Lab, Root, require_root};
+use faircast_testkit::{Damage, Lab, LabPlan, Root, require_root};
 
 /// Nothing comes back to the sender.
 const DIODE: &str = "nft add table ip diode && nft 'add chain ip diode input { type filter hook input priority 0; policy drop; }' && \
      nft 'add rule ip diode input iif lo accept'";
 
 /// A lab behind a diode.
-fn stage(root: &Root, receivers: u16) -> Stage {
-    let stage = Stage::shared(root, Lab::plan().receivers(receivers));
+fn stage(root: &Root, plan: LabPlan) -> Stage {
+    let stage = Stage::shared(root, plan);
     let rule = Running::shell(stage.lab.sender(), DIODE).ends(10);
     assert_eq!(rule.code, 0, "{rule:?}");
     stage
@@ -33,16 +33,13 @@ fn is_honest(sent: &Ended, rounds: f64) {
 #[test]
 fn receivers_behind_a_diode_complete_a_sealed_and_signed_session() {
     let Some(root) = require_root() else { return };
-    let stage = stage(&root, 3);
+    let plan = Lab::plan().receivers(3).damage([0], Damage::loss(0.01)).damage([1], Damage::loss(0.05));
+    let stage = stage(&root, plan);
     let (key, sign) = keys(&stage);
     let file = stage.file("image", 4_000_000);
     let public = format!("{sign}.pub");
     let sealed = ["--one-way", "--key", &key, "--verify-key", &public];
-    let receivers = ["0.01", "0.05"].map(|loss| {
-        let faults = format!("loss={loss}");
-        let at = usize::from(loss == "0.05");
-        stage.recv(at, &format!("r{at}"), &[&sealed[..], &["--faults", &faults]].concat())
-    });
+    let receivers = [0, 1].map(|at| stage.recv(at, &format!("r{at}"), &sealed));
     let mut source = stage
         .send(&[&file], &["--one-way", "--rate", "20M", "--repeat", "4", "--key", &key, "--sign-key", &sign]);
     source.said("\"progress\"", 20);
@@ -59,15 +56,14 @@ fn receivers_behind_a_diode_complete_a_sealed_and_signed_session() {
 #[test]
 fn an_incomplete_receiver_goes_on_with_a_later_session() {
     let Some(root) = require_root() else { return };
-    let stage = stage(&root, 1);
+    let stage = stage(&root, Lab::plan().damage([0], Damage::loss(0.11)));
     let file = stage.file("image", 6_000_000);
     let once = ["--one-way", "--rate", "30M", "--repeat", "1"];
     // A round repairs a loss of 11 % in about half of the blocks, and a loss of 2 % in all of them.
     let mut sessions = 0;
     let complete = loop {
-        let faults = if sessions == 0 { "loss=0.11" } else { "loss=0.02" };
         sessions += 1;
-        let receiver = stage.recv(0, "r0", &["--one-way", "--faults", faults]);
+        let receiver = stage.recv(0, "r0", &["--one-way"]);
         is_honest(&stage.send(&[&file], &once).succeeds(30), 1.0);
         let ended = receiver.ends(30);
         if ended.code == 0 {
@@ -75,6 +71,7 @@ fn an_incomplete_receiver_goes_on_with_a_later_session() {
         }
         assert!(ended.message().contains("sent everything as often as it was to"), "{ended:?}");
         assert!(sessions < 4, "{ended:?}");
+        stage.lab.damage(stage.lab.receiver(0), Damage::loss(0.02));
     };
     assert!(sessions > 1 && complete.number("resumed_bytes") > 0.0, "{sessions} sessions: {complete:?}");
     assert!(stage.has("r0", &file));
@@ -84,7 +81,7 @@ fn an_incomplete_receiver_goes_on_with_a_later_session() {
 #[test]
 fn a_sender_that_nobody_answers_names_the_option() {
     let Some(root) = require_root() else { return };
-    let stage = stage(&root, 1);
+    let stage = stage(&root, Lab::plan());
     let file = stage.file("image", 1_000);
     let receiver = stage.recv(0, "r0", &["--one-way", "--wait", "20"]);
     let sent = stage.send(&[&file], &["--wait", "2"]).ends(20);

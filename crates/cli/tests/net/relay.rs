@@ -3,7 +3,7 @@
 
 use crate::kit::{FAIRCAST, Running, Stage, must, tell};
 use crate::security::key;
-use faircast_testkit::{Capture, Lab, Node, fields, require_root, run};
+use faircast_testkit::{Capture, Damage, Lab, Node, fields, require_root, run};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ fn status(stage: &Stage, node: &Node) -> String {
 #[test]
 fn a_relay_with_the_hop_key_passes_on_repairs_and_answers_and_cannot_read() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::shared(&root, Lab::plan().receivers(3));
+    let stage = Stage::shared(&root, Lab::plan().receivers(3).damage(0..2, Damage::loss(0.05)));
     let group_key = key(&stage, "lab.key");
     let hop_key = stage.text("relay.key");
     must(run(FAIRCAST, &["keygen", "--relay", &group_key, &hop_key], Duration::from_secs(10)));
@@ -56,8 +56,7 @@ fn a_relay_with_the_hop_key_passes_on_repairs_and_answers_and_cannot_read() {
     let pcap = stage.path("all.pcap");
     let capture = must(Capture::start(stage.lab.receiver(2), "udp", &pcap));
     let relay = relay(&stage, stage.lab.receiver(2), &["--key", &hop_key]);
-    let children: Vec<_> =
-        (0..2).map(|at| child(&stage, at, &["--key", &group_key, "--faults", "loss=0.05"])).collect();
+    let children: Vec<_> = (0..2).map(|at| child(&stage, at, &["--key", &group_key])).collect();
     let flags = ["--key", &group_key, "--expect", "2", "--cc", "le-sbcc", "--max", "8M"];
     let ended = stage.send(&[&file], &flags).succeeds(40);
     for child in children {
@@ -132,10 +131,10 @@ fn a_relay_that_is_killed_and_started_again_finishes_what_it_began() {
 #[test]
 fn a_session_in_layers_is_passed_on_at_one_rate() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::shared(&root, Lab::plan().receivers(3));
+    let stage = Stage::shared(&root, Lab::plan().receivers(3).damage(0..2, Damage::loss(0.01)));
     let file = stage.file("image", 3_000_000);
     let relay = relay(&stage, stage.lab.receiver(2), &[]);
-    let children = [0, 1].map(|at| child(&stage, at, &["--faults", "loss=0.01"]));
+    let children = [0, 1].map(|at| child(&stage, at, &[]));
     let flags = ["--expect", "2", "--cc", "rlc,base=8e6,layers=2"];
     let ended = stage.send(&[&file], &flags).succeeds(60);
     for child in children {
@@ -201,14 +200,13 @@ fn fed(stage: &Stage, at: usize, parents: &[&str], more: &[&str]) -> Running {
 #[test]
 fn hosts_without_multicast_are_served_by_unicast() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::shared(&root, Lab::plan().receivers(4));
+    let stage = Stage::shared(&root, Lab::plan().receivers(4).damage(0..2, Damage::loss(0.02)));
     let group_key = key(&stage, "lab.key");
     let hop_key = stage.text("relay.key");
     must(run(FAIRCAST, &["keygen", "--relay", &group_key, &hop_key], Duration::from_secs(10)));
     let file = stage.file("image", 4_000_000);
     let (relay, parent) = serving(&stage, 3, "a.sock", &["--from", &stage.group, "--key", &hop_key]);
-    let lossy = ["--key", &group_key, "--faults", "loss=0.02"];
-    let children = [0, 1].map(|at| fed(&stage, at, &[&parent], &lossy));
+    let children = [0, 1].map(|at| fed(&stage, at, &[&parent], &["--key", &group_key]));
     let member = stage.recv(2, "r2", &["--key", &group_key]);
     let ended = stage.send(&[&file], &["--key", &group_key, "--expect", "3", "--max", "20M"]).succeeds(40);
     for ended in children.into_iter().chain([member]) {

@@ -6,7 +6,7 @@ use crate::security;
 use faircast_core::packet::{Data, Flags, Layer, Payload, ReceiverId, Seq};
 use faircast_core::schemes::Scheme;
 use faircast_core::time::Time;
-use faircast_testkit::{Lab, Node, require_root, run};
+use faircast_testkit::{Damage, Lab, Node, require_root, run};
 use faircast_transport::object::{Geometry, seal_block};
 use faircast_wire::{
     Announce, DataPacket, Form, GroupKey, Kind, Message, ReceiverCodec, SourceCodec, data_header_len, peek,
@@ -177,15 +177,14 @@ fn who_has_a_public_key_receives_nothing_that_it_does_not_verify() {
 #[test]
 fn a_pipe_and_a_live_stream_can_be_signed() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::shared(&root, Lab::plan().receivers(1));
+    let stage = Stage::shared(&root, Lab::plan().damage([0], Damage::loss(0.01)));
     let (private, public) = pair(&stage, "lab.sign");
     let file = stage.file("tar", 5_000_000);
     for (command, copy) in [("send - --name tar", "sent"), ("stream --history 5", "streamed")] {
         let copy = stage.text(copy);
         let group = &stage.group;
-        let listen = format!(
-            "{FAIRCAST} recv --stdout --quiet --faults loss=0.01 --verify-key {public} --group {group} > {copy}"
-        );
+        let listen =
+            format!("{FAIRCAST} recv --stdout --quiet --verify-key {public} --group {group} > {copy}");
         let receiver = Running::shell(stage.lab.receiver(0), &listen);
         let line = format!(
             "(sleep 1; cat {file}; sleep 1) | {FAIRCAST} {command} --sign-key {private} --open --json --expect 1 --max 20M --group {group}"

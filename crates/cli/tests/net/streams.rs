@@ -1,7 +1,7 @@
 //! Standard input: a file of unknown length, and a live stream.
 
 use crate::kit::{FAIRCAST, Running, Stage, must};
-use faircast_testkit::{Lab, require_root};
+use faircast_testkit::{Damage, Lab, require_root};
 
 /// Kernel: pipes.
 #[test]
@@ -29,9 +29,9 @@ fn a_pipe_of_unknown_length_becomes_a_file_and_a_stream() {
 #[test]
 fn a_file_of_known_length_can_go_to_standard_output() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::shared(&root, Lab::plan());
+    let stage = Stage::shared(&root, Lab::plan().damage([0], Damage::loss(0.02)));
     let (file, copy) = (stage.file("image", 3_000_000), stage.text("copy"));
-    let line = format!("{FAIRCAST} recv --stdout --faults loss=0.02 --group {} | cat > {copy}", stage.group);
+    let line = format!("{FAIRCAST} recv --stdout --group {} | cat > {copy}", stage.group);
     let receiver = Running::shell(stage.lab.receiver(0), &line);
     stage.send(&[&file], &[]).succeeds(20);
     assert_eq!(receiver.ends(5).code, 0);

@@ -1,7 +1,7 @@
 //! The tree of relays: what the source and the relays show of it, how parents are found, and what a child that stalls costs.
 
 use crate::kit::{Running, Stage, must, noise, tell};
-use faircast_testkit::{EmulatedLab, Lab, Node, require_root};
+use faircast_testkit::{Damage, EmulatedLab, Lab, Node, require_root};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -171,13 +171,14 @@ fn a_relay_that_is_full_is_not_found_and_a_named_parent_comes_after_the_search()
 #[test]
 fn a_relay_joins_groups_and_a_host_by_unicast_over_ipv6() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::shared(&root, Lab::plan().receivers(4)).with_group("[ff15::70:21]:5941");
+    let plan = Lab::plan().receivers(4).damage([0], Damage::loss(0.02));
+    let stage = Stage::shared(&root, plan).with_group("[ff15::70:21]:5941");
     let file = stage.file("image", 4_000_000);
     let node = |at: usize| stage.lab.receiver(at);
     let below = "[ff15::70:22]:5942";
     let relay = relay(node(3), &stage.text("a.sock"), "relay", &["--from", &stage.group, "--to", below]);
     let parent = format!("[{}]", node(3).ipv6());
-    let unicast = child(node(0), "r0", &stage.text("r0"), &[&parent], &["--faults", "loss=0.02"]);
+    let unicast = child(node(0), "r0", &stage.text("r0"), &[&parent], &[]);
     let found = child(node(1), "r1", &stage.text("r1"), &["find6"], &[]);
     let (host, out) = ("r2", stage.text("r2"));
     let args = ["recv", "--json", "--host", host, "--out", &out, "--group", below];

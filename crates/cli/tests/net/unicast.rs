@@ -3,7 +3,7 @@
 use crate::kit::{FAIRCAST, Running, Stage, must, tell};
 use crate::security::key;
 use faircast_core::packet::SessionId;
-use faircast_testkit::{Capture, Lab, Node, fields, require_root, run};
+use faircast_testkit::{Capture, Damage, Lab, Node, fields, require_root, run};
 use faircast_wire::{Invite, Message, Name, encode};
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -67,7 +67,7 @@ fn outcomes(done: &serde_json::Value) -> Vec<(String, String)> {
 #[test]
 fn a_source_alone_serves_a_list_of_hosts_where_nothing_carries_multicast() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::shared(&root, Lab::plan().receivers(3));
+    let stage = Stage::shared(&root, Lab::plan().receivers(3).damage(0..2, Damage::loss(0.02)));
     without_multicast(&stage.lab);
     let group_key = key(&stage, "lab.key");
     let signer = stage.text("lab.sign");
@@ -78,7 +78,7 @@ fn a_source_alone_serves_a_list_of_hosts_where_nothing_carries_multicast() {
     let capture = must(Capture::start(stage.lab.receiver(0), "udp and multicast", &pcap));
     let flags =
         ["--key", &group_key, "--verify-key", &public, "--source", &stage.lab.sender().ipv4().to_string()];
-    let mut first = [0, 1].map(|at| waiting(&stage, at, &[&flags[..], &["--faults", "loss=0.02"]].concat()));
+    let mut first = [0, 1].map(|at| waiting(&stage, at, &flags));
     let args =
         [&file, "--to", &hosts, "--key", &group_key, "--sign-key", &signer, "--max", "12M", "--wait", "1"];
     let sends = source(&stage, &args);
