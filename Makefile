@@ -6,7 +6,7 @@ EMULATOR := $(or $(CARGO_TARGET_DIR),target)/release/faircast-emu
 # What is no member of the workspace is built apart from it.
 APART := $(abspath $(or $(CARGO_TARGET_DIR),target))/cocoon
 
-.PHONY: help needs dist test lint lint-format lint-clippy lint-doc lint-deps lint-package lint-msrv sbom reproducible audit bench bench-peers bench-hosts bench-disk bench-tcp bench-fairness bench-emulated bench-worlds bench-layers bench-relay bench-sim bench-queues count fuzz-replay bpf cocoon cocoon-short cocoon-bpf cocoon-quinn bench-cocoon soak-cocoon reproduce reproduce-interop validate docs-plots vopr book lint-book try-install
+.PHONY: help needs dist test lint lint-format lint-clippy lint-doc lint-deps lint-package sbom reproducible audit bench bench-peers bench-hosts bench-disk bench-tcp bench-fairness bench-emulated bench-worlds bench-layers bench-relay bench-sim bench-queues count fuzz-replay bpf cocoon cocoon-short cocoon-bpf cocoon-quinn bench-cocoon soak-cocoon reproduce reproduce-interop validate docs-plots vopr book lint-book try-install
 
 help:
 	@echo "make test            all tests; as root also those in network namespaces"
@@ -49,7 +49,7 @@ needs:
 test: needs
 	scripts/test $(CARGO)
 
-lint: lint-format lint-clippy lint-doc lint-deps lint-package lint-msrv lint-book
+lint: lint-format lint-clippy lint-doc lint-deps lint-package lint-book
 
 lint-format:
 	$(CARGO) fmt --all --check
@@ -62,12 +62,9 @@ lint-clippy:
 lint-doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
 
-# Every published package holds what it is built from, and says what registries want to know.
+# Every published package holds the files that it is built from, compiles with the oldest Rust that is promised, and has what registries ask for.
 lint-package:
 	scripts/packages
-
-lint-msrv:
-	scripts/msrv
 
 # Licences, second versions and sources of all dependencies, by deny.toml.
 DENY = PATH="$(or $(CARGO_TARGET_DIR),target)/tmp/tools/bin:$$PATH" $(CARGO) deny --locked check
