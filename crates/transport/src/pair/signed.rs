@@ -133,16 +133,21 @@ fn signed_content_arrives_by_every_scheme_and_costs_next_to_nothing() {
     }
 }
 
+/// Two receivers of signed content, which a member forges a block of, get the source's own.
+pub(super) fn run_with_a_forged_block(net: &mut Net, scheme: &'static str) -> Range<usize> {
+    let all = receivers(net, 2, path(), Some(trusted()));
+    let source = net.source(offer(scheme, 2).in_blocks_of(8));
+    forge_after_a_gap(net, source, all.clone());
+    net.run_to_end(secs(600));
+    net.assert_all_verified(source, all.clone());
+    all
+}
+
 #[test]
 fn a_block_that_a_member_forges_is_dropped_and_the_sources_own_arrives_by_every_scheme() {
     for entry in CATALOGUE {
         let mut net = Net::new(4);
-        let all = receivers(&mut net, 2, path(), Some(trusted()));
-        let source = net.source(offer(entry.name, 2).in_blocks_of(8));
-
-        forge_after_a_gap(&mut net, source, all.clone());
-        net.run_to_end(secs(600));
-        net.assert_all_verified(source, all.clone());
+        let all = run_with_a_forged_block(&mut net, entry.name);
         // In layers the source's symbols of this block may have come already: what is mixed is no block at all.
         for receiver in all.filter(|_| entry.layers == LayerRates::One) {
             assert!(net.receivers[receiver].report().forged_blocks >= 1, "{}", entry.name);
