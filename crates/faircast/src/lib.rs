@@ -62,6 +62,7 @@
 //! | receivers that know nothing of faircast | [`pgm`] (OpenPGM, ZeroMQ) and [`alc`] (FLUTE), started by [`start`] or [`run`] |
 //! | sessions in a loop of your own | [`Endpoint`]: datagrams in, datagrams out, without sockets and clock |
 //! | events, reports and errors in full | [`event`], [`error`]; their JSON: [`json`] |
+//! | what a session does, in your own log | the feature `tracing`: events for joins, reports, cuts, repairs, blocks and parents, described in `docs/tracing.md` |
 //! | networks that you do not have | the crates `sim`, `aqm`, `unicast` (feature `sim`) and `experiments` (feature `experiments`), as they are |
 //!
 //! Linux only. Where networks carry no multicast, a source serves hosts by unicast ([`Unicast`]), or relays do ([`relay`]). [`host_name`] is the only thing asked of the system besides

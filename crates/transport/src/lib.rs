@@ -44,6 +44,7 @@ mod receiver;
 pub mod relay;
 pub mod session;
 mod source;
+mod trace;
 pub mod units;
 mod withdrawals;
 pub mod worker;

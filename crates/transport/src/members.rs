@@ -13,6 +13,7 @@ pub use reach::Mute;
 pub use turns::{alive_every, first_turn, onset, stretched};
 
 use crate::membership::{MOVED, RELAYS};
+use crate::trace::Scope;
 use faircast_core::packet::{ReceiverId, Seq};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Activity, Member as Report, MemberState, Receipt, Welcome};
@@ -73,6 +74,7 @@ pub struct Members {
     asked: BTreeMap<ReceiverId, Seq>,
     /// Members that take turns, as they were counted last.
     speaking: usize,
+    scope: Scope,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -195,8 +197,27 @@ pub enum Change {
 }
 
 impl Members {
+    /// Events of members are traced in this scope.
+    pub(crate) fn trace_in(&mut self, scope: Scope) {
+        self.scope = scope;
+    }
+
     /// A receiver reports its state, in its message of this number.
     pub fn on_report(&mut self, report: &Report, seq: u64, address: SocketAddr, now: Time) -> Change {
+        let change = self.take_report(report, seq, address, now);
+        let (id, host) = (report.from, report.host.as_str());
+        match change {
+            Change::None => {}
+            Change::Joined => self.scope.joined(id, host, address, now),
+            Change::Done => self.scope.left(id, host, "done", now),
+            Change::Moved => self.scope.left(id, host, "moved", now),
+            Change::Failed if report.why.as_str().is_empty() => self.scope.left(id, host, "left", now),
+            Change::Failed => self.scope.left(id, host, report.why.as_str(), now),
+        }
+        change
+    }
+
+    fn take_report(&mut self, report: &Report, seq: u64, address: SocketAddr, now: Time) -> Change {
         // Those who are known to be there have turns already, however many come together from a busy host.
         self.reports += u64::from(report.state != MemberState::Receiving);
         if report.state == MemberState::Relaying && self.relays.len() < MOST_RELAYS {

@@ -203,6 +203,12 @@ impl Members {
                 member.pace = Pace::Gone;
                 member.is_replaced |= replaced.contains(id);
                 self.tally.count(member);
+                let reason = match member.mute {
+                    Mute::Unreached { .. } => "no data reaches it",
+                    _ if replaced.contains(id) => "started again",
+                    _ => "silent",
+                };
+                self.scope.given_up(*id, &member.host, reason, now);
                 gone.push(*id);
             }
         }

@@ -58,6 +58,8 @@ mod startup;
 mod streams;
 mod takeover;
 mod trace;
+#[cfg(feature = "tracing")]
+mod traced;
 mod tree;
 mod twin;
 mod window;

@@ -135,6 +135,7 @@ impl ReceiverSession {
             return Ok(());
         };
         let Ok(trust) = self.trust_in(session, &announce) else { return Ok(()) };
+        self.scope = self.setup.scope(announce.name.as_str());
         let spread = millis(announce.spread_ms);
         let layers = Layers::new(self.setup.group, &announce, self.setup.reordering);
         let delivery: Box<dyn Delivery> = if let Some(relay) = &self.setup.relay {
@@ -148,6 +149,7 @@ impl ReceiverSession {
         };
         self.codec.follow(session);
         self.tell_joined(&announce, from);
+        self.scope.found(&announce, now);
         let window = Window::new(announce.packet_size, place_of(self.setup.id));
         let mut stream = Stream {
             session,
@@ -234,7 +236,8 @@ impl ReceiverSession {
         let place = BlockSink::open(to, transfer, geometry, live, admitting, by, at)?
             .limited_to(&Quota::new(self.setup.accept.most_bytes));
         let needs = RequestScheduler::new(FIRST_RTT, millis(announce.spread_ms));
-        Ok(Box::new(Reassembly::new(place, geometry, first, needs, repair, memory, trust)?))
+        let reassembly = Reassembly::new(place, geometry, first, needs, repair, memory, trust)?;
+        Ok(Box::new(reassembly.traced_in(self.scope.clone())))
     }
 
     /// How the output directory is to judge the content of a session.
@@ -282,11 +285,14 @@ impl ReceiverSession {
         let Some(stream) = &mut self.stream else { return };
         stream.delivery.on_announce(&announce);
         stream.delivery.arm(now, &mut self.rng);
-        self.events.push_back(Event::warning(match before == from {
-            true => format!("{from} has been restarted; going on with it"),
-            false if self.has_forsaken(before) => format!("going on with {from}"),
-            false => format!("{before} is silent; going on with {from}"),
-        }));
+        let is_forsaken = self.has_forsaken(before);
+        let (reason, words) = match before == from {
+            true => ("restarted", format!("{from} has been restarted; going on with it")),
+            false if is_forsaken => ("serves nothing", format!("going on with {from}")),
+            false => ("silent", format!("{before} is silent; going on with {from}")),
+        };
+        self.scope.moved(from, reason, now);
+        self.events.push_back(Event::warning(words));
     }
 
     /// Another stream of packets begins for what is here; whether it can be followed.
@@ -348,7 +354,9 @@ impl ReceiverSession {
         stream.reach.on_next_seq(status.next_seq, now);
         stream.layers.on_status(&status.upper_seqs);
         let joined = Welcome { id: me, nonce: self.setup.nonce.wrapping_add(JOINED) };
-        stream.registered |= status.welcomed.contains(&joined);
+        if status.welcomed.contains(&joined) && !std::mem::replace(&mut stream.registered, true) {
+            self.scope.admitted(now);
+        }
         // An agent confirms by itself; and who says that it is over waits for nothing more.
         let (by_number, is_over) =
             (status.flags & Status::BY_NUMBER != 0, status.flags & Status::CLOSING != 0);
@@ -561,7 +569,9 @@ impl ReceiverSession {
                     self.outbox.add(stream.session, Message::Report(report), now);
                 }
                 Effect::Subscribe(top) => {
+                    let before = stream.layers.subscription().joined;
                     if let Some(subscription) = stream.layers.subscribe(top, now) {
+                        self.scope.layers(before, subscription.joined, now);
                         self.events.push_back(Event::Layers(subscription));
                         written = written.and(stream.delivery.subscribe(subscription, now));
                     }

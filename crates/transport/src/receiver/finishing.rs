@@ -57,7 +57,10 @@ impl ReceiverSession {
     pub(super) fn progressed(&mut self, progressed: Result<Progressed, Error>, now: Time) {
         match progressed {
             Ok(Progressed::No) => return,
-            Ok(Progressed::Block) => self.after_block(now),
+            Ok(Progressed::Block) => {
+                self.trace_stored(now);
+                self.after_block(now);
+            }
             Ok(Progressed::Anew) => {
                 let Some(stream) = &mut self.stream else { return };
                 (stream.root, stream.finishing_since) = (None, None); // the root may be what was wrong
@@ -66,6 +69,14 @@ impl ReceiverSession {
         }
         if let Some(stream) = &mut self.stream {
             stream.look_after_storage(now);
+        }
+    }
+
+    /// Blocks are verified or stored. A relay verifies none.
+    fn trace_stored(&self, now: Time) {
+        if let Some(stream) = self.stream.as_ref().filter(|_| self.setup.relay.is_none()) {
+            let (stored, verified) = (stream.delivery.stored_bytes(), stream.delivery.verified_bytes());
+            self.scope.stored(stored, verified, now);
         }
     }
 

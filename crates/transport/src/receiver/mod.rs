@@ -50,6 +50,7 @@ use crate::event::{Event, Setting};
 use crate::members::{alive_every, stretched};
 use crate::object::Counts;
 use crate::object::host::disk::Disk;
+use crate::trace::{RECEIVER, RELAY, Scope};
 use crate::worker::Worker;
 use attaching::Attaching;
 use delivery::Delivery;
@@ -170,6 +171,7 @@ pub(crate) struct ReceiverSession {
     /// The same a second ago, and when it was last told.
     seen_before: Option<Seen>,
     seen_told: Option<Seen>,
+    scope: Scope,
 }
 
 struct Fixed {
@@ -351,7 +353,9 @@ impl ReceiverSession {
             seen: None,
             seen_before: None,
             seen_told: None,
+            scope: Scope::default(),
         };
+        session.scope = session.setup.scope("");
         session.look_at_the_clock(now);
         session
     }
@@ -659,6 +663,7 @@ impl ReceiverSession {
             out.clear();
             // One that cannot be written (before the announcement, say) is left out.
             if self.codec.encode(out, waiting.session, &waiting.message).is_ok() {
+                self.scope.sent(&waiting.message, now);
                 return Some(Transmit { segment: out.len(), to, hops: waiting.hops });
             }
         }
@@ -745,6 +750,7 @@ impl ReceiverSession {
     /// Something is wrong at this receiver: tell the source, then end.
     fn fail(&mut self, error: Error, now: Time) {
         let reason = reason(&error);
+        self.scope.failed(&error, now);
         self.failure = Some(error);
         self.totals.finished = now;
         self.leave_layers(now);
@@ -754,6 +760,10 @@ impl ReceiverSession {
 }
 
 impl Fixed {
+    fn scope(&self, session: &str) -> Scope {
+        Scope::new(session, if self.relay.is_some() { RELAY } else { RECEIVER }).of(self.id)
+    }
+
     /// The congestion control at this end: a receiver's, or that of a relay which has others below.
     fn control(&self, scheme: &Scheme) -> Box<dyn Receiver + Send> {
         let own = self.relay.as_ref().and_then(|relay| relay.control());

@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::object::gather::assembly::{Added, Assembly};
 use crate::object::{Affected, Counts, Geometry, Hash, data_of, verify_block};
+use crate::trace::Scope;
 use faircast_core::delivery::request_scheduler::RequestScheduler;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
@@ -70,6 +71,7 @@ pub(super) struct Reassembly {
     wrong: u64,
     /// Blocks of which, or of whose pages, something wrong has come from this parent, and nothing since.
     wrong_blocks: BTreeSet<u32>,
+    scope: Scope,
 }
 
 impl Reassembly {
@@ -102,11 +104,17 @@ impl Reassembly {
             symbols_needed: 0,
             wrong: 0,
             wrong_blocks: BTreeSet::new(),
+            scope: Scope::default(),
         };
         reassembly.take_room()?;
         reassembly.doubt_stored(Time::ZERO);
         reassembly.pass_by();
         Ok(reassembly)
+    }
+
+    /// Its blocks are traced in this scope.
+    pub(super) fn traced_in(self, scope: Scope) -> Reassembly {
+        Reassembly { scope, ..self }
     }
 
     /// Go past the blocks that are in their places, and signed if they have to be.
@@ -198,14 +206,14 @@ impl Reassembly {
     /// A block is complete, and has this hash if it is one that the source sealed: to its place with it.
     fn store(&mut self, block: u32, bytes: Vec<u8>, hash: Option<Hash>, now: Time) -> Result<Stored, Error> {
         let Some(hash) = hash else {
-            self.on_wrong(block); // it is collected again
+            self.on_wrong(block, "damaged", now); // it is collected again
             self.recycle(bytes);
             return Ok(Stored::No);
         };
         match self.judge(block, &bytes, hash) {
-            Judged::Right => self.put(block, bytes, hash),
+            Judged::Right => self.put(block, bytes, hash, now),
             Judged::Forged => {
-                self.on_wrong(block);
+                self.on_wrong(block, "not signed", now);
                 self.recycle(bytes);
                 self.tell_forged();
                 Ok(Stored::No)
@@ -229,7 +237,8 @@ impl Reassembly {
     }
 
     /// A complete block did not verify.
-    fn on_wrong(&mut self, block: u32) {
+    fn on_wrong(&mut self, block: u32, reason: &str, now: Time) {
+        self.scope.wrong(block, reason, now);
         self.wrong += 1;
         self.on_wrong_symbol(block);
     }
@@ -250,7 +259,7 @@ impl Reassembly {
     }
 
     /// To its place with a block that has this hash and is the source's.
-    fn put(&mut self, block: u32, bytes: Vec<u8>, hash: Hash) -> Result<Stored, Error> {
+    fn put(&mut self, block: u32, bytes: Vec<u8>, hash: Hash, now: Time) -> Result<Stored, Error> {
         match (self.place.put(block, bytes, hash)?, &mut self.incomplete) {
             (Placed::Kept, _) => self.recycle_spent(),
             (Placed::Anew, _) => {
@@ -268,6 +277,7 @@ impl Reassembly {
                 return Ok(Stored::No);
             }
         }
+        self.scope.verified(block, self.geometry.block_len(block), now);
         self.requests.on_complete(block);
         self.pass_by();
         Ok(Stored::Yes)
@@ -515,12 +525,12 @@ impl Delivery for Reassembly {
             self.wrong_blocks.remove(&block);
             match bytes {
                 Some((bytes, hash)) if self.judge(block, &bytes, hash) != Judged::Right => {
-                    self.on_wrong(block);
+                    self.on_wrong(block, "not signed", now);
                     self.recycle(bytes);
                     self.tell_forged();
                 }
                 Some((bytes, hash)) => {
-                    let stored = self.put(block, bytes, hash)?;
+                    let stored = self.put(block, bytes, hash, now)?;
                     if self.after_store(stored, now, rng) == Progressed::Block {
                         progressed = Progressed::Block;
                     }

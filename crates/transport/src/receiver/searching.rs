@@ -301,6 +301,7 @@ impl ReceiverSession {
             self.outbox.add_to(session, Message::Member(member.clone()), source, now);
         }
         self.setup.accept.end(session);
+        self.scope.failed(&error, now);
         self.failure = Some(error);
         self.phase = Phase::Over;
     }

@@ -92,6 +92,7 @@ impl ReceiverSession {
         if !self.begin_with(session, announce, from, now) {
             return;
         }
+        self.scope.found(&announce, now);
         let Some(stream) = &mut self.stream else { return };
         stream.trust = trust;
         (stream.root, stream.withdrawn) = (None, 0);

@@ -248,11 +248,13 @@ impl ReceiverSession {
             (_, Phase::Searching) if serves => {
                 if let Some(candidate) = self.candidates.take(session) {
                     self.under.parent = begins;
+                    self.scope.moved(from, "agent", now);
                     self.accept(session, candidate.announce, candidate.source, now);
                 }
             }
             (Parent::Asking { .. }, _) if serves && followed => {
                 self.under.parent = begins;
+                self.scope.moved(from, "agent", now);
                 self.events.push_back(Event::warning(format!("going on as a child of the agent {from}")));
                 self.begin_under_another(now);
             }
@@ -265,7 +267,10 @@ impl ReceiverSession {
         let Some(stream) = &mut self.stream else { return };
         let content = match word.action {
             OrderAction::Serves => {
-                stream.registered |= word.nonce == self.setup.nonce.wrapping_add(JOINED);
+                let is_welcome = word.nonce == self.setup.nonce.wrapping_add(JOINED);
+                if is_welcome && !std::mem::replace(&mut stream.registered, true) {
+                    self.scope.admitted(now);
+                }
                 self.on_confirmed(word.number == Word::BY_NUMBER, &[], now);
                 return self.on_receipt_answer(word.nonce, now);
             }
@@ -322,6 +327,9 @@ impl ReceiverSession {
     /// No agent serves it any more.
     fn go_to_the_source(&mut self, now: Time) {
         (self.under.parent, self.under.is_alone) = (Parent::Source, true);
+        if let Some(source) = self.says_to() {
+            self.scope.moved(source, "no agent", now);
+        }
         self.events.push_back(Event::warning(
             "no agent serves this receiver; going on as a child of the source itself",
         ));

@@ -24,6 +24,7 @@ use crate::event::RelayBelow;
 use crate::members::Counts;
 use crate::members::Standing;
 use crate::members::{Change, Members, Pace};
+use crate::trace::{RELAY, Scope};
 use faircast_core::node::{Cx, Effect, Effects, Relay, SourceControl, To};
 use faircast_core::packet::{
     Arrival, Body, Data, Flags, Layer, Order, OrderContent, Packet, ReceiverId, Report, Seq, SessionId,
@@ -287,10 +288,12 @@ impl Within for Agent {
             return false;
         };
         let codec = SourceCodec::of_relay(session, self.key.as_ref(), announce.salt, self.me, self.boot);
+        let mut members = Members::of_relay();
+        members.trace_in(Scope::new(announce.name.as_str(), RELAY));
         self.serving = Some(Serving {
             core: spec.relay(self.me),
             codec,
-            members: Members::of_relay(),
+            members,
             children: BTreeMap::new(),
             kept: vec![(u64::MAX, Vec::new()); KEPT],
             spare: Vec::new(),

@@ -7,6 +7,7 @@ use crate::config::{Slow, StartNow};
 use crate::endpoint::{Datagram, Endpoint, Notice, Transmit};
 use crate::event::Event;
 use crate::source::{Setup, SourceSession};
+use crate::trace::{RELAY, Scope};
 use faircast_core::packet::{Layer, ReceiverId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
@@ -135,6 +136,7 @@ impl Branch {
             local: self.local,
             started: announce.started,
         };
+        Scope::new(&setup.name, RELAY).serves(to, now);
         let mut session = SourceSession::new(setup, now);
         session.tell_numbers();
         self.session = Some(session);

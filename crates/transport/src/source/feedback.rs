@@ -3,11 +3,12 @@
 use super::delivery::Asker;
 use super::flood::Step;
 use super::window::GivenUp;
-use super::{BASE, Phase, Serving, SourceSession};
+use super::{BASE, Pacing, Phase, Serving, SourceSession};
 use crate::config::Slow;
 use crate::event::{Event, SlowAction, reasons};
 use crate::members::{Change, MemberRecord, Mute, Pace};
 use crate::membership::{FLOODED, NOTHING_YET, RELAYS};
+use crate::trace::Call;
 use faircast_core::node::{Cx, Departure, Source as _, SourceControl};
 use faircast_core::packet::{Cause, Layer, ReceiverId, Report, ReportContent};
 use faircast_core::time::{Rate, Span, Time};
@@ -56,6 +57,7 @@ impl SourceSession {
             self.counts.refused += 1;
             return;
         }
+        self.scope.received(&message, now);
         match &mut message {
             Message::Report(report) => {
                 let echo = report.content.echo_mut();
@@ -133,13 +135,13 @@ impl SourceSession {
             }
             Change::Moved => {
                 self.windows.forget(report.from);
-                self.source.control(SourceControl::Forget(report.from), now);
+                self.control(SourceControl::Forget(report.from), now);
                 let reason = Some("it goes on under another parent".to_owned());
                 self.events.push_back(Event::Left { receiver, host, verified: false, reason });
             }
             Change::Failed => {
                 self.windows.forget(report.from);
-                self.source.control(SourceControl::Forget(report.from), now);
+                self.control(SourceControl::Forget(report.from), now);
                 let reason = self.members.get(report.from).map(reason);
                 self.events.push_back(Event::Left { receiver, host, verified: false, reason });
             }
@@ -158,13 +160,13 @@ impl SourceSession {
             self.pass_on(&alive, now);
         }
         if change == Change::Done {
-            self.source.control(SourceControl::Forget(report.from), now);
+            self.control(SourceControl::Forget(report.from), now);
         }
         if report.state == MemberState::Receiving && report.reason == FLOODED && self.layers() > 1 {
             self.on_flooded(report.from, f64::from(report.loss), now);
         }
         if change != Change::None {
-            self.source.control(SourceControl::Members(self.members.counted_on()), now);
+            self.control(SourceControl::Members(self.members.counted_on()), now);
         }
         if self.members.has_confirmations() {
             self.status_soon(now);
@@ -345,8 +347,27 @@ impl SourceSession {
     }
 
     fn pass_on(&mut self, report: &Report, now: Time) {
-        self.source.on_report(report, &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
+        self.call_scheme(Call::Report(report), now, |source, cx| source.on_report(report, cx));
+    }
+
+    /// Call the scheme, which may cut its rate.
+    pub(super) fn call_scheme(
+        &mut self,
+        why: Call<'_>,
+        now: Time,
+        call: impl FnOnce(&mut Pacing, &mut Cx<'_>),
+    ) {
+        let before = self.scope.before_call(&self.source);
+        call(&mut self.source, &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
+        self.scope.after_call(before, &self.source, why, now);
         self.refuse_effects(now);
+    }
+
+    /// Control the scheme, which may cut its rate.
+    pub(super) fn control(&mut self, control: SourceControl, now: Time) {
+        let before = self.scope.before_call(&self.source);
+        self.source.control(control, now);
+        self.scope.after_call(before, &self.source, Call::Control, now);
     }
 
     /// Whether the congestion control hears it: once the session runs, a member has to show first that it hears the source.
@@ -366,8 +387,8 @@ impl SourceSession {
         };
         self.members.set_pace(id, pace);
         self.windows.forget(id);
-        self.source.control(SourceControl::StartAgain, now);
-        self.source.control(SourceControl::Members(self.members.counted_on()), now);
+        self.control(SourceControl::StartAgain, now);
+        self.control(SourceControl::Members(self.members.counted_on()), now);
         self.delivery.clear_requests();
         self.name(id, level, action);
         self.status_soon(now);
@@ -378,8 +399,8 @@ impl SourceSession {
         self.serving = Serving::Deferred;
         self.members.recall();
         self.bound_rate(now);
-        self.source.control(SourceControl::StartAgain, now);
-        self.source.control(SourceControl::Members(self.members.counted_on()), now);
+        self.control(SourceControl::StartAgain, now);
+        self.control(SourceControl::Members(self.members.counted_on()), now);
         self.status_soon(now);
     }
 

@@ -37,6 +37,7 @@ use crate::event::{Event, RelayBelow};
 use crate::members::Standing;
 use crate::members::{MemberRecord, Members, Pace, onset};
 use crate::object::ObjectError;
+use crate::trace::{Call, RELAY, SOURCE, Scope};
 use crate::withdrawals::Slices;
 use block_source::Leisure;
 use budget::Budget;
@@ -161,6 +162,7 @@ pub(crate) struct SourceSession {
     told_nobody: bool,
     flood: flood::Flood,
     failure: Option<Error>,
+    scope: Scope,
 }
 
 /// What does not change.
@@ -243,6 +245,9 @@ impl SourceSession {
             let about = Signed { session: setup.codec.session(), salt, transfer, started: setup.started };
             Box::new(Pages::new(key, about, setup.datagram))
         });
+        let role = if setup.delivery.source_is_over().is_some() { RELAY } else { SOURCE };
+        let (scope, mut members) = (Scope::new(&setup.name, role), Members::default());
+        members.trace_in(scope.clone());
         let mut session = SourceSession {
             setup: Fixed {
                 salt: setup.salt,
@@ -270,7 +275,7 @@ impl SourceSession {
             delivery: setup.delivery,
             pages,
             withdrawals: Slices::default(),
-            members: Members::default(),
+            members,
             windows: Windows::default(),
             request_rate: RequestRate::default(),
             rng: setup.rng,
@@ -308,6 +313,7 @@ impl SourceSession {
             told_nobody: false,
             flood: flood::Flood::default(),
             failure: None,
+            scope,
         };
         session.bound_rate(now);
         session
@@ -384,8 +390,7 @@ impl SourceSession {
     /// Time has passed.
     fn on_time(&mut self, now: Time) {
         if self.source.deadline() <= now {
-            self.source.on_deadline(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
-            self.refuse_effects(now);
+            self.call_scheme(Call::Deadline, now, |source, cx| source.on_deadline(cx));
         }
         if self.clocks.second_at <= now {
             self.clocks.second_at += Span::from_secs(1);
@@ -509,6 +514,7 @@ impl SourceSession {
                 self.fail(Error::System(SystemError::Wire(error)), now);
                 break;
             }
+            self.scope.sends(&packet, now);
             let len = out.len() - from;
             self.header = len - payload.len();
             self.delivery.sent(stamp.seq);
@@ -779,7 +785,7 @@ impl SourceSession {
         let lowest = [Some(self.setup.scheme.bounds().min), self.setup.min, floor].into_iter().flatten();
         let min = lowest.fold(Rate::ZERO, Rate::max);
         let max = self.setup.max.unwrap_or(self.setup.scheme.bounds().max).min(self.flood.limit()).max(min);
-        self.source.control(SourceControl::Limits(Bounds { min, max }), now);
+        self.control(SourceControl::Limits(Bounds { min, max }), now);
     }
 }
 

@@ -27,7 +27,7 @@ impl SourceSession {
         self.setup.start.end();
         // Those who have not shown yet that they hear the source have a second for that.
         self.answering = self.members.answering();
-        self.source.control(SourceControl::Members(self.answering), now);
+        self.control(SourceControl::Members(self.answering), now);
         self.source.start(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
         self.refuse_effects(now);
         self.clocks.status_at = now;

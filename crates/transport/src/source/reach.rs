@@ -7,7 +7,7 @@
 use super::{Phase, SourceSession};
 use crate::event::{Advice, Event, LOOK_AT_PATH, Setting};
 use crate::members::{MemberRecord, Mute};
-use faircast_core::node::{Source as _, SourceControl};
+use faircast_core::node::SourceControl;
 use faircast_core::packet::{ReceiverId, Seq};
 use faircast_core::time::{Span, Time};
 use std::collections::VecDeque;
@@ -72,7 +72,7 @@ impl SourceSession {
         let silent_after = patience.scaled(NAMED_AFTER).max(soonest);
         let muted = self.members.mute(now, silent_after);
         for id in muted.silent.iter().chain(&muted.unreached) {
-            self.source.control(SourceControl::Forget(*id), now);
+            self.control(SourceControl::Forget(*id), now);
         }
         let waits = format!("waiting up to {} s for that", self.setup.patience.as_secs_f64());
         if !muted.silent.is_empty() {
@@ -109,7 +109,7 @@ impl SourceSession {
         let replaced = if gone.is_empty() { Default::default() } else { self.members.replaced() };
         for id in gone {
             self.windows.forget(id);
-            self.source.control(SourceControl::Forget(id), now);
+            self.control(SourceControl::Forget(id), now);
             let Some(member) = self.members.get(id) else { continue };
             let reason = match member.mute {
                 Mute::Unreached { .. } => format!("no data has reached it for {patience}"),
@@ -126,7 +126,7 @@ impl SourceSession {
         let answering = self.members.counted_on();
         if self.answering != answering {
             self.answering = answering;
-            self.source.control(SourceControl::Members(answering), now);
+            self.control(SourceControl::Members(answering), now);
         }
     }
 

@@ -8,7 +8,7 @@ use super::{Phase, SourceSession};
 use crate::config::Slow;
 use crate::event::Event;
 use crate::members::{MemberRecord, Mute, Pace};
-use faircast_core::node::{Source as _, SourceControl};
+use faircast_core::node::SourceControl;
 use faircast_core::packet::{ReceiverId, Seq};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::Activity;
@@ -69,7 +69,7 @@ impl SourceSession {
         }
         self.members.set_pace(id, Pace::Gone);
         self.windows.forget(id);
-        self.source.control(SourceControl::Forget(id), now);
+        self.control(SourceControl::Forget(id), now);
         if let Some(member) = self.members.get(id) {
             let host = member.host.clone();
             let reason = Some(super::feedback::reason(member));

@@ -4,6 +4,7 @@ use super::binds;
 use crate::event::RelayBelow;
 use crate::members::Members;
 use crate::members::Standing;
+use crate::trace::{RELAY, Scope};
 use faircast_core::packet::{ReceiverId, Seq, SessionId};
 use faircast_core::time::{Span, Time};
 use faircast_wire::{
@@ -95,6 +96,7 @@ impl Exit {
         self.codec = Some(codec.with_given_numbers());
         self.sent = vec![(u64::MAX, Vec::new()); SENT];
         self.newest = 0;
+        self.members.trace_in(Scope::new(announce.name.as_str(), RELAY));
         self.limit = usize::from(announce.packet_size).saturating_sub(self.setup.overhead);
         self.announce(announce);
     }

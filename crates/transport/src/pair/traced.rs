@@ -1,0 +1,294 @@
+//! Events for `tracing`: their targets, messages, fields and times, for every scheme.
+
+use super::tree::{branch, schemes};
+use super::*;
+use crate::relay::RouterKind;
+use faircast_core::schemes::{CATALOGUE, Feedback};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Level, Metadata, Subscriber};
+
+/// An event as a subscriber sees it.
+#[derive(Debug, Clone)]
+struct Traced {
+    target: &'static str,
+    level: Level,
+    texts: BTreeMap<&'static str, String>,
+    numbers: BTreeMap<&'static str, f64>,
+}
+
+impl Traced {
+    fn text(&self, field: &str) -> &str {
+        self.texts.get(field).map_or("", String::as_str)
+    }
+
+    fn number(&self, field: &str) -> f64 {
+        *self.numbers.get(field).unwrap_or_else(|| panic!("no number {field} in {self:?}"))
+    }
+
+    fn is(&self, target: &str, message: &str) -> bool {
+        self.target.strip_prefix("faircast::") == Some(target) && self.text("message") == message
+    }
+}
+
+impl Visit for Traced {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.texts.insert(field.name(), format!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.texts.insert(field.name(), value.to_owned());
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.numbers.insert(field.name(), value);
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.numbers.insert(field.name(), value as f64);
+    }
+}
+
+/// A subscriber that stores all events of sessions.
+struct Collector(Arc<Mutex<Vec<Traced>>>);
+
+impl Subscriber for Collector {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("faircast::")
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        panic!("sessions have no spans")
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        let metadata = event.metadata();
+        let (texts, numbers) = (BTreeMap::new(), BTreeMap::new());
+        let mut traced = Traced { target: metadata.target(), level: *metadata.level(), texts, numbers };
+        event.record(&mut traced);
+        self.0.lock().expect("no test panics with it").push(traced);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// The events of a network, in their order.
+struct Events(Vec<Traced>);
+
+impl Events {
+    /// What happens in `run`.
+    fn of(run: impl FnOnce()) -> Events {
+        let collected = Arc::default();
+        tracing::subscriber::with_default(Collector(Arc::clone(&collected)), run);
+        Events(std::mem::take(&mut *collected.lock().expect("the run is over")))
+    }
+
+    fn all(&self, target: &'static str, message: &'static str) -> impl Iterator<Item = &Traced> {
+        self.0.iter().filter(move |event| event.is(target, message))
+    }
+
+    fn count(&self, target: &'static str, message: &'static str) -> usize {
+        self.all(target, message).count()
+    }
+
+    /// The receivers in events of this kind.
+    fn receivers(&self, target: &'static str, message: &'static str) -> BTreeSet<&str> {
+        self.all(target, message).map(|event| event.text("receiver")).collect()
+    }
+}
+
+#[test]
+fn every_scheme_traces_joins_reports_cuts_repairs_and_blocks() {
+    for entry in CATALOGUE {
+        let name = entry.name;
+        let mut net = Net::new(61);
+        let (mut all, mut source) = (0..0, 0);
+        let events = Events::of(|| {
+            let down = Link::millis(5).mbps(4.0).fifo(20_000).losing(0.01);
+            all = net.receivers(2, down, Link::millis(5));
+            source = net.source(Offer::bytes(3_000_000).by(name).expect(2).at_most_mbps(30.0));
+            net.run_to_end(secs(300));
+        });
+        net.assert_all_verified(source, all);
+        let report = net.sources[source].report();
+
+        for message in ["member joined", "session found", "receiver admitted", "member left"] {
+            assert_eq!(events.receivers("join", message).len(), 2, "{name}: {message}");
+        }
+        assert!(events.all("join", "member left").all(|event| event.text("reason") == "done"), "{name}");
+
+        let by_way =
+            |message, way| events.all("report", message).filter(move |event| event.text("way") == way);
+        assert!(by_way("state", "sent").count() >= 4 && by_way("state", "received").count() >= 4, "{name}");
+        let reports = by_way("report", "received").count();
+        assert_eq!(reports > 0, entry.feedback == Feedback::Reports, "{name}: {reports}");
+        assert!(by_way("report", "sent").count() >= reports, "{name}");
+
+        let blocks: BTreeSet<(&str, u64)> = events
+            .all("store", "block verified")
+            .map(|e| (e.text("receiver"), e.number("block") as u64))
+            .collect();
+        assert_eq!(blocks.len(), events.count("store", "block verified"), "{name}: each block once");
+        let stored = events.all("store", "blocks stored").last().expect("blocks are stored");
+        assert_eq!(stored.number("bytes_waiting"), 0.0, "{name}");
+        let verified = events.all("store", "block verified").map(|event| event.number("bytes")).sum::<f64>();
+        assert_eq!(verified, 2.0 * stored.number("bytes"), "{name}: of two receivers");
+
+        let is_single_rate = schemes().any(|single| single == name);
+        let (requested, sent) =
+            (events.count("repair", "repair requested"), events.count("repair", "repair sent"));
+        assert_eq!(
+            (requested > 0, sent > 0),
+            (is_single_rate, is_single_rate),
+            "{name}: {requested}, {sent}"
+        );
+
+        assert_eq!(events.count("cut", "rate cut") as u64, report.cuts, "{name}");
+        assert_eq!(report.cuts > 0, entry.feedback == Feedback::Reports, "{name}");
+        assert!(report.cuts > 0 || events.count("cut", "layers left") > 0, "{name}: somebody slows down");
+
+        let end = net.now.as_secs_f64();
+        for event in &events.0 {
+            assert!((0.0..=end).contains(&event.number("at")), "{name}: {event:?}");
+            assert!(["source", "receiver"].contains(&event.text("role")), "{name}: {event:?}");
+            // A receiver asks whether a session goes on before it follows one.
+            let is_asked = event.text("state") == "Asking" && event.text("way") == "sent";
+            let session = if is_asked { "" } else { "source" };
+            assert_eq!(event.text("session"), session, "{name}: {event:?}");
+        }
+        println!(
+            "{name}: {} events, {reports} reports, {requested} requests, {sent} repairs, {} cuts",
+            events.0.len(),
+            report.cuts
+        );
+    }
+}
+
+#[test]
+fn a_cut_states_the_rates_before_and_after_it() {
+    let mut net = Net::new(62);
+    let events = Events::of(|| {
+        net.receivers(1, Link::millis(10).mbps(5.0).fifo(20_000), Link::millis(10));
+        net.source(Offer::bytes(3_000_000).by("ormcc").expect(1));
+        net.run_to_end(secs(300));
+    });
+    let cuts: Vec<_> = events.all("cut", "rate cut").collect();
+    let lower = cuts.iter().filter(|cut| cut.number("rate_bps") < cut.number("rate_before_bps"));
+    assert!(lower.count() > 2, "{cuts:?}");
+    for cut in cuts {
+        assert!(cut.number("rate_bps") <= cut.number("rate_before_bps"), "{cut:?}");
+        assert_eq!((cut.text("reason"), cut.level), ("loss", Level::DEBUG), "{cut:?}");
+        assert_eq!(
+            cut.text("receiver"),
+            events.all("join", "member joined").next().expect("one joins").text("receiver")
+        );
+        assert!((10.0..1e3).contains(&cut.number("rtt_ms")), "{cut:?}");
+    }
+}
+
+#[test]
+fn members_that_leave_or_fall_silent_are_traced_with_the_reason() {
+    let mut net = Net::new(63);
+    let events = Events::of(|| {
+        net.receivers(2, Link::millis(5).mbps(8.0).fifo(40_000), Link::millis(5));
+        net.source(Offer::bytes(8_000_000).expect(2));
+        net.run_for(secs(3));
+        net.kill_receiver(0);
+        net.run_to_end(secs(300));
+    });
+    let given_up: Vec<_> = events.all("join", "member given up").map(|event| event.text("reason")).collect();
+    assert_eq!(given_up, ["silent"]);
+}
+
+#[test]
+fn blocks_that_the_source_has_not_signed_are_traced_as_wrong() {
+    let mut net = Net::new(4);
+    let events = Events::of(|| _ = super::signed::run_with_a_forged_block(&mut net, "ormcc"));
+    let wrong: Vec<_> = events.all("store", "block wrong").collect();
+    assert!(!wrong.is_empty() && wrong.iter().all(|event| event.text("reason") == "not signed"), "{wrong:?}");
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_traced() {
+    let mut net = Net::new(66);
+    let out = net.dir.path().join("out0");
+    let events = Events::of(|| {
+        net.receivers(1, Link::millis(5).mbps(8.0).fifo(40_000), Link::millis(5));
+        std::fs::remove_dir_all(&out).expect("it is empty");
+        std::fs::write(&out, "a file in its place").expect("it can be written");
+        net.source(Offer::bytes(1_000_000).expect(1).wait_secs(2));
+        net.run_to_end(secs(300));
+    });
+    let failed: Vec<_> = events.all("store", "store failed").collect();
+    assert!(failed.len() == 1 && failed[0].text("reason").contains("out0"), "{failed:?}");
+    assert_eq!(events.count("store", "block verified"), 0);
+}
+
+#[test]
+fn relays_trace_their_branches_and_receivers_their_parents() {
+    for name in schemes() {
+        let mut tree = Net::of(64, Offer::bytes(6_000_000).by(name).expect(2).at_most_mbps(8.0));
+        let link = || Link::millis(4).mbps(30.0).fifo(80_000).losing(0.001);
+        let first = tree.relay(Head::Source(0), 1, 64 << 20, link());
+        let second = tree.relay(Head::Source(0), 1, 64 << 20, link());
+        tree.behind(branch(first, 0), 2, link());
+        (0..2).for_each(|receiver| tree.attach(Who::Receiver(receiver), branch(second, 0), link()));
+        let events = Events::of(|| {
+            tree.start();
+            tree.run_for(secs(3));
+            tree.kill_relay(first);
+            tree.run_to_end(secs(300));
+        });
+        assert!(tree.sources[0].report().ok, "{name}");
+        assert_eq!(events.count("relay", "branch begun"), 2, "{name}");
+        assert_eq!(events.receivers("relay", "relay attached").len(), 2, "{name}");
+        let moved: Vec<_> = events.all("relay", "parent changed").collect();
+        assert!((1..=2).contains(&moved.len()), "{name}: those of the first relay: {moved:?}");
+        assert!(moved.iter().all(|event| event.text("reason") == "silent"), "{name}: {moved:?}");
+        let at_relays = events.all("join", "member joined").filter(|event| event.text("role") == "relay");
+        assert_eq!(at_relays.count(), 2 + moved.len(), "{name}");
+    }
+}
+
+#[test]
+fn members_of_a_hop_with_a_router_are_traced() {
+    for (kind, name) in [(RouterKind::Raccoom, "raccoom"), (RouterKind::Rmanp, "rmanp")] {
+        let mut tree = Net::of(65, Offer::bytes(1_000_000).by(name).expect(2).at_most_mbps(8.0));
+        let hop = tree.hop(Head::Source(0), kind, 1, Link::millis(4).mbps(30.0).fifo(80_000));
+        tree.behind(branch(hop, 0), 2, Link::millis(4).mbps(30.0).fifo(80_000));
+        let events = Events::of(|| {
+            tree.start();
+            tree.run_to_end(secs(300));
+        });
+        let at_hop = events.all("join", "member joined").filter(|event| event.text("role") == "relay");
+        assert_eq!(at_hop.count(), 2, "{name}");
+    }
+}
+
+#[test]
+fn children_of_an_agent_that_dies_trace_their_new_parent() {
+    let lan = || Link::millis(2).mbps(8.0).fifo(60_000);
+    let mut grove = Net::of(67, Offer::bytes(2_000_000).by("mtcp").expect(2));
+    let agent = grove.agent(&[], 16, lan());
+    let address = grove.agents[agent].address;
+    grove.children(&[address], 2, lan());
+    let events = Events::of(|| {
+        grove.start();
+        grove.run_until(secs(60), |grove| grove.agents[agent].status().reports_sent > 50);
+        grove.kill_agent(agent);
+        grove.run_to_end(secs(300));
+    });
+    for reason in ["agent", "no agent"] {
+        let moved = events.all("relay", "parent changed").filter(|event| event.text("reason") == reason);
+        assert_eq!(moved.count(), 2, "{reason}");
+    }
+}

@@ -1,0 +1,372 @@
+//! Events of sessions for the crate `tracing`: joins, reports, cuts, repairs, blocks, parents.
+//!
+//! The transport has no clock, so each event carries the time of its session. `docs/tracing.md` describes targets, messages and fields.
+//! The feature `tracing` is looked at in this file alone: without it a [`Scope`] is empty and its methods do nothing.
+
+use crate::error::Error;
+use faircast_core::node::{Observation, Source};
+use faircast_core::packet::{Cause, Flags, ReceiverId, Report, ReportContent};
+use faircast_core::time::Time;
+use faircast_wire::{Announce, DataPacket, Message};
+use sink::{emit, text};
+use std::net::SocketAddr;
+
+/// The session, and the part in it, whose events are traced.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Scope(sink::Names);
+
+/// Why a scheme is called.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Call<'a> {
+    /// A report has arrived.
+    Report(&'a Report),
+    /// Its deadline has passed.
+    Deadline,
+    /// The session controls it.
+    Control,
+}
+
+/// The part of a source.
+pub(crate) const SOURCE: &str = "source";
+/// The part of a receiver.
+pub(crate) const RECEIVER: &str = "receiver";
+/// The part of a relay, above and below.
+pub(crate) const RELAY: &str = "relay";
+
+#[cfg(feature = "tracing")]
+mod sink {
+    use faircast_core::node::Observation;
+    use faircast_core::packet::ReceiverId;
+    use std::sync::Arc;
+    use tracing::field::DisplayValue;
+
+    #[derive(Debug, Clone, Default)]
+    pub(super) struct Names {
+        pub(super) session: Arc<str>,
+        pub(super) role: &'static str,
+        pub(super) receiver: Option<ReceiverId>,
+    }
+
+    impl Names {
+        pub(super) fn new(session: &str, role: &'static str) -> Names {
+            Names { session: session.into(), role, receiver: None }
+        }
+
+        pub(super) fn of(self, receiver: ReceiverId) -> Names {
+            Names { receiver: Some(receiver), ..self }
+        }
+
+        pub(super) fn receiver(&self) -> Option<DisplayValue<ReceiverId>> {
+            self.receiver.map(text)
+        }
+    }
+
+    /// A receiver id as text.
+    pub(super) fn text(id: ReceiverId) -> DisplayValue<ReceiverId> {
+        tracing::field::display(id)
+    }
+
+    /// The observation before a call, for a subscriber that takes cuts.
+    pub(super) fn if_cuts_are_wanted(observe: impl FnOnce() -> Observation) -> Option<Observation> {
+        tracing::enabled!(target: "faircast::cut", tracing::Level::DEBUG).then(observe)
+    }
+
+    /// Emits an event of this scope, level, target, time and message. Fields are those of `tracing::event!`.
+    macro_rules! emit {
+        ($scope:expr, $level:ident, $target:literal, $at:expr, $message:literal
+            $(, $field:ident = $(% $shown:ident)? $(? $debug:ident)? $($value:expr)?)* $(,)?) => {
+            tracing::event!(
+                target: $target,
+                tracing::Level::$level,
+                session = &*$scope.0.session,
+                role = $scope.0.role,
+                at = $at.as_secs_f64(),
+                $($field = $(%$shown)? $(?$debug)? $($value)?,)*
+                $message
+            )
+        };
+    }
+    pub(super) use emit;
+}
+
+#[cfg(not(feature = "tracing"))]
+mod sink {
+    use faircast_core::node::Observation;
+    use faircast_core::packet::ReceiverId;
+
+    #[derive(Debug, Clone, Default)]
+    pub(super) struct Names;
+
+    impl Names {
+        pub(super) fn new(_: &str, _: &'static str) -> Names {
+            Names
+        }
+
+        pub(super) fn of(self, _: ReceiverId) -> Names {
+            self
+        }
+
+        pub(super) fn receiver(&self) {}
+    }
+
+    pub(super) fn text(id: ReceiverId) -> ReceiverId {
+        id
+    }
+
+    pub(super) fn if_cuts_are_wanted(_: impl FnOnce() -> Observation) -> Option<Observation> {
+        None
+    }
+
+    /// Checks the types of the values. No code is generated.
+    macro_rules! emit {
+        ($scope:expr, $level:ident, $target:literal, $at:expr, $message:literal
+            $(, $field:ident = $(% $shown:ident)? $(? $debug:ident)? $($value:expr)?)* $(,)?) => {
+            if false {
+                let _ = (&$scope.0, $at, $($(&$shown)? $(&$debug)? $(&$value)?,)*);
+            }
+        };
+    }
+    pub(super) use emit;
+}
+
+impl Scope {
+    /// The scope of this session, in this part.
+    pub(crate) fn new(session: &str, role: &'static str) -> Scope {
+        Scope(sink::Names::new(session, role))
+    }
+
+    /// The same of this receiver.
+    pub(crate) fn of(self, receiver: ReceiverId) -> Scope {
+        Scope(self.0.of(receiver))
+    }
+
+    /// A member has joined.
+    pub(crate) fn joined(&self, receiver: ReceiverId, host: &str, address: SocketAddr, at: Time) {
+        emit!(self, INFO, "faircast::join", at, "member joined", receiver = %receiver, host = host, address = %address);
+    }
+
+    /// A member has left.
+    pub(crate) fn left(&self, receiver: ReceiverId, host: &str, reason: &str, at: Time) {
+        emit!(self, INFO, "faircast::join", at, "member left", receiver = %receiver, host = host, reason = reason);
+    }
+
+    /// A member is not waited for any more.
+    pub(crate) fn given_up(&self, receiver: ReceiverId, host: &str, reason: &str, at: Time) {
+        emit!(self, WARN, "faircast::join", at, "member given up", receiver = %receiver, host = host, reason = reason);
+    }
+
+    /// A receiver has found its session.
+    pub(crate) fn found(&self, announce: &Announce, at: Time) {
+        let (source, parent) = (announce.source, announce.parent);
+        emit!(self, INFO, "faircast::join", at, "session found", receiver = self.0.receiver(), address = %source);
+        if parent != source {
+            let hops = announce.hops;
+            emit!(self, INFO, "faircast::relay", at, "relay attached", receiver = self.0.receiver(), parent = %parent, hops = hops);
+        }
+    }
+
+    /// The parent of a receiver has confirmed that it is a member.
+    pub(crate) fn admitted(&self, at: Time) {
+        emit!(self, INFO, "faircast::join", at, "receiver admitted", receiver = self.0.receiver());
+    }
+
+    /// A receiver has another parent: a source, a relay or an agent.
+    pub(crate) fn moved(&self, parent: SocketAddr, reason: &str, at: Time) {
+        emit!(self, INFO, "faircast::relay", at, "parent changed", receiver = self.0.receiver(), parent = %parent, reason = reason);
+    }
+
+    /// A relay begins to serve a group or a host.
+    pub(crate) fn serves(&self, to: SocketAddr, at: Time) {
+        emit!(self, INFO, "faircast::relay", at, "branch begun", address = %to);
+    }
+
+    /// A receiver sends a message to its parent.
+    pub(crate) fn sent(&self, message: &Message<'_>, at: Time) {
+        self.message(message, "sent", at);
+    }
+
+    /// A parent has received a message of a receiver.
+    pub(crate) fn received(&self, message: &Message<'_>, at: Time) {
+        self.message(message, "received", at);
+    }
+
+    fn message(&self, message: &Message<'_>, way: &'static str, at: Time) {
+        match message {
+            Message::Report(Report { from, layer, content }) => {
+                let (layer, echo) = (layer.0, content.echo().seq.0);
+                emit!(self, DEBUG, "faircast::report", at, "report", way = way, receiver = %from, layer = layer, echo = echo, content = ?content);
+            }
+            Message::Member(member) => {
+                let (from, state) = (member.from, member.state);
+                emit!(
+                    self, DEBUG, "faircast::report", at, "state", way = way, receiver = %from, state = ?state,
+                    bytes = member.verified_bytes, blocks_missing = member.blocks_missing,
+                    rate_bps = member.rate, loss = member.loss
+                );
+            }
+            Message::Request(request) => {
+                let (from, needs) = (request.from, &request.needs);
+                emit!(
+                    self, DEBUG, "faircast::repair", at, "repair requested", way = way, receiver = %from,
+                    block = needs.first().map(|need| need.first),
+                    blocks = needs.iter().map(|need| u64::from(need.run)).sum::<u64>(),
+                    symbols = needs.iter().map(|need| u64::from(need.run) * u64::from(need.symbols)).sum::<u64>()
+                );
+            }
+            _ => {}
+        }
+    }
+
+    /// A source or relay sends a data packet.
+    pub(crate) fn sends(&self, packet: &DataPacket<'_>, at: Time) {
+        if packet.data.flags.has(Flags::REPAIR) {
+            let (place, bytes) = (packet.data.payload, packet.payload.len());
+            emit!(
+                self,
+                TRACE,
+                "faircast::repair",
+                at,
+                "repair sent",
+                block = place.block,
+                symbol = place.symbol,
+                bytes = bytes
+            );
+        }
+    }
+
+    /// The state of a scheme before a call that may cut its rate; nothing when cuts are not traced.
+    pub(crate) fn before_call(&self, source: &impl Source) -> Option<Observation> {
+        sink::if_cuts_are_wanted(|| source.observe())
+    }
+
+    /// The scheme was called: perhaps it has cut its rate.
+    pub(crate) fn after_call(
+        &self,
+        before: Option<Observation>,
+        source: &impl Source,
+        why: Call<'_>,
+        at: Time,
+    ) {
+        let Some(before) = before else { return };
+        let now = source.observe();
+        if now.cuts > before.cuts {
+            let (receiver, limiting) = (why.receiver(), now.limiting);
+            emit!(
+                self,
+                DEBUG,
+                "faircast::cut",
+                at,
+                "rate cut",
+                receiver = receiver.map(text),
+                limiting = limiting.map(text),
+                reason = why.reason(),
+                rate_before_bps = before.rate.bps(),
+                rate_bps = now.rate.bps(),
+                rtt_ms = now.rtt.as_secs_f64() * 1e3,
+                cuts = now.cuts
+            );
+        }
+    }
+
+    /// A receiver had joined `before` layers of a session, and has now joined `layers`.
+    pub(crate) fn layers(&self, before: u8, layers: u8, at: Time) {
+        if layers < before {
+            emit!(
+                self,
+                DEBUG,
+                "faircast::cut",
+                at,
+                "layers left",
+                receiver = self.0.receiver(),
+                layers_before = before,
+                layers = layers
+            );
+        }
+    }
+
+    /// A block is verified and goes to its place.
+    pub(crate) fn verified(&self, block: u32, bytes: u32, at: Time) {
+        emit!(
+            self,
+            DEBUG,
+            "faircast::store",
+            at,
+            "block verified",
+            receiver = self.0.receiver(),
+            block = block,
+            bytes = bytes
+        );
+    }
+
+    /// A complete block is not the block of the source.
+    pub(crate) fn wrong(&self, block: u32, reason: &str, at: Time) {
+        emit!(
+            self,
+            WARN,
+            "faircast::store",
+            at,
+            "block wrong",
+            receiver = self.0.receiver(),
+            block = block,
+            reason = reason
+        );
+    }
+
+    /// Blocks have reached their places, so that a session has `stored` bytes there of its `verified` bytes.
+    pub(crate) fn stored(&self, stored: u64, verified: u64, at: Time) {
+        emit!(
+            self,
+            DEBUG,
+            "faircast::store",
+            at,
+            "blocks stored",
+            receiver = self.0.receiver(),
+            bytes = stored,
+            bytes_waiting = verified.saturating_sub(stored)
+        );
+    }
+
+    /// A receiver has failed: it cannot store its content, or it ends for another reason.
+    pub(crate) fn failed(&self, error: &Error, at: Time) {
+        match error {
+            Error::Storage(error) => {
+                emit!(self, WARN, "faircast::store", at, "store failed", receiver = self.0.receiver(), reason = %error);
+            }
+            error => {
+                emit!(self, WARN, "faircast::join", at, "receiver failed", receiver = self.0.receiver(), reason = %error);
+            }
+        }
+    }
+}
+
+impl Call<'_> {
+    fn receiver(self) -> Option<ReceiverId> {
+        match self {
+            Call::Report(report) => Some(report.from),
+            Call::Deadline | Call::Control => None,
+        }
+    }
+
+    fn reason(self) -> &'static str {
+        let report = match self {
+            Call::Report(report) => report,
+            Call::Deadline => return "deadline",
+            Call::Control => return "control",
+        };
+        match report.content {
+            ReportContent::Congested { cause, .. } | ReportContent::Averaged { cause, .. } => match cause {
+                Cause::Loss => "loss",
+                Cause::Accumulation => "accumulation",
+                Cause::Mark => "mark",
+                _ => "report",
+            },
+            ReportContent::Lost { .. } => "loss",
+            ReportContent::Selective { .. }
+            | ReportContent::Acknowledged { .. }
+            | ReportContent::Summary { .. }
+            | ReportContent::Newest { .. } => "acknowledgement",
+            ReportContent::Calculated { .. } | ReportContent::Received { .. } => "rate",
+            ReportContent::Alive { .. } | ReportContent::Answered { .. } => "report",
+        }
+    }
+}
