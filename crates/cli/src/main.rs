@@ -10,6 +10,7 @@
 //! | [`relay`] [`hosts`] | sessions are passed on; lists of hosts |
 //! | [`start`] | a session that waits begins |
 //! | [`tell`] [`json`] [`units`] [`safe`] | how a session is told to people and to programs, and what others said as it may be shown |
+//! | `log` | log lines, with the feature `tracing` |
 //! | [`outlet`] | standard output and standard error, for which no session waits |
 //! | [`sim`] | `sim`, `repro`, `compare`: simulations |
 //! | [`key`] [`receipt`] [`clean`] [`doctor`] [`demo`] [`schemes`] [`manual`] | the other commands |
@@ -27,6 +28,8 @@ mod formats;
 mod hosts;
 mod json;
 mod key;
+#[cfg(feature = "tracing")]
+mod log;
 mod manual;
 mod outlet;
 mod receipt;
@@ -180,6 +183,8 @@ fn in_session(
         Channel::Stderr => Outlet::stderr(json::dropped),
     };
     let mut people = Outlet::stderr(outlet::dropped);
+    #[cfg(feature = "tracing")]
+    log::begin(&mut people);
     let is_terminal = Screen::of_stderr() == Screen::Terminal;
     let block = is_terminal.then(|| tell::block(ProgressDrawTarget::term_like(Box::new(people.terminal()))));
     let outcome =
