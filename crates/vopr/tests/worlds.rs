@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 /// Seeds that continuous integration runs.
 const BUDGET: u64 = 200;
 
-/// Seeds that have found something which is mended (docs/reliability.md), those among them that run quickly: a source was called again
+/// Seeds that have found something which is mended (docs/fuzzing.md), those among them that run quickly: a source was called again
 /// and again at one moment (70457); relays kept what was wrong (143, 1035, 3348, 39768), had dead sessions joined or held receivers in them
 /// (10346, 13854, 65436, 66859), cut pages of hashes (48787), or they or receivers
 /// below were counted twice (9429, 22061, 59282).

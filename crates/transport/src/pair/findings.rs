@@ -1,4 +1,4 @@
-//! What the simulated world has found (`docs/reliability.md`), each in a network made by hand, and what is beside it.
+//! What the simulated world has found (`docs/fuzzing.md`), each in a network made by hand, and what is beside it.
 
 use super::net::{Head, Net, Who};
 use super::node::Offer;
