@@ -1,7 +1,7 @@
 //! Sessions over PGM on real sockets.
 
 use crate::codec::{DATA_HEADER_LEN, Gsi, Options, PgmccData, Said, Stamp, Tsi, data_len};
-use crate::delivery::Delivery;
+use crate::content_writer::ContentWriter;
 use crate::error::PgmError;
 use crate::feed::{self, Feed, Got, Input};
 use crate::missing::Patience;
@@ -125,7 +125,7 @@ impl Configuration for PgmReceive {
         let (destination, quota) = (self.destination, Quota::new(self.most));
         let open = Box::new(move |tsi| {
             let to = destination.stream(&format!("pgm-{tsi}"))?;
-            Ok(Delivery::new(quota.limit(to), framing, messages))
+            Ok(ContentWriter::new(quota.limit(to), framing, messages))
         });
         let session = receiver::PgmReceiver::new(setup, open, host.now());
         sockets.run(session, host)

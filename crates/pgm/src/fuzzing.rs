@@ -5,7 +5,7 @@
 #[cfg(test)]
 mod corpus;
 
-use super::delivery::Delivery;
+use super::content_writer::ContentWriter;
 use super::feed::{Feed, Got, Input};
 use super::missing::Patience;
 use super::receiver::{self, PgmReceiver};
@@ -74,7 +74,7 @@ pub fn receiver(input: &[u8]) {
         most_held: HELD,
         rng: Rng::new(2, 1),
     };
-    let open = Box::new(|_| Ok(Delivery::new(Box::new(io::sink()), Framing::None, None)));
+    let open = Box::new(|_| Ok(ContentWriter::new(Box::new(io::sink()), Framing::None, None)));
     let (mut receiver, mut now) = (PgmReceiver::new(setup, open, Time::ZERO), Time::ZERO);
     for step in Steps(input) {
         if now > Time::ZERO + LONGEST {

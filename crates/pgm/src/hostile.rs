@@ -1,6 +1,6 @@
 //! What anybody on the network can send to a receiver or a source of PGM, which knows no keys.
 
-use super::delivery::Delivery;
+use super::content_writer::ContentWriter;
 use super::feed::Feed;
 use super::fuzzing::Content;
 use super::missing::Patience;
@@ -43,7 +43,7 @@ impl Bench {
             most_held: super::receiver::MOST_HELD,
             rng: Rng::new(2, 1),
         };
-        let open = Box::new(|_| Ok(Delivery::new(Box::new(std::io::sink()), Framing::None, None)));
+        let open = Box::new(|_| Ok(ContentWriter::new(Box::new(std::io::sink()), Framing::None, None)));
         Bench { receiver: PgmReceiver::new(setup, open, Time::ZERO), now: Time::ZERO, spms: 0 }
     }
 

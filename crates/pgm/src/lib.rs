@@ -19,7 +19,7 @@
 extern crate self as faircast_pgm;
 
 pub mod codec;
-mod delivery;
+mod content_writer;
 mod drive;
 pub mod error;
 mod feed;

@@ -1,6 +1,6 @@
 //! The receiver's session over PGM: gaps, NAKs, order, and the scheme's receiver where the source has one.
 
-use super::delivery::Delivery;
+use super::content_writer::ContentWriter;
 use super::missing::{Due, Missing, Patience};
 use super::{PgmReceiveReport, receiver_id};
 use crate::codec::{
@@ -60,7 +60,7 @@ pub(super) struct Setup {
 }
 
 /// Opens what content goes to, once the session is known.
-pub(super) type Open = Box<dyn FnMut(Tsi) -> Result<Delivery, Error> + Send>;
+pub(super) type Open = Box<dyn FnMut(Tsi) -> Result<ContentWriter, Error> + Send>;
 
 /// One run of a receiver.
 pub(crate) struct PgmReceiver {
@@ -95,7 +95,7 @@ struct Stream {
     /// Where NAKs go, once an SPM has said it.
     path: Option<Ipv4Addr>,
     spm_sqn: Option<u32>,
-    delivery: Delivery,
+    writer: ContentWriter,
     most_held: u64,
     /// The next to be delivered.
     next: u64,
@@ -193,8 +193,8 @@ impl PgmReceiver {
             if !begins {
                 return Ok(());
             }
-            let delivery = (self.open)(packet.tsi())?;
-            self.stream = Some(Stream::new(packet.tsi(), from, delivery, self.setup.most_held, now));
+            let writer = (self.open)(packet.tsi())?;
+            self.stream = Some(Stream::new(packet.tsi(), from, writer, self.setup.most_held, now));
             let address = SocketAddr::from((from, self.setup.nak_port));
             let host = packet.tsi().to_string();
             self.events.push_back(Event::Joined { receiver: None, host, address });
@@ -234,10 +234,10 @@ impl PgmReceiver {
     fn deliver(&mut self, now: Time) -> Result<(), Error> {
         let Some(stream) = &mut self.stream else { return Ok(()) };
         stream.deliver(&mut self.report).map_err(StorageError::Pipe)?;
-        self.report.bytes = stream.delivery.bytes();
-        self.report.messages = stream.delivery.messages();
+        self.report.bytes = stream.writer.bytes();
+        self.report.messages = stream.writer.messages();
         if stream.has_ended(now) {
-            stream.delivery.flush().map_err(StorageError::Pipe)?;
+            stream.writer.flush().map_err(StorageError::Pipe)?;
             self.over = true;
         }
         Ok(())
@@ -378,7 +378,7 @@ impl PgmReceiver {
     /// Nothing is there to be received: a good moment to write.
     fn write_out(&mut self) {
         if let Some(stream) = &mut self.stream
-            && let Err(error) = stream.delivery.flush()
+            && let Err(error) = stream.writer.flush()
         {
             self.fail(Error::Storage(StorageError::Pipe(error)));
         }
@@ -483,8 +483,8 @@ impl Reporting for PgmReceiver {
             let receiving = stream.data_at.since(stream.first_at);
             report.duration = receiving.into();
             report.goodput = mean_rate(report.bytes, receiving);
-            report.broken = stream.delivery.broken();
-            report.refused += stream.delivery.malformed;
+            report.broken = stream.writer.broken();
+            report.refused += stream.writer.malformed;
         }
         report.ok = report.unrecoverable == 0 && report.broken == 0;
         Ok(report)
@@ -504,13 +504,13 @@ struct Arrived {
 const FOREIGN: u8 = u8::MAX;
 
 impl Stream {
-    fn new(tsi: Tsi, address: Ipv4Addr, delivery: Delivery, most_held: u64, now: Time) -> Stream {
+    fn new(tsi: Tsi, address: Ipv4Addr, writer: ContentWriter, most_held: u64, now: Time) -> Stream {
         Stream {
             tsi,
             address,
             path: None,
             spm_sqn: None,
-            delivery,
+            writer,
             most_held,
             next: BASE,
             end: None,
@@ -624,7 +624,7 @@ impl Stream {
             (self.recent, self.end) = (self.recent << 1 | 1, Some(sqn + 1));
             if self.places.is_empty() {
                 self.next += 1;
-                let taken = self.delivery.packet(packet.options.fragment, packet.payload);
+                let taken = self.writer.packet(packet.options.fragment, packet.payload);
                 return Ok(taken.map_err(StorageError::Pipe)?);
             }
             let here = self.keep(packet);
@@ -679,26 +679,26 @@ impl Stream {
         if let Some(Leap { before, skipped }) = self.leap.take() {
             for place in before {
                 match place {
-                    PacketState::Here { bytes, fragment } => self.delivery.packet(fragment, &bytes)?,
+                    PacketState::Here { bytes, fragment } => self.writer.packet(fragment, &bytes)?,
                     PacketState::Missing | PacketState::Lost => {
                         report.unrecoverable += 1;
-                        self.delivery.loss();
+                        self.writer.loss();
                     }
                 }
             }
             report.unrecoverable += skipped;
-            self.delivery.loss();
+            self.writer.loss();
         }
         while let Some(place) = self.places.front_mut() {
             match place {
                 PacketState::Missing => break,
                 PacketState::Lost => {
                     report.unrecoverable += 1;
-                    self.delivery.loss();
+                    self.writer.loss();
                 }
                 PacketState::Here { bytes, fragment } => {
                     let (mut bytes, fragment) = (std::mem::take(bytes), *fragment);
-                    self.delivery.packet(fragment, &bytes)?;
+                    self.writer.packet(fragment, &bytes)?;
                     if self.spare.len() < MOST_SPARE {
                         bytes.clear();
                         self.spare.push(bytes);

@@ -1,6 +1,6 @@
 //! A source and receivers joined by a link that delays and loses, in simulated time.
 
-use super::delivery::Delivery;
+use super::content_writer::ContentWriter;
 use super::feed::{Feed, Got, Input};
 use super::missing::Patience;
 use super::receiver::{self, Setup as ReceiverSetup};
@@ -230,7 +230,7 @@ fn receiver(plan: &Plan, n: u8) -> (receiver::PgmReceiver, Written, Ipv4Addr) {
     };
     let written = Written::default();
     let to = written.clone();
-    let open = Box::new(move |_| Ok(Delivery::new(Box::new(to.clone()), framing, messages)));
+    let open = Box::new(move |_| Ok(ContentWriter::new(Box::new(to.clone()), framing, messages)));
     (receiver::PgmReceiver::new(setup, open, Time::ZERO), written, address)
 }
 

@@ -12,7 +12,7 @@ use crate::config::{Destination, Slow};
 use crate::endpoint::{Backlog, Endpoint, Notice};
 use crate::object::ObjectStream;
 use crate::receiver;
-use crate::source::{self, block_source::BlockSource, delivery::of_blocks};
+use crate::source::{self, block_source::BlockSource, scheduler::of_blocks};
 use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
@@ -117,7 +117,7 @@ fn source(file: &Path, slow: Slow, setup: u8) -> source::SourceSession {
         groups: vec![GROUP],
         scheme: scheme.with_packet_size(packet as u16),
         spacing: Spacing::Address,
-        delivery: of_blocks(BlockSource::files(object), scheme.layers()),
+        scheduler: of_blocks(BlockSource::files(object), scheme.layers()),
         sign: None,
         receipts: None,
         rng: Rng::new(1, 0),

@@ -13,8 +13,8 @@ use crate::object::{Aspect, HardLinks, ObjectStream, Reading, Unreadable};
 use crate::receiver;
 use crate::source;
 use crate::source::block_source::BlockSource;
-use crate::source::delivery::streams::{Cut, Fill, Streams};
-use crate::source::delivery::{Delivery, in_rounds, of_blocks};
+use crate::source::scheduler::streams::{Cut, Fill, Streams};
+use crate::source::scheduler::{Scheduler, in_rounds, of_blocks};
 use crate::worker::Worker;
 use faircast_core::packet::{Layer, ReceiverId, SessionId};
 use faircast_core::rng::Rng;
@@ -156,17 +156,17 @@ fn source_at(
     let (random, datagram) = (at.random, at.datagram);
     let form = if config.key.is_some() { Form::Sealed } else { Form::Open };
     let symbol_size = ((datagram - data_header_len(&config.scheme.mark(), form)) / 8 * 8) as u16;
-    let mut delivery = delivery(&config, symbol_size, at, events)?;
-    for warning in delivery.take_warnings() {
+    let mut scheduler = scheduler(&config, symbol_size, at, events)?;
+    for warning in scheduler.take_warnings() {
         events(Event::warning(warning));
     }
-    let entries = delivery.entries();
+    let entries = scheduler.entries();
     events(Event::Content {
-        transfer: TransferName::Own(TransferId(delivery.transfer().0)),
+        transfer: TransferName::Own(TransferId(scheduler.transfer().0)),
         files: entries.files,
         links: entries.links,
         directories: entries.directories,
-        bytes: delivery.geometry().stream_len.map(|_| delivery.amounts().content_bytes),
+        bytes: scheduler.geometry().stream_len.map(|_| scheduler.amounts().content_bytes),
         resumed_bytes: 0,
     });
     let session = SessionId(random[0] as u32 | 1);
@@ -188,7 +188,7 @@ fn source_at(
         scheme,
         groups,
         spacing: config.spacing,
-        delivery,
+        scheduler,
         sign: config.sign,
         receipts: config.receipts,
         rng: Rng::new(random[3], 0),
@@ -219,12 +219,12 @@ fn expected(config: &SendConfig) -> Option<u32> {
 }
 
 /// How the content is brought to the receivers.
-fn delivery(
+fn scheduler(
     config: &SendConfig,
     symbol_size: u16,
     at: &Host,
     events: &mut dyn FnMut(Event),
-) -> Result<Box<dyn Delivery>, Error> {
+) -> Result<Box<dyn Scheduler>, Error> {
     let (symbols, unix_nanos) = (at.symbols, at.unix_nanos);
     let source = match &config.content {
         Content::Paths(paths) => {

@@ -11,7 +11,7 @@ use crate::relay::{
     Agent, AgentChild, Branch, BranchSetup, ExitSetup, Hop, HopExit, RelayHandle, RouterKind, Shared,
     Upstream,
 };
-use crate::source::{self, SourceSession, block_source::BlockSource, delivery::of_blocks};
+use crate::source::{self, SourceSession, block_source::BlockSource, scheduler::of_blocks};
 use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
@@ -155,7 +155,7 @@ impl Setting {
             groups: groups(layers),
             scheme: self.scheme.with_packet_size((datagram + OVERHEAD) as u16),
             spacing: Spacing::Address,
-            delivery: of_blocks(BlockSource::files(object), layers),
+            scheduler: of_blocks(BlockSource::files(object), layers),
             sign: None,
             receipts: None,
             rng: Rng::new(1, 0),

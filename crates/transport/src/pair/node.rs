@@ -13,8 +13,8 @@ use crate::object::{ObjectStream, TRAILER};
 use crate::receiver;
 use crate::source;
 use crate::source::block_source::BlockSource;
-use crate::source::delivery::streams::{Cut, Feed, Fill, Streams};
-use crate::source::delivery::{Delivery, in_rounds, of_blocks};
+use crate::source::scheduler::streams::{Cut, Feed, Fill, Streams};
+use crate::source::scheduler::{Scheduler, in_rounds, of_blocks};
 use faircast_core::packet::{Layer, ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
@@ -332,7 +332,7 @@ impl SourceNode {
     pub(super) fn start(&mut self, now: Time) {
         let offer = &self.offer;
         let (scheme, symbol, symbols) = (self.scheme(), self.symbol_size(), offer.symbols_per_block);
-        let delivery: Box<dyn Delivery> = match &offer.streams {
+        let scheduler: Box<dyn Scheduler> = match &offer.streams {
             None if offer.live.is_some() => {
                 let (feeder, pipe) = Feeder::pipe();
                 self.feeder = Some(feeder);
@@ -367,7 +367,7 @@ impl SourceNode {
             groups: groups(scheme.layers()),
             scheme,
             spacing: Spacing::Address,
-            delivery,
+            scheduler,
             sign: offer.sign.clone(),
             receipts: offer.receipts.clone(),
             rng: Rng::new(self.rng.bits(), 0),

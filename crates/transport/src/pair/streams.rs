@@ -4,7 +4,7 @@ use super::*;
 use crate::config::Pacing;
 use crate::event::{Flow, StreamReceived};
 use crate::object::ObjectError;
-use crate::source::delivery::streams::Feed;
+use crate::source::scheduler::streams::Feed;
 use faircast_core::time::Rate;
 use std::collections::BTreeSet;
 

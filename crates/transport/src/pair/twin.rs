@@ -23,7 +23,7 @@ use crate::config::{Destination, Freshness, Slow};
 use crate::endpoint::Endpoint;
 use crate::object::ObjectStream;
 use crate::receiver;
-use crate::source::{self, block_source::BlockSource, delivery::of_blocks};
+use crate::source::{self, block_source::BlockSource, scheduler::of_blocks};
 use faircast_aqm::{Ecn, Fate, Limit, Link, LinkSpec, LossSpec, QueueSpec};
 use faircast_core::bounds::Guard;
 use faircast_core::packet::{
@@ -591,7 +591,7 @@ fn source(star: &Star, net: &Network, dir: &TempDir) -> source::SourceSession {
         scheme: star.scheme,
         groups: super::node::groups(1),
         spacing: Spacing::Address,
-        delivery: of_blocks(BlockSource::files(object), star.scheme.layers()),
+        scheduler: of_blocks(BlockSource::files(object), star.scheme.layers()),
         sign: None,
         receipts: None,
         rng: net.source_rng(0),

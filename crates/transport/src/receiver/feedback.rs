@@ -3,13 +3,13 @@
 use super::{
     Finished, JOINED, LOOK_SOONEST, Layers, Phase, ReceiverSession, Stream, Window,
     block_sink::{Admitting, BlockSink},
-    delivery::Delivery,
     echo,
     fountain::Repair,
     reach::{Reach, continues, has_begun_anew},
     reassembly::Reassembly,
     role::Relaying,
     streams::Streams,
+    symbol_sink::SymbolSink,
     takeover,
     trust::Trust,
 };
@@ -78,9 +78,9 @@ impl ReceiverSession {
                 self.clocks.heard_at = now;
                 (stream.announced, stream.announced_at) = (announce, now);
                 set_pace(stream, stream.rtt, millis(announce.spread_ms), self.under.repair_time(), now);
-                stream.delivery.on_announce(&announce);
+                stream.sink.on_announce(&announce);
                 let skipped = if announce.flags & Announce::LIVE != 0 {
-                    stream.delivery.skip_before(announce.first_block)
+                    stream.sink.skip_before(announce.first_block)
                 } else {
                     Ok(())
                 };
@@ -138,7 +138,7 @@ impl ReceiverSession {
         self.scope = self.setup.scope(announce.name.as_str());
         let spread = millis(announce.spread_ms);
         let layers = Layers::new(self.setup.group, &announce, self.setup.reordering);
-        let delivery: Box<dyn Delivery> = if let Some(relay) = &self.setup.relay {
+        let sink: Box<dyn SymbolSink> = if let Some(relay) = &self.setup.relay {
             let requests = RequestScheduler::new(FIRST_RTT, spread);
             relay.begin(session, &announce, geometry, requests, now)
         } else if announce.has_streams() {
@@ -159,7 +159,7 @@ impl ReceiverSession {
             reach: Reach::new(announce.next_seq),
             receiver: self.setup.control(&scheme),
             layers,
-            delivery,
+            sink,
             trust,
             newest: NOTHING_YET,
             newest_at: now,
@@ -204,7 +204,7 @@ impl ReceiverSession {
         geometry: &Geometry,
         layers: &Layers,
         now: Time,
-    ) -> Box<dyn Delivery> {
+    ) -> Box<dyn SymbolSink> {
         let (to, own, reordering) = (&self.setup.destination, &self.setup.layers_to, self.setup.reordering);
         let (content, of) = ((TransferId(announce.transfer.0), geometry), layers.subscription().of);
         let by = (&self.setup.worker, self.setup.memory);
@@ -218,7 +218,7 @@ impl ReceiverSession {
         geometry: Geometry,
         layers: &Layers,
         (trust, admission): (Option<Trust>, Admission),
-    ) -> Result<Box<dyn Delivery>, Error> {
+    ) -> Result<Box<dyn SymbolSink>, Error> {
         let live = announce.flags & Announce::LIVE != 0;
         let first = if live { announce.first_block } else { 0 };
         let (to, transfer, memory) =
@@ -283,8 +283,8 @@ impl ReceiverSession {
             }
         }
         let Some(stream) = &mut self.stream else { return };
-        stream.delivery.on_announce(&announce);
-        stream.delivery.arm(now, &mut self.rng);
+        stream.sink.on_announce(&announce);
+        stream.sink.arm(now, &mut self.rng);
         let is_forsaken = self.has_forsaken(before);
         let (reason, words) = match before == from {
             true => ("restarted", format!("{from} has been restarted; going on with it")),
@@ -323,7 +323,7 @@ impl ReceiverSession {
         stream.deferred = false;
         stream.begun = false;
         stream.registered = false;
-        stream.delivery.on_other_parent();
+        stream.sink.on_other_parent();
         if let Some(relay) = &self.setup.relay {
             relay.on_other_parent();
         }
@@ -391,17 +391,17 @@ impl ReceiverSession {
             if let Some(scheme) = scheme_of(&stream.announced) {
                 stream.receiver = self.setup.control(&scheme);
             }
-            stream.delivery.arm(now, &mut self.rng);
+            stream.sink.arm(now, &mut self.rng);
         }
         let withdrawn = std::mem::replace(&mut stream.withdrawn, status.withdrawn_count());
         let root = stream.root.filter(|_| withdrawn == stream.withdrawn);
         (stream.blocks, stream.root) = (status.blocks.or(stream.blocks), status.root.or(root));
-        if let Err(error) = stream.delivery.withdraw(&status.withdrawals, now) {
+        if let Err(error) = stream.sink.withdraw(&status.withdrawals, now) {
             return self.fail(error, now);
         }
         stream.look_after_storage(now);
         if let Some(due) = &due {
-            stream.delivery.on_status(due, now, &mut self.rng);
+            stream.sink.on_status(due, now, &mut self.rng);
         }
         self.after_block(now);
         if self.phase == Phase::Receiving && status.flags & Status::CLOSING != 0 {
@@ -410,7 +410,7 @@ impl ReceiverSession {
     }
 
     fn end(&mut self, reason: EndReason, now: Time) {
-        let is_served = self.stream.as_ref().is_some_and(|stream| stream.delivery.needs_nothing());
+        let is_served = self.stream.as_ref().is_some_and(|stream| stream.sink.needs_nothing());
         if is_served && self.setup.relay.is_some() {
             self.finished = Some(Finished::default());
             self.totals.finished = now;
@@ -432,19 +432,19 @@ impl ReceiverSession {
                 self.carry_out(Span::ZERO, now);
             }
             let Some(stream) = &mut self.stream else { return };
-            if self.under.may_ask() && stream.delivery.deadline().max(self.asks.free_at()) <= now {
+            if self.under.may_ask() && stream.sink.deadline().max(self.asks.free_at()) <= now {
                 let mut echo = echo(stream, now);
                 // What left before the last status and is not here is lost, not on its way, even
                 // when nothing came after it that would show the gap.
                 echo.seq = echo.seq.max(Seq(stream.sent.saturating_sub(1)));
-                let wanted = stream.delivery.due(now, &mut self.rng).to_vec();
+                let wanted = stream.sink.due(now, &mut self.rng).to_vec();
                 if !wanted.is_empty() {
                     self.under.on_asked(now);
                     self.service.on_asked();
                     self.asks.on_asked(now, &mut self.rng);
                 }
                 let to_relay = stream.announced.parent != stream.announced.source;
-                let here = to_relay.then_some(&*stream.delivery);
+                let here = to_relay.then_some(&*stream.sink);
                 let limit = datagram(&stream.announced, self.setup.overhead);
                 let requests = requests(&wanted, here, self.setup.id, echo, limit);
                 requests.into_iter().for_each(|request| self.outbox.add(stream.session, request, now));
@@ -466,7 +466,7 @@ impl ReceiverSession {
             return;
         }
         let opened_by = stream.since + OPENING;
-        if !stream.registered && now < opened_by && stream.delivery.is_opening() {
+        if !stream.registered && now < opened_by && stream.sink.is_opening() {
             stream.member_at = stream.look_at.max(now + LOOK_SOONEST).min(opened_by);
             self.outbox.joins_first = true;
             return;
@@ -477,7 +477,7 @@ impl ReceiverSession {
             Phase::Confirming { .. } if self.receipts.waiting() > 0 => MemberState::Receiving,
             Phase::Confirming { .. } => MemberState::Done,
             _ if !stream.registered => MemberState::Joined,
-            _ if stream.delivery.needs_nothing() => MemberState::Done,
+            _ if stream.sink.needs_nothing() => MemberState::Done,
             _ => MemberState::Receiving,
         };
         let why = self.failure.as_ref().map(super::reason);
@@ -526,7 +526,7 @@ impl ReceiverSession {
         let packets = (self.totals.packets + self.totals.lost).max(1);
         let itself = (1, u32::from(state == MemberState::Done));
         let (receivers, done) = relay.map_or(itself, Relaying::receivers);
-        let (activity, percent) = stream.delivery.activity().unwrap_or_default();
+        let (activity, percent) = stream.sink.activity().unwrap_or_default();
         let member = Member {
             from: self.setup.id,
             nonce: self.setup.nonce.wrapping_add(JOINED),
@@ -534,8 +534,8 @@ impl ReceiverSession {
             reason,
             receivers,
             done,
-            verified_bytes: stream.delivery.verified_bytes(),
-            blocks_missing: stream.delivery.missing(),
+            verified_bytes: stream.sink.verified_bytes(),
+            blocks_missing: stream.sink.missing(),
             rate: self.totals.rate.bps() as f32,
             loss: loss.unwrap_or(self.totals.lost as f32 / packets as f32),
             dropped_local: self.totals.dropped_local.min(u64::from(u32::MAX)) as u32,
@@ -573,7 +573,7 @@ impl ReceiverSession {
                     if let Some(subscription) = stream.layers.subscribe(top, now) {
                         self.scope.layers(before, subscription.joined, now);
                         self.events.push_back(Event::Layers(subscription));
-                        written = written.and(stream.delivery.subscribe(subscription, now));
+                        written = written.and(stream.sink.subscribe(subscription, now));
                     }
                 }
                 Effect::Attend(group) => attended = Some(group),
@@ -665,7 +665,7 @@ pub(super) fn datagram(announce: &Announce, overhead: usize) -> usize {
 /// new symbols, so the request states which ones are here, and of which blocks wrong ones came.
 fn requests(
     wanted: &[(u32, u16)],
-    here: Option<&dyn Delivery>,
+    here: Option<&dyn SymbolSink>,
     from: ReceiverId,
     echo: Echo,
     limit: usize,
@@ -704,7 +704,7 @@ fn set_pace(stream: &mut Stream, rtt: Span, spread: Span, repair_time: Span, now
     (stream.rtt, stream.spread) = (rtt, spread);
     let rtt = rtt.min(LONGEST_ROUND);
     // Requests need less spreading than membership: any of them serves all.
-    stream.delivery.set_pace(rtt + repair_time, spread.min(rtt * 2 + Span::from_millis(2)));
+    stream.sink.set_pace(rtt + repair_time, spread.min(rtt * 2 + Span::from_millis(2)));
 }
 
 pub(super) fn millis(milliseconds: u32) -> Span {

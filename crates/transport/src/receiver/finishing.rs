@@ -1,8 +1,8 @@
 //! From the last block to the report: the root is compared, files get their names, and the source is notified.
 
 use super::block_sink::Ending;
-use super::delivery::Progressed;
 use super::feedback::turn;
+use super::symbol_sink::Progressed;
 use super::{CONFIRM_PATIENCE, Finished, LOOK_SOONEST, Phase, ReceiverSession, Stream};
 use crate::error::{Error, TransferError};
 use crate::event::{Event, MOST_UNSENT, ReceiveReport, TransferName};
@@ -15,7 +15,7 @@ const LOOK_LATEST: Span = Span::from_millis(20);
 impl Stream {
     /// While blocks are on their way to the disk, look soon whether they are there.
     pub(super) fn look_after_storage(&mut self, now: Time) {
-        if self.delivery.is_storing() {
+        if self.sink.is_storing() {
             self.look_at = self.look_at.min(now + LOOK_SOONEST);
         }
     }
@@ -25,11 +25,11 @@ impl ReceiverSession {
     /// Look whether work on files beside the session has ended.
     pub(super) fn look_after_files(&mut self, now: Time) {
         let Some(stream) = self.stream.as_mut().filter(|stream| stream.look_at <= now) else { return };
-        let polled = stream.delivery.poll(now, &mut self.rng);
-        if stream.delivery.is_storing() && !matches!(polled, Ok(Progressed::No)) {
+        let polled = stream.sink.poll(now, &mut self.rng);
+        if stream.sink.is_storing() && !matches!(polled, Ok(Progressed::No)) {
             stream.works_since = None; // the next result may come as soon
         }
-        if stream.delivery.activity().is_none() && !stream.delivery.is_storing() {
+        if stream.sink.activity().is_none() && !stream.sink.is_storing() {
             (stream.works_since, stream.look_at) = (None, Time::NEVER);
         } else {
             let since = *stream.works_since.get_or_insert(now);
@@ -45,14 +45,14 @@ impl ReceiverSession {
     /// Take what the worker has done, without waiting for the time to look.
     pub(super) fn look_after_storage(&mut self, now: Time) {
         // A session that has failed takes no further results.
-        let stream = self.stream.as_mut().filter(|stream| stream.delivery.is_storing());
+        let stream = self.stream.as_mut().filter(|stream| stream.sink.is_storing());
         if let Some(stream) = stream.filter(|_| self.phase == Phase::Receiving) {
             stream.look_at = now;
             self.look_after_files(now);
         }
     }
 
-    /// The delivery has taken something.
+    /// The sink has taken something.
     #[inline]
     pub(super) fn progressed(&mut self, progressed: Result<Progressed, Error>, now: Time) {
         match progressed {
@@ -75,7 +75,7 @@ impl ReceiverSession {
     /// Blocks are verified or stored. A relay verifies none.
     fn trace_stored(&self, now: Time) {
         if let Some(stream) = self.stream.as_ref().filter(|_| self.setup.relay.is_none()) {
-            let (stored, verified) = (stream.delivery.stored_bytes(), stream.delivery.verified_bytes());
+            let (stored, verified) = (stream.sink.stored_bytes(), stream.sink.verified_bytes());
             self.scope.stored(stored, verified, now);
         }
     }
@@ -89,17 +89,17 @@ impl ReceiverSession {
     fn tell_content(&mut self) {
         let Some(stream) = &mut self.stream else { return };
         if !stream.content_told
-            && let Some(entries) = stream.delivery.entries()
+            && let Some(entries) = stream.sink.entries()
         {
             stream.content_told = true;
-            stream.title = stream.delivery.title();
+            stream.title = stream.sink.title();
             self.events.push_back(Event::Content {
                 transfer: TransferName::Own(stream.announced.transfer),
                 files: entries.files,
                 links: entries.links,
                 directories: entries.directories,
-                bytes: stream.delivery.content_bytes(),
-                resumed_bytes: stream.delivery.resumed_bytes().0,
+                bytes: stream.sink.content_bytes(),
+                resumed_bytes: stream.sink.resumed_bytes().0,
             });
         }
     }
@@ -108,25 +108,25 @@ impl ReceiverSession {
     pub(super) fn after_block(&mut self, now: Time) {
         self.tell_content();
         let Some(stream) = &mut self.stream else { return };
-        if !stream.delivery.is_complete() {
+        if !stream.sink.is_complete() {
             return;
         }
         let Some(root) = stream.root else { return };
         // The root covers withdrawn files: as many must be known.
         let knows_withdrawn = |known: usize| known == stream.withdrawn as usize;
-        if stream.finishing_since.is_none() && !stream.delivery.withdrawn().is_none_or(knows_withdrawn) {
+        if stream.finishing_since.is_none() && !stream.sink.withdrawn().is_none_or(knows_withdrawn) {
             return;
         }
-        let symbols = stream.delivery.symbols();
+        let symbols = stream.sink.symbols();
         self.totals.symbols = symbols.received;
         self.totals.symbols_needed = symbols.needed;
         self.totals.repaired = symbols.decoded;
         let blocks = stream.blocks.unwrap_or(0);
-        match stream.delivery.finish(blocks, root, self.setup.durability, now) {
+        match stream.sink.finish(blocks, root, self.setup.durability, now) {
             // Not what the source has: collect it again. The root may be what was wrong.
             Ok(Ending::Anew) => {
                 (stream.root, stream.finishing_since) = (None, None);
-                stream.delivery.arm(now, &mut self.rng);
+                stream.sink.arm(now, &mut self.rng);
             }
             Ok(Ending::UnderWay) => {
                 stream.finishing_since.get_or_insert(now);
@@ -181,7 +181,7 @@ impl ReceiverSession {
         let from = self.totals.first_packet.unwrap_or(self.totals.finished);
         let receiving = self.totals.finished.since(from);
         let (resumed_bytes, refetched_bytes) =
-            self.stream.as_ref().map_or((0, 0), |stream| stream.delivery.resumed_bytes());
+            self.stream.as_ref().map_or((0, 0), |stream| stream.sink.resumed_bytes());
         let moved_bytes = finished.bytes.saturating_sub(resumed_bytes);
         Ok(ReceiveReport {
             ok: !stopped && finished.withdrawn.is_empty(),
@@ -201,13 +201,13 @@ impl ReceiverSession {
             symbol_ratio: self.totals.symbols as f64 / self.totals.symbols_needed.max(1) as f64,
             repaired_blocks: self.totals.repaired,
             refused: self.totals.refused,
-            forged_blocks: self.stream.as_ref().map_or(0, |stream| stream.delivery.forged()),
+            forged_blocks: self.stream.as_ref().map_or(0, |stream| stream.sink.forged()),
             dropped_local: self.totals.dropped_local,
             warnings: finished.warnings,
             withdrawn_count: finished.withdrawn.len() as u64,
             withdrawn: finished.withdrawn.into_iter().take(MOST_UNSENT).collect(),
             layers: self.stream.as_ref().and_then(|stream| stream.layers.report()),
-            streams: self.stream.as_ref().map_or_else(Vec::new, |stream| stream.delivery.streams()),
+            streams: self.stream.as_ref().map_or_else(Vec::new, |stream| stream.sink.streams()),
         })
     }
 }

@@ -12,7 +12,6 @@ mod batches;
 mod below;
 pub(crate) mod block_sink;
 mod decoding;
-pub(crate) mod delivery;
 mod endpoint;
 mod feedback;
 mod finishing;
@@ -36,6 +35,7 @@ mod searching;
 pub(crate) mod service;
 mod storage;
 mod streams;
+pub(crate) mod symbol_sink;
 mod takeover;
 pub(crate) mod trust;
 mod under;
@@ -53,7 +53,6 @@ use crate::object::host::disk::Disk;
 use crate::trace::{RECEIVER, RELAY, Scope};
 use crate::worker::Worker;
 use attaching::Attaching;
-use delivery::Delivery;
 use faircast_core::node::{Cx, Effects, Receiver};
 use faircast_core::packet::{Echo, Layer, Payload, ReceiverId, SessionId};
 use faircast_core::rng::Rng;
@@ -73,6 +72,7 @@ use searching::Candidates;
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use symbol_sink::SymbolSink;
 use trust::Trust;
 use under::Under;
 use window::Window;
@@ -220,7 +220,7 @@ struct Stream {
     reach: Reach,
     receiver: Box<dyn Receiver + Send>,
     layers: Layers,
-    delivery: Box<dyn Delivery>,
+    sink: Box<dyn SymbolSink>,
     /// Of signed content.
     trust: Option<Trust>,
     /// Of the base layer.
@@ -371,7 +371,7 @@ impl ReceiverSession {
     /// Whether what has come is to be written before more is taken out of the socket: whoever reads this receiver's output is
     /// slower than what comes. The window tells the source.
     fn waits_for_output(&mut self, now: Time) -> bool {
-        let waits = self.stream.as_ref().is_some_and(|stream| stream.delivery.waits_for_output());
+        let waits = self.stream.as_ref().is_some_and(|stream| stream.sink.waits_for_output());
         if waits {
             self.clocks.heard_at = now; // nobody listens, so nobody is silent
             self.service.rest();
@@ -449,7 +449,7 @@ impl ReceiverSession {
             Message::Hashes(page) => {
                 self.hand_on(raw, None);
                 let Some(stream) = &mut self.stream else { return };
-                let progressed = stream.delivery.on_page(&page, now, &mut self.rng);
+                let progressed = stream.sink.on_page(&page, now, &mut self.rng);
                 self.progressed(progressed, now);
             }
             _ => self.totals.refused += 1,
@@ -508,7 +508,7 @@ impl ReceiverSession {
                 self.keep_place();
             }
             let Some(stream) = &mut self.stream else { return };
-            let progressed = stream.delivery.on_symbol(packet, now, &mut self.rng);
+            let progressed = stream.sink.on_symbol(packet, now, &mut self.rng);
             self.progressed(progressed, now);
         }
     }
@@ -534,7 +534,7 @@ impl ReceiverSession {
             )));
         }
         let subscription = stream.layers.subscription();
-        let stopped = stream.delivery.subscribe(subscription, now);
+        let stopped = stream.sink.subscribe(subscription, now);
         self.events.push_back(Event::Layers(subscription));
         if let Err(error) = stopped {
             self.fail(error, now);
@@ -585,7 +585,7 @@ impl ReceiverSession {
                     self.report_membership(now);
                     return; // the source is not needed any more
                 }
-                let outdated = self.stream.as_ref().is_some_and(|stream| stream.delivery.is_outdated(now));
+                let outdated = self.stream.as_ref().is_some_and(|stream| stream.sink.is_outdated(now));
                 if silent >= self.setup.patience || outdated {
                     let silent = std::time::Duration::from_nanos(silent.as_nanos());
                     self.failure = Some(Error::Transfer(TransferError::SourceSilent {
@@ -633,7 +633,7 @@ impl ReceiverSession {
                 if stream.deferred {
                     at
                 } else {
-                    let asks_at = if self.under.may_ask() { stream.delivery.deadline() } else { Time::NEVER };
+                    let asks_at = if self.under.may_ask() { stream.sink.deadline() } else { Time::NEVER };
                     at.min(stream.receiver.deadline())
                         .min(asks_at.max(self.asks.free_at()))
                         .min(stream.changes_at(self.setup.relay.as_deref()))
@@ -680,7 +680,7 @@ impl ReceiverSession {
 
     fn next_event(&mut self) -> Option<Event> {
         if self.events.is_empty() {
-            self.events.extend(self.stream.iter_mut().flat_map(|stream| stream.delivery.take_events()));
+            self.events.extend(self.stream.iter_mut().flat_map(|stream| stream.sink.take_events()));
         }
         self.events.pop_front()
     }
@@ -744,7 +744,7 @@ impl ReceiverSession {
     }
 
     fn stored_bytes(&self) -> u64 {
-        self.stream.as_ref().map_or(0, |stream| stream.delivery.stored_bytes())
+        self.stream.as_ref().map_or(0, |stream| stream.sink.stored_bytes())
     }
 
     /// Something is wrong at this receiver: tell the source, then end.

@@ -203,9 +203,9 @@ impl ReceiverSession {
 
     /// Estimated seconds until everything is here, at least 1, from the bytes received so far.
     fn seconds_left(&self, now: Time) -> Option<u32> {
-        let delivery = &self.stream.as_ref()?.delivery;
-        let (gathered, all) = (delivery.gathered_bytes(), delivery.content_bytes()?);
-        let moved = gathered.saturating_sub(delivery.resumed_bytes().0) as f64;
+        let sink = &self.stream.as_ref()?.sink;
+        let (gathered, all) = (sink.gathered_bytes(), sink.content_bytes()?);
+        let moved = gathered.saturating_sub(sink.resumed_bytes().0) as f64;
         let elapsed = now.since(self.totals.first_packet?).as_secs_f64();
         let left = all.saturating_sub(gathered) as f64 * elapsed / moved;
         left.is_finite().then_some((left.ceil() as u32).max(1))

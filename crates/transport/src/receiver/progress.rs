@@ -15,9 +15,9 @@ impl ReceiverSession {
         self.totals.rate = Rate::from_bps(bytes as f64 * 8.0);
         self.events.push_back(Event::Progress(Progress {
             elapsed: now.since(stream.since).into(),
-            bytes: stream.delivery.gathered_bytes(),
-            moved_bytes: stream.delivery.gathered_bytes().saturating_sub(stream.delivery.resumed_bytes().0),
-            total_bytes: stream.delivery.content_bytes(),
+            bytes: stream.sink.gathered_bytes(),
+            moved_bytes: stream.sink.gathered_bytes().saturating_sub(stream.sink.resumed_bytes().0),
+            total_bytes: stream.sink.content_bytes(),
             rate: self.totals.rate,
             allowed: None,
             rtt: Some(stream.rtt.into()),
@@ -30,12 +30,7 @@ impl ReceiverSession {
             limited_by: None,
             window_of: None,
             relays: Vec::new(),
-            busy: stream
-                .delivery
-                .activity()
-                .map(|now| Busy::new(&self.setup.host, now))
-                .into_iter()
-                .collect(),
+            busy: stream.sink.activity().map(|now| Busy::new(&self.setup.host, now)).into_iter().collect(),
         }));
     }
 }

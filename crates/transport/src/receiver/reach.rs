@@ -138,7 +138,7 @@ impl ReceiverSession {
             packets,
             bytes,
             lasted: Duration::from_nanos(lasted.as_nanos()),
-            verified_bytes: stream.delivery.verified_bytes(),
+            verified_bytes: stream.sink.verified_bytes(),
             resumes,
         });
         if stream.reach.tell() {

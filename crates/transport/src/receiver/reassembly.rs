@@ -2,10 +2,10 @@
 
 use super::block_sink::{BlockSink, Ending, Placed, Polled};
 use super::decoding::{Decoded, Decoding, Symbols};
-use super::delivery::{Delivery, Progressed, SymbolCounts};
 use super::fountain::{Incomplete, Repair};
 use super::pages::{Judged, Pages};
 use super::service::Reached;
+use super::symbol_sink::{Progressed, SymbolCounts, SymbolSink};
 use super::trust::Trust;
 use crate::config::Durability;
 use crate::error::Error;
@@ -419,7 +419,7 @@ impl Reassembly {
     }
 }
 
-impl Delivery for Reassembly {
+impl SymbolSink for Reassembly {
     fn on_symbol(&mut self, packet: &DataPacket<'_>, now: Time, rng: &mut Rng) -> Result<Progressed, Error> {
         let block = packet.data.payload.block;
         // The last number names no block.

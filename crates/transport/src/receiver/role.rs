@@ -1,6 +1,6 @@
 //! The part of a relay in the session above it: its receiver is one member, and speaks for those below.
 
-use super::delivery::Delivery;
+use super::symbol_sink::SymbolSink;
 use crate::error::Seen;
 use crate::object::Geometry;
 use faircast_core::delivery::request_scheduler::RequestScheduler;
@@ -30,7 +30,7 @@ pub(crate) trait Relaying: Send {
         geometry: Geometry,
         requests: RequestScheduler,
         now: Time,
-    ) -> Box<dyn Delivery>;
+    ) -> Box<dyn SymbolSink>;
     /// The congestion control at this end; `None`: that of a receiver.
     fn control(&self) -> Option<Box<dyn Receiver + Send>>;
 

@@ -126,14 +126,14 @@ impl ReceiverSession {
             return self.service.rest();
         }
         let is_heard = now.since(self.clocks.heard_at) < MOVED_AFTER;
-        self.service.look(stream.delivery.reached(), is_heard, now);
+        self.service.look(stream.sink.reached(), is_heard, now);
         let hops = 1 + u64::from(stream.announced.hops);
         let vain = Span::from_secs(self.service.vain);
         if vain >= patience * hops {
             let error = Error::Transfer(TransferError::NothingServed {
                 source_address: self.says_to().unwrap_or(stream.source),
                 lasted: Duration::from_nanos(vain.as_nanos()),
-                verified_bytes: stream.delivery.verified_bytes(),
+                verified_bytes: stream.sink.verified_bytes(),
                 resumes: self.resumes(),
             });
             return self.fail(error, now);

@@ -5,7 +5,7 @@
 //! up: a gap never holds up what follows.
 
 use super::block_sink::{Done, Ending};
-use super::delivery::{Delivery, Progressed, SymbolCounts};
+use super::symbol_sink::{Progressed, SymbolCounts, SymbolSink};
 use super::trust::Trust;
 use crate::config::{Destination, Durability};
 use crate::error::Error;
@@ -222,7 +222,7 @@ impl Streams {
     }
 }
 
-impl Delivery for Streams {
+impl SymbolSink for Streams {
     fn on_symbol(
         &mut self,
         packet: &DataPacket<'_>,

@@ -96,7 +96,7 @@ impl ReceiverSession {
         let Some(stream) = &mut self.stream else { return };
         stream.trust = trust;
         (stream.root, stream.withdrawn) = (None, 0);
-        let restarted = stream.delivery.restart(now, trust);
+        let restarted = stream.sink.restart(now, trust);
         self.tell_takeover(&announce, now.since(heard_at), "continuing with what is verified");
         if let Err(error) = restarted {
             self.fail(error, now);
@@ -112,7 +112,7 @@ impl ReceiverSession {
             return self.end_superseded(&announce, now);
         }
         let Some(former) = self.stream.take() else { return };
-        let verified = former.delivery.stored_bytes();
+        let verified = former.sink.stored_bytes();
         let goes_on =
             format!("it has other content, and the {verified} bytes verified of the former are kept");
         self.tell_takeover(&announce, now.since(self.clocks.heard_at), &goes_on);

@@ -315,7 +315,7 @@ impl ReceiverSession {
             stream.receiver = self.setup.control(&scheme);
         }
         stream.registered = false;
-        stream.delivery.on_other_parent();
+        stream.sink.on_other_parent();
         if let Some(relay) = &self.setup.relay {
             relay.on_other_parent();
         }

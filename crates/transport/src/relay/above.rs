@@ -1,4 +1,4 @@
-//! Towards the source: a receiver's delivery that keeps symbols for those below.
+//! Towards the source: a receiver's sink that keeps symbols for those below.
 
 use super::Shared;
 use super::cache::Added;
@@ -7,7 +7,7 @@ use crate::error::{Error, TransferError};
 use crate::event::Event;
 use crate::object::Geometry;
 use crate::receiver::block_sink::{Done, Ending};
-use crate::receiver::delivery::{Delivery, Progressed, SymbolCounts};
+use crate::receiver::symbol_sink::{Progressed, SymbolCounts, SymbolSink};
 use crate::receiver::trust::Trust;
 use faircast_core::delivery::request_scheduler::RequestScheduler;
 use faircast_core::packet::SessionId;
@@ -99,7 +99,7 @@ impl Above {
     }
 }
 
-impl Delivery for Above {
+impl SymbolSink for Above {
     fn on_symbol(&mut self, packet: &DataPacket<'_>, now: Time, rng: &mut Rng) -> Result<Progressed, Error> {
         self.at(now);
         let block = packet.data.payload.block;

@@ -1,10 +1,10 @@
-//! Towards a branch: a source's delivery of what the relay keeps.
+//! Towards a branch: a source's scheduler of the symbols in the relay's cache.
 
 use super::schedule::Pick;
 use super::{End, Shared};
 use crate::object::{Counts, Geometry, Hash, ObjectError, TransferId};
 use crate::source::block_source::Leisure;
-use crate::source::delivery::{Amounts, Asker, BlockStatus, Chosen, Delivery, Looked};
+use crate::source::scheduler::{Amounts, Asker, BlockStatus, Chosen, Looked, Scheduler};
 use crate::withdrawals::Slice;
 use faircast_core::packet::{Flags, Layer, Payload, Seq};
 use faircast_core::time::{Rate, Time};
@@ -35,7 +35,7 @@ impl Below {
     }
 }
 
-impl Delivery for Below {
+impl Scheduler for Below {
     fn geometry(&self) -> Geometry {
         self.geometry
     }

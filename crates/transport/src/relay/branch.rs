@@ -115,7 +115,7 @@ impl Branch {
             groups: (0..scheme.layers().max(1)).map_while(group).collect(),
             scheme,
             spacing: announce.spacing(),
-            delivery: Box::new(Below::new(self.shared.clone(), self.place, &announce, geometry)),
+            scheduler: Box::new(Below::new(self.shared.clone(), self.place, &announce, geometry)),
             sign: None,
             receipts: None,
             rng: Rng::new(seed, boot),

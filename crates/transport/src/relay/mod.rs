@@ -45,7 +45,7 @@ use crate::event::RelayBelow;
 use crate::members::{Counts, Standing};
 use crate::object::Hash;
 use crate::object::gather::spill::Room;
-use crate::source::delivery::{Asker, Said};
+use crate::source::scheduler::{Asker, Said};
 use crate::withdrawals::Slices;
 use cache::{Added, Cache};
 use faircast_core::packet::{ReceiverId, Seq, SessionId};

@@ -6,7 +6,7 @@ use crate::error::Seen;
 use crate::event::RelayBelow;
 use crate::object::Geometry;
 use crate::receiver::Relaying;
-use crate::receiver::delivery::Delivery;
+use crate::receiver::symbol_sink::SymbolSink;
 use faircast_core::delivery::request_scheduler::RequestScheduler;
 use faircast_core::node::{Cx, Effect, Receiver};
 use faircast_core::packet::{Arrival, Data, Layer, Order, ReceiverId, Seq, SessionId};
@@ -56,7 +56,7 @@ impl Relaying for Shared {
         geometry: Geometry,
         requests: RequestScheduler,
         now: Time,
-    ) -> Box<dyn Delivery> {
+    ) -> Box<dyn SymbolSink> {
         match self.with_inside(|inside| inside.begin(session, announce, now)) {
             Some(_) => Box::new(WithinAbove::new(self.clone(), session, *announce, geometry)),
             None => Box::new(Above::new(self.clone(), session, *announce, geometry, requests)),

@@ -52,7 +52,7 @@ impl SourceSession {
             return true;
         }
         let members = self.members.at(from.ip()).max(1) as u64;
-        let amounts = self.delivery.amounts();
+        let amounts = self.scheduler.amounts();
         let sent = amounts.sent_symbols.min(amounts.content_symbols) + self.budget.earlier;
         let most = (sent * TIMES + SPARE) * members;
         self.budget.allows(from.ip(), symbols, most)

@@ -38,7 +38,7 @@ impl Endpoint for SourceSession {
 
     fn stop(&mut self, now: Time) {
         match self.setup.one_way {
-            Some(_) if self.delivery.rounds() > 0 => self.close(now),
+            Some(_) if self.scheduler.rounds() > 0 => self.close(now),
             _ => self.fail(Error::Transfer(TransferError::Stopped), now),
         }
     }

@@ -1,7 +1,7 @@
 //! What the source makes of reports.
 
-use super::delivery::Asker;
 use super::flood::Step;
+use super::scheduler::Asker;
 use super::window::GivenUp;
 use super::{BASE, Pacing, Phase, Serving, SourceSession};
 use crate::config::Slow;
@@ -122,7 +122,7 @@ impl SourceSession {
                     *heard = now;
                 }
                 if matches!(self.phase, Phase::Sending) {
-                    self.delivery.welcome();
+                    self.scheduler.welcome();
                 }
                 self.events.push_back(Event::Joined { receiver: Some(receiver), host, address: from });
             }
@@ -214,20 +214,20 @@ impl SourceSession {
             return;
         }
         let mut scheduled = false;
-        let end = self.delivery.status().blocks;
+        let end = self.scheduler.status().blocks;
         for need in &request.needs {
             let run = u32::from(need.run).min(MOST_BLOCKS);
             let (from, seen, wrong) = (request.from, request.echo.seq, need.wrong);
             let asker = |held| Asker { seen, held, wrong };
             if need.symbols == 0 {
                 match &mut self.pages {
-                    Some(pages) => pages.request(need.first, run, &*self.delivery, now),
-                    None => self.delivery.request_pages(need.first, run, &asker(None)),
+                    Some(pages) => pages.request(need.first, run, &*self.scheduler, now),
+                    None => self.scheduler.request_pages(need.first, run, &asker(None)),
                 }
                 continue;
             }
             for block in asked(need.first, run, end) {
-                let all = self.delivery.symbols_of(block);
+                let all = self.scheduler.symbols_of(block);
                 // A block that is wrong comes anew.
                 let cost = if wrong { all } else { need.symbols.min(all) };
                 if !self.may_ask_for(from, place, cost) {
@@ -235,7 +235,7 @@ impl SourceSession {
                     return;
                 }
                 let held = request.held.iter().find(|held| held.block == block);
-                if self.delivery.request(block, need.symbols, &asker(held)) {
+                if self.scheduler.request(block, need.symbols, &asker(held)) {
                     self.budget.spend(place.ip(), cost);
                     self.members.on_asked(from, cost.into());
                     scheduled = true;
@@ -307,7 +307,7 @@ impl SourceSession {
     pub(super) fn watch_windows(&mut self, now: Time) {
         let next = self.next_seqs[0];
         let wants = matches!(self.source.departure(Layer(0)), Departure::At(at) if at <= now);
-        if self.layers() > 1 || !wants || self.delivery.is_idle() {
+        if self.layers() > 1 || !wants || self.scheduler.is_idle() {
             return;
         }
         let was_asked = self.windows.ask_at() <= now;
@@ -389,7 +389,7 @@ impl SourceSession {
         self.windows.forget(id);
         self.control(SourceControl::StartAgain, now);
         self.control(SourceControl::Members(self.members.counted_on()), now);
-        self.delivery.clear_requests();
+        self.scheduler.clear_requests();
         self.name(id, level, action);
         self.status_soon(now);
     }

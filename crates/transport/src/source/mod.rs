@@ -11,7 +11,6 @@ pub(crate) mod block_source;
 mod blocks;
 mod budget;
 mod bursts;
-pub(crate) mod delivery;
 mod endpoint;
 mod feedback;
 mod flood;
@@ -24,6 +23,7 @@ mod reach;
 mod receipts;
 mod refusals;
 mod roll;
+pub(crate) mod scheduler;
 mod status;
 mod stuck;
 mod window;
@@ -42,7 +42,6 @@ use crate::withdrawals::Slices;
 use block_source::Leisure;
 use budget::Budget;
 use bursts::Bursts;
-use delivery::{Chosen, Delivery, Looked};
 use faircast_core::node::{Cx, Departure, Effects, Source as _, SourceControl, Stamp};
 use faircast_core::packet::{Data, Layer, ReceiverId, Seq, SessionId};
 use faircast_core::rate::Bounds;
@@ -57,6 +56,7 @@ use pages::Pages;
 use reach::Left;
 use refusals::Refusals;
 use roll::Roll;
+use scheduler::{Chosen, Looked, Scheduler};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -88,7 +88,7 @@ pub(crate) struct Setup {
     pub(crate) groups: Vec<SocketAddr>,
     /// Where the layers are, if there are several.
     pub(crate) spacing: Spacing,
-    pub(crate) delivery: Box<dyn Delivery>,
+    pub(crate) scheduler: Box<dyn Scheduler>,
     /// Sign the content with this key.
     pub(crate) sign: Option<SigningKey>,
     /// Each receiver has to send a receipt that one of these has signed.
@@ -126,7 +126,7 @@ pub(crate) struct SourceSession {
     setup: Fixed,
     codec: SourceCodec,
     source: Pacing,
-    delivery: Box<dyn Delivery>,
+    scheduler: Box<dyn Scheduler>,
     /// Of signed content.
     pages: Option<Box<Pages>>,
     withdrawals: Slices,
@@ -241,11 +241,11 @@ impl SourceSession {
         let says_rate = if is_said { RATE_LEN } else { 0 };
         let header = setup.codec.data_header_len(&setup.scheme.mark()) - RATE_LEN + says_rate;
         let pages = setup.sign.map(|key| {
-            let (salt, transfer) = (setup.salt, TransferId(setup.delivery.transfer().0));
+            let (salt, transfer) = (setup.salt, TransferId(setup.scheduler.transfer().0));
             let about = Signed { session: setup.codec.session(), salt, transfer, started: setup.started };
             Box::new(Pages::new(key, about, setup.datagram))
         });
-        let role = if setup.delivery.source_is_over().is_some() { RELAY } else { SOURCE };
+        let role = if setup.scheduler.source_is_over().is_some() { RELAY } else { SOURCE };
         let (scope, mut members) = (Scope::new(&setup.name, role), Members::default());
         members.trace_in(scope.clone());
         let mut session = SourceSession {
@@ -272,7 +272,7 @@ impl SourceSession {
             },
             codec: setup.codec,
             source,
-            delivery: setup.delivery,
+            scheduler: setup.scheduler,
             pages,
             withdrawals: Slices::default(),
             members,
@@ -354,10 +354,10 @@ impl SourceSession {
         let at = self.clocks_at();
         match self.phase {
             Phase::Gathering { heard } => at.min(self.clocks.heartbeat_at).min(self.start_at(heard)),
-            Phase::Sending if !self.delivery.is_idle() => {
+            Phase::Sending if !self.scheduler.is_idle() => {
                 at.min(self.next_departure().0).min(self.look_at(now)).min(self.hold_at())
             }
-            Phase::Sending if self.delivery.has_work() => now,
+            Phase::Sending if self.scheduler.has_work() => now,
             Phase::Sending => {
                 let end = self.clocks.idle_since.map_or(Time::NEVER, |since| since + self.linger());
                 at.min(now + LOOK_EVERY).min(if end > now { end } else { Time::NEVER })
@@ -377,14 +377,14 @@ impl SourceSession {
     #[cfg(test)]
     pub(crate) fn wake_without_looking(&self, now: Time) -> Time {
         let idle =
-            matches!(self.phase, Phase::Sending) && self.delivery.is_idle() && !self.delivery.has_work();
+            matches!(self.phase, Phase::Sending) && self.scheduler.is_idle() && !self.scheduler.has_work();
         let end = self.clocks.idle_since.map_or(Time::NEVER, |since| since + self.linger());
         if idle { self.clocks_at().min(end.max(now + LOOK_EVERY)) } else { self.wake_at(now) }
     }
 
     /// When inputs are looked at, besides what is sent meanwhile.
     fn look_at(&self, now: Time) -> Time {
-        self.delivery.look_every().map_or(Time::NEVER, |every| now + every)
+        self.scheduler.look_every().map_or(Time::NEVER, |every| now + every)
     }
 
     /// Time has passed.
@@ -480,7 +480,7 @@ impl SourceSession {
         let mut segment = 0;
         let (most, before) = (self.bursts.most(), self.counts.packets);
         for sent in 0..most {
-            let chosen = match self.delivery.next(layer) {
+            let chosen = match self.scheduler.next(layer) {
                 Ok(Some(chosen)) => chosen,
                 Ok(None) => break,
                 Err(error) => {
@@ -517,7 +517,7 @@ impl SourceSession {
             self.scope.sends(&packet, now);
             let len = out.len() - from;
             self.header = len - payload.len();
-            self.delivery.sent(stamp.seq);
+            self.scheduler.sent(stamp.seq);
             if segment == 0 {
                 segment = len;
                 if self.clocks.started.is_none() {
@@ -538,11 +538,11 @@ impl SourceSession {
             let count = self.counts.packets - before;
             self.bursts.on_sent(Seq(self.next_seqs[0].0 - count), count as u32);
         }
-        if segment > 0 && self.delivery.is_drained() {
+        if segment > 0 && self.scheduler.is_drained() {
             self.clocks.status_at = now; // tell at once that this was all
         }
         self.refuse_effects(now);
-        self.delivery.prepare(layer);
+        self.scheduler.prepare(layer);
         self.transmit(segment, layer)
     }
 
@@ -552,7 +552,7 @@ impl SourceSession {
 
     /// Which layer may send first, and when; never when none may before a report.
     fn next_departure(&self) -> (Time, Layer) {
-        let sent = (0..self.layers()).map(Layer).filter(|layer| self.delivery.has(*layer));
+        let sent = (0..self.layers()).map(Layer).filter(|layer| self.scheduler.has(*layer));
         sent.map(|layer| (self.departure(layer), layer)).min().unwrap_or((Time::NEVER, BASE))
     }
 
@@ -579,22 +579,22 @@ impl SourceSession {
 
     fn tell_delivery_the_rate(&mut self) {
         let packet = (self.setup.datagram + self.setup.overhead) as f64;
-        self.delivery.set_rate(self.source.observe().rate.bps() / 8.0 / packet);
+        self.scheduler.set_rate(self.source.observe().rate.bps() / 8.0 / packet);
     }
 
     /// Repair as much as receivers lose, and say what had to be dropped.
     fn tell_delivery_the_loss(&mut self) {
         let loss = self.members.iter().filter(|(_, member)| member.pace == Pace::Together);
         let loss = loss.map(|(_, member)| member.loss).fold(0.0, f32::max);
-        self.delivery.hear_loss(f64::from(loss));
-        self.events.extend(self.delivery.take_warnings().into_iter().map(Event::warning));
+        self.scheduler.hear_loss(f64::from(loss));
+        self.events.extend(self.scheduler.take_warnings().into_iter().map(Event::warning));
     }
 
     /// Take in what inputs have brought.
     fn look_at_inputs(&mut self, now: Time) -> Result<(), ObjectError> {
-        let is_busy = !self.delivery.is_idle() || !matches!(self.phase, Phase::Sending);
+        let is_busy = !self.scheduler.is_idle() || !matches!(self.phase, Phase::Sending);
         let leisure = if is_busy { Leisure::No } else { Leisure::Yes };
-        if self.delivery.look(now, leisure, &|layer| self.source.layer_rate(layer))? == Looked::AtTheEnd {
+        if self.scheduler.look(now, leisure, &|layer| self.source.layer_rate(layer))? == Looked::AtTheEnd {
             self.clocks.status_at = now;
         }
         Ok(())
@@ -612,7 +612,7 @@ impl SourceSession {
         }
         let waited = Time::ZERO + self.setup.wait;
         match self.setup.expect {
-            _ if !self.delivery.may_start() => Time::NEVER,
+            _ if !self.scheduler.may_start() => Time::NEVER,
             None if self.members.receivers() > 0 && self.roll.absent().is_empty() => {
                 self.settled_at(heard).min(waited)
             }
@@ -627,7 +627,7 @@ impl SourceSession {
             }
             return;
         }
-        if !self.delivery.may_start() {
+        if !self.scheduler.may_start() {
             return;
         }
         let joined = self.members.receivers();
@@ -669,7 +669,7 @@ impl SourceSession {
         if let Some(names) = self.roll.named(&self.refusals) {
             self.events.push_back(Event::warning(format!("not joined: {names}")));
         }
-        let all_resume = self.delivery.status().blocks.is_some_and(|total| {
+        let all_resume = self.scheduler.status().blocks.is_some_and(|total| {
             let mut members = self.members.iter();
             members.all(|(_, member)| {
                 let verifies = member.activity.0 == Activity::Verifying;
@@ -678,8 +678,8 @@ impl SourceSession {
         });
         if all_resume {
             self.resumes = true;
-            self.delivery.resume();
-            self.budget.resume(self.delivery.amounts().content_symbols);
+            self.scheduler.resume();
+            self.budget.resume(self.scheduler.amounts().content_symbols);
         }
         self.begin(now);
     }
@@ -687,16 +687,16 @@ impl SourceSession {
     /// At a relay: the session above is over, and nobody here is waited for.
     fn end_with_source(&mut self, now: Time) {
         let is_open = matches!(self.phase, Phase::Gathering { .. } | Phase::Sending);
-        if !is_open || self.delivery.source_is_over() != Some(true) {
+        if !is_open || self.scheduler.source_is_over() != Some(true) {
             return;
         }
-        let idle_since = match self.delivery.is_idle() {
+        let idle_since = match self.scheduler.is_idle() {
             true => *self.clocks.idle_since.get_or_insert(now),
             false => now,
         };
-        self.clocks.idle_since = self.clocks.idle_since.filter(|_| self.delivery.is_idle());
+        self.clocks.idle_since = self.clocks.idle_since.filter(|_| self.scheduler.is_idle());
         // Nothing has come from there and nothing will: who joins now would wait for it, and not for the next session.
-        let has_nothing = matches!(self.phase, Phase::Gathering { .. }) && !self.delivery.may_start();
+        let has_nothing = matches!(self.phase, Phase::Gathering { .. }) && !self.scheduler.may_start();
         if has_nothing || self.members.unfinished() == 0 || now.since(idle_since) >= NOTHING_LEFT {
             self.close(now);
         }
@@ -706,10 +706,10 @@ impl SourceSession {
         if let Some(one_way) = self.setup.one_way {
             return self.consider_one_way_end(one_way, now);
         }
-        if self.delivery.source_is_over().is_some() {
+        if self.scheduler.source_is_over().is_some() {
             return; // as long as there is a source, others may come
         }
-        let status = self.delivery.status();
+        let status = self.scheduler.status();
         let unfinished = self.outstanding(now);
         if unfinished > 0 || status.blocks.is_none() {
             self.clocks.idle_since = None;
@@ -720,7 +720,7 @@ impl SourceSession {
             return;
         }
         let somebody_is_done = self.members.done() > 0;
-        if somebody_is_done && status.root.is_none() && self.delivery.is_idle() {
+        if somebody_is_done && status.root.is_none() && self.scheduler.is_idle() {
             return; // still hashing what is not sent in this session
         }
         let linger = self.linger();

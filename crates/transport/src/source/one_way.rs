@@ -20,9 +20,9 @@ impl SourceSession {
 
     /// Start to send.
     pub(super) fn begin(&mut self, now: Time) {
-        self.delivery.welcome();
+        self.scheduler.welcome();
         self.tell_delivery_the_rate();
-        self.delivery.start(now);
+        self.scheduler.start(now);
         self.phase = Phase::Sending;
         self.setup.start.end();
         // Those who have not shown yet that they hear the source have a second for that.
@@ -37,19 +37,19 @@ impl SourceSession {
     /// Once a second: late receivers, and those that have lost a page, cannot ask for it.
     pub(super) fn repeat_pages(&mut self) {
         if let (Some(pages), Some(_)) = (&mut self.pages, self.setup.one_way) {
-            pages.repeat_all(self.delivery.status().complete_to);
+            pages.repeat_all(self.scheduler.status().complete_to);
         }
     }
 
     /// End when everything has been sent often, or long, enough, and receivers can be sent the hash of all of it.
     pub(super) fn consider_one_way_end(&mut self, one_way: OneWay, now: Time) {
         let is_spent = match one_way.repeat {
-            Repeat::Rounds(rounds) => self.delivery.rounds() >= rounds,
+            Repeat::Rounds(rounds) => self.scheduler.rounds() >= rounds,
             Repeat::For(time) => self.clocks.started.is_some_and(|began| now.since(began) >= span(time)),
             Repeat::Forever => false,
         };
         // Content that was not sent even once is hashed at leisure.
-        let is_hashed = self.delivery.status().root.is_some() || self.delivery.rounds() == 0;
+        let is_hashed = self.scheduler.status().root.is_some() || self.scheduler.rounds() == 0;
         if is_spent && is_hashed {
             self.close(now);
         }

@@ -3,7 +3,7 @@
 //! A page holds the hashes of blocks in a row. It leaves about when its blocks do, and again when a receiver asks for it.
 //! Pages do not cross the edges of *cells* of as many blocks as fit one, so that who asks for one block gets its neighbours too.
 
-use super::delivery::Delivery;
+use super::scheduler::Scheduler;
 use crate::error::Error;
 use crate::withdrawals::Slice;
 use faircast_core::time::{Rate, Span, Time};
@@ -107,13 +107,13 @@ impl Pages {
     }
 
     /// A receiver asks for the hashes of `run` blocks from `first` on.
-    pub(super) fn request(&mut self, first: u32, run: u32, delivery: &dyn Delivery, now: Time) {
+    pub(super) fn request(&mut self, first: u32, run: u32, scheduler: &dyn Scheduler, now: Time) {
         let last = first.saturating_add(run.saturating_sub(1));
         for cell in first / self.cell..=last / self.cell {
             let blocks = cell.saturating_mul(self.cell).max(first)..=last;
             // Who asks too early, or for what is not there, asks again.
             let mut of_cell = blocks.take(self.cell as usize);
-            let is_known = of_cell.any(|block| block / self.cell == cell && delivery.hash(block).is_some());
+            let is_known = of_cell.any(|block| block / self.cell == cell && scheduler.hash(block).is_some());
             let just_sent = self.signed.get(&cell).is_some_and(|page| now.since(page.sent_at) < ONCE_IN);
             if is_known && !just_sent {
                 self.asked.insert(cell);
@@ -122,14 +122,14 @@ impl Pages {
     }
 
     /// The page that leaves now, if one does.
-    pub(super) fn next(&mut self, delivery: &dyn Delivery, now: Time) -> Option<Hashes> {
+    pub(super) fn next(&mut self, scheduler: &dyn Scheduler, now: Time) -> Option<Hashes> {
         // Blocks with withdrawn files have other hashes.
-        let withdrawn = delivery.withdrawn().len();
+        let withdrawn = scheduler.withdrawn().len();
         if std::mem::replace(&mut self.withdrawn, withdrawn) != withdrawn {
             self.signed.clear();
         }
         if self.look_at <= now {
-            if let Some(page) = self.fresh(delivery, now) {
+            if let Some(page) = self.fresh(scheduler, now) {
                 return Some(page);
             }
             self.look_at = now + LOOK_EVERY;
@@ -137,10 +137,10 @@ impl Pages {
         while self.repeat_at <= now {
             let cell = self.asked.pop_first()?;
             let blocks = cell * self.cell..cell.saturating_add(1).saturating_mul(self.cell);
-            let known = |block: &u32| delivery.hash(*block).is_some();
+            let known = |block: &u32| scheduler.hash(*block).is_some();
             let Some(first) = blocks.clone().find(known) else { continue };
             let count = (first..blocks.end).take_while(known).count() as u32;
-            return Some(self.page(first, count, delivery, now));
+            return Some(self.page(first, count, scheduler, now));
         }
         None
     }
@@ -151,32 +151,32 @@ impl Pages {
     }
 
     /// Hashes that have not been sent yet, when there are enough of them or they have waited.
-    fn fresh(&mut self, delivery: &dyn Delivery, now: Time) -> Option<Hashes> {
-        let oldest = delivery.status().oldest;
+    fn fresh(&mut self, scheduler: &dyn Scheduler, now: Time) -> Option<Hashes> {
+        let oldest = scheduler.status().oldest;
         if oldest > self.pushed_to {
             self.pushed_to = oldest;
             self.signed = self.signed.split_off(&(oldest / self.cell));
         }
         let first = self.pushed_to;
         let room = self.cell - first % self.cell;
-        let count = (first..first.saturating_add(room)).take_while(|block| delivery.hash(*block).is_some());
+        let count = (first..first.saturating_add(room)).take_while(|block| scheduler.hash(*block).is_some());
         let count = count.count() as u32;
         if count == 0 {
             self.waiting_since = None;
             return None;
         }
         let since = *self.waiting_since.get_or_insert(now);
-        if count < room && !delivery.is_live() && !delivery.is_drained() && now.since(since) < GATHER {
+        if count < room && !scheduler.is_live() && !scheduler.is_drained() && now.since(since) < GATHER {
             return None;
         }
         self.pushed_to += count;
         self.waiting_since = None;
-        Some(self.page(first, count, delivery, now))
+        Some(self.page(first, count, scheduler, now))
     }
 
-    fn page(&mut self, first: u32, count: u32, delivery: &dyn Delivery, now: Time) -> Hashes {
+    fn page(&mut self, first: u32, count: u32, scheduler: &dyn Scheduler, now: Time) -> Hashes {
         let hashes: Vec<[u8; 32]> =
-            (first..first + count).filter_map(|block| delivery.hash(block)).map(|hash| hash.0).collect();
+            (first..first + count).filter_map(|block| scheduler.hash(block)).map(|hash| hash.0).collect();
         let kept =
             self.signed.get(&(first / self.cell)).filter(|page| (page.first, page.count) == (first, count));
         let signature = match kept {

@@ -50,7 +50,7 @@ impl SourceSession {
         let started = self.clocks.started.unwrap_or(finished);
         let idle_since = self.clocks.idle_since.unwrap_or(finished).min(finished);
         let sending = idle_since.since(started);
-        let amounts = self.delivery.amounts();
+        let amounts = self.scheduler.amounts();
         let bytes = amounts.content_bytes;
         let expected = u64::from(self.setup.expect.unwrap_or(0));
         let replaced = self.members.replaced();
@@ -73,7 +73,7 @@ impl SourceSession {
         let refused_hosts: Vec<_> = named(ReceiverOutcome::Refused).collect();
         let host = |member: &MemberRecord| member.host.clone();
         let lacking = [incomplete.len(), dropped.len(), absent.len(), refused_hosts.len()];
-        let rounds = self.setup.one_way.map_or(0, |_| self.delivery.rounds());
+        let rounds = self.setup.one_way.map_or(0, |_| self.scheduler.rounds());
         let is_expected = match self.setup.one_way {
             Some(_) => rounds > 0,
             None => verified > 0 && verified >= expected,
@@ -82,9 +82,9 @@ impl SourceSession {
         Ok(SendReport {
             stopped,
             waited: finished.since(idle_since).into(),
-            ok: everybody && is_expected && self.delivery.unsent().is_empty(),
-            unsent: self.delivery.unsent().iter().take(MOST_UNSENT).cloned().collect(),
-            unsent_count: self.delivery.unsent().len() as u64,
+            ok: everybody && is_expected && self.scheduler.unsent().is_empty(),
+            unsent: self.scheduler.unsent().iter().take(MOST_UNSENT).cloned().collect(),
+            unsent_count: self.scheduler.unsent().len() as u64,
             dropped,
             absent,
             refused_hosts,
@@ -105,7 +105,7 @@ impl SourceSession {
             incomplete,
             slow: self.slow_named.iter().filter_map(|id| self.members.get(*id)).map(host).collect(),
             refused: self.counts.refused,
-            streams: self.delivery.streams(),
+            streams: self.scheduler.streams(),
             relays: self.members.relays(),
             hosts: Vec::new(),
             signed: receipts.as_ref().map_or(0, |receipts| receipts.good),
@@ -260,7 +260,7 @@ impl SourceSession {
         let limit = self.limit(bytes, now);
         let is_heard = |member: &&MemberRecord| member.mute != Mute::Silent && member.pace != Pace::Gone;
         let heard = || self.members.iter().map(|(_, member)| member).filter(is_heard);
-        let amounts = self.delivery.amounts();
+        let amounts = self.scheduler.amounts();
         let total = amounts.content_bytes;
         self.events.push_back(Event::Progress(Progress {
             elapsed: now.since(Time::ZERO).into(),
@@ -270,7 +270,7 @@ impl SourceSession {
                 amounts.sent_bytes.min(total)
             },
             moved_bytes: self.moved_bytes(amounts.sent_bytes.min(total)),
-            total_bytes: self.delivery.status().blocks.map(|_| total),
+            total_bytes: self.scheduler.status().blocks.map(|_| total),
             rate: Rate::from_bps(bytes as f64 * 8.0),
             allowed: Some(seen.rate),
             // Without feedback, earlier measurements are stale.

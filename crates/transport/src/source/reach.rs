@@ -82,7 +82,7 @@ impl SourceSession {
         }
         if !muted.unreached.is_empty() {
             let who = self.named(&muted.unreached, ("answers", "answer"));
-            let symbol = usize::from(self.delivery.geometry().symbol_size);
+            let symbol = usize::from(self.scheduler.geometry().symbol_size);
             let bytes = symbol + self.header + self.setup.overhead;
             let message = format!(
                 "{who} but no data arrives there: packets of {bytes} bytes do not get through; {waits}; {LOOK_AT_PATH}"

@@ -155,7 +155,7 @@ impl SourceSession {
             self.counts.refused += 1;
             return;
         }
-        let is_here = match self.delivery.pass_receipt(receipt) {
+        let is_here = match self.scheduler.pass_receipt(receipt) {
             Some(is_here) => is_here,
             None => self.keep_receipt(receipt, now),
         };
@@ -178,7 +178,7 @@ impl SourceSession {
 
     /// What all receipts of this session are about.
     pub(crate) fn about(&self) -> Signed {
-        let transfer = TransferId(self.delivery.transfer().0);
+        let transfer = TransferId(self.scheduler.transfer().0);
         Signed { session: self.id(), salt: self.setup.salt, transfer, started: self.setup.started }
     }
 
@@ -187,7 +187,7 @@ impl SourceSession {
         if self.receipts.kept.is_empty() && self.receipts.keys.is_none() {
             return None;
         }
-        let (about, geometry) = (self.about(), self.delivery.geometry());
+        let (about, geometry) = (self.about(), self.scheduler.geometry());
         let used: BTreeSet<[u8; 32]> = self.receipts.good().map(|(_, kept)| kept.receipt.key).collect();
         let silent = self.receipts.keys.as_ref().map(|keys| keys.without(&used));
         Some(ReceiptsReport {
@@ -195,7 +195,7 @@ impl SourceSession {
             salt: hex(&about.salt),
             transfer: hex(&about.transfer.0),
             started: about.started.to_string(),
-            root: self.delivery.status().root.map(|root| hex(&root.0)),
+            root: self.scheduler.status().root.map(|root| hex(&root.0)),
             symbol_size: geometry.symbol_size,
             symbols_per_block: geometry.symbols_per_block,
             good: self.receipts.good().count() as u64,

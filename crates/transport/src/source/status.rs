@@ -1,6 +1,6 @@
 //! What the source tells all receivers beside data: announcements, status, heartbeats.
 
-use super::delivery::BlockStatus;
+use super::scheduler::BlockStatus;
 use super::{BASE, Phase, SourceSession, said_rate};
 use crate::error::{Error, SystemError, TransferError};
 use crate::members::Pace;
@@ -39,7 +39,7 @@ const _: () = assert!(MOST_AROUND_STATUS <= AROUND_STATUS + 2 * SIGNATURE_LEN, "
 
 impl SourceSession {
     pub(super) fn write_announce(&mut self, now: Time, out: &mut Vec<u8>) {
-        let geometry = self.delivery.geometry();
+        let geometry = self.scheduler.geometry();
         let spread = self.members.spread(now, self.setup.spread);
         let mut announce = Announce {
             salt: self.setup.salt,
@@ -47,13 +47,13 @@ impl SourceSession {
             started: self.setup.started,
             source: self.setup.local,
             parent: self.setup.local,
-            transfer: TransferId(self.delivery.transfer().0),
+            transfer: TransferId(self.scheduler.transfer().0),
             stream_len: geometry.stream_len,
             manifest_len: geometry.manifest_len,
             symbol_size: geometry.symbol_size,
             packet_size: self.setup.scheme.sending().packet_size,
             symbols_per_block: geometry.symbols_per_block,
-            first_block: self.delivery.status().oldest,
+            first_block: self.scheduler.status().oldest,
             next_seq: self.next_seqs[0].0,
             scheme: self.setup.scheme.number(),
             layers: self.layers(),
@@ -68,7 +68,7 @@ impl SourceSession {
         if let Some(Err(error)) = self.pages.as_ref().map(|pages| pages.sign(&mut announce)) {
             self.fail(error, now);
         }
-        if let Some(above) = self.delivery.announced() {
+        if let Some(above) = self.scheduler.announced() {
             // What is signed stays as it was.
             let (parent, packet_size) = (self.setup.local, announce.packet_size);
             let Announce { next_seq, spread_ms, scheme, layers, .. } = announce;
@@ -99,7 +99,7 @@ impl SourceSession {
 
     /// At a relay that does not hear its source nobody new begins with what may be over: it is announced again when that is heard.
     pub(super) fn may_announce(&mut self, now: Time) -> bool {
-        let may = self.delivery.is_fed(now);
+        let may = self.scheduler.is_fed(now);
         if !may {
             self.clocks.announce_at = now + ANNOUNCE_SENDING;
         }
@@ -107,7 +107,7 @@ impl SourceSession {
     }
 
     fn announced_flags(&self) -> u8 {
-        let live = if self.delivery.is_live() { Announce::LIVE } else { 0 };
+        let live = if self.scheduler.is_live() { Announce::LIVE } else { 0 };
         let by_port = self.layers() > 1 && self.setup.spacing == Spacing::Port;
         let one_way = if self.setup.one_way.is_some() { Announce::ONE_WAY } else { 0 };
         live | one_way | if by_port { Announce::LAYERS_BY_PORT } else { 0 }
@@ -142,7 +142,7 @@ impl SourceSession {
     }
 
     pub(super) fn write_status(&mut self, now: Time, out: &mut Vec<u8>) {
-        let blocks = self.delivery.status();
+        let blocks = self.scheduler.status();
         let is_signed = self.pages.is_some() || blocks.said.signature.is_some();
         self.receipts.note_root(blocks.root.map(|root| root.0));
         let slice = self.next_withdrawals();
@@ -161,7 +161,7 @@ impl SourceSession {
         let upper_seqs: Vec<u64> = self.next_seqs[1..].iter().map(|seq| seq.0).collect();
         let ids_len = 4 * (lagging.len() + dropped.len() + confirmed.len()) + 6 * welcomed.len();
         let left = room.saturating_sub(ids_len + 8 * upper_seqs.len());
-        let scheduled = self.delivery.scheduled(left / 6);
+        let scheduled = self.scheduler.scheduled(left / 6);
         let rtt = self.rtt_max();
         let status = Status {
             next_seq: self.next_seqs[0].0,
@@ -208,19 +208,19 @@ impl SourceSession {
 
     /// The slice of the list of withdrawn files that leaves now.
     fn next_withdrawals(&mut self) -> Slice {
-        if let Some(slice) = self.delivery.pass_withdrawals() {
+        if let Some(slice) = self.scheduler.pass_withdrawals() {
             return slice;
         }
         let pages = self.pages.as_deref();
         self.withdrawals
-            .follow(self.delivery.withdrawn(), |slice| pages.map(|pages| pages.sign_withdrawals(slice)));
+            .follow(self.scheduler.withdrawn(), |slice| pages.map(|pages| pages.sign_withdrawals(slice)));
         self.withdrawals.next()
     }
 
     /// A page of hashes, when one is due; whether it was written.
     pub(super) fn write_page(&mut self, now: Time, out: &mut Vec<u8>) -> bool {
-        let own = self.pages.as_mut().and_then(|pages| pages.next(&*self.delivery, now));
-        let Some(page) = own.or_else(|| self.delivery.next_page()) else { return false };
+        let own = self.pages.as_mut().and_then(|pages| pages.next(&*self.scheduler, now));
+        let Some(page) = own.or_else(|| self.scheduler.next_page()) else { return false };
         self.write(&Message::Hashes(page), out, now);
         let rate = self.source.observe().rate;
         if let Some(pages) = &mut self.pages {
@@ -238,7 +238,7 @@ impl SourceSession {
         let is_closing = matches!(self.phase, Phase::Closing { .. });
         let closing = if is_closing { Status::CLOSING | stopped } else { 0 };
         let held = if self.windows.ask_at() <= now { Status::HELD } else { 0 };
-        let takes_receipts = self.delivery.takes_receipts() && self.setup.one_way.is_none();
+        let takes_receipts = self.scheduler.takes_receipts() && self.setup.one_way.is_none();
         let receipts = if takes_receipts { Status::RECEIPTS } else { 0 };
         closing | held | receipts | Status::BY_NUMBER | Status::backoff_flags(self.request_rate.level(now))
     }

@@ -37,11 +37,11 @@ impl Rest {
 impl SourceSession {
     /// Once a second: leave out who asks for nothing and is not done. A member that lives asks at least once in `asks_within`.
     pub(super) fn leave_out_stuck(&mut self, asks_within: Span, patience: Span, now: Time) {
-        let status = self.delivery.status();
+        let status = self.scheduler.status();
         let all_left = status.blocks.is_some_and(|blocks| blocks == status.complete_to);
-        let is_idle = all_left && self.delivery.is_idle() && !self.delivery.has_work();
+        let is_idle = all_left && self.scheduler.is_idle() && !self.scheduler.has_work();
         let rested = self.rest.look(is_idle, self.next_seqs[0], now);
-        if rested < asks_within || self.delivery.source_is_over().is_some() {
+        if rested < asks_within || self.scheduler.source_is_over().is_some() {
             return;
         }
         let may_leave = self.setup.slow != Slow::Follow || self.has_expected();

@@ -2,7 +2,7 @@
 
 use super::block_source::BlockSource;
 use super::blocks::Blocks;
-use super::delivery::{Fountain, of_blocks};
+use super::scheduler::{Fountain, of_blocks};
 use super::*;
 use crate::endpoint::Endpoint as _;
 use crate::event::Subscription;
@@ -133,7 +133,7 @@ impl Run {
             scheme: scheme.with_packet_size(1_062),
             groups: groups(),
             spacing: Spacing::Port,
-            delivery: of_blocks(BlockSource::files(object), scheme.layers()),
+            scheduler: of_blocks(BlockSource::files(object), scheme.layers()),
             sign: None,
             receipts: None,
             rng: Rng::new(1, 0),
@@ -277,11 +277,11 @@ fn a_fountain_flows_until_everybody_is_done() {
     run.member(MemberState::Joined);
     run.run_for(Span::from_secs(5));
     assert!(
-        run.session.delivery.amounts().sent_symbols > 1_000,
+        run.session.scheduler.amounts().sent_symbols > 1_000,
         "{}",
-        run.session.delivery.amounts().sent_symbols
+        run.session.scheduler.amounts().sent_symbols
     );
-    assert!(run.session.delivery.status().root.is_some(), "every block was read");
+    assert!(run.session.scheduler.status().root.is_some(), "every block was read");
     run.member(MemberState::Done);
     run.run_for(Span::from_secs(1));
     assert!(run.session.is_over());

@@ -1,4 +1,4 @@
-//! Towards the parent of a relay within a session: a receiver's delivery that keeps no content, and speaks for those below.
+//! Towards the parent of a relay within a session: a receiver's sink that keeps no content, and speaks for those below.
 
 use super::super::Shared;
 use crate::config::Durability;
@@ -6,7 +6,7 @@ use crate::error::{Error, TransferError};
 use crate::members::Standing;
 use crate::object::Geometry;
 use crate::receiver::block_sink::{Done, Ending};
-use crate::receiver::delivery::{Delivery, Progressed, SymbolCounts};
+use crate::receiver::symbol_sink::{Progressed, SymbolCounts, SymbolSink};
 use crate::receiver::trust::Trust;
 use faircast_core::packet::SessionId;
 use faircast_core::rng::Rng;
@@ -69,7 +69,7 @@ impl WithinAbove {
     }
 }
 
-impl Delivery for WithinAbove {
+impl SymbolSink for WithinAbove {
     fn on_symbol(&mut self, packet: &DataPacket<'_>, now: Time, _: &mut Rng) -> Result<Progressed, Error> {
         self.at(now);
         if self.is_other {

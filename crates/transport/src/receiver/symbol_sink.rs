@@ -1,4 +1,4 @@
-//! What a session brings: an object, or a live stream on each layer.
+//! Receiver-side sinks of symbols: an object, a live stream on each layer, or a relay's cache.
 
 use super::block_sink::Ending;
 use super::service::Reached;
@@ -30,9 +30,9 @@ pub(crate) struct SymbolCounts {
     pub(crate) decoded: u64,
 }
 
-/// A way in which content comes: [`Reassembly`](super::reassembly::Reassembly) of blocks that belong together, asked for or
-/// not, or [`Streams`](super::streams::Streams) that nobody asks for.
-pub(crate) trait Delivery: Send {
+/// Takes the symbols of a session: [`Reassembly`](super::reassembly::Reassembly) of blocks that belong together, requested or
+/// not, or [`Streams`](super::streams::Streams) without requests.
+pub(crate) trait SymbolSink: Send {
     /// A data packet has come.
     ///
     /// # Errors
@@ -141,7 +141,7 @@ pub(crate) trait Delivery: Send {
         Ok(Progressed::No)
     }
 
-    /// Whether blocks are on their way to the disk: [`Delivery::poll`] tells when they are there.
+    /// Whether blocks are on their way to the disk: [`SymbolSink::poll`] tells when they are there.
     fn is_storing(&self) -> bool {
         false
     }

@@ -1,7 +1,7 @@
 //! A digital fountain: ever new symbols of all blocks on every layer. Sessions in layers and sessions without feedback, where
 //! nobody asks.
 
-use super::{Amounts, BlockStatus, Chosen, Delivery, Looked, Said};
+use super::{Amounts, BlockStatus, Chosen, Looked, Said, Scheduler};
 use crate::config::Repeat;
 use crate::object::{Affected, Counts, Geometry, Hash, LeftOut, ObjectError, TransferId};
 use crate::source::block_source::{BlockSource, Leisure};
@@ -105,7 +105,7 @@ impl Fountain {
     }
 }
 
-impl Delivery for Fountain {
+impl Scheduler for Fountain {
     fn geometry(&self) -> Geometry {
         self.source.geometry()
     }

@@ -9,7 +9,7 @@
 //! will come any more, and goes on without it. Who is late drops: what a layer could not send in time is left out in whole
 //! blocks.
 
-use super::{Amounts, BlockStatus, Chosen, Delivery, Looked, Said};
+use super::{Amounts, BlockStatus, Chosen, Looked, Said, Scheduler};
 use crate::announced::LIVE_ROOT;
 use crate::config::{LayerInput, Pacing};
 use crate::error::Error;
@@ -259,7 +259,7 @@ impl Streams {
     }
 }
 
-impl Delivery for Streams {
+impl Scheduler for Streams {
     fn geometry(&self) -> Geometry {
         self.geometry
     }

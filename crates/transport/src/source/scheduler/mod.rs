@@ -1,6 +1,6 @@
-//! Ways to deliver: what leaves next on each layer, and what the receivers' answers change about that.
+//! Schedulers of symbols: the next symbol of each layer, and the effect of the receivers' answers on it.
 //!
-//! | way | for | repairs |
+//! | scheduler | for | repairs |
 //! |---|---|---|
 //! | [`OnRequest`] | files, pipes and live streams at one rate | what receivers ask for |
 //! | [`Fountain`] | files in layers, and without feedback | ever new symbols, nobody asks |
@@ -80,12 +80,12 @@ pub(crate) struct Amounts {
 }
 
 /// How these blocks are delivered without feedback.
-pub(crate) fn in_rounds(source: BlockSource, repeat: Repeat) -> Box<dyn Delivery> {
+pub(crate) fn in_rounds(source: BlockSource, repeat: Repeat) -> Box<dyn Scheduler> {
     Box::new(Fountain::in_rounds(source, repeat))
 }
 
 /// How these blocks are delivered on so many layers.
-pub(crate) fn of_blocks(source: BlockSource, layers: u8) -> Box<dyn Delivery> {
+pub(crate) fn of_blocks(source: BlockSource, layers: u8) -> Box<dyn Scheduler> {
     match layers {
         0 | 1 => Box::new(OnRequest::new(source)),
         _ => Box::new(Fountain::new(source, layers)),
@@ -103,8 +103,8 @@ pub(crate) struct Asker<'a> {
     pub(crate) wrong: bool,
 }
 
-/// A way to deliver.
-pub(crate) trait Delivery: Send {
+/// Chooses the symbols that a source sends.
+pub(crate) trait Scheduler: Send {
     /// How the content is cut, as it is announced.
     fn geometry(&self) -> Geometry;
 
@@ -197,7 +197,7 @@ pub(crate) trait Delivery: Send {
         None
     }
 
-    /// Whether [`Delivery::look`] has work to do when there is leisure.
+    /// Whether [`Scheduler::look`] has work to do when there is leisure.
     fn has_work(&self) -> bool {
         false
     }
@@ -208,7 +208,7 @@ pub(crate) trait Delivery: Send {
     /// Whether nothing is there to leave on any.
     fn is_idle(&self) -> bool;
 
-    /// What leaves on `layer` now. [`Delivery::sent`] must follow.
+    /// What leaves on `layer` now. [`Scheduler::sent`] must follow.
     ///
     /// # Errors
     /// When its block cannot be read.

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 const LONGEST_MESSAGE: u64 = 64 << 20;
 
 /// Writes content.
-pub(super) struct Delivery {
+pub(super) struct ContentWriter {
     to: Target,
     framing: Framing,
     unframer: Unframer,
@@ -38,14 +38,18 @@ struct Target {
     failed: Option<io::Error>,
 }
 
-impl Delivery {
-    pub(super) fn new(to: Box<dyn Write + Send>, framing: Framing, messages: Option<Messages>) -> Delivery {
+impl ContentWriter {
+    pub(super) fn new(
+        to: Box<dyn Write + Send>,
+        framing: Framing,
+        messages: Option<Messages>,
+    ) -> ContentWriter {
         let end: &[u8] = match (framing, messages) {
             (Framing::Zmq, None | Some(Messages::Lines)) => b"\n",
             _ => b"",
         };
         let target = Target { to, end, message: Vec::new(), bytes: 0, messages: 0, broken: 0, failed: None };
-        Delivery {
+        ContentWriter {
             to: target,
             framing,
             unframer: Unframer::new(LONGEST_MESSAGE),
@@ -197,12 +201,12 @@ mod tests {
     #[test]
     fn fragments_become_one_unit() {
         let out = Shared::default();
-        let mut delivery = Delivery::new(Box::new(out.clone()), Framing::None, None);
+        let mut writer = ContentWriter::new(Box::new(out.clone()), Framing::None, None);
         for (fragment, bytes) in [(part(0, 6), "ab"), (part(2, 6), "cd"), (part(4, 6), "ef"), (None, "gh")] {
-            delivery.packet(fragment, bytes.as_bytes()).expect("memory");
+            writer.packet(fragment, bytes.as_bytes()).expect("memory");
         }
         assert_eq!(
-            (&out.0.lock().expect("nobody panics")[..], delivery.messages(), delivery.broken()),
+            (&out.0.lock().expect("nobody panics")[..], writer.messages(), writer.broken()),
             (&b"abcdefgh"[..], 2, 0)
         );
     }
@@ -210,23 +214,23 @@ mod tests {
     #[test]
     fn a_unit_without_one_of_its_fragments_is_left_out() {
         let out = Shared::default();
-        let mut delivery = Delivery::new(Box::new(out.clone()), Framing::None, None);
-        delivery.packet(part(0, 6), b"ab").expect("memory");
-        delivery.loss();
-        delivery.packet(part(4, 6), b"ef").expect("memory");
-        delivery.packet(None, b"gh").expect("memory");
+        let mut writer = ContentWriter::new(Box::new(out.clone()), Framing::None, None);
+        writer.packet(part(0, 6), b"ab").expect("memory");
+        writer.loss();
+        writer.packet(part(4, 6), b"ef").expect("memory");
+        writer.packet(None, b"gh").expect("memory");
         assert_eq!(
-            (&out.0.lock().expect("nobody panics")[..], delivery.messages(), delivery.broken()),
+            (&out.0.lock().expect("nobody panics")[..], writer.messages(), writer.broken()),
             (&b"gh"[..], 1, 1)
         );
     }
 
     #[test]
     fn fragments_that_cannot_be_are_left_out() {
-        let mut delivery = Delivery::new(Box::new(io::sink()), Framing::None, None);
+        let mut writer = ContentWriter::new(Box::new(io::sink()), Framing::None, None);
         for fragment in [part(0, 100_000), part(5, 6), part(u32::MAX, u32::MAX)] {
-            delivery.packet(fragment, b"ab").expect("nothing is written");
+            writer.packet(fragment, b"ab").expect("nothing is written");
         }
-        assert_eq!(delivery.bytes(), 0);
+        assert_eq!(writer.bytes(), 0);
     }
 }

@@ -21,13 +21,18 @@ struct Left(BTreeMap<(u8, u32, u32), Vec<u8>>);
 
 impl Left {
     /// The next symbol of this layer; its block.
-    fn take(&mut self, delivery: &mut dyn Delivery, layer: u8, seq: u64) -> Result<Option<u32>, ObjectError> {
-        let Some(Chosen { place, payload, .. }) = delivery.next(Layer(layer))? else { return Ok(None) };
+    fn take(
+        &mut self,
+        scheduler: &mut dyn Scheduler,
+        layer: u8,
+        seq: u64,
+    ) -> Result<Option<u32>, ObjectError> {
+        let Some(Chosen { place, payload, .. }) = scheduler.next(Layer(layer))? else { return Ok(None) };
         let first = self.0.entry((layer, place.block, place.symbol)).or_insert_with(|| payload.to_vec());
         assert_eq!(first, payload, "{place:?} on layer {layer} has two contents");
         let block = place.block;
-        delivery.sent(Seq(seq));
-        delivery.prepare(Layer(layer));
+        scheduler.sent(Seq(seq));
+        scheduler.prepare(Layer(layer));
         Ok(Some(block))
     }
 }
@@ -56,33 +61,33 @@ fn assert_names(error: &ObjectError, path: &Path) {
 #[test]
 fn repairs_of_a_file_that_was_changed_in_place_are_refused_before_any_of_them_leaves() {
     let (source, path, _dir) = content();
-    let mut delivery = of_blocks(source, 1);
+    let mut scheduler = of_blocks(source, 1);
     let (mut left, mut seq) = (Left::default(), 0);
-    while left.take(&mut *delivery, 0, seq).expect("nothing has changed").is_some() {
+    while left.take(&mut *scheduler, 0, seq).expect("nothing has changed").is_some() {
         seq += 1;
     }
     change(&path, 220 * 5);
     let by = |seq| Asker { seen: Seq(seq), held: None, wrong: false };
-    assert!(delivery.request(900, 1, &by(seq)));
-    assert_eq!(left.take(&mut *delivery, 0, seq).expect("that part is as it was"), Some(900));
-    assert!(delivery.request(5, 1, &by(seq)));
-    let error = left.take(&mut *delivery, 0, seq + 1).expect_err("it reads differently");
+    assert!(scheduler.request(900, 1, &by(seq)));
+    assert_eq!(left.take(&mut *scheduler, 0, seq).expect("that part is as it was"), Some(900));
+    assert!(scheduler.request(5, 1, &by(seq)));
+    let error = left.take(&mut *scheduler, 0, seq + 1).expect_err("it reads differently");
     assert_names(&error, &path);
 }
 
 /// What a fountain says that comes to a block which was changed in place meanwhile, and of which file.
 fn of_a_changed_fountain() -> (ObjectError, PathBuf) {
     let (source, path, _dir) = content();
-    let mut delivery = of_blocks(source, 3);
-    delivery.set_rate(1_000.0);
-    delivery.welcome();
+    let mut scheduler = of_blocks(source, 3);
+    scheduler.set_rate(1_000.0);
+    scheduler.welcome();
     let mut left = Left::default();
     let changed_at = 3_000;
     for seq in 0..1_000_000 {
         if seq == changed_at {
             change(&path, 220 * 3);
         }
-        match left.take(&mut *delivery, (seq % 3) as u8, seq) {
+        match left.take(&mut *scheduler, (seq % 3) as u8, seq) {
             Ok(block) => assert!(block.is_some(), "a fountain does not end"),
             Err(error) => {
                 assert!(seq >= changed_at);
@@ -131,10 +136,10 @@ fn withdrawn_files_give_no_place_two_contents() {
     for (seed, layers) in (0..12).map(|seed| (seed, if seed % 3 == 0 { 2 } else { 1 })) {
         let mut rng = Rng::new(seed, 1);
         let (source, paths, _dir) = tree(&mut rng);
-        let mut delivery = of_blocks(source, layers);
+        let mut scheduler = of_blocks(source, layers);
         let mut left = Left::default();
         let by = |seq| Asker { seen: Seq(seq), held: None, wrong: false };
-        let blocks = delivery.status().blocks.expect("files have a length");
+        let blocks = scheduler.status().blocks.expect("files have a length");
         for seq in 0..12_000 {
             if rng.chance(0.005) {
                 let path = &paths[rng.below(200) as usize];
@@ -146,15 +151,15 @@ fn withdrawn_files_give_no_place_two_contents() {
                 }
             }
             if rng.chance(0.2) {
-                delivery.request(rng.below(blocks.into()) as u32, 1 + rng.below(4) as u16, &by(seq));
+                scheduler.request(rng.below(blocks.into()) as u32, 1 + rng.below(4) as u16, &by(seq));
             }
             if rng.chance(0.02) {
-                delivery.look(Time::ZERO, Leisure::Yes, &|_| Rate::ZERO).expect("other files are left");
+                scheduler.look(Time::ZERO, Leisure::Yes, &|_| Rate::ZERO).expect("other files are left");
             }
             let layer = rng.below(layers.into()) as u8;
-            left.take(&mut *delivery, layer, seq).expect("other files are left");
+            left.take(&mut *scheduler, layer, seq).expect("other files are left");
         }
-        assert!(delivery.withdrawn().len() > 10, "{seed}: {:?}", delivery.withdrawn());
-        assert_eq!(delivery.withdrawn().len(), delivery.unsent().len());
+        assert!(scheduler.withdrawn().len() > 10, "{seed}: {:?}", scheduler.withdrawn());
+        assert_eq!(scheduler.withdrawn().len(), scheduler.unsent().len());
     }
 }

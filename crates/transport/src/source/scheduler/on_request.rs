@@ -1,6 +1,6 @@
 //! Everything once, then what receivers ask for: sessions at one rate.
 
-use super::{Amounts, Asker, BlockStatus, Chosen, Delivery, Looked, Said};
+use super::{Amounts, Asker, BlockStatus, Chosen, Looked, Said, Scheduler};
 use crate::object::{Affected, Counts, Geometry, Hash, LeftOut, ObjectError, TransferId};
 use crate::source::block_source::{BlockSource, Leisure};
 use crate::source::blocks::Blocks;
@@ -23,9 +23,9 @@ impl OnRequest {
         let geometry = source.geometry();
         let blocks = Blocks::new(geometry.symbol_size, geometry.symbols_per_block, 1);
         let repairs = RepairScheduler::new(geometry.manifest_blocks());
-        let mut delivery = OnRequest { source, blocks, repairs, chosen: None };
-        delivery.follow_source();
-        delivery
+        let mut scheduler = OnRequest { source, blocks, repairs, chosen: None };
+        scheduler.follow_source();
+        scheduler
     }
 
     /// Sends what withdrawn files have left of their blocks.
@@ -50,7 +50,7 @@ impl OnRequest {
     }
 }
 
-impl Delivery for OnRequest {
+impl Scheduler for OnRequest {
     fn geometry(&self) -> Geometry {
         self.source.geometry()
     }
