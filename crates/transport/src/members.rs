@@ -2,14 +2,13 @@
 
 mod below;
 mod busy;
-mod counts;
 mod numbers;
 mod reach;
+mod tally;
 mod turns;
 
-pub(crate) use counts::Counts;
-pub use counts::Standing;
 pub use reach::Mute;
+pub(crate) use tally::Tally;
 pub use turns::{alive_every, first_turn, onset, stretched};
 
 use crate::membership::{MOVED, RELAYS};
@@ -75,23 +74,6 @@ pub struct Members {
     /// Members that take turns, as they were counted last.
     speaking: usize,
     scope: Scope,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Tally {
-    /// Receivers that members speak for, and those among them that have everything.
-    receivers: u64,
-    verified: u64,
-    /// Of those, such that the source knows by number, and such whose numbers nobody has told.
-    known: u64,
-    unnamed: u64,
-    done: usize,
-    unfinished: usize,
-    /// Of the unfinished: not heard or not reached, and those or not shown to hear the source.
-    mute: usize,
-    uncounted: usize,
-    /// Not served together with the others.
-    set_aside: usize,
 }
 
 /// One receiver.
@@ -395,9 +377,7 @@ impl Members {
         if let Some(member) = self.known.get_mut(&from) {
             member.heard_at = now;
             if member.mute == Mute::Silent {
-                self.tally.discount(member);
-                member.mute = Mute::No;
-                self.tally.count(member);
+                self.tally.update(member, |member| member.mute = Mute::No);
             }
         }
     }
@@ -429,19 +409,14 @@ impl Members {
     /// Set how a receiver is served.
     pub fn set_pace(&mut self, id: ReceiverId, pace: Pace) {
         if let Some(member) = self.known.get_mut(&id) {
-            self.tally.discount(member);
-            member.pace = pace;
-            member.slow_reports = 0;
-            self.tally.count(member);
+            self.tally.update(member, |member| (member.pace, member.slow_reports) = (pace, 0));
         }
     }
 
     /// All deferred receivers are served from now on.
     pub fn recall(&mut self) {
         for member in self.known.values_mut().filter(|member| member.pace == Pace::Deferred) {
-            self.tally.discount(member);
-            member.pace = Pace::Together;
-            self.tally.count(member);
+            self.tally.update(member, |member| member.pace = Pace::Together);
         }
     }
 
@@ -483,6 +458,11 @@ impl Members {
         self.hosts.get(&host).copied().unwrap_or(0)
     }
 
+    /// The numbers of receivers and members.
+    pub(crate) const fn tally(&self) -> Tally {
+        self.tally
+    }
+
     /// How many receivers there are, those behind relays included.
     pub fn receivers(&self) -> u64 {
         self.tally.receivers
@@ -490,27 +470,27 @@ impl Members {
 
     /// How many of them have everything.
     pub fn verified(&self) -> u64 {
-        self.tally.verified
+        self.tally.done
     }
 
     /// How many members have everything.
     pub fn done(&self) -> usize {
-        self.tally.done
+        self.tally.members_done as usize
     }
 
     /// How many of those served together do not have everything yet.
     pub fn unfinished(&self) -> usize {
-        self.tally.unfinished
+        self.tally.unfinished as usize
     }
 
     /// How many of those served together, and without everything yet, are heard and reached.
     pub fn answering(&self) -> usize {
-        self.tally.unfinished - self.tally.mute
+        self.tally.answering as usize
     }
 
     /// The same, of those who have shown that they hear the source.
     pub fn counted_on(&self) -> usize {
-        self.tally.unfinished - self.tally.uncounted
+        self.tally.counted_on as usize
     }
 
     /// Earlier records of receivers that were started again, which have a new id each time: another receiver of the same name
@@ -557,34 +537,6 @@ impl Members {
     /// Whether somebody is to be confirmed, for the first time or once more.
     pub fn has_any_confirmation(&self) -> bool {
         !self.confirm.is_empty()
-    }
-}
-
-impl Tally {
-    fn count(&mut self, member: &MemberRecord) {
-        self.receivers += u64::from(member.counted());
-        self.verified += u64::from(member.verified());
-        self.known += u64::from(member.known_done());
-        self.unnamed += u64::from(member.unnamed());
-        self.done += usize::from(member.state == MemberState::Done);
-        let unfinished = member.pace == Pace::Together && !member.is_finished();
-        self.unfinished += usize::from(unfinished);
-        self.set_aside += usize::from(member.is_set_aside());
-        self.mute += usize::from(unfinished && member.is_mute());
-        self.uncounted += usize::from(unfinished && !member.counts());
-    }
-
-    fn discount(&mut self, member: &MemberRecord) {
-        self.receivers -= u64::from(member.counted());
-        self.verified -= u64::from(member.verified());
-        self.known -= u64::from(member.known_done());
-        self.unnamed -= u64::from(member.unnamed());
-        self.done -= usize::from(member.state == MemberState::Done);
-        let unfinished = member.pace == Pace::Together && !member.is_finished();
-        self.unfinished -= usize::from(unfinished);
-        self.set_aside -= usize::from(member.is_set_aside());
-        self.mute -= usize::from(unfinished && member.is_mute());
-        self.uncounted -= usize::from(unfinished && !member.counts());
     }
 }
 

@@ -71,9 +71,7 @@ impl Members {
             }
             self.trees += 1;
         }
-        self.tally.discount(member);
-        member.below.get_or_insert_default().on_part(tree);
-        self.tally.count(member);
+        self.tally.update(member, |member| member.below.get_or_insert_default().on_part(tree));
     }
 
     /// This one has just come. Where it is a relay, one that was there before under its name has been replaced, until it is heard again.
@@ -83,9 +81,7 @@ impl Members {
         for (id, member) in &mut self.known {
             let is_same = member.is_relay && member.host == host && member.address.ip() == place;
             if is_same && *id != newest {
-                self.tally.discount(member);
-                member.is_replaced = true;
-                self.tally.count(member);
+                self.tally.update(member, |member| member.is_replaced = true);
             }
         }
     }
@@ -100,9 +96,7 @@ impl Members {
         for member in self.known.values_mut().filter(|member| member.is_relay && !member.is_replaced) {
             let joined = newest.get(&(member.host.clone(), member.address.ip()));
             if joined.is_some_and(|joined| *joined > member.joined_at) && now.since(member.heard_at) > span {
-                self.tally.discount(member);
-                member.is_replaced = true;
-                self.tally.count(member);
+                self.tally.update(member, |member| member.is_replaced = true);
             }
         }
     }

@@ -6,7 +6,6 @@
 //! A relay counts a receiver among those that are outstanding, and does not confirm it, until the source has confirmed its number: then no
 //! process that dies takes that with it.
 
-use super::Counts;
 use super::{MOST, MemberRecord, Members};
 use faircast_core::packet::ReceiverId;
 use faircast_wire::{MemberState, Verified};
@@ -52,15 +51,6 @@ impl Members {
     /// Who is done and was not when this was last asked.
     pub fn take_numbers(&mut self) -> Vec<ReceiverId> {
         std::mem::take(&mut self.numbers.fresh)
-    }
-
-    /// Receivers, as a relay tells them above.
-    pub(crate) fn counts(&self) -> Counts {
-        Counts {
-            outstanding: self.tally.receivers.saturating_sub(self.tally.known),
-            done: self.tally.verified.saturating_sub(self.tally.known),
-            unnamed: self.tally.unnamed,
-        }
     }
 
     /// The relay that has told of this receiver last, unless it has said itself that it is done.
@@ -113,12 +103,12 @@ impl Members {
     /// One number more, or less, that this relay has told.
     fn count_number(&mut self, teller: Teller, by: i32) {
         let Some(member) = self.known.get_mut(&teller.relay) else { return };
-        self.tally.discount(member);
-        member.named = member.named.saturating_add_signed(by);
-        if teller.known {
-            member.named_known = member.named_known.saturating_add_signed(by);
-        }
-        self.tally.count(member);
+        self.tally.update(member, |member| {
+            member.named = member.named.saturating_add_signed(by);
+            if teller.known {
+                member.named_known = member.named_known.saturating_add_signed(by);
+            }
+        });
     }
 
     /// A receiver has said itself that it is done: no relay speaks for it any more.
@@ -136,9 +126,7 @@ impl Members {
 
     fn know(&mut self, id: ReceiverId, is_known: bool) {
         let Some(member) = self.known.get_mut(&id) else { return };
-        self.tally.discount(member);
-        member.is_known = is_known;
-        self.tally.count(member);
+        self.tally.update(member, |member| member.is_known = is_known);
     }
 
     /// The source knows of these; whether anybody here is told so.
@@ -247,6 +235,12 @@ mod tests {
         confirmed(members)
     }
 
+    /// As a relay reports them above: outstanding, those among them that are done, and the done without a number.
+    fn above(members: &Members) -> (u64, u64, u64) {
+        let (outstanding, done) = members.tally().outstanding();
+        (outstanding, done, members.tally().unnamed)
+    }
+
     fn confirmed(members: &mut Members) -> Vec<u64> {
         members.take_confirmations(usize::MAX).0.into_iter().map(ReceiverId::get).collect()
     }
@@ -281,17 +275,17 @@ mod tests {
         says(&mut members, 12, (0, MemberState::Done), 1);
         assert!(confirmed(&mut members).is_empty());
         assert_eq!(members.take_numbers(), [11, 12].map(id));
-        assert_eq!(members.counts(), Counts { outstanding: 3, done: 2, unnamed: 0 });
+        assert_eq!(above(&members), (3, 2, 0));
         assert!(members.on_known(&[11, 12, 99].map(id)));
         assert_eq!(confirmed(&mut members), [11, 12]);
-        assert_eq!(members.counts(), Counts { outstanding: 1, done: 0, unnamed: 0 });
+        assert_eq!(above(&members), (1, 0, 0));
         assert_eq!(tells(&mut members, 1, &[11]), [11], "the answer was lost");
         // An older relay says how many are done, and nobody above confirms numbers now.
         let older = Member { done: 2, ..member_of(3) };
         members.on_report(&older, 1, SocketAddr::from(([10, 0, 0, 3], 4000)), Time::ZERO);
         members.answer_at_once(true);
         assert_eq!(tells(&mut members, 1, &[14]), [14]);
-        assert_eq!(members.counts(), Counts { outstanding: 5, done: 3, unnamed: 2 });
+        assert_eq!(above(&members), (5, 3, 2));
     }
 
     #[test]
@@ -308,7 +302,7 @@ mod tests {
         assert_eq!(says(11, MemberState::Done, 1), [id(11)]);
         assert!(says(12, MemberState::Joined, 5).is_empty());
         assert!(says(12, MemberState::Done, 6).is_empty());
-        assert_eq!(members.counts(), Counts { outstanding: 1, done: 1, unnamed: 0 });
+        assert_eq!(above(&members), (1, 1, 0));
         assert_eq!(confirmed(&mut members), [id(12).get()], "it need not wait for the source");
     }
 

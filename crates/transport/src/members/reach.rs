@@ -111,9 +111,7 @@ impl Members {
             member.first = self.asked.remove(&from).unwrap_or(next);
         }
         if !member.hears && echo.is_some_and(|echo| echo >= member.first) {
-            self.tally.discount(member);
-            member.hears = true;
-            self.tally.count(member);
+            self.tally.update(member, |member| member.hears = true);
             self.speaking += 1;
         }
     }
@@ -135,9 +133,7 @@ impl Members {
 
     fn set_mute(&mut self, id: ReceiverId, mute: Mute) {
         if let Some(member) = self.known.get_mut(&id) {
-            self.tally.discount(member);
-            member.mute = mute;
-            self.tally.count(member);
+            self.tally.update(member, |member| member.mute = mute);
         }
     }
 
@@ -199,10 +195,10 @@ impl Members {
         let mut gone = Vec::new();
         for (id, member) in &mut self.known {
             if silent(member, if replaced.contains(id) { soonest } else { patience }) {
-                self.tally.discount(member);
-                member.pace = Pace::Gone;
-                member.is_replaced |= replaced.contains(id);
-                self.tally.count(member);
+                self.tally.update(member, |member| {
+                    member.pace = Pace::Gone;
+                    member.is_replaced |= replaced.contains(id);
+                });
                 let reason = match member.mute {
                     Mute::Unreached { .. } => "no data reaches it",
                     _ if replaced.contains(id) => "started again",

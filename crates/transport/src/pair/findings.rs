@@ -152,7 +152,7 @@ fn who_is_done_below_a_relay_that_dies_before_it_says_so_is_counted_once_and_not
         tree.behind(Head::Branch { relay, branch: 0 }, 1, link());
         tree.start();
         tree.run_until(Span::from_secs(20), |tree| {
-            let known = tree.sources[0].session.as_ref().map_or(0, |session| session.standing().done);
+            let known = tree.sources[0].session.as_ref().map_or(0, |session| session.tally().done);
             known == u64::from(source_knows) && tree.receivers[0].has(&tree.sources[0])
         });
         assert!(tree.receivers[0].session.is_some(), "it has not heard that it is known to be done");

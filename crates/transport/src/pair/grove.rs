@@ -127,7 +127,7 @@ impl AgentNode {
 
     /// Receivers below, and those of them that are done.
     pub(super) fn below(&self) -> (u64, u64) {
-        let standing = self.shared.with_inside(|agent| agent.standing()).expect("it is an agent");
+        let standing = self.shared.with_inside(|agent| agent.tally()).expect("it is an agent");
         (standing.receivers, standing.done)
     }
 

@@ -559,8 +559,7 @@ impl Net {
         let waiting: Vec<String> =
             waiting.map(|node| format!("{} {}", node.host, told(&node.events))).collect();
         let sources: Vec<String> = self.sources.iter().map(|node| told(&node.events)).collect();
-        let relays: Vec<_> =
-            self.relays.iter().map(|node| (node.is_over(), node.shared.standing())).collect();
+        let relays: Vec<_> = self.relays.iter().map(|node| (node.is_over(), node.shared.tally())).collect();
         let agents: Vec<_> = self.agents.iter().map(AgentNode::below).collect();
         format!(
             "{} receivers run: {waiting:?}; relays {relays:?}; agents {agents:?}; sources {sources:?}",

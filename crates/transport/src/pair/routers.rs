@@ -133,7 +133,7 @@ fn who_is_done_behind_a_hop_that_is_started_again_then_is_counted_once_and_not_f
         for (seed, hop) in (0..10).flat_map(|seed| [(seed, 0), (seed, 1)]) {
             let mut tree = two_hops(kind, 2, Offer::bytes(400_000).by(kind.scheme()).expect(6), 0.0);
             tree.start();
-            let done = |tree: &Net| tree.relays[hop].shared.with_inside(|hop| hop.standing().done);
+            let done = |tree: &Net| tree.relays[hop].shared.with_inside(|hop| hop.tally().done);
             tree.run_until(secs(60), |tree| done(tree) > Some(0));
             let at = tree.now + Span::from_millis(2 * seed);
             tree.run_until(secs(60), |tree| tree.now >= at);
@@ -152,7 +152,7 @@ fn who_is_done_behind_a_hop_that_is_no_more_says_so_to_the_source() {
         for delay in 0..10 {
             let mut tree = two_hops(kind, 2, Offer::bytes(400_000).by(kind.scheme()).expect(6), 0.0);
             tree.start();
-            let done = |tree: &Net| tree.relays[0].shared.with_inside(|hop| hop.standing().done);
+            let done = |tree: &Net| tree.relays[0].shared.with_inside(|hop| hop.tally().done);
             tree.run_until(secs(60), |tree| done(tree) > Some(0));
             let at = tree.now + Span::from_millis(2 * delay);
             tree.run_until(secs(60), |tree| tree.now >= at);

@@ -15,9 +15,6 @@ use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_wire::{Announce, DataPacket, Hashes, Status};
 
-/// A relay with nobody below waits so long for somebody before it says that it needs nothing.
-const LINGER: Span = Span::from_secs(2);
-
 /// A source whose announcements do not get any newer for so long is gone: what is heard goes round between relays.
 const OUTDATED: Span = Span::from_secs(15);
 
@@ -182,7 +179,8 @@ impl SymbolSink for Above {
 
     fn needs_nothing(&self) -> bool {
         let since = self.since.unwrap_or(self.now);
-        self.shared.lock().needs_nothing(self.now, since, LINGER)
+        let passing = self.shared.lock();
+        passing.needs_nothing(passing.tally(), since, self.now)
     }
 
     fn deadline(&self) -> Time {

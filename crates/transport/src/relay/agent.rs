@@ -21,9 +21,7 @@ use super::within::Within;
 use super::within::needs::Needs;
 use crate::announced::scheme_of;
 use crate::event::RelayBelow;
-use crate::members::Counts;
-use crate::members::Standing;
-use crate::members::{Change, Members, Pace};
+use crate::members::{Change, Members, Pace, Tally};
 use crate::trace::{RELAY, Scope};
 use faircast_core::node::{Cx, Effect, Effects, Relay, SourceControl, To};
 use faircast_core::packet::{
@@ -251,16 +249,17 @@ impl Agent {
     }
 
     /// Whether this child takes part, and how far it is.
-    fn standing_of(&self, child: ReceiverId) -> Standing {
+    fn tally_of(&self, child: ReceiverId) -> Tally {
         let member = self.serving.as_ref().and_then(|serving| serving.members.get(child));
-        member.map_or_else(Standing::default, |member| {
+        member.map_or_else(Tally::default, |member| {
             let is_there = member.pace != Pace::Gone;
             let unfinished = u64::from(is_there && !member.has_all() && !member.is_finished());
-            Standing {
+            Tally {
                 receivers: if is_there || member.is_finished() { member.counted().into() } else { 0 },
                 done: member.verified().into(),
                 unfinished,
                 answering: unfinished,
+                ..Tally::default()
             }
         })
     }
@@ -384,17 +383,8 @@ impl Within for Agent {
         self.serving.as_ref().map_or(Limit::UNLIMITED, Serving::limit)
     }
 
-    fn standing(&self) -> Standing {
-        self.serving.as_ref().map_or_else(Standing::default, |serving| Standing {
-            receivers: serving.members.receivers(),
-            done: serving.members.verified(),
-            unfinished: serving.members.unfinished() as u64,
-            answering: serving.members.answering() as u64,
-        })
-    }
-
-    fn counts(&self) -> Counts {
-        self.serving.as_ref().map_or_else(Counts::default, |serving| serving.members.counts())
+    fn tally(&self) -> Tally {
+        self.serving.as_ref().map_or_else(Tally::default, |serving| serving.members.tally())
     }
 
     fn take_numbers(&mut self) -> Vec<ReceiverId> {

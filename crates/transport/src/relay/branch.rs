@@ -6,6 +6,7 @@ use crate::announced::{geometry_of, scheme_of};
 use crate::config::{Slow, StartNow};
 use crate::endpoint::{Datagram, Endpoint, Notice, Transmit};
 use crate::event::Event;
+use crate::members::Tally;
 use crate::source::{Setup, SourceSession};
 use crate::trace::{RELAY, Scope};
 use faircast_core::packet::{Layer, ReceiverId};
@@ -150,18 +151,18 @@ impl Branch {
         let (known, at_once) = self.shared.lock().on_done(self.place, &fresh, now);
         session.on_known(&known, now);
         session.answer_at_once(at_once);
-        let (mut standing, rate) = (session.standing(), session.rate());
+        let (mut tally, rate) = (session.tally(), session.rate());
         // A relay below that nobody has asked for anything waits for receivers, as this one does: nobody is held up by that.
-        if session.is_gathering() && standing.receivers == 0 {
-            standing.unfinished = 0;
+        if session.is_gathering() && tally.receivers == 0 {
+            tally.unfinished = 0;
         }
         let mut passing = self.shared.lock();
         let state = &mut passing.branches[self.place];
         if state.is_replaced {
             return;
         }
-        state.counts = session.counts();
-        let changed = std::mem::replace(&mut state.standing, standing) != standing;
+        let shown = |tally: Tally| (tally.receivers, tally.done, tally.unfinished, tally.answering);
+        let changed = shown(std::mem::replace(&mut state.tally, tally)) != shown(tally);
         (state.rate, state.to) = (rate, Some(self.setup.to));
         let invitation = state.invitation;
         drop(passing);
@@ -170,7 +171,7 @@ impl Branch {
             self.relays_at = Time::ZERO;
         }
         if changed && invitation != 0 {
-            self.shared.process.note(invitation, standing);
+            self.shared.process.note(invitation, tally);
         }
     }
 
@@ -183,7 +184,7 @@ impl Branch {
         let is_other = state.child.is_some_and(|child| child != attach.from);
         if !is_other {
             self.asked = Some((attach.from, from));
-        } else if state.standing.answering == 0 && state.standing.done == 0 {
+        } else if state.tally.answering == 0 && state.tally.done == 0 {
             passing.end_branch(place);
         }
     }
@@ -193,7 +194,7 @@ impl Branch {
         let Some(session) = self.session.as_ref().filter(|_| now >= self.relays_at) else { return };
         self.relays_at = now + RELAYS_EVERY;
         let relays = session.relays();
-        if self.setup.to_host && session.standing().answering > 0 {
+        if self.setup.to_host && session.tally().answering > 0 {
             self.shared.process.note_served(self.setup.to);
         }
         let state = &mut self.shared.lock().branches[self.place];
@@ -239,7 +240,7 @@ impl Endpoint for Branch {
         self.begin(now);
         if let Some(session) = &mut self.session {
             session.handle_timeout(now);
-            let nobody = self.setup.to_host && session.standing().receivers == 0;
+            let nobody = self.setup.to_host && session.tally().receivers == 0;
             self.is_vain |= nobody && session.is_gathering() && now.since(self.began) >= JOIN_WITHIN;
             self.tell(now);
             self.tell_relays(now);

@@ -2,7 +2,7 @@
 
 use super::registry::Child;
 use super::{BranchState, End, Passing, Shared};
-use crate::members::{Counts, Standing};
+use crate::members::Tally;
 #[cfg(any(test, fuzzing))]
 use faircast_core::packet::ReceiverId;
 #[cfg(any(test, fuzzing))]
@@ -40,7 +40,7 @@ impl Shared {
     pub(super) fn vacate(&self, place: usize) {
         let mut passing = self.lock();
         let branch = &mut passing.branches[place];
-        if branch.is_replaced || branch.standing.receivers == 0 && branch.standing.done == 0 {
+        if branch.is_replaced || branch.tally.receivers == 0 && branch.tally.done == 0 {
             *branch = BranchState { is_vacant: true, is_replaced: true, ..BranchState::default() };
         }
     }
@@ -154,7 +154,7 @@ impl Passing {
     /// This branch is over, and serves nobody.
     pub(super) fn end_branch(&mut self, place: usize) {
         let branch = &mut self.branches[place];
-        (branch.is_replaced, branch.standing, branch.counts) = (true, Standing::default(), Counts::default());
+        (branch.is_replaced, branch.tally) = (true, Tally::default());
         branch.relays.clear();
     }
 }

@@ -22,9 +22,7 @@ use super::within::Within;
 use super::within::needs::Needs;
 use crate::announced::scheme_of;
 use crate::event::RelayBelow;
-use crate::members::Change;
-use crate::members::Counts;
-use crate::members::Standing;
+use crate::members::{Change, Tally};
 use exit::Exit;
 use faircast_core::node::{Cx, Effect, Effects, Port, Router, RouterControl, To, Verdict};
 use faircast_core::packet::{Arrival, Body, Data, Layer, Order, Packet, ReceiverId, Report, Seq, SessionId};
@@ -39,7 +37,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::net::SocketAddr;
-use std::ops::Add;
 
 /// Packets whose content is kept, for a router that holds them or sends them later.
 const KEPT: usize = 1024;
@@ -204,8 +201,8 @@ impl Hop {
     }
 
     /// Receivers behind this exit.
-    fn standing_of(&self, place: usize) -> Standing {
-        self.exits.get(place).map_or_else(Standing::default, Exit::standing)
+    fn tally_of(&self, place: usize) -> Tally {
+        self.exits.get(place).map_or_else(Tally::default, |exit| exit.members.tally())
     }
 
     fn relays_of(&self, place: usize) -> Vec<RelayBelow> {
@@ -484,18 +481,8 @@ impl Within for Hop {
         self.serving.as_ref().map_or(Limit::UNLIMITED, Serving::limit)
     }
 
-    fn standing(&self) -> Standing {
-        let all = self.exits.iter().map(Exit::standing);
-        all.fold(Standing::default(), |sum, one| Standing {
-            receivers: sum.receivers + one.receivers,
-            done: sum.done + one.done,
-            unfinished: sum.unfinished + one.unfinished,
-            answering: sum.answering + one.answering,
-        })
-    }
-
-    fn counts(&self) -> Counts {
-        self.exits.iter().map(|exit| exit.members.counts()).fold(Counts::default(), Add::add)
+    fn tally(&self) -> Tally {
+        self.exits.iter().map(|exit| exit.members.tally()).sum()
     }
 
     fn take_numbers(&mut self) -> Vec<ReceiverId> {

@@ -3,7 +3,7 @@
 use super::RelayHandle;
 use crate::config::InvitedHost;
 use crate::event::{HostOutcome, HostReport};
-use crate::members::Standing;
+use crate::members::Tally;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -64,10 +64,10 @@ impl Hosts {
     }
 
     /// How it is.
-    pub(super) fn note(&mut self, number: u64, standing: Standing) {
+    pub(super) fn note(&mut self, number: u64, below: Tally) {
         if let Some(host) = self.0.get_mut(&number) {
-            host.done |= standing.done > 0;
-            host.answers = standing.answering > 0;
+            host.done |= below.done > 0;
+            host.answers = below.answering > 0;
         }
     }
 
@@ -125,8 +125,8 @@ impl RelayHandle {
     }
 
     /// How it is with who was invited under this number.
-    pub(super) fn note(&self, number: u64, standing: Standing) {
-        self.lock().hosts.note(number, standing);
+    pub(super) fn note(&self, number: u64, below: Tally) {
+        self.lock().hosts.note(number, below);
     }
 }
 
@@ -151,19 +151,19 @@ mod tests {
                 .for_each(|(number, _)| *invited.entry(number).or_insert(0) += 1);
             if millis == 1_000 {
                 hosts.asks(7, at(millis));
-                hosts.note(7, Standing { receivers: 1, answering: 1, unfinished: 1, done: 0 });
+                hosts.note(7, Tally { receivers: 1, answering: 1, unfinished: 1, ..Tally::default() });
             }
         }
         assert_eq!(invited[&7], 3, "at 0, 0.3 and 0.8 s, then it has come");
         assert!((14..=17).contains(&invited[&5]), "pauses grow to 5 s: {invited:?}");
-        hosts.note(7, Standing { receivers: 1, answering: 0, unfinished: 1, done: 0 });
+        hosts.note(7, Tally { receivers: 1, unfinished: 1, ..Tally::default() });
         assert_eq!(hosts.due(true, at(60_000)).iter().filter(|(number, _)| *number == 7).count(), 1);
         hosts.asks(7, at(60_100));
         assert!(hosts.due(true, at(65_000)).iter().all(|(number, _)| *number != 7), "it is about to join");
         let outcomes = |hosts: &Hosts| hosts.report().iter().map(|host| host.outcome).collect::<Vec<_>>();
         assert_eq!(outcomes(&hosts), [HostOutcome::Incomplete, HostOutcome::Unanswered]);
-        hosts.note(7, Standing { receivers: 1, done: 1, ..Standing::default() });
-        hosts.note(7, Standing::default());
+        hosts.note(7, Tally { receivers: 1, done: 1, ..Tally::default() });
+        hosts.note(7, Tally::default());
         assert!(hosts.due(true, at(90_000)).iter().all(|(number, _)| *number != 7), "it has everything");
         assert_eq!(outcomes(&hosts), [HostOutcome::Done, HostOutcome::Unanswered]);
     }

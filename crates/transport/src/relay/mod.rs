@@ -42,7 +42,7 @@ pub use upstream::Upstream;
 pub(crate) use within::Within;
 
 use crate::event::RelayBelow;
-use crate::members::{Counts, Standing};
+use crate::members::Tally;
 use crate::object::Hash;
 use crate::object::gather::spill::Room;
 use crate::source::scheduler::{Asker, Said};
@@ -67,6 +67,9 @@ const MOST_WANTED_PAGES: usize = 256;
 /// A relay that has not heard its source for so long announces its session to nobody new: a source that is heard no more for so long may
 /// be somewhere else, for receivers too.
 const UNFED: Span = Span::from_secs(2);
+
+/// A relay with nobody below waits this long for somebody before it says that it needs nothing.
+const LINGER: Span = Span::from_secs(2);
 
 /// No datagram holds a page of more hashes.
 const LONGEST_PAGE: u32 = 2_048;
@@ -148,9 +151,8 @@ struct BranchState {
     queue: Queue,
     /// Pages that wait to leave.
     pages: BTreeSet<u32>,
-    standing: Standing,
-    /// The same as it is told above, and who is known there since the branch was last asked.
-    counts: Counts,
+    tally: Tally,
+    /// Receivers that are known above since the branch was last asked.
     known: Vec<ReceiverId>,
     to: Option<SocketAddr>,
     /// What its scheme allows.
@@ -273,8 +275,9 @@ impl Shared {
     }
 
     /// All receivers below.
-    pub(crate) fn standing(&self) -> Standing {
-        self.lock().standing()
+    #[cfg(test)]
+    pub(crate) fn tally(&self) -> Tally {
+        self.lock().tally()
     }
 
     /// This process announces from here.
@@ -295,8 +298,8 @@ impl Shared {
         let branch = |branch: &BranchState| BranchStatus {
             to: branch.to,
             rate: branch.rate,
-            receivers: branch.standing.receivers,
-            done: branch.standing.done,
+            receivers: branch.tally.receivers,
+            done: branch.tally.done,
             blocks_sent: branch.schedule.complete_to(),
             symbols_sent: branch.schedule.sent,
             relays: branch.relays.clone(),
@@ -334,25 +337,13 @@ impl Shared {
 impl BranchState {
     /// A host that has asked and takes no part: a relay that looks for its next session, say, and has this one already.
     const fn serves_nobody(&self) -> bool {
-        self.child.is_some() && self.standing.receivers == 0 && self.schedule.sent == 0
+        self.child.is_some() && self.tally.receivers == 0 && self.schedule.sent == 0
     }
 }
 
 impl Passing {
-    fn standing(&self) -> Standing {
-        let all = self.branches.iter().map(|branch| branch.standing);
-        all.fold(Standing::default(), |sum, one| Standing {
-            receivers: sum.receivers + one.receivers,
-            done: sum.done + one.done,
-            unfinished: sum.unfinished + one.unfinished,
-            answering: sum.answering + one.answering,
-        })
-    }
-
-    /// The same as it is told above.
-    fn counts(&self) -> (u64, u64) {
-        let branches = self.branches.iter().map(|branch| self.numbers.outstanding(branch.counts));
-        branches.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    fn tally(&self) -> Tally {
+        self.branches.iter().map(|branch| branch.tally).sum()
     }
 
     /// What a branch is told, whose receivers `fresh` have become done: which of its receivers the source knows, and whether they need
@@ -371,7 +362,7 @@ impl Passing {
     /// Whether enough has come for the fastest of the branches that are heard.
     fn is_ahead(&self) -> bool {
         let (Some(most), Some((_, announce))) = (self.most_ahead, self.announce) else { return false };
-        let heard = self.branches.iter().filter(|branch| branch.standing.answering > 0);
+        let heard = self.branches.iter().filter(|branch| branch.tally.answering > 0);
         let Some(sent) = heard.map(|branch| branch.schedule.complete_to()).max() else { return false };
         let block = u64::from(announce.symbols_per_block) * u64::from(announce.symbol_size);
         u64::from(self.passed.saturating_sub(sent)) * block > most
@@ -564,7 +555,7 @@ impl Passing {
             }
             idle = 0;
             let branch = &mut self.branches[turn];
-            match branch.queue.pop().filter(|_| branch.standing.unfinished > 0) {
+            match branch.queue.pop().filter(|_| branch.tally.unfinished > 0) {
                 Some((block, Queued { symbols, wrong: true })) => _ = self.fetch_anew(turn, block, symbols),
                 Some((block, Queued { symbols, wrong: false })) => {
                     // Nothing of it can be on its way that was not asked for here.
@@ -609,13 +600,12 @@ impl Passing {
         }
     }
 
-    /// Whether all that the source has left it once, and nobody below needs anything.
-    fn needs_nothing(&self, now: Time, since: Time, linger: Span) -> bool {
-        let standing = self.standing();
-        let nobody = standing.receivers == 0 && now.since(since) < linger;
+    /// Whether all content has left the source once, and nobody of these below needs anything, `since` when the session is followed.
+    fn needs_nothing(&self, below: Tally, since: Time, now: Time) -> bool {
+        let nobody = below.receivers == 0 && now.since(since) < LINGER;
         let all_passed = self.blocks.is_some_and(|blocks| self.passed >= blocks);
         let waits = self.numbers.waits() || self.receipts_waiting() > 0;
-        all_passed && standing.unfinished == 0 && !waits && !nobody
+        all_passed && below.unfinished == 0 && !waits && !nobody
     }
 }
 

@@ -1,6 +1,6 @@
 //! Who is done below, by number, until the source knows it.
 
-use crate::members::Counts;
+use crate::members::Tally;
 use faircast_core::packet::ReceiverId;
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -44,9 +44,9 @@ impl Numbers {
 
     /// Of receivers below: how many are told of that are not known above by number, and how many of them are done. Who confirms numbers is
     /// told of those alone whose numbers nobody has told.
-    pub(super) fn outstanding(&self, counts: Counts) -> (u64, u64) {
-        let confirms = self.confirms != Some(false);
-        (counts.outstanding, if confirms { counts.unnamed } else { counts.done })
+    pub(super) fn outstanding(&self, below: Tally) -> (u64, u64) {
+        let (outstanding, done) = below.outstanding();
+        (outstanding, if self.confirms == Some(false) { done } else { below.unnamed })
     }
 
     /// So many to tell now, where who is above confirms them.

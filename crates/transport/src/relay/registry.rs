@@ -4,8 +4,7 @@ use super::hosts::Hosts;
 use super::listen::Tokens;
 use super::{AgentStatus, HopStatus, RelayConfig, RelayRole, RelaySource, Shared};
 use crate::event::RelayBelow;
-use crate::members::Standing;
-use crate::places::{Held, Room, Standing as Shown, room_for};
+use crate::places::{Held, Room, Standing, room_for};
 use crate::system::{Monotonic, Random};
 use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_core::time::Rate;
@@ -45,7 +44,7 @@ pub(super) struct Registry {
     children: BTreeMap<SocketAddr, Asked>,
     most_children: usize,
     /// Proof that a child gives when it takes part in a session.
-    shown: Shown,
+    shown: Standing,
     /// Those who were turned away.
     turned_away: u64,
     pub(super) hosts: Hosts,
@@ -219,7 +218,7 @@ impl RelayHandle {
         }
         self.take_children(
             config.children,
-            if config.key.is_some() { Shown::HasKey } else { Shown::TakesPart },
+            if config.key.is_some() { Standing::HasKey } else { Standing::TakesPart },
         );
         let is_given = |source: &RelaySource| {
             source.parents.is_empty() || source.parents.iter().any(|parent| !parent.ip().is_multicast())
@@ -246,21 +245,15 @@ impl RelayHandle {
         RelayStatus { sessions: sessions.iter().filter_map(Shared::status).collect(), waiting, turned_away }
     }
 
-    /// How many receivers are below in all sessions.
-    pub fn standing(&self) -> Vec<Standing> {
-        let sessions: Vec<_> = self.lock().sessions.values().cloned().collect();
-        sessions.iter().map(Shared::standing).collect()
-    }
-
     /// So many children are served at most. One that takes part in a session has shown this.
-    pub(super) fn take_children(&self, most: usize, shown: Shown) {
+    pub(super) fn take_children(&self, most: usize, shown: Standing) {
         let mut registry = self.lock();
         (registry.most_children, registry.shown) = (most, shown);
     }
 
     /// Serve at most this many hosts that ask.
     pub fn serve(&self, most: usize) {
-        self.take_children(most, Shown::default());
+        self.take_children(most, Standing::default());
     }
 
     /// A host that has shown to be where it says wants to be served; whether it will be.
@@ -423,7 +416,7 @@ impl Registry {
         let of = |asked: &Asked| Held {
             host: asked.child.address.ip(),
             since: asked.since.max(began),
-            standing: asked.served_at.map_or(Shown::Unproved, |_| self.shown),
+            standing: asked.served_at.map_or(Standing::Unproved, |_| self.shown),
         };
         let held: Vec<Held> = self.uninvited().map(of).collect();
         room_for(address.ip(), &held, self.most_children, now)

@@ -100,10 +100,9 @@ impl Relaying for Shared {
     }
 
     fn receivers(&self) -> (u32, u32) {
-        let counts = self.with_inside(|inside| inside.counts());
+        let inside = self.with_inside(|inside| inside.tally());
         let passing = self.lock();
-        let (outstanding, done) =
-            counts.map_or_else(|| passing.counts(), |counts| passing.numbers.outstanding(counts));
+        let (outstanding, done) = passing.numbers.outstanding(inside.unwrap_or_else(|| passing.tally()));
         let told = |count: u64| count.min(u64::from(u32::MAX)) as u32;
         (told(outstanding), told(done.saturating_sub(passing.receipts_waiting())))
     }

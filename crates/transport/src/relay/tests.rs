@@ -187,12 +187,13 @@ fn a_sources_own_relay_holds_it_back_to_what_the_fastest_host_takes() {
     passing.on_status(&Status { complete_to: 100, ..Status::default() });
     assert!(!passing.is_ahead(), "nobody is there");
     for branch in 0..2 {
-        passing.branches[branch].standing = Standing { receivers: 1, unfinished: 1, answering: 1, done: 0 };
+        passing.branches[branch].tally =
+            Tally { receivers: 1, unfinished: 1, answering: 1, ..Tally::default() };
     }
     assert!(passing.is_ahead(), "blocks of 8 symbols of 8 bytes, 100 of them");
     passing.branches[1].schedule.send_on_request();
     assert!(!passing.is_ahead(), "one has no need of them");
-    passing.branches[1].standing.answering = 0;
+    passing.branches[1].tally.answering = 0;
     assert!(passing.is_ahead(), "one that is not heard does not count");
     passing.most_ahead = None;
     assert!(!passing.is_ahead(), "another's source is not held back");
@@ -347,10 +348,10 @@ fn leaves_on(passing: &mut Passing, branch: usize, seq: &mut u64) -> Vec<(u32, u
 #[test]
 fn a_parent_that_confirms_no_numbers_is_told_how_many_are_done_as_before() {
     let shared = Shared::new(RelayHandle::default(), 1, 1 << 20, None);
-    shared.lock().branches[0].counts = Counts { outstanding: 3, done: 2, unnamed: 1 };
+    shared.lock().branches[0].tally = Tally { receivers: 3, done: 2, unnamed: 1, ..Tally::default() };
     let done = ReceiverId::new(7).expect("it is not zero");
     let answer = |fresh: &[ReceiverId], now| shared.lock().on_done(0, fresh, now);
-    let counts = || shared.lock().counts();
+    let counts = || shared.receivers();
     assert!(
         !answer(&[done], Time::ZERO).1 && shared.waits_for_confirmations(),
         "no parent has been heard yet"
@@ -374,7 +375,7 @@ fn wrong_blocks(memory: usize, blocks: u32) -> (Shared, u64) {
         (0..4).for_each(|symbol| _ = passing.on_symbol(&packet(block, symbol, &[0xbd; 8])));
     }
     passing.on_status(&Status { complete_to: blocks, blocks: Some(blocks), ..Status::default() });
-    passing.branches.iter_mut().for_each(|branch| branch.standing.unfinished = 1);
+    passing.branches.iter_mut().for_each(|branch| branch.tally.unfinished = 1);
     let mut seq = 0;
     for branch in 0..2 {
         assert_eq!(leaves_on(&mut passing, branch, &mut seq).len(), 4 * blocks as usize);

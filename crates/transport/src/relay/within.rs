@@ -9,7 +9,7 @@ pub(super) use above::WithinAbove;
 
 use super::{Agent, Hop, Shared};
 use crate::event::RelayBelow;
-use crate::members::{Counts, Standing};
+use crate::members::Tally;
 use faircast_core::packet::{Arrival, Data, Layer, Order, ReceiverId, Report, Seq, SessionId};
 use faircast_core::time::Time;
 use faircast_wire::{Announce, DataPacket, Hashes, Status};
@@ -49,9 +49,7 @@ pub(crate) trait Within {
     fn limit(&self) -> Seq;
 
     /// All receivers below.
-    fn standing(&self) -> Standing;
-    /// The same as it is told above.
-    fn counts(&self) -> Counts;
+    fn tally(&self) -> Tally;
     /// Who is done and was not when this was asked last.
     fn take_numbers(&mut self) -> Vec<ReceiverId>;
     /// Whether who is done hears so before the source knows it.

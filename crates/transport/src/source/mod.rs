@@ -34,8 +34,7 @@ use crate::config::{OneWay, ReceiptKeys, RequiredHost, Slow, StartNow};
 use crate::endpoint::Transmit;
 use crate::error::{Error, StartError, SystemError, seconds};
 use crate::event::{Event, RelayBelow};
-use crate::members::Standing;
-use crate::members::{MemberRecord, Members, Pace, onset};
+use crate::members::{MemberRecord, Members, Pace, Tally, onset};
 use crate::object::ObjectError;
 use crate::trace::{Call, RELAY, SOURCE, Scope};
 use crate::withdrawals::Slices;
@@ -319,14 +318,9 @@ impl SourceSession {
         session
     }
 
-    /// Who takes part, and how far they are.
-    pub(crate) fn standing(&self) -> Standing {
-        Standing {
-            receivers: self.members.receivers(),
-            done: self.members.verified(),
-            unfinished: self.members.unfinished() as u64,
-            answering: self.members.answering() as u64,
-        }
+    /// The numbers of receivers and members.
+    pub(crate) const fn tally(&self) -> Tally {
+        self.members.tally()
     }
 
     /// The relays that take part.

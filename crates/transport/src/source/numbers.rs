@@ -1,7 +1,6 @@
 //! At a relay's branch: who is done, by number.
 
 use super::SourceSession;
-use crate::members::Counts;
 use faircast_core::packet::ReceiverId;
 use faircast_core::time::Time;
 
@@ -26,10 +25,5 @@ impl SourceSession {
     /// Whether who is done is told so without waiting for the source.
     pub(crate) fn answer_at_once(&mut self, at_once: bool) {
         self.members.answer_at_once(at_once);
-    }
-
-    /// Receivers, as they are told above.
-    pub(crate) fn counts(&self) -> Counts {
-        self.members.counts()
     }
 }

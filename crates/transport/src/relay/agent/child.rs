@@ -58,8 +58,8 @@ impl AgentChild {
             self.asked = Some((attach.from, from));
             return;
         }
-        let standing = self.shared.with_agent(|agent| agent.standing_of(self.id)).unwrap_or_default();
-        if standing.answering == 0 && standing.done == 0 {
+        let tally = self.shared.with_agent(|agent| agent.tally_of(self.id)).unwrap_or_default();
+        if tally.answering == 0 && tally.done == 0 {
             self.shared.lock().end_branch(self.place);
         }
     }
@@ -71,23 +71,23 @@ impl AgentChild {
 
     /// Say how it is, for whoever asks the relay: every now and then, and when receivers are done.
     fn tell(&mut self, now: Time) {
-        let done = self.shared.with_agent(|agent| agent.standing_of(self.id).done).unwrap_or_default();
+        let done = self.shared.with_agent(|agent| agent.tally_of(self.id).done).unwrap_or_default();
         if now < self.tell_at && done == self.told_done {
             return;
         }
         (self.tell_at, self.told_done) = (now + TELL_EVERY, done);
-        let told = self.shared.with_agent(|agent| (agent.standing_of(self.id), agent.status()));
-        let Some((standing, status)) = told else { return };
+        let told = self.shared.with_agent(|agent| (agent.tally_of(self.id), agent.status()));
+        let Some((tally, status)) = told else { return };
         let relays = self.shared.with_agent(|agent| agent.relays()).unwrap_or_default();
         let mut passing = self.shared.lock();
         let state = &mut passing.branches[self.place];
         if !state.is_replaced {
-            (state.standing, state.to) = (standing, Some(self.address));
+            (state.tally, state.to) = (tally, Some(self.address));
             state.relays = relays.into_iter().filter(|relay| relay.address == self.address).collect();
         }
         passing.agent_status = Some(status);
         drop(passing);
-        if standing.answering > 0 {
+        if tally.answering > 0 {
             self.shared.process.note_served(self.address);
         }
     }

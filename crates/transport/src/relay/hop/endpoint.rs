@@ -45,16 +45,16 @@ impl HopExit {
 
     /// Say how it is, for whoever asks the relay: every now and then, and when receivers are done.
     fn tell(&mut self, now: Time) {
-        let standing = self.shared.with_hop(|hop| hop.standing_of(self.exit)).unwrap_or_default();
-        if now < self.tell_at && standing.done == self.told_done {
+        let tally = self.shared.with_hop(|hop| hop.tally_of(self.exit)).unwrap_or_default();
+        if now < self.tell_at && tally.done == self.told_done {
             return;
         }
-        (self.tell_at, self.told_done) = (now + TELL_EVERY, standing.done);
+        (self.tell_at, self.told_done) = (now + TELL_EVERY, tally.done);
         let told = self.shared.with_hop(|hop| (hop.relays_of(self.exit), hop.status()));
         let Some((relays, status)) = told else { return };
         let mut passing = self.shared.lock();
         let state = &mut passing.branches[self.place];
-        (state.standing, state.to, state.relays) = (standing, Some(self.group), relays);
+        (state.tally, state.to, state.relays) = (tally, Some(self.group), relays);
         passing.hop_status = Some(status);
     }
 }

@@ -3,7 +3,6 @@
 use super::binds;
 use crate::event::RelayBelow;
 use crate::members::Members;
-use crate::members::Standing;
 use crate::trace::{RELAY, Scope};
 use faircast_core::packet::{ReceiverId, Seq, SessionId};
 use faircast_core::time::{Span, Time};
@@ -132,15 +131,6 @@ impl Exit {
     /// Whether anybody behind it still needs packets.
     pub(super) fn is_wanted(&self) -> bool {
         self.members.unfinished() > 0
-    }
-
-    pub(super) fn standing(&self) -> Standing {
-        Standing {
-            receivers: self.members.receivers(),
-            done: self.members.verified(),
-            unfinished: self.members.unfinished() as u64,
-            answering: self.members.answering() as u64,
-        }
     }
 
     pub(super) fn relays(&self) -> Vec<RelayBelow> {

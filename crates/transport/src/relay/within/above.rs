@@ -3,7 +3,6 @@
 use super::super::Shared;
 use crate::config::Durability;
 use crate::error::{Error, TransferError};
-use crate::members::Standing;
 use crate::object::Geometry;
 use crate::receiver::block_sink::{Done, Ending};
 use crate::receiver::symbol_sink::{Progressed, SymbolCounts, SymbolSink};
@@ -12,9 +11,6 @@ use faircast_core::packet::SessionId;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_wire::{Announce, DataPacket, Hashes, Status};
-
-/// With nobody below it waits so long for somebody before it says that it needs nothing.
-const LINGER: Span = Span::from_secs(2);
 
 /// A source whose announcements have not become newer for so long is none.
 const OUTDATED_AFTER: Span = Span::from_secs(15);
@@ -62,10 +58,6 @@ impl WithinAbove {
     fn at(&mut self, now: Time) {
         self.now = now;
         self.since.get_or_insert(now);
-    }
-
-    fn receivers_below(&self) -> Standing {
-        self.shared.with_inside(|inside| inside.standing()).unwrap_or_default()
     }
 }
 
@@ -153,12 +145,8 @@ impl SymbolSink for WithinAbove {
     }
 
     fn needs_nothing(&self) -> bool {
-        let standing = self.receivers_below();
-        let nobody = standing.receivers == 0 && self.now.since(self.since.unwrap_or(self.now)) < LINGER;
-        let passing = self.shared.lock();
-        let all_passed = passing.blocks.is_some_and(|blocks| passing.passed >= blocks);
-        let waits = passing.numbers.waits() || passing.receipts_waiting() > 0;
-        all_passed && standing.unfinished == 0 && !waits && !nobody
+        let below = self.shared.with_inside(|inside| inside.tally()).unwrap_or_default();
+        self.shared.lock().needs_nothing(below, self.since.unwrap_or(self.now), self.now)
     }
 
     fn missing(&self) -> u32 {
