@@ -11,9 +11,8 @@ use faircast_transport::object::ObjectError;
 use faircast_transport::object::gather::spill::Room;
 use faircast_transport::object::host::disk::Disk;
 use faircast_transport::object::spool::nameless;
-use faircast_transport::relay::{
-    BranchPlace, Forwarding, RelayConfig, RelayEvent, RelayHandle, RelaySession, RelaySource, ServedHost,
-};
+use faircast_transport::relay::{Forwarding, RelayConfig, RelayEvent, RelayHandle, RelaySource};
+use faircast_transport::tree::{BranchPlace, RelaySession, ServedHost};
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -7,7 +7,8 @@
 //! |---|---|
 //! | [`endpoint`] | the interface of every session |
 //! | [`session`] | a source and a receiver, made from their configurations |
-//! | [`relay`] | relays, agents and hops with routers |
+//! | [`relay`] | relays: configuration, state, branches |
+//! | [`tree`] | agents and hops with routers; a relay's part in a session, in any role |
 //! | [`config`], [`event`], [`error`] | configurations, events, errors |
 //! | [`json`] | the JSON form of times, rates and identities |
 //! | [`worker`] | jobs that may take long, such as those on files |
@@ -45,6 +46,7 @@ pub mod relay;
 pub mod session;
 mod source;
 mod trace;
+pub mod tree;
 pub mod units;
 mod withdrawals;
 pub mod worker;

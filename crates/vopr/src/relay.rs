@@ -1,8 +1,9 @@
 //! The endpoints of one session at a relay, and the jobs of a receiver.
 
 use faircast_transport::endpoint::Endpoint;
-use faircast_transport::relay::{BranchPlace, RelayConfig, RelayHandle, RelaySession};
+use faircast_transport::relay::{RelayConfig, RelayHandle};
 use faircast_transport::session::Host;
+use faircast_transport::tree::{BranchPlace, RelaySession};
 use faircast_transport::worker::{Job, Worker};
 use std::collections::VecDeque;
 use std::net::SocketAddr;

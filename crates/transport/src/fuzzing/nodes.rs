@@ -7,11 +7,9 @@ use crate::object::ObjectStream;
 use crate::object::gather::spill::Room;
 use crate::object::host::disk::Disk;
 use crate::receiver::{self, ReceiverSession};
-use crate::relay::{
-    Agent, AgentChild, Branch, BranchSetup, ExitSetup, Hop, HopExit, RelayHandle, RouterKind, Shared,
-    Upstream,
-};
+use crate::relay::{Branch, BranchSetup, RelayHandle, RouterKind, Shared, Upstream};
 use crate::source::{self, SourceSession, block_source::BlockSource, scheduler::of_blocks};
+use crate::tree::{Agent, AgentChild, ExitSetup, Hop, HopExit, Node};
 use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
@@ -227,6 +225,8 @@ pub(super) struct RelayHost {
     id: ReceiverId,
     key: Option<GroupKey>,
     pub(super) shared: Shared,
+    agent: Option<Node<Agent>>,
+    hop: Option<Node<Hop>>,
     above: Upstream,
     below: Option<Box<dyn Endpoint>>,
     children: Vec<(SocketAddr, Box<dyn Endpoint>)>,
@@ -239,12 +239,17 @@ impl RelayHost {
         let id = ReceiverId::new(1_001 + 2 * number).expect("it is not zero");
         let (hop, handle) = (key.as_ref().map(GroupKey::hop), RelayHandle::default());
         let codec = ReceiverCodec::of_relay(hop.as_ref(), id, 0xb0 + number);
+        let (mut agent, mut router) = (None, None);
         let shared = match kind {
             Kind::Agent => {
                 handle.be_agent();
-                Shared::of_agent(handle, Agent::new(id, 0xa0 + number, hop, number))
+                let node = agent.insert(Node::new(Agent::new(id, 0xa0 + number, hop, number)));
+                Shared::of_within(handle, node.within(), 0)
             }
-            Kind::Hop(router) => Shared::of_hop(handle, Hop::new(id, router, hop, number), 1),
+            Kind::Hop(kind) => {
+                let node = router.insert(Node::new(Hop::new(id, kind, hop, number)));
+                Shared::of_within(handle, node.within(), 1)
+            }
             _ => {
                 let nameless = || -> std::io::Result<File> {
                     rustix::fs::memfd_create("cache", rustix::fs::MemfdFlags::CLOEXEC)
@@ -263,8 +268,18 @@ impl RelayHost {
         let destination = Destination::Writer(crate::Output::new(std::io::sink()));
         let session = member(codec, id, (100 + number, Vec::new()), destination, Some(shared.clone()));
         let above = Upstream::new(ReceiverSession::new(session, now), shared.clone());
-        let mut host =
-            RelayHost { kind, id, key, shared, above, below: None, children: Vec::new(), drawn: number << 8 };
+        let mut host = RelayHost {
+            kind,
+            id,
+            key,
+            shared,
+            agent,
+            hop: router,
+            above,
+            below: None,
+            children: Vec::new(),
+            drawn: number << 8,
+        };
         host.below = match kind {
             Kind::Repeater | Kind::Spilling => Some(host.branch(0, groups(1)[0], BRANCH)),
             Kind::Hop(_) => Some(host.exit()),
@@ -296,8 +311,9 @@ impl RelayHost {
     fn exit(&mut self) -> Box<dyn Endpoint> {
         self.shared.announces_from(BRANCH);
         let setup = ExitSetup { boot: 0xd000 + self.drawn, local: BRANCH, overhead: OVERHEAD };
-        let exit = self.shared.with_hop(|hop| hop.add_exit(setup)).expect("it is a hop");
-        Box::new(HopExit::new(self.shared.clone(), 0, exit, groups(1)[0]))
+        let hop = self.hop.clone().expect("it is a hop");
+        let exit = hop.with(|hop| hop.add_exit(setup));
+        Box::new(HopExit::new(self.shared.clone(), hop, 0, exit, groups(1)[0]))
     }
 
     /// All of them, and where they send from.
@@ -314,9 +330,11 @@ impl RelayHost {
         self.children.iter_mut().for_each(|(_, child)| child.handle_timeout(now));
         self.children.retain(|(_, child)| !child.is_over());
         for (place, id, address) in self.shared.grown() {
-            let child = match self.kind {
-                Kind::Agent => Box::new(AgentChild::new(self.shared.clone(), place, id, address)),
-                _ => self.branch(place, address, RELAY),
+            let child = match &self.agent {
+                Some(agent) => {
+                    Box::new(AgentChild::new(self.shared.clone(), agent.clone(), place, id, address))
+                }
+                None => self.branch(place, address, RELAY),
             };
             self.children.push((address, child));
         }

@@ -7,7 +7,8 @@ use crate::config::Destination;
 use crate::endpoint::{Datagram, Endpoint};
 use crate::event::Event;
 use crate::receiver::{self, ReceiverSession};
-use crate::relay::{Agent, AgentChild, AgentStatus, RelayHandle, Shared, Upstream};
+use crate::relay::{AgentStatus, RelayHandle, Shared, Upstream, Within as _};
+use crate::tree::{Agent, AgentChild, Node};
 use faircast_core::packet::ReceiverId;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
@@ -20,6 +21,7 @@ use std::ops::Range;
 /// An agent at work.
 pub(super) struct AgentNode {
     pub(super) shared: Shared,
+    agent: Option<Node<Agent>>,
     above: Option<Upstream>,
     children: Vec<(SocketAddr, AgentChild)>,
     pub(super) address: SocketAddr,
@@ -39,7 +41,9 @@ impl AgentNode {
         let codec = ReceiverCodec::of_relay(hop.as_ref(), id, self.rng.bits());
         let handle = RelayHandle::default();
         handle.be_agent();
-        self.shared = Shared::of_agent(handle, Agent::new(id, self.rng.bits(), hop, self.rng.bits()));
+        let agent = Node::new(Agent::new(id, self.rng.bits(), hop, self.rng.bits()));
+        self.shared = Shared::of_within(handle, agent.within(), 0);
+        self.agent = Some(agent);
         self.shared.take_children(self.most, Default::default());
         let seed = self.rng.bits();
         let destination = Destination::Directory(std::env::temp_dir());
@@ -88,7 +92,7 @@ impl AgentNode {
         let mut out = Vec::new();
         for turn in 0.. {
             assert!(turn < 10_000, "{} does not let time pass at {now:?}", self.name);
-            let Some(above) = &mut self.above else { return };
+            let (Some(above), Some(agent)) = (&mut self.above, &self.agent) else { return };
             above.handle_timeout(now);
             while let Some(transmit) = above.poll_transmit(now, &mut out) {
                 sent.push(((self.address, transmit.to), out.clone()));
@@ -96,7 +100,8 @@ impl AgentNode {
             self.events.extend(std::iter::from_fn(|| above.poll_event()).map(|event| (now, event)));
             let mut again = above.poll_timeout(now) <= now && !above.is_over();
             for (place, id, address) in self.shared.grown() {
-                self.children.push((address, AgentChild::new(self.shared.clone(), place, id, address)));
+                let child = AgentChild::new(self.shared.clone(), agent.clone(), place, id, address);
+                self.children.push((address, child));
             }
             for (_, child) in self.children.iter_mut().filter(|(_, child)| !child.is_over()) {
                 child.handle_timeout(now);
@@ -121,14 +126,18 @@ impl AgentNode {
         self.children.iter().map(|(_, child)| child.poll_timeout(now)).fold(above, Time::min)
     }
 
+    fn agent(&self) -> &Node<Agent> {
+        self.agent.as_ref().expect("it has started")
+    }
+
     pub(super) fn status(&self) -> AgentStatus {
-        self.shared.with_agent(|agent| agent.status()).expect("it is an agent")
+        self.agent().with(|agent| agent.status())
     }
 
     /// Receivers below, and those of them that are done.
     pub(super) fn below(&self) -> (u64, u64) {
-        let standing = self.shared.with_inside(|agent| agent.tally()).expect("it is an agent");
-        (standing.receivers, standing.done)
+        let below = self.agent().with(|agent| agent.tally());
+        (below.receivers, below.done)
     }
 
     /// The same of each child, as `relay --status` shows it.
@@ -144,6 +153,7 @@ impl Net {
         let at = self.agents.len();
         self.agents.push(AgentNode {
             shared: Shared::new(RelayHandle::default(), 0, 0, None),
+            agent: None,
             above: None,
             children: Vec::new(),
             address: SocketAddr::from(([10, 2, 0, 1 + at as u8], 5778)),

@@ -34,7 +34,7 @@ fn two_hops(kind: RouterKind, each: usize, offer: Offer, loss: f64) -> Net {
 }
 
 fn status(tree: &Net, hop: usize) -> HopStatus {
-    tree.relays[hop].shared.with_hop(|hop| hop.status()).expect("it is a hop")
+    tree.relays[hop].hop.as_ref().expect("it is a hop").with(|hop| hop.status())
 }
 
 #[test]

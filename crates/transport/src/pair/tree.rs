@@ -11,7 +11,8 @@ use crate::event::{Event, RelayBelow};
 use crate::object::gather::spill::Room;
 use crate::object::host::disk::Disk;
 use crate::receiver::{self, ReceiverSession};
-use crate::relay::{Branch, BranchSetup, ExitSetup, Hop, HopExit, RelayHandle, RouterKind, Shared, Upstream};
+use crate::relay::{Branch, BranchSetup, RelayHandle, RouterKind, Shared, Upstream};
+use crate::tree::{ExitSetup, Hop, HopExit, Node};
 use faircast_core::node::RouterSpec;
 use faircast_core::packet::{Layer, ReceiverId};
 use faircast_core::rng::Rng;
@@ -24,6 +25,7 @@ use std::net::SocketAddr;
 /// A relay at work.
 pub(super) struct RelayNode {
     pub(super) shared: Shared,
+    pub(super) hop: Option<Node<Hop>>,
     pub(super) handle: RelayHandle,
     pub(super) above: Option<Upstream>,
     pub(super) branches: Vec<Box<dyn Endpoint>>,
@@ -85,7 +87,8 @@ impl RelayNode {
             Some(kind) => {
                 let mut within = Hop::new(id, kind, hop.clone(), seed);
                 within.routers = self.options.map(|options| -> Box<dyn RouterSpec> { Box::new(options) });
-                Shared::of_hop(self.handle.clone(), within, self.count)
+                let within = self.hop.insert(Node::new(within)).within();
+                Shared::of_within(self.handle.clone(), within, self.count)
             }
             None => Shared::new(self.handle.clone(), self.count, self.memory, room),
         };
@@ -128,8 +131,9 @@ impl RelayNode {
         let (boot, local) = (self.rng.bits(), self.branch_address(branch));
         self.shared.announces_from(local);
         let setup = ExitSetup { boot, local, overhead: OVERHEAD };
-        let exit = self.shared.with_hop(|hop| hop.add_exit(setup)).expect("it is a hop");
-        Box::new(HopExit::new(self.shared.clone(), branch, exit, groups(1)[0]))
+        let hop = self.hop.clone().expect("it is a hop");
+        let exit = hop.with(|hop| hop.add_exit(setup));
+        Box::new(HopExit::new(self.shared.clone(), hop, branch, exit, groups(1)[0]))
     }
 
     /// Everything that is due: datagrams with their senders and targets.
@@ -187,6 +191,7 @@ impl Net {
         let at = self.relays.len();
         self.relays.push(RelayNode {
             shared: Shared::new(RelayHandle::default(), branches, memory, None),
+            hop: None,
             handle: RelayHandle::default(),
             above: None,
             branches: Vec::new(),

@@ -15,7 +15,7 @@ const MOST_PLACES: usize = 4_096;
 impl Shared {
     /// Children that have asked since and are no branch here yet. A hop keeps no content that it could serve them from.
     pub(crate) fn new_children(&self) -> Vec<Child> {
-        if self.is_hop() {
+        if self.with_inside(|inside| inside.has_exits()) == Some(true) {
             return Vec::new();
         }
         let asked = self.process.asked();
@@ -37,7 +37,7 @@ impl Shared {
     }
 
     /// The endpoint in this place, a child's, is gone.
-    pub(super) fn vacate(&self, place: usize) {
+    pub(crate) fn vacate(&self, place: usize) {
         let mut passing = self.lock();
         let branch = &mut passing.branches[place];
         if branch.is_replaced || branch.tally.receivers == 0 && branch.tally.done == 0 {
@@ -54,7 +54,7 @@ impl Shared {
     }
 
     /// This child could not be served: it may ask again.
-    pub(super) fn not_served(&self, place: usize, child: SocketAddr) {
+    pub(crate) fn not_served(&self, place: usize, child: SocketAddr) {
         let mut passing = self.lock();
         passing.served.remove(&child);
         passing.end_branch(place);

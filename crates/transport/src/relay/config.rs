@@ -1,10 +1,11 @@
 //! The configuration of a relay.
 
-use super::RouterKind;
 use crate::config::{PATIENCE, RECEIVE_BUFFER, RELAY_MEMORY};
 use crate::event::Event;
+use faircast_core::schemes::Scheme;
 use faircast_core::time::Rate;
 use faircast_wire::HopKey;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -97,6 +98,40 @@ pub enum RelayRole {
     /// A hop that passes packets on one by one, with a router that helps this congestion control. Sessions of others are left to the
     /// kernel's forwarding.
     Router(RouterKind),
+}
+
+/// For which congestion control a hop's router is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RouterKind {
+    /// RACCOOM: one acknowledgement of all (seed 002, 3.2).
+    Raccoom,
+    /// RMANP: limits at exits, local repair, filtered indications of congestion (seed 003, 2).
+    Rmanp,
+}
+
+impl RouterKind {
+    /// All of them.
+    pub const ALL: [RouterKind; 2] = [RouterKind::Raccoom, RouterKind::Rmanp];
+
+    /// The scheme that it is for.
+    pub const fn scheme(self) -> &'static str {
+        match self {
+            RouterKind::Raccoom => "raccoom",
+            RouterKind::Rmanp => "rmanp",
+        }
+    }
+
+    /// Whether it can help this one.
+    pub(crate) fn helps(self, scheme: &Scheme) -> bool {
+        scheme.name() == self.scheme() && scheme.routers().is_some()
+    }
+}
+
+impl fmt::Display for RouterKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.scheme())
+    }
 }
 
 /// A group that is heard, on an interface.

@@ -95,7 +95,7 @@ impl RelayHandle {
     }
 
     /// A token for a host that asks from this address goes into `out`; whether it does.
-    pub(super) fn put_token(&self, to: ReceiverId, from: SocketAddr, out: &mut Vec<u8>) -> bool {
+    pub(crate) fn put_token(&self, to: ReceiverId, from: SocketAddr, out: &mut Vec<u8>) -> bool {
         let token = self.tokens().new_for(from, self.now());
         let token = Message::Token(Token { to, token, agent: self.is_agent() });
         encode(out, NONE, 0, &token, MOST_ANSWER).is_ok()

@@ -10,14 +10,12 @@
 //! have any more it asks for above. Symbols of sealed sessions stay sealed: a relay holds the hop key alone.
 
 mod above;
-mod agent;
 mod below;
 mod branch;
 mod cache;
 mod children;
 mod config;
 mod fetches;
-mod hop;
 mod hosts;
 mod listen;
 mod numbers;
@@ -25,21 +23,16 @@ mod receipts;
 mod registry;
 mod role;
 mod schedule;
-mod session;
 mod upstream;
 mod within;
 
 use above::Above;
-pub use agent::AgentStatus;
-pub(crate) use agent::{Agent, AgentChild};
 pub(crate) use branch::{Branch, BranchSetup};
-pub use config::{Forwarding, RelayBranch, RelayConfig, RelayEvent, RelayRole, RelaySource};
-pub(crate) use hop::{ExitSetup, Hop, HopExit};
-pub use hop::{HopStatus, RouterKind};
-pub use registry::{BranchStatus, RelayHandle, RelayStatus, RelayedSession};
-pub use session::{BranchPlace, RelaySession, ServedHost};
+pub use config::{Forwarding, RelayBranch, RelayConfig, RelayEvent, RelayRole, RelaySource, RouterKind};
+pub(crate) use registry::Child;
+pub use registry::{AgentStatus, BranchStatus, HopStatus, RelayHandle, RelayStatus, RelayedSession};
 pub use upstream::Upstream;
-pub(crate) use within::Within;
+pub(crate) use within::{Within, needs::Needs};
 
 use crate::event::RelayBelow;
 use crate::members::Tally;
@@ -134,7 +127,7 @@ pub(crate) struct Passing {
 
 /// Whether the session above goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+pub(crate) enum End {
     /// It does.
     No,
     /// It is over, and those below are told so.
@@ -203,18 +196,9 @@ impl Shared {
         Shared { passing: Arc::new(Mutex::new(passing)), process, inside: None }
     }
 
-    /// The same of an agent.
-    #[must_use]
-    pub(crate) fn of_agent(process: RelayHandle, agent: Agent) -> Shared {
-        let inside = Some(Inside::Agent(Arc::new(Mutex::new(agent))));
-        Shared { inside, ..Shared::new(process, 0, 0, None) }
-    }
-
-    /// The same of a hop with a router, with so many exits.
-    #[must_use]
-    pub(crate) fn of_hop(process: RelayHandle, hop: Hop, exits: usize) -> Shared {
-        let inside = Some(Inside::Hop(Arc::new(Mutex::new(hop))));
-        Shared { inside, ..Shared::new(process, exits, 0, None) }
+    /// The same of a node inside the session, with this number of exits.
+    pub(crate) fn of_within(process: RelayHandle, node: Arc<Mutex<dyn Within>>, exits: usize) -> Shared {
+        Shared { inside: Some(Inside::new(node)), ..Shared::new(process, exits, 0, None) }
     }
 
     /// Do this with what the relay is within the session.
@@ -222,30 +206,8 @@ impl Shared {
         self.inside.as_ref().map(|inside| inside.with(act))
     }
 
-    /// Do this with the agent, if the relay is one.
-    pub(crate) fn with_agent<T>(&self, act: impl FnOnce(&mut Agent) -> T) -> Option<T> {
-        let Some(Inside::Agent(agent)) = &self.inside else { return None };
-        Some(act(&mut agent.lock().unwrap_or_else(PoisonError::into_inner)))
-    }
-
-    /// Do this with the hop, if the relay is one.
-    pub(crate) fn with_hop<T>(&self, act: impl FnOnce(&mut Hop) -> T) -> Option<T> {
-        let Some(Inside::Hop(hop)) = &self.inside else { return None };
-        Some(act(&mut hop.lock().unwrap_or_else(PoisonError::into_inner)))
-    }
-
-    /// Whether the relay is an agent.
-    pub(crate) const fn is_agent(&self) -> bool {
-        matches!(self.inside, Some(Inside::Agent(_)))
-    }
-
-    /// Whether the relay is a hop with a router.
-    pub(crate) const fn is_hop(&self) -> bool {
-        matches!(self.inside, Some(Inside::Hop(_)))
-    }
-
     /// From whom the session is heard that is passed on now.
-    fn parent(&self) -> Option<SocketAddr> {
+    pub(crate) fn parent(&self) -> Option<SocketAddr> {
         let passing = self.lock();
         passing.announce.filter(|_| passing.end == End::No).map(|(_, announce)| announce.parent)
     }

@@ -63,7 +63,7 @@ impl Passing {
 
 impl Shared {
     /// Take a receipt from below; whether it is to be answered.
-    pub(super) fn keep_receipt(&self, receipt: &Receipt) -> bool {
+    pub(crate) fn keep_receipt(&self, receipt: &Receipt) -> bool {
         self.lock().receipts.keep(receipt)
     }
 

@@ -2,7 +2,7 @@
 
 use super::hosts::Hosts;
 use super::listen::Tokens;
-use super::{AgentStatus, HopStatus, RelayConfig, RelayRole, RelaySource, Shared};
+use super::{RelayConfig, RelayRole, RelaySource, Shared};
 use crate::event::RelayBelow;
 use crate::places::{Held, Room, Standing, room_for};
 use crate::system::{Monotonic, Random};
@@ -162,6 +162,54 @@ pub struct BranchStatus {
     pub relays: Vec<RelayBelow>,
 }
 
+/// What an agent has done.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct AgentStatus {
+    /// Packets sent again to children, copies counted.
+    pub repairs: u64,
+    /// Packets passed on to children that were moved into the agent's own group.
+    pub passed_on: u64,
+    /// Reports of children heard.
+    pub reports_heard: u64,
+    /// Reports sent to its own parent.
+    pub reports_sent: u64,
+    /// Children in the agent's own group now.
+    pub moved: u32,
+    /// The smallest window below, in packets.
+    pub window: f64,
+    /// Packets in its store.
+    pub stored: u32,
+}
+
+/// What a hop has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct HopStatus {
+    /// Packets that have come.
+    pub packets: u64,
+    /// Packets passed on, copies for several exits counted.
+    pub passed: u64,
+    /// Requests for packets that the router met from what it keeps: cache hits.
+    pub repairs: u64,
+    /// Packets that found a queue full, the router's or that of an exit.
+    pub dropped: u64,
+    /// Indications of congestion that the router sent, and those that it kept back because one before had said as much.
+    pub indications: u64,
+    /// See `indications`.
+    pub filtered: u64,
+    /// Reports heard.
+    pub reports_heard: u64,
+    /// Reports sent to its own parent.
+    pub reports_sent: u64,
+    /// Requests for repairs heard.
+    pub requests: u64,
+    /// Packets that wait for their turn at the exits, now.
+    pub held: u64,
+    /// Packets that the router keeps, sent or not.
+    pub stored: u64,
+    /// Entries in the router's memory.
+    pub entries: u64,
+}
+
 impl Default for Process {
     fn default() -> Process {
         Process::at(Monotonic::default(), Random::default())
@@ -246,7 +294,7 @@ impl RelayHandle {
     }
 
     /// So many children are served at most. One that takes part in a session has shown this.
-    pub(super) fn take_children(&self, most: usize, shown: Standing) {
+    pub(crate) fn take_children(&self, most: usize, shown: Standing) {
         let mut registry = self.lock();
         (registry.most_children, registry.shown) = (most, shown);
     }
@@ -288,7 +336,7 @@ impl RelayHandle {
     }
 
     /// A session serves this host now.
-    pub(super) fn note_served(&self, address: SocketAddr) {
+    pub(crate) fn note_served(&self, address: SocketAddr) {
         if let Some(asked) = self.lock().children.get_mut(&address) {
             asked.served_at = Some(self.0.time.now());
         }
@@ -317,12 +365,12 @@ impl RelayHandle {
     }
 
     /// It asks under this number itself.
-    pub(super) fn add_own_id(&self, id: ReceiverId) {
+    pub(crate) fn add_own_id(&self, id: ReceiverId) {
         self.lock().own_ids.insert(id);
     }
 
     /// That number asks no more.
-    pub(super) fn remove_own_id(&self, id: ReceiverId) {
+    pub(crate) fn remove_own_id(&self, id: ReceiverId) {
         self.lock().own_ids.remove(&id);
     }
 

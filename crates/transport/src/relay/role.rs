@@ -32,17 +32,7 @@ impl Relaying for Shared {
     }
 
     fn why_not(&self, scheme: Option<&Scheme>) -> Option<Seen> {
-        match &self.inside {
-            None => None,
-            Some(Inside::Agent(_)) => {
-                let has_agents = scheme.is_some_and(|scheme| scheme.agents_beside_delivery().is_some());
-                (!has_agents).then_some(Seen::NoAgents)
-            }
-            Some(Inside::Hop(_)) => {
-                let kind = self.with_hop(|hop| hop.kind())?;
-                (!scheme.is_some_and(|scheme| kind.helps(scheme))).then_some(Seen::NoRouter(kind.scheme()))
-            }
-        }
+        self.with_inside(|inside| inside.why_not(scheme)).flatten()
     }
 
     fn note_fed(&self) {

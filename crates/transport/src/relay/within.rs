@@ -7,16 +7,26 @@ pub(super) mod needs;
 
 pub(super) use above::WithinAbove;
 
-use super::{Agent, Hop, Shared};
+use super::{AgentStatus, End, HopStatus, RelayHandle, Shared};
+use crate::error::Seen;
 use crate::event::RelayBelow;
 use crate::members::Tally;
 use faircast_core::packet::{Arrival, Data, Layer, Order, ReceiverId, Report, Seq, SessionId};
+use faircast_core::schemes::Scheme;
 use faircast_core::time::Time;
 use faircast_wire::{Announce, DataPacket, Hashes, Status};
+use std::fmt;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a relay is within its session, as its side towards the source sees it.
-pub(crate) trait Within {
+pub(crate) trait Within: fmt::Debug + Send {
+    /// Why it cannot take part in a session of this congestion control.
+    fn why_not(&self, scheme: Option<&Scheme>) -> Option<Seen>;
+
+    /// Whether it passes packets on at exits, and so serves no hosts by unicast.
+    fn has_exits(&self) -> bool;
+
     /// Take part in this session; whether it can.
     fn begin(&mut self, session: SessionId, announce: &Announce, now: Time) -> bool;
 
@@ -84,29 +94,66 @@ pub(crate) trait Within {
 
 /// One of them.
 #[derive(Debug, Clone)]
-pub(super) enum Inside {
-    Agent(Arc<Mutex<Agent>>),
-    Hop(Arc<Mutex<Hop>>),
-}
+pub(super) struct Inside(Arc<Mutex<dyn Within>>);
 
 impl Inside {
+    pub(super) fn new(node: Arc<Mutex<dyn Within>>) -> Inside {
+        Inside(node)
+    }
+
     pub(super) fn with<T>(&self, act: impl FnOnce(&mut dyn Within) -> T) -> T {
-        match self {
-            Inside::Agent(agent) => act(&mut *agent.lock().unwrap_or_else(PoisonError::into_inner)),
-            Inside::Hop(hop) => act(&mut *hop.lock().unwrap_or_else(PoisonError::into_inner)),
-        }
+        act(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
+/// For the endpoints below of a relay within a session.
 impl Shared {
+    /// The process that it is part of.
+    pub(crate) const fn process(&self) -> &RelayHandle {
+        &self.process
+    }
+
+    /// Whether the session above goes on.
+    pub(crate) fn end_above(&self) -> End {
+        self.lock().end
+    }
+
+    /// Whether another child has this place among the branches.
+    pub(crate) fn is_replaced(&self, place: usize) -> bool {
+        self.lock().branches[place].is_replaced
+    }
+
+    /// This branch is over, and serves nobody.
+    pub(crate) fn end_branch(&self, place: usize) {
+        self.lock().end_branch(place);
+    }
+
+    /// The receivers and relays of a branch, and the place that it sends to.
+    pub(crate) fn note_branch(&self, place: usize, tally: Tally, to: SocketAddr, relays: Vec<RelayBelow>) {
+        let state = &mut self.lock().branches[place];
+        if !state.is_replaced {
+            (state.tally, state.to, state.relays) = (tally, Some(to), relays);
+        }
+    }
+
+    /// The counters of an agent.
+    pub(crate) fn note_agent(&self, status: AgentStatus) {
+        self.lock().agent_status = Some(status);
+    }
+
+    /// The counters of a hop.
+    pub(crate) fn note_hop(&self, status: HopStatus) {
+        self.lock().hop_status = Some(status);
+    }
+
     /// Something has come from below: whoever says that it is done is told that the source knows it, or waits.
-    pub(super) fn before_those_below(&self, now: Time) {
+    pub(crate) fn before_those_below(&self, now: Time) {
         let at_once = self.lock().answers_at_once(now);
         self.with_inside(|inside| inside.answer_at_once(at_once));
     }
 
     /// It was heard: who has become done is told above, by number; who is known there already hears so.
-    pub(super) fn after_those_below(&self, now: Time) {
+    pub(crate) fn after_those_below(&self, now: Time) {
         let fresh = self.with_inside(|inside| inside.take_numbers()).unwrap_or_default();
         if fresh.is_empty() {
             return;

@@ -106,7 +106,8 @@ impl SymbolSink for WithinAbove {
 
     /// Relays that only hear one another would announce the session for ever: its source's own time goes on.
     fn is_outdated(&self, now: Time) -> bool {
-        self.shared.is_hop() && self.announced > 0 && now.since(self.announced_at) > OUTDATED_AFTER
+        let has_exits = self.shared.with_inside(|inside| inside.has_exits()).unwrap_or(false);
+        has_exits && self.announced > 0 && now.since(self.announced_at) > OUTDATED_AFTER
     }
 
     /// Children follow what their source begins anew by themselves.

@@ -1,9 +1,10 @@
 //! One child of an agent as an endpoint: what it says on its own socket, and what it is sent there.
 
-use super::super::within::Within as _;
-use super::super::{End, Shared};
+use super::super::Node;
+use super::Agent;
 use crate::endpoint::{Datagram, Endpoint, Transmit};
 use crate::event::Event;
+use crate::relay::{End, Shared, Within as _};
 use faircast_core::packet::ReceiverId;
 use faircast_core::time::{Span, Time};
 use faircast_wire::{Attach, Kind, Message, Newest, parse, peek};
@@ -21,6 +22,7 @@ const LAST_WORDS: Span = Span::from_secs(1);
 /// A child.
 pub(crate) struct AgentChild {
     shared: Shared,
+    agent: Node<Agent>,
     place: usize,
     id: ReceiverId,
     address: SocketAddr,
@@ -36,10 +38,17 @@ pub(crate) struct AgentChild {
 
 impl AgentChild {
     /// Who has asked from this address, in this place among the branches.
-    pub(crate) fn new(shared: Shared, place: usize, id: ReceiverId, address: SocketAddr) -> AgentChild {
-        shared.with_agent(|agent| agent.add_child(id));
+    pub(crate) fn new(
+        shared: Shared,
+        agent: Node<Agent>,
+        place: usize,
+        id: ReceiverId,
+        address: SocketAddr,
+    ) -> AgentChild {
+        agent.with(|agent| agent.add_child(id));
         AgentChild {
             shared,
+            agent,
             place,
             id,
             address,
@@ -58,37 +67,30 @@ impl AgentChild {
             self.asked = Some((attach.from, from));
             return;
         }
-        let tally = self.shared.with_agent(|agent| agent.tally_of(self.id)).unwrap_or_default();
+        let tally = self.agent.with(|agent| agent.tally_of(self.id));
         if tally.answering == 0 && tally.done == 0 {
-            self.shared.lock().end_branch(self.place);
+            self.shared.end_branch(self.place);
         }
     }
 
     fn end(&mut self, now: Time) {
         self.is_over = true;
-        self.shared.with_agent(|agent| agent.remove_child(self.id, now));
+        self.agent.with(|agent| agent.remove_child(self.id, now));
     }
 
     /// Say how it is, for whoever asks the relay: every now and then, and when receivers are done.
     fn tell(&mut self, now: Time) {
-        let done = self.shared.with_agent(|agent| agent.tally_of(self.id).done).unwrap_or_default();
-        if now < self.tell_at && done == self.told_done {
+        let tally = self.agent.with(|agent| agent.tally_of(self.id));
+        if now < self.tell_at && tally.done == self.told_done {
             return;
         }
-        (self.tell_at, self.told_done) = (now + TELL_EVERY, done);
-        let told = self.shared.with_agent(|agent| (agent.tally_of(self.id), agent.status()));
-        let Some((tally, status)) = told else { return };
-        let relays = self.shared.with_agent(|agent| agent.relays()).unwrap_or_default();
-        let mut passing = self.shared.lock();
-        let state = &mut passing.branches[self.place];
-        if !state.is_replaced {
-            (state.tally, state.to) = (tally, Some(self.address));
-            state.relays = relays.into_iter().filter(|relay| relay.address == self.address).collect();
-        }
-        passing.agent_status = Some(status);
-        drop(passing);
+        (self.tell_at, self.told_done) = (now + TELL_EVERY, tally.done);
+        let (mut relays, status) = self.agent.with(|agent| (agent.relays(), agent.status()));
+        relays.retain(|relay| relay.address == self.address);
+        self.shared.note_branch(self.place, tally, self.address, relays);
+        self.shared.note_agent(status);
         if tally.answering > 0 {
-            self.shared.process.note_served(self.address);
+            self.shared.process().note_served(self.address);
         }
     }
 }
@@ -109,27 +111,21 @@ impl Endpoint for AgentChild {
         }
         let waited = now.since(datagram.arrived);
         self.shared.before_those_below(now);
-        let receipt = self
-            .shared
-            .with_agent(|agent| agent.on_child(self.id, datagram.bytes, datagram.from, waited, now));
-        if let Some(receipt) = receipt.flatten().filter(|receipt| self.shared.keep_receipt(receipt)) {
-            self.shared.with_agent(|agent| agent.acknowledge(&receipt));
+        let receipt =
+            self.agent.with(|agent| agent.on_child(self.id, datagram.bytes, datagram.from, waited, now));
+        if let Some(receipt) = receipt.filter(|receipt| self.shared.keep_receipt(receipt)) {
+            self.agent.with(|agent| agent.acknowledge(&receipt));
         }
         self.shared.after_those_below(now);
     }
 
     fn handle_timeout(&mut self, now: Time) {
         let began = *self.began.get_or_insert(now);
-        if self.shared.with_agent(|agent| agent.tick_at()).is_some_and(|at| at <= now) {
-            self.shared.with_agent(|agent| agent.tick(now));
-        }
+        self.agent.with(|agent| agent.tick(now));
         self.tell(now);
-        let (end, is_replaced) = {
-            let passing = self.shared.lock();
-            (passing.end, passing.branches[self.place].is_replaced)
-        };
+        let (end, is_replaced) = (self.shared.end_above(), self.shared.is_replaced(self.place));
         // A relay below takes part as long as it is heard, whether it has receivers or not.
-        let nobody = !self.shared.with_agent(|agent| agent.takes_part(self.id)).unwrap_or(false);
+        let nobody = !self.agent.with(|agent| agent.takes_part(self.id));
         if end != End::No {
             self.ends_at = self.ends_at.min(now + LAST_WORDS);
         }
@@ -142,22 +138,21 @@ impl Endpoint for AgentChild {
     fn poll_transmit(&mut self, _now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
         if let Some((id, to)) = self.asked.take() {
             out.clear();
-            if self.shared.process.put_token(id, to, out) {
+            if self.shared.process().put_token(id, to, out) {
                 return Some(Transmit { segment: out.len(), to, hops: None });
             }
         }
-        let has_any =
-            self.shared.with_agent(|agent| agent.next_for(self.id, self.address, out)).unwrap_or(false);
+        let has_any = self.agent.with(|agent| agent.next_for(self.id, self.address, out));
         has_any.then_some(Transmit { segment: out.len(), to: self.address, hops: None })
     }
 
     fn poll_timeout(&self, now: Time) -> Time {
-        let waits = self.shared.with_agent(|agent| agent.has_for(self.id, self.address)).unwrap_or(false);
+        let waits = self.agent.with(|agent| agent.has_for(self.id, self.address));
         if waits || self.asked.is_some() {
             return now;
         }
-        let tick = self.shared.with_agent(|agent| agent.tick_at()).unwrap_or(Time::NEVER);
-        let end = if self.shared.lock().end == End::No { Time::NEVER } else { now + Span::from_millis(50) };
+        let tick = self.agent.with(|agent| agent.tick_at());
+        let end = if self.shared.end_above() == End::No { Time::NEVER } else { now + Span::from_millis(50) };
         tick.min(end).min(now + Span::from_secs(1))
     }
 

@@ -17,22 +17,22 @@ mod child;
 
 pub(crate) use child::AgentChild;
 
-use super::within::Within;
-use super::within::needs::Needs;
 use crate::announced::scheme_of;
+use crate::error::Seen;
 use crate::event::RelayBelow;
 use crate::members::{Change, Members, Pace, Tally};
+use crate::relay::{AgentStatus, Needs, Within};
 use crate::trace::{RELAY, Scope};
 use faircast_core::node::{Cx, Effect, Effects, Relay, SourceControl, To};
 use faircast_core::packet::{
     Arrival, Body, Data, Flags, Layer, Order, OrderContent, Packet, ReceiverId, Report, Seq, SessionId,
 };
 use faircast_core::rng::Rng;
+use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
 use faircast_wire::{
     Announce, HopKey, Member, MemberState, Message, OrderAction, Receipt, SourceCodec, Window as Limit,
 };
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
@@ -53,25 +53,6 @@ const PATIENCE: Span = Span::from_secs(10);
 
 /// Windows of children are passed on so far apart at least.
 const WINDOWS_EVERY: Span = Span::from_millis(10);
-
-/// What an agent has done.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct AgentStatus {
-    /// Packets sent again to children, copies counted.
-    pub repairs: u64,
-    /// Packets passed on to children that were moved into the agent's own group.
-    pub passed_on: u64,
-    /// Reports of children heard.
-    pub reports_heard: u64,
-    /// Reports sent to its own parent.
-    pub reports_sent: u64,
-    /// Children in the agent's own group now.
-    pub moved: u32,
-    /// The smallest window below, in packets.
-    pub window: f64,
-    /// Packets in its store.
-    pub stored: u32,
-}
 
 /// An agent in its session.
 #[derive(Debug)]
@@ -282,6 +263,15 @@ impl Agent {
 }
 
 impl Within for Agent {
+    fn why_not(&self, scheme: Option<&Scheme>) -> Option<Seen> {
+        let has_agents = scheme.is_some_and(|scheme| scheme.agents_beside_delivery().is_some());
+        (!has_agents).then_some(Seen::NoAgents)
+    }
+
+    fn has_exits(&self) -> bool {
+        false
+    }
+
     fn begin(&mut self, session: SessionId, announce: &Announce, _now: Time) -> bool {
         let Some(spec) = scheme_of(announce).and_then(|scheme| scheme.agents_beside_delivery()) else {
             return false;

@@ -1,16 +1,15 @@
 //! The part of a relay's process that passes on one session, or the next that it finds: the endpoint that hears above, and one for each
 //! branch and for each host that is served.
 
-use super::registry::Child;
-use super::{
-    Agent, AgentChild, Branch, BranchSetup, ExitSetup, Hop, HopExit, RelayConfig, RelayHandle, RelayRole,
-    RelaySource, Shared, Upstream,
-};
+use super::{Agent, AgentChild, ExitSetup, Hop, HopExit, Node};
 use crate::config::{FilePolicy, span, spread_within};
 use crate::datagram::overhead;
 use crate::endpoint::Endpoint;
 use crate::object::gather::spill::Room;
 use crate::object::host::disk::Disk;
+use crate::relay::{
+    Branch, BranchSetup, Child, RelayConfig, RelayHandle, RelayRole, RelaySource, Shared, Upstream,
+};
 use crate::worker::Worker;
 use crate::{Accept, Destination, Durability, Freshness, Output, Replace, receiver};
 use faircast_core::packet::ReceiverId;
@@ -23,9 +22,18 @@ use std::net::SocketAddr;
 #[derive(Debug)]
 pub struct RelaySession {
     config: RelayConfig,
+    role: Role,
     shared: Shared,
     id: ReceiverId,
     random: [u64; 4],
+}
+
+/// The role in the session, with the node that fills it.
+#[derive(Debug)]
+enum Role {
+    Repeater,
+    Agent(Node<Agent>),
+    Hop(Node<Hop>),
 }
 
 /// The place of a branch.
@@ -69,20 +77,25 @@ impl RelaySession {
     ) -> RelaySession {
         let id = ReceiverId::new(u64::from(random[0] as u32 | 1)).expect("an odd number is not zero");
         let (process, key) = (handle.clone(), config.key.clone());
-        let shared = match config.role {
-            RelayRole::Repeater => Shared::new(process, branches, config.memory, room),
-            RelayRole::Router(kind) => Shared::of_hop(process, Hop::new(id, kind, key, random[3]), branches),
+        let role = match config.role {
+            RelayRole::Repeater => Role::Repeater,
+            RelayRole::Router(kind) => Role::Hop(Node::new(Hop::new(id, kind, key, random[3]))),
             RelayRole::Agent => {
                 handle.be_agent();
                 let [boot, seed, ..] = handle.draw();
-                Shared::of_agent(process, Agent::new(id, boot, key, seed))
+                Role::Agent(Node::new(Agent::new(id, boot, key, seed)))
             }
+        };
+        let shared = match &role {
+            Role::Repeater => Shared::new(process, branches, config.memory, room),
+            Role::Agent(agent) => Shared::of_within(process, agent.within(), 0),
+            Role::Hop(hop) => Shared::of_within(process, hop.within(), branches),
         };
         if config.paced {
             shared.hold_above(config.memory as u64 / 2);
         }
         handle.add_own_id(id);
-        RelaySession { config: config.clone(), shared, id, random }
+        RelaySession { config: config.clone(), role, shared, id, random }
     }
 
     /// The endpoint that hears the session above, `unix_secs` seconds after 1970.
@@ -125,10 +138,10 @@ impl RelaySession {
     pub fn branch(&self, at: BranchPlace) -> Box<dyn Endpoint + Send> {
         let BranchPlace { place, to, local, ttl, max, random: [boot, seed] } = at;
         self.shared.announces_from(local);
-        if self.shared.is_hop() {
+        if let Role::Hop(hop) = &self.role {
             let setup = ExitSetup { boot, local, overhead: overhead(to) };
-            let exit = self.shared.with_hop(|hop| hop.add_exit(setup)).unwrap_or_default();
-            return Box::new(HopExit::new(self.shared.clone(), place, exit, to));
+            let exit = hop.with(|hop| hop.add_exit(setup));
+            return Box::new(HopExit::new(self.shared.clone(), hop.clone(), place, exit, to));
         }
         let is_group = to.ip().is_multicast();
         // One host need not wait for others.
@@ -167,8 +180,8 @@ impl RelaySession {
         draw: impl FnOnce() -> [u64; 4],
     ) -> Box<dyn Endpoint + Send> {
         let &ServedHost { place, address, id, .. } = host;
-        if self.is_agent() {
-            return Box::new(AgentChild::new(self.shared.clone(), place, id, address));
+        if let Role::Agent(agent) = &self.role {
+            return Box::new(AgentChild::new(self.shared.clone(), agent.clone(), place, id, address));
         }
         let [boot, seed, ..] = draw();
         self.branch(BranchPlace { place, to: address, local, ttl: 1, max: None, random: [boot, seed] })
@@ -181,12 +194,12 @@ impl RelaySession {
 
     /// Whether it is an agent inside sessions.
     pub const fn is_agent(&self) -> bool {
-        self.shared.is_agent()
+        matches!(self.role, Role::Agent(_))
     }
 
     /// Whether it is a hop with a router.
     pub const fn is_hop(&self) -> bool {
-        self.shared.is_hop()
+        matches!(self.role, Role::Hop(_))
     }
 
     /// The address and port that the session is heard from.
@@ -202,6 +215,6 @@ impl RelaySession {
 
 impl Drop for RelaySession {
     fn drop(&mut self) {
-        self.shared.process.remove_own_id(self.id);
+        self.shared.process().remove_own_id(self.id);
     }
 }

@@ -18,11 +18,11 @@ mod exit;
 pub(crate) use endpoint::HopExit;
 pub(crate) use exit::ExitSetup;
 
-use super::within::Within;
-use super::within::needs::Needs;
 use crate::announced::scheme_of;
+use crate::error::Seen;
 use crate::event::RelayBelow;
 use crate::members::{Change, Tally};
+use crate::relay::{HopStatus, Needs, RouterKind, Within};
 use exit::Exit;
 use faircast_core::node::{Cx, Effect, Effects, Port, Router, RouterControl, To, Verdict};
 use faircast_core::packet::{Arrival, Body, Data, Layer, Order, Packet, ReceiverId, Report, Seq, SessionId};
@@ -33,9 +33,7 @@ use faircast_wire::{
     Announce, DataPacket, Form, Hashes, HopKey, Member, MemberState, Message, Receipt, Status,
     Window as Limit,
 };
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
 use std::net::SocketAddr;
 
 /// Packets whose content is kept, for a router that holds them or sends them later.
@@ -52,45 +50,6 @@ const PATIENCE: Span = Span::from_secs(10);
 
 /// Windows of receivers are passed on so far apart at least.
 const WINDOWS_EVERY: Span = Span::from_millis(10);
-
-/// For which congestion control a hop's router is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RouterKind {
-    /// RACCOOM: one acknowledgement of all (seed 002, 3.2).
-    Raccoom,
-    /// RMANP: limits at exits, local repair, filtered indications of congestion (seed 003, 2).
-    Rmanp,
-}
-
-/// What a hop has done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct HopStatus {
-    /// Packets that have come.
-    pub packets: u64,
-    /// Packets passed on, copies for several exits counted.
-    pub passed: u64,
-    /// Requests for packets that the router met from what it keeps: cache hits.
-    pub repairs: u64,
-    /// Packets that found a queue full, the router's or that of an exit.
-    pub dropped: u64,
-    /// Indications of congestion that the router sent, and those that it kept back because one before had said as much.
-    pub indications: u64,
-    /// See `indications`.
-    pub filtered: u64,
-    /// Reports heard.
-    pub reports_heard: u64,
-    /// Reports sent to its own parent.
-    pub reports_sent: u64,
-    /// Requests for repairs heard.
-    pub requests: u64,
-    /// Packets that wait for their turn at the exits, now.
-    pub held: u64,
-    /// Packets that the router keeps, sent or not.
-    pub stored: u64,
-    /// Entries in the router's memory.
-    pub entries: u64,
-}
 
 /// A hop in its session.
 #[derive(Debug)]
@@ -136,30 +95,6 @@ struct Kept {
     payload: Vec<u8>,
 }
 
-impl RouterKind {
-    /// All of them.
-    pub const ALL: [RouterKind; 2] = [RouterKind::Raccoom, RouterKind::Rmanp];
-
-    /// The scheme that it is for.
-    pub const fn scheme(self) -> &'static str {
-        match self {
-            RouterKind::Raccoom => "raccoom",
-            RouterKind::Rmanp => "rmanp",
-        }
-    }
-
-    /// Whether it can help this one.
-    pub(super) fn helps(self, scheme: &Scheme) -> bool {
-        scheme.name() == self.scheme() && scheme.routers().is_some()
-    }
-}
-
-impl fmt::Display for RouterKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.scheme())
-    }
-}
-
 impl Hop {
     pub(crate) fn new(me: ReceiverId, kind: RouterKind, key: Option<HopKey>, seed: u64) -> Hop {
         Hop {
@@ -172,10 +107,6 @@ impl Hop {
             #[cfg(test)]
             routers: None,
         }
-    }
-
-    pub(crate) const fn kind(&self) -> RouterKind {
-        self.kind
     }
 
     /// One more exit; its place.
@@ -397,6 +328,15 @@ impl Hop {
 }
 
 impl Within for Hop {
+    fn why_not(&self, scheme: Option<&Scheme>) -> Option<Seen> {
+        let helps = scheme.is_some_and(|scheme| self.kind.helps(scheme));
+        (!helps).then_some(Seen::NoRouter(self.kind.scheme()))
+    }
+
+    fn has_exits(&self) -> bool {
+        true
+    }
+
     fn begin(&mut self, session: SessionId, announce: &Announce, now: Time) -> bool {
         let scheme = scheme_of(announce).filter(|scheme| self.kind.helps(scheme));
         let Some(spec) = scheme.and_then(|scheme| scheme.routers()) else { return false };

@@ -1,8 +1,10 @@
 //! An exit of a hop as an endpoint: what it sends to its group, and what is answered there.
 
-use super::super::{End, Shared};
+use super::super::Node;
+use super::Hop;
 use crate::endpoint::{Datagram, Endpoint, Notice, Transmit};
 use crate::event::Event;
+use crate::relay::{End, Shared};
 use faircast_core::time::{Span, Time};
 use std::net::SocketAddr;
 
@@ -16,6 +18,7 @@ const LAST_EVERY: Span = Span::from_millis(100);
 /// An exit.
 pub(crate) struct HopExit {
     shared: Shared,
+    hop: Node<Hop>,
     place: usize,
     /// Among the hop's exits.
     exit: usize,
@@ -29,9 +32,16 @@ pub(crate) struct HopExit {
 
 impl HopExit {
     /// The exit of this number, which is in this place among the branches.
-    pub(crate) fn new(shared: Shared, place: usize, exit: usize, group: SocketAddr) -> HopExit {
+    pub(crate) fn new(
+        shared: Shared,
+        hop: Node<Hop>,
+        place: usize,
+        exit: usize,
+        group: SocketAddr,
+    ) -> HopExit {
         HopExit {
             shared,
+            hop,
             place,
             exit,
             group,
@@ -45,17 +55,14 @@ impl HopExit {
 
     /// Say how it is, for whoever asks the relay: every now and then, and when receivers are done.
     fn tell(&mut self, now: Time) {
-        let tally = self.shared.with_hop(|hop| hop.tally_of(self.exit)).unwrap_or_default();
+        let tally = self.hop.with(|hop| hop.tally_of(self.exit));
         if now < self.tell_at && tally.done == self.told_done {
             return;
         }
         (self.tell_at, self.told_done) = (now + TELL_EVERY, tally.done);
-        let told = self.shared.with_hop(|hop| (hop.relays_of(self.exit), hop.status()));
-        let Some((relays, status)) = told else { return };
-        let mut passing = self.shared.lock();
-        let state = &mut passing.branches[self.place];
-        (state.tally, state.to, state.relays) = (tally, Some(self.group), relays);
-        passing.hop_status = Some(status);
+        let (relays, status) = self.hop.with(|hop| (hop.relays_of(self.exit), hop.status()));
+        self.shared.note_branch(self.place, tally, self.group, relays);
+        self.shared.note_hop(status);
     }
 }
 
@@ -64,23 +71,21 @@ impl Endpoint for HopExit {
         let waited = now.since(datagram.arrived);
         self.shared.before_those_below(now);
         let (bytes, from) = (datagram.bytes, datagram.from);
-        let receipt = self.shared.with_hop(|hop| hop.on_child(self.exit, bytes, from, waited, now));
-        if let Some(receipt) = receipt.flatten().filter(|receipt| self.shared.keep_receipt(receipt)) {
-            self.shared.with_hop(|hop| hop.acknowledge(self.exit, &receipt, now));
+        let receipt = self.hop.with(|hop| hop.on_child(self.exit, bytes, from, waited, now));
+        if let Some(receipt) = receipt.filter(|receipt| self.shared.keep_receipt(receipt)) {
+            self.hop.with(|hop| hop.acknowledge(self.exit, &receipt, now));
         }
         self.shared.after_those_below(now);
     }
 
     fn handle_timeout(&mut self, now: Time) {
-        if self.shared.with_hop(|hop| hop.tick_at()).is_some_and(|at| at <= now) {
-            self.shared.with_hop(|hop| hop.tick(now));
-        }
+        self.hop.with(|hop| hop.tick(now));
         self.tell(now);
-        let end = self.shared.lock().end;
+        let end = self.shared.end_above();
         if end == End::Over && now >= self.close_at {
             self.close_at = now + LAST_EVERY;
             self.ends_at = self.ends_at.min(now + LAST_WORDS);
-            self.shared.with_hop(|hop| hop.say_closing(self.exit, now));
+            self.hop.with(|hop| hop.say_closing(self.exit, now));
         }
         self.is_over |= now >= self.ends_at || end == End::Lost;
     }
@@ -88,21 +93,21 @@ impl Endpoint for HopExit {
     fn handle_notice(&mut self, notice: Notice<'_>, _now: Time) {
         if let Notice::NetworkChanged { local: Some(local) } = notice {
             self.shared.announces_from(local);
-            self.shared.with_hop(|hop| hop.move_exit(self.exit, local));
+            self.hop.with(|hop| hop.move_exit(self.exit, local));
         }
     }
 
     fn poll_transmit(&mut self, _now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
-        let has_any = self.shared.with_hop(|hop| hop.next_of(self.exit, out)).unwrap_or(false);
+        let has_any = self.hop.with(|hop| hop.next_of(self.exit, out));
         has_any.then_some(Transmit { segment: out.len(), to: self.group, hops: None })
     }
 
     fn poll_timeout(&self, now: Time) -> Time {
-        if self.shared.with_hop(|hop| hop.has_for(self.exit)).unwrap_or(false) {
+        if self.hop.with(|hop| hop.has_for(self.exit)) {
             return now;
         }
-        let tick = self.shared.with_hop(|hop| hop.tick_at()).unwrap_or(Time::NEVER);
-        let end = if self.shared.lock().end == End::No { Time::NEVER } else { now + LAST_EVERY / 2 };
+        let tick = self.hop.with(|hop| hop.tick_at());
+        let end = if self.shared.end_above() == End::No { Time::NEVER } else { now + LAST_EVERY / 2 };
         tick.min(end).min(now + Span::from_secs(1))
     }
 

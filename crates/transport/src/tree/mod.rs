@@ -1,0 +1,46 @@
+//! Nodes inside the tree of one session: agents of MTCP, and hops with routers of RACCOOM and RMANP. A [`RelaySession`] is a relay's part
+//! in a session, in any role.
+//!
+//! A node stays in its session: it is one member of its parent and speaks for those below. Its relay's session above calls it as
+//! [`Within`](crate::relay::Within); its endpoints below hold it as well.
+//!
+//! ```text
+//!   parent <-- receiver's session with WithinAbove --> Within (Agent, Hop) <-- AgentChild, HopExit <-- those below
+//! ```
+
+mod agent;
+mod hop;
+mod session;
+
+pub(crate) use agent::{Agent, AgentChild};
+pub(crate) use hop::{ExitSetup, Hop, HopExit};
+pub use session::{BranchPlace, RelaySession, ServedHost};
+
+use crate::relay::Within;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A node, as its session above and its endpoints below hold it. All run in one thread, one after the other.
+#[derive(Debug)]
+pub(crate) struct Node<T>(Arc<Mutex<T>>);
+
+impl<T> Clone for Node<T> {
+    fn clone(&self) -> Node<T> {
+        Node(self.0.clone())
+    }
+}
+
+impl<T: Within + 'static> Node<T> {
+    pub(crate) fn new(node: T) -> Node<T> {
+        Node(Arc::new(Mutex::new(node)))
+    }
+
+    /// The node as the session above calls it.
+    pub(crate) fn within(&self) -> Arc<Mutex<dyn Within>> {
+        self.0.clone()
+    }
+
+    /// Calls `act` with the node.
+    pub(crate) fn with<R>(&self, act: impl FnOnce(&mut T) -> R) -> R {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
