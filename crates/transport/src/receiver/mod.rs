@@ -385,10 +385,13 @@ impl ReceiverSession {
             return;
         }
         self.codec.set_now(now);
-        if self.on_agents_word(bytes, from, now) {
-            return;
+        let (mut from, mut is_handed_on) = (from, false);
+        if self.attaching.is_some() {
+            if self.on_agents_word(bytes, from, now) {
+                return;
+            }
+            (from, is_handed_on) = self.author(bytes, from, now);
         }
-        let (from, is_handed_on) = self.author(bytes, from, now);
         if self.is_from_elsewhere(bytes, from)
             || self.is_uninvited(bytes, from)
             || self.is_implausible(bytes, arrived)
@@ -408,7 +411,7 @@ impl ReceiverSession {
         match &message {
             Message::Announce(announce) => {
                 let announce = *announce;
-                self.hand_on(raw, None);
+                self.hand_on(raw, &message, size, now);
                 return self.on_announce(session, announce, from, now);
             }
             Message::Token(token) => return self.on_token(token, from, now),
@@ -427,18 +430,16 @@ impl ReceiverSession {
             return;
         }
         self.clocks.heard_at = now;
+        self.hand_on(raw, &message, size, now);
         match message {
             Message::Data(mut packet) => {
                 if is_handed_on {
                     self.mark_handed_on(&mut packet.data);
                 }
                 self.service.on_data(now);
-                self.hand_on(raw, Some(packet.data.seq));
-                self.pass_through(&packet, size, now);
                 self.on_data(&packet, size, marked, arrived, now);
             }
             Message::Status(mut status) => {
-                self.hand_on(raw, None);
                 self.check_numbers(&status, arrived, now);
                 let Some(stream) = &mut self.stream else { return };
                 if let Some(trust) = &mut stream.trust {
@@ -447,7 +448,6 @@ impl ReceiverSession {
                 self.on_status(&status, now);
             }
             Message::Hashes(page) => {
-                self.hand_on(raw, None);
                 let Some(stream) = &mut self.stream else { return };
                 let progressed = stream.sink.on_page(&page, now, &mut self.rng);
                 self.progressed(progressed, now);

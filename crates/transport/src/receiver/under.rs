@@ -19,9 +19,7 @@ use crate::membership::MOVED;
 use faircast_core::node::Cx;
 use faircast_core::packet::{Data, Echo, Flags, Order, OrderContent, ReceiverId, Seq, SessionId, Signal};
 use faircast_core::time::{Span, Time};
-use faircast_wire::{
-    DataPacket, Kind, MemberState, Message, Order as Word, OrderAction, Status, Window, peek,
-};
+use faircast_wire::{Kind, MemberState, Message, Order as Word, OrderAction, Status, Window, peek};
 use std::borrow::Cow;
 use std::net::SocketAddr;
 
@@ -76,7 +74,7 @@ pub(super) struct Under {
     may_ask: bool,
     answers_from: Time,
     /// An agent's buffer for a datagram as it came.
-    raw: Vec<u8>,
+    pub(super) raw: Vec<u8>,
 }
 
 impl Default for Under {
@@ -386,64 +384,5 @@ impl ReceiverSession {
             Parent::Asking { until, next_at, .. } => until.min(next_at),
             Parent::Seeking { until } => until,
         }
-    }
-
-    /// A datagram as it came, before it is opened in place, if children may need it.
-    pub(super) fn raw_for_children(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
-        let (data, others) = self.setup.relay.as_ref()?.wants_raw();
-        let is_of_use = match peek(bytes).ok()?.kind {
-            Kind::Data => data,
-            Kind::Announce | Kind::Status | Kind::Hashes => others,
-            _ => false,
-        };
-        is_of_use.then(|| {
-            let mut raw = std::mem::take(&mut self.under.raw);
-            raw.clear();
-            raw.extend_from_slice(bytes);
-            raw
-        })
-    }
-
-    /// The datagram was the source's: keep it under its number, or pass it on to those who do not hear the source.
-    pub(super) fn hand_on(&mut self, raw: Option<Vec<u8>>, seq: Option<Seq>) {
-        let Some(raw) = raw else { return };
-        if let Some(relay) = &self.setup.relay {
-            relay.on_raw(seq, &raw);
-        }
-        self.under.raw = raw;
-    }
-
-    /// As a relay within the session: what the answers of those below make it say, and how far their buffers go.
-    pub(super) fn speak_for_children(&mut self, now: Time) {
-        let is_rooted = self.stream.as_ref().is_some_and(|stream| stream.registered);
-        if self.setup.relay.as_ref().is_some_and(|relay| relay.tick(is_rooted, now)) {
-            self.tell_window(self.under.own_limit, now);
-        }
-    }
-
-    /// The same as a limit of its own.
-    pub(super) fn limit_below(&self) -> Seq {
-        self.setup.relay.as_ref().map_or(Window::UNLIMITED, |relay| relay.limit())
-    }
-
-    /// As a hop: a packet goes on, whatever it carries.
-    pub(super) fn pass_through(&mut self, packet: &DataPacket<'_>, size: u16, now: Time) {
-        if let Some(relay) = &self.setup.relay {
-            relay.on_packet(packet, size, now);
-        }
-    }
-
-    /// The parent confirms receivers below by number or does not, and these are confirmed.
-    pub(super) fn on_confirmed(&self, confirms: bool, ids: &[ReceiverId], now: Time) {
-        if let Some(relay) = &self.setup.relay {
-            relay.on_confirmed(confirms, ids, now);
-        }
-    }
-
-    /// When [`ReceiverSession::speak_for_children`] wants to be called.
-    pub(super) fn speak_at(&self) -> Time {
-        // Who is not receiving any more does not speak for others: it would be called for that again and again.
-        let relay = self.setup.relay.as_ref().filter(|_| self.phase == Phase::Receiving);
-        relay.map_or(Time::NEVER, |relay| relay.tick_at())
     }
 }
