@@ -198,9 +198,10 @@ impl Scope {
             }
             Message::Member(member) => {
                 let (from, state) = (member.from, member.state);
+                let missing = Some(member.blocks_missing).filter(|missing| *missing != u32::MAX);
                 emit!(
                     self, DEBUG, "faircast::report", at, "state", way = way, receiver = %from, state = ?state,
-                    bytes = member.verified_bytes, blocks_missing = member.blocks_missing,
+                    bytes = member.verified_bytes, blocks_missing = missing,
                     rate_bps = member.rate, loss = member.loss
                 );
             }

@@ -129,6 +129,10 @@ fn every_scheme_traces_joins_reports_cuts_repairs_and_blocks() {
         let by_way =
             |message, way| events.all("report", message).filter(move |event| event.text("way") == way);
         assert!(by_way("state", "sent").count() >= 4 && by_way("state", "received").count() >= 4, "{name}");
+        let missing = by_way("state", "sent").filter_map(|event| event.numbers.get("blocks_missing"));
+        let most = missing.fold(0.0, |most: f64, missing| most.max(*missing));
+        let blocks = events.count("store", "block verified") / 2;
+        assert!((1.0..=blocks as f64).contains(&most), "{name}: {most} of {blocks} blocks");
         let reports = by_way("report", "received").count();
         assert_eq!(reports > 0, entry.feedback == Feedback::Reports, "{name}: {reports}");
         assert!(by_way("report", "sent").count() >= reports, "{name}");
