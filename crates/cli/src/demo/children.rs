@@ -1,5 +1,6 @@
 //! The programs of the demonstration: five processes of this binary that tell JSON.
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read};
@@ -67,6 +68,27 @@ impl Process {
         });
         Ok(Process(child))
     }
+
+    /// Stop it where it is, until the guard is dropped.
+    pub fn stop(&self) -> Stopped<'_> {
+        self.signal(Signal::STOP);
+        Stopped(self)
+    }
+
+    fn signal(&self, signal: Signal) {
+        // Its id is its own until it is waited for, so all that can be is that it has ended.
+        let _ = kill_process(Pid::from_child(&self.0), signal);
+    }
+}
+
+/// A process that is stopped. It goes on when this is dropped.
+#[derive(Debug)]
+pub struct Stopped<'a>(&'a Process);
+
+impl Drop for Stopped<'_> {
+    fn drop(&mut self) {
+        self.0.signal(Signal::CONT);
+    }
 }
 
 impl Drop for Process {
@@ -74,5 +96,38 @@ impl Drop for Process {
         // It has ended already, or is ended here; in both cases there is nothing to report.
         let _ = self.0.kill();
         let _ = self.0.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use std::time::{Duration, Instant};
+
+    /// Wait until the process is stopped (`T`) or sleeps (`S`).
+    fn becomes(process: &Process, state: &str) {
+        let path = format!("/proc/{}/stat", process.0.id());
+        let end = Instant::now() + Duration::from_secs(20);
+        loop {
+            let stat = std::fs::read_to_string(&path).expect("the process is there");
+            let (_, now) = stat.rsplit_once(") ").expect("a name stands in parentheses");
+            if now.starts_with(state) {
+                return;
+            }
+            assert!(Instant::now() < end, "not {state}: {stat}");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn a_stopped_process_goes_on_when_its_guard_is_dropped() {
+        let (words, _) = mpsc::channel();
+        let process = Process::start(Path::new("sleep"), &["60".into()], 0, words).expect("it starts");
+        becomes(&process, "S");
+        let stopped = process.stop();
+        becomes(&process, "T");
+        drop(stopped);
+        becomes(&process, "S");
     }
 }

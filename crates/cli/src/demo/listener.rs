@@ -3,7 +3,7 @@
 use faircast_net::{Batch, Choice, GroupOptions, GroupSocket, Membership, NetError, Waiter, Want, Watch};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,14 @@ impl Seen {
 #[derive(Debug)]
 pub struct Listener {
     thread: JoinHandle<Seen>,
-    end: Arc<AtomicBool>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    end: AtomicBool,
+    /// Bytes of all datagrams so far.
+    bytes: AtomicU64,
 }
 
 impl Listener {
@@ -39,28 +46,36 @@ impl Listener {
     /// When the group cannot be joined.
     pub fn start(group: SocketAddr, choice: &Choice, marker: String) -> Result<Listener, NetError> {
         let socket = GroupSocket::open(group, Membership::AnySource, choice, &GroupOptions::default())?;
-        let end = Arc::new(AtomicBool::new(false));
-        let ended = Arc::clone(&end);
-        let thread = thread::spawn(move || listen(&socket, marker.as_bytes(), &ended));
-        Ok(Listener { thread, end })
+        let shared = Arc::new(Shared::default());
+        let its = Arc::clone(&shared);
+        let thread = thread::spawn(move || listen(&socket, marker.as_bytes(), &its));
+        Ok(Listener { thread, shared })
+    }
+
+    /// Bytes of the datagrams that were heard so far.
+    pub fn bytes(&self) -> u64 {
+        self.shared.bytes.load(Ordering::Relaxed)
     }
 
     /// Stop, and say what was seen.
     pub fn finish(self) -> Seen {
-        self.end.store(true, Ordering::Relaxed);
+        self.shared.end.store(true, Ordering::Relaxed);
         self.thread.join().expect("the listener does not panic")
     }
 }
 
-fn listen(socket: &GroupSocket, marker: &[u8], end: &AtomicBool) -> Seen {
+fn listen(socket: &GroupSocket, marker: &[u8], shared: &Shared) -> Seen {
     let (mut seen, mut batch, mut waiter) = (Seen::default(), Batch::new(16), Waiter::new());
-    while !end.load(Ordering::Relaxed) {
+    while !shared.end.load(Ordering::Relaxed) {
         let until = Instant::now() + Duration::from_millis(100);
         let waited = waiter.wait(&[Watch::new(socket, Want::Readable)], Some(until));
         if waited.and_then(|_| socket.receive(&mut batch)).is_err() {
             break; // what was seen so far still counts
         }
-        batch.segments().for_each(|(bytes, _)| look(bytes, marker, &mut seen));
+        for (bytes, _) in batch.segments() {
+            look(bytes, marker, &mut seen);
+            shared.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        }
     }
     seen
 }

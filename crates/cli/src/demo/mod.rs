@@ -6,6 +6,7 @@ mod content;
 mod listener;
 #[cfg(feature = "simulator")]
 mod simulated;
+mod standstill;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ use serde::Serialize;
 use serde_json::Value;
 #[cfg(feature = "simulator")]
 use simulated::Simulated;
+use standstill::Standstill;
 use std::ffi::OsString;
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
@@ -36,8 +38,12 @@ use std::time::{Duration, Instant};
 
 /// Receivers.
 const RECEIVERS: usize = 4;
-/// The receiver that loses packets on purpose, and which part of them.
-const LOSSY: (usize, f64) = (3, 0.02);
+/// The receiver that stands still for a while,
+const STILL: usize = 3;
+/// when this part of the content has been sent: early, as its buffer holds half of the default size.
+const STILL_AFTER: f64 = 1.0 / 16.0;
+/// The receiver that stands still is looked after this often.
+const TURN: Duration = Duration::from_millis(5);
 /// The transfer is given up after this.
 const PATIENCE: Duration = Duration::from_secs(45);
 /// Receivers get this long to end after a source that failed.
@@ -89,7 +95,8 @@ struct ReceiverOutcome {
     goodput_bps: f64,
     loss: f64,
     repaired_blocks: u64,
-    injected: Option<f64>,
+    dropped_local: u64,
+    stopped_seconds: Option<f64>,
     cpu_seconds: Option<f64>,
     error: Option<String>,
 }
@@ -108,6 +115,8 @@ struct Told {
     done: Option<Value>,
     error: Option<String>,
     ended: bool,
+    /// The time for which it was stopped.
+    stopped: Option<Duration>,
 }
 
 impl Told {
@@ -167,10 +176,12 @@ pub fn run(resolved: &Resolved, out: &mut impl Write, stop: &AtomicBool) -> Resu
     let lo = faircast_net::choose(like, Some("lo"))?;
     let listener = Listener::start(group, &lo, marker)?;
     eprintln!(
-        "sending it to {RECEIVERS} receivers on this host, group {group}, one of them losing {}",
-        units::percent(LOSSY.1)
+        "sending it to {RECEIVERS} receivers on this host, group {group}; {} is stopped for {} meanwhile, as a suspended host is",
+        receiver_name(STILL),
+        units::seconds(standstill::LASTS.as_secs_f64())
     );
-    let told = transfer(resolved, &Stage { place: place.path(), key: &key, group, paths: &paths }, stop)?;
+    let stage = Stage { place: place.path(), key: &key, group, paths: &paths, listener: &listener };
+    let told = transfer(resolved, &stage, stop)?;
     let seen = listener.finish();
 
     eprintln!("comparing the content of every receiver with the source's");
@@ -215,6 +226,7 @@ struct Stage<'a> {
     key: &'a Path,
     group: SocketAddr,
     paths: &'a [PathBuf],
+    listener: &'a Listener,
 }
 
 impl Stage<'_> {
@@ -229,9 +241,6 @@ impl Stage<'_> {
         let mut words = self.common("recv", &receiver_name(number));
         words.extend(os(["--wait", "30", "--patience", "15", "--out"]));
         words.push(receiver_directory(self.place, number).into());
-        if number == LOSSY.0 {
-            words.extend(["--faults".into(), format!("loss={},seed=1", LOSSY.1).into()]);
-        }
         words
     }
 
@@ -274,7 +283,11 @@ fn transfer(resolved: &Resolved, stage: &Stage<'_>, stop: &AtomicBool) -> Result
         Screen::Terminal => block.set_message(tell::progress_block(Role::Source, progress)),
         Screen::Plain => eprintln!("{}", tell::progress_line(Role::Source, progress)),
     };
-    let told = listen(&words, Instant::now() + patience, &mut show, stop);
+    let after = resolved.bytes as f64 * STILL_AFTER;
+    let mut standstill = Standstill::After(after as u64, &processes[STILL]);
+    let mut turn = || standstill.follow(stage.listener.bytes(), Instant::now());
+    let mut told = listen(&words, Instant::now() + patience, &mut show, &mut turn, stop);
+    told[STILL].stopped = standstill.lasted();
     block.finish_and_clear();
     Ok(told) // dropping the processes ends those that still run
 }
@@ -283,11 +296,13 @@ fn listen(
     words: &Receiver<Word>,
     mut end: Instant,
     show: &mut dyn FnMut(&Progress),
+    turn: &mut dyn FnMut(),
     stop: &AtomicBool,
 ) -> Vec<Told> {
     let mut told: Vec<Told> = (0..=RECEIVERS).map(|_| Told::default()).collect();
     while !told.iter().all(|told| told.ended) && Instant::now() < end && !stop.load(Ordering::Relaxed) {
-        match words.recv_timeout(Duration::from_millis(200)) {
+        turn();
+        match words.recv_timeout(TURN) {
             Ok(word) => hear(word, &mut told, show),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
@@ -384,12 +399,12 @@ fn source_outcome(told: &Told) -> SourceOutcome {
 
 fn receiver_outcome(number: usize, told: &Told, equal: bool) -> ReceiverOutcome {
     let host = receiver_name(number);
-    let injected = (number == LOSSY.0).then_some(LOSSY.1);
+    let stopped_seconds = told.stopped.map(|stopped| stopped.as_secs_f64());
     let Some(done) = &told.done else {
         return ReceiverOutcome {
             host,
             equal,
-            injected,
+            stopped_seconds,
             error: Some(unfinished(told)),
             ..ReceiverOutcome::default()
         };
@@ -403,7 +418,8 @@ fn receiver_outcome(number: usize, told: &Told, equal: bool) -> ReceiverOutcome 
         goodput_bps: done["goodput_bps"].as_f64().unwrap_or(0.0),
         loss: if packets + lost > 0.0 { lost / (packets + lost) } else { 0.0 },
         repaired_blocks: done["repaired_blocks"].as_u64().unwrap_or(0),
-        injected,
+        dropped_local: done["dropped_local"].as_u64().unwrap_or(0),
+        stopped_seconds,
         cpu_seconds: done["cpu_seconds"].as_f64(),
         error: told.error.clone(),
     }

@@ -43,8 +43,9 @@ fn receivers(all: &[ReceiverOutcome], out: &mut impl Write) -> io::Result<()> {
 
 fn row(receiver: &ReceiverOutcome) -> String {
     let verified = if receiver.ok && receiver.equal { "yes" } else { "NO" };
-    let note = match receiver.injected {
-        Some(loss) => format!("   ({} lost on purpose)", units::percent(loss)),
+    let full = if receiver.dropped_local > 0 { ", its buffer overflowed" } else { "" };
+    let note = match receiver.stopped_seconds {
+        Some(stopped) => format!("   (stopped for {}{full})", units::seconds(stopped)),
         None => String::new(),
     };
     format!(

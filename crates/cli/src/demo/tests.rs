@@ -2,7 +2,7 @@ use super::*;
 use serde_json::json;
 
 fn ended(done: Value) -> Told {
-    Told { done: Some(done), error: None, ended: true }
+    Told { done: Some(done), ended: true, ..Told::default() }
 }
 
 /// Four receivers with the source's content in their directories, and what all have said.
@@ -23,7 +23,8 @@ const SEALED: Seen = Seen { sealed: 5, open: 0, readable: 0 };
 #[test]
 fn all_is_well_when_everybody_has_everything_sealed() {
     let place = tempfile::tempdir().expect("a temporary directory");
-    let (told, hashes) = good(place.path());
+    let (mut told, hashes) = good(place.path());
+    told[3].stopped = Some(Duration::from_secs(3));
     let outcome = judge(&told, &hashes, place.path(), SEALED);
     assert!(outcome.ok);
     assert_eq!(outcome.receivers[0].loss, 0.02);
@@ -31,6 +32,11 @@ fn all_is_well_when_everybody_has_everything_sealed() {
     table::write(&outcome, &mut text).expect("a vector takes everything");
     let text = String::from_utf8(text).expect("text");
     assert!(text.contains("yes 4 of 4 receivers hold the same 26 files"), "{text}");
+    let notes: Vec<&str> = text.lines().filter(|line| line.contains("stopped")).collect();
+    assert!(
+        matches!(notes[..], [note] if note.starts_with("receiver-4") && note.ends_with("(stopped for 3.00 s)")),
+        "{text}"
+    );
 }
 
 #[test]
@@ -55,7 +61,7 @@ fn one_readable_packet_fails_the_demonstration() {
 fn a_process_that_died_is_named_with_its_reason() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let (mut told, hashes) = good(place.path());
-    told[1] = Told { done: None, error: Some("no route".into()), ended: true };
+    told[1] = Told { error: Some("no route".into()), ended: true, ..Told::default() };
     let outcome = judge(&told, &hashes, place.path(), SEALED);
     assert!(!outcome.ok);
     assert_eq!(outcome.failures().collect::<Vec<_>>(), ["receiver-2: no route"]);
