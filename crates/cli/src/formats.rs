@@ -100,7 +100,6 @@ impl Source {
         session::check_rates(sending.min, sending.max, sending.slow)?;
         let asked = [
             (Feature::Encryption, "--key", session.key.is_some()),
-            (Feature::SourceFaults, "--faults", session.faults.is_some()),
             (Feature::Signatures, "--sign-key", sending.sign_key.is_some()),
             (Feature::Receipts, "--receipts", sending.receipts.is_some()),
             (Feature::SlowPolicy, "--slow", sending.slow != Slow::Follow),
@@ -130,7 +129,6 @@ impl Source {
         request.rate = rate;
         request.repeat = unanswered.and_then(|options| options.repeat);
         request.linger = sending.wait;
-        request.faults = session.faults;
         request.options = options;
         let config = format.source(request);
         let config = config.map_err(|why| refused(format, &[own, &asked[..]].concat(), why))?;

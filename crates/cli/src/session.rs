@@ -173,7 +173,6 @@ impl args::Recv {
         config.host = self.session.host.unwrap_or_else(faircast::host_name);
         config.temporary = std::env::temp_dir();
         config.accept = Accept::new(self.accept, self.most.map(|most| most as u64));
-        config.faults = self.session.faults;
         Ok(Resolved { config, telling: self.telling, warnings, report: None })
     }
 }
@@ -244,7 +243,6 @@ impl args::Recv {
         place.source = self.source;
         place.wait = self.wait;
         place.silence = self.patience;
-        place.faults = self.session.faults;
         place
     }
 }
@@ -353,7 +351,6 @@ fn resolve_sending(
     config.datagram = sending.datagram;
     config.host = session.host.unwrap_or_else(faircast::host_name);
     config.temporary = std::env::temp_dir();
-    config.faults = session.faults;
     let report = sending.report.as_deref().map(ReportFile::create).transpose()?;
     Ok(Resolved { config, telling, warnings, report })
 }

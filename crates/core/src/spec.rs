@@ -1,6 +1,6 @@
 //! Specifications: a name and its options as text, `ormcc,beta=0.7,start=linear`.
 //!
-//! One parser reads schemes, unicast protocols, queues, losses and faults, from command lines, scenario files and
+//! One parser reads schemes, unicast protocols, queues and losses, from command lines, scenario files and
 //! announcements. What a configuration takes is a table of [`Opt`], each with its range and unit and with the field that it
 //! sets; the same table is what people are shown.
 

@@ -10,7 +10,7 @@ mod declared;
 use crate::run::{Clock, Groups, Moves, Outage, Uplink, run_one, tell_opened};
 use crate::stop::Stop;
 use faircast_core::time::Time;
-use faircast_net::{Faults, GroupOptions, GroupSocket, Membership, Port, SourceOptions, choose};
+use faircast_net::{GroupOptions, GroupSocket, Membership, Port, SourceOptions, choose};
 use faircast_transport::config::{KeepUnfinished, PATIENCE, RECEIVE_BUFFER, default_group};
 use faircast_transport::datagram;
 use faircast_transport::endpoint::{Backlog, Endpoint, Notice};
@@ -88,8 +88,6 @@ pub struct ReceiverPlace {
     pub silence: Duration,
     /// Receive buffer of each socket, in bytes.
     pub buffer: usize,
-    /// Errors to inject into what is received, for tests.
-    pub faults: Option<Faults>,
 }
 
 impl Default for ReceiverPlace {
@@ -103,7 +101,6 @@ impl Default for ReceiverPlace {
             wait: None,
             silence: PATIENCE,
             buffer: RECEIVE_BUFFER,
-            faults: None,
         }
     }
 }
@@ -170,11 +167,11 @@ impl<'a> Host<'a> {
         Ok(SourceSockets { uplink, local, datagram, overhead })
     }
 
-    /// Open the socket of a receiver and join its group. Errors are injected by this stream of random numbers.
+    /// Open the socket of a receiver and join its group.
     ///
     /// # Errors
     /// When there is no such interface, or the system refuses.
-    pub fn receiver(&mut self, place: &ReceiverPlace, stream: u64) -> Result<ReceiverSockets, Error> {
+    pub fn receiver(&mut self, place: &ReceiverPlace) -> Result<ReceiverSockets, Error> {
         let group = place.group;
         let choice = choose(group.ip(), place.interface.as_deref())?;
         let outage = Outage::of_listener(group.ip(), place.interface.clone(), place.silence);
@@ -183,7 +180,7 @@ impl<'a> Host<'a> {
         let socket = GroupSocket::open(group, membership, &choice, &options)?;
         tell_opened(group, &choice, self.events);
         socket.receive_buffer().warning().into_iter().for_each(|warning| self.tell(Event::warning(warning)));
-        let groups = Groups::new(socket, outage, place.faults.map(|faults| (faults, stream)));
+        let groups = Groups::new(socket, outage);
         Ok(ReceiverSockets { groups, local: choice.local, overhead: datagram::overhead(group) })
     }
 
@@ -194,11 +191,6 @@ impl<'a> Host<'a> {
 }
 
 impl SourceSockets {
-    /// Inject these errors into what is received, by this stream of random numbers.
-    pub fn inject(&mut self, faults: Option<Faults>, stream: u64) {
-        self.uplink.inject(faults, stream);
-    }
-
     /// Run the endpoint until it is over.
     ///
     /// # Errors

@@ -154,8 +154,7 @@ fn one(
         let _ = say.send(Said::Event(RelayEvent { session: number, branch, event }));
     };
     // A mistake in one session must not end the others.
-    let ended =
-        catch_unwind(AssertUnwindSafe(|| pass_on((config, place), &relayed, random[3], &mut tell, stop)));
+    let ended = catch_unwind(AssertUnwindSafe(|| pass_on((config, place), &relayed, &mut tell, stop)));
     let ended = ended.unwrap_or(Err(Error::System(SystemError::Panicked)));
     relayed.release();
     drop(relayed);
@@ -166,13 +165,12 @@ fn one(
 fn pass_on(
     (config, place): (&RelayConfig, usize),
     relayed: &RelaySession,
-    seed: u64,
     tell: &mut dyn FnMut(Option<usize>, Event),
     stop: &Stop,
 ) -> Result<(), Error> {
     let clock = Clock::start();
     let source = &config.sources[place];
-    let mut groups = hear(config, source, seed, &mut |event| tell(None, event))?;
+    let mut groups = hear(config, source, &mut |event| tell(None, event))?;
     let mut upstream = relayed.above(source, clock.unix_secs(), clock.now());
     let mut branches = Vec::new();
     let heard_on = match source.parents.is_empty() {
@@ -274,23 +272,17 @@ impl Beside<'_> {
 }
 
 /// The sockets that hear a session above.
-fn hear(
-    config: &RelayConfig,
-    source: &RelaySource,
-    seed: u64,
-    events: &mut dyn FnMut(Event),
-) -> Result<Hearing, Error> {
+fn hear(config: &RelayConfig, source: &RelaySource, events: &mut dyn FnMut(Event)) -> Result<Hearing, Error> {
     let listening = Listening {
         group: source.group,
         interface: source.interface.clone(),
         source: source.only,
         patience: config.patience,
         buffer: config.buffer,
-        faults: None,
         parents: &source.parents,
         invited: None,
     };
-    listening.open(seed, events)
+    listening.open(events)
 }
 
 /// The socket of a branch.

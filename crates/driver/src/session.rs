@@ -123,7 +123,7 @@ pub(crate) fn open_source(
     // One rule of a packet filter then serves sources and receivers.
     let port = config.port.map_or(Port::Preferred(config.group.port()), Port::Fixed);
     let options = SourceOptions { ttl: config.ttl, port, ..SourceOptions::default() };
-    let mut uplink =
+    let uplink =
         Uplink::open(config.group, config.interface.take(), options, config.patience, Moves::Anywhere)?;
     tell_opened(config.group, uplink.choice(), events);
     uplink.warning().into_iter().for_each(|warning| events(Event::warning(warning)));
@@ -138,9 +138,7 @@ pub(crate) fn open_source(
         disk: Disk::default(),
         worker: Worker::at_once(), // a source has no jobs
     };
-    let faults = config.faults.take();
     let session = Source::new(config, &host, events)?;
-    uplink.inject(faults, random[3]);
     Ok((session, uplink))
 }
 
@@ -192,11 +190,10 @@ pub(crate) fn open_receiver(
         source: config.source,
         patience: config.patience,
         buffer: config.buffer,
-        faults: config.faults,
         parents: &config.parents,
         invited: config.listen,
     };
-    let groups = listening.open(random[3], events)?;
+    let groups = listening.open(events)?;
     let host = Host {
         random,
         local: config.group,

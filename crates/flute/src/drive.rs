@@ -78,7 +78,7 @@ impl Configuration for AlcReceive {
     fn run(self, events: &mut dyn FnMut(Event), stop: &Stop) -> Result<AlcReceiveReport, Error> {
         let mut host = Host::new(events, stop);
         let (place, random) = (self.place, random());
-        let sockets = host.receiver(&place, random[1])?;
+        let sockets = host.receiver(&place)?;
         host.tidy(&self.out, self.unfinished);
         let setup = receiver::Setup {
             group: place.group,

@@ -54,7 +54,6 @@ impl Format for Alc {
                 Feature::HighestRate,
                 "the rate does not change; fix it, or send in fewer layers (`rlc,layers=N`)",
             ),
-            (Feature::SourceFaults, "its source receives nothing"),
             (Feature::SourceNames, "sources do not say their names"),
             (Feature::Sync, "files are not flushed one by one"),
             (Feature::Replacement, "sessions do not say where they come from"),

@@ -10,7 +10,6 @@
 //! | [`UnicastSocket`] | the feedback socket alone, for receivers of several groups |
 //! | [`Batch`] | the buffers of one receive call: coalesced datagrams, ECN, kernel receive times |
 //! | [`Waiter`] | sleeps until a socket is ready or a moment has come, to some ten microseconds |
-//! | [`Faults`], [`Injector`] | loss, duplicates, reordering and corruption on purpose, from a seed |
 //!
 //! All sockets are non-blocking. Linux has everything; on other Unix systems datagrams go one a call,
 //! without ECN marks and kernel receive times, and none of that is tested. The unsafe code of the crate
@@ -30,7 +29,6 @@ mod changes;
 mod duplicate;
 mod ecn;
 mod error;
-mod faults;
 mod group;
 mod interface;
 mod source;
@@ -46,7 +44,6 @@ pub use changes::{Changes, News};
 pub use duplicate::{Duplicate, duplicate};
 pub use ecn::Ecn;
 pub use error::{ExitClass, NetError};
-pub use faults::{Faults, Injector, Tally};
 pub use group::{GroupOptions, GroupSocket, Membership};
 pub use interface::{Choice, Interface, Why, choose, choose_again, choose_towards, interfaces, is_ipv6_only};
 pub use source::{Port, SourceOptions, SourceSocket};

@@ -262,21 +262,6 @@ fn a_port_that_somebody_does_not_share_is_said_to_be_taken() {
 }
 
 #[test]
-fn injected_losses_reach_the_receiver_and_nothing_else_does() {
-    let group = group(21, 47021);
-    let (receiver, source) = (receiver(group), source(group));
-    assert_eq!(source.send_batch(&numbered(200), SEGMENT).expect("sends"), SendOutcome::Sent);
-    let mut injector = Injector::new("loss=0.2,seed=3".parse().expect("valid"), 0);
-    let (mut batch, mut delivered) = (Batch::new(8), 0);
-    while receiver.receive(&mut batch).expect("receives") > 0 {
-        injector.pass_all(&mut batch, &mut |_, _| delivered += 1);
-    }
-    let tally = injector.tally();
-    assert_eq!((tally.seen, tally.lost + delivered), (200, 200));
-    assert!((20..60).contains(&tally.lost), "{}", tally.lost);
-}
-
-#[test]
 fn mixed_address_families_are_refused() {
     let choice = place(group(22, 47022));
     let error = SourceSocket::open(group_v6(22, 47022), &choice, &SourceOptions::default());

@@ -42,7 +42,7 @@ impl Configuration for PgmSend {
         let (input, total) = input(&self.content)?;
         // NAKs come to this port of this host, whose address is in the packets: receivers do not look where data came from.
         let port = self.options.nak_port.unwrap_or(place.group.port());
-        let mut sockets = host.source(&place, Some(port))?;
+        let sockets = host.source(&place, Some(port))?;
         let local = ipv4(sockets.local)?;
         let datagram = sockets.datagram;
         let room = feed::room(datagram, options_len(self.scheme.mark()));
@@ -89,7 +89,6 @@ impl Configuration for PgmSend {
             first: 0,
             total,
         };
-        sockets.inject(self.faults, random[3]);
         let session = source::PgmSource::new(setup, host.now());
         sockets.run(session, host)
     }
@@ -108,7 +107,7 @@ impl Configuration for PgmReceive {
         let place = self.place;
         let group = ipv4(place.group.ip())?;
         let random = random();
-        let sockets = host.receiver(&place, random[1])?;
+        let sockets = host.receiver(&place)?;
         let setup = receiver::Setup {
             group: SocketAddrV4::new(group, place.group.port()),
             local: ipv4(sockets.local)?,

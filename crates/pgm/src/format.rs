@@ -100,7 +100,6 @@ impl Format for Pgm {
             linger: asked.linger,
             options: options(&asked.options),
             window,
-            faults: asked.faults,
             ..plain
         })
     }

@@ -42,7 +42,6 @@ use faircast_core::packet::ReceiverId;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span};
 use faircast_driver::format::{ReceiverPlace, SourcePlace};
-use faircast_net::Faults;
 use faircast_transport::config::{Content, Destination};
 use faircast_transport::error::Error;
 use faircast_transport::json;
@@ -111,8 +110,6 @@ pub struct PgmSend {
     pub options: PgmOptions,
     /// What is kept for repairs.
     pub window: WindowLimits,
-    /// Errors to inject into what is received, for tests.
-    pub faults: Option<Faults>,
 }
 
 /// How a receiver over PGM runs.
@@ -142,7 +139,6 @@ impl PgmSend {
             content,
             options: PgmOptions::default(),
             window: WindowLimits::default(),
-            faults: None,
         }
     }
 }

@@ -8,7 +8,6 @@ use crate::object::{
 use faircast_core::packet::Layer;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span};
-use faircast_net::Faults;
 use faircast_wire::{GroupKey, KeyRing, SigningKey, Spacing, VerifyKey, VerifyKeys};
 use std::collections::BTreeSet;
 use std::io::{BufWriter, Write};
@@ -309,8 +308,6 @@ pub struct SendConfig {
     pub host: String,
     /// Where nameless temporary files are made.
     pub temporary: PathBuf,
-    /// Errors to inject into what is received (feedback), for tests.
-    pub faults: Option<Faults>,
 }
 
 /// The public keys of receivers, of which one has to sign each receipt.
@@ -467,8 +464,6 @@ pub struct ReceiveConfig {
     pub temporary: PathBuf,
     /// Which sessions are followed.
     pub accept: Accept,
-    /// Errors to inject into what is received, for tests.
-    pub faults: Option<Faults>,
 }
 
 /// Where temporary files are made when nothing else is said.
@@ -504,7 +499,6 @@ impl SendConfig {
             follow: FollowLinks::Never,
             host: String::new(),
             temporary: TEMPORARY.into(),
-            faults: None,
         }
     }
 }
@@ -536,7 +530,6 @@ impl ReceiveConfig {
             buffer: RECEIVE_BUFFER,
             temporary: TEMPORARY.into(),
             accept: Accept::default(),
-            faults: None,
         }
     }
 }

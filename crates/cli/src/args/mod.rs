@@ -15,7 +15,6 @@ use faircast::{Names, Preserve, Slow};
 use faircast_core::packet::Layer;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::Rate;
-use faircast_net::Faults;
 use faircast_wire::Spacing;
 use formats::{AtReceiver, AtSource, FormatArgs};
 pub use receipt::{Receipt, ReceiptCommand, ReceiptVerify};
@@ -124,9 +123,6 @@ pub struct SessionArgs {
     /// Name of this host in messages [default: the system's]
     #[arg(long, value_name = "NAME", value_parser = values::host_name)]
     pub host: Option<String>,
-    /// Errors to inject into what is received, for tests
-    #[arg(long, value_name = "SPEC", hide = true, value_parser = faults)]
-    pub faults: Option<Faults>,
 }
 
 /// How a source sends.
@@ -560,10 +556,6 @@ impl Sending {
 
 fn scheme(text: &str) -> Result<Scheme, String> {
     text.parse::<Scheme>().map_err(|error| error.to_string())
-}
-
-fn faults(text: &str) -> Result<Faults, String> {
-    text.parse::<Faults>().map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ use super::{ReceiverPlace, SourcePlace};
 use crate::configuration::Configuration;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::Rate;
-use faircast_net::Faults;
 use faircast_transport::config::{Content, Destination, KeepUnfinished, Repeat};
 use faircast_transport::object::Names;
 use faircast_wire::Spacing;
@@ -135,8 +134,6 @@ pub enum Feature {
     LeastRate,
     /// A highest rate.
     HighestRate,
-    /// Errors injected at the source.
-    SourceFaults,
     /// Sources by the names that they say.
     SourceNames,
     /// Unfinished content that is kept for later sessions.
@@ -215,8 +212,6 @@ pub struct SourceRequest {
     pub repeat: Option<Repeat>,
     /// How long receivers may be silent before the session ends.
     pub linger: Duration,
-    /// Errors to inject into what is received, for tests.
-    pub faults: Option<Faults>,
     /// The format's own options.
     pub options: Given,
 }
@@ -235,7 +230,6 @@ impl SourceRequest {
             rate: None,
             repeat: None,
             linger: Duration::from_secs(10),
-            faults: None,
             options: Given::default(),
         }
     }

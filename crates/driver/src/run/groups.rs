@@ -6,7 +6,7 @@
 use super::outage::{Look, Outage, received};
 use super::{Events, Sockets, Watcher};
 use faircast_core::time::{Span, Time};
-use faircast_net::{Batch, Faults, GroupSocket, Injector, Meta, NetError, Want};
+use faircast_net::{Batch, GroupSocket, Meta, NetError, Want};
 use faircast_transport::endpoint::{Backlog, Endpoint, Notice, Transmit};
 use faircast_transport::error::Error;
 use faircast_transport::event::Event;
@@ -32,7 +32,6 @@ pub(crate) struct Groups {
     base: JoinedGroup,
     layers: Vec<JoinedGroup>,
     left: Vec<JoinedGroup>,
-    faults: Option<(Faults, u64)>,
     /// Datagrams that sockets dropped which are closed now.
     dropped: u64,
     rejoined_at: Instant,
@@ -46,16 +45,15 @@ struct JoinedGroup {
     group: SocketAddr,
     socket: GroupSocket,
     batch: Batch,
-    injector: Option<Injector>,
 }
 
 impl Groups {
-    /// The base group, joined. Each socket has faults of its own, from a stream of the seed.
-    pub(crate) fn new(base: GroupSocket, outage: Outage, faults: Option<(Faults, u64)>) -> Groups {
-        let base = JoinedGroup::new(base.group(), base, faults, 0);
+    /// The base group, joined.
+    pub(crate) fn new(base: GroupSocket, outage: Outage) -> Groups {
+        let base = JoinedGroup::new(base.group(), base);
         let (layers, left, rejoined_at) = (Vec::new(), Vec::new(), Instant::now());
         let (after_silence, told_snooping) = (None, false);
-        Groups { outage, base, layers, left, faults, dropped: 0, rejoined_at, after_silence, told_snooping }
+        Groups { outage, base, layers, left, dropped: 0, rejoined_at, after_silence, told_snooping }
     }
 
     /// The outcome of a session: when nothing was heard because the network is gone, that is the error.
@@ -77,7 +75,7 @@ impl Groups {
 
     /// The same groups by another base socket; what the old sockets hold is still read. Layers follow.
     fn replace(&mut self, base: GroupSocket) {
-        let base = JoinedGroup::new(self.base.group, base, self.faults, 0);
+        let base = JoinedGroup::new(self.base.group, base);
         let before = std::mem::replace(&mut self.base, base);
         for member in std::iter::once(before).chain(self.layers.drain(..)) {
             if member.socket.leave().is_ok() {
@@ -134,7 +132,7 @@ impl Groups {
         }
         for (place, &group) in wanted.iter().enumerate().skip(same) {
             let socket = self.base.socket.open_beside(group).map_err(|error| (place, error))?;
-            self.layers.push(JoinedGroup::new(group, socket, self.faults, place as u64 + 1));
+            self.layers.push(JoinedGroup::new(group, socket));
         }
         Ok(())
     }
@@ -164,11 +162,7 @@ impl Groups {
 
     /// Give what was read to `each`, in the order of arrival; how many datagrams that were. Stops when what
     /// comes next may still be in a socket.
-    fn deliver(&mut self, mut each: &mut dyn FnMut(&mut [u8], Meta)) -> usize {
-        let now = Instant::now();
-        for injector in self.members().filter_map(|member| member.injector.as_mut()) {
-            injector.release(now, &mut each);
-        }
+    fn deliver(&mut self, each: &mut dyn FnMut(&mut [u8], Meta)) -> usize {
         let alone = self.layers.is_empty() && self.left.is_empty();
         let mut delivered = 0;
         loop {
@@ -176,10 +170,7 @@ impl Groups {
             let next = if alone { Some(&mut self.base) } else { self.earliest() };
             let Some(member) = next else { return delivered };
             let Some((bytes, meta)) = member.batch.take() else { return delivered };
-            match &mut member.injector {
-                None => each(bytes, meta),
-                Some(injector) => injector.pass(bytes, meta, &mut each),
-            }
+            each(bytes, meta);
             delivered += 1;
             if member.batch.next_at().is_none() && member.batch.is_full() {
                 return delivered;
@@ -296,14 +287,8 @@ impl Drop for Groups {
 }
 
 impl JoinedGroup {
-    fn new(
-        group: SocketAddr,
-        socket: GroupSocket,
-        faults: Option<(Faults, u64)>,
-        number: u64,
-    ) -> JoinedGroup {
-        let injector = faults.map(|(faults, stream)| Injector::new(faults, stream.wrapping_add(number)));
-        JoinedGroup { group, socket, batch: Batch::new(SLOTS), injector }
+    fn new(group: SocketAddr, socket: GroupSocket) -> JoinedGroup {
+        JoinedGroup { group, socket, batch: Batch::new(SLOTS) }
     }
 
     fn dropped(&self) -> u64 {
@@ -323,7 +308,7 @@ mod tests {
         let options = GroupOptions { receive_buffer: 1 << 20 };
         let base = GroupSocket::open(groups[0], Membership::AnySource, &choice, &options).expect("it joins");
         let mut joined =
-            Groups::new(base, Outage::of_listener(groups[0].ip(), None, Duration::from_secs(60)), None);
+            Groups::new(base, Outage::of_listener(groups[0].ip(), None, Duration::from_secs(60)));
         joined.join(&groups[1..]).expect("layers join");
         let options = SourceOptions { ttl: 0, ..SourceOptions::default() };
         let source = SourceSocket::open(groups[0], &choice, &options).expect("a source opens");

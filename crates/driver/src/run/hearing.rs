@@ -2,7 +2,7 @@
 
 use super::{Events, Groups, Moves, Outage, Sockets, Uplink, Watcher, tell_opened};
 use faircast_core::time::Time;
-use faircast_net::{Faults, GroupOptions, GroupSocket, Membership, Meta, SourceOptions, choose};
+use faircast_net::{GroupOptions, GroupSocket, Membership, Meta, SourceOptions, choose};
 use faircast_transport::endpoint::{Backlog, Endpoint, Transmit};
 use faircast_transport::error::Error;
 use faircast_transport::event::Event;
@@ -32,7 +32,6 @@ pub(crate) struct GroupBeside {
     pub(crate) membership: Membership,
     pub(crate) options: GroupOptions,
     pub(crate) patience: Duration,
-    pub(crate) faults: Option<(Faults, u64)>,
     pub(crate) joined: Option<Groups>,
     /// When it could not be joined, and why.
     pub(crate) failed: Option<(Instant, Error)>,
@@ -47,7 +46,6 @@ pub(crate) struct Listening<'a> {
     pub(crate) patience: Duration,
     /// Bytes of receive buffer to ask for.
     pub(crate) buffer: usize,
-    pub(crate) faults: Option<Faults>,
     /// Served by one of these in place of the group.
     pub(crate) parents: &'a [SocketAddr],
     /// Wait here until a source invites, in place of the group.
@@ -59,8 +57,7 @@ impl Listening<'_> {
     ///
     /// # Errors
     /// When there is no such interface, or the system refuses.
-    pub(crate) fn open(self, seed: u64, events: &mut dyn FnMut(Event)) -> Result<Hearing, Error> {
-        let faults = self.faults.map(|faults| (faults, seed));
+    pub(crate) fn open(self, events: &mut dyn FnMut(Event)) -> Result<Hearing, Error> {
         let options = SourceOptions { receive_buffer: self.buffer, ..SourceOptions::default() };
         let uplink = match (self.invited, self.parents.first()) {
             (Some(at), _) => Some((at, Uplink::listen(at, options, self.patience)?)),
@@ -72,17 +69,15 @@ impl Listening<'_> {
             }
             (None, None) => None,
         };
-        if let Some((place, mut uplink)) = uplink {
+        if let Some((place, uplink)) = uplink {
             tell_opened(place, uplink.choice(), events);
             uplink.warning().into_iter().for_each(|warning| events(Event::warning(warning)));
-            uplink.inject(self.faults, seed);
             let group = GroupBeside {
                 group: self.group,
                 interface: self.interface,
                 membership: self.source.map_or(Membership::AnySource, Membership::OnlyFrom),
                 options: GroupOptions { receive_buffer: self.buffer },
                 patience: self.patience,
-                faults: self.faults.map(|faults| (faults, seed.wrapping_add(1))),
                 joined: None,
                 failed: None,
             };
@@ -95,7 +90,7 @@ impl Listening<'_> {
         let socket = GroupSocket::open(self.group, membership, &choice, &options)?;
         tell_opened(self.group, &choice, events);
         socket.receive_buffer().warning().into_iter().for_each(|warning| events(Event::warning(warning)));
-        Ok(Hearing::Groups(Groups::new(socket, outage, faults)))
+        Ok(Hearing::Groups(Groups::new(socket, outage)))
     }
 }
 
@@ -104,7 +99,7 @@ impl GroupBeside {
         let choice = choose(self.group.ip(), self.interface.as_deref())?;
         let outage = Outage::of_listener(self.group.ip(), self.interface.clone(), self.patience);
         let socket = GroupSocket::open(self.group, self.membership, &choice, &self.options)?;
-        Ok(Groups::new(socket, outage, self.faults))
+        Ok(Groups::new(socket, outage))
     }
 
     /// Be joined, or not.

@@ -4,8 +4,8 @@ use super::outage::{Look, Moves, Outage, received};
 use super::{Events, Sockets, Watcher};
 use faircast_core::time::Time;
 use faircast_net::{
-    Batch, Choice, Faults, Injector, Meta, NetError, Port, SendOutcome, SourceOptions, SourceSocket, Want,
-    choose, choose_towards,
+    Batch, Choice, Meta, NetError, Port, SendOutcome, SourceOptions, SourceSocket, Want, choose,
+    choose_towards,
 };
 use faircast_transport::endpoint::{Backlog, Endpoint, Notice, Transmit};
 use faircast_transport::error::Error;
@@ -47,7 +47,6 @@ pub(crate) struct Uplink {
     port_told: bool,
     outage: Outage,
     batch: Batch,
-    injector: Option<Injector>,
     /// It belongs to a receiver: datagrams that arrive are data.
     hears_data: bool,
     /// It is bound to what it listens at, whatever becomes of interfaces.
@@ -101,7 +100,6 @@ impl Uplink {
             port_told: false,
             outage,
             batch: Batch::new(SLOTS),
-            injector: None,
             hears_data: false,
             listens: false,
             unsent: Vec::with_capacity(1 << 17),
@@ -130,7 +128,6 @@ impl Uplink {
             port_told: false,
             outage: Outage::of_listener(at.ip(), None, patience),
             batch: Batch::new(SLOTS),
-            injector: None,
             hears_data: true,
             listens: true,
             unsent: Vec::with_capacity(1 << 17),
@@ -142,11 +139,6 @@ impl Uplink {
     #[must_use]
     pub(crate) fn hearing_data(self) -> Uplink {
         Uplink { hears_data: true, ..self }
-    }
-
-    /// Do this to what is received, from a stream of random numbers.
-    pub(crate) fn inject(&mut self, faults: Option<Faults>, stream: u64) {
-        self.injector = faults.map(|faults| Injector::new(faults, stream));
     }
 
     /// The interface in use.
@@ -302,14 +294,11 @@ impl Sockets for Uplink {
         Ok(())
     }
 
-    fn receive(&mut self, mut each: &mut dyn FnMut(&mut [u8], Meta)) -> Result<usize, Error> {
+    fn receive(&mut self, each: &mut dyn FnMut(&mut [u8], Meta)) -> Result<usize, Error> {
         let Some(socket) = &self.socket else { return Ok(0) };
         let count = received(socket.receive(&mut self.batch))?;
         self.has_answers |= count > 0;
-        match &mut self.injector {
-            None => self.batch.segments().for_each(|(bytes, meta)| each(bytes, meta)),
-            Some(injector) => injector.pass_all(&mut self.batch, &mut each),
-        }
+        self.batch.segments().for_each(|(bytes, meta)| each(bytes, meta));
         Ok(count)
     }
 

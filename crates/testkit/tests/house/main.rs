@@ -37,7 +37,7 @@ const MAY_USE: [(&str, &[&str]); 24] = [
     ("faircast-fec", &[]),
     ("faircast-object", &["faircast-fec"]),
     ("faircast-host", &["faircast-object"]),
-    ("faircast-net", &["faircast-core"]),
+    ("faircast-net", &[]),
     (
         "faircast-transport",
         &[
