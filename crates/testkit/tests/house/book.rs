@@ -4,6 +4,10 @@ use crate::scan::{self, Source};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
+/// Folders of `docs` whose `README.md` lists their pages. The book's list has this page only: the archive of decisions is no part of the
+/// book, and each crate has a page of its dependencies.
+const LISTED_BY_README: [&str; 2] = ["decisions", "decisions/deps"];
+
 /// Pages of `docs` that the book's list leaves out, and those that it has twice or that are not there.
 pub fn faults_of_the_list(docs: &Path, pages: &[Source]) -> Vec<String> {
     let list = std::fs::read_to_string(docs.join("SUMMARY.md")).expect("the book has a list");
@@ -13,6 +17,18 @@ pub fn faults_of_the_list(docs: &Path, pages: &[Source]) -> Vec<String> {
     }
     let mut faults = Vec::new();
     for page in pages.iter().filter_map(|page| page.path.strip_prefix("docs").ok()) {
+        if let Some(folder) =
+            LISTED_BY_README.into_iter().find(|folder| page.parent() == Some(Path::new(folder)))
+            && !page.ends_with("README.md")
+        {
+            let readme = Path::new("docs").join(folder).join("README.md");
+            let name = page.file_name().expect("a page is a file").to_string_lossy();
+            let listing = pages.iter().find(|page| page.path == readme);
+            if !listing.is_some_and(|listing| links(&listing.text).iter().any(|link| link.to == name)) {
+                faults.push(format!("{} needs a link to {name}", readme.display()));
+            }
+            continue;
+        }
         let page = page.to_string_lossy();
         if page != "SUMMARY.md" && listed.remove(&*page) != Some(1) {
             faults.push(format!("docs/SUMMARY.md needs one line: - [TITLE]({page})"));
@@ -165,5 +181,19 @@ mod tests {
         let faults = faults_of_the_list(directory.path(), &pages);
         assert_eq!(faults.len(), 2, "{faults:?}");
         assert!(faults[0].contains("(c.md)") && faults[1].contains("no b.md"), "{faults:?}");
+    }
+
+    #[test]
+    fn a_decision_is_listed_by_the_readme_of_its_folder() {
+        let directory = tempfile::tempdir().expect("there is room");
+        std::fs::write(directory.path().join("SUMMARY.md"), "- [Archive](decisions/README.md)\n")
+            .expect("there is room");
+        let pages = [
+            page("docs/decisions/README.md", "[1](0001-a.md)\n"),
+            page("docs/decisions/0001-a.md", ""),
+            page("docs/decisions/0002-b.md", ""),
+        ];
+        let faults = faults_of_the_list(directory.path(), &pages);
+        assert_eq!(faults, ["docs/decisions/README.md needs a link to 0002-b.md"]);
     }
 }
