@@ -1,7 +1,7 @@
 //! Random streams by counter: stream `(seed, node)` is the same whatever else runs.
 //!
 //! Own code on purpose: the distributions of general libraries may change between versions, and
-//! the same seed must give the same bytes for years (see `docs/decisions/`).
+//! the same seed must give the same bytes for years (`docs/design/architecture.md`).
 
 /// A stream of random numbers, 16 bytes, splittable by construction (SplitMix64 on a hashed key).
 #[derive(Debug, Clone)]

@@ -1,5 +1,5 @@
 //! The transport presets beside one TCP as Linux has it, over short and long paths: what `make bench-tcp` measures between
-//! namespaces (docs/decisions/0013-beta.md).
+//! namespaces (docs/design/congestion-control.md).
 
 mod nets;
 

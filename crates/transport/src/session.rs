@@ -26,7 +26,7 @@ use faircast_wire::{
 use std::net::SocketAddr;
 
 /// Source symbols of a block, usually: small enough to stay in a processor's cache, large enough for the code to
-/// lose nothing (see `docs/decisions/`).
+/// lose nothing (`docs/design/delivery.md`).
 pub const SYMBOLS_PER_BLOCK: u16 = 256;
 
 /// The host of a session: what a session needs besides its configuration.

@@ -1,4 +1,4 @@
-//! Files that a source withdraws from a session, as its statuses list them (docs/decisions/0050-withdrawn-files.md).
+//! Files that a source withdraws from a session, as its statuses list them (docs/design/delivery.md).
 
 use crate::signature::Signature;
 

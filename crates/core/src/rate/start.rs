@@ -211,7 +211,7 @@ impl StartUp {
     }
 
     /// How long a round is. Where everybody answers at once it is shorter, so that a TCP that starts at the same time does not take
-    /// a long path first (`docs/decisions/`, the one on beta).
+    /// a long path first (`docs/design/congestion-control.md`).
     fn round_of(&self, rtt: Span) -> Span {
         let round = if self.everybody { rtt * 3 / 4 } else { rtt };
         round.max(self.config.shortest_round)

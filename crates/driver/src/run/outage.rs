@@ -3,7 +3,7 @@
 //!
 //! Nothing of that ends a session before its patience does. What cannot leave is lost, as on the path; sending is tried
 //! again after a pause, and sockets and memberships are made again where the interface has another number or address
-//! (`docs/decisions/0023-outages.md`).
+//! (`docs/design/sessions.md`).
 
 use faircast_net::{Changes, Choice, NetError, News, choose_again};
 use faircast_transport::error::{Error, SystemError};

@@ -1,4 +1,4 @@
-//! Signed content at the receiver: blocks count when a page of the source has their hash (docs/decisions/0033-signed-content.md).
+//! Signed content at the receiver: blocks count when a page of the source has their hash (docs/design/security.md).
 
 use super::trust::Trust;
 use crate::object::Hash;

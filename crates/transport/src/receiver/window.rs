@@ -1,5 +1,5 @@
 //! The receive window: how many more packets this host's buffers can take, and when to tell the source
-//! (docs/decisions/0022-receive-windows.md).
+//! (docs/design/windows.md).
 //!
 //! As in TCP (RFC 9293, 3.8.6), the right edge of the window is the newest packet taken out of the socket plus all that the
 //! socket can hold, so it does not depend on how much waits there at the moment. A receiver that cannot keep up advertises less:

@@ -1,4 +1,4 @@
-//! Signed content at the source: when which page of hashes leaves (docs/decisions/0033-signed-content.md).
+//! Signed content at the source: when which page of hashes leaves (docs/design/security.md).
 //!
 //! A page holds the hashes of blocks in a row. It leaves about when its blocks do, and again when a receiver asks for it.
 //! Pages do not cross the edges of *cells* of as many blocks as fit one, so that who asks for one block gets its neighbours too.

@@ -1,5 +1,5 @@
 //! Receivers' windows at the source: how far it may send, who holds it, and for how long that may be
-//! (docs/decisions/0022-receive-windows.md).
+//! (docs/design/windows.md).
 
 use faircast_core::packet::{ReceiverId, Seq};
 use faircast_core::time::{Rate, Span, Time};
