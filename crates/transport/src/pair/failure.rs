@@ -7,7 +7,7 @@ use crate::error::{Error, TransferError};
 fn a_source_that_hears_nobody_any_more_slows_down_and_says_who_is_silent() {
     let mut net = Net::new(1).with_trunk(Link::millis(5).mbps(50.0).fifo(100_000));
     let all = net.receivers(2, Link::millis(5), Link::millis(5));
-    let source = net.source(Offer::zeros(400_000_000).expect(2));
+    let source = net.source(Offer::zeros(100_000_000).expect(2));
     net.run_for(secs(5));
     net.group_of(all.start).up.set_link(Link::millis(5).losing(1.0));
     net.run_until(secs(120), |net| net.sources[source].ended.is_some());

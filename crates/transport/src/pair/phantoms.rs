@@ -99,7 +99,7 @@ fn sent(net: &Net, seconds: u64) -> f64 {
 fn running(scheme: &'static str, key: Option<GroupKey>) -> Net {
     let mut net = Net::new(17);
     net.receivers_with(1, Link::millis(5), Link::millis(5), None, key.clone());
-    let offer = Offer::zeros(400_000_000).by(scheme).at_most_mbps(MBPS).expect(1);
+    let offer = Offer::zeros(64_000_000).by(scheme).at_most_mbps(MBPS).expect(1);
     net.source(key.into_iter().fold(offer, Offer::sealed));
     net.run_for(secs(12));
     net

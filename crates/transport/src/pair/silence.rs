@@ -15,7 +15,7 @@ const TRUNK: f64 = 20.0;
 fn running(scheme: &'static str, seconds: u64) -> Net {
     let mut net = Net::new(11).with_trunk(trunk());
     net.receivers(3, Link::millis(10), Link::millis(20));
-    net.source(Offer::zeros(400_000_000).by(scheme).expect(3).wait_secs(120));
+    net.source(Offer::zeros(150_000_000).by(scheme).expect(3).wait_secs(120));
     net.run_for(secs(seconds));
     net
 }

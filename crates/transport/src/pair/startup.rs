@@ -52,7 +52,7 @@ fn a_narrow_path_with_a_short_queue_is_never_swamped_and_soon_used() {
 fn two_sessions_share_a_bottleneck() {
     for (seed, pause) in [(1, 0), (2, 0), (3, 10), (4, 10)] {
         let mut net = Net::new(seed).with_trunk(Link::millis(10).mbps(20.0).fifo(60_000));
-        let offer = || Offer::zeros(400_000_000).expect(2);
+        let offer = || Offer::zeros(200_000_000).expect(2);
         net.receivers_with(2, Link::millis(5), Link::millis(15), Some(0), None);
         net.source(offer());
         net.run_for(secs(pause));
