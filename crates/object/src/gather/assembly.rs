@@ -15,6 +15,8 @@ pub struct Assembly {
     others: BTreeMap<u32, Block>,
     /// Emptied blocks, whose memory is used again.
     spare: Vec<Block>,
+    /// Memory of stored blocks, which the next blocks use. It comes back later than its block when the block is stored by a thread.
+    spare_bytes: Vec<Vec<u8>>,
     /// Bytes held by blocks at most.
     limit: usize,
     held: usize,
@@ -57,6 +59,7 @@ impl Assembly {
             current: None,
             others: BTreeMap::new(),
             spare: Vec::new(),
+            spare_bytes: Vec::new(),
             limit,
             held: 0,
             duplicates: 0,
@@ -140,8 +143,8 @@ impl Assembly {
 
     /// Memory of a block that is stored.
     pub fn recycle(&mut self, bytes: Vec<u8>) {
-        if let Some(spare) = self.spare.iter_mut().find(|spare| spare.source.capacity() == 0) {
-            spare.source = bytes;
+        if (self.spare_bytes.len() + 1) * bytes.capacity() <= self.limit {
+            self.spare_bytes.push(bytes);
         }
     }
 
@@ -210,6 +213,9 @@ impl Assembly {
         let entry = self.others.remove(&block).unwrap_or_else(|| {
             self.held += symbols * self.symbol_size;
             let mut entry = self.spare.pop().unwrap_or_default();
+            if entry.source.capacity() == 0 {
+                entry.source = self.spare_bytes.pop().unwrap_or_default();
+            }
             entry.reset(symbols, self.symbol_size);
             entry
         });
@@ -326,6 +332,24 @@ mod tests {
         let (block, bytes) = assembly.take().expect("complete");
         assert_eq!((block, &bytes[..T], &bytes[2 * T..]), (7, &symbol(0)[..], &symbol(2)[..]));
         assert_eq!(assembly.needed(7), None);
+    }
+
+    #[test]
+    fn memory_that_comes_back_after_the_next_block_began_is_used_again() {
+        let mut assembly = Assembly::new(T, 1 << 20);
+        let complete = |assembly: &mut Assembly, block| {
+            assert_eq!(assembly.gather(block, 1, 0, &symbol(0)), Added::Complete);
+            let (_, mut gathered) = assembly.take_gathered().expect("complete");
+            let bytes = gathered.decode().expect("whole");
+            assembly.reuse(gathered);
+            bytes
+        };
+        let (first, second) = (complete(&mut assembly, 1), complete(&mut assembly, 2));
+        let memory = [first.as_ptr(), second.as_ptr()];
+        assembly.recycle(first);
+        assembly.recycle(second);
+        let again = [complete(&mut assembly, 3), complete(&mut assembly, 4)].map(|bytes| bytes.as_ptr());
+        assert_eq!([again[1], again[0]], memory);
     }
 
     #[test]
