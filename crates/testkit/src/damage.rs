@@ -6,7 +6,7 @@ use faircast_core::rng::Rng;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// Which damage, and how often. The default is none.
+/// Kinds of damage, and how often each happens. The default is none.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Damage {
     /// Part of the datagrams lost, 0 to 1.
@@ -39,7 +39,7 @@ const SEED: u64 = 0xfa17;
 /// Number of datagrams by what was done to them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// All that came.
+    /// All datagrams.
     pub seen: u64,
     /// Lost.
     pub lost: u64,
@@ -74,12 +74,12 @@ impl Injector {
         Injector { damage, rng: Rng::new(SEED, stream), held: Vec::new(), tally: Tally::default() }
     }
 
-    /// Does this from now on.
+    /// Changes the damage.
     pub(crate) fn set(&mut self, damage: Damage) {
         self.damage = damage;
     }
 
-    /// What was done so far.
+    /// Returns the number of damaged datagrams so far.
     pub(crate) fn tally(&self) -> Tally {
         self.tally
     }

@@ -34,7 +34,7 @@ pub(crate) struct DamagedLink {
 }
 
 impl DamagedLink {
-    /// Makes both devices, each in a namespace and with a name, and carries frames. What goes to the host is damaged.
+    /// Makes both devices, each in a namespace and with a name, and carries frames. Those towards the host are damaged.
     ///
     /// # Errors
     /// When a device cannot be made.
@@ -50,12 +50,12 @@ impl DamagedLink {
         Ok(DamagedLink { injector, stop, thread: Some(thread) })
     }
 
-    /// Does this from now on.
+    /// Changes the damage.
     pub(crate) fn set(&self, damage: Damage) {
         self.injector.lock().unwrap_or_else(PoisonError::into_inner).set(damage);
     }
 
-    /// What was done so far.
+    /// Returns the number of damaged datagrams so far.
     pub(crate) fn tally(&self) -> Tally {
         self.injector.lock().unwrap_or_else(PoisonError::into_inner).tally()
     }
@@ -65,7 +65,7 @@ impl Drop for DamagedLink {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A device that was removed before is no concern of a test that is over.
+            // The devices may have been removed with their namespaces before.
             let _ = thread.join();
         }
     }
@@ -150,7 +150,7 @@ impl Tap {
         }
     }
 
-    /// Gives a frame to the kernel. One that is down loses it, as a cable does.
+    /// Gives a frame to the kernel. A device that is down loses it, as a cable does.
     fn write(&self, frame: &[u8]) {
         let _ = (&self.0).write(frame);
     }

@@ -351,7 +351,7 @@ impl Lab {
         in_namespace(&self.bridge, &format!("link set {port} {state}"))
     }
 
-    /// Damage datagrams on their way to a host like this from now on.
+    /// Change the damage to datagrams on their way to a host.
     ///
     /// # Panics
     /// When the plan has no damage for it.
@@ -359,7 +359,7 @@ impl Lab {
         self.damaged_link(node).set(damage);
     }
 
-    /// What was done to datagrams on their way to a host so far.
+    /// The number of damaged datagrams on their way to a host so far.
     ///
     /// # Panics
     /// When the plan has no damage for it.

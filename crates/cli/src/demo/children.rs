@@ -76,7 +76,7 @@ impl Process {
     }
 
     fn signal(&self, signal: Signal) {
-        // Its id is its own until it is waited for, so all that can be is that it has ended.
+        // The id belongs to the child until it is waited for. An error means that it has ended.
         let _ = kill_process(Pid::from_child(&self.0), signal);
     }
 }

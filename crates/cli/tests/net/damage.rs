@@ -8,7 +8,7 @@ const FILE: usize = 5_000_000;
 /// Symbols sent beyond the fewest that can do, at most.
 const SENT_MORE: f64 = 1.10;
 
-/// That a network has done what was asked of it.
+/// Checks that a network did all kinds of damage that were asked for, and no others.
 fn has_done(asked: Damage, done: &[Tally]) {
     let sum = |of: fn(&Tally) -> u64| done.iter().map(of).sum::<u64>();
     let kinds = [
