@@ -2,7 +2,7 @@
 
 mod below;
 mod busy;
-mod numbers;
+mod completions;
 mod reach;
 mod tally;
 mod turns;
@@ -47,8 +47,8 @@ pub struct Members {
     known: BTreeMap<ReceiverId, MemberRecord>,
     /// Relays, which are no receivers.
     relays: BTreeSet<ReceiverId>,
-    /// Receivers behind relays that are done.
-    numbers: numbers::Numbers,
+    /// Receivers behind relays that have everything.
+    completions: completions::Completions,
     /// How many there are at each host.
     hosts: BTreeMap<IpAddr, usize>,
     /// How many are done, and how many of those served together are not: asked for all the time.

@@ -1,7 +1,7 @@
 //! The layers of a session at a receiver: which are wanted, where they are, and the stream of each.
 
 use super::flood::{Base, FloodWatch};
-use super::numbers::Numbers;
+use super::sequence_bounds::SequenceBounds;
 use crate::event::{LayersReport, Subscription};
 use faircast_core::delivery::gaps::Gaps;
 use faircast_core::packet::{Arrival, Layer, Seq, Signal};
@@ -23,7 +23,7 @@ pub(super) struct Layers {
     /// By layer; those above the top are of earlier times.
     streams: Vec<Joined>,
     /// By layer, joined or not.
-    numbers: Vec<Numbers>,
+    numbers: Vec<SequenceBounds>,
     reordering: u8,
     highest: u8,
     joins: u64,
@@ -76,7 +76,7 @@ impl Layers {
         self.flood = FloodWatch::new(if follows { Base::Followed } else { Base::Fixed }, Time::ZERO);
         (self.top, self.refused) = (0, None);
         self.streams = vec![Joined { gaps: Gaps::new(self.reordering), since: Time::ZERO }];
-        self.numbers = vec![Numbers::default(); self.groups.len() + 1];
+        self.numbers = vec![SequenceBounds::default(); self.groups.len() + 1];
     }
 
     /// The session begins with packet `seq` of the base layer: what was lost of the probes before it is no loss.

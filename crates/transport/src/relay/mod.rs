@@ -15,10 +15,10 @@ mod branch;
 mod cache;
 mod children;
 mod config;
+mod confirmations;
 mod fetches;
 mod hosts;
 mod listen;
-mod numbers;
 mod receipts;
 mod registry;
 mod role;
@@ -107,8 +107,8 @@ pub(crate) struct Passing {
     branches: Vec<BranchState>,
     /// Children that are, or were, branches, by address; the same address with another number is another process.
     served: BTreeMap<SocketAddr, ReceiverId>,
-    /// Who is done below, as it is told above.
-    numbers: numbers::Numbers,
+    /// Receivers below that have everything, as they are reported above.
+    confirmations: confirmations::Confirmations,
     /// How often children had asked when they were last looked at.
     asked: u64,
     /// What people should know.
@@ -183,7 +183,7 @@ impl Shared {
             wanted_pages: BTreeMap::new(),
             branches,
             served: BTreeMap::new(),
-            numbers: numbers::Numbers::default(),
+            confirmations: confirmations::Confirmations::default(),
             asked: 0,
             warnings: Vec::new(),
             most_ahead: None,
@@ -311,14 +311,14 @@ impl Passing {
     /// What a branch is told, whose receivers `fresh` have become done: which of its receivers the source knows, and whether they need
     /// not wait for that. When the source is not heard, they have everything all the same.
     fn on_done(&mut self, branch: usize, fresh: &[ReceiverId], now: Time) -> (Vec<ReceiverId>, bool) {
-        let known = fresh.iter().filter(|id| self.numbers.add(**id)).copied();
+        let known = fresh.iter().filter(|id| self.confirmations.add(**id)).copied();
         let known: Vec<ReceiverId> = self.branches[branch].known.drain(..).chain(known).collect();
         (known, self.answers_at_once(now))
     }
 
     /// Whether nobody is heard above who would confirm who is done.
     fn answers_at_once(&self, now: Time) -> bool {
-        self.numbers.confirms == Some(false) || self.end != End::No || !self.is_fed(now)
+        self.confirmations.confirms == Some(false) || self.end != End::No || !self.is_fed(now)
     }
 
     /// Whether enough has come for the fastest of the branches that are heard.
@@ -566,7 +566,7 @@ impl Passing {
     fn needs_nothing(&self, below: Tally, since: Time, now: Time) -> bool {
         let nobody = below.receivers == 0 && now.since(since) < LINGER;
         let all_passed = self.blocks.is_some_and(|blocks| self.passed >= blocks);
-        let waits = self.numbers.waits() || self.receipts_waiting() > 0;
+        let waits = self.confirmations.waits() || self.receipts_waiting() > 0;
         all_passed && below.unfinished == 0 && !waits && !nobody
     }
 }

@@ -92,7 +92,8 @@ impl Relaying for Shared {
     fn receivers(&self) -> (u32, u32) {
         let inside = self.with_inside(|inside| inside.tally());
         let passing = self.lock();
-        let (outstanding, done) = passing.numbers.outstanding(inside.unwrap_or_else(|| passing.tally()));
+        let (outstanding, done) =
+            passing.confirmations.outstanding(inside.unwrap_or_else(|| passing.tally()));
         let told = |count: u64| count.min(u64::from(u32::MAX)) as u32;
         (told(outstanding), told(done.saturating_sub(passing.receipts_waiting())))
     }
@@ -108,19 +109,19 @@ impl Relaying for Shared {
     }
 
     fn verified(&self, most: usize) -> Vec<ReceiverId> {
-        self.lock().numbers.due(most)
+        self.lock().confirmations.due(most)
     }
 
     fn has_untold(&self) -> bool {
-        self.lock().numbers.has_untold()
+        self.lock().confirmations.has_untold()
     }
 
     fn waits_for_confirmations(&self) -> bool {
-        self.lock().numbers.waits()
+        self.lock().confirmations.waits()
     }
 
     fn on_confirmed(&self, confirms: bool, ids: &[ReceiverId], now: Time) {
-        let known = self.lock().numbers.on_confirmed(confirms, ids);
+        let known = self.lock().confirmations.on_confirmed(confirms, ids);
         if known.is_empty() {
             return;
         }
@@ -130,7 +131,7 @@ impl Relaying for Shared {
     }
 
     fn on_other_parent(&self) {
-        self.lock().numbers.confirms = None;
+        self.lock().confirmations.confirms = None;
     }
 
     fn has_receipts(&self) -> bool {

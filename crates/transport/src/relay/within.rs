@@ -160,7 +160,7 @@ impl Shared {
         }
         let known: Vec<ReceiverId> = {
             let mut passing = self.lock();
-            fresh.into_iter().filter(|id| passing.numbers.add(*id)).collect()
+            fresh.into_iter().filter(|id| passing.confirmations.add(*id)).collect()
         };
         self.with_inside(|inside| inside.on_known(&known, now));
     }

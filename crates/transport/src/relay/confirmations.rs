@@ -1,4 +1,4 @@
-//! Who is done below, by number, until the source knows it.
+//! Receivers below that have everything, by number: reports to the parent until it confirms them.
 
 use crate::members::Tally;
 use faircast_core::packet::ReceiverId;
@@ -8,21 +8,22 @@ use std::ops::Bound;
 /// More receivers than this are not told by number; they count nowhere then.
 const MOST: usize = 200_000;
 
-/// What is told above.
+/// Reports to the parent, by receiver.
 #[derive(Debug, Default)]
-pub(super) struct Numbers {
-    /// Not told yet.
+pub(super) struct Confirmations {
+    /// Not reported yet.
     untold: BTreeSet<ReceiverId>,
-    /// Told, and not confirmed.
+    /// Reported, and not confirmed.
     told: BTreeSet<ReceiverId>,
+    /// Confirmed.
     known: BTreeSet<ReceiverId>,
-    /// The last one that was told again.
+    /// The last one that was reported again.
     again: Option<ReceiverId>,
-    /// Whether who is above confirms numbers; `None`: nothing has been heard from there.
+    /// Whether the parent confirms numbers; `None`: it has not been heard.
     pub(super) confirms: Option<bool>,
 }
 
-impl Numbers {
+impl Confirmations {
     /// This receiver is done; whether the source knows that.
     pub(super) fn add(&mut self, id: ReceiverId) -> bool {
         let is_known = self.known.contains(&id);
@@ -99,7 +100,7 @@ mod tests {
 
     #[test]
     fn numbers_are_told_in_turn_until_they_are_confirmed() {
-        let mut numbers = Numbers { confirms: Some(true), ..Numbers::default() };
+        let mut numbers = Confirmations { confirms: Some(true), ..Confirmations::default() };
         assert!((1..=5).all(|number| !numbers.add(id(number))));
         assert!(numbers.has_untold());
         assert_eq!(numbers.next(3), [1, 2, 3].map(id));
@@ -115,7 +116,7 @@ mod tests {
 
     #[test]
     fn no_more_numbers_are_kept_than_may_be() {
-        let mut numbers = Numbers::default();
+        let mut numbers = Confirmations::default();
         (1..=MOST as u64).for_each(|number| _ = numbers.add(id(number)));
         assert!(numbers.add(id(MOST as u64 + 1)), "nobody waits for its confirmation");
         assert_eq!(numbers.untold.len(), MOST);

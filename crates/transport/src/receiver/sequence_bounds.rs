@@ -1,4 +1,4 @@
-//! Which packet numbers of the source are plausible: a bound from its statuses, and the way back when a forged number got in.
+//! Plausibility of the source's packet numbers: a bound from its statuses, and the way back when a forged number got in.
 //!
 //! Everybody who holds the key of a group, and in an open session everybody who spoofs the source's address, can forge a data packet.
 //! Its number alone would make a receiver answer packets that have not left, and take the real ones for late duplicates.
@@ -37,7 +37,7 @@ const LATE: Span = Span::from_millis(400);
 
 /// The numbers of one layer's packets.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Numbers {
+pub(super) struct SequenceBounds {
     /// The next packet's number as the source stated it last, and when that came.
     told: Option<(u64, Time)>,
     /// Packets per second between statuses.
@@ -49,7 +49,7 @@ pub(super) struct Numbers {
     confirmed: Option<(Seq, Time)>,
 }
 
-impl Numbers {
+impl SequenceBounds {
     /// Whether a packet with this number on the wire, which arrived at this time, can have left the source.
     pub(super) fn allows(&self, wire: u32, arrived: Time) -> bool {
         let Some((next, at)) = self.told else { return true };
@@ -161,8 +161,8 @@ mod tests {
     }
 
     /// A thousand packets a second, and a status each 20 ms, until this time.
-    fn steady(until: u64) -> Numbers {
-        let mut numbers = Numbers::default();
+    fn steady(until: u64) -> SequenceBounds {
+        let mut numbers = SequenceBounds::default();
         for millis in 0..until {
             assert!(numbers.allows(millis as u32, at(millis)), "{millis}");
             numbers.on_packet(Seq(millis), at(millis));
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn every_second_packet_of_a_source_that_starts_suddenly_is_allowed() {
-        let mut numbers = Numbers::default();
+        let mut numbers = SequenceBounds::default();
         numbers.on_told(100, at(0));
         for seq in (100..10_000).step_by(2) {
             assert!(numbers.allows(seq, at(0)), "{seq}");

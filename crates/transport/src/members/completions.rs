@@ -11,9 +11,9 @@ use faircast_core::packet::ReceiverId;
 use faircast_wire::{MemberState, Verified};
 use std::collections::BTreeMap;
 
-/// Who is done behind relays.
+/// Receivers behind relays that have everything, by the relay that has reported each.
 #[derive(Debug, Default)]
-pub(super) struct Numbers {
+pub(super) struct Completions {
     by: BTreeMap<ReceiverId, Teller>,
     /// At a relay: who has become done since it was last asked.
     fresh: Vec<ReceiverId>,
@@ -40,22 +40,22 @@ impl Members {
 
     /// These are a relay's: what is done is told to the source by number, and known when it is confirmed there.
     pub fn tell_numbers(&mut self) {
-        self.numbers.of_relay = true;
+        self.completions.of_relay = true;
     }
 
     /// Whether numbers are confirmed by nobody now.
     pub fn answer_at_once(&mut self, at_once: bool) {
-        self.numbers.at_once = at_once;
+        self.completions.at_once = at_once;
     }
 
     /// Who is done and was not when this was last asked.
     pub fn take_numbers(&mut self) -> Vec<ReceiverId> {
-        std::mem::take(&mut self.numbers.fresh)
+        std::mem::take(&mut self.completions.fresh)
     }
 
     /// The relay that has told of this receiver last, unless it has said itself that it is done.
     pub fn told_by(&self, id: ReceiverId) -> Option<ReceiverId> {
-        self.numbers.by.get(&id).map(|teller| teller.relay)
+        self.completions.by.get(&id).map(|teller| teller.relay)
     }
 
     /// A relay tells who is done behind it.
@@ -68,32 +68,32 @@ impl Members {
     fn on_number(&mut self, id: ReceiverId, by: ReceiverId) {
         // It has said so itself.
         if let Some(member) = self.known.get(&id).filter(|member| member.has_number()) {
-            if member.is_known || self.numbers.at_once {
+            if member.is_known || self.completions.at_once {
                 self.confirm(id);
             }
             return;
         }
-        let is_full = self.numbers.by.len() >= MOST;
-        match self.numbers.by.get_mut(&id) {
+        let is_full = self.completions.by.len() >= MOST;
+        match self.completions.by.get_mut(&id) {
             Some(teller) => {
                 let before = std::mem::replace(teller, Teller { relay: by, ..*teller });
                 if before.relay != by {
                     self.count_number(before, -1);
                     self.count_number(Teller { relay: by, ..before }, 1);
                 }
-                if before.known || self.numbers.at_once {
+                if before.known || self.completions.at_once {
                     self.confirm(id);
                 }
             }
             None if is_full => self.confirm(id), // it counts nowhere
             None => {
-                let teller = Teller { relay: by, known: !self.numbers.of_relay };
-                self.numbers.by.insert(id, teller);
+                let teller = Teller { relay: by, known: !self.completions.of_relay };
+                self.completions.by.insert(id, teller);
                 self.count_number(teller, 1);
-                if self.numbers.of_relay {
-                    self.numbers.fresh.push(id);
+                if self.completions.of_relay {
+                    self.completions.fresh.push(id);
                 }
-                if teller.known || self.numbers.at_once {
+                if teller.known || self.completions.at_once {
                     self.confirm(id);
                 }
             }
@@ -113,14 +113,14 @@ impl Members {
 
     /// A receiver has said itself that it is done: no relay speaks for it any more.
     pub(super) fn on_own_number(&mut self, id: ReceiverId) {
-        let teller = self.numbers.by.remove(&id);
+        let teller = self.completions.by.remove(&id);
         if let Some(teller) = teller {
             self.count_number(teller, -1);
         }
-        let is_known = teller.map_or(!self.numbers.of_relay, |teller| teller.known);
+        let is_known = teller.map_or(!self.completions.of_relay, |teller| teller.known);
         self.know(id, is_known);
         if !is_known {
-            self.numbers.fresh.push(id);
+            self.completions.fresh.push(id);
         }
     }
 
@@ -135,7 +135,7 @@ impl Members {
         for id in ids {
             if self.known.get(id).is_some_and(MemberRecord::has_number) {
                 self.know(*id, true);
-            } else if let Some(teller) = self.numbers.by.get_mut(id) {
+            } else if let Some(teller) = self.completions.by.get_mut(id) {
                 let before = std::mem::replace(teller, Teller { known: true, ..*teller });
                 self.count_number(before, -1);
                 self.count_number(Teller { known: true, ..before }, 1);
@@ -151,12 +151,12 @@ impl Members {
     /// Whether this one is not told yet that it is done.
     pub(super) fn is_to_wait(&self, id: ReceiverId) -> bool {
         let waits = |member: &MemberRecord| member.has_number() && !member.is_known;
-        self.numbers.of_relay && !self.numbers.at_once && self.known.get(&id).is_some_and(waits)
+        self.completions.of_relay && !self.completions.at_once && self.known.get(&id).is_some_and(waits)
     }
 
     /// A relay goes on elsewhere, and tells there who is done.
     pub(super) fn forget_numbers(&mut self, relay: ReceiverId) {
-        self.numbers.by.retain(|_, teller| teller.relay != relay);
+        self.completions.by.retain(|_, teller| teller.relay != relay);
     }
 }
 
