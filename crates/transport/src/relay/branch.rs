@@ -147,10 +147,7 @@ impl Branch {
     /// Tell the other side how many are below.
     fn tell(&mut self, now: Time) {
         let Some(session) = &mut self.session else { return };
-        let fresh = session.take_numbers();
-        let (known, at_once) = self.shared.lock().on_done(self.place, &fresh, now);
-        session.on_known(&known, now);
-        session.answer_at_once(at_once);
+        session.exchange_completions(|fresh| self.shared.lock().on_done(self.place, fresh, now), now);
         let (mut tally, rate) = (session.tally(), session.rate());
         // A relay below that nobody has asked for anything waits for receivers, as this one does: nobody is held up by that.
         if session.is_gathering() && tally.receivers == 0 {

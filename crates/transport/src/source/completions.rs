@@ -1,0 +1,26 @@
+//! At a relay's branch: receivers that have everything, by number.
+
+use super::SourceSession;
+use faircast_core::packet::ReceiverId;
+use faircast_core::time::Time;
+
+impl SourceSession {
+    /// This is a relay's branch: receivers that have everything are reported above, and confirmed when they are known there.
+    pub(crate) fn tell_numbers(&mut self) {
+        self.members.tell_numbers();
+    }
+
+    /// Calls `exchange` with the receivers that have become done since the last call. It returns the receivers that the source knows, which
+    /// are confirmed, and whether all receivers are confirmed from now on without waiting for the source.
+    pub(crate) fn exchange_completions(
+        &mut self,
+        exchange: impl FnOnce(&[ReceiverId]) -> (Vec<ReceiverId>, bool),
+        now: Time,
+    ) {
+        let (known, at_once) = exchange(&self.members.take_numbers());
+        if self.members.on_known(&known) {
+            self.status_soon(now);
+        }
+        self.members.answer_at_once(at_once);
+    }
+}
