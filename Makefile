@@ -57,7 +57,7 @@ lint-format:
 
 # Everything, and the command without the simulator.
 lint-clippy:
-	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --workspace --all-targets --features faircast-cli/tracing -- -D warnings
 	$(CARGO) clippy --workspace --no-default-features -- -D warnings
 
 lint-doc:

@@ -4,9 +4,10 @@ use super::tree::{branch, schemes};
 use super::*;
 use crate::relay::RouterKind;
 use faircast_core::schemes::{CATALOGUE, Feedback};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex};
+use std::sync::Once;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Level, Metadata, Subscriber};
@@ -52,8 +53,14 @@ impl Visit for Traced {
     }
 }
 
-/// A subscriber that stores all events of sessions.
-struct Collector(Arc<Mutex<Vec<Traced>>>);
+thread_local! {
+    /// The events of this thread's test, while it collects them.
+    static COLLECTED: RefCell<Option<Vec<Traced>>> = const { RefCell::new(None) };
+}
+
+/// A subscriber for all threads. One for each test would lose events: `tracing` may note that nobody wants the events of a place which
+/// another test reaches just before a subscriber comes.
+struct Collector;
 
 impl Subscriber for Collector {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
@@ -69,11 +76,14 @@ impl Subscriber for Collector {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &tracing::Event<'_>) {
-        let metadata = event.metadata();
-        let (texts, numbers) = (BTreeMap::new(), BTreeMap::new());
-        let mut traced = Traced { target: metadata.target(), level: *metadata.level(), texts, numbers };
-        event.record(&mut traced);
-        self.0.lock().expect("no test panics with it").push(traced);
+        COLLECTED.with_borrow_mut(|collected| {
+            let Some(collected) = collected else { return };
+            let metadata = event.metadata();
+            let (texts, numbers) = (BTreeMap::new(), BTreeMap::new());
+            let mut traced = Traced { target: metadata.target(), level: *metadata.level(), texts, numbers };
+            event.record(&mut traced);
+            collected.push(traced);
+        });
     }
 
     fn enter(&self, _: &Id) {}
@@ -87,9 +97,12 @@ struct Events(Vec<Traced>);
 impl Events {
     /// What happens in `run`.
     fn of(run: impl FnOnce()) -> Events {
-        let collected = Arc::default();
-        tracing::subscriber::with_default(Collector(Arc::clone(&collected)), run);
-        Events(std::mem::take(&mut *collected.lock().expect("the run is over")))
+        static SUBSCRIBED: Once = Once::new();
+        SUBSCRIBED
+            .call_once(|| tracing::subscriber::set_global_default(Collector).expect("there is no other"));
+        COLLECTED.set(Some(Vec::new()));
+        run();
+        Events(COLLECTED.take().expect("they are collected"))
     }
 
     fn all(&self, target: &'static str, message: &'static str) -> impl Iterator<Item = &Traced> {
