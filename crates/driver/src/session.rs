@@ -5,7 +5,7 @@ use crate::serve::{self, Serving};
 use crate::stop::Stop;
 use crate::threads::own_threads;
 use faircast_net::{Port, SourceOptions};
-use faircast_transport::config::{ReceiveConfig, SendConfig};
+use faircast_transport::config::{Destination, ReceiveConfig, SendConfig};
 use faircast_transport::datagram;
 use faircast_transport::error::{ConfigError, Error, Unlayered};
 use faircast_transport::event::{Event, ReceiveReport, SendReport};
@@ -194,6 +194,10 @@ pub(crate) fn open_receiver(
         invited: config.listen,
     };
     let groups = listening.open(events)?;
+    let directory = match &config.destination {
+        Destination::Directory(out) => Some(out.clone()),
+        _ => None,
+    };
     let host = Host {
         random,
         local: config.group,
@@ -202,7 +206,7 @@ pub(crate) fn open_receiver(
         unix_nanos: clock.unix_nanos(),
         now: clock.now(),
         disk: Disk::default(),
-        worker: own_threads(),
+        worker: own_threads(directory),
     };
     Ok((Receiver::new(config, &host), groups))
 }

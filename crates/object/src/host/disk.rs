@@ -4,13 +4,14 @@
 //! takes the power away.
 
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, FallocateFlags, Gid, Mode, OFlags, Timestamps, Uid, XattrFlags};
+use rustix::fs::{AtFlags, FallocateFlags, Gid, Mode, OFlags, Timestamps, Uid, XattrFlags, statfs};
 use rustix::io::Errno;
 use rustix::path::Arg;
 use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -292,4 +293,10 @@ impl Failure {
             Failure::Broken => Errno::IO,
         }
     }
+}
+
+/// Whether a directory lies in memory (`TMPFS_MAGIC` and `RAMFS_MAGIC` of `statfs(2)`), so that no disk stalls operations on its files.
+pub fn is_in_memory(directory: &Path) -> bool {
+    const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+    statfs(directory).is_ok_and(|about| IN_MEMORY.contains(&(about.f_type as u64 & 0xffff_ffff)))
 }
