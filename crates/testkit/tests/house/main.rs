@@ -5,6 +5,7 @@ mod circles;
 mod code;
 mod folders;
 mod formats;
+mod language;
 mod scan;
 mod seeds;
 
@@ -567,5 +568,39 @@ fn every_bound_that_is_promised_has_its_test() {
             .filter(|name| !sources.iter().any(|source| source.text.contains(&format!("fn {name}("))))
             .collect();
         assert!(missing.is_empty(), "{page} names tests that there are not: {missing:?}");
+    }
+}
+
+/// The Rust files and pages of the repository, without this test's own, and without the archive of decisions, which stays as it is.
+fn prose() -> Vec<Source> {
+    let others = ["crates/testkit/tests/house", "docs/decisions"].map(Path::new);
+    let all = sources(&root(), &["rs", "md"]);
+    all.into_iter().filter(|source| others.iter().all(|other| !source.path.starts_with(other))).collect()
+}
+
+/// `cargo test -p faircast-testkit --test house language -- --nocapture` prints the counts by crate.
+#[test]
+fn the_language_of_no_file_becomes_harder_to_read() {
+    let path = root().join("crates/testkit/tests/house/language.txt");
+    let text = std::fs::read_to_string(&path).unwrap_or_default();
+    let (record, prose) = (language::record(&text), prose());
+    let (mut worse, mut lower) = (Vec::new(), String::new());
+    for source in &prose {
+        let name = source.path.to_string_lossy();
+        let counts = language::counts(source);
+        let most = record.get(&*name).copied().unwrap_or_default();
+        if counts.all() > most {
+            worse.push(format!("{name}: {} in place of {most} ({counts:?})", counts.all()));
+        }
+        if counts.all() > 0 {
+            lower += &format!("{name} {}\n", counts.all());
+        }
+    }
+    println!("{}", language::table(&prose));
+    assert_none("sentences to be read twice (STYLE: subject, verb, object; at most 35 words)", &worse);
+    if std::env::var_os("FAIRCAST_BLESS").is_some() {
+        let head: String =
+            text.lines().filter(|line| line.starts_with('#')).map(|line| format!("{line}\n")).collect();
+        std::fs::write(&path, head + &lower).expect("the record is written");
     }
 }
