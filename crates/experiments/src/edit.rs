@@ -23,7 +23,7 @@ pub enum EditError {
     },
 }
 
-/// What becomes of a table on a path that is not there.
+/// Treatment of a missing table on a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Missing {
     /// It is made.
@@ -39,7 +39,7 @@ pub struct Edit {
 }
 
 impl Edit {
-    /// Of this text.
+    /// Parses this text.
     ///
     /// # Errors
     /// When it is not TOML.

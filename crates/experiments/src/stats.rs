@@ -57,7 +57,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Of these values, one per run, with Student's t at [`CONFIDENCE`]. Values that are not numbers are left out.
+    /// Estimates from these values, one per run, with Student's t at [`CONFIDENCE`]. NaNs are ignored.
     pub fn of(values: &[f64]) -> Estimate {
         let values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
         let (runs, deviation) = (values.len(), deviation(&values));

@@ -1,4 +1,4 @@
-//! What a scenario would take is known before it is built.
+//! Estimates of a scenario's memory before it is built.
 
 use faircast_experiments::run::{RunError, RunOptions, Silent, run};
 use faircast_experiments::scenario::{Diagnostics, Scenario};

@@ -231,7 +231,7 @@ fn seeds_differ_and_their_number_is_that_of_the_rows() {
     assert_eq!(results.jobs.len(), 6);
 }
 
-/// Keeps what it is told, and asks to stop once something is done.
+/// Stores each status, and asks to stop once something is done.
 #[derive(Default)]
 struct Impatient(Mutex<Vec<Status>>);
 
@@ -264,7 +264,7 @@ fn a_shard_is_a_part_and_its_number() {
     assert!(matches!(run(&small(), &options, &Silent), Err(RunError::EmptyShard(_, 6))));
 }
 
-/// What tshark makes of a file: one line for each packet with these fields.
+/// Dissects a file with tshark: one line for each packet with these fields.
 fn dissect(file: &Path, fields: &[&str]) -> Option<Vec<Vec<String>>> {
     let mut tshark = Command::new("tshark");
     tshark.arg("-r").arg(file).args(["-T", "fields", "-E", "separator=|"]);
@@ -640,7 +640,7 @@ fn may_be_missing(name: &str, of_one: &[&str], idle: &[&str]) -> bool {
     numbered || of(of_one, &AMONG) || of(idle, &["cov", "loss"])
 }
 
-/// What claims are checked against before anything runs is what runs give.
+/// The metric names that claims are checked against are those that runs produce.
 #[test]
 fn metrics_have_the_names_that_are_known_before() {
     let cases: [(&str, &[&str], &[&str]); 2] =

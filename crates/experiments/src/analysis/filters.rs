@@ -15,8 +15,9 @@ pub fn max_lprf_passes(counts: &[f64]) -> f64 {
     counts.iter().copied().fold(0.0, f64::max)
 }
 
-/// By how much a mean deviation with `gain` must be multiplied to cover a sudden step of the mean by one: the mean takes
-/// `gain` of the step and the deviation as much (MCA's bound of the round trip; seed 000, D.2).
+/// Returns the factor of a mean deviation with `gain` that covers a sudden step of the mean by one. The mean
+/// takes `gain` of the step, and the deviation takes the same part (MCA's bound of the round trip; seed 000,
+/// D.2).
 pub fn deviations_that_cover_a_step(gain: f64) -> f64 {
     (1.0 - gain) / gain
 }

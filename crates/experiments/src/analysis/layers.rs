@@ -1,8 +1,9 @@
 //! How fast a receiver of layers goes on average: RLC's chain of levels (seed 004, 3).
 
-/// Between levels a receiver goes up at synchronisation points and down at losses; each level has twice the rate of the one
-/// below. The constant K of the mean rate K s / (tau sqrt(P W p)), where `points` is P W times the loss event rate: the
-/// packets of the base layer between its synchronisation points, times the probability that one is a loss event.
+/// Returns the constant K of the mean rate K s / (tau sqrt(P W p)). Between levels a receiver goes up at
+/// synchronisation points and down at losses; each level has twice the rate of the one below. `points` is P W
+/// times the loss event rate: the packets of the base layer between its synchronisation points, times the
+/// probability that one is a loss event.
 ///
 /// The chain goes on for ever in both directions here; a real one ends at the base layer.
 pub fn rlc_constant(points: f64) -> f64 {

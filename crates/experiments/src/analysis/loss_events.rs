@@ -35,8 +35,9 @@ impl Point {
 /// States above the one that is reached with this probability, in natural logarithms, do not count.
 const NEVER_REACHED: f64 = -600.0;
 
-/// The stationary probabilities of windows of 1 to `largest` packets, when the first packet of a round trip and each
-/// one after a packet that arrived is lost with probability `first_loss` (above 0, at most 1). Entry 0 is window 1.
+/// Returns the stationary probabilities of windows of 1 to `largest` packets. The first packet of a round trip,
+/// and each one after a packet that arrived, is lost with probability `first_loss` (above 0, at most 1). Entry
+/// 0 is window 1.
 ///
 /// # Panics
 ///
@@ -52,7 +53,7 @@ pub fn windows(first_loss: f64, largest: usize) -> Vec<f64> {
     let states = (1..=largest).take_while(|&n| n == 1 || reached(n)).last().unwrap_or(1);
     let mut weights = vec![0.0; largest + 1];
     weights[states] = 1.0;
-    // What goes up from k to k + 1 comes down from those above k whose half is not.
+    // The flow up from k to k + 1 equals the flow down from windows above k whose half is not above k.
     for k in (1..states).rev() {
         let down: f64 = (k + 1..=(2 * k + 1).min(states)).map(|x| weights[x] * has_loss(x, arrives)).sum();
         weights[k] = down / (k as f64 * arrives).exp();

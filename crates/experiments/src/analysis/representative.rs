@@ -42,8 +42,8 @@ impl Bottleneck {
         rate * (1.0 / (1.0 + self.overload(growth).bps() / self.rate.bps()))
     }
 
-    /// What decides which receiver is followed: the one with the lowest value (C.8). Where all buffers are alike they
-    /// do not matter, as in the thesis.
+    /// Returns the value that selects the representative: the receiver with the lowest one (C.8). Where all
+    /// buffers are alike they do not matter, as in the thesis.
     pub fn standing(&self) -> f64 {
         self.rate.bps() / (self.buffer_bits() * (1.0 + self.others)).sqrt()
     }
@@ -121,8 +121,8 @@ impl Feedback {
         self.reports_in(period.as_secs_f64() + self.redundant_secs())
     }
 
-    /// Reports in a session of this length when the bottleneck changes so many times a second at random (C.13), which
-    /// without changes are those of one receiver (C.14).
+    /// Returns the reports in a session of this length when the bottleneck changes `changes_per_sec` times a
+    /// second at random (C.13). Without changes they are those of one receiver (C.14).
     pub fn in_session(&self, changes_per_sec: f64, length: Span) -> f64 {
         let secs = length.as_secs_f64();
         self.reports_in(secs + changes_per_sec * secs * self.redundant_secs())

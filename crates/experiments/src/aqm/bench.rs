@@ -38,7 +38,7 @@ pub enum BenchError {
     Run(#[from] RunError),
 }
 
-/// What a queue did in a run.
+/// Actions of a queue in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Acted {
     /// It was not the bottleneck: hardly anything waited.
@@ -58,7 +58,7 @@ pub struct Row {
     pub queue: usize,
     /// The seed.
     pub seed: u64,
-    /// What the queue did.
+    /// Actions of the queue.
     pub acted: Acted,
     /// Mean delay and the delay that 95 % have at most, in seconds, with the own transmission.
     pub delay: f64,
@@ -78,11 +78,11 @@ pub struct Row {
     pub marks: f64,
     /// See [`Row::drops`].
     pub reordered: f64,
-    /// Jain's index over the rates of the flows that should get the same; not a number where there are none.
+    /// Jain's index over the rates of the flows that should get the same; NaN without such flows.
     pub fairness: f64,
     /// Mean rate of a receiver of each group of flows, in bit/s.
     pub rates: Vec<(String, f64)>,
-    /// Mean time of a complete transfer, in seconds; not a number where there are none.
+    /// Mean time of a complete transfer, in seconds; NaN without transfers.
     pub transfer_time: f64,
 }
 
@@ -214,7 +214,8 @@ fn fairness(load: &Load, value: &dyn Fn(&str) -> f64) -> f64 {
     for group in load.equals {
         let mean = value(&format!("{group}.rate"));
         let index = value(&format!("{group}.jain"));
-        // Of one flow there is no index: it is equal to itself. Groups here have equally many flows, or there is one group.
+        // The index of one flow is not defined: the flow is equal to itself. All groups here have the same number
+        // of flows, or there is one group.
         let index = if index.is_finite() { index } else { 1.0 };
         count += 1.0;
         sum += mean;

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 pub struct Load {
     /// Its name in tables and files.
     pub name: &'static str,
-    /// What it is, in a sentence.
+    /// Description, in a sentence.
     pub about: &'static str,
     /// Where it comes from.
     pub source: &'static str,
@@ -19,7 +19,7 @@ pub struct Load {
     hosts: u32,
     /// Whether queues mark packets that allow it.
     pub marks: bool,
-    /// Its flows and changes, for a run of so many seconds, and what goes behind a flow's TCP for marks.
+    /// Its flows and changes for a run of a given number of seconds, and the suffix of a flow's TCP for marks.
     flows: fn(&mut Text),
     /// Groups whose flows should get the same.
     pub equals: &'static [&'static str],
@@ -95,7 +95,7 @@ impl Text {
 }
 
 impl Load {
-    /// The scenario: this load under these queues, for so many seconds, a fifth of which is warm-up.
+    /// Returns the scenario: this load under these queues, for `seconds` seconds, a fifth of which is warm-up.
     pub fn scenario(&self, queues: &[(String, String)], seconds: f64) -> String {
         let ecn = if self.marks { ",ecn" } else { "" };
         let mut text = Text { text: String::new(), seconds, ecn };

@@ -1,4 +1,4 @@
-//! What came of a bench: a page with figures, tables as Markdown, and one row a run as CSV.
+//! Results of a bench: a page with figures, tables as Markdown, and one row per run as CSV.
 
 use super::bench::{Acted, Bench, Row};
 use super::loads::Load;
@@ -8,7 +8,7 @@ use crate::report::text::{Align, Grid};
 use crate::stats;
 use std::fmt::Write as _;
 
-/// Series that can be told apart.
+/// Number of series that a reader can distinguish.
 const COLOURS: usize = 7;
 /// Bars whose names fit below a panel.
 const NAMES: usize = 9;
@@ -18,7 +18,7 @@ to the end of its own transmission (0.8 ms of it). \"Acted\" counts the runs in 
 where it only dropped what did not fit (\"overflow\") or was not the bottleneck (\"idle\") the run says nothing about it, and is set apart by a star. \
 Fairness is Jain's index over the flows that should get the same. Numbers are means over the runs.";
 
-/// What bars show, and its name.
+/// A value that bars show, and its name.
 type Named<'a> = (&'a str, &'a dyn Fn(&Row) -> f64);
 
 impl Bench {

@@ -47,7 +47,7 @@ pub struct UnknownCurve {
     pub known: Vec<String>,
 }
 
-/// So many are named to who asks for another.
+/// Number of curves listed when an unknown one is requested.
 const NAMED: usize = 40;
 
 /// All curves that results have.

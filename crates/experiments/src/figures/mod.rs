@@ -90,7 +90,7 @@ pub fn traces(
     by_seed.into_values().collect()
 }
 
-/// Whose rate.
+/// Receiver whose rate is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Receiver<'a> {
     /// The mean over all receivers of a group.
@@ -121,7 +121,7 @@ fn panel_title(point: &Point) -> String {
     point.to_string()
 }
 
-/// What a panel shows, and the point's values behind it in a sweep.
+/// Returns a panel's title: its subject, followed by the point's values in a sweep.
 fn titled(what: &str, point: &Point) -> String {
     let place = panel_title(point);
     if place.is_empty() { what.to_owned() } else { format!("{what}, {place}") }
@@ -390,7 +390,7 @@ fn node_number(name: &str) -> f64 {
     name[name.len() - digits..].parse().unwrap_or(f64::NAN)
 }
 
-/// Who limits each session that has several receivers, over time.
+/// Draws the limiting receiver of each session with several receivers, over time.
 fn representatives(title: &str, results: &Results) -> Option<Figure> {
     let table = results.table("representatives")?;
     let flows: BTreeSet<&String> = table.texts("flow").iter().collect();

@@ -1,4 +1,4 @@
-//! What is drawn, in order: forms whose places are known, for a format to write down.
+//! Drawing operations, in order: forms with known positions, for a format to write.
 
 /// A drawing.
 #[derive(Debug, Default)]
@@ -49,7 +49,7 @@ pub enum Element {
         degrees: f64,
         rim: Rim,
     },
-    /// What follows is cut off at a rectangle,
+    /// Clips the following operations to a rectangle,
     Clip {
         from: Place,
         to: Place,
@@ -158,12 +158,12 @@ impl Canvas {
         self.elements.push(Element::Text { at, text: text.to_owned(), letters, degrees, rim });
     }
 
-    /// What follows is cut off at a rectangle.
+    /// Clips the following operations to a rectangle.
     pub fn clip(&mut self, from: Place, to: Place) {
         self.elements.push(Element::Clip { from, to });
     }
 
-    /// What follows is not cut off any more.
+    /// Ends the clipping.
     pub fn end(&mut self) {
         self.elements.push(Element::End);
     }

@@ -34,7 +34,7 @@ struct Frame<'a> {
     y: Span<'a>,
 }
 
-/// What an axis shows.
+/// Range of an axis.
 struct Span<'a> {
     axis: &'a Axis,
     from: f64,
@@ -148,7 +148,7 @@ fn can_name_at_lines(panel: &Panel) -> bool {
     lines && names_of(panel).count() <= 8
 }
 
-/// What may stand right of the axes.
+/// Returns the labels that may be drawn to the right of the axes.
 fn labels_of(panel: &Panel) -> impl Iterator<Item = &str> {
     panel.layers.iter().filter_map(|layer| match layer {
         Layer::Level { name, .. } | Layer::Line { name, .. } | Layer::Dots { name, .. } => {
@@ -182,7 +182,7 @@ fn heading(canvas: &mut Canvas, figure: &Figure, layout: &Layout) -> f64 {
     y + 10.0
 }
 
-/// What stands for a name in the legend.
+/// Sign of a name in the legend.
 #[derive(PartialEq)]
 enum Swatch {
     Line(Colour),

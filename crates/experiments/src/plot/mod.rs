@@ -1,8 +1,8 @@
 //! Figures as SVG and PDF: the same figure gives the same bytes, and nothing but the standard fonts of a viewer is needed.
 //!
-//! A [`Figure`] has one or more [`Panel`]s, a panel has two [`Axis`] and [`Layer`]s that are drawn in order. Everything
-//! about looks is decided here, so that all figures look alike: an Okabe-Ito palette that colour-blind readers can tell
-//! apart, names at the ends of lines where there is room, gridlines that stay behind.
+//! A [`Figure`] has one or more [`Panel`]s, a panel has two [`Axis`] and [`Layer`]s that are drawn in order.
+//! All figures have one style: an Okabe-Ito palette that colour-blind readers can distinguish, names at the
+//! ends of lines where there is room, gridlines in the background.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -26,9 +26,9 @@ use scale::Scale;
 /// A figure.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Figure {
-    /// What it shows, in one line.
+    /// Subject, in one line.
     pub title: String,
-    /// What one should know to read it; wrapped below the title.
+    /// Notes for reading the figure; wrapped below the title.
     pub subtitle: String,
     /// Its parts, from left to right and top to bottom.
     pub panels: Vec<Panel>,
@@ -51,20 +51,20 @@ pub enum Ranges {
 /// A part of a figure with its own axes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Panel {
-    /// What distinguishes it from the others; may be empty.
+    /// Difference from the other panels; may be empty.
     pub title: String,
     /// Horizontal.
     pub x: Axis,
     /// Vertical.
     pub y: Axis,
-    /// What is drawn, the first at the bottom.
+    /// Layers in drawing order, the first at the bottom.
     pub layers: Vec<Layer>,
 }
 
 /// An axis.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Axis {
-    /// What it measures, with its unit in brackets.
+    /// Quantity, with its unit in brackets.
     pub label: String,
     /// Where it begins; the data decide when not given.
     pub from: Option<f64>,
@@ -100,7 +100,7 @@ impl Axis {
         Axis { scale: Scale::Logarithmic, ..self }
     }
 
-    /// Of named places.
+    /// Returns an axis of named places.
     #[must_use]
     pub fn named(self, categories: Vec<String>) -> Axis {
         Axis { categories, ..self }
@@ -119,7 +119,7 @@ pub enum Colour {
 /// How strongly a line is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Weight {
-    /// What the figure is about.
+    /// The subject of the figure.
     #[default]
     Heavy,
     /// Noise around it, or one of many.
@@ -136,7 +136,7 @@ pub enum Join {
     Steps,
 }
 
-/// What is drawn.
+/// A drawing of a panel.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Layer {
     /// A line.
@@ -179,28 +179,28 @@ pub enum Layer {
         /// One for each category.
         bars: Vec<Dot>,
     },
-    /// What a document says, beside what was measured.
+    /// A value from a document, next to the measured ones.
     Published {
         /// `(x, value)`.
         points: Vec<(f64, f64)>,
     },
     /// A horizontal line for comparison.
     Level {
-        /// What it is.
+        /// Name of the value.
         name: String,
         /// Where it is.
         y: f64,
     },
     /// Vertical lines where something happened.
     Moments {
-        /// What happened; empty for none.
+        /// Name of the event; empty without one.
         name: String,
         /// When.
         at: Vec<f64>,
     },
     /// A range of the horizontal axis in which something held.
     Span {
-        /// What held.
+        /// Name of the state.
         name: String,
         /// From here.
         from: f64,
@@ -262,7 +262,7 @@ impl Layer {
 }
 
 impl Panel {
-    /// Of seconds from 0 on, and values from 0 on.
+    /// Returns a panel of seconds from 0 on, and values from 0 on.
     pub fn over_time(title: impl Into<String>, label: impl Into<String>, layers: Vec<Layer>) -> Panel {
         let (x, y) = (Axis::new("time (s)").from(0.0), Axis::new(label).from(0.0));
         Panel { title: title.into(), x, y, layers }

@@ -198,13 +198,14 @@ impl Page {
     }
 }
 
-/// A colour as figures have them: `#rrggbb`. What is none is black.
+/// Converts a colour of a figure, `#rrggbb`; any other text is black.
 fn rgb(colour: &str) -> [f32; 3] {
     let hex = colour.strip_prefix('#').and_then(|hex| u32::from_str_radix(hex, 16).ok()).unwrap_or(0);
     [16, 8, 0].map(|shift| ((hex >> shift) & 0xff) as f32 / 255.0)
 }
 
-/// A character in the encoding that PDF calls WinAnsi (Windows-1252). What it has not is like what it has, or a question mark.
+/// Converts a character to the encoding that PDF calls WinAnsi (Windows-1252). A character that it lacks becomes a
+/// similar one, or a question mark.
 fn win_ansi(c: char) -> u8 {
     match c {
         ' '..='~' | '\u{a0}'..='\u{ff}' => c as u8,

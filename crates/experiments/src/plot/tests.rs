@@ -129,7 +129,7 @@ fn a_pdf_has_what_the_svg_has_and_needs_no_font() {
     }
     assert!(text.contains("/Helvetica") && !text.contains("/FontFile") && text.trim_end().ends_with("%%EOF"));
     assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
-    // What is cut off is so between a saved and a restored state.
+    // Clipping lasts from a saved to a restored state.
     let words = |word: &str| text.lines().filter(|line| *line == word).count();
     assert_eq!(words("q"), words("Q"));
     assert_eq!(pdf, figure().pdf());

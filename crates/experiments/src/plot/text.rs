@@ -8,10 +8,10 @@ const WIDTHS: [u16; 95] = [
     556, 333, 556, 556, 500, 556, 556, 278, 556, 556, 222, 222, 500, 222, 833, 556, 556, 556, 556, 333, 500,
     278, 556, 500, 722, 500, 500, 500, 334, 260, 334, 584,
 ];
-/// Other sans-serif fonts are wider by up to so much.
+/// Width of other sans-serif fonts relative to this one, at most.
 const WIDER: f64 = 1.14;
 
-/// Bold letters are wider still by so much.
+/// Width of bold letters relative to regular ones.
 pub const BOLD: f64 = 1.12;
 
 /// The same of Helvetica's.

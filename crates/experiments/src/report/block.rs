@@ -1,4 +1,4 @@
-//! What a report is made of, and how it looks in Markdown and in HTML.
+//! Parts of a report, and their form in Markdown and in HTML.
 
 use super::html;
 use super::text::Grid;
@@ -20,7 +20,7 @@ pub(crate) enum Block<'a> {
     Figure(&'a Figure, String),
     /// A file, folded.
     File(&'a str, &'a str),
-    /// What to type.
+    /// A command to type.
     Command(String),
     /// Another page: its name and what it is.
     Link(String, String),

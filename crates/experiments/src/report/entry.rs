@@ -1,5 +1,5 @@
-//! What a report says of one figure or table: what was published, what was run, what came out, what had to be chosen, and what does not
-//! hold.
+//! The report of one figure or table: the published result, the run, its results, the choices that were
+//! necessary, and the claims that do not hold.
 
 use super::block::Block;
 use super::text::{Align, Grid};
@@ -34,7 +34,7 @@ pub fn claims(outcome: &ReproOutcome) -> Grid {
     grid
 }
 
-/// What was run, in one line; why not, when it was not.
+/// Describes the run in one line, or the reason why nothing was run.
 pub fn what_was_run(done: &Reproduction) -> String {
     let Some(run) = &done.run else {
         if !done.entry.restates.is_empty() {

@@ -1,19 +1,20 @@
-//! What a scenario gives with other values where its document leaves them open: each in a run of its own, with few seeds.
+//! Results of a scenario with other values where its document leaves them open: one run for each value, with few
+//! seeds.
 
 use super::{Embedded, Judged, ReproError, Settings, judge};
 use crate::run::{Progress, run};
 use crate::scenario::Scenario;
 
-/// What came of one.
+/// Results with one alternative value.
 #[derive(Debug, Clone)]
 pub struct Alternative {
     /// Number of the choice in the scenario.
     pub choice: usize,
-    /// What it is called.
+    /// Name of the alternative.
     pub name: String,
     /// The claims with it.
     pub claims: Vec<Judged>,
-    /// With so many seeds.
+    /// Number of seeds.
     pub seeds: usize,
 }
 

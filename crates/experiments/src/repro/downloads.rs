@@ -6,7 +6,7 @@ use crate::plot::{Axis, Figure, Panel};
 use crate::results::Results;
 use crate::scenario::{Point, Scenario};
 
-/// What is shown: a metric, what it is called, and its unit.
+/// The columns of the table: a metric, its heading and its unit.
 const SHOWN: [(&str, &str, f64); 4] = [
     ("loss", "data packets lost (%)", 0.01),
     ("transfer_time", "mean time of a download (s)", 1.0),

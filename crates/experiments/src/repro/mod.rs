@@ -69,7 +69,7 @@ pub struct Settings {
     pub pace: Pace,
     /// Keys of the scenario and their values, for [`Edit::set`].
     pub set: Vec<(String, String)>,
-    /// Run what the values might be that a document leaves open, with so many seeds at most; 0: do not.
+    /// Number of seeds, at most, for the alternatives of values that a document leaves open; 0: do not run them.
     pub alternatives: usize,
     /// Take what was run before from here, and keep what is run now.
     pub kept: Option<Kept>,
@@ -96,20 +96,20 @@ pub struct Reproduction {
     pub entry: &'static Entry,
     /// Its claims.
     pub outcome: ReproOutcome,
-    /// What was run; `None` when nothing was simulated.
+    /// The simulated run; `None` when nothing was simulated.
     pub run: Option<Run>,
     /// The figures.
     pub figures: Vec<Named>,
-    /// What it gives with other values where the document leaves them open.
+    /// Results with other values where the document leaves them open.
     pub alternatives: Vec<Alternative>,
 }
 
-/// What was run.
+/// A scenario that was run, and its results.
 #[derive(Debug, Clone)]
 pub struct Run {
     /// The scenario.
     pub scenario: Scenario,
-    /// What came of it.
+    /// Metrics, counters and samples of the run.
     pub results: Results,
 }
 
@@ -199,7 +199,7 @@ pub fn reproduce(
     })
 }
 
-/// What became of a scenario's claims: one for each claim and point that it is about.
+/// Judges a scenario's claims: one verdict for each claim and each point that it is about.
 pub fn judge(scenario: &Scenario, results: &Results) -> Vec<Judged> {
     let mut judged = Vec::new();
     for claim in scenario.claims() {

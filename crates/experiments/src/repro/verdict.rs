@@ -1,4 +1,4 @@
-//! What became of a claim.
+//! Verdicts about claims.
 
 use crate::plot::scale::short;
 use crate::stats::Estimate;
@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// What was measured lies in the range that was set before.
+    /// The measured value lies in the range that was set before.
     Holds,
     /// It does, with a value that the document leaves open and that was chosen after its numbers had been seen.
     Chosen,
@@ -84,7 +84,7 @@ impl Tolerance {
 /// A claim and what was measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Judged {
-    /// What is claimed.
+    /// Name of the claim.
     pub name: String,
     /// The published value; `None` where only a shape is published.
     pub published: Option<f64>,
@@ -96,7 +96,7 @@ pub struct Judged {
     pub tolerance: Tolerance,
     /// Whether it holds.
     pub verdict: Verdict,
-    /// What one should know about it; not part of the JSON.
+    /// Note for the reader; not part of the JSON.
     #[serde(skip)]
     pub note: String,
 }

@@ -61,7 +61,7 @@ pub fn fig_3_4(scenario: &Scenario, results: &Results) -> Vec<Named> {
     vec![("averages", averages), ("rates", rates)]
 }
 
-/// What a point has on an axis; empty without it.
+/// Returns the value of a point on an axis; empty without it.
 fn value_of(point: &Point, axis: &str) -> String {
     point
         .values
@@ -285,7 +285,7 @@ pub fn rates_and_round_trips(scenario: &Scenario, results: &Results) -> Vec<Name
 /// Dots by the name of their series.
 pub(super) type Series = Vec<(String, Vec<Dot>)>;
 
-/// The entry of this name, which is made where there is none.
+/// Returns the entry of this name, and adds it if it is missing.
 pub(super) fn entry<T: Default>(all: &mut Vec<(String, T)>, name: String) -> &mut T {
     let at = all.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
         all.push((name, T::default()));
@@ -365,7 +365,7 @@ pub fn fig_2_18(scenario: &Scenario, results: &Results) -> Vec<Named> {
     vec![("events", Figure::new(scenario.title(), subtitle, panels))]
 }
 
-/// What a session gets over what one with a single receiver gets, by the number of its receivers.
+/// Returns the rate of a session over the rate of a session with one receiver, by the number of its receivers.
 pub fn drop_to_zero(scenario: &Scenario, results: &Results) -> Vec<Named> {
     let mut series: Series = Vec::new();
     for point in &results.points {

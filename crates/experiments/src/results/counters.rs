@@ -1,5 +1,5 @@
-//! What flows counted in a window: packets sent, lost and delivered, cuts and timeouts. The simulator counts up to the windows' ends,
-//! so nothing here depends on bins or samples.
+//! Counts of flows in a window: packets sent, lost and delivered, cuts and timeouts. The simulator counts up to
+//! the windows' ends, so the counts do not depend on bins or samples.
 
 use super::Rows;
 use super::measure::{Metrics, Run, Who};
@@ -36,7 +36,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// How many of these moments lie in a window. What happens at its end belongs to what follows, at the end of the run to it.
+    /// Returns how many of these moments lie in a window. A moment at its end belongs to the next window, except
+    /// at the end of the run.
     fn within(&self, moments: &[Time], window: &TimeWindow) -> u64 {
         let before = |moment: Time| {
             if moment >= self.plan.duration {
@@ -127,7 +128,7 @@ impl<'a> Run<'a> {
             let mean = |of: fn(&Goodput) -> f64| stats::mean(&each.iter().map(of).collect::<Vec<_>>());
             return Goodput { in_window: mean(|it| it.in_window), present: mean(|it| it.present) };
         }
-        // Of very large sessions only the sum is counted up to moments.
+        // Very large sessions have only their sum counted at moments.
         self.goodput(self.counted(&flow.counts, window).delivered, &receivers, window)
     }
 
@@ -151,7 +152,7 @@ impl<'a> Run<'a> {
         self.stays(who).map(|(join, leave)| end.min(leave).since(begin.max(join)).as_secs_f64()).sum()
     }
 
-    /// What every flow counted in every window.
+    /// Returns the counts of every flow in every window.
     pub(super) fn flows(&self) -> Table {
         let mut rows = Rows::new("flows");
         for window in &self.plan.windows {

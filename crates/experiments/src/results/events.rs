@@ -1,4 +1,4 @@
-//! What happened in a run, one row each.
+//! The events of a run, one row each.
 
 use super::Rows;
 use super::measure::Run;
@@ -19,7 +19,7 @@ struct Told<'a> {
 }
 
 impl Run<'_> {
-    /// What was written down with `probe.events`.
+    /// Returns the events that `probe.events` recorded.
     pub(super) fn events(&self) -> Table {
         let mut rows = Rows::new("events");
         if self.outcome.log.is_empty() {

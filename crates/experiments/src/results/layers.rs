@@ -1,4 +1,4 @@
-//! What is measured of sessions of several layers. Layers count from 1, the base layer.
+//! Metrics of sessions of several layers. Layers count from 1, the base layer.
 
 use super::Rows;
 use super::measure::{Metrics, Run, Who};
@@ -9,7 +9,7 @@ use crate::table::Table;
 use faircast_core::time::{Span, Time};
 use faircast_sim::SourceSample;
 
-/// So many joins and leaves have metrics of their own.
+/// Number of joins and leaves with metrics of their own.
 const FIRST: usize = 16;
 
 /// How many layers a receiver has from a moment on; 0 while it is away.
@@ -87,7 +87,7 @@ impl Run<'_> {
         let mut steps = Steps::new();
         let mut changes = who.member.subscriptions.iter().peekable();
         for (join, leave) in self.stays(who) {
-            // What a receiver leaves behind when it goes is over before it comes back.
+            // Changes from a receiver's former stay are over before it comes back.
             while changes.next_if(|(at, _)| *at < join).is_some() {}
             steps.push((join, 1));
             while let Some((at, highest)) = changes.next_if(|(at, _)| *at < leave) {
@@ -194,7 +194,7 @@ fn most_in(steps: &Steps, window: &TimeWindow) -> u64 {
     stretches(steps, window).map(|(_, layers)| layers).max().unwrap_or(0)
 }
 
-/// What holds up to this moment.
+/// Returns the value at this moment.
 fn value_before(steps: &Steps, end: Time) -> Option<u64> {
     steps.iter().take_while(|(at, _)| *at < end).last().map(|(_, layers)| *layers)
 }

@@ -14,7 +14,7 @@ use faircast_sim::{
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What one run gives.
+/// Measurements of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// One for each kind of observation, without the keys of the run.
@@ -246,7 +246,7 @@ impl<'a> Run<'a> {
         rows.0
     }
 
-    /// What probed links held over time.
+    /// Returns the contents of probed links over time.
     fn queues(&self) -> Table {
         let mut rows = Rows::new("queues");
         for &link in &self.layout.probes {
@@ -286,7 +286,7 @@ impl<'a> Run<'a> {
         rows.0
     }
 
-    /// Who sent how much feedback: groups as a whole, and their first receivers.
+    /// Returns the amount of feedback of each sender: groups as a whole, and their first receivers.
     fn feedback(&self) -> Table {
         let mut rows = Rows::new("feedback");
         for group in 0..self.plan.flows.len() {
@@ -452,7 +452,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What became of reports at the sources; means over the sessions of the group.
+    /// Adds the fates of reports at the sources; means over the sessions of the group.
     fn tally_metrics(&self, group: usize, out: &mut Metrics) {
         let name = self.name(group);
         let mut add = |metric: &str, count: fn(&FlowOutcome) -> u64| {
@@ -479,7 +479,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What senders did in the run; means over the flows of the group.
+    /// Adds the counts of senders in the run; means over the flows of the group.
     fn flow_metrics(&self, group: usize, out: &mut Metrics) {
         let name = self.name(group);
         let mut means: BTreeMap<&str, Vec<f64>> = BTreeMap::new();

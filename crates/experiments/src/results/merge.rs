@@ -18,7 +18,7 @@ pub enum MergeError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// A file is not what a run writes.
@@ -26,7 +26,7 @@ pub enum MergeError {
     NotResults {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
     /// A file was changed after the run.
@@ -42,7 +42,7 @@ pub enum MergeError {
         a: PathBuf,
         /// Another one.
         b: PathBuf,
-        /// What differs.
+        /// The part that differs.
         what: &'static str,
     },
     /// The same run twice.
@@ -60,7 +60,7 @@ pub enum MergeError {
     Write(#[from] WriteError),
 }
 
-/// What was merged.
+/// Merged results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Merged {
     /// Runs that are there now.

@@ -1,4 +1,4 @@
-//! What came of a scenario: tidy tables, metrics and captured packets, and how they are written and merged.
+//! Results of a scenario: tidy tables, metrics and captured packets, and how they are written and merged.
 //!
 //! Every table begins with the number of the point, the value on each axis of the sweep, and the seed. The same scenario
 //! and seeds give the same bytes, in every build and with any number of threads.
@@ -59,15 +59,15 @@ pub struct Results {
     pub metrics: Vec<MetricRow>,
     /// Captured packets.
     pub captures: Vec<capture::Capture>,
-    /// What the simulator did.
+    /// Totals of the simulator.
     pub totals: Totals,
-    /// What the wire format changed in the packets, when they went through it.
+    /// Changes that the wire format made to the packets, when they went through it.
     pub codec: Option<transform::Differences>,
-    /// What must be the same for results to belong together.
+    /// Properties that all results of one set share.
     pub identity: Identity,
 }
 
-/// What must be the same for results to belong together.
+/// Properties that all results of one set share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// The scenario's text.
@@ -83,7 +83,7 @@ pub struct Identity {
 pub struct Shard {
     /// Which part, from 1.
     pub index: usize,
-    /// Of how many.
+    /// Number of parts.
     pub of: usize,
 }
 
@@ -124,7 +124,7 @@ pub struct MetricRow {
     pub value: f64,
 }
 
-/// What the simulator did, over all runs.
+/// Totals of the simulator over all runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Totals {
     /// Packets carried over a link, hop by hop.

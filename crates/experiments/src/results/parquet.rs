@@ -9,7 +9,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::fs::File;
 use std::sync::Arc;
 
-/// The table as a Parquet file. Numbers that are none are null.
+/// Writes the table as a Parquet file. NaN is written as null.
 ///
 /// # Errors
 /// What the library says.

@@ -34,7 +34,7 @@ fn quantiles(name: &str, counts: &DelayCounts, out: &mut Metrics) {
 }
 
 impl<'a> Run<'a> {
-    /// What the active routers did.
+    /// Adds the counters of the active routers.
     pub(super) fn router_metrics(&self, out: &mut Metrics) {
         self.active_routers("routers", None, out);
         for name in self.plan.routers.iter().filter_map(|router| router.name.as_ref()) {

@@ -33,7 +33,7 @@ fn member(bins: [u64; 10], reports: u64, suppressed: u64) -> MemberOutcome {
     }
 }
 
-/// What is counted when so many bytes have come: every eleventh packet was lost.
+/// Returns the counts after `bytes` bytes have arrived: every eleventh packet was lost.
 fn counts(bytes: u64) -> FlowCounts {
     let (received, lost) = (bytes / 1000, bytes / 10_000);
     FlowCounts { sent: received + lost, again: lost, received, lost, delivered: received }

@@ -8,7 +8,7 @@ use faircast_wire::{DataPacket, Message, Newest, Quantised, encode, encode_data,
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What the wire format did to packets.
+/// Changes that the wire format made to packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Differences {
     /// Packets that went through.

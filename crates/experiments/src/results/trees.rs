@@ -1,4 +1,4 @@
-//! What sessions whose receivers form a tree did: fairness among receivers, windows, and what feedback cost.
+//! Metrics of sessions whose receivers form a tree: fairness among receivers, windows, and the cost of feedback.
 
 use super::measure::{Metrics, Run};
 use crate::scenario::plan::{FlowKind, TimeWindow};
@@ -7,7 +7,7 @@ use faircast_core::time::Time;
 use faircast_sim::{FlowOutcome, LinkId, NodeId, TreeOutcome};
 use faircast_topology::Routes;
 
-/// So many agents have metrics of their own.
+/// Number of agents with metrics of their own.
 const FIRST: usize = 16;
 /// A window is as small as another one with half a packet more.
 const AS_SMALL: f64 = 0.5;

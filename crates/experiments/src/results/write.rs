@@ -1,7 +1,7 @@
 //! Results as files: a CSV for each table, captures, and `manifest.json`.
 //!
-//! Nothing in these files depends on the machine or the clock. What does (how long it took, with how many threads) goes
-//! to `run.json` by [`write_run`].
+//! Nothing in these files depends on the machine or the clock. The run's duration and number of threads go to
+//! `run.json` by [`write_run`].
 
 use super::{Results, Totals};
 use crate::scenario::Point;
@@ -23,7 +23,7 @@ pub enum WriteError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// A table cannot be written as Parquet.
@@ -32,7 +32,7 @@ pub enum WriteError {
     Parquet {
         /// The file.
         path: PathBuf,
-        /// What the library says.
+        /// The library's error.
         reason: String,
     },
 }
@@ -127,7 +127,7 @@ pub(super) fn put(
     Ok(paths)
 }
 
-/// What belongs together, and the hashes of all files.
+/// Files that belong together, and the hashes of all.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The version that ran it.

@@ -1,5 +1,6 @@
-//! Runs that were made before. What a run gave is kept in a file whose name says all that it depends on: the code, the network at
-//! its point of the sweep, and the seed. So what was interrupted goes on, and after a change only what it concerns runs again.
+//! Stored results of earlier runs. The file name of a run depends on all its inputs: the code, the network at
+//! its point of the sweep, and the seed. So an interrupted experiment continues, and after a change only the
+//! runs that it concerns are repeated.
 
 use super::Done;
 use crate::results::Totals;
@@ -107,7 +108,7 @@ impl Kept {
         self.directory.join(format!("{}-{seed}", short(fingerprint)))
     }
 
-    /// What this run gave; `None` when it was not made, or its file is not whole.
+    /// Returns the results of this run; `None` when it was not made, or its file is incomplete.
     pub(super) fn get(&self, fingerprint: &str, (point, seed): (usize, u64)) -> Option<Done> {
         let bytes = fs::read(self.path(fingerprint, seed)).ok()?;
         let (content, sum) = bytes.split_last_chunk::<32>()?;

@@ -74,7 +74,7 @@ impl Status {
     }
 }
 
-/// Is told how far it is, a few times a second, from any thread.
+/// Receives the progress of runs, a few times a second, from any thread.
 pub trait Progress: Sync {
     /// So far.
     fn update(&self, status: &Status);
@@ -84,7 +84,7 @@ pub trait Progress: Sync {
     }
 }
 
-/// Tells nobody.
+/// Reports no progress.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 
@@ -102,13 +102,13 @@ pub enum RunError {
         place: String,
         /// The seed.
         seed: u64,
-        /// What it says.
+        /// The simulator's error.
         source: SimError,
     },
     /// There is nothing to run.
     #[error("shard {0} holds none of the {1} runs: use at most {1} shards")]
     EmptyShard(Shard, usize),
-    /// What a run gave cannot be kept.
+    /// The results of a run cannot be stored.
     #[error("cannot keep what was run: {0}; free some space or name another directory")]
     Keep(String),
     /// All runs together would take more memory than they may.
@@ -122,7 +122,7 @@ pub enum RunError {
     Cancelled,
 }
 
-/// What one job gives.
+/// Results of one job.
 struct Done {
     measured: Measured,
     totals: Totals,
@@ -151,7 +151,7 @@ struct State {
     done: usize,
 }
 
-/// Steps in which a run tells how far it is.
+/// Number of steps after which a run reports its progress.
 const STEPS: u64 = 50;
 
 /// Run all points with all seeds, or the part that the options choose.

@@ -14,8 +14,8 @@ struct Ends {
     receiver: u32,
 }
 
-/// What the simulator is told. Flows of a network are numbered as they are laid; `flows` are their groups' places in the plan, their sources
-/// and their first receivers.
+/// Returns the specifications for the simulator. Flows of a network are numbered as they are laid; `flows` has
+/// their groups' places in the plan, their sources and their first receivers.
 pub(super) fn specs(
     flows: impl Iterator<Item = (usize, u32, u32)>,
     plan: &RunPlan,

@@ -1,4 +1,4 @@
-//! What is wrong in a scenario file, and where.
+//! Faults of a scenario file, with their places.
 
 use std::fmt;
 use std::ops::Range;
@@ -6,11 +6,11 @@ use std::ops::Range;
 /// Something wrong at one place of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// What is wrong, as a sentence.
+    /// The fault, as a sentence.
     pub message: String,
-    /// What stands under the caret.
+    /// Label under the caret.
     pub label: String,
-    /// What would be right.
+    /// Suggested correction.
     pub help: Option<String>,
     /// Bytes of the text.
     pub span: Range<usize>,
@@ -50,7 +50,7 @@ impl Diagnostic {
         Diagnostic { message: message.into(), label: label.into(), help: None, span: span.clone() }
     }
 
-    /// What would be right.
+    /// Adds a suggested correction.
     pub(crate) fn help(mut self, help: impl Into<String>) -> Diagnostic {
         self.help = Some(help.into());
         self
@@ -76,18 +76,18 @@ pub(crate) fn meant(word: &str, known: &[&str]) -> String {
 }
 
 impl Diagnostics {
-    /// What the file is called.
+    /// Returns the name of the file.
     pub fn file(&self) -> &str {
         &self.file
     }
 
-    /// Of the file of this name and text.
+    /// Collects the diagnostics of the file with this name and text.
     pub(crate) fn new(file: &str, text: &str, all: Vec<Diagnostic>) -> Diagnostics {
         let mut all = all;
         all.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.span.end));
         let (mut once, mut place): (Vec<Diagnostic>, usize) = (Vec::new(), 0);
         for diagnostic in all {
-            // Of one place there are few.
+            // The list is short: one diagnostic is reported for each place.
             if once.get(place).is_none_or(|first| first.span != diagnostic.span) {
                 place = once.len();
             }

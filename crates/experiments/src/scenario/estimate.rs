@@ -39,7 +39,7 @@ const ROW: u64 = 550;
 const METRICS: u64 = 20_000;
 /// Bytes of a packet that is recorded, with its place in a capture.
 const RECORDED: u64 = 250;
-/// A queue holds so many seconds of what the narrowest link carries, at most.
+/// Longest queue, seconds at the rate of the narrowest link.
 const LONGEST_QUEUE: f64 = 100.0;
 /// The deepest way through a network that is written line by line.
 const DEEPEST: u64 = 64;
@@ -63,7 +63,7 @@ struct Sizes<'a> {
     tables: u64,
 }
 
-/// What a run takes, and of that what is kept until the results are written.
+/// Memory of a run, and the part of it that is stored until the results are written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OfRun {
     pub run: Estimate,
@@ -121,7 +121,7 @@ fn smallest_packet(plan: &RunPlan) -> f64 {
     f64::from(smallest.max(1)) * 8.0
 }
 
-/// How many moments there are until the end, every so often.
+/// Returns the number of moments until the end, one in each period.
 fn moments(until: Time, every: Span) -> u64 {
     until.as_nanos() / every.as_nanos().max(1) + 1
 }
@@ -207,7 +207,7 @@ impl Sizes<'_> {
         self.wire(wire, count, Usual::ACCESS);
     }
 
-    /// So many links with this wire, in both directions.
+    /// Adds `count` links with this wire, in both directions.
     fn wire(&mut self, wire: &Wire, count: u64, usual: Usual) {
         self.links = self.links.saturating_add(count.saturating_mul(2));
         for wire in [Some(wire), wire.back.as_deref()].into_iter().flatten() {
@@ -218,7 +218,7 @@ impl Sizes<'_> {
         }
     }
 
-    /// What so many links hold: no more than what comes through the narrowest of all.
+    /// Returns the packets that `count` links hold: at most the number that passes the narrowest link.
     fn packets_of(&mut self, queue: &QueueSpec, count: u64, rate: f64, delay: f64) {
         self.tables = self.tables.saturating_add(count.saturating_mul(memory::of_queue(queue)));
         let rate = if rate.is_finite() { rate } else { 0.0 };
@@ -378,7 +378,7 @@ impl Sizes<'_> {
         run.add(entries.sum(), "entries of traces", 24);
     }
 
-    /// What is written down packet by packet: at the rate of the fastest link that is said.
+    /// Adds the records of single packets, at the rate of the fastest link that is specified.
     fn records(&self, run: &mut Estimate) {
         let packets = whole(self.widest * self.plan.duration.as_secs_f64() / self.packet);
         let taps = self.links_of(&self.plan.probe.taps);
@@ -417,7 +417,7 @@ fn narrowest(plan: &RunPlan) -> f64 {
     rates.filter(|rate| *rate > 0.0).fold(f64::INFINITY, f64::min)
 }
 
-/// Packets of so many bits in a full buffer; `None` for one that is never full.
+/// Returns the number of packets of `bits` bits in a full buffer; `None` for a buffer without a limit.
 fn limit(queue: &QueueSpec, bits: f64) -> Option<u64> {
     match queue {
         QueueSpec::DropTail(Limit::Packets(u32::MAX)) => None,

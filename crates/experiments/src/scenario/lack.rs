@@ -30,7 +30,7 @@ impl Scenario {
         })
     }
 
-    /// What the scheme of a session of this name needs at some point of the sweep and does not have.
+    /// Returns the requirements of a session's scheme that some point of the sweep does not meet.
     pub fn lack(&self, flow: &str) -> Option<Diagnostics> {
         let points = 0..self.plans.len();
         let wrong = points.into_iter().find_map(|point| lack_at(&self.plans[point], self, point, flow));

@@ -559,7 +559,7 @@ impl Builder {
         }
     }
 
-    /// Who is in each part of a group; at least one receiver must be.
+    /// Lays the parts of a group; each part has at least one receiver.
     fn parts(&mut self, group: usize, plan: &FlowPlan) {
         let mut all = Vec::new();
         for part in &plan.parts {

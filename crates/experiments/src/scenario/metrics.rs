@@ -7,7 +7,7 @@ use super::syntax::Node;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// Whose metrics they are.
+/// Owner of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Of {
     /// Every group of flows.
@@ -38,7 +38,7 @@ enum Of {
     Fit,
 }
 
-/// What they are taken over.
+/// Objects over which a metric is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Over {
     Window,
@@ -62,7 +62,7 @@ struct Metric {
     meaning: &'static str,
 }
 
-/// Joins and leaves of so many layers have moments.
+/// Number of layers whose joins and leaves are recorded with their times.
 const FIRST: usize = 16;
 
 /// All metrics: the meaning of those that belong together, whose they are, whether parts have them too, what they are taken over, and
@@ -250,7 +250,7 @@ fn numbered(name: &str) -> Vec<String> {
     }
 }
 
-/// What stands before the names of a metric.
+/// Returns the prefixes of a metric's names.
 fn owners(metric: &Metric, plan: &RunPlan, links: &[String]) -> Vec<String> {
     match metric.of {
         Of::All => vec![String::new()],
@@ -311,7 +311,7 @@ pub(super) fn check(
     }
 }
 
-/// What there is instead, where nothing is like it.
+/// Lists the known names for a name that resembles none of them.
 fn help(name: &str, known: &[&str]) -> String {
     if name.starts_with("link.") && !known.iter().any(|known| known.starts_with("link.")) {
         return "no link is probed: `[probe]` with `links = \"left->right\"`".to_owned();

@@ -73,7 +73,7 @@ pub struct Scenario {
 /// An axis of a sweep.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
-    /// What it is called in tables and claims.
+    /// Name in tables and claims.
     pub name: String,
     /// The values it takes.
     pub values: Vec<Setting>,
@@ -100,7 +100,7 @@ pub enum Setting {
 /// A claim about a metric, for whoever compares.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Claim {
-    /// What is claimed.
+    /// Name of the claim.
     pub name: String,
     /// The published value.
     pub published: Option<f64>,
@@ -131,7 +131,7 @@ pub struct Claim {
 pub struct Choice {
     /// Which value.
     pub what: String,
-    /// What is run, in words.
+    /// The value of the run, in words.
     pub value: String,
     /// It was chosen after the published numbers had been seen.
     pub after: bool,
@@ -139,14 +139,14 @@ pub struct Choice {
     pub why: String,
     /// How the names of the claims begin that it concerns; all claims, when empty.
     pub claims: Vec<String>,
-    /// What else it might be.
+    /// Other possible values.
     pub alternatives: Vec<Alternative>,
 }
 
-/// What a [`Choice`] might be instead.
+/// Another possible value of a [`Choice`].
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Alternative {
-    /// What it is called.
+    /// Name of the alternative.
     pub name: String,
     /// Keys of the scenario and their values, for [`crate::edit::Edit::set`].
     pub set: Vec<(String, String)>,
@@ -215,7 +215,7 @@ impl fmt::Display for Point {
     }
 }
 
-/// What a run does not depend on.
+/// Keys on which a run does not depend.
 const HEAD: &[&str] = &["title", "about", "source", "seeds", "sweep", "claim", "chosen"];
 
 /// Most points of a sweep.
@@ -229,7 +229,7 @@ struct Ruled<'a> {
     share: Share,
 }
 
-/// What the keys of an axis take of a value.
+/// Share of a value that the keys of an axis take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Share {
     /// All of them the whole.
@@ -248,7 +248,8 @@ impl Scenario {
         Scenario::parse_within(text, file, memory::DEFAULT)
     }
 
-    /// Read a scenario of which a run may take so many bytes of memory, by an estimate that is made before anything is laid out.
+    /// Reads a scenario whose runs may each take `memory` bytes, by an estimate that is made before anything is
+    /// laid out.
     ///
     /// # Errors
     /// Everything that is wrong in it, and what it would take when that is more.
@@ -275,7 +276,7 @@ impl Scenario {
             let point = point(&axes, index);
             match plan_at(&root, &axes, index) {
                 Ok((plan, fingerprint)) => {
-                    // What is too large is not laid out, and the points after it are not looked at.
+                    // A plan that is too large is not laid out, and the points after it are skipped.
                     fits(&root, &plan, count, memory).map_err(|wrong| vec![wrong])?;
                     fingerprints.push(fingerprint);
                     let seed = plan.seeds.first().copied().unwrap_or(1);
@@ -319,7 +320,7 @@ impl Scenario {
         })
     }
 
-    /// What it does that its text does not suggest.
+    /// Returns the effects of the scenario that its text does not suggest.
     pub fn warnings(&self) -> &Diagnostics {
         &self.warnings
     }
@@ -339,7 +340,7 @@ impl Scenario {
         &self.source
     }
 
-    /// What its file is called.
+    /// Returns the name of its file.
     pub fn file(&self) -> &str {
         &self.file
     }
@@ -379,7 +380,7 @@ impl Scenario {
         &self.fingerprints[point]
     }
 
-    /// What it claims.
+    /// Returns its claims.
     pub fn claims(&self) -> &[Claim] {
         self.plans.first().map_or(&[], |plan| &plan.claims)
     }
@@ -419,7 +420,8 @@ impl Scenario {
         estimate::of(&self.plans[point]).run
     }
 
-    /// How much memory these runs would take, so many at a time, with what is kept of each until the results are written.
+    /// Estimates the memory of these runs, `threads` at a time, with the results of each that are stored until
+    /// they are written.
     pub fn estimate_of_runs(&self, jobs: &[(usize, u64)], threads: usize) -> Estimate {
         let points: Vec<estimate::OfRun> = self.plans.iter().map(estimate::of).collect();
         let mut all = Estimate::new();
@@ -445,7 +447,7 @@ impl Scenario {
     }
 }
 
-/// Whether a run of this plan, and so many plans like it, fit.
+/// Checks that a run of this plan fits, with the plans of all `points`.
 fn fits(root: &Node, plan: &RunPlan, points: usize, most: u64) -> Result<(), Diagnostic> {
     let mut all = estimate::of(plan).run;
     all.add(points as u64, "points of the sweep", estimate::of_plan(plan));
@@ -468,7 +470,7 @@ fn metrics_of(plan: &RunPlan) -> BTreeSet<String> {
     metrics::names(plan, &links)
 }
 
-/// What is wrong in a scenario; nothing when it can be run.
+/// Returns the faults of a scenario; empty when it can be run.
 pub fn check(text: &str) -> Vec<Diagnostic> {
     Scenario::read(text, "", memory::DEFAULT).err().unwrap_or_default()
 }
@@ -557,7 +559,7 @@ fn point(axes: &[Ruled<'_>], index: usize) -> Point {
     Point { index, values: values.collect() }
 }
 
-/// What is run at a point, and a hash of all that it depends on.
+/// Returns the plan of a point, and a hash of everything on which it depends.
 fn plan_at(root: &Node, axes: &[Ruled<'_>], index: usize) -> Result<(RunPlan, String), Vec<Diagnostic>> {
     let mut root = root.clone();
     for (ruled, at) in axes.iter().zip(places(axes, index)) {

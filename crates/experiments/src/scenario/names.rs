@@ -132,7 +132,7 @@ impl Names {
     }
 
     fn unknown(&self, name: &str) -> Nothing {
-        // Of rows, what is before the number is compared.
+        // Rows are compared by the part before the number.
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '*' | '[' | ']' | '-'));
         let prefixes = self.rows.iter().map(|row| row.prefix.as_str()).filter(|prefix| *prefix != stem);
         let row = super::diagnostic::nearest(stem, prefixes).map(|prefix| format!("{prefix}*"));

@@ -1,4 +1,4 @@
-//! What a scenario file says at one point of its sweep, with types in place of texts.
+//! The plan of a scenario file at one point of its sweep, with types in place of texts.
 
 use super::Claim;
 use crate::stats::Scale;
@@ -47,7 +47,7 @@ impl Many {
     }
 }
 
-/// What is said about links; `None` for what is not.
+/// Specified properties of links; `None` for the others.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Wire {
     pub rate: Option<Many>,
@@ -139,12 +139,13 @@ pub(crate) struct FlowPlan {
     pub clock_error: Option<Many>,
     pub parts: Vec<PartPlan>,
     pub kind: FlowKind,
-    /// What the application sends when, after the start, in packets from the first on; in the place of another supply.
+    /// Transmission times of the application after the start, with packet counts from the first packet on;
+    /// replaces another supply.
     pub trace: Option<Arc<[(Span, u32)]>>,
 }
 
 impl FlowPlan {
-    /// What its application sends: its trace, where it has one.
+    /// Returns the supply of its application: its trace, where it has one.
     pub(crate) fn supplied(&self, network: &mut Network, otherwise: ApplicationData) -> ApplicationData {
         self.trace.clone().map_or(otherwise, |trace| ApplicationData::Trace(network.trace(trace)))
     }
@@ -213,12 +214,12 @@ pub(crate) struct SessionPlan {
     pub most_children: u32,
 }
 
-/// Who is whose parent in a session's tree.
+/// Parents of the receivers in a session's tree.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum TreePlan {
     /// All are the source's children.
     Flat,
-    /// Receivers in their order: so many children of the source, so many of each of these, and so on.
+    /// Receivers in their order: this number of children for the source, then for each of these, and so on.
     FanOut(u32),
     /// A receiver's parent is the nearest receiver on its way from the source.
     Nearest,
@@ -256,7 +257,7 @@ pub(crate) struct ChangePlan {
 /// Nodes with routers of one kind.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RouterPlan {
-    /// What stands before metrics of these alone.
+    /// Prefix of the metrics of this group alone.
     pub name: Option<String>,
     pub at: Patterns,
     pub kind: RouterKind,
@@ -264,7 +265,7 @@ pub(crate) struct RouterPlan {
     pub restarts: Option<Time>,
 }
 
-/// What a router does.
+/// Function of a router.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum RouterKind {
     /// It aggregates acknowledgements.
@@ -282,7 +283,7 @@ pub(crate) struct CoordinatePlan {
     pub groups: SharedBy,
 }
 
-/// Who of them shares with whom.
+/// Rule that selects the flows of a sharing group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SharedBy {
     One,

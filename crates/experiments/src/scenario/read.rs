@@ -274,7 +274,7 @@ fn flow(node: &Node, jitter: f64, wrong: &mut Vec<Diagnostic>) -> FlowPlan {
     }
 }
 
-/// What the application sends by a trace, in packets of this size.
+/// Reads the trace of an application, in packets of this size.
 fn trace(node: &Node, packet: u16, wrong: &mut Vec<Diagnostic>) -> Option<Arc<[(Span, u32)]>> {
     not_read(node, "trace_file", wrong);
     let trace = node.get("trace")?;
@@ -372,10 +372,10 @@ fn coordinate(node: &Node, wrong: &mut Vec<Diagnostic>) -> Option<CoordinatePlan
     Some(CoordinatePlan { span: node.span.clone(), way, flows: patterns(node, "flows"), groups })
 }
 
-/// What figure 2 of seed 001 concludes: "a reasonable upper bound on the number of children".
+/// Most children of a node; figure 2 of seed 001 concludes: "a reasonable upper bound on the number of children".
 const MOST_CHILDREN: u32 = 16;
 
-/// Who is whose parent.
+/// Reads the parents of a session's tree.
 fn tree(node: &Node, wrong: &mut Vec<Diagnostic>) -> TreePlan {
     let agents: Vec<AgentPlan> = node
         .list("agents")

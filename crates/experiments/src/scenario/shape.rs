@@ -1,4 +1,4 @@
-//! What a scenario file may hold: tables of keys, against which files are checked and from which the JSON Schema and
+//! The shape of scenario files: tables of keys, by which files are checked and from which the JSON Schema and
 //! the reference in `docs/scenarios.md` are made.
 
 use super::diagnostic::{Diagnostic, meant, nearest};
@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 /// A table of a scenario file.
 #[derive(Debug)]
 pub(crate) struct Shape {
-    /// What it is called in messages and in the reference.
+    /// Name in messages and in the reference.
     pub name: &'static str,
     /// One or two sentences.
     pub about: &'static str,
@@ -34,11 +34,11 @@ pub(crate) struct Field {
 pub(crate) enum Need {
     Required,
     Optional,
-    /// What holds when it is not there, as it would be written.
+    /// Value without the key, as it would be written.
     Default(&'static str),
 }
 
-/// What a key takes.
+/// Kind of value that a key takes.
 #[derive(Debug)]
 pub(crate) enum Takes {
     Text,
@@ -71,9 +71,9 @@ pub(crate) enum Takes {
     Queue,
     /// A probability, or a law as text.
     Loss,
-    /// What a router does, and its options.
+    /// Function of a router, and its options.
     Router,
-    /// What a source sends, line by line.
+    /// Transmissions of a source, line by line.
     SendTrace,
     /// How fast a link is, line by line.
     RateTrace,
@@ -231,7 +231,7 @@ fn refuse_value(node: &Node, key: &str, takes: &Takes, wrong: &mut Vec<Diagnosti
     wrong.push(diagnostic.help(format!("write {one} or {other}")));
 }
 
-/// What a part's own parser says about it.
+/// Returns the message of a part's own parser.
 fn explain<T>(
     node: &Node,
     key: &str,
@@ -330,7 +330,7 @@ fn check_axes(node: &Node, axis: &Shape, wrong: &mut Vec<Diagnostic>) {
 impl Takes {
     const AXES: &str = "a table: axis = [value, value, ...]";
 
-    /// What would be right, in words.
+    /// Returns the expected kind of value, in words.
     pub fn wanted(&self) -> &'static str {
         match self {
             Takes::Text => "a text",

@@ -11,7 +11,7 @@ pub(crate) struct Node {
     pub value: Value,
 }
 
-/// What a value is.
+/// A value of any kind.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
     Text(String),
@@ -97,7 +97,7 @@ impl Node {
         }
     }
 
-    /// What kind of value this is, in words.
+    /// Returns the kind of this value, in words.
     pub fn what(&self) -> &'static str {
         match self.value {
             Value::Text(_) => "a text",
@@ -108,8 +108,9 @@ impl Node {
         }
     }
 
-    /// Write `with` where `path` leads (`a.b.c`; elements of lists of tables by their name or their number from 1).
-    /// What does not exist yet is added to its table. The error says which part of the path leads nowhere.
+    /// Writes `with` to the place of `path` (`a.b.c`; elements of lists of tables by their name or their number
+    /// from 1). Missing keys are added to their table. The error names the part of the path that does not
+    /// exist.
     pub fn set(&mut self, path: &str, with: &Node) -> Result<(), String> {
         let (head, rest) = match path.split_once('.') {
             Some((head, rest)) => (head, Some(rest)),

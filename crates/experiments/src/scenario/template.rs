@@ -3,7 +3,7 @@
 /// A file to start from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Template {
-    /// What it is asked for by.
+    /// Name in `faircast sim new`.
     pub name: &'static str,
     /// One line about it.
     pub summary: &'static str,

@@ -7,7 +7,7 @@ fn parse(text: &str) -> Scenario {
     Scenario::parse(text, "test.toml").unwrap_or_else(|wrong| panic!("{wrong}"))
 }
 
-/// What is said about a text that is wrong.
+/// Returns the diagnostics of a text with a fault.
 fn refusal(text: &str) -> String {
     Scenario::parse(text, "test.toml").map_or_else(|wrong| wrong.to_string(), |_| panic!("{text} is right"))
 }

@@ -26,9 +26,9 @@ pub enum TraceError {
     Line {
         /// Its number, from 1.
         line: usize,
-        /// What it says, in part.
+        /// The line, in part.
         text: String,
-        /// What is wrong, and what would be right.
+        /// The fault, and the expected form.
         why: String,
     },
     /// More than can be kept.
@@ -50,7 +50,7 @@ pub struct RateTrace {
     pub length: Span,
 }
 
-/// What sources send: after the start, and so many bytes.
+/// Transmissions of sources: time after the start, and number of bytes.
 pub type SendTrace = Vec<(Span, u64)>;
 
 /// Lines that are entries, with their numbers.
@@ -89,7 +89,7 @@ fn pair(line: usize, text: &str, from: f64) -> Result<(f64, f64), TraceError> {
     Ok((time, value))
 }
 
-/// What a source sends: `time,bytes`.
+/// Reads the transmissions of a source: `time,bytes`.
 ///
 /// # Errors
 /// What is wrong in which line.

@@ -10,7 +10,7 @@ use faircast_core::time::Span;
 use faircast_sim::{Law, Topology};
 use faircast_topology::Edge;
 
-/// What would have been right.
+/// The expected form of a value.
 pub(crate) type Wanted = &'static str;
 
 pub(crate) const TIME: Wanted = "a time with its unit, such as \"50 ms\", \"1.5 s\" or \"2 min\"";
@@ -178,7 +178,7 @@ pub(crate) fn loss(node: &Node) -> Result<Option<LossSpec>, Option<String>> {
     }
 }
 
-/// What a router does; the error is what its own parser says.
+/// Reads the function of a router; the error is the message of its own parser.
 pub(crate) fn router(node: &Node) -> Result<RouterKind, Option<String>> {
     let text = node.text().ok_or(None)?;
     match text.split_once(',').unwrap_or((text, "")) {
@@ -204,7 +204,7 @@ pub(crate) fn network(node: &Node) -> Result<Topology, Option<String>> {
     }
 }
 
-/// What a source sends when.
+/// Reads the transmissions of a source.
 pub(crate) fn sends(node: &Node) -> Result<SendTrace, Option<String>> {
     traces::sends(node.text().ok_or(None)?).map_err(|error| Some(error.to_string()))
 }

@@ -1,5 +1,5 @@
-//! What a scenario says and nothing can come of: nodes that hang on one link and that no flow uses, flows whose receivers join
-//! after the end. They are slips of the pen; without a word the run would be another one than was meant.
+//! Parts of a scenario without effect: nodes that hang on one link and that no flow uses, flows whose receivers
+//! join after the end. They are slips of the pen; without a warning the run would not be the intended one.
 
 use super::diagnostic::Diagnostic;
 use super::names::Names;
@@ -11,7 +11,8 @@ use std::ops::Range;
 /// A flow's group, its receivers, and when each joins and leaves.
 pub(super) type Joins<'a> = (usize, &'a [u32], &'a [(Time, Time)]);
 
-/// What is of no use; `ends` are the nodes where flows begin and end, `made` those that links have made.
+/// Returns the parts without use; `ends` are the nodes where flows begin and end, `made` the nodes that links have
+/// created.
 pub(super) fn of<'a>(
     names: &Names,
     plan: &RunPlan,
@@ -41,7 +42,7 @@ fn dangling(
     }
     let useless = |node: u32| neighbours[node as usize].len() < 2 && !ends.contains(&node);
     let mut wrong: Vec<Diagnostic> = Vec::new();
-    // Of a row it is enough that one is of use.
+    // A row is useful if one of its nodes is.
     for row in made.chunk_by(|(_, one), (_, other)| one == other) {
         let [(node, span), ..] = row else { continue };
         if !row.iter().all(|(node, _)| useless(*node)) {

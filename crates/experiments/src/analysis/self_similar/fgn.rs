@@ -27,7 +27,7 @@ pub fn noise(hurst: f64, length: usize, rng: &mut Rng) -> Vec<f64> {
     let mut values: Vec<Complex> = eigenvalues
         .iter()
         .map(|(eigenvalue, _)| {
-            // Of this noise none is negative but by rounding.
+            // Eigenvalues of this noise are negative only by rounding.
             let size = (eigenvalue.max(0.0) * scale).sqrt();
             let (a, b) = normal_pair(rng);
             (size * a, size * b)

@@ -247,7 +247,7 @@ fn wavelet(series: &[f64]) -> Estimate {
         let count = energies.len() as f64;
         let energy = energies.iter().sum::<f64>() / count;
         if octave >= first && energy > 0.0 && count >= 2.0 {
-            // The logarithm of a mean of so many squares is too small on average: digamma(n/2) - ln(n/2), about -1/n.
+            // The logarithm of a mean of `n` squares is too small on average: digamma(n/2) - ln(n/2), about -1/n.
             points.push((f64::from(octave), energy.log2() + 1.0 / (count * std::f64::consts::LN_2), count));
         }
         smooth = pairs
@@ -270,7 +270,8 @@ pub fn estimation_error(pairs: impl Iterator<Item = (f64, f64)>) -> f64 {
     off / came
 }
 
-/// Of the traffic of many sources whose times on or off have a Pareto distribution of this shape (Willinger and others 1997).
+/// Returns the Hurst parameter of the traffic of many sources whose times on or off have a Pareto distribution of
+/// this shape (Willinger and others 1997).
 pub fn of_on_off(shape: f64) -> f64 {
     (3.0 - shape) / 2.0
 }

@@ -5,7 +5,7 @@ use super::fgn;
 use super::gamma::{gamma, log_gamma};
 use faircast_core::estimate::prediction::levinson;
 
-/// Of fractional Brownian motion from its whole past (Gripenberg and Norros 1996).
+/// Returns the error for fractional Brownian motion from its whole past (Gripenberg and Norros 1996).
 pub fn brownian_error(hurst: f64) -> f64 {
     let angle = std::f64::consts::PI * (hurst - 0.5);
     if angle.abs() < 1e-9 {
@@ -44,7 +44,8 @@ pub fn brownian_weights(hurst: f64, order: u32) -> Vec<f64> {
     (0..order).map(over_a_step).collect()
 }
 
-/// Of fractional ARIMA (0, d, 0), with `d = H - 1/2`, from so many values; from all with `None`.
+/// Returns the error for fractional ARIMA (0, d, 0), with `d = H - 1/2`, from `order` values; from all with
+/// `None`.
 pub fn farima_error(hurst: f64, order: Option<u32>) -> f64 {
     let d = hurst - 0.5;
     match order {
@@ -71,7 +72,7 @@ pub fn farima_weights(hurst: f64, order: u32) -> Vec<f64> {
 pub enum Correlation {
     /// That of fractional Gaussian noise.
     Exact,
-    /// What it is at large lags (5.6).
+    /// The correlation at large lags (5.6).
     Asymptotic,
 }
 
@@ -84,14 +85,14 @@ impl Correlation {
     }
 }
 
-/// Of the linear predictor with the least squared error from so many values (5.5).
+/// Returns the error of the linear predictor with the least squared error from `order` values (5.5).
 pub fn linear_error(hurst: f64, order: u32, correlation: Correlation) -> f64 {
     let covariances: Vec<f64> = (0..=order).map(|lag| correlation.at(hurst, lag)).collect();
     let mut weights = vec![0.0; order as usize];
     levinson(&covariances, &mut weights) / covariances[0]
 }
 
-/// Of any weights, the newest value's first, for fractional Gaussian noise.
+/// Returns the error of any weights, the newest value's first, for fractional Gaussian noise.
 pub fn error_of(weights: &[f64], hurst: f64) -> f64 {
     let at = |lag: usize| fgn::autocorrelation(hurst, lag as u32);
     let with_next: f64 = weights.iter().enumerate().map(|(j, weight)| weight * at(j + 1)).sum();

@@ -18,26 +18,26 @@ use std::sync::LazyLock;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// What it is called here: the document's number and the figure's.
+    /// Identifier in this project: the document's number and the figure's.
     pub id: String,
     /// Other names, of figures that show the same or the network for it.
     #[serde(default)]
     pub aliases: Vec<String>,
-    /// What it is about, in one line.
+    /// Subject, in one line.
     pub about: String,
-    /// What the published figure or table shows, in words.
+    /// Result that the published figure or table shows, in words.
     pub published: String,
-    /// What is known about claims that do not hold; may be empty.
+    /// Known reasons for claims that do not hold; may be empty.
     #[serde(default)]
     pub known: String,
     /// Its scenario; `None` when nothing is simulated.
     pub scenario: Option<Embedded>,
-    /// What is computed without a simulation.
+    /// Calculation that needs no simulation.
     pub calculation: Option<Calculation>,
     /// Claims that need something that is not there yet.
     #[serde(default)]
     pub open: Vec<Open>,
-    /// What it says of other figures and tables; empty but for summaries.
+    /// Claims about other figures and tables; empty except in summaries.
     #[serde(default)]
     pub restates: Vec<Restated>,
 }
@@ -48,11 +48,11 @@ pub struct Entry {
 pub struct Document {
     /// How the names of its entries begin.
     pub prefix: String,
-    /// What it is called here.
+    /// Name in this project.
     pub name: String,
     /// Its title.
     pub title: String,
-    /// Who wrote it, and what it is.
+    /// Author and kind of the text.
     pub by: String,
 }
 
@@ -86,7 +86,7 @@ struct EmbeddedNames {
 #[derive(Debug, Clone, Copy)]
 pub struct Calculation(pub fn() -> Calculated);
 
-/// What came of a calculation.
+/// Results of a calculation.
 #[derive(Debug)]
 pub struct Calculated {
     /// Its claims.
@@ -99,11 +99,11 @@ pub struct Calculated {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Open {
-    /// What is claimed.
+    /// Name of the claim.
     pub name: String,
     /// The published value, where there is one.
     pub published: Option<f64>,
-    /// What it needs.
+    /// Requirement of the claim.
     pub needs: String,
 }
 
@@ -111,7 +111,7 @@ pub struct Open {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Restated {
-    /// What is claimed.
+    /// Name of the claim.
     pub name: String,
     /// Which figure or table it sums up.
     pub entry: String,
@@ -236,7 +236,8 @@ impl Entry {
         DOCUMENTS.iter().find(of).expect("a test finds the document of every entry")
     }
 
-    /// The chapter or appendix of a figure or table, by its number: "chapter 2", "appendix D"; empty where there are none.
+    /// Returns the chapter or appendix of a figure or table, by its number: "chapter 2", "appendix D"; empty
+    /// without a number.
     pub fn chapter(&self) -> String {
         let number = self.id.split_once('-').and_then(|(_, number)| number.split_once('.'));
         match number {
@@ -254,8 +255,7 @@ pub struct NoSuchEntry(pub String);
 
 /// The figure or table of this name or alias.
 ///
-/// # Errors
-/// When there is none.
+/// # Errors When no entry has this identifier.
 pub fn find(id: &str) -> Result<&'static Entry, NoSuchEntry> {
     let named = |entry: &&Entry| entry.id == id || entry.aliases.iter().any(|alias| alias == id);
     entries().find(named).ok_or_else(|| NoSuchEntry(id.to_owned()))

@@ -1,5 +1,6 @@
-//! Seed 002, figures 5.3, 5.4 and 5.7: how well PAQM predicts the traffic of a bottleneck, and what it makes of the prediction. What the
-//! discipline saw in a simulated run is given to a second one, interval by interval, which says what it predicts.
+//! Seed 002, figures 5.3, 5.4 and 5.7: how well PAQM predicts the traffic of a bottleneck, and how it uses the
+//! prediction. The arrivals at the discipline in a simulated run are replayed to a second instance, interval by
+//! interval, and its predictions are recorded.
 
 use super::Calculated;
 use crate::analysis::self_similar::fgn;
@@ -29,7 +30,7 @@ enum Source {
 const SEEDS: std::ops::RangeInclusive<u64> = 9701..=9710;
 const FEW_SEEDS: std::ops::RangeInclusive<u64> = 9701..=9702;
 const SECONDS: f64 = 40.0;
-/// What comes before is not looked at.
+/// Intervals before this time are ignored.
 const WARM_UP: f64 = 10.0;
 const INTERVAL: Span = Span::from_millis(20);
 

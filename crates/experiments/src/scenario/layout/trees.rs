@@ -26,7 +26,7 @@ fn in_runs(count: usize, fan: usize) -> Vec<Option<u32>> {
 }
 
 impl Builder {
-    /// Who is whose parent, and which agents die.
+    /// Lays a session's tree: the parent of each receiver, and the agents that fail.
     pub(super) fn tree(&mut self, session: &SessionPlan, span: &Range<usize>, flow: &mut LaidFlow) {
         let count = flow.receivers.len();
         if session.scheme.agents().is_none() {
