@@ -1,4 +1,4 @@
-//! Towards the source: a receiver's sink that keeps symbols for those below.
+//! The upstream side of a relay: a receiver's sink that caches symbols for the receivers downstream.
 
 use super::Shared;
 use super::cache::Added;
@@ -15,7 +15,7 @@ use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_wire::{Announce, DataPacket, Hashes, Status};
 
-/// A source whose announcements do not get any newer for so long is gone: what is heard goes round between relays.
+/// A source whose announcements have not become newer for this duration is gone: its packets circulate between relays.
 const OUTDATED: Span = Span::from_secs(15);
 
 /// A stream does not jump ahead by more blocks than this.
@@ -26,12 +26,12 @@ pub(crate) struct Above {
     shared: Shared,
     geometry: Geometry,
     requests: RequestScheduler,
-    /// Symbols come for ever, in layers: nobody asks for any.
+    /// Symbols arrive without end, in layers; nothing is requested.
     is_fountain: bool,
     /// When it began; nobody is there yet.
     since: Option<Time>,
     now: Time,
-    /// What the newest announcement said of its time, and when that was another one.
+    /// Time stamp of the newest announcement, and when it changed.
     newest: (u64, Time),
     wanted: Vec<(u32, u16)>,
     symbols: u64,
@@ -39,7 +39,7 @@ pub(crate) struct Above {
 }
 
 impl Above {
-    /// What comes of this session goes to `shared`.
+    /// Creates the sink; content of this session goes to `shared`.
     pub(crate) fn new(
         shared: Shared,
         session: SessionId,
@@ -157,12 +157,12 @@ impl SymbolSink for Above {
         Ok(())
     }
 
-    /// What is kept is sealed for the session that is over: whoever is below follows the new one by itself.
+    /// The cache holds symbols sealed for the session that is over; receivers downstream follow the new session by themselves.
     fn restart(&mut self, _now: Time, _trust: Option<Trust>) -> Result<(), Error> {
         Err(Error::Transfer(TransferError::SourceRestarted))
     }
 
-    /// A relay goes on for those who come late, until its source ends.
+    /// A relay continues for late joiners until its source ends.
     fn is_complete(&self) -> bool {
         false
     }

@@ -10,7 +10,7 @@ use faircast_core::packet::{Flags, Layer, Payload, Seq};
 use faircast_core::time::{Rate, Time};
 use faircast_wire::{Announce, Hashes, Receipt, Scheduled};
 
-/// What leaves on one branch.
+/// Content source of one branch.
 pub(super) struct Below {
     shared: Shared,
     branch: usize,
@@ -57,7 +57,7 @@ impl Scheduler for Below {
     }
 
     fn may_start(&self) -> bool {
-        // What has left the source before this relay came is fetched when somebody asks for it.
+        // Content that left the source before this relay joined is fetched when a child requests it.
         let passing = self.shared.lock();
         !passing.cache.is_untouched() || passing.passed > 0
     }
@@ -117,7 +117,7 @@ impl Scheduler for Below {
         self.chosen = passing.pick(self.branch);
         let Some(pick) = self.chosen else { return Ok(None) };
         if !passing.cache.symbol(pick.block, pick.at, &mut self.symbol) {
-            // The file does not give it back: what is lost there is fetched again.
+            // The file cannot be read: the lost symbols are fetched again.
             passing.lose(pick.block);
             self.chosen = None;
             return Ok(None);

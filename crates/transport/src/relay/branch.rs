@@ -22,13 +22,13 @@ use std::time::Duration;
 /// A branch waits for receivers as long as there is a source.
 const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
 
-/// What a branch is made of.
+/// Parts from which a branch is made.
 #[derive(Debug, Clone)]
 pub(crate) struct BranchSetup {
-    /// The relay, as the branch's packets say; and a number drawn at random for this branch and session.
+    /// The relay's ID in packets of the branch, and a random number of this branch and session.
     pub(crate) me: ReceiverId,
     pub(crate) boot: u64,
-    /// Without one only sessions that are not sealed are passed on.
+    /// Key of relays; without one only unsealed sessions are relayed.
     pub(crate) key: Option<HopKey>,
     /// Where packets go: a group, or one host.
     pub(crate) to: SocketAddr,
@@ -43,17 +43,17 @@ pub(crate) struct BranchSetup {
     /// Feedback is spread over at least this.
     pub(crate) spread: Span,
     pub(crate) seed: u64,
-    /// Of a branch to one host: whether that is gone when it has not joined within some time.
+    /// Whether the branch serves one host, and ends when that host does not join in time.
     pub(crate) to_host: bool,
 }
 
 /// The congestion control that takes the place of one in layers: its packets are no longer than any other's.
 const BELOW_LAYERS: &str = "le-sbcc";
 
-/// Relays below are looked at so often.
+/// Interval at which the relays downstream are checked.
 const RELAYS_EVERY: Span = Span::from_millis(500);
 
-/// A host that has asked to be served and does not join within this wants another session.
+/// A host that has attached and does not join within this duration wants another session.
 const JOIN_WITHIN: Span = Span::from_secs(10);
 
 /// A branch.
@@ -64,16 +64,17 @@ pub(crate) struct Branch {
     session: Option<SourceSession>,
     local: SocketAddr,
     began: Time,
-    /// When it is looked next which relays are below.
+    /// Time of the next check of the relays downstream.
     relays_at: Time,
-    /// Who has asked to be served, from where: its socket hears what the relay's port would hear otherwise.
+    /// The child that has asked to attach, and its address: the branch's socket receives datagrams that would otherwise reach the relay's
+    /// port.
     asked: Option<(ReceiverId, SocketAddr)>,
-    /// Nobody has joined in time.
+    /// Whether no receiver has joined in time.
     is_vain: bool,
 }
 
 impl Branch {
-    /// Branch number `place` of what `shared` passes on.
+    /// Creates branch number `place` of the session that `shared` relays.
     pub(crate) fn new(shared: Shared, place: usize, setup: BranchSetup) -> Branch {
         let local = setup.local;
         Branch {
@@ -95,7 +96,7 @@ impl Branch {
         self.setup.to == host
     }
 
-    /// The session below, once there is something to announce.
+    /// Starts the downstream session, once there is something to announce.
     fn begin(&mut self, now: Time) {
         if self.session.is_some() {
             return;
@@ -144,12 +145,12 @@ impl Branch {
         self.began = now;
     }
 
-    /// Tell the other side how many are below.
+    /// Reports the number of receivers downstream to the upstream side.
     fn tell(&mut self, now: Time) {
         let Some(session) = &mut self.session else { return };
         session.exchange_completions(|fresh| self.shared.lock().on_done(self.place, fresh, now), now);
         let (mut tally, rate) = (session.tally(), session.rate());
-        // A relay below that nobody has asked for anything waits for receivers, as this one does: nobody is held up by that.
+        // A downstream relay from which nobody requests anything waits for receivers, as this one does: it delays nobody.
         if session.is_gathering() && tally.receivers == 0 {
             tally.unfinished = 0;
         }
@@ -164,7 +165,7 @@ impl Branch {
         let invitation = state.invitation;
         drop(passing);
         if changed {
-            // Which relays they are is told with how many receivers there are.
+            // The list of relays is reported together with the number of receivers.
             self.relays_at = Time::ZERO;
         }
         if changed && invitation != 0 {
@@ -172,8 +173,8 @@ impl Branch {
         }
     }
 
-    /// A host asks to be served that is served here already: it hears that the relay lives. Another process in its place, when the one
-    /// before is silent, is to be served on a branch of its own.
+    /// Answers a host that attaches again and is served here already, so that it knows that the relay lives. Another process at its
+    /// address, when the earlier one is silent, gets a branch of its own.
     fn on_attach(&mut self, attach: &Attach, from: SocketAddr) {
         let mut passing = self.shared.lock();
         let place = self.place;
@@ -201,7 +202,7 @@ impl Branch {
     }
 }
 
-/// The congestion control of branches: the session's. What comes in layers goes on at one rate, which each branch has for itself.
+/// Congestion control of branches: the session's. A layered session is relayed at one rate, which each branch has for itself.
 fn scheme_below(announce: &Announce) -> Option<Scheme> {
     if announce.layers <= 1 {
         return scheme_of(announce);
@@ -266,7 +267,7 @@ impl Endpoint for Branch {
 
     fn poll_timeout(&self, now: Time) -> Time {
         match &self.session {
-            // What is to be fetched above is not found out by waiting here.
+            // Needs of the upstream side are not found by waiting here.
             _ if self.shared.wants_more() || self.asked.is_some() => now,
             Some(session) => session.poll_timeout(now),
             None if self.shared.lock().announce.is_some() => now,

@@ -1,8 +1,7 @@
-//! What a relay has heard of a session: symbols by block, as they came, in a bounded part of memory, and in a file what has no
-//! room there.
+//! Cache of a relay: symbols by block in order of arrival, in a bounded part of memory, and in a file for the rest.
 //!
-//! Blocks are kept whole and in the order in which their symbols came, so that each branch needs no more than a place in
-//! that order to know what it has sent.
+//! Blocks are stored whole, with their symbols in order of arrival: a branch needs only a position in that order to know which symbols it
+//! has sent.
 
 use crate::object::gather::spill::Room;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,10 +9,10 @@ use std::io;
 use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
 
-/// Symbols beyond a block's own that are kept of what comes by: they repair whatever a receiver lacks.
+/// Repair symbols cached per block, beyond the number of its source symbols: they repair any loss.
 const SPARE: usize = 16;
 
-/// Room is made for so many bytes at a time: this part of the limit.
+/// Divisor of the limit: the number of bytes for which room is made at a time.
 const ROOM: usize = 16;
 
 /// Emptied blocks whose memory is used again.
@@ -22,9 +21,9 @@ const MOST_SPARE: usize = 8;
 /// The blocks that are here.
 #[derive(Debug)]
 pub(super) struct Cache {
-    /// Bytes of a symbol as it is passed on.
+    /// Length of a relayed symbol, bytes.
     symbol_len: usize,
-    /// Symbols of the largest block so far, which is the first: all but the last have as many.
+    /// Symbols of the largest block so far, which is the first: all blocks but the last have the same number.
     most_symbols: u16,
     limit: usize,
     held: usize,
@@ -36,7 +35,7 @@ pub(super) struct Cache {
     spare: Vec<Kept>,
     /// Where blocks go that memory has no room for; gone for good without one.
     room: Option<Room>,
-    /// It takes no more.
+    /// Whether the file takes no more bytes.
     is_full: bool,
     /// Bytes that were written there.
     pub(super) written: u64,
@@ -49,32 +48,32 @@ pub(super) struct Cache {
 pub(super) struct Kept {
     /// Source symbols of the block.
     pub(super) symbols: u16,
-    /// Whether it was here before, and symbols are fetched again because somebody asks.
+    /// Whether it was cached before, and is fetched again on request.
     pub(super) again: bool,
     ids: Vec<u32>,
-    /// So many of them lie in the file, the first that came.
+    /// Number of symbols in the file, the first that arrived.
     in_file: usize,
     /// The others.
     bytes: Vec<u8>,
 }
 
-/// What became of symbols for which there was no room.
+/// Result of making room in memory.
 #[derive(Debug, Default)]
 pub(super) struct Moved {
-    /// Blocks that are not here any more.
+    /// Blocks that are no longer cached.
     pub(super) gone: Vec<u32>,
-    /// Why the file takes no more, when that is news.
+    /// New error of the file, after which it takes no more bytes.
     pub(super) failed: Option<io::Error>,
 }
 
-/// What a symbol has done.
+/// Effect of a received symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Added {
     /// It was here, is not wanted, or makes no sense.
     Useless,
-    /// It is kept.
+    /// The symbol is cached.
     Kept,
-    /// It is kept, and now the block is here whole.
+    /// The symbol is cached, and completes its block.
     Whole,
 }
 
@@ -119,7 +118,7 @@ impl Cache {
         }
     }
 
-    /// A symbol of a block of so many has come; `wanted`: somebody asks for more of this block.
+    /// Adds a symbol of a block of `symbols` symbols; `wanted`: more symbols of this block are requested.
     pub(super) fn add(&mut self, block: u32, symbols: u16, id: u32, payload: &[u8], wanted: bool) -> Added {
         if self.symbol_len == 0 {
             (self.symbol_len, self.most_symbols) = (payload.len(), symbols);
@@ -158,7 +157,7 @@ impl Cache {
         self.first
     }
 
-    /// What is here of a block.
+    /// Returns the cached part of a block.
     pub(super) fn get(&self, block: u32) -> Option<&Kept> {
         self.blocks.get(&block)
     }
@@ -182,7 +181,8 @@ impl Cache {
         }
     }
 
-    /// Where a block's symbols lie in the file. All blocks but the last have as many symbols, and that has no more.
+    /// Returns the place of a block's symbols in the file. All blocks but the last have the same number of symbols, and the last has no
+    /// more.
     fn slot(&self, block: u32, symbols: u16) -> u64 {
         let most = (usize::from(symbols.max(self.most_symbols)) + SPARE) * 2 * self.symbol_len;
         u64::from(block) * most as u64
@@ -198,13 +198,13 @@ impl Cache {
         self.symbol_len == 0
     }
 
-    /// Blocks that are not whole, and what they lack.
+    /// Returns incomplete blocks, with the number of symbols they lack.
     pub(super) fn incomplete(&self) -> impl Iterator<Item = (u32, u16)> + '_ {
         let open = self.blocks.iter().filter(|(_, kept)| !kept.again && kept.needed() > 0);
         open.map(|(block, kept)| (*block, kept.needed()))
     }
 
-    /// So many symbols have room; any, while nobody knows how long they are.
+    /// Number of symbols that fit; unlimited while their length is unknown.
     pub(super) const fn room(&self) -> usize {
         match self.limit.checked_div(self.symbol_len) {
             Some(symbols) => symbols,
@@ -212,7 +212,7 @@ impl Cache {
         }
     }
 
-    /// Whether so many bytes would all be kept.
+    /// Whether this number of bytes fits.
     pub(super) const fn keeps(&self, bytes: u64) -> bool {
         self.room.is_some() || bytes <= self.limit as u64
     }
@@ -222,7 +222,7 @@ impl Cache {
         self.held
     }
 
-    /// Blocks before this one are not wanted any more.
+    /// Discards the blocks before this one.
     pub(super) fn forget_before(&mut self, block: u32) {
         while let Some(first) = self.blocks.first_entry().filter(|first| *first.key() < block) {
             let kept = first.remove();
@@ -232,8 +232,8 @@ impl Cache {
         self.first = self.first.max(block);
     }
 
-    /// When there is more in memory than may be: those blocks whose next use, as `next_use` tells it, is farthest (it answers in
-    /// blocks to go; `u32::MAX` for never) go to the file, or for good without one.
+    /// Moves blocks to the file, or discards them without one, when memory is over its limit: those with the farthest next use first.
+    /// `next_use` returns the number of blocks to go; `u32::MAX` means never.
     pub(super) fn make_room(&mut self, next_use: impl Fn(u32, &Kept) -> u32) -> Moved {
         let mut moved = Moved::default();
         if self.held <= self.limit {
@@ -252,7 +252,7 @@ impl Cache {
                 Ok(true) => {}
                 Ok(false) => self.let_go(block, &mut moved),
                 Err(error) => {
-                    // What lies in the file stays there; nothing more goes to it.
+                    // Stored bytes stay in the file; no further bytes are written to it.
                     moved.failed.get_or_insert(error);
                     self.is_full = true;
                     self.let_go(block, &mut moved);
@@ -262,7 +262,7 @@ impl Cache {
         moved
     }
 
-    /// What is in memory of a block goes to the file; `false`: there is none, or it takes no more.
+    /// Writes a block's symbols in memory to the file; `false`: there is no file, or it is full.
     fn write(&mut self, block: u32) -> io::Result<bool> {
         let slot = self.blocks.get(&block).map(|kept| self.slot(block, kept.symbols));
         let (Some(room), Some(kept), Some(slot)) = (&self.room, self.blocks.get_mut(&block), slot) else {
@@ -279,11 +279,11 @@ impl Cache {
         Ok(true)
     }
 
-    /// A block is not kept any more.
+    /// Removes a block from the cache.
     fn let_go(&mut self, block: u32, moved: &mut Moved) {
         if let Some(kept) = self.blocks.remove(&block) {
             self.evicted += kept.bytes.len() as u64;
-            // It may come again when somebody asks for it, and not by itself.
+            // It may arrive again when a child requests it, but not unrequested.
             self.had.insert(block);
             self.retire(kept);
             moved.gone.push(block);

@@ -1,4 +1,4 @@
-//! Children of a relay by unicast: who becomes a branch of a session, and in which place among the branches.
+//! Children of a relay by unicast: which hosts become branches of a session, and their places among the branches.
 
 use super::registry::Child;
 use super::{BranchState, End, Passing, Shared};
@@ -9,11 +9,11 @@ use faircast_core::packet::ReceiverId;
 use faircast_wire::Attach;
 use std::net::SocketAddr;
 
-/// Places for branches of a session: whoever comes when so many children were served and have everything is not served here.
+/// Places for branches of a session: when this number of children were served and have everything, further children are refused.
 const MOST_PLACES: usize = 4_096;
 
 impl Shared {
-    /// Children that have asked since and are no branch here yet. A hop keeps no content that it could serve them from.
+    /// Returns children that have attached since and have no branch yet. A hop stores no content that it could serve.
     pub(crate) fn new_children(&self) -> Vec<Child> {
         if self.with_inside(|inside| inside.has_exits()) == Some(true) {
             return Vec::new();
@@ -62,7 +62,7 @@ impl Shared {
         self.vacate(place);
     }
 
-    /// One more branch, to a child; its number. What has passed is sent there when it is asked for.
+    /// Adds a branch to a child and returns its number. Content that has passed is sent there on request.
     pub(crate) fn add_branch(&self, child: &Child) -> usize {
         let mut passing = self.lock();
         let mut branch = BranchState {
@@ -115,8 +115,8 @@ impl Shared {
 }
 
 impl Passing {
-    /// Whether this child is no branch yet. One that comes from where another process was waits until that one's branch is over:
-    /// its socket has the same addresses.
+    /// Whether this child has no branch yet. A child at the address of an earlier process waits until that process's branch has ended: its
+    /// socket has the same addresses.
     fn is_new(&mut self, child: &Child) -> bool {
         if self.served.get(&child.address) == Some(&child.id) {
             return false;
@@ -130,7 +130,7 @@ impl Passing {
         true
     }
 
-    /// Of those that were served, who neither asks any more nor has a branch is nobody's.
+    /// Forgets served children that neither attach again nor have a branch.
     fn forget_served(&mut self, children: &[Child]) {
         let Passing { served, branches, .. } = self;
         served.retain(|address, _| {
@@ -139,7 +139,7 @@ impl Passing {
         });
     }
 
-    /// The branches that are meant are over; whether there was one that was not yet.
+    /// Ends the branches that `is_meant` selects; returns whether one of them had not ended before.
     fn replace(&mut self, is_meant: impl Fn(&BranchState) -> bool) -> bool {
         let mut found = false;
         for place in 0..self.branches.len() {
@@ -151,7 +151,7 @@ impl Passing {
         found
     }
 
-    /// This branch is over, and serves nobody.
+    /// Ends this branch; it serves nobody from now on.
     pub(super) fn end_branch(&mut self, place: usize) {
         let branch = &mut self.branches[place];
         (branch.is_replaced, branch.tally) = (true, Tally::default());

@@ -16,15 +16,15 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RelayConfig {
-    /// Where sessions are heard.
+    /// Groups and interfaces on which sessions are received.
     pub sources: Vec<RelaySource>,
-    /// Where they are passed on to: all of them on each of these, but not to where they came from.
+    /// Outputs: each session is sent on all of them, except the one from which it came.
     pub branches: Vec<RelayBranch>,
-    /// Without one only sessions that are not sealed are passed on.
+    /// Key of relays; without one only unsealed sessions are relayed.
     pub key: Option<HopKey>,
     /// Bytes of memory for the symbols of each session, about.
     pub memory: usize,
-    /// Where what has no room in memory goes: a directory, in which it takes up to what the session has.
+    /// Directory for symbols that do not fit in memory; it takes up to the size of the session.
     pub cache: Option<PathBuf>,
     /// How long the source, or a receiver, may be silent.
     pub patience: Duration,
@@ -32,24 +32,25 @@ pub struct RelayConfig {
     pub host: String,
     /// Bytes of receive buffer to ask for.
     pub buffer: usize,
-    /// Serve those who ask at these addresses and ports by unicast; an address of zeros is all of this host's of its family, and
-    /// left out when there are none while there is another.
+    /// Serve hosts that attach at these addresses and ports by unicast. An unspecified address stands for all of this host's addresses of
+    /// its family. If there are none, it is left out, provided that another address is given.
     pub listen: Vec<SocketAddr>,
-    /// So many of them at most.
+    /// Largest number of children.
     pub children: usize,
-    /// It is a source's own relay, which nobody else hears: hold the source back to the rate of the fastest branch and to the memory.
+    /// Whether this is a source's own relay, and its only receiver: hold the source back to the rate of the fastest branch and to the
+    /// memory.
     pub paced: bool,
     /// Whether hosts that look for a relay find this one ([`FIND_GROUP`](crate::config::FIND_GROUP)).
     pub found: bool,
     /// Its role towards its children.
     pub role: RelayRole,
-    /// Beside a hop: stops the host's own forwarding of its sessions. Without it receivers hear a session twice where the host's kernel
+    /// Next to a hop: stops the host's own forwarding of its sessions. Without it, receivers get a session twice where the host's kernel
     /// forwards multicast as well.
     pub forwarding: Option<Arc<dyn Forwarding>>,
 }
 
 impl RelayConfig {
-    /// Hear sessions here and pass them on to nobody yet, as a repeater with the usual memory, buffer and patience.
+    /// Receives sessions here and sends them nowhere yet, as a repeater with the usual memory, buffer and timeouts.
     #[must_use]
     pub fn new(sources: Vec<RelaySource>) -> RelayConfig {
         RelayConfig {
@@ -73,7 +74,7 @@ impl RelayConfig {
 
 /// The host's own forwarding of multicast packets.
 pub trait Forwarding: fmt::Debug + Send + Sync {
-    /// Stop forwarding packets from `source` to `group` by these interfaces, until the result is dropped; `None` where nothing is
+    /// Stops forwarding packets from `source` to `group` by these interfaces, until the result is dropped; `None` where nothing is
     /// forwarded.
     ///
     /// # Errors
@@ -92,11 +93,11 @@ pub enum RelayRole {
     /// It ends each session and has one of its own on each branch, of any congestion control.
     #[default]
     Repeater,
-    /// An agent inside sessions of MTCP: its children hear the source's multicast and answer to the agent, which repairs for them and
-    /// speaks for them.
+    /// An agent inside sessions of MTCP: its children receive the source's multicast and report to the agent, which repairs their losses
+    /// and aggregates their reports.
     Agent,
-    /// A hop that passes packets on one by one, with a router that helps this congestion control. Sessions of others are left to the
-    /// kernel's forwarding.
+    /// A hop that forwards packets one by one, with a router that helps this congestion control. Other sessions are left to the kernel's
+    /// forwarding.
     Router(RouterKind),
 }
 
@@ -134,15 +135,15 @@ impl fmt::Display for RouterKind {
     }
 }
 
-/// A group that is heard, on an interface.
+/// A group to receive, on an interface.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RelaySource {
     /// The group and its port.
     pub group: SocketAddr,
-    /// The interface, or the one that the system would take.
+    /// The interface, or the system's default.
     pub interface: Option<String>,
-    /// Sources and relays with other addresses are not heard.
+    /// The only address from which sources and relays are accepted.
     pub only: Option<IpAddr>,
     /// In place of the group, be served by one of these by unicast; a group among them is where a relay is looked for.
     pub parents: Vec<SocketAddr>,
@@ -160,13 +161,13 @@ impl RelaySource {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RelayBranch {
-    /// The group and its port, or the one that the session came from.
+    /// The group and its port, or those of the received session.
     pub group: Option<SocketAddr>,
-    /// The interface, or the one that the system would take.
+    /// The interface, or the system's default.
     pub interface: Option<String>,
     /// How many routers a packet may pass, plus one.
     pub ttl: u8,
-    /// No more than this.
+    /// Highest rate.
     pub max: Option<Rate>,
 }
 
@@ -177,12 +178,12 @@ impl Default for RelayBranch {
     }
 }
 
-/// An event of a session that is passed on.
+/// An event of a relayed session.
 #[derive(Debug, Clone)]
 pub struct RelayEvent {
     /// How many sessions were found before this one.
     pub session: u64,
-    /// Which branch; `None`: what is heard above.
+    /// Number of the branch; `None`: the upstream side.
     pub branch: Option<usize>,
     /// The event.
     pub event: Event,

@@ -1,11 +1,11 @@
-//! Receivers below that have everything, by number: reports to the parent until it confirms them.
+//! Receivers downstream that have everything, by number: reported to the parent until it confirms them.
 
 use crate::members::Tally;
 use faircast_core::packet::ReceiverId;
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-/// More receivers than this are not told by number; they count nowhere then.
+/// More receivers than this are not reported by number, and are not counted then.
 const MOST: usize = 200_000;
 
 /// Reports to the parent, by receiver.
@@ -17,9 +17,9 @@ pub(super) struct Confirmations {
     told: BTreeSet<ReceiverId>,
     /// Confirmed.
     known: BTreeSet<ReceiverId>,
-    /// The last one that was reported again.
+    /// The receiver that was reported again most recently.
     again: Option<ReceiverId>,
-    /// Whether the parent confirms numbers; `None`: it has not been heard.
+    /// Whether the parent confirms numbers; `None`: nothing was received from it.
     pub(super) confirms: Option<bool>,
 }
 
@@ -37,20 +37,20 @@ impl Confirmations {
         false
     }
 
-    /// Who is above confirms numbers or does not, and these are confirmed; those among them that were waited for.
+    /// Records whether the parent confirms numbers, and that these are confirmed; returns those among them that were pending.
     pub(super) fn on_confirmed(&mut self, confirms: bool, ids: &[ReceiverId]) -> Vec<ReceiverId> {
         self.confirms = Some(confirms);
         if confirms { self.confirm(ids) } else { Vec::new() }
     }
 
-    /// Of receivers below: how many are told of that are not known above by number, and how many of them are done. Who confirms numbers is
-    /// told of those alone whose numbers nobody has told.
+    /// Returns the counts to report without numbers: receivers outstanding downstream, and completed ones. To a parent that confirms
+    /// numbers, the latter excludes receivers whose numbers were reported.
     pub(super) fn outstanding(&self, below: Tally) -> (u64, u64) {
         let (outstanding, done) = below.outstanding();
         (outstanding, if self.confirms == Some(false) { done } else { below.unnamed })
     }
 
-    /// So many to tell now, where who is above confirms them.
+    /// Returns up to `most` receivers to report now, if the parent confirms numbers.
     pub(super) fn due(&mut self, most: usize) -> Vec<ReceiverId> {
         if self.confirms == Some(true) { self.next(most) } else { Vec::new() }
     }
@@ -63,7 +63,7 @@ impl Confirmations {
         confirmed
     }
 
-    /// So many to tell now: those that were not told first, then the others in turn.
+    /// Returns up to `most` receivers to report now: unreported ones first, then the others in turn.
     fn next(&mut self, most: usize) -> Vec<ReceiverId> {
         let mut next: Vec<ReceiverId> = self.untold.iter().take(most).copied().collect();
         let from = self.again.map_or(Bound::Unbounded, Bound::Excluded);
@@ -79,7 +79,7 @@ impl Confirmations {
         next
     }
 
-    /// Whether somebody is done who was not told.
+    /// Whether a receiver is done and was not reported.
     pub(super) fn has_untold(&self) -> bool {
         self.confirms == Some(true) && !self.untold.is_empty()
     }

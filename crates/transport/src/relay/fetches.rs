@@ -1,12 +1,12 @@
-//! What a relay fetches from above because somebody below asks for it: so much at a time, and the rest in turn.
+//! Symbols that a relay fetches from its parent for its children: a limited number at a time, the rest in turn.
 
 use std::collections::BTreeMap;
 
-/// Symbols are fetched up to so many at a time, and up to this part of what can be kept.
+/// Largest number of symbols fetched at a time; also limited to this part of the cache.
 pub(super) const MOST_SYMBOLS: usize = 8_192;
 const PART: usize = 8;
 
-/// Blocks that wait for their turn, for each branch: who asks for more asks again.
+/// Queued blocks per branch; a child that needs more requests it again.
 pub(super) const MOST_QUEUED: usize = 8_192;
 
 /// Symbols that are on their way, by block.
@@ -20,16 +20,16 @@ pub(super) struct Fetches {
 }
 
 impl Fetches {
-    /// Whether another block may be fetched where `room` symbols can be kept, for a branch on which so many wait to leave: what
-    /// comes sooner than it can leave has to go again.
+    /// Whether another block may be fetched when `room` symbols fit the cache, for a branch with this number of symbols waiting to leave:
+    /// symbols that arrive before they can leave would be discarded.
     pub(super) fn has_room(&self, room: usize, waiting: usize) -> bool {
         self.under_way + waiting < (room / PART).clamp(1, MOST_SYMBOLS)
     }
 
-    /// So many symbols of a block are needed.
+    /// Requests this number of symbols of a block.
     pub(super) fn want(&mut self, block: u32, symbols: u16) {
         let wanted = self.wanted.entry(block).or_default();
-        // What is fetched for one branch serves the others.
+        // Symbols fetched for one branch serve the others.
         let more = symbols.saturating_sub(*wanted);
         *wanted += more;
         self.under_way += usize::from(more);
@@ -41,7 +41,7 @@ impl Fetches {
         self.wanted.contains_key(&block)
     }
 
-    /// So many symbols of this block are on their way.
+    /// Number of symbols of this block that are still expected.
     pub(super) fn left(&self, block: u32) -> u16 {
         self.wanted.get(&block).copied().unwrap_or(0)
     }
@@ -56,7 +56,7 @@ impl Fetches {
         }
     }
 
-    /// Blocks before this one are not wanted any more.
+    /// Forgets the blocks before this one.
     pub(super) fn forget_before(&mut self, block: u32) {
         self.wanted = self.wanted.split_off(&block);
         self.under_way = self.iter().map(|(_, symbols)| usize::from(symbols)).sum();
@@ -76,12 +76,12 @@ pub(super) struct Queue(BTreeMap<u32, Queued>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Queued {
     pub(super) symbols: u16,
-    /// What has come of it did not verify.
+    /// Whether the received symbols did not verify.
     pub(super) wrong: bool,
 }
 
 impl Queue {
-    /// So many symbols of a block are needed; whether that was not known.
+    /// Queues this number of symbols of a block; returns whether that is new.
     pub(super) fn add(&mut self, block: u32, symbols: u16, wrong: bool) -> bool {
         if self.0.len() >= MOST_QUEUED && !self.0.contains_key(&block) {
             return false;
@@ -101,7 +101,7 @@ impl Queue {
         self.0.pop_first()
     }
 
-    /// Blocks before this one are not wanted any more.
+    /// Forgets the blocks before this one.
     pub(super) fn forget_before(&mut self, block: u32) {
         self.0 = self.0.split_off(&block);
     }

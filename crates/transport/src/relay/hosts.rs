@@ -1,4 +1,4 @@
-//! Hosts that are invited, and what has become of them.
+//! Invited hosts and their state.
 
 use super::RelayHandle;
 use crate::config::InvitedHost;
@@ -14,7 +14,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// and no longer than this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// A host that has asked is not invited for so long: it is about to join.
+/// A host that has attached is not invited again for this duration: it is about to join.
 const ASKED: Duration = Duration::from_secs(10);
 
 /// All that are invited, by their numbers.
@@ -30,13 +30,13 @@ struct Host {
     next_at: Instant,
     pause: Duration,
     asked_at: Option<Instant>,
-    /// It is heard now.
+    /// Whether it answers now.
     answers: bool,
     done: bool,
 }
 
 impl Hosts {
-    /// Invite these, each under a number that nobody else can know.
+    /// Invites these hosts, each under a number that nobody else can know.
     pub(super) fn new(hosts: &[InvitedHost], numbers: impl Iterator<Item = u64>, now: Instant) -> Hosts {
         let host = |(place, invited): (usize, &InvitedHost)| Host {
             place,
@@ -51,12 +51,12 @@ impl Hosts {
         Hosts(numbers.filter(|number| *number != 0).zip(hosts).collect())
     }
 
-    /// Whether somebody was invited under this number.
+    /// Whether a host was invited under this number.
     pub(super) fn knows(&self, number: u64) -> bool {
         self.0.contains_key(&number)
     }
 
-    /// Who was invited under this number asks to be served.
+    /// Records that the host invited under this number attaches.
     pub(super) fn asks(&mut self, number: u64, now: Instant) {
         if let Some(host) = self.0.get_mut(&number) {
             (host.asked_at, host.pause) = (Some(now), FIRST_PAUSE);
@@ -90,7 +90,7 @@ impl Hosts {
         due
     }
 
-    /// What has become of them, in the order of the list.
+    /// Returns the state of the hosts, in the order of the list.
     pub(super) fn report(&self) -> Vec<HostReport> {
         let mut hosts: Vec<&Host> = self.0.values().collect();
         hosts.sort_by_key(|host| host.place);
@@ -108,7 +108,7 @@ impl Hosts {
 }
 
 impl RelayHandle {
-    /// Hosts that are invited, and what has become of them.
+    /// Returns the invited hosts and their state.
     pub fn hosts(&self) -> Vec<HostReport> {
         self.lock().hosts.report()
     }
@@ -124,7 +124,7 @@ impl RelayHandle {
         self.lock().hosts.due(is_v4, self.now())
     }
 
-    /// How it is with who was invited under this number.
+    /// Records the state of the host that was invited under this number.
     pub(super) fn note(&self, number: u64, below: Tally) {
         self.lock().hosts.note(number, below);
     }

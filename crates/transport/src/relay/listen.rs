@@ -1,11 +1,11 @@
 //! Children without multicast: they ask at a port of the relay, and are served there by unicast.
 //!
-//! Hosts that look for a relay ask a group, which relays with room for them have joined; and a source's relay invites those that
-//! wait to be invited, so that they ask.
+//! Hosts look for a relay by a query to a group, which relays with room have joined. A source's relay invites hosts that wait for an
+//! invitation, so that they attach.
 //!
-//! Who asks gets a token, and is served when it says it again: so nobody can have a session sent to somebody else. Each child is
-//! a branch of its own on a socket that is connected to it, with the address and port that it has asked, so that packet filters
-//! and address translators on its side need to know nothing.
+//! A host that attaches gets a token, and is served when it returns the token: nobody can direct a session at another host. Each child is a
+//! branch with a socket of its own, connected to the child, with the address and port to which the child has sent. Packet filters and
+//! address translators at the child need no further state.
 
 use super::RelayHandle;
 use faircast_core::packet::{ReceiverId, SessionId};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// A token is good for this long, and as long again.
 const TOKEN_AGE: Duration = Duration::from_secs(30);
 
-/// An answer is no longer than this, which is less than what was asked.
+/// Longest answer, bytes: less than the shortest query.
 const MOST_ANSWER: usize = 64;
 
 /// And an invitation than this, which is with the longest name.
@@ -61,8 +61,8 @@ impl Tokens {
 }
 
 impl RelayHandle {
-    /// The answer to a datagram that has come from an address to the port at one of this host's. A host that asks is served when it has
-    /// shown by a token to be there; by the answer it hears that the relay lives, and has room.
+    /// Returns the answer to a datagram from an address to the port at one of this host's. A host that attaches is served when it has
+    /// proved its address by a token; the answer shows it that the relay lives, and has room.
     pub fn answer(&self, bytes: &[u8], (from, local): (SocketAddr, SocketAddr)) -> Option<Vec<u8>> {
         self.answer_to(&attach_in(bytes)?, (from, local))
     }
@@ -94,7 +94,7 @@ impl RelayHandle {
         self.to_invite(is_v4).into_iter().filter_map(invite).collect()
     }
 
-    /// A token for a host that asks from this address goes into `out`; whether it does.
+    /// Appends a token for a host that attaches from this address to `out`; returns whether it did.
     pub(crate) fn put_token(&self, to: ReceiverId, from: SocketAddr, out: &mut Vec<u8>) -> bool {
         let token = self.tokens().new_for(from, self.now());
         let token = Message::Token(Token { to, token, agent: self.is_agent() });
@@ -107,7 +107,7 @@ impl RelayHandle {
     }
 }
 
-/// No session: this is said before there is one.
+/// No session: this packet precedes any.
 const NONE: SessionId = SessionId(0);
 
 /// The request in a datagram.

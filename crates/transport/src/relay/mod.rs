@@ -1,13 +1,13 @@
-//! Relays: a member of a session above, and sources of the same session below.
+//! Relays: a member of a session upstream, and sources of the same session downstream.
 //!
 //! ```text
 //!   source or relay --> Above (a receiver that keeps symbols) --> Passing --> Below (delivers) in a source's session --> children
 //!                                                               (cache)  \--> Below ... --> children of another branch
 //! ```
 //!
-//! A relay hears a session once and passes it on in branches, each at a rate of its own by the session's own scheme: to the
-//! source all of them together are one receiver. What its children lack it sends again from what it has kept; what it does not
-//! have any more it asks for above. Symbols of sealed sessions stay sealed: a relay holds the hop key alone.
+//! A relay receives a session once and sends it on its branches, each at its own rate by the session's scheme: to the source they are one
+//! receiver. It repairs losses of its children from its cache, and requests upstream what the cache has lost. Symbols of sealed sessions
+//! stay sealed: a relay has the hop key only.
 
 mod above;
 mod below;
@@ -51,23 +51,23 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use within::Inside;
 
-/// Pages of hashes that are kept.
+/// Largest number of stored pages of hashes.
 const MOST_PAGES: usize = 16_384;
 
-/// And so many of them are fetched at a time.
+/// Largest number of pages fetched at a time.
 const MOST_WANTED_PAGES: usize = 256;
 
-/// A relay that has not heard its source for so long announces its session to nobody new: a source that is heard no more for so long may
-/// be somewhere else, for receivers too.
+/// A relay that has received nothing from its source for this duration stops announcing its session: the source may have moved, for
+/// receivers too.
 const UNFED: Span = Span::from_secs(2);
 
-/// A relay with nobody below waits this long for somebody before it says that it needs nothing.
+/// Duration for which a relay without children waits for one before it reports that it needs nothing.
 const LINGER: Span = Span::from_secs(2);
 
 /// No datagram holds a page of more hashes.
 const LONGEST_PAGE: u32 = 2_048;
 
-/// More relays than this are not between a source and a receiver: what comes through more goes round.
+/// Most relays between a source and a receiver: packets with more hops run in a loop.
 pub const MOST_HOPS: u8 = RelayBelow::DEEPEST;
 
 /// One session at a relay, as both sides see it.
@@ -76,17 +76,17 @@ pub(crate) struct Shared {
     passing: Arc<Mutex<Passing>>,
     /// The process that it is part of.
     process: RelayHandle,
-    /// What the relay is within the session, where it does not end it.
+    /// The relay's role within the session, if it does not terminate it.
     inside: Option<Inside>,
 }
 
-/// A session that is passed on.
+/// State of a relayed session.
 #[derive(Debug)]
 pub(crate) struct Passing {
-    /// What is announced above.
+    /// The announcement upstream.
     announce: Option<(SessionId, Announce)>,
     cache: Cache,
-    /// All source symbols of the blocks below this have left the source once.
+    /// All source symbols of the blocks before this one have left the source once.
     passed: u32,
     blocks: Option<u32>,
     root: Option<Hash>,
@@ -96,43 +96,43 @@ pub(crate) struct Passing {
     said: Said,
     /// Symbols to fetch from above.
     fetches: Fetches,
-    /// Blocks that did not verify below and are fetched again: the next symbol of each replaces what is here.
+    /// Blocks that did not verify downstream and are fetched again: the next symbol of each replaces the cached ones.
     wrong: BTreeSet<u32>,
     /// The branch whose turn it is to have something fetched.
     turn: usize,
     /// Pages of hashes, by their first block.
     pages: BTreeMap<u32, Hashes>,
-    /// Blocks whose page is to be fetched, and whether it is because the page that is here did not verify below.
+    /// Blocks whose page is to be fetched, and whether that is because the stored page did not verify downstream.
     wanted_pages: BTreeMap<u32, bool>,
     branches: Vec<BranchState>,
     /// Children that are, or were, branches, by address; the same address with another number is another process.
     served: BTreeMap<SocketAddr, ReceiverId>,
-    /// Receivers below that have everything, as they are reported above.
+    /// Receivers downstream that have everything, as reported to the parent.
     confirmations: confirmations::Confirmations,
-    /// How often children had asked when they were last looked at.
+    /// The registry's count of attach packets at the last check.
     asked: u64,
-    /// What people should know.
+    /// Warnings for the user.
     warnings: Vec<String>,
-    /// The source waits while so many bytes have come that no branch has sent.
+    /// Bytes received and not yet sent on any branch at which the source is held back.
     most_ahead: Option<u64>,
     end: End,
-    /// When something of the session last came from above.
+    /// When the last packet of the session arrived from upstream.
     heard_at: Time,
-    /// What an agent says of itself.
+    /// Counters of an agent.
     agent_status: Option<AgentStatus>,
     /// And a hop.
     hop_status: Option<HopStatus>,
     receipts: receipts::Keeping,
 }
 
-/// Whether the session above goes on.
+/// Whether the upstream session goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     /// It does.
     No,
-    /// It is over, and those below are told so.
+    /// It has ended, and receivers downstream are notified.
     Over,
-    /// It is lost: those below may find it again elsewhere.
+    /// It is lost: receivers downstream may find it elsewhere.
     Lost,
 }
 
@@ -140,31 +140,30 @@ pub(crate) enum End {
 #[derive(Debug, Default)]
 struct BranchState {
     schedule: Schedule,
-    /// What is not here, and not fetched yet.
+    /// Symbols that are not cached and not fetched yet.
     queue: Queue,
     /// Pages that wait to leave.
     pages: BTreeSet<u32>,
     tally: Tally,
-    /// Receivers that are known above since the branch was last asked.
+    /// Receivers that have become known to the source since the branch last called.
     known: Vec<ReceiverId>,
     to: Option<SocketAddr>,
-    /// What its scheme allows.
+    /// Rate that the scheme allows.
     rate: Rate,
-    /// Of a host that was invited: the invitation's number.
+    /// Number of the invitation, for an invited host.
     invitation: u64,
     /// The process that it serves.
     child: Option<ReceiverId>,
-    /// The host has come again, and this branch is over.
+    /// Whether the host has attached again, and this branch has ended.
     is_replaced: bool,
-    /// Its endpoint is gone and has served nobody: another child may have the place.
+    /// Whether its endpoint has ended without serving anyone: another child may take the place.
     is_vacant: bool,
     /// The relays below.
     relays: Vec<RelayBelow>,
 }
 
 impl Shared {
-    /// A session that nothing is known of yet, with so many branches and about `memory` bytes for symbols; the others go to
-    /// `room`.
+    /// Creates a session without content, with `branches` branches and about `memory` bytes for symbols; the others go to `room`.
     pub(crate) fn new(process: RelayHandle, branches: usize, memory: usize, room: Option<Room>) -> Shared {
         let branches = (0..branches).map(|_| BranchState::default()).collect();
         let passing = Passing {
@@ -201,19 +200,19 @@ impl Shared {
         Shared { inside: Some(Inside::new(node)), ..Shared::new(process, exits, 0, None) }
     }
 
-    /// Do this with what the relay is within the session.
+    /// Calls `act` with the relay's role within the session.
     pub(crate) fn with_inside<T>(&self, act: impl FnOnce(&mut dyn Within) -> T) -> Option<T> {
         self.inside.as_ref().map(|inside| inside.with(act))
     }
 
-    /// From whom the session is heard that is passed on now.
+    /// Returns the address from which the relayed session is received now.
     pub(crate) fn parent(&self) -> Option<SocketAddr> {
         let passing = self.lock();
         passing.announce.filter(|_| passing.end == End::No).map(|(_, announce)| announce.parent)
     }
 
-    /// Nobody else hears the source: it is held back while so many bytes have come that no branch has sent on yet. What comes sooner
-    /// would not be kept.
+    /// Limits the source, which has no other receivers, to this number of bytes received and not yet sent on any branch. More than that
+    /// would not fit the cache.
     pub(crate) fn hold_above(&self, bytes: u64) {
         self.lock().most_ahead = Some(bytes);
     }
@@ -223,7 +222,7 @@ impl Shared {
         self.passing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The session above is over; `lost`: it may go on elsewhere.
+    /// Ends the session; `lost`: it may go on elsewhere.
     pub(crate) fn end(&self, lost: bool) {
         let mut passing = self.lock();
         if passing.end == End::No {
@@ -231,7 +230,7 @@ impl Shared {
         }
     }
 
-    /// Something of the session has come from above, or waits to be read.
+    /// Records that a packet of the session has arrived from upstream, or waits to be read.
     pub(crate) fn note_heard(&self, now: Time) {
         self.lock().heard_at = now;
     }
@@ -253,7 +252,7 @@ impl Shared {
         session.into_iter().for_each(|session| self.process.release(session));
     }
 
-    /// How it is; `None` before there is a session.
+    /// Returns the status; `None` before there is a session.
     pub(crate) fn status(&self) -> Option<RelayedSession> {
         let passing = self.lock();
         let (session, announce) = passing.announce?;
@@ -289,7 +288,7 @@ impl Shared {
         self.lock().cache.spoil();
     }
 
-    /// Whether something is to be fetched from above that was not before. Nobody fetches once the session there is over.
+    /// Whether something is to be fetched that was not before. Nothing is fetched once the upstream session has ended.
     fn wants_more(&self) -> bool {
         let passing = self.lock();
         passing.end == End::No && passing.fetches.has_more
@@ -297,7 +296,7 @@ impl Shared {
 }
 
 impl BranchState {
-    /// A host that has asked and takes no part: a relay that looks for its next session, say, and has this one already.
+    /// Whether the branch's host attached and does not join: for example a relay that looks for its next session and has this one already.
     const fn serves_nobody(&self) -> bool {
         self.child.is_some() && self.tally.receivers == 0 && self.schedule.sent == 0
     }
@@ -308,20 +307,20 @@ impl Passing {
         self.branches.iter().map(|branch| branch.tally).sum()
     }
 
-    /// What a branch is told, whose receivers `fresh` have become done: which of its receivers the source knows, and whether they need
-    /// not wait for that. When the source is not heard, they have everything all the same.
+    /// Records that receivers `fresh` of a branch are done. Returns those of its receivers that the source knows, and whether they need not
+    /// wait for that: they have everything even if nothing is received from the source.
     fn on_done(&mut self, branch: usize, fresh: &[ReceiverId], now: Time) -> (Vec<ReceiverId>, bool) {
         let known = fresh.iter().filter(|id| self.confirmations.add(**id)).copied();
         let known: Vec<ReceiverId> = self.branches[branch].known.drain(..).chain(known).collect();
         (known, self.answers_at_once(now))
     }
 
-    /// Whether nobody is heard above who would confirm who is done.
+    /// Whether no parent is reachable that would confirm completed receivers.
     fn answers_at_once(&self, now: Time) -> bool {
         self.confirmations.confirms == Some(false) || self.end != End::No || !self.is_fed(now)
     }
 
-    /// Whether enough has come for the fastest of the branches that are heard.
+    /// Whether enough has arrived for the fastest of the branches with receivers.
     fn is_ahead(&self) -> bool {
         let (Some(most), Some((_, announce))) = (self.most_ahead, self.announce) else { return false };
         let heard = self.branches.iter().filter(|branch| branch.tally.answering > 0);
@@ -330,12 +329,12 @@ impl Passing {
         u64::from(self.passed.saturating_sub(sent)) * block > most
     }
 
-    /// Whether the session above goes on as far as is known, or has ended in good order.
+    /// Whether the upstream session goes on as far as known, or has ended in good order.
     fn is_fed(&self, now: Time) -> bool {
         self.end != End::No || now.since(self.heard_at) < UNFED
     }
 
-    /// A symbol has come from above: whether it is of use.
+    /// Adds a symbol from upstream; returns whether it is of use.
     fn on_symbol(&mut self, packet: &DataPacket<'_>) -> Added {
         let place = packet.data.payload;
         if self.wrong.remove(&place.block) {
@@ -345,7 +344,8 @@ impl Passing {
         let wanted = self.fetches.wants(place.block);
         let added = self.cache.add(place.block, packet.symbols, place.symbol, packet.payload, wanted);
         if added == Added::Useless {
-            // It may be the answer all the same: the source does not know which symbols are here. Who waits for others asks again.
+            // It may answer a request all the same: the source does not know which symbols are cached. A child that waits for others
+            // repeats its request.
             self.fetches.on_symbol(place.block);
             let left = self.fetches.left(place.block);
             self.branches.iter_mut().for_each(|branch| branch.schedule.awaits_at_most(place.block, left));
@@ -377,7 +377,7 @@ impl Passing {
         self.passed = self.passed.max(status.complete_to);
         self.blocks = status.blocks.or(self.blocks);
         for Withdrawn { first_block, last_block, .. } in self.withdrawals.learn(status) {
-            // Symbols that come from now on have another content than those that are here.
+            // Symbols that arrive from now on have other content than the cached ones.
             let last = (*last_block).min(self.blocks.unwrap_or(u32::MAX));
             self.cache.blocks_in(*first_block..=last).iter().for_each(|block| self.lose(*block));
         }
@@ -409,7 +409,7 @@ impl Passing {
     fn on_page(&mut self, page: &Hashes) {
         let blocks = page.first_block..page.first_block.saturating_add(page.hashes.len() as u32);
         self.wanted_pages.retain(|block, _| !blocks.contains(block));
-        // What nobody here can verify must not stand in the way of what comes later.
+        // Pages that cannot be verified here must not block later ones.
         let near = self.pages.range(blocks.start.saturating_sub(LONGEST_PAGE)..blocks.end);
         let overlapping = near.filter(|(first, known)| {
             **first != blocks.start && blocks.start < first.saturating_add(known.hashes.len() as u32)
@@ -424,7 +424,7 @@ impl Passing {
         }
     }
 
-    /// Somebody on a branch asks for pages. A page that did not verify there is fetched again, and goes to everybody when it comes.
+    /// Handles a request for pages on a branch. A page that did not verify there is fetched again, and is sent to all branches.
     fn request_pages(&mut self, branch: usize, first: u32, run: u32, by: &Asker<'_>) {
         for block in first..first.saturating_add(run) {
             let known = self.pages.range(..=block).next_back();
@@ -451,7 +451,7 @@ impl Passing {
         next.cloned()
     }
 
-    /// Somebody on a branch lacks symbols.
+    /// Handles a request for symbols on a branch.
     fn request(&mut self, branch: usize, block: u32, symbols: u16, by: &Asker<'_>) -> bool {
         if !self.is_known(block) {
             return false;
@@ -460,7 +460,7 @@ impl Passing {
         let symbols = symbols.min(whole);
         let Asker { seen, held, .. } = *by;
         let is_coming = self.wrong.contains(&block);
-        // What is fetched already is newer than what did not verify.
+        // Symbols being fetched already are newer than those that did not verify.
         let is_wrong = by.wrong && (is_coming || !self.fetches.wants(block));
         if is_wrong && self.end != End::No {
             return false; // nothing else can come, so the receiver is to learn that the session is over
@@ -475,8 +475,8 @@ impl Passing {
         }
     }
 
-    /// What is here of a block did not verify on this branch, which waits for other symbols: all of the block is fetched again. Others
-    /// are served with what is here until the first symbol comes.
+    /// Fetches all of a block again, because its cached symbols did not verify on this branch, which waits for other symbols. Other
+    /// branches are served from the cache until the first new symbol arrives.
     fn fetch_anew(&mut self, branch: usize, block: u32, symbols: u16) -> bool {
         let all = self.cache.get(block).map_or(symbols, |kept| kept.symbols.max(symbols));
         let sends = self.branches[branch].schedule.await_at_least(block, symbols);
@@ -520,7 +520,7 @@ impl Passing {
             match branch.queue.pop().filter(|_| branch.tally.unfinished > 0) {
                 Some((block, Queued { symbols, wrong: true })) => _ = self.fetch_anew(turn, block, symbols),
                 Some((block, Queued { symbols, wrong: false })) => {
-                    // Nothing of it can be on its way that was not asked for here.
+                    // Only symbols requested here can be on their way.
                     self.serve(turn, (block, symbols), Seq(u64::MAX), None);
                 }
                 None => {}
@@ -545,7 +545,7 @@ impl Passing {
         }
     }
 
-    /// What to ask for above, by block: what whole blocks lack, and what those below wait for.
+    /// Collects the needs to request upstream, by block: symbols that whole blocks lack, and symbols for which children wait.
     fn needs(&self, into: &mut Vec<(u32, u16)>) {
         into.extend(self.cache.incomplete().filter(|(block, _)| *block < self.passed));
         into.extend(self.fetches.iter());
@@ -554,7 +554,7 @@ impl Passing {
         into.dedup_by_key(|(block, _)| *block);
     }
 
-    /// Whether what has come of such a need did not verify below.
+    /// Whether the symbols received for such a need did not verify downstream.
     fn is_wrong(&self, block: u32, symbols: u16) -> bool {
         match symbols {
             0 => self.wanted_pages.get(&block).is_some_and(|wrong| *wrong),
@@ -562,7 +562,7 @@ impl Passing {
         }
     }
 
-    /// Whether all content has left the source once, and nobody of these below needs anything, `since` when the session is followed.
+    /// Whether all content has left the source once and no receiver downstream needs anything; `since`: when the session was joined.
     fn needs_nothing(&self, below: Tally, since: Time, now: Time) -> bool {
         let nobody = below.receivers == 0 && now.since(since) < LINGER;
         let all_passed = self.blocks.is_some_and(|blocks| self.passed >= blocks);

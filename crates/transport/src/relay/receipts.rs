@@ -1,26 +1,26 @@
-//! Receipts of receivers below, in the relay's keeping until its parent has them.
+//! Receipts of receivers downstream, stored until the parent has them.
 
 use super::{Passing, Shared};
 use faircast_core::packet::ReceiverId;
 use faircast_wire::{Receipt, Signature};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Receipts of so many receivers are passed on in a session: about 150 bytes each, and 300 more until it is answered.
+/// Largest number of receivers whose receipts are relayed in a session: about 150 bytes each, and 300 more until it is answered.
 const MOST: usize = 65_536;
 
-/// And so many of each: one that is not valid, which a relay cannot tell, does not keep the next from the source.
+/// Largest number of receipts per receiver: a relay cannot verify them, and an invalid one must not keep the next from the source.
 const MOST_OF_ONE: usize = 4;
 
-/// What a relay has taken.
+/// Receipts that a relay has accepted.
 #[derive(Debug, Default)]
 pub(super) struct Keeping {
-    /// The parent takes receipts, so those below may send theirs.
+    /// Whether the parent accepts receipts, so that receivers downstream may send theirs.
     pub(super) taken: bool,
     /// All that have come.
     known: BTreeMap<ReceiverId, Vec<Signature>>,
-    /// Those that are still to be sent.
+    /// Receipts to be sent.
     queue: VecDeque<Receipt>,
-    /// Those that are sent and not answered.
+    /// Receipts sent and not answered.
     pub(super) waiting: usize,
 }
 
@@ -62,12 +62,12 @@ impl Passing {
 }
 
 impl Shared {
-    /// Take a receipt from below; whether it is to be answered.
+    /// Stores a receipt from downstream; returns whether it is to be answered.
     pub(crate) fn keep_receipt(&self, receipt: &Receipt) -> bool {
         self.lock().receipts.keep(receipt)
     }
 
-    /// Whether those below may send receipts.
+    /// Whether receivers downstream may send receipts.
     pub(super) fn takes_receipts(&self) -> bool {
         self.lock().receipts.taken
     }

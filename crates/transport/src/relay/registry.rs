@@ -1,4 +1,4 @@
-//! All sessions of a relay process: who passes on which, and how they are.
+//! All sessions of a relay process: which endpoint relays which session, and their status.
 
 use super::hosts::Hosts;
 use super::listen::Tokens;
@@ -25,30 +25,30 @@ struct Process {
     time: Monotonic,
     random: Random,
     registry: Mutex<Registry>,
-    /// How often children have asked: looked at before every round of every session.
+    /// Count of attach packets, checked before each round of each session.
     asked: AtomicU64,
     tokens: Tokens,
-    /// Whether it is an agent, as its answers say.
+    /// Whether its answers state that it is an agent.
     is_agent: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Registry {
-    /// Sessions that are passed on, by session.
+    /// Relayed sessions, by ID.
     sessions: BTreeMap<SessionId, Shared>,
     /// When the newest of them began.
     began: Option<Instant>,
     /// Where this process announces from.
     own: BTreeSet<SocketAddr>,
-    /// Those who want to be served by unicast, by address, and so many at most.
+    /// Hosts that want to be served by unicast, by address, and their largest number.
     children: BTreeMap<SocketAddr, Asked>,
     most_children: usize,
     /// Proof that a child gives when it takes part in a session.
     shown: Standing,
-    /// Those who were turned away.
+    /// Count of refused hosts.
     turned_away: u64,
     pub(super) hosts: Hosts,
-    /// Of a source's own relay: its session, and no other.
+    /// The only session, for a source's own relay.
     only: Option<SessionId>,
     /// Whether hosts that look for a relay find this one, and how it is fed itself.
     feed: Feed,
@@ -56,7 +56,7 @@ pub(super) struct Registry {
     own_ids: BTreeSet<ReceiverId>,
 }
 
-/// A host that has asked to be served.
+/// A host that has attached.
 #[derive(Debug)]
 struct Asked {
     child: Child,
@@ -70,23 +70,23 @@ struct Asked {
 /// Where a relay hears sessions.
 #[derive(Debug, Clone, Copy, Default)]
 enum Feed {
-    /// In groups, or from parents that it was told of.
+    /// In groups, or from configured parents.
     #[default]
     Told,
-    /// From a relay that it has found, and last heard then.
+    /// From a relay that it has found, and when that last answered.
     Found(Option<Instant>),
 }
 
-/// A relay that was found counts for so long after it has answered.
+/// Duration for which a relay counts as found after its last answer.
 const FED: Duration = Duration::from_secs(15);
 
-/// Who wants to be served by unicast.
+/// A host that wants to be served by unicast.
 #[derive(Debug, Clone)]
 pub(crate) struct Child {
     pub(crate) address: SocketAddr,
-    /// Where it has asked.
+    /// Local address to which it has sent.
     pub(crate) local: SocketAddr,
-    /// What it calls itself.
+    /// Its host name, as it states.
     pub(crate) host: String,
     /// Another process at the same place has another one.
     pub(crate) id: ReceiverId,
@@ -94,7 +94,7 @@ pub(crate) struct Child {
     pub(crate) invitation: u64,
 }
 
-/// Who has not asked for so long wants nothing more.
+/// A host that has not attached for this duration wants nothing more.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(10);
 
 /// How a relay is.
@@ -249,7 +249,7 @@ impl RelayHandle {
         self.0.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What children have to repeat.
+    /// Returns the tokens that children must repeat.
     pub(super) fn tokens(&self) -> &Tokens {
         &self.0.tokens
     }
@@ -259,7 +259,7 @@ impl RelayHandle {
         self.0.is_agent.store(true, Ordering::Relaxed);
     }
 
-    /// Take part as this configuration says: before any of its sessions.
+    /// Applies this configuration; call it before any of its sessions.
     pub fn configure(&self, config: &RelayConfig) {
         if config.role == RelayRole::Agent {
             self.be_agent();
@@ -293,7 +293,7 @@ impl RelayHandle {
         RelayStatus { sessions: sessions.iter().filter_map(Shared::status).collect(), waiting, turned_away }
     }
 
-    /// So many children are served at most. One that takes part in a session has shown this.
+    /// Sets the largest number of children. A host that takes part in a session has proved its address to this standing.
     pub(crate) fn take_children(&self, most: usize, shown: Standing) {
         let mut registry = self.lock();
         (registry.most_children, registry.shown) = (most, shown);
@@ -304,7 +304,7 @@ impl RelayHandle {
         self.take_children(most, Standing::default());
     }
 
-    /// A host that has shown to be where it says wants to be served; whether it will be.
+    /// Registers a host with a proved address that wants to be served; returns whether it will be.
     pub(super) fn attach(&self, address: SocketAddr, local: SocketAddr, attach: &Attach) -> bool {
         let (mut registry, now) = (self.lock(), self.0.time.now());
         registry.forget_children(now);
@@ -342,8 +342,8 @@ impl RelayHandle {
         }
     }
 
-    /// Whether who looks for a relay is told of this one. A relay that has found its own parent serves hosts while it has it,
-    /// and no relays: two could wait for one another.
+    /// Whether a searching host gets an answer from this relay. A relay that has found its own parent serves hosts while it has it, but no
+    /// relays: two could wait for one another.
     pub(super) fn answers_search(&self, address: SocketAddr, attach: &Attach) -> bool {
         let (mut registry, now) = (self.lock(), self.0.time.now());
         registry.forget_children(now);
@@ -364,12 +364,12 @@ impl RelayHandle {
         }
     }
 
-    /// It asks under this number itself.
+    /// Adds a number under which this relay attaches itself.
     pub(crate) fn add_own_id(&self, id: ReceiverId) {
         self.lock().own_ids.insert(id);
     }
 
-    /// That number asks no more.
+    /// Removes such a number.
     pub(crate) fn remove_own_id(&self, id: ReceiverId) {
         self.lock().own_ids.remove(&id);
     }
@@ -384,17 +384,17 @@ impl RelayHandle {
         self.lock().only.is_none_or(|only| only == session)
     }
 
-    /// Whether nothing is passed on.
+    /// Whether no session is relayed.
     pub fn is_idle(&self) -> bool {
         self.lock().sessions.is_empty()
     }
 
-    /// How often children have asked.
+    /// Returns the count of attach packets.
     pub(super) fn asked(&self) -> u64 {
         self.0.asked.load(Ordering::Acquire)
     }
 
-    /// Those who want to be served.
+    /// Returns the hosts that want to be served.
     pub(super) fn children(&self) -> Vec<Child> {
         let now = self.0.time.now();
         let registry = self.lock();
@@ -411,12 +411,12 @@ impl RelayHandle {
         self.lock().own.contains(&place)
     }
 
-    /// Whether somebody passes the session on already.
+    /// Whether the session is relayed already.
     pub(super) fn is_taken(&self, session: SessionId) -> bool {
         self.lock().sessions.contains_key(&session)
     }
 
-    /// Pass this session on from now on; `false`: somebody does already.
+    /// Starts relaying this session; `false`: it is relayed already.
     pub(super) fn take(&self, session: SessionId, shared: &Shared) -> bool {
         let mut registry = self.lock();
         if registry.sessions.contains_key(&session) {
@@ -427,7 +427,7 @@ impl RelayHandle {
         true
     }
 
-    /// The session is over.
+    /// Ends the session.
     pub(super) fn release(&self, session: SessionId) {
         self.lock().sessions.remove(&session);
     }
@@ -444,17 +444,17 @@ impl Asked {
 }
 
 impl Registry {
-    /// Those that have not asked for a while, and are not served, want nothing more.
+    /// Forgets children that have not attached for a while, and are not served.
     fn forget_children(&mut self, now: Instant) {
         self.children.retain(|_, asked| asked.asks(now) || asked.is_served(now));
     }
 
-    /// Those that were not invited.
+    /// Returns the hosts that were not invited.
     fn uninvited(&self) -> impl Iterator<Item = &Asked> {
         self.children.values().filter(|asked| asked.child.invitation == 0)
     }
 
-    /// Where a child at this address finds a place among those that were not invited.
+    /// Finds a place for a child at this address among those that were not invited.
     fn room_for(&self, address: SocketAddr, now: Instant) -> Room {
         if self.children.contains_key(&address) {
             return Room::Free;

@@ -1,4 +1,4 @@
-//! The relay as the receiver of its session above sees it.
+//! The relay, as the receiver of its upstream session sees it.
 
 use super::within::{Inside, WithinAbove};
 use super::{Above, Shared, Within};

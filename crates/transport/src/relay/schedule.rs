@@ -1,8 +1,8 @@
-//! What one branch of a relay has sent and has to send: the same for a relay as `RepairScheduler` for a source, which can make
-//! new symbols where a relay has only those that came.
+//! Schedule of one branch of a relay: the counterpart of a source's `RepairScheduler`, which can make new symbols where a relay has only
+//! the received ones.
 //!
-//! In this order: repairs (symbols of blocks that everybody there has nearly), the first pass (each symbol of a block when it
-//! comes, the lowest block first), and the backfill (blocks that somebody lacks for the most part).
+//! The order is: repairs (symbols of blocks that are nearly complete there); the first pass (each symbol of a block when it arrives, the
+//! lowest block first); the backfill (blocks of which a receiver lacks most).
 
 use super::cache::{Cache, Kept};
 use faircast_core::packet::Seq;
@@ -24,7 +24,7 @@ pub(super) struct Schedule {
     backfill: BTreeSet<u32>,
     /// The first pass is beyond the blocks below this, those in `open` excepted.
     passed: u32,
-    /// Nobody needs the first pass of the blocks that are here: all come back with nearly everything.
+    /// Whether the first pass skips the cached blocks: all receivers come back with nearly everything.
     on_request: bool,
     oldest: u32,
     pub(super) sent: u64,
@@ -33,17 +33,17 @@ pub(super) struct Schedule {
 /// How far a block is.
 #[derive(Debug, Default)]
 struct Way {
-    /// Of the symbols in the order of arrival, those that have left once.
+    /// Number of symbols, in order of arrival, that have left once.
     sent: usize,
-    /// Ids of what leaves again.
+    /// IDs of symbols to send again.
     again: VecDeque<u32>,
-    /// What left again last, with its packets' numbers.
+    /// Symbols most recently sent again, with their packet numbers.
     recent: VecDeque<(u32, Seq)>,
-    /// Symbols that somebody waits for and that have not come.
+    /// Symbols that a receiver waits for and that have not arrived.
     waiting: u16,
 }
 
-/// What leaves.
+/// A symbol picked for sending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pick {
     pub(super) block: u32,
@@ -55,12 +55,12 @@ pub(super) struct Pick {
     pub(super) first: bool,
 }
 
-/// What becomes of a request.
+/// Result of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Answer {
     /// Whether anything will be sent that would not have been.
     pub(super) sends: bool,
-    /// Symbols that must come from above first.
+    /// Symbols that must be fetched from the parent first.
     pub(super) lacks: u16,
 }
 
@@ -92,7 +92,7 @@ impl Schedule {
         }
     }
 
-    /// These blocks are not here any more.
+    /// Records that these blocks are no longer cached.
     pub(super) fn on_gone(&mut self, block: u32) {
         self.ways.remove(&block);
         self.ready.remove(&block);
@@ -101,7 +101,7 @@ impl Schedule {
         self.backfill.remove(&block);
     }
 
-    /// The symbols of this block that are here go, and others come: what is awaited of it still is.
+    /// Records that the cached symbols of this block are replaced by others; expected symbols stay expected.
     pub(super) fn on_replaced(&mut self, block: u32) {
         let waiting = self.awaited(block);
         self.on_gone(block);
@@ -110,7 +110,7 @@ impl Schedule {
         }
     }
 
-    /// Blocks before this one are not wanted any more.
+    /// Forgets the blocks before this one.
     pub(super) fn forget_before(&mut self, block: u32) {
         self.oldest = self.oldest.max(block);
         self.passed = self.passed.max(block);
@@ -120,20 +120,20 @@ impl Schedule {
         }
     }
 
-    /// The source says that all source symbols of the blocks below this have left it once: those of which nothing has come are
+    /// Records that all source symbols of the blocks before this one have left the source once: blocks of which nothing has arrived are
     /// passed here too.
     pub(super) fn on_passed(&mut self, block: u32) {
         self.passed = self.passed.max(block);
     }
 
-    /// All who are here have nearly everything: what they lack is sent when they ask.
+    /// Switches to sending on request: all receivers here have nearly everything.
     pub(super) fn send_on_request(&mut self) {
         self.on_request = true;
         self.ready.clear();
         self.open.clear();
     }
 
-    /// Somebody who had seen the stream up to `seen` lacks symbols of a block, and has `held` of it.
+    /// Handles a request for symbols of a block from a receiver that has seen the stream up to `seen`, and has `held` of the block.
     pub(super) fn request(
         &mut self,
         cache: &Cache,
@@ -163,7 +163,7 @@ impl Schedule {
             way.again.push_back(kept.id(way.sent));
             (way.sent, need) = (way.sent + 1, need - 1);
         }
-        // Of those that have left, the ones that are lost there; which are, is not known without a map, so then all.
+        // Only sent symbols that are lost there are sent again; without a map the losses are unknown, and all are sent.
         let mostly = need * 2 > usize::from(kept.symbols);
         if need > 0 && (held.is_some() || mostly) {
             for at in 0..kept.len() {
@@ -187,7 +187,7 @@ impl Schedule {
         Answer { sends: sends || lacks > 0, lacks }
     }
 
-    /// What leaves next. [`Schedule::sent`] must follow before the next call.
+    /// Picks the next symbol to send. [`Schedule::sent`] must follow before the next call.
     pub(super) fn pick(&mut self, cache: &Cache) -> Option<Pick> {
         loop {
             let repair = self.repairs.first().copied();
@@ -222,7 +222,7 @@ impl Schedule {
         }
     }
 
-    /// What was picked has left as packet `seq`.
+    /// Records that the picked symbol has left as packet `seq`.
     pub(super) fn sent(&mut self, pick: Pick, seq: Seq, cache: &Cache) {
         self.sent += 1;
         let Some(way) = self.ways.get_mut(&pick.block) else { return };
@@ -248,12 +248,12 @@ impl Schedule {
         }
     }
 
-    /// All symbols of the blocks below this one have left once, or are not here.
+    /// All symbols of the blocks before this one have left once, or are not cached.
     pub(super) fn complete_to(&self) -> u32 {
         self.open.first().copied().unwrap_or(self.passed)
     }
 
-    /// The oldest block that is kept.
+    /// Returns the oldest cached block.
     pub(super) const fn oldest(&self) -> u32 {
         self.oldest
     }
@@ -263,12 +263,12 @@ impl Schedule {
         self.ready.is_empty() && self.repairs.is_empty() && self.backfill.is_empty()
     }
 
-    /// Symbols of a block that somebody waits for and that have not come.
+    /// Number of symbols of a block that a receiver waits for and that have not arrived.
     pub(super) fn awaited(&self, block: u32) -> u16 {
         self.ways.get(&block).map_or(0, |way| way.waiting)
     }
 
-    /// Somebody waits for so many symbols of a block that are to come; whether others have not waited for as many.
+    /// Records that a receiver waits for this number of symbols of a block; returns whether that is more than before.
     pub(super) fn await_at_least(&mut self, block: u32, symbols: u16) -> bool {
         if symbols == 0 || block < self.oldest || block >= self.complete_to() {
             return false; // it will come anyway
@@ -279,7 +279,7 @@ impl Schedule {
         is_more
     }
 
-    /// No more than so many symbols of this block are on their way here.
+    /// Limits the expected symbols of this block to this number.
     pub(super) fn awaits_at_most(&mut self, block: u32, symbols: u16) {
         if let Some(way) = self.ways.get_mut(&block) {
             way.waiting = way.waiting.min(symbols);
@@ -307,14 +307,14 @@ impl Schedule {
         if self.open.contains(&block) || self.backfill.contains(&block) {
             return block.abs_diff(first);
         }
-        // It has left, and is asked for again if at all shortly after.
+        // It has left, and any repeated request follows shortly after.
         let age = self.passed.saturating_sub(block);
         if age < RECENT_BLOCKS { age } else { (u32::MAX / 2).saturating_add(age) }
     }
 }
 
 impl Way {
-    /// Symbols that are on their way to somebody who had seen the stream up to `seen`, and has `held`.
+    /// Number of symbols on their way to a receiver that has seen the stream up to `seen`, and has `held`.
     fn coming(&self, kept: &Kept, seen: Seq, held: Option<&Held>) -> usize {
         let lacking = |id: u32| is_lacking(kept, held, id);
         self.again.iter().filter(|id| lacking(**id)).count()
@@ -323,12 +323,12 @@ impl Way {
     }
 }
 
-/// Whether somebody who has `held` lacks this symbol, as far as that tells.
+/// Whether a receiver that has `held` lacks this symbol, as far as the map shows.
 fn is_lacking(kept: &Kept, held: Option<&Held>, id: u32) -> bool {
     held.is_none_or(|held| id >= u32::from(kept.symbols) || !held.has(id))
 }
 
-/// A block that has left is asked for again, if at all, before so many more have.
+/// A block that has left is requested again, if at all, before this number of further blocks have left.
 const RECENT_BLOCKS: u32 = 32;
 
 #[cfg(test)]

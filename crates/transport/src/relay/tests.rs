@@ -1,4 +1,4 @@
-//! What both sides of a relay promise each other, without sessions.
+//! Contract between the two sides of a relay, without sessions.
 
 use super::*;
 use crate::receiver::Relaying as _;
@@ -49,12 +49,12 @@ fn announce(last: u8, hops: u8) -> Announce {
     }
 }
 
-/// Somebody who has seen the stream up to this packet, and has nothing.
+/// A receiver that has seen the stream up to this packet, and has nothing.
 fn asker(seen: u64) -> Asker<'static> {
     Asker { seen: Seq(seen), held: None, wrong: false }
 }
 
-/// The same, which found that what has come of it is wrong.
+/// The same, for a receiver whose symbols did not verify.
 fn finds_wrong(seen: u64) -> Asker<'static> {
     Asker { wrong: true, ..asker(seen) }
 }
@@ -96,7 +96,7 @@ fn branch_to(shared: &Shared, place: usize, to: SocketAddr) -> Branch {
     Branch::new(shared.clone(), place, setup)
 }
 
-/// A process with this number asks from there, and says the token that it gets; whether it is told that it is served.
+/// A process with this number attaches from this address and returns its token; returns whether the answer grants service.
 fn asks(shared: &Shared, number: u64, from: SocketAddr) -> bool {
     let id = ReceiverId::new(10 + number).expect("it is not zero");
     let mut attach =
@@ -111,7 +111,7 @@ fn asks(shared: &Shared, number: u64, from: SocketAddr) -> bool {
     shared.at_port(&attach, (from, RELAY)).is_some()
 }
 
-/// A host that asks under another number each time is another process each time, for which the one before makes room.
+/// A host that attaches under another number each time is another process each time, and the earlier one gives up its place.
 #[test]
 fn who_comes_again_and_again_as_somebody_else_takes_no_more_places_than_hosts_are_served() {
     let shared = Shared::new(RelayHandle::default(), 0, 1 << 20, None);
@@ -130,7 +130,7 @@ fn who_comes_again_and_again_as_somebody_else_takes_no_more_places_than_hosts_ar
     assert!(!branches.is_empty(), "nobody was ever served");
 }
 
-/// A host asks for a place from 32 ports, again each second, where there are 16; whether two other hosts get places.
+/// A host asks for a place from 32 ports, again each second, where there are 16; returns whether two other hosts get places.
 fn crowded(shown: crate::places::Standing, take_part: bool) -> Vec<bool> {
     let shared = Shared::new(RelayHandle::default(), 0, 1 << 20, None);
     shared.take_children(16, shown);
@@ -227,7 +227,7 @@ fn what_a_child_asks_for_has_a_bound_whatever_it_says() {
     assert!(needs.is_sorted_by(|a, b| a.0 < b.0), "one need for a block, in order");
 }
 
-/// What happens at a relay.
+/// An event at a relay.
 #[derive(Debug, Clone)]
 enum Step {
     Comes { block: u32, symbol: u32 },
@@ -366,7 +366,7 @@ fn a_parent_that_confirms_no_numbers_is_told_how_many_are_done_as_before() {
     assert!(answer(&[], Time::ZERO + UNFED).1, "the source is not heard");
 }
 
-/// A session of so many blocks of four symbols, all of which are here, wrong, and have left.
+/// A session of this number of blocks of four symbols, all cached, wrong, and sent.
 fn wrong_blocks(memory: usize, blocks: u32) -> (Shared, u64) {
     let shared = Shared::new(RelayHandle::default(), 2, memory, None);
     let mut passing = shared.lock();

@@ -1,4 +1,4 @@
-//! The session above as an endpoint of a relay: a receiver's, whose end the branches are told.
+//! The upstream session as an endpoint of a relay: a receiver whose end is reported to the branches.
 
 use super::Shared;
 use crate::endpoint::{Datagram, Endpoint, Notice, Transmit};
@@ -8,7 +8,7 @@ use crate::receiver::ReceiverSession;
 use faircast_core::time::{Span, Time};
 use std::net::SocketAddr;
 
-/// The endpoint of a relay that hears a session above.
+/// Endpoint of a relay that receives a session from upstream.
 pub struct Upstream {
     session: ReceiverSession,
     shared: Shared,

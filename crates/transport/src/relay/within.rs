@@ -1,6 +1,6 @@
 //! Relays that take part in a session without ending it: agents, and hops whose routers help it.
 //!
-//! To their parent they are one member, which keeps no content and speaks for those below.
+//! To the parent they are one member, which stores no content and reports for the receivers downstream.
 
 mod above;
 pub(super) mod needs;
@@ -19,12 +19,12 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a relay is within its session, as its side towards the source sees it.
+/// Role of a relay within its session, as its upstream side sees it.
 pub(crate) trait Within: fmt::Debug + Send {
     /// Why it cannot take part in a session of this congestion control.
     fn why_not(&self, scheme: Option<&Scheme>) -> Option<Seen>;
 
-    /// Whether it passes packets on at exits, and so serves no hosts by unicast.
+    /// Whether it forwards packets at exits, and so serves no hosts by unicast.
     fn has_exits(&self) -> bool;
 
     /// Take part in this session; whether it can.
@@ -39,36 +39,36 @@ pub(crate) trait Within: fmt::Debug + Send {
     fn on_order(&mut self, order: &Order, now: Time);
     /// The same.
     fn on_deadline(&mut self, now: Time);
-    /// When it wants to be called, or has something to say.
+    /// Returns when it wants to be called, or has something to send.
     fn deadline(&self) -> Time;
     /// The next report for its own parent.
     fn take_report(&mut self) -> Option<Report>;
 
-    /// Look after those below, every now and then: also when none of their sockets is open any more.
+    /// Maintains the downstream side at intervals, also when none of its sockets is open.
     fn tick(&mut self, _now: Time) {}
     /// When [`Within::tick`] wants to be called.
     fn tick_at(&self) -> Time {
         Time::NEVER
     }
 
-    /// The smallest window below, when that is to be told: it has changed.
+    /// Returns the smallest window downstream, if it has changed and is to be reported.
     fn limit_due(&mut self, now: Time) -> Option<Seq>;
     /// When [`Within::limit_due`] has something.
     fn limit_at(&self) -> Time;
-    /// The smallest window below.
+    /// Returns the smallest window downstream.
     fn limit(&self) -> Seq;
 
     /// All receivers below.
     fn tally(&self) -> Tally;
-    /// Who is done and was not when this was asked last.
+    /// Returns the receivers that are done since the last call.
     fn take_numbers(&mut self) -> Vec<ReceiverId>;
-    /// Whether who is done hears so before the source knows it.
+    /// Sets whether a completed receiver is confirmed before the source knows it.
     fn answer_at_once(&mut self, at_once: bool);
     /// The source knows that these are done.
     fn on_known(&mut self, ids: &[ReceiverId], now: Time);
     /// The relays below.
     fn relays(&self) -> Vec<RelayBelow>;
-    /// What those below lack.
+    /// Returns the needs of the receivers downstream.
     fn needs(&mut self) -> Option<&mut needs::Needs>;
 
     /// Whether datagrams of the source are wanted as they came: data, and everything else.
@@ -77,12 +77,12 @@ pub(crate) trait Within: fmt::Debug + Send {
     }
     /// A data packet of the session, as it came.
     fn keep(&mut self, _seq: Seq, _raw: &[u8]) {}
-    /// Something else that the source says to all, as it came.
+    /// Forwards another packet of the source to all, unchanged.
     fn pass_on(&mut self, _raw: &[u8]) {}
 
     /// A data packet of `size` bytes, IP header included, has come.
     fn on_packet(&mut self, _packet: &DataPacket<'_>, _size: u16, _now: Time) {}
-    /// The source says how far it is.
+    /// Handles a status of the source.
     fn on_status(&mut self, _status: &Status, _now: Time) {}
     /// It announces the session, again or in other words; whether that can go on.
     fn on_announce(&mut self, _announce: &Announce, _now: Time) -> bool {
@@ -113,7 +113,7 @@ impl Shared {
         &self.process
     }
 
-    /// Whether the session above goes on.
+    /// Returns whether the upstream session goes on.
     pub(crate) fn end_above(&self) -> End {
         self.lock().end
     }
@@ -123,7 +123,7 @@ impl Shared {
         self.lock().branches[place].is_replaced
     }
 
-    /// This branch is over, and serves nobody.
+    /// Ends this branch; it serves nobody from now on.
     pub(crate) fn end_branch(&self, place: usize) {
         self.lock().end_branch(place);
     }
@@ -146,13 +146,14 @@ impl Shared {
         self.lock().hop_status = Some(status);
     }
 
-    /// Something has come from below: whoever says that it is done is told that the source knows it, or waits.
+    /// Prepares for a packet from downstream: a receiver that reports that it is done is confirmed if the source knows it, and otherwise
+    /// waits.
     pub(crate) fn before_those_below(&self, now: Time) {
         let at_once = self.lock().answers_at_once(now);
         self.with_inside(|inside| inside.answer_at_once(at_once));
     }
 
-    /// It was heard: who has become done is told above, by number; who is known there already hears so.
+    /// Completes its handling: newly completed receivers are reported upstream by number; those known there are confirmed.
     pub(crate) fn after_those_below(&self, now: Time) {
         let fresh = self.with_inside(|inside| inside.take_numbers()).unwrap_or_default();
         if fresh.is_empty() {

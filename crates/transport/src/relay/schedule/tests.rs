@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 const K: u16 = 4;
 
-/// A cache and a branch that have both heard these symbols.
+/// A cache and a branch that have both received these symbols.
 fn heard(symbols: &[(u32, u32)]) -> (Cache, Schedule) {
     let (mut cache, mut schedule) = (Cache::new(1 << 20, None), Schedule::default());
     for (block, id) in symbols {
@@ -96,7 +96,7 @@ fn what_is_not_here_is_fetched_and_passed_on_when_it_comes() {
 }
 
 proptest! {
-    /// Whatever comes, is lost and is asked for: who asks until it has enough gets it, from a cache that keeps everything.
+    /// A receiver that repeats its request until it has enough gets the block from a cache that holds everything, whatever is lost.
     #[test]
     fn who_asks_gets_a_whole_block(lost in proptest::collection::vec(0.0..0.9f64, 1..4), seed in any::<u64>(), ids in Just((0..12u32).collect::<Vec<_>>()).prop_shuffle()) {
         let (mut cache, mut schedule) = (Cache::new(1 << 20, None), Schedule::default());
@@ -128,7 +128,7 @@ proptest! {
                 }
             }
         }
-        // What a repair symbol's loss leaves open is fetched from above, which has twelve here.
+        // Losses that a repair symbol does not fix are fetched from the parent, which has twelve here.
         for receiver in &here {
             prop_assert!(receiver.len() >= usize::from(K) || fetched > ids.len(), "{here:?} {fetched}");
         }

@@ -1,4 +1,4 @@
-//! Towards the parent of a relay within a session: a receiver's sink that keeps no content, and speaks for those below.
+//! The upstream side of a relay within a session: a receiver's sink that stores no content, and reports for the receivers downstream.
 
 use super::super::Shared;
 use crate::config::Durability;
@@ -12,10 +12,10 @@ use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_wire::{Announce, DataPacket, Hashes, Status};
 
-/// A source whose announcements have not become newer for so long is none.
+/// A source whose announcements have not become newer for this duration is gone.
 const OUTDATED_AFTER: Span = Span::from_secs(15);
 
-/// What it makes of a session's content: nothing.
+/// Sink that discards the content of a session.
 pub(crate) struct WithinAbove {
     shared: Shared,
     geometry: Geometry,
@@ -23,7 +23,7 @@ pub(crate) struct WithinAbove {
     now: Time,
     symbols: u64,
     wanted: Vec<(u32, u16)>,
-    /// What comes now cannot be passed on as what came before was.
+    /// Whether content from now on cannot be forwarded like the content before.
     is_other: bool,
     /// The source's own time in its latest announcement, and when that was another one before.
     announced: u64,
@@ -104,18 +104,18 @@ impl SymbolSink for WithinAbove {
         Ok(Progressed::No)
     }
 
-    /// Relays that only hear one another would announce the session for ever: its source's own time goes on.
+    /// Relays that receive only from one another would announce the session without end; the time of a live source advances.
     fn is_outdated(&self, now: Time) -> bool {
         let has_exits = self.shared.with_inside(|inside| inside.has_exits()).unwrap_or(false);
         has_exits && self.announced > 0 && now.since(self.announced_at) > OUTDATED_AFTER
     }
 
-    /// Children follow what their source begins anew by themselves.
+    /// Children follow a restarted session of their source by themselves.
     fn restart(&mut self, _: Time, _: Option<Trust>) -> Result<(), Error> {
         Err(Error::Transfer(TransferError::SourceRestarted))
     }
 
-    /// It goes on for those who come late, until its source ends.
+    /// It continues for late joiners, until its source ends.
     fn is_complete(&self) -> bool {
         false
     }

@@ -1,16 +1,16 @@
-//! What those below ask for, told above once: there are no symbols of its own, and what the source sends again serves all.
+//! Requests of the receivers downstream, merged and sent upstream once: the relay has no symbols, and a repair of the source serves all.
 
 use faircast_core::time::{Span, Time};
 use faircast_wire::Request;
 use std::collections::BTreeMap;
 
-/// Children that lost the same ask at nearly the same time: so long others are waited for.
+/// Children that lost the same packet request it at nearly the same time: requests are collected for this duration.
 const GATHER: Span = Span::from_millis(5);
 
-/// What was asked for above is not asked for again within this, unless somebody needs more.
+/// A request is not repeated upstream within this, unless a child needs more.
 const AGAIN: Span = Span::from_millis(60);
 
-/// Blocks that are asked for at a time, and remembered, at most.
+/// Largest number of blocks that are requested at a time, and remembered.
 const MOST: usize = 8192;
 
 /// Blocks that children lack symbols of.
@@ -19,11 +19,11 @@ pub(crate) struct Needs {
     /// By block, and whether it is the page with its hash.
     wanted: BTreeMap<(u32, bool), Lacking>,
     due: Option<Time>,
-    /// What was asked for, and when.
+    /// Requests sent, and when.
     asked: BTreeMap<(u32, bool), (Lacking, Time)>,
 }
 
-/// Symbols that the worst child lacks, and whether what has come did not verify at one of them.
+/// Symbols that the worst child lacks, and whether the received ones did not verify at one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Lacking {
     symbols: u16,
@@ -31,7 +31,7 @@ struct Lacking {
 }
 
 impl Lacking {
-    /// What serves both.
+    /// Combines two needs so that both are met.
     fn and(self, other: Lacking) -> Lacking {
         Lacking { symbols: self.symbols.max(other.symbols), wrong: self.wrong || other.wrong }
     }
@@ -59,7 +59,7 @@ impl Needs {
         self.due.unwrap_or(Time::NEVER)
     }
 
-    /// What to ask for above now goes into `into`.
+    /// Appends the requests due now to `into`.
     pub(crate) fn take_due(&mut self, now: Time, into: &mut Vec<(u32, u16)>) {
         if self.due.is_none_or(|due| due > now) {
             return;
@@ -71,7 +71,7 @@ impl Needs {
         }
     }
 
-    /// Whether what had come of something that was asked for just now did not verify.
+    /// Whether the symbols received for a recent request did not verify.
     pub(crate) fn is_wrong(&self, block: u32, symbols: u16) -> bool {
         self.asked.get(&(block, symbols == 0)).is_some_and(|(lacking, _)| lacking.wrong)
     }
