@@ -16,29 +16,29 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Live data waits so long for a block to fill.
+/// Longest time for which live data waits for a block to fill.
 const LIVE_LATENCY: Duration = Duration::from_millis(50);
 
-/// Whether there is time for work that nobody waits for.
+/// Whether there is time for work that is not urgent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Leisure {
     Yes,
     No,
 }
 
-/// A session has no more blocks than this: the last number is that of a packet without content (`docs/wire.md`), and the number of all
-/// has to be told. 50 ms of a stream are a block at least, and no more than a block's capacity: 6.8 years of a slow stream, 140 days
-/// of one of 1 Gbit/s.
+/// Most blocks of a session: the last number is that of a packet without content (`docs/wire.md`), and the number of all blocks must be
+/// announced. A block is at least 50 ms of a stream and at most a block's capacity: 6.8 years of a slow stream, 140 days of one of 1
+/// Gbit/s.
 pub(crate) const MOST_BLOCKS: u32 = u32::MAX - 1;
 
-/// So many of the newest blocks of a live pipe stay, however old.
+/// Number of the newest blocks of a live pipe that stay, however old.
 const KEPT: usize = 4;
 
 /// The blocks of a session's content.
 pub(crate) enum BlockSource {
     /// Any block can be read at any time, once it is there.
     ObjectStream(Box<ObjectBlocks>),
-    /// Blocks are made of what comes and kept for a while.
+    /// Blocks are made of input as it arrives, and are stored for a while.
     Live(Box<Live>),
 }
 
@@ -48,13 +48,13 @@ pub(crate) struct ObjectBlocks {
     geometry: Geometry,
     transfer: TransferId,
     entries: Counts,
-    /// What people should know of what is not sent, or not wholly.
+    /// Warnings about inputs that are not sent, or not wholly.
     warnings: Vec<String>,
     unsent: Vec<LeftOut>,
     ready: u32,
     hashes: RootHasher,
     root: Option<Hash>,
-    /// Blocks below this have been hashed.
+    /// The blocks before this one have been hashed.
     hashed_to: u32,
     scratch: Vec<u8>,
     layout: Arc<Layout>,
@@ -62,15 +62,15 @@ pub(crate) struct ObjectBlocks {
     withdrawn: Vec<Withdrawn>,
     /// Bytes of withdrawn files.
     withdrawn_bytes: u64,
-    /// Blocks with bytes of withdrawn files that nobody has taken.
+    /// Blocks with bytes of withdrawn files, not yet taken by the caller.
     affected: BTreeMap<u32, Affected>,
 }
 
-/// Who reads an object stream.
+/// Reader of an object stream.
 enum From {
     /// Files are read ahead.
     Files(Reader),
-    /// What a pipe has brought is there without waiting.
+    /// A pipe: its input so far can be read without waiting.
     Pipe(Box<SealedBlocks>, Pipe),
 }
 
@@ -95,10 +95,10 @@ struct Kept {
     made: Time,
 }
 
-/// So many things that are not sent are named, and the others counted.
+/// Number of unsent inputs that are named; the others are counted.
 const NAMED: usize = 10;
 
-/// What is not sent, or not wholly, in words.
+/// Returns warnings about inputs that are not sent, or not wholly.
 fn warnings(object: &ObjectStream) -> Vec<String> {
     let skipped = object.skipped().iter().map(|skipped| {
         format!("{} is neither a file, a directory nor a link; not sent", skipped.path.display())
@@ -110,18 +110,18 @@ fn warnings(object: &ObjectStream) -> Vec<String> {
 }
 
 impl BlockSource {
-    /// Files. One that changes or cannot be read while it is sent is withdrawn.
+    /// Sends files. A file that changes or cannot be read during the session is withdrawn.
     pub(crate) fn files(mut object: ObjectStream) -> BlockSource {
         object.allow_withdrawals();
         BlockSource::object(object, None)
     }
 
-    /// Files of which none may be left out.
+    /// Sends files, none of which may be left out.
     pub(crate) fn all_files(object: ObjectStream) -> BlockSource {
         BlockSource::object(object, None)
     }
 
-    /// An input as one file, kept in a nameless file in `dir`.
+    /// Sends an input as one file, stored in a nameless file in `dir`.
     pub(crate) fn pipe(
         (name, input): (&str, &Input),
         dir: &Path,
@@ -147,7 +147,7 @@ impl BlockSource {
         BlockSource::live_pipe(Pipe::of(input).0, symbol_size, symbols, unix_nanos, history, now)
     }
 
-    /// What comes through this pipe live.
+    /// Sends the input of this pipe live.
     pub(crate) fn live_pipe(
         pipe: Pipe,
         symbol_size: u16,
@@ -205,7 +205,7 @@ impl BlockSource {
 
     pub(crate) fn geometry(&self) -> Geometry {
         match self {
-            // As announced: the length of a pipe is told by its last block.
+            // As announced: the last block shows the length of a pipe.
             BlockSource::ObjectStream(object) if object.is_pipe() => {
                 Geometry { stream_len: None, ..object.geometry }
             }
@@ -221,7 +221,7 @@ impl BlockSource {
         }
     }
 
-    /// What is not sent, in words.
+    /// Returns warnings about unsent inputs.
     pub(crate) fn take_warnings(&mut self) -> Vec<String> {
         match self {
             BlockSource::ObjectStream(object) => std::mem::take(&mut object.warnings),
@@ -229,7 +229,7 @@ impl BlockSource {
         }
     }
 
-    /// What should be sent and cannot be read.
+    /// Returns inputs that should be sent and cannot be read.
     pub(crate) fn unsent(&self) -> &[LeftOut] {
         match self {
             BlockSource::ObjectStream(object) => &object.unsent,
@@ -267,7 +267,7 @@ impl BlockSource {
         }
     }
 
-    /// Blocks below this one can be read.
+    /// The blocks before this one can be read.
     pub(crate) fn ready(&self) -> u32 {
         match self {
             BlockSource::ObjectStream(object) => object.ready,
@@ -337,7 +337,7 @@ impl BlockSource {
         }
     }
 
-    /// Blocks will not be read in a row: [`BlockSource::order`] tells which come next.
+    /// Announces that blocks will not be read in sequence: [`BlockSource::order`] names the next ones.
     pub(crate) fn read_as_told(&mut self) {
         if let BlockSource::ObjectStream(object) = self
             && let From::Files(reader) = &mut object.from
@@ -379,8 +379,7 @@ impl BlockSource {
         }
     }
 
-    /// Take in what a pipe has brought; when there is leisure, hash one block that has not been
-    /// read yet.
+    /// Reads the input of a pipe; when there is leisure, hashes one block that has not been read yet.
     pub(crate) fn poll(&mut self, now: Time, leisure: Leisure) -> Result<(), ObjectError> {
         match self {
             BlockSource::ObjectStream(object) => object.poll(leisure),
@@ -527,8 +526,8 @@ impl Live {
             self.kept.push_back(Kept { sealed: data, symbols, hash, made: now });
         }
         self.whole = self.pipe.is_drained();
-        // The newest blocks stay, however old: somebody may still be reading them.
-        // The block that describes the stream goes too when it is old: whoever joins now does not need it.
+        // The newest blocks stay, however old: a receiver may still be reading them. The block that describes the stream is discarded too
+        // when it is old: late joiners do not need it.
         while self.kept.len() > KEPT && now.since(self.kept[0].made) > self.history {
             self.kept.pop_front();
             self.oldest += 1;

@@ -1,11 +1,11 @@
-//! Blocks on their way out: read once for the first pass, kept a while for repairs.
+//! Blocks to send: read once for the first pass, cached for a while for repairs.
 
 use super::block_source::BlockSource;
 use crate::object::ObjectError;
 use faircast_core::delivery::repair_scheduler::Pick;
 use faircast_fec::{BlockEncoder, RepairSource, Shape};
 
-/// Memory for blocks that may be asked for again, in bytes.
+/// Memory for blocks that may be requested again, bytes.
 const CACHE: usize = 16 << 20;
 
 /// A fountain comes back to all blocks, so more of them pay. With what makes repair symbols it is about three times this.
@@ -27,7 +27,7 @@ struct Slot {
 }
 
 impl Blocks {
-    /// For sessions of so many layers: each is at a block of its own.
+    /// Creates the cache for a session of this number of layers: each layer is at a block of its own.
     pub(super) fn new(symbol_size: u16, symbols_per_block: u16, layers: u8) -> Blocks {
         let block_len = usize::from(symbol_size) * usize::from(symbols_per_block);
         let cache = if layers > 1 { FOUNTAIN_CACHE } else { CACHE };
@@ -69,12 +69,12 @@ impl Blocks {
         self.slots.retain(|slot| slot.block != block);
     }
 
-    /// Whether it is kept ready.
+    /// Whether the block is cached.
     pub(super) fn has(&self, block: u32) -> bool {
         self.slots.iter().any(|slot| slot.block == block)
     }
 
-    /// Whether so many blocks can be kept ready, all at once.
+    /// Whether this number of blocks fits the cache at once.
     pub(super) fn keeps(&self, blocks: u32) -> bool {
         blocks as usize <= self.most
     }

@@ -1,20 +1,20 @@
-//! How much may be asked for: whoever asks, no more is repaired than can have been lost.
+//! Limits of requested repairs: no more is repaired than can have been lost.
 
 use super::SourceSession;
 use faircast_core::packet::ReceiverId;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// Of what was sent, a host may ask for so much: what is lost is asked for again, and may be lost once more.
+/// A host may request this multiple of the content sent: lost symbols are requested again, and may be lost once more.
 const TIMES: u64 = 4;
 
-/// So many symbols may be asked for in any case.
+/// Symbols that may be requested in any case.
 const SPARE: u64 = 4_096;
 
-/// Hosts that are counted; when there are more, counting begins anew.
+/// Largest number of hosts counted; with more, counting starts again.
 const MOST: usize = 65_536;
 
-/// What each host has asked for.
+/// Symbols requested per host.
 #[derive(Debug, Default)]
 pub(super) struct Budget {
     spent: BTreeMap<IpAddr, u64>,
@@ -23,17 +23,17 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// So many symbols are sent when they are asked for.
+    /// Adds symbols that are sent on request.
     pub(super) fn resume(&mut self, symbols: u64) {
         self.earlier = symbols;
     }
 
-    /// Whether a host that may have so many symbols in all may have these.
+    /// Whether a host with this total limit of symbols may request these.
     fn allows(&self, host: IpAddr, symbols: u16, most: u64) -> bool {
         self.spent.get(&host).copied().unwrap_or(0) + u64::from(symbols) <= most
     }
 
-    /// So many symbols are sent because this host has asked.
+    /// Records that this number of symbols is sent at this host's request.
     pub(super) fn spend(&mut self, host: IpAddr, symbols: u16) {
         if self.spent.len() >= MOST && !self.spent.contains_key(&host) {
             self.spent.clear();
@@ -43,9 +43,9 @@ impl Budget {
 }
 
 impl SourceSession {
-    /// Whether a host that asks for so many symbols can lack them: all members there together no more than the content that was sent, lost,
-    /// asked for and lost again. Repairs do not count as sent, or who asks for them could ask for ever. Of a sealed session, relays are
-    /// believed: those behind them may come one after the other.
+    /// Whether a host can lack the symbols that it requests. All its members together can lack no more than the content sent, lost,
+    /// requested and lost again. Repairs do not count as sent; otherwise a host could request without end. In a sealed session relays are
+    /// believed: their receivers may come one after the other.
     pub(super) fn may_ask_for(&self, id: ReceiverId, from: SocketAddr, symbols: u16) -> bool {
         let is_sealed = self.codec.form() == faircast_wire::Form::Sealed;
         if is_sealed && self.members.get(id).is_some_and(|member| member.is_relay) {

@@ -1,31 +1,31 @@
 //! Whether packets may leave several at a time, for the kernel to cut apart (segmentation offload).
 //!
-//! A kernel that forwards multicast drops what is not cut yet: packets that leave one at a time pass, and bursts do not (a
-//! source in a container, or in a virtual machine, behind a multicast router on the same host). Then receivers hear nothing, or
-//! nothing but what leaves slowly. Which packets receivers name as their newest shows it.
+//! A kernel that forwards multicast drops bursts that are not segmented yet, while single packets pass. This affects a source in a
+//! container or virtual machine behind a multicast router on the same host. Then receivers get nothing, or only slow packets. The newest
+//! packets that receivers echo show it.
 
 use faircast_core::packet::Seq;
 use faircast_core::time::{Span, Time};
 
-/// The kernel takes at most so many datagrams in one call (UDP_MAX_SEGMENTS in older kernels).
+/// Largest number of datagrams that the kernel takes in one call (UDP_MAX_SEGMENTS in older kernels).
 pub(super) const MOST_SEGMENTS: usize = 64;
 
 /// The latest packets of which it is known how they left.
 const KNOWN: u64 = 4_096;
 
-/// By chance nobody would name a burst's packet as often as this once in e^10 times.
+/// By chance, no receiver would echo a burst's packet this often only once in e^10 cases.
 const DOUBT: f64 = 10.0;
 
-/// Sending one packet at a time is tried for so long for those whom nothing reaches.
+/// Duration for which single packets are tried for unreached receivers.
 const TRIED_FOR: Span = Span::from_secs(10);
 
-/// How packets leave, and what is known of how they arrive.
+/// How packets leave, and evidence of how they arrive.
 #[derive(Debug)]
 pub(super) struct Bursts {
     state: State,
     /// A bit for each of the latest packets: whether others left with it.
     together: Vec<u64>,
-    /// Packets since somebody named a new one, and those of them that left with others.
+    /// Packets since a receiver last echoed a new one, and those of them that left with others.
     left: (u32, u32),
     /// How often a burst's packet should have been named.
     doubt: f64,
@@ -33,11 +33,11 @@ pub(super) struct Bursts {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// They leave in bursts; nobody has named a packet of one yet.
+    /// In bursts; no packet of a burst has been echoed yet.
     Unknown,
     /// They leave in bursts, which pass.
     Pass,
-    /// One at a time, for somebody is not reached.
+    /// One at a time, because a receiver is not reached.
     Tried { since: Time },
     /// That did not help.
     InVain,
@@ -50,12 +50,12 @@ impl Bursts {
         Bursts { state: State::Unknown, together: vec![0; KNOWN as usize / 64], left: (0, 0), doubt: 0.0 }
     }
 
-    /// One at a time: no feedback can say whether bursts pass.
+    /// One at a time: no feedback can show whether bursts pass.
     pub(super) fn one_by_one() -> Bursts {
         Bursts { state: State::OneByOne, ..Bursts::new() }
     }
 
-    /// So many packets may leave at a time.
+    /// Returns the largest number of packets that may leave at a time.
     pub(super) const fn most(&self) -> usize {
         match self.state {
             State::Unknown | State::Pass | State::InVain => MOST_SEGMENTS,
@@ -63,7 +63,7 @@ impl Bursts {
         }
     }
 
-    /// So many packets of the base layer have left at a time, `first` the first of them.
+    /// Records that `count` packets of the base layer have left at a time, `first` the first of them.
     pub(super) fn on_sent(&mut self, first: Seq, count: u32) {
         if self.state != State::Unknown {
             return;
@@ -97,7 +97,8 @@ impl Bursts {
         is_certain
     }
 
-    /// Somebody was found whom nothing reaches, or so many are left. Whether it turns out that bursts do not pass.
+    /// Records that an unreached receiver was found, or that `left` are unreached still. Returns whether this shows that bursts do not
+    /// pass.
     pub(super) fn on_unreached(&mut self, found: bool, left: usize, now: Time) -> bool {
         match self.state {
             State::Unknown | State::Pass if found => self.state = State::Tried { since: now },

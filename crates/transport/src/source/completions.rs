@@ -5,7 +5,7 @@ use faircast_core::packet::ReceiverId;
 use faircast_core::time::Time;
 
 impl SourceSession {
-    /// This is a relay's branch: receivers that have everything are reported above, and confirmed when they are known there.
+    /// Marks this as a relay's branch: completed receivers are reported upstream, and confirmed when they are known there.
     pub(crate) fn tell_numbers(&mut self) {
         self.members.tell_numbers();
     }

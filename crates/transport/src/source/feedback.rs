@@ -1,4 +1,4 @@
-//! What the source makes of reports.
+//! Processing of feedback at the source.
 
 use super::flood::Step;
 use super::scheduler::Asker;
@@ -16,21 +16,20 @@ use faircast_wire::{Form, Member as MemberReport, MemberState, Message, Request,
 use std::net::SocketAddr;
 use std::ops::Range;
 
-/// One request may ask for so many blocks at most.
+/// Largest number of blocks per request.
 const MOST_BLOCKS: u32 = 8192;
 
-/// A receiver must be congested for so long, and at not much more than the bound of `--slow`, to
-/// be slow.
+/// A receiver must be congested for this duration, at not much more than the bound of `--slow`, to be slow.
 const SLOW_FOR: Span = Span::from_millis(200);
 const NEAR: f64 = 1.25;
 
-/// A window must hold the source for so long to be slow: longer than a host is away for a moment.
+/// A window must hold the source for this duration to be slow: longer than a short pause of a host.
 const HELD_FOR: Span = Span::from_millis(500);
 
-/// A receiver that has limited the rate for so long is named.
+/// A receiver that has limited the rate for this duration is named.
 const NAMED_AFTER: Span = Span::from_secs(2);
 
-/// The blocks that a request names among those that there are: others would cost time for each of them.
+/// Returns the existing blocks that a request names: any others would cost time for each of them.
 pub(super) fn asked(first: u32, run: u32, end: Option<u32>) -> Range<u32> {
     first..first.saturating_add(run).min(end.unwrap_or(u32::MAX))
 }
@@ -38,7 +37,7 @@ pub(super) fn asked(first: u32, run: u32, end: Option<u32>) -> Range<u32> {
 impl SourceSession {
     /// A datagram from a receiver that arrived at `arrived` (the kernel's time, not after `now`).
     pub(super) fn on_datagram(&mut self, bytes: &mut [u8], from: SocketAddr, arrived: Time, now: Time) {
-        // What it waited here is this host's time, not the path's.
+        // The time it waited here belongs to this host, not to the path.
         let waited = now.since(arrived);
         let (seq, mut message) = match self.codec.open(bytes, from) {
             Ok(opened) => opened,
@@ -91,7 +90,8 @@ impl SourceSession {
         }
     }
 
-    /// What is sealed is a member's. Otherwise it comes from where its sender is, who has joined before it says anything else.
+    /// A sealed message is from a member. Any other must come from the address of its sender, which has joined before it sends anything
+    /// else.
     fn is_believed(&self, message: &Message<'_>, from: SocketAddr, now: Time) -> bool {
         let Some(id) = message.from() else { return false };
         if self.codec.form() == Form::Sealed {
@@ -147,7 +147,7 @@ impl SourceSession {
             }
         }
         let echo = (report.echo.seq < self.next_seqs[0]).then_some(report.echo.seq);
-        // The number of a packet that has not left says nothing about the path: somebody forged that packet.
+        // The number of a packet that has not left is no sample of the path: the feedback is forged.
         if echo.is_some() || report.echo.seq == NOTHING_YET.seq {
             self.on_echo(report.from, echo, now);
         }
@@ -198,7 +198,7 @@ impl SourceSession {
         self.bound_rate(now);
     }
 
-    /// Nobody has complained for a while.
+    /// No receiver has complained for a while.
     pub(super) fn limit_less(&mut self, now: Time) {
         if self.flood.grow(self.source.observe().rate, now) {
             self.bound_rate(now);
@@ -228,7 +228,7 @@ impl SourceSession {
             }
             for block in asked(need.first, run, end) {
                 let all = self.scheduler.symbols_of(block);
-                // A block that is wrong comes anew.
+                // A block that did not verify is sent again as a whole.
                 let cost = if wrong { all } else { need.symbols.min(all) };
                 if !self.may_ask_for(from, place, cost) {
                     self.counts.refused += 1;
@@ -268,7 +268,7 @@ impl SourceSession {
         if let (Slow::Floor(bound) | Slow::Drop(bound), Serving::Together) = (self.setup.slow, self.serving)
             && let ReportContent::Congested { mean, cause: Cause::Loss | Cause::Mark, .. } = report.content
         {
-            // Who cannot take what was sent much faster than the bound, as at the start, is not slow.
+            // A receiver that cannot take much more than the bound, as at the start, is not slow.
             let level = Rate::from_bps(f64::from(mean));
             let least = SLOW_FOR.max(self.rtt_max() * 4);
             let sent_slowly = self.source.observe().rate.bps() <= bound.bps() * NEAR;
@@ -278,7 +278,7 @@ impl SourceSession {
             }
         }
         self.pass_on(&report, now);
-        // On layers nobody limits the others, and a bound has been given otherwise.
+        // On layers no receiver limits the others, and a bound has been given otherwise.
         if self.layers() == 1 && self.setup.slow == Slow::Follow {
             self.name_the_limiting(now);
         }
@@ -303,7 +303,7 @@ impl SourceSession {
         self.pass_on(&alive, now);
     }
 
-    /// Who holds the source, and may it?
+    /// Finds the receiver whose window holds the source, and whether it may.
     pub(super) fn watch_windows(&mut self, now: Time) {
         let next = self.next_seqs[0];
         let wants = matches!(self.source.departure(Layer(0)), Departure::At(at) if at <= now);
@@ -333,12 +333,12 @@ impl SourceSession {
                 }
             }
             (Slow::Follow, _) => self.name_followed(id, span, level),
-            // Those who were set aside wait for nobody else.
+            // Receivers that were set aside delay nobody else.
             (Slow::Floor(_) | Slow::Drop(_), Serving::Deferred) => {}
         }
     }
 
-    /// A receiver has limited the group for so long.
+    /// Reports a receiver that has limited the group for `span`.
     fn name_followed(&mut self, id: ReceiverId, span: Span, level: Rate) {
         let alone = self.members.count() < 2;
         if span >= NAMED_AFTER && !alone && !self.followed_named.contains(&id) {
@@ -370,7 +370,7 @@ impl SourceSession {
         self.scope.after_call(before, &self.source, Call::Control, now);
     }
 
-    /// Whether the congestion control hears it: once the session runs, a member has to show first that it hears the source.
+    /// Whether the congestion control counts its reports: once the session runs, a member must first show that it receives the source.
     fn is_heard(&self, id: ReceiverId) -> bool {
         matches!(self.phase, Phase::Gathering { .. }) || self.members.hears(id) != Some(false)
     }
@@ -394,7 +394,7 @@ impl SourceSession {
         self.status_soon(now);
     }
 
-    /// The others are done: serve those who were set aside, at their own rate.
+    /// The others are done: serves the receivers that were set aside, at their own rate.
     pub(super) fn serve_deferred(&mut self, now: Time) {
         self.serving = Serving::Deferred;
         self.members.recall();
@@ -404,7 +404,7 @@ impl SourceSession {
         self.status_soon(now);
     }
 
-    /// Under `follow`, say who limits the group.
+    /// Under `follow`, names the receiver that limits the group.
     fn name_the_limiting(&mut self, now: Time) {
         let seen = self.source.observe();
         let Some(id) = seen.limiting else {

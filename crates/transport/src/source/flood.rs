@@ -1,8 +1,8 @@
 //! A session in layers on a network that carries every layer to everybody: it goes on at one rate for all layers together
 //! that the receivers behind full links can take.
 //!
-//! Receivers of the base layer alone that lose say so ([`crate::membership::FLOODED`]). Whether they lose because all layers
-//! reach them, or because their link is too slow for the base layer alone, shows when the others are slowed down:
+//! Receivers of the base layer alone report their losses ([`crate::membership::FLOODED`]). Whether all layers reach them, or their link is
+//! too slow for the base layer alone, shows when the others are slowed down:
 //!
 //! ```text
 //!   complaint ──> all layers together: what arrived there, and a little less ──> silence: it was flooding;
@@ -12,17 +12,16 @@
 //!                                                                    as before, and that receiver is not listened to for a while
 //! ```
 //!
-//! So a receiver that complains in vain, or a forged complaint, slows the others for some seconds, and each time twice as
-//! long passes until it is listened to again.
+//! So a wrong or forged complaint slows the others for some seconds, and each time the receiver is ignored for twice as long.
 
 use faircast_core::packet::ReceiverId;
 use faircast_core::time::{Rate, Span, Time};
 use std::collections::BTreeMap;
 
-/// What the complaints of receivers make of the highest rate.
+/// Limit of the rate that follows from receivers' complaints.
 #[derive(Debug, Default)]
 pub(super) struct Flood {
-    /// Of all layers together.
+    /// Limit of all layers together.
     limit: Option<Rate>,
     /// The receiver whose complaint is being tried, and the first one's losses.
     trial: Option<Trial>,
@@ -39,7 +38,7 @@ struct Trial {
     steps: u8,
 }
 
-/// What a complaint has changed.
+/// Effect of a complaint.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Step {
     /// Nothing.
@@ -50,21 +49,21 @@ pub(super) enum Step {
     NotFlooded,
 }
 
-/// A change shows in the complaints after this: the losses of two seconds, told within one.
+/// A change shows in the complaints after this: the losses of two seconds, reported within one.
 const SHOWS_AFTER: Span = Span::from_secs(4);
-/// What arrived, less this, is tried.
+/// Part of the arrived rate that is tried.
 const MARGIN: f64 = 0.85;
 /// From the second step on losses must have fallen to this part, or the upper layers are not the reason.
 const BETTER: f64 = 0.7;
-/// So long without a complaint, then more is tried.
+/// Duration without a complaint after which more is tried.
 const QUIET: Span = Span::from_secs(10);
 const MORE: f64 = 1.1;
-/// A limit grows to this much of what is sent, and no further while that is not used.
+/// A limit grows to this multiple of the sending rate, and no further while that is not used.
 const ROOM: f64 = 2.5;
-/// The first time a receiver is not listened to for so long.
+/// Duration for which a receiver is ignored the first time.
 const IGNORED: Span = Span::from_secs(60);
 const MOST_DOUBLINGS: u8 = 6;
-/// So many receivers are remembered as complaining in vain; with more, nobody is listened to.
+/// Largest number of ignored receivers remembered; with more, all complaints are ignored.
 const MOST_IGNORED: usize = 64;
 
 impl Flood {

@@ -1,4 +1,4 @@
-//! The source's session: what to send when, and what to make of the receivers' reports.
+//! The source's session: schedules packets, and processes the receivers' feedback.
 //!
 //! [`SourceSession`] knows no socket and no clock: datagrams and the present come in, datagrams and
 //! events go out. [`crate::driver`] joins it to the network.
@@ -63,22 +63,22 @@ use window::Windows;
 
 const BASE: Layer = Layer(0);
 
-/// And at most so many bytes.
+/// Largest number of bytes, too.
 const MOST_BYTES: usize = 65_000;
 
 /// Packets that are due within this time leave together: one packet below about 10 Mbit/s.
 const BURST: Span = Span::from_micros(1_000);
 
-/// Inputs are looked at so often when nothing else is to be done.
+/// Interval at which inputs are polled when there is no other work.
 const LOOK_EVERY: Span = Span::from_millis(2);
 
-/// A relay whose source is gone, and who has had nothing for so long that it could send, ends its session below.
+/// A relay whose source is gone, and which has received nothing to send for this duration, ends its session downstream.
 const NOTHING_LEFT: Span = Span::from_secs(3);
 
-/// So many bytes of a data packet say its rate, when it does.
+/// Bytes of a data packet that state its rate, if it does.
 const RATE_LEN: usize = 2;
 
-/// What a source session is made of.
+/// Parts from which a source session is made.
 pub(crate) struct Setup {
     pub(crate) codec: SourceCodec,
     pub(crate) salt: [u8; 16],
@@ -104,11 +104,11 @@ pub(crate) struct Setup {
     pub(crate) min: Option<Rate>,
     pub(crate) max: Option<Rate>,
     pub(crate) expect: Option<u32>,
-    /// Who must have everything.
+    /// Hosts that must have everything.
     pub(crate) required: Vec<RequiredHost>,
     pub(crate) wait: Duration,
     pub(crate) start: StartNow,
-    /// How many routers packets may pass, plus one: for what is told.
+    /// Time to live of packets: the number of routers they may pass, plus one, for log lines.
     pub(crate) ttl: u8,
     /// How long receivers may be silent, or not be reached.
     pub(crate) patience: Duration,
@@ -126,7 +126,7 @@ pub(crate) struct SourceSession {
     codec: SourceCodec,
     source: Pacing,
     scheduler: Box<dyn Scheduler>,
-    /// Of signed content.
+    /// Pages of signed content.
     pages: Option<Box<Pages>>,
     withdrawals: Slices,
     members: Members,
@@ -149,7 +149,7 @@ pub(crate) struct SourceSession {
     left: Left,
     rest: stuck::Rest,
     bursts: Bursts,
-    /// Members whose answers the scheme was told to count on.
+    /// Number of members on whose answers the scheme counts.
     answering: usize,
     budget: Budget,
     refusals: Refusals,
@@ -157,14 +157,14 @@ pub(crate) struct SourceSession {
     receipts: receipts::Receipts,
     /// All receivers had most of the content when it began.
     resumes: bool,
-    /// It has been told that nobody joins.
+    /// Whether it has reported that no receiver joins.
     told_nobody: bool,
     flood: flood::Flood,
     failure: Option<Error>,
     scope: Scope,
 }
 
-/// What does not change.
+/// Constants of a session.
 struct Fixed {
     salt: [u8; 16],
     scheme: Scheme,
@@ -199,12 +199,12 @@ enum Phase {
     Over,
 }
 
-/// Whose turn it is.
+/// Receivers being served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Serving {
-    /// Everybody who keeps up.
+    /// All receivers that keep up.
     Together,
-    /// Those who were deferred: the others are done.
+    /// The deferred receivers: the others are done.
     Deferred,
 }
 
@@ -367,7 +367,7 @@ impl SourceSession {
         at.min(pages.map_or(Time::NEVER, |pages| pages.deadline())).min(self.source.deadline())
     }
 
-    /// When it wakes up next, if nobody has to look whether inputs have brought something.
+    /// Returns the next wakeup, without the polling of inputs.
     #[cfg(test)]
     pub(crate) fn wake_without_looking(&self, now: Time) -> Time {
         let idle =
@@ -376,7 +376,7 @@ impl SourceSession {
         if idle { self.clocks_at().min(end.max(now + LOOK_EVERY)) } else { self.wake_at(now) }
     }
 
-    /// When inputs are looked at, besides what is sent meanwhile.
+    /// Returns when inputs are polled, apart from the polling while packets leave.
     fn look_at(&self, now: Time) -> Time {
         self.scheduler.look_every().map_or(Time::NEVER, |every| now + every)
     }
@@ -412,7 +412,7 @@ impl SourceSession {
         }
     }
 
-    /// What is to be sent now goes into `out`; `None` when nothing is.
+    /// Writes the packets to send now to `out`; returns `None` without any.
     fn next(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
         out.clear();
         if self.phase == Phase::Over {
@@ -432,7 +432,7 @@ impl SourceSession {
         self.transmit(segment, BASE)
     }
 
-    /// The network is back, or another one, and packets leave from `local` now: say so that receivers find it.
+    /// Announces the session soon, because the network is back or another one, and packets leave from `local` now.
     fn announce_soon(&mut self, local: Option<SocketAddr>, now: Time) {
         self.setup.local = local.unwrap_or(self.setup.local);
         if matches!(self.phase, Phase::Gathering { .. } | Phase::Sending) {
@@ -443,7 +443,7 @@ impl SourceSession {
         }
     }
 
-    /// Datagrams of `segment` bytes for the group of this layer; `None` when there are none.
+    /// Describes datagrams of `segment` bytes for the group of this layer; `None` without any.
     fn transmit(&self, segment: usize, layer: Layer) -> Option<Transmit> {
         (segment > 0).then(|| Transmit { segment, to: self.setup.groups[usize::from(layer.0)], hops: None })
     }
@@ -544,13 +544,13 @@ impl SourceSession {
         self.next_seqs.len() as u8
     }
 
-    /// Which layer may send first, and when; never when none may before a report.
+    /// Returns which layer may send first, and when; never, if none may before a report.
     fn next_departure(&self) -> (Time, Layer) {
         let sent = (0..self.layers()).map(Layer).filter(|layer| self.scheduler.has(*layer));
         sent.map(|layer| (self.departure(layer), layer)).min().unwrap_or((Time::NEVER, BASE))
     }
 
-    /// When the layer may send next: as its scheme says, and as receivers' windows let it.
+    /// Returns when the layer may send next, by its scheme and receivers' windows.
     fn departure(&self, layer: Layer) -> Time {
         let Departure::At(at) = self.source.departure(layer) else { return Time::NEVER };
         if self.layers() > 1 {
@@ -576,7 +576,7 @@ impl SourceSession {
         self.scheduler.set_rate(self.source.observe().rate.bps() / 8.0 / packet);
     }
 
-    /// Repair as much as receivers lose, and say what had to be dropped.
+    /// Adapts repairs to the receivers' losses, and reports drops.
     fn tell_delivery_the_loss(&mut self) {
         let loss = self.members.iter().filter(|(_, member)| member.pace == Pace::Together);
         let loss = loss.map(|(_, member)| member.loss).fold(0.0, f32::max);
@@ -584,7 +584,7 @@ impl SourceSession {
         self.events.extend(self.scheduler.take_warnings().into_iter().map(Event::warning));
     }
 
-    /// Take in what inputs have brought.
+    /// Reads from inputs.
     fn look_at_inputs(&mut self, now: Time) -> Result<(), ObjectError> {
         let is_busy = !self.scheduler.is_idle() || !matches!(self.phase, Phase::Sending);
         let leisure = if is_busy { Leisure::No } else { Leisure::Yes };
@@ -594,12 +594,12 @@ impl SourceSession {
         Ok(())
     }
 
-    /// When the newest receiver, which joined at `heard`, was probably the last.
+    /// Returns when the newest receiver, which joined at `heard`, was probably the last.
     fn settled_at(&self, heard: Time) -> Time {
         heard + (self.setup.spread * 2).max(Span::from_millis(20)) + onset(self.setup.spread)
     }
 
-    /// When to start if nobody else joins.
+    /// Returns when to start if no other receiver joins.
     fn start_at(&self, heard: Time) -> Time {
         if let Some(at) = self.begins_at() {
             return at;
@@ -646,7 +646,7 @@ impl SourceSession {
                 port: self.setup.local.port(),
                 each: self.not_here(),
             });
-            // Relays with nobody below, and receivers whose answers have not come here, wait for what this source will not send.
+            // Relays without receivers, and receivers whose answers have not arrived here, wait for content that this source will not send.
             self.fail(error, now);
             return;
         }
@@ -678,7 +678,7 @@ impl SourceSession {
         self.begin(now);
     }
 
-    /// At a relay: the session above is over, and nobody here is waited for.
+    /// At a relay: ends when the upstream session is over, and no receiver here is waited for.
     fn end_with_source(&mut self, now: Time) {
         let is_open = matches!(self.phase, Phase::Gathering { .. } | Phase::Sending);
         if !is_open || self.scheduler.source_is_over() != Some(true) {
@@ -689,7 +689,7 @@ impl SourceSession {
             false => now,
         };
         self.clocks.idle_since = self.clocks.idle_since.filter(|_| self.scheduler.is_idle());
-        // Nothing has come from there and nothing will: who joins now would wait for it, and not for the next session.
+        // Nothing has come from upstream and nothing will: a receiver that joins now would wait for it, and not for the next session.
         let has_nothing = matches!(self.phase, Phase::Gathering { .. }) && !self.scheduler.may_start();
         if has_nothing || self.members.unfinished() == 0 || now.since(idle_since) >= NOTHING_LEFT {
             self.close(now);
@@ -730,13 +730,12 @@ impl SourceSession {
         }
     }
 
-    /// How long to wait when nobody needs anything: whoever was expected may still come, and whoever
-    /// left may come back.
+    /// Returns how long to wait when no receiver needs anything: expected receivers may still join, and earlier ones may return.
     fn linger(&self) -> Span {
         let missing =
             self.setup.expect.is_some_and(|expected| self.members.receivers() < u64::from(expected))
                 || !self.roll.absent().is_empty();
-        // Those who were waited for in vain have had their time, and who has failed ended by itself.
+        // Receivers that timed out have had their time, and failed ones have ended by themselves.
         let given_up = |member: &MemberRecord| {
             member.pace == Pace::Gone || member.state == MemberState::Failed || reach::is_unreached(member)
         };
@@ -752,7 +751,7 @@ impl SourceSession {
         self.clocks.announce_at = Time::NEVER;
     }
 
-    /// The scheme was called; a source has nothing to say but through its packets.
+    /// Fails if a call of the scheme had effects: a source acts through its packets only.
     fn refuse_effects(&mut self, now: Time) {
         if let Some(effect) = self.effects.refuse() {
             self.fail(Error::effect("source", &effect), now);
@@ -783,7 +782,7 @@ impl SourceSession {
     }
 }
 
-/// The rate costs two bytes where it is said, so a scheme that says it never says zero.
+/// The rate costs two bytes where it is stated, so a scheme that states it never states zero.
 fn said_rate(says_rate: SaysRate, stamp: &Stamp) -> f32 {
     says_rate.said(stamp.flags, (stamp.rate.bps() as f32).max(1.0))
 }

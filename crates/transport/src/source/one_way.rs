@@ -1,19 +1,19 @@
 //! A session without feedback: announced for a while, sent a number of rounds at a fixed rate, and ended.
 //!
-//! Nothing that arrives changes it. Receivers complete each block from the symbols of any round, and what they miss of one
-//! session they get from the next one with the same content.
+//! It ignores everything that arrives. Receivers complete each block from the symbols of any generation; the next session with the same
+//! content completes what they miss of this one.
 
 use super::{Phase, SourceSession};
 use crate::config::{OneWay, Repeat, span};
 use faircast_core::node::{Cx, Source as _, SourceControl};
 use faircast_core::time::{Span, Time};
 
-/// Announcements leave for this long before the first data packet: more than ten of them, which receivers have to hear and to
-/// read before they can use data.
+/// Announcements leave for this duration before the first data packet: more than ten of them, which receivers must receive and parse before
+/// they can use data.
 const ANNOUNCED_FOR: Span = Span::from_secs(1);
 
 impl SourceSession {
-    /// When a session without feedback begins with its content; `None` of one that waits for receivers.
+    /// Returns when a session without feedback starts its content; `None` if it waits for receivers.
     pub(super) fn begins_at(&self) -> Option<Time> {
         self.setup.one_way.map(|_| Time::ZERO + ANNOUNCED_FOR)
     }
@@ -25,7 +25,7 @@ impl SourceSession {
         self.scheduler.start(now);
         self.phase = Phase::Sending;
         self.setup.start.end();
-        // Those who have not shown yet that they hear the source have a second for that.
+        // Members that have not yet shown that they receive the source have a second for that.
         self.answering = self.members.answering();
         self.control(SourceControl::Members(self.answering), now);
         self.source.start(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
@@ -34,7 +34,7 @@ impl SourceSession {
         self.clocks.announce_at = now + Span::from_millis(500);
     }
 
-    /// Once a second: late receivers, and those that have lost a page, cannot ask for it.
+    /// Repeats pages once a second: late joiners, and receivers that have lost a page, cannot request it.
     pub(super) fn repeat_pages(&mut self) {
         if let (Some(pages), Some(_)) = (&mut self.pages, self.setup.one_way) {
             pages.repeat_all(self.scheduler.status().complete_to);

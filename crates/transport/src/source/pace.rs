@@ -9,10 +9,10 @@ use faircast_core::time::{Rate, Span, Time};
 /// A late host catches up with this at most.
 const CATCH_UP: CatchUp = CatchUp { packets: 2, span: Span::from_millis(25) };
 
-/// Statuses are as far apart as with this round-trip time: nobody measures one.
+/// Assumed round-trip time, for the interval of statuses: it is not measured.
 const RTT: Span = Span::from_millis(100);
 
-/// Says when packets leave, and how they are marked.
+/// Decides when packets leave, and how they are marked.
 #[expect(clippy::large_enum_variant, reason = "there is one per session")]
 pub(super) enum Pace {
     Scheme(AnySource),
@@ -27,7 +27,7 @@ pub(super) struct FixedRate {
 }
 
 impl Pace {
-    /// The source of this scheme, or none of it at a fixed rate.
+    /// Creates the source side of this scheme, or a fixed rate without one.
     pub(super) fn new(scheme: &Scheme, fixed: Option<Rate>) -> Pace {
         match fixed {
             None => Pace::Scheme(scheme.source()),

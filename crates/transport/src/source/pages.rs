@@ -1,7 +1,7 @@
 //! Signed content at the source: when which page of hashes leaves (docs/design/security.md).
 //!
-//! A page holds the hashes of blocks in a row. It leaves about when its blocks do, and again when a receiver asks for it.
-//! Pages do not cross the edges of *cells* of as many blocks as fit one, so that who asks for one block gets its neighbours too.
+//! A page has the hashes of consecutive blocks. It leaves about when its blocks do, and again on request. Pages do not cross the edges of
+//! *cells*, which have as many blocks as fit a page: a receiver that requests one block gets its neighbours too.
 
 use super::scheduler::Scheduler;
 use crate::error::Error;
@@ -11,16 +11,16 @@ use faircast_wire::encode::most_hashes;
 use faircast_wire::{Announce, Hashes, Signature, Signed, SigningKey};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Whether there are new hashes is looked at so often.
+/// Interval at which new hashes are looked for.
 const LOOK_EVERY: Span = Span::from_millis(10);
 
-/// New hashes wait so long for more of their cell; those of live streams do not wait.
+/// Duration for which new hashes wait for more of their cell; those of live streams do not wait.
 const GATHER: Span = Span::from_millis(100);
 
-/// A cell that is asked for is not sent again within this: others have asked for the same.
+/// A requested cell is not sent again within this: others have requested the same.
 const ONCE_IN: Span = Span::from_millis(50);
 
-/// Pages that are sent again take this part of the rate at most: one in so many bytes.
+/// Divisor of the sent bytes: repeated pages take at most this part of the rate.
 const PART: u64 = 20;
 
 /// The pages of one session.
@@ -29,15 +29,15 @@ pub(super) struct Pages {
     about: Signed,
     /// Blocks of a cell.
     cell: u32,
-    /// The hashes below have been sent once.
+    /// The hashes before this one have been sent once.
     pushed_to: u32,
     waiting_since: Option<Time>,
     look_at: Time,
-    /// Cells that receivers have asked for.
+    /// Requested cells.
     asked: BTreeSet<u32>,
     /// How many files were withdrawn when pages were signed.
     withdrawn: usize,
-    /// When what is asked for may leave.
+    /// When requested pages may leave.
     repeat_at: Time,
     /// By cell.
     signed: BTreeMap<u32, Page>,
@@ -54,7 +54,7 @@ struct Page {
 }
 
 impl Pages {
-    /// Pages about this session, in datagrams of so many bytes.
+    /// Creates pages about this session, in datagrams of `datagram` bytes.
     pub(super) fn new(key: SigningKey, about: Signed, datagram: usize) -> Pages {
         Pages {
             key,
@@ -106,12 +106,12 @@ impl Pages {
         self.look_at.min(repeat_at)
     }
 
-    /// A receiver asks for the hashes of `run` blocks from `first` on.
+    /// Handles a request for the hashes of `run` blocks from `first` on.
     pub(super) fn request(&mut self, first: u32, run: u32, scheduler: &dyn Scheduler, now: Time) {
         let last = first.saturating_add(run.saturating_sub(1));
         for cell in first / self.cell..=last / self.cell {
             let blocks = cell.saturating_mul(self.cell).max(first)..=last;
-            // Who asks too early, or for what is not there, asks again.
+            // A receiver that requests too early, or an unknown block, repeats its request.
             let mut of_cell = blocks.take(self.cell as usize);
             let is_known = of_cell.any(|block| block / self.cell == cell && scheduler.hash(block).is_some());
             let just_sent = self.signed.get(&cell).is_some_and(|page| now.since(page.sent_at) < ONCE_IN);

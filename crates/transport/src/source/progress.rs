@@ -14,16 +14,15 @@ use faircast_core::packet::{Layer, ReceiverId};
 use faircast_core::time::{Rate, Span, Time};
 use std::collections::BTreeSet;
 
-/// A window that holds the source for so much of a second limits the rate; an application that uses less than this part of
-/// it does.
+/// A window that holds the source for this part of a second limits the rate; so does an application that uses less than this part of it.
 const HELD_PART: Span = Span::from_millis(100);
 
 const USED_PART: f64 = 0.8;
 
-/// When nobody has joined for so long, it is said what to look at.
+/// When no receiver has joined for this duration, the user gets advice.
 const NOBODY_FOR: Span = Span::from_secs(5);
 
-/// A relay that is done while some of those below it are not complete.
+/// Describes a relay that is done while some of its receivers are not complete.
 fn below(member: &MemberRecord) -> Option<IncompleteReceiver> {
     let (all, done) = (member.receivers + member.named(), member.receivers_done + member.named());
     let is_done = member.state == faircast_wire::MemberState::Done;
@@ -65,7 +64,7 @@ impl SourceSession {
         let named = |outcome| with(outcome).map(ReceiverReport::incomplete);
         let incomplete: Vec<_> =
             named(ReceiverOutcome::Incomplete).filter(|one| !unsigned.contains(&one.host)).collect();
-        // Receivers count withdrawn files among what they have verified.
+        // Receivers count withdrawn files as verified.
         let moved_bytes = if verified > 0 { self.moved_bytes(bytes) } else { self.most_moved() }.min(bytes);
         let receipts = self.receipts_report(&replaced);
         let signed = receipts.as_ref().is_none_or(|receipts| receipts.lacking.is_empty());
@@ -114,8 +113,7 @@ impl SourceSession {
         })
     }
 
-    /// Those that were expected and are no members: the absent ones that must have everything, and the refusing ones that may be
-    /// among the `missing`.
+    /// Returns expected hosts that are not members: absent required ones, and refusing ones that may be among the `missing`.
     fn strangers(&self, missing: u64) -> Vec<ReceiverReport> {
         let refused =
             |one: &IncompleteReceiver| ReceiverReport::refused(one.host.clone(), one.reason.clone());
@@ -135,15 +133,15 @@ impl SourceSession {
         each
     }
 
-    /// Those that were expected, when nobody has joined.
+    /// Returns the expected hosts, when no receiver has joined.
     pub(super) fn not_here(&self) -> Vec<ReceiverReport> {
         let mut each = self.strangers(u64::MAX);
         each.sort_by(|one, other| one.host.cmp(&other.host));
         each
     }
 
-    /// What has become of each receiver and relay that has come, but for those that were started again, and of each that must
-    /// have everything and has not come, in the order of their names; and the hosts that lack a receipt alone.
+    /// Returns the outcome of each receiver and relay that has joined, except restarted ones, and of each required host that has not,
+    /// sorted by name; and the hosts that lack only a receipt.
     fn each(&self, replaced: &BTreeSet<ReceiverId>, missing: u64) -> (Vec<ReceiverReport>, BTreeSet<String>) {
         let mut unsigned = BTreeSet::new();
         // A relay that has vanished is no loss when as many are done as were expected.
@@ -192,8 +190,8 @@ impl SourceSession {
         (each, unsigned)
     }
 
-    /// Content that this session has moved, of `sent` bytes: when all receivers go on where they were, what the one that
-    /// lacked most has got.
+    /// Returns the content that this session has moved, of `sent` bytes: when all receivers resume, the amount that the one which lacked
+    /// most has received.
     fn moved_bytes(&self, sent: u64) -> u64 {
         if !self.resumes {
             return sent;
@@ -230,7 +228,7 @@ impl SourceSession {
         })
     }
 
-    /// Say what to look at when nobody joins; not when it is known why, nor where nothing leaves this host.
+    /// Reports that no receiver joins, with advice; not if the reason is known, nor if nothing leaves this host.
     pub(super) fn tell_nobody(&mut self, now: Time) {
         let waits = self.begins_at().is_none()
             && matches!(self.phase, Phase::Gathering { .. })
@@ -288,7 +286,7 @@ impl SourceSession {
         }));
     }
 
-    /// What limited the rate over the last second, in which so many bytes left.
+    /// Returns what limited the rate over the last second, in which `bytes` left.
     fn limit(&mut self, bytes: u64, now: Time) -> Option<(Limit, Option<String>)> {
         let (held, by) = self.windows.take_held(now);
         let is_controlled = self.layers() == 1 && self.setup.one_way.is_none();

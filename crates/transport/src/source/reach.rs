@@ -1,8 +1,8 @@
-//! Whether receivers are reached, and are heard.
+//! Reachability of receivers, in both directions.
 //!
-//! A member that hears announcements answers them, so that it is known as one. The newest packet that it has (its echo)
-//! says whether data reaches it too. One that is silent, or reached by no data, is named and waited for; it does not
-//! count among those whose answers the congestion control waits for. In the end patience is over.
+//! A member answers announcements, so that the source knows it. The newest packet that it has (its echo) shows whether data reaches it. A
+//! member that is silent, or reached by no data, is named and waited for, but the congestion control does not count on its answers. After
+//! the idle timeout it is given up.
 
 use super::{Phase, SourceSession};
 use crate::event::{Advice, Event, LOOK_AT_PATH, Setting};
@@ -12,16 +12,16 @@ use faircast_core::packet::{ReceiverId, Seq};
 use faircast_core::time::{Span, Time};
 use std::collections::VecDeque;
 
-/// Who has none of the packets that left so long ago is not reached by them.
+/// A receiver that has none of the packets that left this long ago is not reached by them.
 const UNREACHED_AFTER: Span = Span::from_secs(5);
 
-/// A receiver that is silent for this part of the patience is named, and no longer counted on: 5 s of a minute,
+/// A receiver that is silent for this part of the idle timeout is named, and no longer counted on: 5 s of a minute,
 const NAMED_AFTER: f64 = 1.0 / 12.0;
 
 /// but not before several of its reports, one a second, can have been lost.
 const SOONEST: Span = Span::from_secs(5);
 
-/// So many are named at once.
+/// Largest number of receivers named at once.
 const MOST_NAMED: usize = 3;
 
 /// When packets of the base layer left, a sample each second.
@@ -37,7 +37,7 @@ impl Left {
         }
     }
 
-    /// Packets below this number had left for so long before `now` at least.
+    /// Returns the number below which all packets left at least `span` before `now`.
     fn before(&self, now: Time, span: Span) -> Seq {
         let old = self.0.iter().rev().find(|(at, _)| now.since(*at) >= span);
         old.map_or(Seq(0), |(_, next)| *next)
@@ -45,7 +45,7 @@ impl Left {
 }
 
 impl SourceSession {
-    /// A member has told the newest packet that it has; `None` when it has none.
+    /// Handles the newest packet number that a member reports; `None` if it has no packet.
     pub(super) fn on_echo(&mut self, from: ReceiverId, echo: Option<Seq>, now: Time) {
         let long_gone = self.left.before(now, UNREACHED_AFTER);
         let recent = self.left.before(now, Span::from_secs(1));
@@ -59,7 +59,7 @@ impl SourceSession {
         }
     }
 
-    /// Once a second: who has not been heard, and whom has no data reached?
+    /// Finds, once a second, silent and unreached members.
     pub(super) fn look_for_reach(&mut self, now: Time) {
         self.left.sample(now, self.next_seqs[0]);
         self.members.count_speaking(now);
@@ -103,7 +103,7 @@ impl SourceSession {
         ));
     }
 
-    /// Wait no longer for those who have been silent, or not reached, for so long.
+    /// Gives up members that have been silent, or not reached, for the idle timeout.
     fn give_up(&mut self, now: Time, patience: Span, spread: Span) {
         let gone = self.members.expire(now, patience, spread);
         let replaced = if gone.is_empty() { Default::default() } else { self.members.replaced() };
@@ -121,7 +121,7 @@ impl SourceSession {
         }
     }
 
-    /// Tell the scheme how many answers it can count on, when that has changed.
+    /// Notifies the scheme of the number of answers it can count on, when that has changed.
     fn tell_answering(&mut self, now: Time) {
         let answering = self.members.counted_on();
         if self.answering != answering {
@@ -140,13 +140,13 @@ impl SourceSession {
         format!("{} {}", names.join(", "), if ids.len() == 1 { one } else { many })
     }
 
-    /// Whether a member asks for what would not reach it. As long as others are reached, what is sent to them shows when it
-    /// is reached again; otherwise what it asks for does.
+    /// Whether a member's requests are in vain because data does not reach it. While others are reached, data sent to them shows when it is
+    /// reached again; otherwise repairs do.
     pub(super) fn asks_in_vain(&self, from: ReceiverId) -> bool {
         self.members.get(from).is_some_and(is_unreached) && self.members.counted_on() > 0
     }
 
-    /// What the user should look at when it ended without everybody.
+    /// Returns advice for the user when the session ended without all receivers.
     pub(super) fn advice(&self) -> Option<Advice> {
         let lacking = || self.members.iter().map(|(_, member)| member).filter(|member| !member.has_all());
         if lacking().any(is_unreached) {

@@ -1,4 +1,4 @@
-//! Receipts that have come to the source: checked against what was sent, kept, and counted.
+//! Receipts at the source: checked against the sent content, stored, and counted.
 
 use super::SourceSession;
 use crate::config::ReceiptKeys;
@@ -10,19 +10,19 @@ use faircast_core::time::{Span, Time};
 use faircast_wire::{Receipt, Signed, TransferId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// So many are kept: about 300 bytes each.
+/// Largest number of stored receipts: about 300 bytes each.
 const MOST: usize = 65_536;
 
 /// More roots than this are not remembered.
 const MOST_ROOTS: usize = 65_536;
 
-/// So many signatures are checked in a second: a tenth of it, at 50 us each.
+/// Signatures checked per second: a tenth of it, at 50 us each.
 const CHECKS: u32 = 2_000;
 
 /// The receipts of a session.
 #[derive(Debug, Default)]
 pub(super) struct Receipts {
-    /// Who has to sign.
+    /// Keys of the receivers that must sign.
     keys: Option<ReceiptKeys>,
     kept: BTreeMap<ReceiverId, Kept>,
     /// Checked since then.
@@ -35,29 +35,29 @@ pub(super) struct Receipts {
 struct Kept {
     receipt: Receipt,
     worth: Worth,
-    /// Who has brought it: the receiver, or a relay.
+    /// The sender of the receipt: the receiver, or a relay.
     via: ReceiverId,
 }
 
-/// What a receipt proves.
+/// Strength of a receipt's proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Worth {
     /// Nothing: it is not signed, or about something else.
     Nothing,
     /// That whoever has this key has signed.
     Signed,
-    /// That one of those has who have to.
+    /// Signed by one of the required keys.
     Known,
 }
 
-/// What came of a receipt.
+/// Result of checking a receipt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Taken {
     /// There is no room or no time for it; it comes again.
     No,
-    /// It is no better than what is there.
+    /// It is no better than the stored one.
     Again,
-    /// It is kept.
+    /// It is stored.
     New,
 }
 
@@ -102,13 +102,13 @@ impl Receipts {
         if self.keys.is_some() { Worth::Known } else { Worth::Signed }
     }
 
-    /// Those that count, by who has brought them.
+    /// Returns the receipts that count, by their sender.
     fn good(&self) -> impl Iterator<Item = (&ReceiverId, &Kept)> {
         let least = self.least();
         self.kept.iter().filter(move |(_, kept)| kept.worth >= least)
     }
 
-    /// The receipt of this receiver, as it is told.
+    /// Returns the receipt of this receiver, for reports.
     pub(super) fn of(&self, id: ReceiverId) -> Option<ReceiptReport> {
         self.kept.get(&id).map(|kept| self.told(kept))
     }
@@ -126,7 +126,7 @@ impl Receipts {
         }
     }
 
-    /// What is missing of a member that is done: its receipt, or those of some receivers below a relay.
+    /// Returns what a completed member lacks: its receipt, or those of some receivers of a relay.
     fn lacking(&self, id: ReceiverId, member: &MemberRecord) -> Option<Lacking> {
         self.keys.as_ref()?;
         let done = member.verified() as usize;
@@ -148,7 +148,7 @@ impl Receipts {
 }
 
 impl SourceSession {
-    /// A receiver, or a relay for one below it, has sent a receipt.
+    /// Handles a receipt of a receiver, or from a relay for one of its receivers.
     pub(super) fn on_receipt(&mut self, receipt: &Receipt, now: Time) {
         self.members.on_sign_of_life(receipt.from, now);
         if !self.members.may_sign(receipt) {
@@ -176,13 +176,13 @@ impl SourceSession {
         taken != Taken::No
     }
 
-    /// What all receipts of this session are about.
+    /// Returns the subject of all receipts of this session.
     pub(crate) fn about(&self) -> Signed {
         let transfer = TransferId(self.scheduler.transfer().0);
         Signed { session: self.id(), salt: self.setup.salt, transfer, started: self.setup.started }
     }
 
-    /// What receivers have signed, when somebody has or should have.
+    /// Returns the signed receipts, if there are any or should be.
     pub(super) fn receipts_report(&self, replaced: &BTreeSet<ReceiverId>) -> Option<ReceiptsReport> {
         if self.receipts.kept.is_empty() && self.receipts.keys.is_none() {
             return None;
@@ -205,7 +205,7 @@ impl SourceSession {
         })
     }
 
-    /// Members that are done and lack receipts, where receipts are asked for.
+    /// Returns completed members that lack receipts, if receipts are requested.
     fn without_receipt(&self, replaced: &BTreeSet<ReceiverId>) -> Vec<Lacking> {
         let done = self.members.iter().filter(|(id, member)| member.has_all() && !replaced.contains(id));
         done.filter_map(|(id, member)| self.receipts.lacking(id, member)).collect()

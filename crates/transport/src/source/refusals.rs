@@ -1,5 +1,5 @@
-//! Receivers that hear the session and do not follow it. A refusal may be unsealed, and then anybody may have sent it: it is reported
-//! to the user, and changes nothing.
+//! Receivers that receive the session and do not follow it. A refusal may be unsealed and thus forged: it is reported to the user, and
+//! changes nothing.
 
 use crate::config::RequiredHost;
 use crate::event::{Event, IncompleteReceiver};
@@ -9,26 +9,26 @@ use humantime::format_rfc3339_seconds;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// So many hosts are named.
+/// Largest number of hosts named.
 const NAMED: usize = 16;
 
-/// So many packets that do not open are no accident.
+/// Number of packets that fail to open from which it is not an accident.
 const UNOPENED: u32 = 3;
 
-/// Packets that do not open are counted of so many hosts.
+/// Largest number of hosts whose packets that fail to open are counted.
 const COUNTED: usize = 64;
 
 /// Hosts that have been named.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     named: Vec<(IpAddr, Told)>,
-    /// Those that say why they do not follow.
+    /// Hosts that state why they do not follow.
     refused: Vec<(IpAddr, IncompleteReceiver)>,
     more_told: bool,
     unopened: Vec<(IpAddr, u32)>,
 }
 
-/// What has been told of a host.
+/// Finding last reported about a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Told {
     Refuses(RefusalReason),
@@ -37,13 +37,13 @@ enum Told {
 }
 
 impl Refusals {
-    /// Whether anything has been told.
+    /// Whether anything has been reported.
     pub(super) fn any(&self) -> bool {
         !self.named.is_empty()
     }
 
-    /// The event for a refusal of this session, which is sealed under `key`; `None` when it was told before. It is now so many seconds
-    /// after 1970.
+    /// Returns the event for a refusal of this session, which is sealed under `key`; `None` if it was reported before. The time is in
+    /// seconds after 1970.
     pub(super) fn on_refusal(
         &mut self,
         refusal: &Refusal,
@@ -90,7 +90,7 @@ impl Refusals {
         newest.map(|(_, refused)| refused)
     }
 
-    /// What is to be told of a packet that cannot be read, if anything.
+    /// Returns the text to report about a packet that cannot be read, if any.
     pub(super) fn on_unopened(&mut self, error: &OpenError, from: SocketAddr) -> Option<String> {
         let ip = from.ip().to_canonical();
         match error {
@@ -117,7 +117,7 @@ impl Refusals {
         }
     }
 
-    /// A packet of this host did not open; whether that has happened often enough to be told.
+    /// Counts a packet of this host that did not open; returns whether there are enough to report it.
     fn comes_often(&mut self, ip: IpAddr) -> bool {
         if let Some((_, count)) = self.unopened.iter_mut().find(|(known, _)| *known == ip) {
             *count += 1;
@@ -129,7 +129,7 @@ impl Refusals {
         false
     }
 
-    /// What is told in place of this: nothing when it has been told, one line when there are too many.
+    /// Returns the replacement of this report: nothing if it was reported, one line if there are too many.
     fn instead_of(&mut self, ip: IpAddr, told: Told) -> Option<Option<String>> {
         if self.named.contains(&(ip, told)) {
             return Some(None);

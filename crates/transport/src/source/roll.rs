@@ -1,13 +1,13 @@
-//! Who must have everything, by name or address, and has not come yet.
+//! Hosts that must have everything, by name or address, and have not joined yet.
 
 use super::refusals::Refusals;
 use crate::config::RequiredHost;
 use std::net::IpAddr;
 
-/// So many are named in a line.
+/// Largest number of hosts named in a line.
 const NAMED: usize = 8;
 
-/// Those who have not come.
+/// Absent required hosts.
 #[derive(Debug, Default)]
 pub(super) struct Roll {
     absent: Vec<RequiredHost>,
@@ -23,12 +23,12 @@ impl Roll {
         self.absent.retain(|required| !required.is(host, address));
     }
 
-    /// Those who have not come.
+    /// Returns the absent hosts.
     pub(super) fn absent(&self) -> &[RequiredHost] {
         &self.absent
     }
 
-    /// Their names, a few at most, with the reason of those that refuse; `None` when all have come.
+    /// Returns their names, a few at most, with the reason of those that refuse; `None` when all have joined.
     pub(super) fn named(&self, refusals: &Refusals) -> Option<String> {
         let name = |required: &RequiredHost| match refusals.of(required) {
             Some(refused) => format!("{required} ({})", refused.reason),

@@ -1,4 +1,4 @@
-//! What the source tells all receivers beside data: announcements, status, heartbeats.
+//! Packets from the source to all receivers beside data: announcements, status, heartbeats.
 
 use super::scheduler::BlockStatus;
 use super::{BASE, Phase, SourceSession, said_rate};
@@ -14,22 +14,22 @@ use faircast_wire::{
     Announce, DataPacket, Message, Name, Signature, Spacing, Status, TransferId, WithdrawnPart,
 };
 
-/// Announcements while receivers gather, and later.
+/// Intervals of announcements while receivers join, and later.
 const ANNOUNCE_GATHERING: Span = Span::from_millis(25);
 const ANNOUNCE_SENDING: Span = Span::from_millis(500);
 
-/// Status messages are at least and at most so far apart, unless there is news.
+/// Shortest and longest interval of status messages, unless there is news.
 const STATUS_LEAST: Span = Span::from_millis(10);
 const STATUS_MOST: Span = Span::from_millis(200);
 
-/// They are so many round trips apart in sessions at one rate: each takes a place in queues. Who joins a layer needs its numbers, and
-/// what is missing of layers is known from them alone, so layers have them once in a round trip.
+/// Interval of status messages in sessions at one rate, in round-trip times: each takes a place in queues. In layers it is one round-trip
+/// time: a receiver that joins a layer needs its numbers, and losses of layers are known from them alone.
 const STATUS_ROUNDS: u64 = 2;
 
-/// While receivers' windows hold the source it asks for them so often at least.
+/// Longest interval at which a source held by windows asks for them.
 const STATUS_HELD: Span = Span::from_millis(50);
 
-/// News waits so long for more news.
+/// Duration for which news waits for more news.
 const NEWS: Span = Span::from_millis(2);
 
 /// Bytes of a status that are no entries of lists.
@@ -69,7 +69,7 @@ impl SourceSession {
             self.fail(error, now);
         }
         if let Some(above) = self.scheduler.announced() {
-            // What is signed stays as it was.
+            // Signed fields stay unchanged.
             let (parent, packet_size) = (self.setup.local, announce.packet_size);
             let Announce { next_seq, spread_ms, scheme, layers, .. } = announce;
             let options = if scheme == above.scheme { above.options } else { announce.options };
@@ -88,7 +88,7 @@ impl SourceSession {
         }
         self.write(&Message::Announce(announce), out, now);
         let gathering = matches!(self.phase, Phase::Gathering { .. });
-        // Quickly at first, ever more slowly while nobody answers.
+        // Quickly at first, then ever more slowly while there are no answers.
         let pause = if gathering {
             ANNOUNCE_GATHERING.max(Span::from_nanos(now.as_nanos() / 16))
         } else {
@@ -97,7 +97,7 @@ impl SourceSession {
         self.clocks.announce_at = now + pause.min(ANNOUNCE_SENDING);
     }
 
-    /// At a relay that does not hear its source nobody new begins with what may be over: it is announced again when that is heard.
+    /// Whether the session may be announced. A relay stops announcing while its source is silent, because the session may have ended.
     pub(super) fn may_announce(&mut self, now: Time) -> bool {
         let may = self.scheduler.is_fed(now);
         if !may {
@@ -200,7 +200,7 @@ impl SourceSession {
         }
     }
 
-    /// The signature of what is said of all blocks together, when that is signed.
+    /// Signs the statement about all blocks together, if the content is signed.
     fn sign_root(&mut self, status: BlockStatus) -> Option<Signature> {
         let pages = self.pages.as_mut()?;
         Some(pages.sign_root((status.blocks?, status.withdrawn), status.root?.0))

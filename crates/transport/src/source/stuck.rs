@@ -1,8 +1,8 @@
 //! Members that are alive and never done.
 //!
-//! A member that lacks something asks for it. One that says that it lacks something and asks for nothing, while the source has sent all and
-//! has nothing to do, will never be done. With `--slow drop` it is dropped; with `--slow floor`, or when as many as were expected have
-//! everything, it is not waited for any more; otherwise as long as the patience lasts.
+//! A member that lacks symbols requests them. One that states that it lacks symbols and requests none, while the source has sent all and is
+//! idle, will never be done. With `--slow drop` it is dropped; with `--slow floor`, or when the expected number of receivers have
+//! everything, it is not waited for any longer; otherwise the idle timeout applies.
 
 use super::{Phase, SourceSession};
 use crate::config::Slow;
@@ -13,7 +13,7 @@ use faircast_core::packet::{ReceiverId, Seq};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::Activity;
 
-/// Since when a source has sent everything, and nobody has asked for more.
+/// Since when a source has sent everything, without new requests.
 #[derive(Debug, Default)]
 pub(super) struct Rest {
     since: Option<Time>,
@@ -35,7 +35,8 @@ impl Rest {
 }
 
 impl SourceSession {
-    /// Once a second: leave out who asks for nothing and is not done. A member that lives asks at least once in `asks_within`.
+    /// Leaves out, once a second, members that request nothing and are not done. A live member sends a request at least once in
+    /// `asks_within`.
     pub(super) fn leave_out_stuck(&mut self, asks_within: Span, patience: Span, now: Time) {
         let status = self.scheduler.status();
         let all_left = status.blocks.is_some_and(|blocks| blocks == status.complete_to);
@@ -47,7 +48,7 @@ impl SourceSession {
         let may_leave = self.setup.slow != Slow::Follow || self.has_expected();
         let is_stuck = |member: &MemberRecord| {
             let is_waited_for = member.pace == Pace::Together && !member.is_finished();
-            // A host that works on files asks for nothing meanwhile; it is waited for as long as its work gets further.
+            // A host that works on files requests nothing meanwhile; it is waited for as long as its work makes progress.
             let is_stalled = may_leave && now.since(member.further_at) >= patience;
             let works = member.activity.0 != Activity::Network && !is_stalled;
             // A member that has all blocks may take its time to put them into place.
@@ -82,8 +83,8 @@ impl SourceSession {
         self.setup.expect.is_some_and(|expected| self.members.verified() >= u64::from(expected))
     }
 
-    /// How many more have to be done. When as many are done as were expected, nobody waits for a silent one (a relay, say, whose children
-    /// have gone on elsewhere), and for the others no longer than it has taken so far, or the patience.
+    /// Returns how many more members must be done. When the expected number are done, silent members are not waited for (such as a relay
+    /// whose children have moved). The others are waited for no longer than the session has taken so far, or the idle timeout.
     pub(super) fn outstanding(&mut self, now: Time) -> usize {
         if !self.has_expected() {
             self.clocks.expected_at = None;

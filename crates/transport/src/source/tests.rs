@@ -28,7 +28,7 @@ fn object(len: usize, size: u16, symbols: u16) -> (ObjectStream, TempDir) {
     (ObjectStream::open(&[dir.path().join("content")], size, symbols).expect("a readable file"), dir)
 }
 
-/// Who is subscribed to layers 0 to `level` and loses this part of all packets.
+/// A receiver subscribed to layers 0 to `level` that loses this part of all packets.
 struct Listener {
     level: u8,
     loss: f64,
@@ -105,7 +105,7 @@ fn content_larger_than_what_is_kept_ready_reaches_every_level_with_and_without_l
     }
 }
 
-/// A session in virtual time, and what it sent.
+/// A session in virtual time, and its packets.
 struct Run {
     session: SourceSession,
     now: Time,

@@ -1,34 +1,33 @@
-//! Receivers' windows at the source: how far it may send, who holds it, and for how long that may be
-//! (docs/design/windows.md).
+//! Receivers' windows at the source: how far it may send, which receiver holds it, and how long that may last (docs/design/windows.md).
 
 use faircast_core::packet::{ReceiverId, Seq};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::Window;
 use std::collections::BTreeMap;
 
-/// A member that has said nothing for so long while the source waits for it does not hold the others any more.
+/// A member that has been silent for this duration while the source waits for it does not hold the others any longer.
 pub(super) const LAPSE: Span = Span::from_secs(1);
 
-/// A member whose window stays closed for so long is treated as silent, though it speaks.
+/// A member whose window stays closed for this duration is treated as silent, though it sends.
 pub(super) const STALL: Span = Span::from_secs(5);
 
-/// Who is slow, and not away for a moment, is heard in every such time.
+/// Interval within which a slow receiver, as opposed to one that pauses for a moment, sends.
 const SPEAKS: Span = Span::from_millis(250);
 
 /// A member that holds the source in every such time holds it all the time.
 const AGAIN: Span = Span::from_millis(100);
 
-/// While a window holds the source, what it lets through leaves at this multiple of the rate at which it opens: evenly, not
-/// in bursts as fast as the scheme allows, which queues on the way would have to take.
+/// While a window holds the source, packets leave at this multiple of the rate at which it opens: evenly, not in bursts at the scheme's
+/// rate, which queues on the path would have to absorb.
 const EVENLY: f64 = 1.25;
 
 /// Over this the rate at which a window opens is measured.
 const SMOOTH: Span = Span::from_millis(20);
 
-/// The source asks for windows when it has waited for so long.
+/// The source asks for windows when it has waited for this duration.
 const ASK: Span = Span::from_millis(10);
 
-/// The windows of those who advertise.
+/// Windows of the receivers that advertise.
 #[derive(Debug, Default)]
 pub(super) struct Windows {
     known: BTreeMap<ReceiverId, Edge>,
@@ -37,9 +36,9 @@ pub(super) struct Windows {
     /// Since when nothing has left because of it, though there was something to send and the scheme allowed it.
     held_since: Option<Time>,
     holding: Option<Holding>,
-    /// When a packet left last: without any limit at least one packet leaves per so much time (`--min`).
+    /// When the last packet left: without any limit, at least one packet leaves per such interval (`--min`).
     sent_at: Time,
-    /// Time held since that was asked for at `asked_at`, and by whom last.
+    /// Time held since `asked_at`, the last query, and the last holder.
     held: (Span, Option<ReceiverId>),
     asked_at: Time,
 }
@@ -48,13 +47,13 @@ pub(super) struct Windows {
 #[derive(Debug, Clone, Copy)]
 struct Edge {
     limit: Seq,
-    /// The newest packet that the member had taken out when it said so: orders advertisements.
+    /// The newest packet that the member had taken out when it advertised: orders advertisements.
     echo: Seq,
     heard_at: Time,
     /// When the limit grew last.
     moved_at: Time,
     counts: Counts,
-    /// At what rate the limit grows, in packets per second; zero before that is known.
+    /// Rate at which the limit grows, packets per second; zero before it is known.
     opening: f64,
 }
 
@@ -62,7 +61,7 @@ struct Edge {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Counts {
     Yes,
-    /// Not before its limit lies beyond what has been sent: who speaks now and then holds nobody again and again.
+    /// Given up until its limit lies beyond the sent packets: a member that sends now and then must not hold the others again and again.
     GivenUp,
 }
 
@@ -79,14 +78,14 @@ struct Holding {
 /// A member whose window stayed closed for too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum GivenUp {
-    /// It says nothing any more.
+    /// It has become silent.
     Silent(ReceiverId),
-    /// It speaks and does not open its window.
+    /// It sends and does not open its window.
     Stalled(ReceiverId),
 }
 
 impl Windows {
-    /// A member advertises; `next` is the number of the next packet. What cannot be true is ignored; whether it was.
+    /// Handles an advertisement; `next` is the number of the next packet. Impossible values are ignored; returns whether it was valid.
     pub(super) fn on_window(&mut self, window: &Window, next: Seq, now: Time) -> bool {
         if window.echo.seq >= next {
             return false;
@@ -119,7 +118,7 @@ impl Windows {
         true
     }
 
-    /// A member is done, gone or set aside: it limits nobody.
+    /// Removes a member that is done, gone or set aside: it limits nobody.
     pub(super) fn forget(&mut self, id: ReceiverId) {
         if self.known.remove(&id).is_some() {
             self.find_lowest();
@@ -136,8 +135,8 @@ impl Windows {
         self.lowest.is_none_or(|(limit, _)| seq < limit)
     }
 
-    /// When packet `next` may leave, which the scheme lets go at `at`. What the user wants at `least` leaves
-    /// whatever receivers say, a packet of `size` bytes at a time.
+    /// Returns when packet `next` may leave, which the scheme allows at `at`. The user's rate `least` is sent regardless of receivers, one
+    /// packet of `size` bytes at a time.
     pub(super) fn departure(&self, at: Time, next: Seq, least: Option<Rate>, size: u64) -> Time {
         if self.allows(next) {
             return at.max(self.evenly());
@@ -145,14 +144,14 @@ impl Windows {
         least.map_or(Time::NEVER, |rate| at.max(self.sent_at + rate.span_of(size)))
     }
 
-    /// When the next packet leaves if what a window lets through leaves evenly.
+    /// Returns when the next packet leaves, if packets within a window leave evenly.
     fn evenly(&self) -> Time {
         let (Some(holding), Some((_, lowest))) = (self.holding, self.lowest) else { return Time::ZERO };
         if holding.by != lowest || self.sent_at.since(holding.until) > AGAIN {
             return Time::ZERO;
         }
         let rate = self.known.get(&lowest).map_or(0.0, |edge| edge.opening) * EVENLY;
-        // A pause that was longer than this was the window's, and is over.
+        // A pause that was longer than this was due to the window, and is over.
         let spacing = if rate > 0.0 { Span::from_secs_f64((1.0 / rate).min(0.02)) } else { Span::ZERO };
         self.sent_at + spacing
     }
@@ -170,7 +169,7 @@ impl Windows {
         }
     }
 
-    /// Packet `next` could leave but for the windows; who is given up now, if anybody is.
+    /// Records that only the windows delay packet `next`; returns a member to give up now, if any.
     pub(super) fn hold(&mut self, next: Seq, now: Time) -> Option<GivenUp> {
         let (limit, by) = self.lowest.filter(|(limit, _)| next >= *limit)?;
         let since = *self.held_since.get_or_insert(now);
@@ -208,13 +207,13 @@ impl Windows {
         self.held_since.is_some()
     }
 
-    /// Since when receivers are to be asked for their windows; never while the source is not held.
+    /// Returns since when to ask receivers for their windows; never, while the source is not held.
     pub(super) fn ask_at(&self) -> Time {
         self.held_since.map_or(Time::NEVER, |since| since + ASK)
     }
 
-    /// Who has held the source without a break and goes on speaking, for how long, and at what rate its window let
-    /// packets of `size` bytes through meanwhile.
+    /// Returns the member that has held the source without a break and still sends, for how long, and the rate at which its window let
+    /// packets of `size` bytes through.
     pub(super) fn holding(&self, size: u64, now: Time) -> Option<(ReceiverId, Span, Rate)> {
         let holding = self.holding?;
         let edge = self.known.get(&holding.by)?;
@@ -226,7 +225,7 @@ impl Windows {
         Some((holding.by, span, Rate::of(limit.0.saturating_sub(holding.from.0).saturating_mul(size), span)))
     }
 
-    /// For how long the source was held since this was asked last, and by whom last.
+    /// Returns how long the source was held since the last call, and the last holder.
     pub(super) fn take_held(&mut self, now: Time) -> (Span, Option<ReceiverId>) {
         let (held, by) = std::mem::take(&mut self.held);
         let goes_on = self.held_since.map_or(Span::ZERO, |since| now.since(since.max(self.asked_at)));
@@ -236,7 +235,7 @@ impl Windows {
 }
 
 impl Edge {
-    /// The limit is another one, `since` after it was told last.
+    /// Sets another limit, `since` after the last advertisement.
     fn open(&mut self, limit: Seq, since: Span) {
         let grown = limit.0.saturating_sub(self.limit.0) as f64;
         let seconds = since.as_secs_f64();

@@ -1,5 +1,5 @@
-//! A digital fountain: ever new symbols of all blocks on every layer. Sessions in layers and sessions without feedback, where
-//! nobody asks.
+//! A digital fountain: new symbols of all blocks on every layer, without end. It serves sessions in layers and sessions without feedback,
+//! where nothing is requested.
 
 use super::{Amounts, BlockStatus, Chosen, Looked, Said, Scheduler};
 use crate::config::Repeat;
@@ -18,8 +18,8 @@ const VISITS: f64 = 1_200.0;
 /// More symbols at a visit would make receivers wait for their last blocks: see [`Carousel::set_run`].
 const LONGEST_RUN: f64 = 16.0;
 
-/// Without feedback a visit to a block lasts as many symbols as it has, and one more for each of this number: nearly every block
-/// comes at once in spite of a loss of 5 %, of which 14 in 288 symbols are the mean and 32 are more than four deviations away.
+/// Without feedback, a visit to a block sends as many symbols as the block has, and one more for each of this number. Nearly every block
+/// then completes at once at a loss of 5 %: of 288 symbols, 14 are lost on average, and 32 are more than four deviations away.
 const REPAIRED: u16 = 8;
 
 /// Without feedback, with this number of blocks per block that describes the content, the latter get two shares of each round.
@@ -71,7 +71,7 @@ impl Fountain {
         self.carousel.rounds() >= most
     }
 
-    /// A fountain on `layers` layers that keeps these blocks ready.
+    /// Creates a fountain on `layers` layers with these cached blocks.
     pub(in crate::source) fn with_blocks(source: BlockSource, layers: u8, blocks: Blocks) -> Fountain {
         let geometry = source.geometry();
         let carousel = Carousel::new(layers, geometry.symbols_per_block, geometry.manifest_blocks());
@@ -85,7 +85,7 @@ impl Fountain {
         fountain
     }
 
-    /// Sends what withdrawn files have left of their blocks.
+    /// Sends the remainder of blocks with withdrawn files.
     fn follow_withdrawals(&mut self) -> Result<(), ObjectError> {
         for affected in self.source.take_affected() {
             self.blocks.forget(affected.block());
@@ -150,7 +150,7 @@ impl Scheduler for Fountain {
         self.source.poll(now, leisure)?;
         self.follow_source();
         self.follow_withdrawals()?;
-        // Without feedback a receiver that has all blocks waits for nothing but the root.
+        // Without feedback, a receiver that has all blocks waits only for the root.
         let is_news = self.most_rounds.is_some() && !knew_root && self.source.root().is_some();
         Ok(if is_news { Looked::AtTheEnd } else { Looked::Nothing })
     }

@@ -32,20 +32,20 @@ pub(crate) struct Chosen<'a> {
     pub(crate) flags: Flags,
 }
 
-/// What looking at the inputs has brought.
+/// Result of polling the inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Looked {
     Nothing,
-    /// The receivers are to be told at once that nothing more will come, or the root.
+    /// Receivers must be notified at once of the end of the content, or of the root.
     AtTheEnd,
 }
 
-/// What receivers are told of the blocks.
+/// State of the blocks, as sent to receivers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BlockStatus {
-    /// Older blocks are not kept any more.
+    /// Older blocks are no longer available.
     pub(crate) oldest: u32,
-    /// All source symbols of the blocks below this one have been sent once.
+    /// All source symbols of the blocks before this one have been sent once.
     pub(crate) complete_to: u32,
     /// How many blocks there are, once that is known.
     pub(crate) blocks: Option<u32>,
@@ -53,14 +53,14 @@ pub(crate) struct BlockStatus {
     pub(crate) root: Option<Hash>,
     /// How many files are withdrawn: the root covers them.
     pub(crate) withdrawn: u32,
-    /// At a relay: what its source has said of them.
+    /// At a relay: the source's statements about the blocks.
     pub(crate) said: Said,
 }
 
-/// What proves that a source said how many blocks there are, and their root.
+/// Proof that a source stated the number of blocks, and their root.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Said {
-    /// That a member of the group said it.
+    /// Proof by a member of the group.
     pub(crate) proof: Option<[u8; 16]>,
     /// That this source did, where the content is signed.
     pub(crate) signature: Option<Signature>,
@@ -84,7 +84,7 @@ pub(crate) fn in_rounds(source: BlockSource, repeat: Repeat) -> Box<dyn Schedule
     Box::new(Fountain::in_rounds(source, repeat))
 }
 
-/// How these blocks are delivered on so many layers.
+/// Returns the scheduler that delivers these blocks on `layers` layers.
 pub(crate) fn of_blocks(source: BlockSource, layers: u8) -> Box<dyn Scheduler> {
     match layers {
         0 | 1 => Box::new(OnRequest::new(source)),
@@ -92,14 +92,14 @@ pub(crate) fn of_blocks(source: BlockSource, layers: u8) -> Box<dyn Scheduler> {
     }
 }
 
-/// Who asks for symbols.
+/// The sender of a request for symbols.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asker<'a> {
     /// It has seen the stream up to this packet,
     pub(crate) seen: Seq,
-    /// and has so much of the block, as far as it has told.
+    /// and has this part of the block, as far as it has reported.
     pub(crate) held: Option<&'a Held>,
-    /// What has come of it from here did not verify.
+    /// Whether the symbols sent from here did not verify.
     pub(crate) wrong: bool,
 }
 
@@ -110,15 +110,15 @@ pub(crate) trait Scheduler: Send {
 
     fn transfer(&self) -> TransferId;
 
-    /// Whether who joins late begins with the present.
+    /// Whether late joiners start with the present.
     fn is_live(&self) -> bool;
 
     fn entries(&self) -> Counts;
 
-    /// What people should know since this was asked last.
+    /// Returns new warnings for the user.
     fn take_warnings(&mut self) -> Vec<String>;
 
-    /// What should be sent and cannot be read.
+    /// Returns inputs that should be sent and cannot be read.
     fn unsent(&self) -> &[LeftOut] {
         &[]
     }
@@ -138,17 +138,17 @@ pub(crate) trait Scheduler: Send {
         true
     }
 
-    /// At a relay: whether the session above is over.
+    /// At a relay: whether the upstream session is over.
     fn source_is_over(&self) -> Option<bool> {
         None
     }
 
-    /// Whether what is announced goes on, as far as is known; at a relay: whether its source is heard, or has ended in good order.
+    /// Whether the announced session goes on, as far as known; at a relay: whether its source is alive, or has ended in good order.
     fn is_fed(&self, _now: Time) -> bool {
         true
     }
 
-    /// At a relay: what its source announces, which it passes on.
+    /// At a relay: the source's announcement, which it repeats.
     fn announced(&self) -> Option<Announce> {
         None
     }
@@ -159,7 +159,7 @@ pub(crate) trait Scheduler: Send {
         !self.is_live()
     }
 
-    /// At a relay: take a receipt, to be passed on; whether it is here now.
+    /// At a relay: stores a receipt for the parent; returns whether it is stored now.
     fn pass_receipt(&mut self, _receipt: &Receipt) -> Option<bool> {
         None
     }
@@ -169,19 +169,19 @@ pub(crate) trait Scheduler: Send {
         None
     }
 
-    /// At a relay of signed content: a receiver asks for the pages of so many blocks.
+    /// At a relay of signed content: handles a request for the pages of `run` blocks.
     fn request_pages(&mut self, _first: u32, _run: u32, _by: &Asker<'_>) {}
 
     /// Receivers are there.
     fn start(&mut self, _now: Time) {}
 
-    /// All of them have nearly everything from an earlier session: send what they ask for.
+    /// Sends on request only: all receivers have nearly everything from an earlier session.
     fn resume(&mut self) {}
 
     /// A receiver has come.
     fn welcome(&mut self) {}
 
-    /// Take in what has come, and leave out what is too old. `rate` is what each layer is sent at.
+    /// Reads input, and leaves out old input. `rate` is the sending rate of each layer.
     ///
     /// # Errors
     /// When an input cannot be read.
@@ -192,7 +192,7 @@ pub(crate) trait Scheduler: Send {
         rate: &dyn Fn(Layer) -> Rate,
     ) -> Result<Looked, ObjectError>;
 
-    /// How often inputs are to be looked at while something is sent; `None` for when it happens to be.
+    /// Returns the polling interval of inputs while packets leave; `None`: any time will do.
     fn look_every(&self) -> Option<Span> {
         None
     }
@@ -208,22 +208,22 @@ pub(crate) trait Scheduler: Send {
     /// Whether nothing is there to leave on any.
     fn is_idle(&self) -> bool;
 
-    /// What leaves on `layer` now. [`Scheduler::sent`] must follow.
+    /// Returns the next symbol on `layer`. [`Scheduler::sent`] must follow.
     ///
     /// # Errors
     /// When its block cannot be read.
     fn next(&mut self, layer: Layer) -> Result<Option<Chosen<'_>>, ObjectError>;
 
-    /// What was chosen has left as packet `seq` of its layer.
+    /// Records that the chosen symbol has left as packet `seq` of its layer.
     fn sent(&mut self, _seq: Seq) {}
 
-    /// Some packets have left on `layer`: make ready what comes next there.
+    /// Prepares the next symbols of `layer`, after some packets have left.
     fn prepare(&mut self, _layer: Layer) {}
 
-    /// So many packets leave in a second, all layers together.
+    /// Sets the packet rate of all layers together, packets per second.
     fn set_rate(&mut self, _packets: f64) {}
 
-    /// A receiver loses this part of what is sent to it, 0 to 1: the worst of them.
+    /// Sets the loss of the worst receiver, 0 to 1.
     fn hear_loss(&mut self, _loss: f64) {}
 
     /// A receiver lacks symbols of a block; whether anything is sent for it.
@@ -236,10 +236,10 @@ pub(crate) trait Scheduler: Send {
         0
     }
 
-    /// Forget what receivers have asked for.
+    /// Forgets all requests.
     fn clear_requests(&mut self) {}
 
-    /// Repairs under way, so many at most.
+    /// Returns up to `most` repairs under way.
     fn scheduled(&self, _most: usize) -> Vec<Scheduled> {
         Vec::new()
     }
@@ -249,7 +249,7 @@ pub(crate) trait Scheduler: Send {
         None
     }
 
-    /// Whether everything that is there was sent, and receivers should be told so at once.
+    /// Whether all available content was sent, and receivers should be notified at once.
     fn is_drained(&self) -> bool {
         false
     }
@@ -263,7 +263,7 @@ pub(crate) trait Scheduler: Send {
         0
     }
 
-    /// What has become of each layer's stream.
+    /// Returns statistics of each layer's stream.
     fn streams(&self) -> Vec<StreamSent> {
         Vec::new()
     }

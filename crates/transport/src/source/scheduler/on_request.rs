@@ -1,4 +1,4 @@
-//! Everything once, then what receivers ask for: sessions at one rate.
+//! All content once, then repairs on request: sessions at one rate.
 
 use super::{Amounts, Asker, BlockStatus, Chosen, Looked, Said, Scheduler};
 use crate::object::{Affected, Counts, Geometry, Hash, LeftOut, ObjectError, TransferId};
@@ -14,7 +14,7 @@ pub(crate) struct OnRequest {
     source: BlockSource,
     blocks: Blocks,
     repairs: RepairScheduler,
-    /// What was chosen last.
+    /// The last choice.
     chosen: Option<Pick>,
 }
 
@@ -28,7 +28,7 @@ impl OnRequest {
         scheduler
     }
 
-    /// Sends what withdrawn files have left of their blocks.
+    /// Sends the remainder of blocks with withdrawn files.
     fn follow_withdrawals(&mut self) -> Result<(), ObjectError> {
         for affected in self.source.take_affected() {
             self.blocks.forget(affected.block());

@@ -1,13 +1,12 @@
-//! Live streams in layers: a stream of its own for each layer, base first, that nobody asks to be repaired.
+//! Live streams in layers: a stream of its own for each layer, base first, without repairs on request.
 //!
 //! ```text
 //!   layer l:  | K source symbols | R repairs || K' source symbols | R' repairs | more repairs while nothing waits
 //!              block n                        block n + 1
 //! ```
 //!
-//! A block leaves whole before the next one begins. So a receiver that sees the next one knows that nothing of this one
-//! will come any more, and goes on without it. Who is late drops: what a layer could not send in time is left out in whole
-//! blocks.
+//! A block leaves whole before the next one begins: a receiver that sees the next one knows that no more of this one will arrive, and
+//! continues without it. Late data is dropped: a layer leaves out in whole blocks what it could not send in time.
 
 use super::{Amounts, BlockStatus, Chosen, Looked, Said, Scheduler};
 use crate::announced::LIVE_ROOT;
@@ -24,41 +23,41 @@ use faircast_host::pipe::Pipe;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// A block is what a layer sends in this time, or what has come when its first byte has waited for so long.
+/// A block is the data that a layer sends in this time, or the input so far when its first byte has waited for this long.
 const LATENCY: Span = Span::from_millis(100);
 
 /// But not less than this, so that a repair in ten symbols is one.
 const SMALLEST: u16 = 8;
 
-/// So much of a live input waits to be sent; then whoever writes it waits.
+/// Bytes of a live input that wait to be sent; its writer blocks beyond that.
 const MOST_WAITING: usize = 8 << 20;
 
-/// Of an input that can wait, so many blocks are read ahead.
+/// Blocks read ahead from an input that can wait.
 const AHEAD: usize = 2;
 
-/// Before anybody receives, the newest blocks of a live input are kept, however old.
+/// Newest blocks of a live input that are stored, however old, before there are receivers.
 const KEPT: usize = 4;
 
-/// Inputs are looked at so often when nothing else is to be done.
+/// Interval at which inputs are polled when there is no other work.
 const LOOK_EVERY: Span = Span::from_millis(2);
 
-/// After the last symbol receivers have so long to take it in, before they are told that this was all.
+/// Time after the last symbol for receivers to process it, before the end is announced.
 const TAIL: Span = Span::from_millis(300);
 
-/// What receivers lose is repaired with so much to spare,
+/// Factor by which repairs exceed the receivers' loss,
 const SPARE: f64 = 1.5;
-/// and with no more than so many times what was asked for.
+/// and their limit, as a multiple of the configured repairs.
 const MOST_RAISED: f64 = 2.0;
 
 /// Where the bytes of a layer come from.
 pub(crate) trait Feed: Send {
-    /// Up to `most` bytes: when there are so many, or some have waited for [`LATENCY`], or at the end.
+    /// Takes up to `most` bytes: when there are `most`, or some have waited for [`LATENCY`], or at the end.
     fn take(&mut self, most: usize, now: Time) -> Result<Option<Vec<u8>>, ObjectError>;
 
-    /// Whether everything was taken and nothing will come any more.
+    /// Whether everything was taken and the input has ended.
     fn is_over(&self) -> bool;
 
-    /// Whether it waits for its layer.
+    /// Returns whether it waits for its layer.
     fn pacing(&self) -> Pacing;
 }
 
@@ -100,20 +99,20 @@ impl Feed for Input {
     }
 }
 
-/// What a layer's idle turns are used for: repairs beyond those of each block.
+/// Use of a layer's idle turns: repairs beyond those of each block.
 ///
-/// Receivers judge by what comes on a layer whether they can take more. One that is sent far below its rate tells them
-/// nothing; RLC's take a burst that is not full for no burst (seed 004, 3).
+/// Receivers judge by the arriving data of a layer whether they can take more. A layer far below its rate gives them no information; RLC's
+/// receivers do not count a burst that is not full (seed 004, 3).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Fill {
     /// All of them: the layers' rates are bounded.
     All,
-    /// Up to so many times a block's source symbols: the rates would take whatever there is.
+    /// Up to this multiple of a block's source symbols, because the rates would take any amount.
     Times(u32),
 }
 
 impl Fill {
-    /// What this scheme's receivers need.
+    /// Returns the filling that this scheme's receivers need.
     pub(crate) fn of(scheme: &Scheme) -> Fill {
         match scheme.entry().layers {
             LayerRates::Adaptive => Fill::Times(3),
@@ -130,7 +129,7 @@ pub(crate) struct Cut {
     pub(crate) symbols: u16,
     /// Repair symbols over source symbols.
     pub(crate) repair: f64,
-    /// What a live input has brought is dropped when it could not be sent for so long.
+    /// Age at which unsent live input is dropped.
     pub(crate) history: Span,
     pub(crate) fill: Fill,
 }
@@ -149,7 +148,7 @@ pub(crate) struct Streams {
     scratch: Vec<u8>,
 }
 
-/// Whether everything has been sent and the receivers may be told so.
+/// Whether everything has been sent and receivers may be notified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whole {
     No,
@@ -206,7 +205,7 @@ impl Streams {
         Streams::new(feeds, cut, unix_nanos)
     }
 
-    /// A stream on each layer from the base up, cut like this; `unix_nanos` tells the session from others.
+    /// Creates a stream on each layer from the base up, with these cuts; `unix_nanos` distinguishes the session from others.
     ///
     /// # Errors
     /// When symbols of this size make no block.
@@ -223,7 +222,7 @@ impl Streams {
         Ok(Streams {
             lanes: feeds.into_iter().map(Lane::new).collect(),
             cut,
-            // The manifest is not sent: who joins late would never see it.
+            // The manifest is not sent: late joiners would never see it.
             geometry: Geometry { manifest_len: 0, ..named },
             transfer: TransferId::of(&manifest, &named),
             repair: cut.repair,
@@ -234,7 +233,7 @@ impl Streams {
         })
     }
 
-    /// What leaves on `layer` now: where it belongs, the number of source symbols of its block, and the symbol.
+    /// Returns the next symbol on `layer`, its place, and the number of source symbols of its block.
     fn turn(&mut self, layer: Layer) -> Option<(Payload, u16, &[u8])> {
         let lane = self.lanes.get_mut(usize::from(layer.0))?;
         if !lane.has() {
@@ -337,7 +336,7 @@ impl Scheduler for Streams {
         self.repair = wanted.clamp(self.cut.repair, self.cut.repair * MOST_RAISED);
     }
 
-    /// There are blocks on each layer, and nobody needs all of them.
+    /// There are blocks on each layer, and no receiver needs all of them.
     fn status(&self) -> BlockStatus {
         let is_whole = self.whole == Whole::Yes;
         BlockStatus {
@@ -381,7 +380,7 @@ impl Lane {
         }
     }
 
-    /// Make blocks of what has come: each of what the layer sends in [`LATENCY`].
+    /// Makes blocks of the input: each has the data that the layer sends in [`LATENCY`].
     fn take_in(&mut self, cut: &Cut, rate: Rate, now: Time) -> Result<(), ObjectError> {
         let in_time = rate.bps() / 8.0 * LATENCY.as_secs_f64() / f64::from(cut.symbol_size);
         let symbols = (in_time as u16).clamp(SMALLEST.min(cut.symbols), cut.symbols);
@@ -404,7 +403,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Leave out what has waited for longer than the history, in whole blocks.
+    /// Leaves out input older than the history, in whole blocks.
     fn drop_old(&mut self, cut: &Cut, started: Option<Time>, now: Time) {
         if self.feed.pacing() == Pacing::Waits {
             return;
@@ -415,7 +414,7 @@ impl Lane {
             && let Some(block) = self.waiting.pop_front()
         {
             self.waiting_bytes -= block.bytes.len();
-            // Before the start nobody misses it.
+            // Before the start no receiver misses it.
             self.sent.blocks_dropped += u64::from(started.is_some());
         }
         let stuck = |sending: &mut Sending| {
@@ -426,7 +425,7 @@ impl Lane {
             self.sent.bytes -= sending.data;
             self.sent.blocks_dropped += 1;
         }
-        // Of a block that has left, repairs that have not left for so long never do while its layer is off.
+        // Repairs of a sent block that have not left for this long never do while their layer is off.
         if let Some(sending) = self.sending.as_mut().filter(|sending| is_old(sending.made)) {
             sending.end = sending.end.min(sending.next);
         }
@@ -463,7 +462,7 @@ impl Lane {
         self.is_leaving() || !self.waiting.is_empty() || self.sending.as_ref().is_some_and(fills)
     }
 
-    /// Whether nothing of it will leave any more: it has ended, or its file waits for a layer that nobody wants.
+    /// Whether it has no more to send: it has ended, or its file waits for a layer without receivers.
     fn is_finished(&self, patience: Span, now: Time) -> bool {
         let ended = self.feed.is_over() && self.waiting.is_empty() && !self.is_leaving();
         let is_unwanted = self.feed.pacing() == Pacing::Waits
@@ -472,7 +471,7 @@ impl Lane {
     }
 }
 
-/// The part `share` of so many symbols, rounded up: a tenth of ten is one, whatever the fractions say.
+/// Returns the part `share` of `symbols`, rounded up: a tenth of ten is one, without rounding errors.
 fn repairs(symbols: u16, share: f64) -> u32 {
     (f64::from(symbols) * share - 1e-6).ceil() as u32
 }

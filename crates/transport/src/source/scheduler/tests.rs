@@ -12,10 +12,10 @@ use tempfile::TempDir;
 const T: u16 = 64;
 const K: u16 = 4;
 
-/// More blocks than are kept ready for repairs.
+/// More blocks than are cached for repairs.
 const LEN: usize = 1_500 * 220;
 
-/// What has left, by place.
+/// Sent symbols, by place.
 #[derive(Default)]
 struct Left(BTreeMap<(u8, u32, u32), Vec<u8>>);
 
@@ -75,7 +75,7 @@ fn repairs_of_a_file_that_was_changed_in_place_are_refused_before_any_of_them_le
     assert_names(&error, &path);
 }
 
-/// What a fountain says that comes to a block which was changed in place meanwhile, and of which file.
+/// The error of a fountain whose block was changed in place, and the changed file.
 fn of_a_changed_fountain() -> (ObjectError, PathBuf) {
     let (source, path, _dir) = content();
     let mut scheduler = of_blocks(source, 3);
@@ -118,7 +118,7 @@ fn a_file_that_changes_while_it_is_hashed_for_the_root_is_found() {
     assert_names(&error, &path);
 }
 
-/// More blocks than are kept ready, of files of 50 to 2,500 bytes.
+/// More blocks than are cached, of files of 50 to 2,500 bytes.
 fn tree(rng: &mut Rng) -> (BlockSource, Vec<PathBuf>, TempDir) {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let paths: Vec<PathBuf> = (0..260).map(|n| dir.path().join(format!("{n:03}"))).collect();

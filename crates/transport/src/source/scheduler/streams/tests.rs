@@ -66,7 +66,7 @@ fn started(feeds: Vec<Box<dyn Feed>>, cut: Cut) -> Streams {
     streams
 }
 
-/// What leaves on a layer until nothing is left: block and symbol.
+/// Returns all remaining symbols of a layer: block and symbol.
 fn all(streams: &mut Streams, layer: u8) -> Vec<(u32, u32)> {
     let next = || {
         look(streams, at(0), Rate::from_mbps(10.0));
