@@ -1,5 +1,5 @@
-//! MTCP's agents inside one session (seed 001, 3.1): receivers that hear their children's answers, repair for them from what they keep,
-//! and speak for them to their own parent.
+//! MTCP's agents inside one session (seed 001, 3.1): receivers that process their children's feedback, repair for them from their cache,
+//! and report for them to their own parent.
 //!
 //! ```text
 //!   source ~~~~~~~~~~~~~ data, by multicast, to all ~~~~~~~~~~~~~~~~> children
@@ -36,7 +36,7 @@ use faircast_wire::{
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-/// Packets whose bytes are kept; the core keeps half as many at most (`store`).
+/// Packets whose bytes are cached; the core caches half as many at most (`store`).
 const KEPT: usize = 1024;
 
 /// Datagrams that wait for a child's socket at most; more are lost, as on the way.
@@ -45,19 +45,19 @@ const MOST_WAITING: usize = 256;
 /// An order is no longer than this.
 const ORDER_LIMIT: usize = 200;
 
-/// Children are looked after so often.
+/// Interval at which children are checked.
 const TICK: Span = Span::from_millis(500);
 
-/// A child that is silent for so long is not counted any more: it has gone elsewhere, or is missing.
+/// A child that is silent for this duration is not counted any longer: it has moved, or is missing.
 const PATIENCE: Span = Span::from_secs(10);
 
-/// Windows of children are passed on so far apart at least.
+/// Shortest interval at which windows of children are reported.
 const WINDOWS_EVERY: Span = Span::from_millis(10);
 
 /// An agent in its session.
 #[derive(Debug)]
 pub(crate) struct Agent {
-    /// Who it is, as its words to children are sealed.
+    /// ID of the agent, under which its packets to children are sealed.
     me: ReceiverId,
     boot: u64,
     key: Option<HopKey>,
@@ -65,7 +65,7 @@ pub(crate) struct Agent {
     serving: Option<Serving>,
 }
 
-/// What there is once a session is followed.
+/// State once a session is followed.
 #[derive(Debug)]
 struct Serving {
     core: Box<dyn Relay + Send>,
@@ -82,7 +82,7 @@ struct Serving {
     /// It has a parent that counts it: only then does it take children.
     is_rooted: bool,
     tick_at: Time,
-    /// The smallest of the children's windows, when it was told, and what was.
+    /// The smallest of the children's windows: when it was reported, and its value.
     limit_at: Time,
     limit_told: Seq,
     status: AgentStatus,
@@ -103,7 +103,7 @@ impl Agent {
         Agent { me, boot, key, seed, serving: None }
     }
 
-    /// Whether anybody needs what the source says to all.
+    /// Whether any child needs the source's packets to all.
     fn passes_on(&self) -> bool {
         self.serving.as_ref().is_some_and(|serving| serving.children.values().any(|child| child.group != 0))
     }
@@ -167,7 +167,7 @@ impl Agent {
         None
     }
 
-    /// A receipt of a child is kept.
+    /// Acknowledges a stored receipt of a child.
     fn acknowledge(&mut self, receipt: &Receipt) {
         if let Some(serving) = &mut self.serving {
             serving.members.acknowledge(receipt.from, receipt.nonce);
@@ -193,7 +193,7 @@ impl Agent {
         self.answer();
     }
 
-    /// Tell those who wait for it that they were heard.
+    /// Answers the children that wait for a confirmation.
     fn answer(&mut self) {
         let Some(serving) = &mut self.serving else { return };
         let (confirmed, welcomed) = serving.members.take_confirmations(usize::MAX);
@@ -205,7 +205,7 @@ impl Agent {
         }
     }
 
-    /// Whether this child has joined and is heard, or was to the end.
+    /// Whether this child has joined and sends, or did to the end.
     fn takes_part(&self, child: ReceiverId) -> bool {
         let member = self.serving.as_ref().and_then(|serving| serving.members.get(child));
         member.is_some_and(|member| member.pace != Pace::Gone || member.is_finished())
@@ -245,7 +245,7 @@ impl Agent {
         })
     }
 
-    /// What it has done.
+    /// Returns its counters.
     pub(crate) fn status(&self) -> AgentStatus {
         let Some(serving) = &self.serving else { return AgentStatus::default() };
         let windows = serving.core.windows().unwrap_or_default();
@@ -433,12 +433,12 @@ impl Serving {
                 Body::Order(order) => self.order(&order),
                 Body::Report(report) => self.reports.push_back(report),
             },
-            // Its own parent's groups are what every receiver does by itself; there are no layers.
+            // Every receiver joins its own parent's groups by itself; there are no layers.
             Effect::Attend(_) | Effect::Subscribe(_) | Effect::Leave => {}
         }
     }
 
-    /// A packet leaves to a child, or to those of a group that lack it.
+    /// Sends a packet again to a child, or to those of a group that lack it.
     fn send_again(&mut self, to: To, packet: &Packet, data: &Data) {
         let Serving { core, children, kept, spare, status, .. } = self;
         let (number, bytes) = &kept[data.seq.0 as usize % KEPT];
@@ -474,12 +474,12 @@ impl Serving {
         self.write(faircast_wire::Order { to: order.to, action, number, group, from, nonce: 0 });
     }
 
-    /// This child is served; who is done below it is told by number.
+    /// Accepts this child; completed receivers downstream of it are reported by number.
     fn serves(&mut self, to: ReceiverId, nonce: u16) {
         self.say(to, OrderAction::Serves, faircast_wire::Order::BY_NUMBER, nonce);
     }
 
-    /// It is known that this receiver is done: a child hears so, or who has told of it.
+    /// Confirms that this receiver is known to be done, to a child or to the relay that reported it.
     fn heard(&mut self, id: ReceiverId) {
         match self.members.told_by(id) {
             Some(agent) => self.say(agent, OrderAction::Heard, id.get() as u32, 0),
@@ -495,19 +495,19 @@ impl Serving {
         let Some(child) = self.children.get_mut(&order.to) else { return };
         let mut out = self.spare.pop().unwrap_or_default();
         out.clear();
-        // One that cannot be written is said again, as one that is lost.
+        // A message that cannot be encoded is repeated, like a lost one.
         if self.codec.encode(&mut out, &Message::Order(order), ORDER_LIMIT).is_ok() {
             child.push(&out, &mut self.spare);
         }
         self.spare.push(out);
     }
 
-    /// Whether words for this child go there: it may have another address by now, and has asked from both.
+    /// Whether packets for this child go there: it may have another address by now, and has attached from both.
     fn is_at(&self, child: ReceiverId, at: SocketAddr) -> bool {
         self.members.get(child).is_none_or(|member| member.address == at)
     }
 
-    /// Children in the agent's own group do not hear the source, and do not hold it.
+    /// Children in the agent's own group do not receive the source, and do not hold it.
     fn limit(&self) -> Seq {
         let heard = self.children.values().filter(|child| child.group == 0);
         heard.filter_map(|child| child.limit).min().unwrap_or(Limit::UNLIMITED)

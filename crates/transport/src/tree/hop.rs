@@ -8,9 +8,9 @@
 //!     +--------------------------------------+  +---------------------------
 //! ```
 //!
-//! The router is the core's, as in the simulator. What differs from a relay that repeats a session: there is one stream of packets from the
-//! source to all receivers, and its rate is the source's. What differs from a router of the network layer: packets are sealed anew
-//! under the hop key, because routers change what is around the content, so receivers take the hop for their parent and answer it.
+//! The router is the core's, as in the simulator. Unlike with a repeater, one stream of packets goes from the source to all receivers, at
+//! the source's rate. Unlike a router of the network layer, a hop seals packets again under the hop key, because routers change the fields
+//! around the content; receivers take the hop for their parent and answer it.
 
 mod endpoint;
 mod exit;
@@ -36,19 +36,19 @@ use faircast_wire::{
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-/// Packets whose content is kept, for a router that holds them or sends them later.
+/// Packets whose content is cached, for a router that holds them or sends them later.
 const KEPT: usize = 1024;
 
-/// Reports that wait to leave for the parent at most; older ones go, for newer ones say more.
+/// Largest number of reports that wait to leave for the parent; the oldest are dropped, because newer ones are more accurate.
 const MOST_REPORTS: usize = 4096;
 
-/// Receivers are looked after so often.
+/// Interval at which receivers are checked.
 const TICK: Span = Span::from_millis(100);
 
-/// A receiver that is silent for so long is not counted any more.
+/// A receiver that is silent for this duration is not counted any longer.
 const PATIENCE: Span = Span::from_secs(10);
 
-/// Windows of receivers are passed on so far apart at least.
+/// Shortest interval at which windows of receivers are reported.
 const WINDOWS_EVERY: Span = Span::from_millis(10);
 
 /// A hop in its session.
@@ -65,7 +65,7 @@ pub(crate) struct Hop {
     pub(crate) routers: Option<Box<dyn faircast_core::node::RouterSpec>>,
 }
 
-/// What there is once a session is followed.
+/// State once a session is followed.
 #[derive(Debug)]
 struct Serving {
     session: SessionId,
@@ -77,7 +77,7 @@ struct Serving {
     needs: Needs,
     /// For its own parent.
     reports: VecDeque<Report>,
-    /// How far the buffers of those below let the source go.
+    /// Limits of the source by the buffers of receivers downstream.
     limits: BTreeMap<ReceiverId, Seq>,
     limit_at: Time,
     limit_told: Seq,
@@ -140,7 +140,7 @@ impl Hop {
         self.exits.get(place).map_or_else(Vec::new, Exit::relays)
     }
 
-    /// What it has done.
+    /// Returns its counters.
     pub(crate) fn status(&self) -> HopStatus {
         let Some(serving) = &self.serving else { return HopStatus::default() };
         let seen = serving.router.observe();
@@ -157,14 +157,14 @@ impl Hop {
         }
     }
 
-    /// The session is over: say so once more to those behind this exit.
+    /// Sends the closing message once more to those behind this exit.
     fn say_closing(&mut self, place: usize, now: Time) {
         if let Some(exit) = self.exits.get_mut(place) {
             exit.close(now);
         }
     }
 
-    /// A datagram has come from somebody behind this exit: a receipt is for the relay to keep.
+    /// Handles a datagram from behind this exit; a receipt is for the relay to store.
     fn on_child(
         &mut self,
         place: usize,
@@ -207,7 +207,7 @@ impl Hop {
         None
     }
 
-    /// A receipt of somebody behind this exit is kept.
+    /// Acknowledges a stored receipt from behind this exit.
     fn acknowledge(&mut self, place: usize, receipt: &Receipt, now: Time) {
         if let Some(exit) = self.exits.get_mut(place) {
             exit.members.acknowledge(receipt.from, receipt.nonce);
@@ -230,7 +230,7 @@ impl Hop {
         self.exits[place].answer_news(now);
     }
 
-    /// This receiver needs nothing any more, or is gone.
+    /// Forgets a receiver that needs nothing more, or is gone.
     fn forget(&mut self, place: usize, neighbour: ReceiverId, now: Time) {
         let Some(serving) = &mut self.serving else { return };
         serving.limits.remove(&neighbour);
@@ -257,7 +257,7 @@ impl Hop {
         serving.reports.push_back(Report { from: self.me, ..report });
     }
 
-    /// Call the router, and do what it wants.
+    /// Calls the router, and performs its effects.
     fn call<T>(&mut self, now: Time, act: impl FnOnce(&mut dyn Router, &mut Cx<'_>) -> T) -> Option<T> {
         let serving = self.serving.as_mut()?;
         let said =
@@ -301,7 +301,7 @@ impl Hop {
         serving.status.passed += 1;
     }
 
-    /// What the router has held and will not send any more is not to come.
+    /// Packets that the router has held and will not send are not expected any longer.
     fn let_go(&mut self) {
         let Some(serving) = &self.serving else { return };
         for (place, exit) in self.exits.iter_mut().enumerate() {
@@ -481,7 +481,8 @@ impl Within for Hop {
     fn on_announce(&mut self, announce: &Announce, _now: Time) -> bool {
         let Some(serving) = &mut self.serving else { return true };
         serving.announce = *announce;
-        // From another parent, whose numbers are others, nothing can go on under them: those below would take it for what they have.
+        // Another parent has other packet numbers: the session cannot continue under them, because receivers would confuse its packets with
+        // those they have.
         let goes_on = serving.newest.is_none_or(|newest| announce.next_seq + KEPT as u64 > newest.0);
         self.exits.iter_mut().for_each(|exit| exit.announce(announce));
         goes_on
@@ -508,7 +509,7 @@ impl Serving {
     }
 }
 
-/// What a report takes on the way, about.
+/// Approximate size of a report on the path, bytes.
 const REPORT_SIZE: u16 = 80;
 
 /// The router's name for an exit.

@@ -1,8 +1,8 @@
 //! Nodes inside the tree of one session: agents of MTCP, and hops with routers of RACCOOM and RMANP. A [`RelaySession`] is a relay's part
 //! in a session, in any role.
 //!
-//! A node stays in its session: it is one member of its parent and speaks for those below. Its relay's session above calls it as
-//! [`Within`](crate::relay::Within); its endpoints below hold it as well.
+//! A node stays in its session: it is one member of its parent and reports for its children. Its relay's upstream session calls it as
+//! [`Within`](crate::relay::Within); its downstream endpoints hold it as well.
 //!
 //! ```text
 //!   parent <-- receiver's session with WithinAbove --> Within (Agent, Hop) <-- AgentChild, HopExit <-- those below
@@ -19,7 +19,7 @@ pub use session::{BranchPlace, RelaySession, ServedHost};
 use crate::relay::Within;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A node, as its session above and its endpoints below hold it. All run in one thread, one after the other.
+/// A node, as its upstream session and its downstream endpoints hold it. All run in one thread, one after the other.
 #[derive(Debug)]
 pub(crate) struct Node<T>(Arc<Mutex<T>>);
 
@@ -34,7 +34,7 @@ impl<T: Within + 'static> Node<T> {
         Node(Arc::new(Mutex::new(node)))
     }
 
-    /// The node as the session above calls it.
+    /// Returns the node as its upstream session calls it.
     pub(crate) fn within(&self) -> Arc<Mutex<dyn Within>> {
         self.0.clone()
     }

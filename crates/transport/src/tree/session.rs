@@ -1,5 +1,5 @@
-//! The part of a relay's process that passes on one session, or the next that it finds: the endpoint that hears above, and one for each
-//! branch and for each host that is served.
+//! The part of a relay's process that relays one session, or the next that it finds: the upstream endpoint, and one for each branch and for
+//! each served host.
 
 use super::{Agent, AgentChild, ExitSetup, Hop, HopExit, Node};
 use crate::config::{FilePolicy, span, spread_within};
@@ -53,14 +53,14 @@ pub struct BranchPlace {
     pub random: [u64; 2],
 }
 
-/// A host that has asked to be served by unicast.
+/// A host that has attached by unicast.
 #[derive(Debug, Clone)]
 pub struct ServedHost {
     /// The number of its branch.
     pub place: usize,
     /// Its address and port.
     pub address: SocketAddr,
-    /// The address and port of this host that it has asked at, and is answered from.
+    /// The local address and port to which it has sent, and from which it is answered.
     pub local: SocketAddr,
     id: ReceiverId,
 }
@@ -98,7 +98,7 @@ impl RelaySession {
         RelaySession { config: config.clone(), role, shared, id, random }
     }
 
-    /// The endpoint that hears the session above, `unix_secs` seconds after 1970.
+    /// Creates the endpoint that receives the upstream session; `unix_secs` is the time in seconds after 1970.
     pub fn above(&self, source: &RelaySource, unix_secs: u64, now: Time) -> Upstream {
         let (config, id, random) = (&self.config, self.id, self.random);
         let setup = receiver::Setup {
@@ -163,7 +163,7 @@ impl RelaySession {
         Box::new(Branch::new(self.shared.clone(), place, setup))
     }
 
-    /// The hosts that have asked to be served since the last call.
+    /// Returns the hosts that have attached since the last call.
     pub fn new_hosts(&self) -> Vec<ServedHost> {
         let host = |child: Child| {
             let Child { address, local, id, .. } = child;
@@ -172,7 +172,7 @@ impl RelaySession {
         self.shared.new_children().into_iter().map(host).collect()
     }
 
-    /// The endpoint that serves a host from `local`. `draw` gives random numbers where they are needed.
+    /// Creates the endpoint that serves a host from `local`. `draw` returns random numbers.
     pub fn serve(
         &self,
         host: &ServedHost,
@@ -202,12 +202,12 @@ impl RelaySession {
         matches!(self.role, Role::Hop(_))
     }
 
-    /// The address and port that the session is heard from.
+    /// Returns the address and port from which the session is received.
     pub fn parent(&self) -> Option<SocketAddr> {
         self.shared.parent()
     }
 
-    /// Everything is over: the process may find the session again.
+    /// Ends everything: the process may find the session again.
     pub fn release(&self) {
         self.shared.release();
     }

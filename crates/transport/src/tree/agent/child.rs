@@ -1,4 +1,4 @@
-//! One child of an agent as an endpoint: what it says on its own socket, and what it is sent there.
+//! One child of an agent as an endpoint: its packets on its own socket, in both directions.
 
 use super::super::Node;
 use super::Agent;
@@ -10,13 +10,13 @@ use faircast_core::time::{Span, Time};
 use faircast_wire::{Attach, Kind, Message, Newest, parse, peek};
 use std::net::SocketAddr;
 
-/// A host that has asked to be served and does not join within this wants another session.
+/// A host that has attached and does not join within this duration wants another session.
 const JOIN_WITHIN: Span = Span::from_secs(10);
 
-/// How it is is noted so often.
+/// Interval at which its state is recorded.
 const TELL_EVERY: Span = Span::from_millis(200);
 
-/// When the session is over, children hear their last words for so long.
+/// When the session is over, closing packets are sent to children for this duration.
 const LAST_WORDS: Span = Span::from_secs(1);
 
 /// A child.
@@ -27,17 +27,17 @@ pub(crate) struct AgentChild {
     id: ReceiverId,
     address: SocketAddr,
     began: Option<Time>,
-    /// Who has asked to be served, from where.
+    /// The attached host, and its address.
     asked: Option<(ReceiverId, SocketAddr)>,
     is_over: bool,
     ends_at: Time,
     tell_at: Time,
-    /// How many receivers were done when it was said last.
+    /// Number of completed receivers last reported.
     told_done: u64,
 }
 
 impl AgentChild {
-    /// Who has asked from this address, in this place among the branches.
+    /// Creates the endpoint of the host that has attached from this address, in this place among the branches.
     pub(crate) fn new(
         shared: Shared,
         agent: Node<Agent>,
@@ -61,7 +61,7 @@ impl AgentChild {
         }
     }
 
-    /// It hears that the agent lives; another process in its place is served as another child.
+    /// Answers that the agent lives; another process in its place is served as another child.
     fn on_attach(&mut self, attach: &Attach, from: SocketAddr) {
         if attach.from == self.id {
             self.asked = Some((attach.from, from));
@@ -78,7 +78,7 @@ impl AgentChild {
         self.agent.with(|agent| agent.remove_child(self.id, now));
     }
 
-    /// Say how it is, for whoever asks the relay: every now and then, and when receivers are done.
+    /// Records its state for queries to the relay: at intervals, and when receivers are done.
     fn tell(&mut self, now: Time) {
         let tally = self.agent.with(|agent| agent.tally_of(self.id));
         if now < self.tell_at && tally.done == self.told_done {
@@ -124,7 +124,7 @@ impl Endpoint for AgentChild {
         self.agent.with(|agent| agent.tick(now));
         self.tell(now);
         let (end, is_replaced) = (self.shared.end_above(), self.shared.is_replaced(self.place));
-        // A relay below takes part as long as it is heard, whether it has receivers or not.
+        // A downstream relay takes part as long as it sends, with or without receivers.
         let nobody = !self.agent.with(|agent| agent.takes_part(self.id));
         if end != End::No {
             self.ends_at = self.ends_at.min(now + LAST_WORDS);

@@ -1,4 +1,4 @@
-//! An exit of a hop as an endpoint: what it sends to its group, and what is answered there.
+//! An exit of a hop as an endpoint: packets to its group, and the answers.
 
 use super::super::Node;
 use super::Hop;
@@ -8,10 +8,10 @@ use crate::relay::{End, Shared};
 use faircast_core::time::{Span, Time};
 use std::net::SocketAddr;
 
-/// How it is is noted so often.
+/// Interval at which its state is recorded.
 const TELL_EVERY: Span = Span::from_millis(200);
 
-/// When the session is over, those below hear so for so long, so often.
+/// When the session is over, closing messages are sent for this duration, at this interval.
 const LAST_WORDS: Span = Span::from_secs(1);
 const LAST_EVERY: Span = Span::from_millis(100);
 
@@ -53,7 +53,7 @@ impl HopExit {
         }
     }
 
-    /// Say how it is, for whoever asks the relay: every now and then, and when receivers are done.
+    /// Records its state for queries to the relay: at intervals, and when receivers are done.
     fn tell(&mut self, now: Time) {
         let tally = self.hop.with(|hop| hop.tally_of(self.exit));
         if now < self.tell_at && tally.done == self.told_done {

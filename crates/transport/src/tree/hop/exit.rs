@@ -1,4 +1,4 @@
-//! One exit of a hop: who is behind it, and what waits to leave.
+//! One exit of a hop: the receivers behind it, and packets that wait to leave.
 
 use super::binds;
 use crate::event::RelayBelow;
@@ -12,19 +12,19 @@ use faircast_wire::{
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-/// Datagrams that were sent are kept, to be sent again as they were: so many.
+/// Number of sent datagrams that are cached, to be sent again unchanged.
 const SENT: usize = 2048;
 
 /// Datagrams that wait to leave at most: more are lost, as in a queue of the network.
 const MOST_WAITING: usize = 1024;
 
-/// A status message has room for so many bytes of answers.
+/// Bytes of answers that fit a status message.
 const ANSWERS: usize = 600;
 
-/// Answers that are due again wait so long for a status of the source to go with.
+/// Duration for which repeated answers wait for a status of the source that carries them.
 const ANSWER_EVERY: Span = Span::from_millis(20);
 
-/// What an exit is made of.
+/// Parts from which an exit is made.
 #[derive(Debug)]
 pub(crate) struct ExitSetup {
     /// Drawn at random.
@@ -47,7 +47,7 @@ pub(super) struct Exit {
     spare: Vec<Vec<u8>>,
     /// Packets that the router holds, and their blocks.
     held: BTreeMap<u64, u32>,
-    /// What the source said last of how far it is.
+    /// Last status of the source.
     status: Option<Box<Status>>,
     answered_at: Time,
     /// The newest packet that has come to leave here.
@@ -58,7 +58,7 @@ pub(super) struct Exit {
     pub(super) dropped: u64,
 }
 
-/// What waits to leave.
+/// A packet that waits to leave.
 #[derive(Debug)]
 enum Out {
     /// A data packet, by its number.
@@ -105,7 +105,7 @@ impl Exit {
         self.announce(announce);
     }
 
-    /// Open what somebody behind this exit has sent; `None`: it is not believed.
+    /// Opens a packet from behind this exit; `None`: it is not accepted.
     pub(super) fn open<'b>(
         &mut self,
         bytes: &'b mut [u8],
@@ -119,7 +119,7 @@ impl Exit {
         if message.from().is_none_or(is_elsewhere) { None } else { Some((number, message)) }
     }
 
-    /// Somebody behind it says that it has a packet: that shows that it hears what leaves here, when the packet is new enough.
+    /// Handles an echo from behind this exit: it shows that the member receives packets of this exit, if the echoed packet is new enough.
     pub(super) fn on_member(&mut self, member: &Member, now: Time) {
         let (echo, next) = (member.echo.seq, Seq(self.newest + 1));
         match member.state {
@@ -175,13 +175,13 @@ impl Exit {
         self.held.len()
     }
 
-    /// The router keeps a packet for later.
+    /// Records that the router holds a packet for later.
     pub(super) fn hold(&mut self, seq: u64, block: u32) {
         self.held.insert(seq, block);
         self.held = self.held.split_off(&seq.saturating_sub(SENT as u64));
     }
 
-    /// Of what the router was to send later, these it still holds.
+    /// Discards delayed packets that the router no longer holds.
     pub(super) fn let_go(&mut self, holds: impl Fn(u64) -> bool) {
         self.held.retain(|seq, _| holds(*seq));
     }
@@ -195,19 +195,19 @@ impl Exit {
         self.word(&Message::Hashes(page.clone()));
     }
 
-    /// The source says how far it is: those behind this exit hear it, with answers of their own.
+    /// Forwards a status of the source behind this exit, with this exit's answers.
     pub(super) fn pass_status(&mut self, status: &Status, now: Time) {
         self.status = Some(Box::new(status.clone()));
         self.answer(now);
     }
 
-    /// Answer who asks, has joined or is done, with what the source said last.
+    /// Answers new, joined and completed members, with the last status of the source.
     pub(super) fn answer(&mut self, now: Time) {
         let Some(status) = self.status.take() else { return };
         self.answered_at = now;
         let (confirmed, welcomed) = self.members.take_confirmations(ANSWERS);
         let spread = self.members.spread(now, Span::from_millis(status.spread_ms.into()));
-        // What is held here is still to come.
+        // Packets held here are still to come.
         let (next, complete) = match self.held.first_key_value() {
             Some((seq, block)) => (status.next_seq.min(*seq), status.complete_to.min(*block)),
             None => (status.next_seq, status.complete_to),
@@ -228,21 +228,21 @@ impl Exit {
         self.status = Some(status);
     }
 
-    /// The same when somebody waits for an answer.
+    /// Does the same if a member waits for an answer.
     pub(super) fn answer_news(&mut self, now: Time) {
         if self.members.has_confirmations() {
             self.answer(now);
         }
     }
 
-    /// Answers that are to be said more than once.
+    /// Sends answers that are due more than once.
     pub(super) fn answer_again(&mut self, now: Time) {
         if self.members.has_any_confirmation() && now.since(self.answered_at) >= ANSWER_EVERY {
             self.answer(now);
         }
     }
 
-    /// The session is over.
+    /// Ends the session.
     pub(super) fn close(&mut self, now: Time) {
         if let Some(status) = &mut self.status {
             status.flags |= Status::CLOSING;
@@ -254,7 +254,7 @@ impl Exit {
         let Some(codec) = &mut self.codec else { return };
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
-        // One that cannot be written is said again in other words, as one that is lost.
+        // A message that cannot be encoded is replaced later, like a lost one.
         match codec.encode(&mut bytes, message, self.limit) {
             Ok(_) if self.out.len() < MOST_WAITING => self.out.push_back(Out::Word(bytes)),
             _ => self.spare.push(bytes),
