@@ -49,7 +49,7 @@ table! {
     }
 }
 
-/// What a dropped packet does to the virtual rate, and what happens to packets that may not be marked.
+/// Effect of a dropped packet on the virtual rate, and treatment of packets that may not be marked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// It counts as any other. Where others are marked, those that may not be are dropped.

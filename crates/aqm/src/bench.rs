@@ -1,9 +1,9 @@
-//! What tests of several disciplines need.
+//! Helpers for the tests of several disciplines.
 
 use crate::discipline::{Ecn, Offer};
 use faircast_core::time::Time;
 
-/// A packet of 1000 bytes that finds so many others of its size waiting.
+/// Offers a packet of 1000 bytes to a queue of `waiting` packets of the same size.
 pub(crate) fn busy(waiting: u32) -> Offer {
     Offer {
         now: Time::ZERO,

@@ -73,7 +73,7 @@ enum State {
     Dropping,
 }
 
-/// What becomes of the oldest packet.
+/// Verdict on the oldest packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Goes,

@@ -1,7 +1,7 @@
 //! Controlled delay (RFC 8289): packets are dropped or marked at departure, by how long they have waited.
 //!
-//! Once packets have waited longer than the target for a whole interval, one is dropped, and then one after the other at times
-//! that come nearer by the square root of their number, until a packet has waited less.
+//! Once packets have waited longer than the target for a whole interval, one is dropped. Further drops follow
+//! at intervals that shrink with the square root of their number, until a packet has waited less.
 
 use crate::discipline::{Decision, DropCause, Offer};
 use crate::limit::{self, Limit};

@@ -1,4 +1,4 @@
-//! What a discipline that decides at arrival sees and decides.
+//! The input and the decisions of a discipline that decides at arrival.
 
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Time};
@@ -11,7 +11,7 @@ pub struct Offer {
     pub now: Time,
     /// Its size, in bytes.
     pub size: u16,
-    /// Which flow it belongs to, for disciplines that tell flows apart.
+    /// The packet's flow, for disciplines that distinguish flows.
     pub flow: u32,
     /// Whether it may be marked in place of an early drop (RFC 3168).
     pub ecn: Ecn,
@@ -25,7 +25,7 @@ pub struct Offer {
     pub idle_since: Option<Time>,
 }
 
-/// What a packet's two bits say of congestion marks (RFC 3168, 5; RFC 9331, 4.1).
+/// Meaning of a packet's two bits for congestion marks (RFC 3168, 5; RFC 9331, 4.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ecn {
     /// It may not be marked.
@@ -62,14 +62,14 @@ impl From<bool> for Ecn {
 }
 
 impl Offer {
-    /// What an early warning of congestion is to this packet: a mark where the queue marks and the packet may be marked,
-    /// otherwise a drop.
+    /// Returns the effect of an early warning of congestion on this packet: a mark where the queue marks and
+    /// the packet may be marked, otherwise a drop.
     pub fn warned(&self, marks: bool) -> Decision {
         if marks && self.ecn.may_be_marked() { Decision::Mark } else { Decision::Drop(DropCause::Early) }
     }
 }
 
-/// What becomes of it.
+/// Decision about a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     /// It waits.
@@ -94,7 +94,7 @@ pub enum DropCause {
 pub trait Discipline: fmt::Debug + Send {
     /// Decide about this packet.
     fn on_arrival(&mut self, offer: &Offer, rng: &mut Rng) -> Decision;
-    /// The link's rate, where the discipline needs it; told at the start and at every change.
+    /// Sets the link's rate, where the discipline needs it; called at the start and at every change.
     fn set_rate(&mut self, _rate: Rate) {}
     /// When [`Discipline::on_timer`] wants to be called next; it is called before any packet that arrives later.
     fn timer(&self) -> Time {
@@ -105,11 +105,11 @@ pub trait Discipline: fmt::Debug + Send {
     /// Nothing waits from the present timer until `until`, and nothing arrives: a discipline in which nothing changes meanwhile
     /// may move its timer beyond, so that a long silence costs no step for each period.
     fn on_silence(&mut self, _until: Time) {}
-    /// What it is told beside arrivals; asked once.
+    /// Returns the events besides arrivals that the discipline needs; called once.
     fn watches(&self) -> Watches {
         Watches::Arrivals
     }
-    /// A packet has left the queue. Told in order, before anything that happens later.
+    /// A packet has left the queue. Called in order, before any later event.
     fn on_departure(&mut self, _departure: &Departure) {}
     /// The last packet's transmission has ended at this moment, and none waited: the link has been idle since.
     fn on_idle(&mut self, _since: Time) {}
@@ -117,7 +117,7 @@ pub trait Discipline: fmt::Debug + Send {
     fn on_flush(&mut self) {}
 }
 
-/// What a discipline is told.
+/// Events of which a discipline is notified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Watches {
     /// Arrivals alone.

@@ -65,7 +65,8 @@ enum Turn {
     GoesOn,
 }
 
-/// The queue of a flow, of so many. Consecutive numbers fall into different queues as far as there are any (Fibonacci hashing).
+/// Returns the queue of a flow, out of `queues`. Consecutive numbers get different queues as far as possible
+/// (Fibonacci hashing).
 pub(crate) fn hashed(flow: u32, queues: usize) -> u32 {
     let mixed = u64::from(flow).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     ((mixed * queues as u64) >> 32) as u32

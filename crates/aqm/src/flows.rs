@@ -1,4 +1,4 @@
-//! What a discipline keeps for each flow that has packets in its queue.
+//! State of a discipline for each flow that has packets in its queue.
 
 /// Records by flow, in open addressing: a look-up takes constant time on average, and nothing is allocated while no more flows
 /// than ever before are there at once.
@@ -10,7 +10,7 @@ pub(crate) struct Flows<T> {
 }
 
 impl<T: Copy + Default> Flows<T> {
-    /// None, with room for so many.
+    /// Returns an empty table with room for `flows` flows.
     pub fn with_room_for(flows: usize) -> Flows<T> {
         Flows { places: vec![None; (2 * flows + 2).next_power_of_two()], count: 0 }
     }

@@ -85,7 +85,7 @@ impl Fred {
         self.average
     }
 
-    /// What a flow has if all have the same ("avgcq").
+    /// Returns the packets of a flow if all have the same number ("avgcq").
     fn share(&self) -> f64 {
         (self.average / self.flows.len().max(1) as f64).max(1.0)
     }

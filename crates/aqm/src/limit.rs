@@ -14,7 +14,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// Whether a buffer with so many packets of so many bytes altogether takes one more of `size` bytes.
+    /// Returns whether a buffer with `packets` packets of `bytes` bytes in total takes one more of `size` bytes.
     #[inline]
     pub fn has_room(&self, packets: u32, bytes: u64, size: u16) -> bool {
         match *self {
@@ -23,7 +23,7 @@ impl Limit {
         }
     }
 
-    /// Whether so many packets of so many bytes altogether are more than it holds.
+    /// Returns whether `packets` packets of `bytes` bytes in total are more than it holds.
     #[inline]
     pub fn is_exceeded(&self, packets: u32, bytes: u64) -> bool {
         match *self {

@@ -1,10 +1,10 @@
 //! A link: a queue in front of a transmitter of a given rate, then a wire with a delay and losses.
 //!
-//! First in, first out and decided at arrival, [`Link::offer`] says at once when a packet will come out at the other end.
-//! Otherwise the packet is queued, and the driver has two more things to do: after every call that names a moment it takes what
-//! [`Link::dequeue`] has to tell until there is nothing more, and it calls that again at [`Link::next_dequeue`], before anything
-//! else that happens to the link at that moment. Whoever drives the link keeps the packets; the link keeps only times, sizes and
-//! counts.
+//! With a first-in, first-out queue that decides at arrival, [`Link::offer`] returns at once when a packet will
+//! arrive at the other end. Otherwise the packet is queued, and the driver has two more duties. After every
+//! call that returns a moment it drains [`Link::dequeue`] until that returns nothing more. It calls
+//! [`Link::dequeue`] again at [`Link::next_dequeue`], before anything else that happens to the link at that
+//! moment. The driver stores the packets; the link stores only times, sizes and counts.
 
 use crate::any::AnyDiscipline;
 use crate::discipline::{Decision, Departure, Discipline, DropCause, Ecn, Offer, Watches};
@@ -42,7 +42,7 @@ impl LinkSpec {
     }
 }
 
-/// What becomes of a packet that is offered to a link.
+/// Fate of a packet that is offered to a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It comes out at the other end.
@@ -58,7 +58,7 @@ pub enum Fate {
     Lost(LossCause),
 }
 
-/// What became of a packet that was queued.
+/// Fate of a packet that was queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dequeued {
     /// Its transmission begins; it comes out at the other end.
@@ -90,7 +90,7 @@ pub enum LossCause {
     Down,
 }
 
-/// What a link has done so far.
+/// Counters of a link since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LinkCounts {
     /// Packets offered.
@@ -115,7 +115,7 @@ const FRACTION: u32 = 20;
 /// The longest transmission time of a byte, 134 ms, so that 65,535 bytes fit 64 bits: rates below 60 bit/s count as that.
 const SLOWEST: u64 = u64::MAX >> 17;
 
-/// One direction of a link. What every packet touches fits a cache line; the rest lies in a box.
+/// One direction of a link. State that every packet touches fits a cache line; the rest lies in a box.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Link {
@@ -149,7 +149,7 @@ enum Way {
     Long,
 }
 
-/// What not every packet touches.
+/// State that not every packet touches.
 #[derive(Debug)]
 struct Rest {
     /// Transmission time of a byte, in 2^-20 ns.
@@ -166,7 +166,7 @@ struct Rest {
     watches: Watches,
 }
 
-/// Who decides about packets.
+/// The rule that decides about packets.
 #[derive(Debug)]
 enum Decides {
     DropTail(DropTail),
@@ -174,7 +174,7 @@ enum Decides {
     Holds(Box<Queue>),
 }
 
-/// What many links never need.
+/// State that most links never need.
 #[derive(Debug, Clone, Default)]
 struct LinkExtras {
     /// Packets of several sizes wait, or the link was changed: all that wait, with their times.
@@ -206,7 +206,7 @@ impl Rest {
         self.rare.get_or_insert_default()
     }
 
-    /// What is written down one by one; `None` when nothing is.
+    /// Returns the packets that are recorded one by one; `None` when none are.
     fn mixed(&self) -> Option<&Mixed> {
         self.rare.as_ref().map(|rare| &rare.mixed).filter(|mixed| !mixed.packets.is_empty())
     }
@@ -237,14 +237,14 @@ struct Mixed {
     told: Told,
 }
 
-/// What a discipline that watches departures knows.
+/// State that a discipline that watches departures has received.
 #[derive(Debug, Clone, Copy, Default)]
 struct Told {
-    /// Packets that are still among [`Mixed::packets`] and whose departure it was told.
+    /// Packets that are still among [`Mixed::packets`] and whose departure was reported.
     packets: usize,
     /// Their bytes.
     bytes: u64,
-    /// The beginning of the latest idle time that it was told.
+    /// Beginning of the latest idle time that was reported.
     idle: Time,
 }
 
@@ -338,9 +338,10 @@ impl Link {
     /// comes first. It counts the packets before it without a pause; one that comes the very moment the link becomes
     /// free makes no pause.
     ///
-    /// As in ns-2, which takes events of the same moment in the order in which they were caused: the end of a
-    /// transmission when it began, an acknowledgement's arrival when that was sent over a link of about the same delay.
-    /// So bursts come last on links whose delay is longer than a packet's transmission, and first on others.
+    /// Returns the rank, as in ns-2, which executes events of the same moment in the order in which they were
+    /// caused. The end of a transmission is caused when it begins; an acknowledgement's arrival is caused when
+    /// it is sent over a link of about the same delay. So bursts come last on links whose delay is longer than
+    /// a packet's transmission, and first on others.
     #[inline]
     pub const fn rank(&self) -> u8 {
         if self.each.as_nanos() < self.delay.as_nanos() { self.streak } else { u8::MAX - self.streak }
@@ -469,7 +470,8 @@ impl Link {
         }
     }
 
-    /// Tell a discipline that watches departures what has left until this moment, and whether the link is idle since.
+    /// Notifies a discipline that watches departures of the packets that have left until this moment, and of the
+    /// link's idle time.
     fn tell(&mut self, now: Time) {
         let rest = &mut *self.rest;
         let (Decides::AtArrival(discipline), Watches::Departures) = (&mut rest.decides, rest.watches) else {
@@ -567,10 +569,10 @@ impl Link {
         mixed.packets.clear();
         mixed.packets.extend((0..u64::from(packets)).rev().map(|later| {
             let ends = free_at - each * later;
-            // Whoever asks for flows has had each written down from the start.
+            // A driver that asks for flows has had each packet recorded from the start.
             Waiting { begins: ends - each, ends, delay, flow: 0, size }
         }));
-        // A packet on the wire arrives by then; perhaps there is none.
+        // A packet on the wire arrives by then; there may be no such packet.
         mixed.sent_arrives = mixed.packets.front().map_or(latest, |first| first.begins + delay);
     }
 
@@ -593,7 +595,7 @@ impl Link {
         self.accepted_bytes - flushed - self.backlog(now).1
     }
 
-    /// What the link has done so far.
+    /// Returns the counters of the link since its start.
     pub fn counts(&self) -> LinkCounts {
         let rest = &*self.rest;
         if let Decides::Holds(queue) = &rest.decides {
@@ -649,8 +651,8 @@ impl Link {
         self.rest.rare().mixed.forget_sent(now);
     }
 
-    /// The rate changes. What waits is sent at the new one; the packet in transmission ends at the old one. The driver
-    /// corrects the arrivals of its packets with what this returns.
+    /// Changes the rate. Waiting packets are sent at the new one; the packet in transmission ends at the old
+    /// one. The driver corrects the arrivals of its packets with the returned shift.
     pub fn set_rate(&mut self, now: Time, rate: Rate) -> Shift {
         self.begin_change(now);
         let byte_time = byte_time(rate);
@@ -681,8 +683,9 @@ impl Link {
         shift
     }
 
-    /// The link goes down: what waits or is being sent is lost (the driver drops packets that arrive after
-    /// [`Down::kept_until`]; of those that were queued [`Link::dequeue`] tells), and so is what comes until it is up again.
+    /// Takes the link down. Packets that wait or are being sent are lost, and so is every packet that is
+    /// offered until the link is up again. The driver drops packets that arrive after [`Down::kept_until`]; for
+    /// those that were queued, [`Link::dequeue`] reports the loss.
     pub fn set_down(&mut self, now: Time) -> Down {
         self.begin_change(now);
         self.free_at = self.free_at.min(now);
@@ -745,7 +748,7 @@ pub struct Shift {
     pub moves: Vec<(Time, Time)>,
 }
 
-/// What a link keeps when it goes down.
+/// Packets that survive when a link goes down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Down {
     /// Packets that arrive until this moment are on the wire already and do arrive.

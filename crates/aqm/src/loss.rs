@@ -53,8 +53,7 @@ const GILBERT: &[Opt<Gilbert>] = &[
 impl LossSpec {
     /// This, if all are probabilities.
     ///
-    /// # Errors
-    /// The first that is none.
+    /// # Errors The first invalid value.
     pub fn checked(self) -> Result<LossSpec, SpecError> {
         self.to_string().parse::<LossSpec>().map(|_| self)
     }

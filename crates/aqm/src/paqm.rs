@@ -98,9 +98,9 @@ pub enum Solution {
 #[derive(Debug, Clone)]
 pub struct Paqm {
     config: Config,
-    /// What the link sends in an interval ("C").
+    /// Packets that the link sends in an interval ("C").
     capacity: f64,
-    /// What came in this one.
+    /// Arrivals in this interval.
     arrived: f64,
     history: History,
     predicted: (f64, f64),
@@ -129,7 +129,7 @@ impl Paqm {
         self.p
     }
 
-    /// What is expected in this interval, and in the next one.
+    /// Returns the expected arrivals in this interval and in the next one.
     pub const fn predicted(&self) -> (f64, f64) {
         self.predicted
     }

@@ -1,5 +1,5 @@
-//! PI (Hollot, Misra, Towsley and Gong 2001), with the arithmetic of ns-2.35: the probability of a drop or mark is moved many times
-//! a second by how far the queue is from its target and by how far it was from it the last time.
+//! PI (Hollot, Misra, Towsley and Gong 2001), with the arithmetic of ns-2.35. The probability of a drop or mark
+//! is moved many times a second by the present and the previous distance of the queue from its target.
 //!
 //! Its two constants belong to a number of flows, a round-trip time and a link. ns-2's defaults were computed for 60 flows, 0.246 s
 //! and 3750 packets/s; with [`Config::design`] they are computed by the same rule for the link that the queue is before

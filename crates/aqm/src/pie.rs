@@ -81,7 +81,7 @@ pub struct Pie {
     /// Probabilities since the last drop (accu_prob).
     due: f64,
     burst: Burst,
-    /// What is left of a burst that passes (burst_allowance).
+    /// Remainder of a burst that passes (burst_allowance).
     allowance: Span,
     ticks: Ticks,
     /// When those that wait came; only with stamps.
@@ -94,7 +94,7 @@ enum Burst {
     Awaited,
     /// It passes, or passed.
     Passes,
-    /// Quiet since so many moves.
+    /// Quiet since this number of moves.
     Quiet(u64),
 }
 

@@ -29,7 +29,7 @@ pub trait Qdisc: fmt::Debug + Send {
     fn backlog(&self) -> (u32, u64);
     /// The link went down: all that waits is lost, and named.
     fn flush(&mut self, lost: &mut Vec<Ticket>);
-    /// The link's rate, where the discipline needs it; told at the start and at every change.
+    /// Sets the link's rate, where the discipline needs it; called at the start and at every change.
     fn set_rate(&mut self, _rate: Rate) {}
     /// When [`Qdisc::on_timer`] wants to be called next; it is called before anything that happens later.
     fn timer(&self) -> Time {
@@ -40,8 +40,8 @@ pub trait Qdisc: fmt::Debug + Send {
     /// Nothing waits and nothing arrives from the present timer until `until`: a discipline in which nothing changes meanwhile may move
     /// its timer beyond.
     fn on_silence(&mut self, _until: Time) {}
-    /// The last packet's transmission has ended at this moment, and none waited: the link has been idle since. Told before the
-    /// next arrival.
+    /// The last packet's transmission ended at this moment, and none waited: the link has been idle since.
+    /// Called before the next arrival.
     fn on_idle(&mut self, _since: Time) {}
 }
 
@@ -63,7 +63,7 @@ pub struct Sent {
     pub marked: bool,
 }
 
-/// What a discipline knows of a waiting packet.
+/// State of a waiting packet that a discipline sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Queued {
     /// Which.

@@ -240,7 +240,7 @@ impl Red {
         spread.min(1.0)
     }
 
-    /// What the average says, the buffer aside.
+    /// Returns the decision by the average, without the buffer's limit.
     fn early(&mut self, offer: &Offer, rng: &mut Rng) -> Decision {
         if self.is_hopeless() {
             // A step marks above its threshold, as DCTCP's does (RFC 8257, 3.1).
@@ -321,7 +321,7 @@ fn bottom(rate: Rate) -> f64 {
     BOTTOM.min(BOTTOM_RATE / rate.bps())
 }
 
-/// What is left to the link, from ns-2's rules.
+/// Completes values that depend on the link, by ns-2's rules.
 fn complete(config: Config, packet_rate: f64, delay: Span) -> Config {
     let packet_rate = packet_rate.max(1e-9); // a link of rate zero
     let or = |given: f64, rule: f64| if given > 0.0 { given } else { rule };

@@ -1,5 +1,5 @@
-//! REM (Athuraliya, Li, Low and Yin 2001), with the arithmetic of ns-2.35: a price grows with arrivals beyond the link's rate and
-//! with the queue beyond a target, and the probability of a drop or mark is `1 - phi^-price`.
+//! REM (Athuraliya, Li, Low and Yin 2001), with the arithmetic of ns-2.35. A price grows with arrivals beyond
+//! the link's rate and with the queue beyond a target. The probability of a drop or mark is `1 - phi^-price`.
 //!
 //! ns-2 marks packets when they leave the queue and drops them when they come. With [`Marks::Departure`] this queue does so, too,
 //! and then holds its packets; packets that may not be marked are not warned in that mode. Seed 002, (5.12) and (5.13), has the

@@ -1,5 +1,5 @@
-//! SFC (seed 002, chapter 6): the probability of a drop or mark is a linear function of the state, the queue and the rate of arrivals:
-//! `p = bias + k1 (q - q0) + k2 (R - C) / C`.
+//! SFC (seed 002, chapter 6). The probability of a drop or mark is a linear function of the state: of the
+//! queue and of the rate of arrivals. It is `p = bias + k1 (q - q0) + k2 (R - C) / C`.
 //!
 //! The design is in deviations from an equilibrium with the probability p0, but the algorithm of figure 6.6 has no p0. Taken literally
 //! ([`Config::literal`]) the queue would have to stand p0 / k1 packets above its target, which is more than the buffer; what keeps it lower
@@ -81,7 +81,7 @@ table! {
 /// How the rate of arrivals is measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Measured {
-    /// So many gaps between the latest arrivals.
+    /// This number of gaps between the latest arrivals.
     Gaps(u32),
     /// Averaged exponentially with this time constant, as in core-stateless fair queueing.
     Average(Span),
@@ -89,14 +89,14 @@ pub enum Measured {
     Window(Span),
 }
 
-/// What the probability is at the target with arrivals of the link's rate.
+/// Probability at the target with arrivals of the link's rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bias {
     /// Zero, as printed.
     None,
     /// That of the design's equilibrium.
     Design,
-    /// What an integral of the distance from the target finds.
+    /// Found by an integral of the distance from the target.
     Integral,
 }
 
@@ -132,7 +132,7 @@ impl Config {
     }
 }
 
-/// A link without arrivals for so long has none.
+/// Duration without arrivals after which the rate of arrivals is zero.
 const QUIET: Span = Span::from_secs(1);
 
 /// The discipline's state.
@@ -164,7 +164,7 @@ impl Arrivals {
         Arrivals { measured, times: VecDeque::with_capacity(room), average: 0.0, together: 0.0 }
     }
 
-    /// A packet arrives, so long after the one before it. `None` while nothing is known.
+    /// Counts an arrival, `gap` after the one before it. Returns `None` while nothing is known.
     fn count(&mut self, now: Time, gap: Option<Span>) -> Option<f64> {
         let is_quiet = gap.is_some_and(|gap| gap > QUIET);
         if is_quiet {

@@ -101,7 +101,7 @@ impl Sred {
         Hit::No
     }
 
-    /// What follows from the buffer alone (p_sred).
+    /// Returns the probability that follows from the buffer alone (p_sred).
     fn of_buffer(&self, waiting: u32) -> f64 {
         let (queue, buffer) = (f64::from(waiting), f64::from(self.config.limit));
         match () {

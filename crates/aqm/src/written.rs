@@ -17,7 +17,7 @@ pub(crate) trait Written: Sized {
     fn read(options: &str) -> Result<Self, SpecError>;
     /// Whether the values fit one another and make sense.
     fn check(&self) -> Result<(), SpecError>;
-    /// What stands behind the name, in full: it reads back as the same.
+    /// Returns the options behind the name, in full: the text reads back as the same.
     fn options(&self) -> String;
     /// Make it, for a link of this rate and propagation delay.
     fn make(&self, rate: Rate, delay: Span) -> Self::Made;

@@ -1,5 +1,6 @@
-//! What every discipline keeps to, whatever comes: packets are neither lost nor doubled by its accounts, buffers hold no more than they
-//! say, the same seed decides the same, and nothing but overflow drops where it could not be otherwise.
+//! Invariants of every discipline under any load. Its accounts neither lose nor double packets, buffers hold no
+//! more than their limit, the same seed decides the same, and a discipline without other reasons drops only by
+//! overflow.
 
 use faircast_aqm::{Dequeued, Fate, Link, LinkSpec, LossCause, QueueSpec, Ticket};
 use faircast_core::rng::Rng;
@@ -67,7 +68,7 @@ fn link(text: &str, seed: u64) -> Link {
     Link::new(&LinkSpec::new(Rate::from_mbps(8.0), Span::from_millis(3), queue), Rng::new(seed, 1))
 }
 
-/// What became of a packet.
+/// Fate of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Arrived { at: Time, marked: bool },
@@ -112,7 +113,8 @@ impl Driver {
     }
 }
 
-/// Bursts, quiet times, several sizes and flows; every third packet may be marked. At most so many packets waited.
+/// Offers bursts, quiet times, several sizes and flows; every third packet may be marked. Returns the largest
+/// number of packets that waited.
 fn load(driver: &mut Driver, seed: u64, packets: usize) -> u32 {
     let mut rng = Rng::new(seed, 2);
     let (mut now, mut most) = (Time::ZERO, 0);
@@ -200,7 +202,7 @@ fn the_same_seed_decides_the_same() {
 /// A packet every 10 ms over a link that sends one in a millisecond: nobody ever waits.
 #[test]
 fn an_idle_link_loses_nothing() {
-    // A designed bias is the probability of so many flows, whether they are there or not.
+    // A designed bias is the probability for the configured number of flows, present or not.
     for text in ALL.iter().filter(|text| !text.contains("bias=design")) {
         let mut driver = Driver::new(link(text, 1));
         for id in 0..3000 {

@@ -9,7 +9,7 @@ use faircast_core::time::{Rate, Span, Time};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
 
-/// A rate at which a byte takes so many nanoseconds, so that no transmission time is rounded.
+/// Returns the rate at which a byte takes this number of nanoseconds, so that no transmission time is rounded.
 fn rate(nanos_per_byte: u64) -> Rate {
     Rate::from_bps(8e9 / nanos_per_byte as f64)
 }
@@ -23,7 +23,7 @@ fn drop_tail(packets: u32) -> LinkSpec {
     LinkSpec::new(rate(1000), Span::from_millis(10), queue)
 }
 
-/// What happens to a link, and how long after the last.
+/// An event on a link, and the time since the last one.
 #[derive(Debug, Clone)]
 enum Happens {
     Packet(u16),
@@ -448,7 +448,7 @@ fn jitter_spreads_delays_evenly_and_lets_none_overtake() {
     }
 }
 
-/// Losses of so many packets, and the lengths of runs of them.
+/// Returns the losses of `packets` packets, and the lengths of runs of them.
 fn strikes(spec: LossSpec, packets: usize) -> (f64, f64) {
     let (mut loss, mut rng) = (Loss::new(spec), Rng::new(3, 3));
     let (mut losses, mut runs, mut before) = (0, 0, false);

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// A rate at which a byte takes so many nanoseconds.
+/// Returns the rate at which a byte takes this number of nanoseconds.
 fn rate(nanos_per_byte: u64) -> Rate {
     Rate::from_bps(8e9 / nanos_per_byte as f64)
 }
@@ -114,7 +114,7 @@ impl Driver {
     }
 }
 
-/// What happens to a link, and how long after the last.
+/// An event on a link, and the time since the last one.
 #[derive(Debug, Clone)]
 enum Change {
     Packet(u16),

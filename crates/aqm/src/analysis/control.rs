@@ -1,7 +1,8 @@
 //! Queues as feedback loops: designs of PI and RED for a link, and how far a loop is from swinging.
 //!
-//! The plant is TCP's window linearised (Hollot, Misra, Towsley and Gong 2001): `(R C)^3 / (2 N)^2` packets of queue for a probability of one,
-//! with poles at `2 N / (R^2 C)` and `1 / R`, and a delay of a round trip `R`.
+//! The plant is TCP's window, linearised (Hollot, Misra, Towsley and Gong 2001). For a probability of one its
+//! gain is `(R C)^3 / (2 N)^2` packets of queue; its poles are `2 N / (R^2 C)` and `1 / R`; its delay is a
+//! round trip `R`.
 
 use faircast_core::time::Span;
 
@@ -12,7 +13,7 @@ pub struct Flows {
     pub count: f64,
     /// Their round-trip time ("R").
     pub rtt: Span,
-    /// What the link sends ("C").
+    /// Rate of the link ("C").
     pub packets_per_second: f64,
 }
 
@@ -47,8 +48,8 @@ pub struct Pi {
     pub open: Loop,
 }
 
-/// PI for these flows, as the fewest and the longest round trip, moved once in `period` seconds: the controller's zero cancels the
-/// windows' pole, and the loop has gain one at the lower of both poles.
+/// Returns PI for these flows (the fewest flows and the longest round trip), moved once in `period` seconds.
+/// The controller's zero cancels the windows' pole, and the loop has gain one at the lower of both poles.
 pub fn pi(flows: &Flows, period: f64) -> Pi {
     let rtt = flows.rtt.as_secs_f64();
     let zero = flows.window_pole();
@@ -101,9 +102,9 @@ pub struct Loop {
 /// How far a loop is from swinging.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Margins {
-    /// What the phase lacks to -180 degrees where the gain is one, in degrees; infinite where it never is.
+    /// Distance of the phase from -180 degrees where the gain is one, in degrees; infinite where it never is.
     pub phase_deg: f64,
-    /// What the gain lacks to one where the phase is -180 degrees, in dB.
+    /// Distance of the gain from one where the phase is -180 degrees, in dB.
     pub gain_db: f64,
     /// Where the gain is one, in rad/s.
     pub crossover: f64,

@@ -28,7 +28,7 @@ pub struct Link {
     pub flows: f64,
     /// Their round-trip time, with the queue at its target ("tau").
     pub rtt: Span,
-    /// What the link sends ("C").
+    /// Rate of the link ("C").
     pub packets_per_second: f64,
     /// Packets for each acknowledgement ("b").
     pub per_ack: f64,
@@ -39,7 +39,7 @@ pub struct Link {
 pub struct Equilibrium {
     /// The window in packets.
     pub window: f64,
-    /// The probability of a drop or mark. Above one: there is none.
+    /// Probability of a drop or mark. Above one: no equilibrium exists.
     pub loss: f64,
 }
 
@@ -188,8 +188,8 @@ fn odd_roots(value: impl Fn(f64) -> f64) -> impl Iterator<Item = f64> {
     (0..last).filter_map(root)
 }
 
-/// What the fluid model does with the law, packets being marked and not dropped: the probability at the target, gains of the queue and of the arrivals' excess over the
-/// link, and what the buffer holds. The mean queue over the last half of `seconds`.
+/// The fluid model with the law, packets being marked and not dropped: the probability at the target, gains of
+/// the queue and of the arrivals' excess over the link, and the size of the buffer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fluid {
     /// The link; its round-trip time is without a queue.
@@ -207,7 +207,7 @@ pub struct Fluid {
 }
 
 impl Fluid {
-    /// The mean queue over the last half of so many seconds, with delayed windows and probabilities.
+    /// Returns the mean queue over the last half of `seconds` seconds, with delayed windows and probabilities.
     pub fn mean_queue(&self, model: Model, seconds: f64) -> f64 {
         const STEP: f64 = 1e-3;
         let Link { flows, rtt, packets_per_second: capacity, per_ack } = self.link;

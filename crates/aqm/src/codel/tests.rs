@@ -42,7 +42,7 @@ impl Bench {
         while self.dequeue(now).0.is_some() {}
     }
 
-    /// What leaves now, and which were dropped before it.
+    /// Returns the packet that leaves now, and those that were dropped before it.
     fn dequeue(&mut self, now: Time) -> (Option<Sent>, Vec<u32>) {
         let sent = self.codel.dequeue(now, &mut self.rng, &mut self.dropped);
         (sent, self.dropped.drain(..).map(|dropped| dropped.ticket.0).collect())

@@ -18,7 +18,7 @@ pub(super) struct Queue {
     /// By ticket.
     held: Vec<Held>,
     free: Vec<u32>,
-    /// What the driver is to be told.
+    /// Pending reports to the driver.
     news: VecDeque<Dequeued>,
     /// Packets that wait, and the discipline's next timer: as it says itself, for every packet asks.
     waiting: u32,
@@ -27,7 +27,7 @@ pub(super) struct Queue {
     last_arrival: Time,
     /// The latest moment at which something happened.
     latest: Time,
-    /// The beginning of the latest idle time that the discipline was told.
+    /// Beginning of the latest idle time that was reported to the discipline.
     told_idle: Time,
     departed_bytes: u64,
     counts: LinkCounts,
@@ -47,7 +47,7 @@ struct Held {
     marked: bool,
 }
 
-/// What a transmission changes in the link.
+/// Fields of the link that a transmission changes.
 struct Transmitter<'a> {
     free_at: &'a mut Time,
     streak: &'a mut u8,
@@ -104,7 +104,7 @@ impl Queue {
         self.sending.filter(|sending| sending.packet.ends > now).map_or(0, |sending| sending.packet.size)
     }
 
-    /// When there is something to tell, on a link that is free from then on.
+    /// Returns the moment of the next report, on a link that is free from `free_at` on.
     #[inline]
     fn next(&self, free_at: Time) -> Time {
         if !self.news.is_empty() {
@@ -148,7 +148,7 @@ impl Queue {
         }
     }
 
-    /// What the discipline dropped of what it had taken.
+    /// Collects the packets that the discipline accepted and then dropped.
     #[inline]
     fn collect_dropped(&mut self) {
         if !self.dropped.is_empty() {
@@ -247,8 +247,8 @@ impl Link {
         }
     }
 
-    /// What became of a queued packet until this moment, one at a time: to be called until it answers `None`. A ticket that was
-    /// told here may be given again. A driver that comes late is told what happened when it was due.
+    /// Returns the fate of one queued packet until this moment; call it until it returns `None`. A ticket that
+    /// was reported here may be given again. A late call reports the events at the times when they were due.
     pub fn dequeue(&mut self, now: Time) -> Option<Dequeued> {
         let Link { free_at, streak, rest, .. } = self;
         let Rest { decides: Decides::Holds(queue), byte_time, rng, rare, .. } = &mut **rest else {

@@ -1,8 +1,8 @@
 //! How much to drop in the next interval (seed 002, 5.3).
 //!
-//! With `x = Q + f1 - C - Q_opt` and `y = f2 - C` the queue is `x - u1` beyond its target after one interval in which `u1` is dropped, and
-//! `x + y - u1 - u2` after two. The least of `(x - u1)^2 + (x + y - u1 - u2)^2 + b0 u1^2 + b1 u2^2` within `0 <= u1 <= f1` and
-//! `0 <= u2 <= f2` is looked for.
+//! Let `x = Q + f1 - C - Q_opt` and `y = f2 - C`. The queue is `x - u1` beyond its target after one interval in
+//! which `u1` is dropped, and `x + y - u1 - u2` after two. The solver minimises `(x - u1)^2 + (x + y - u1 -
+//! u2)^2 + b0 u1^2 + b1 u2^2` within `0 <= u1 <= f1` and `0 <= u2 <= f2`.
 
 use super::Solution;
 
@@ -11,11 +11,11 @@ use super::Solution;
 pub(super) struct Problem {
     /// The queue beyond its target after one interval without drops.
     pub x: f64,
-    /// What the second interval adds.
+    /// Excess of the second interval's arrivals over the capacity.
     pub y: f64,
-    /// What comes in each.
+    /// Arrivals in each interval.
     pub f: (f64, f64),
-    /// What dropping costs.
+    /// Costs of dropping.
     pub b: (f64, f64),
 }
 
@@ -51,7 +51,7 @@ impl Problem {
         ((0.0..=self.f.0).contains(&one), (0.0..=self.f.1).contains(&two))
     }
 
-    /// What to drop in the two intervals.
+    /// Returns the amounts to drop in the two intervals.
     pub fn solve(&self, solution: Solution) -> (f64, f64) {
         let (most_one, most_two) = self.f;
         match solution {
@@ -119,7 +119,8 @@ mod tests {
         }
     }
 
-    /// What the specification computed with 100,000 draws: the printed cases miss the optimum in about half of them.
+    /// The specification's computation with 100,000 draws: the printed cases miss the optimum in about half of
+    /// them.
     #[test]
     fn the_printed_cases_are_often_not_the_optimum() {
         let mut rng = Rng::new(3, 5);

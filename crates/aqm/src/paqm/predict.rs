@@ -23,7 +23,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Of so many values, with so many of them in a prediction.
+    /// Returns a history of `length` values, with `order` of them in a prediction.
     pub fn new(predictor: Predictor, length: usize, order: usize) -> History {
         History {
             predictor,

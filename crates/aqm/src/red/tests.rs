@@ -24,7 +24,7 @@ fn with_average(config: Config, average: f64) -> Red {
     Red { average, ..red(config) }
 }
 
-/// Decisions on so many arrivals at a queue whose average does not move.
+/// Returns the decisions on `arrivals` arrivals at a queue whose average does not move.
 fn decisions(mut red: Red, offer: Offer, arrivals: usize) -> Vec<Decision> {
     let mut rng = Rng::new(1, 1);
     (0..arrivals).map(|_| red.on_arrival(&offer, &mut rng)).collect()
@@ -203,7 +203,7 @@ fn links_without_a_usable_rate_do_no_harm() {
     }
 }
 
-/// `max_p` after the timer has come so often.
+/// Returns `max_p` after `times` ticks of the timer.
 fn adapted(average: f64, times: u64) -> f64 {
     let mut red = with_average(Config { adaptive: true, ..frozen() }, average);
     for _ in 0..times {
