@@ -1,5 +1,6 @@
-//! What a packet costs in a queue: `packets QUEUE N` offers N packets of twenty flows to a link of 100 Mbit/s with this queue, a
-//! twentieth more than it sends, every other one of which may be marked. One line of JSON. `make count` counts its instructions.
+//! Cost of a packet in a queue: `packets QUEUE N` offers N packets of twenty flows to a link of 100 Mbit/s with
+//! this queue. That is a twentieth more than the link sends; every other packet may be marked. Prints one line
+//! of JSON. `make count` counts its instructions.
 
 use faircast_aqm::{Dequeued, Fate, Link, LinkSpec};
 use faircast_core::rng::Rng;

@@ -7,7 +7,7 @@ use faircast_core::time::{Rate, Span, Time};
 use faircast_sim::{ApplicationData, Network, NodeId, Options, UnicastProtocol, UnicastSpec};
 use faircast_unicast::Protocol;
 
-/// What a kind of flows got in a run.
+/// Results of one kind of flows in a run.
 #[derive(Debug, Clone, Copy, Default)]
 struct Got {
     /// Mean rate of a flow over an even share.

@@ -1,6 +1,6 @@
-//! How many packets a second of processor time carries through each queue: `queue_speed [SECONDS [QUEUE ..]]` runs 60 TCP flows (SACK,
-//! that allow marks) from one host to another over a link of 100 Mbit/s with the queue, and their acknowledgements over the link back.
-//! A table as Markdown.
+//! Packets per second of processor time through each queue. `queue_speed [SECONDS [QUEUE ..]]` runs 60 TCP
+//! flows (SACK, that allow marks) from one host to another over a link of 100 Mbit/s with the queue. Their
+//! acknowledgements take the link back. Prints a table as Markdown.
 //!
 //! Counted are packets that links carried: data through the queue, and acknowledgements through the drop-tail queue of the way back; the
 //! column "queue" has the former alone. Each costs its share of the flows' work, too. Processor time is the thread's own (Linux), so others do no harm.

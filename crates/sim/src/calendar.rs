@@ -4,7 +4,7 @@
 //! before that by their rank. They lie in days of `2^k` ns; a day is sorted when it comes. The width of a day follows the
 //! density of entries, which changes the speed and never the order.
 
-/// What an entry is about. The order of the classes is the order within one nanosecond.
+/// Class of an entry. The order of the classes is the order within one nanosecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Class {
@@ -41,9 +41,10 @@ impl Entry {
 
     /// A packet comes out of a link at this time.
     ///
-    /// Of packets that come to a node at the same moment, those of lower rank come first; lots decide among the rest.
-    /// Flows whose acknowledgements are spaced by one bottleneck keep meeting there at the same moments, and it matters
-    /// who finds the last place in the queue: the flow that sends a burst, or the other.
+    /// Packets that arrive at a node at the same moment are ordered by rank, the lowest first, and then at
+    /// random. Flows whose acknowledgements are spaced by one bottleneck keep meeting there at the same
+    /// moments. The order then decides which one gets the last place in the queue: the flow that sends a
+    /// burst, or the other.
     #[inline]
     pub const fn arrival(time: u64, link: u32, rank: u8) -> Entry {
         let Entry { key, .. } = Entry::new(time, Class::Arrival, link);
@@ -55,7 +56,7 @@ impl Entry {
         self.time
     }
 
-    /// What it is about.
+    /// Returns its class.
     pub const fn class(self) -> Class {
         match self.key >> 56 {
             0 => Class::Dequeue,
@@ -178,7 +179,7 @@ impl Calendar {
         self.present.get(last).copied()
     }
 
-    /// Go to the next day with entries, not beyond the day of `until`. False when there is none.
+    /// Goes to the next day with entries, not beyond the day of `until`. Returns false without such a day.
     fn turn_page(&mut self, until: u64) -> bool {
         let last = until >> self.width;
         let mut day = self.today;

@@ -8,7 +8,7 @@ use faircast_core::time::Time;
 /// A clock that runs too fast or too slow by a constant part. It reads 0 when the simulation begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Clock {
-    /// Too fast by so many billionths.
+    /// Excess of its speed, billionths.
     ppb: i32,
 }
 
@@ -30,7 +30,7 @@ impl Clock {
         }
     }
 
-    /// What it reads at this nanosecond of the simulation.
+    /// Returns its reading at this nanosecond of the simulation.
     #[inline]
     pub(crate) fn reads(self, nanos: u64) -> Time {
         Time::from_nanos(if self.ppb == 0 { nanos } else { self.off_reads(nanos) })
@@ -61,7 +61,7 @@ impl Clock {
         nanos / (1.0 + f64::from(self.ppb) * 1e-9)
     }
 
-    /// What it moves in a billion nanoseconds.
+    /// Returns its progress in a billion nanoseconds.
     const fn pace(self) -> u128 {
         (1_000_000_000 + self.ppb as i64) as u128
     }

@@ -22,7 +22,7 @@ impl Default for DelayCounts {
 }
 
 impl DelayCounts {
-    /// A packet took so many seconds.
+    /// Adds a packet's delay, seconds.
     pub(crate) fn add(&mut self, seconds: f64) {
         let cell = (seconds.max(LEAST * 0.5) / LEAST).log10() * CELLS_PER_DECADE + 1.0;
         self.cells[(cell.max(0.0) as usize).min(CELLS - 1)] += 1;

@@ -1,4 +1,4 @@
-//! What happens in a run, one thing after the other.
+//! Events of a run, in order.
 //!
 //! With [`Options::events`](crate::Options::events), the engine writes down what happens by the clock of whom it happens to, also
 //! where it computes ahead. [`Engine::take_events`](crate::Engine::take_events) gives what is complete, in order of time.
@@ -16,7 +16,7 @@ pub struct Event {
     pub what: Happening,
 }
 
-/// What happened.
+/// The event.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Happening {
     /// A receiver of a session joined.
@@ -86,14 +86,14 @@ pub enum Happening {
     Marked {
         /// The link.
         link: LinkId,
-        /// Whose packet.
+        /// Flow of the packet.
         flow: FlowId,
     },
     /// A link lost a packet.
     Lost {
         /// The link.
         link: LinkId,
-        /// Whose packet.
+        /// Flow of the packet.
         flow: FlowId,
         /// Where and why.
         cause: LossCause,

@@ -1,4 +1,4 @@
-//! What waits inside links: small copies that name a session's packet.
+//! Packets inside links: small copies that name a session's packet.
 
 use faircast_aqm::Ecn;
 use faircast_core::packet::{Data, Layer, Order, Report};
@@ -25,7 +25,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// What its two bits say to a queue: a mark hides what it was.
+    /// Returns the meaning of its two bits for a queue: a mark hides the former value.
     #[inline]
     pub const fn ecn_bits(&self) -> Ecn {
         if self.marked { Ecn::Ce } else { self.ecn }

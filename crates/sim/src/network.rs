@@ -1,4 +1,4 @@
-//! What is simulated.
+//! Networks to simulate.
 
 use crate::clock::{Clock, ClockError};
 use crate::traffic::{ApplicationData, TraceId};
@@ -54,7 +54,7 @@ pub struct ReceiverSpec {
     pub join: Time,
     /// When it leaves; [`Time::NEVER`] for not at all.
     pub leave: Time,
-    /// Reports no more once it has been the representative for so long altogether (seed 000, 3.3.4).
+    /// Total time as the representative after which it sends no more reports (seed 000, 3.3.4).
     pub mute_after: Option<Span>,
 }
 
@@ -89,7 +89,7 @@ pub struct UnicastSpec {
     pub start: Time,
     /// When it stops sending; [`Time::NEVER`] for not at all.
     pub stop: Time,
-    /// What the application has to send.
+    /// Data of the application.
     pub supply: ApplicationData,
 }
 
@@ -100,11 +100,11 @@ pub struct CoordinationSpec {
     pub way: Coordination,
     /// The flows, and the number of each one's group, or of its atom. Groups have nothing to do with one another.
     pub flows: Vec<(FlowId, u32)>,
-    /// Who says what a group is.
+    /// The rule that forms groups.
     pub groups: Groups,
 }
 
-/// Who says which flows are one group.
+/// Rule that selects the flows of one group.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Groups {
     /// The numbers that flows were given.
@@ -133,7 +133,7 @@ pub enum Change {
 /// For which members of a session arrivals are kept per bin; sums are always kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Watch {
-    /// For all of a session that has at most so many, for the first so many otherwise.
+    /// All members of a session with at most this number, otherwise the first ones up to this number.
     First(u32),
 }
 
@@ -150,7 +150,7 @@ pub enum Events {
 /// How events are executed. The outcome is the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// What can be known at once is computed at once.
+    /// Results that can be known at once are computed at once.
     #[default]
     Eager,
     /// Every arrival is an event of its own: the twin that the eager mode is tested against.
@@ -221,7 +221,7 @@ pub(crate) enum Flow {
     Unicast(UnicastSpec),
 }
 
-/// What few sessions have.
+/// Properties that few sessions have.
 #[derive(Debug, Clone)]
 pub(crate) struct SessionExtras {
     /// The source has so many packets to send.
@@ -305,7 +305,7 @@ impl Network {
         FlowId(self.flows.len() as u32 - 1)
     }
 
-    /// The session's source sends so many packets and no more; it goes on listening.
+    /// Limits the session's source to `packets` packets; it continues to receive feedback afterwards.
     ///
     /// # Panics
     /// When `flow` is not a session of this network.
@@ -313,8 +313,8 @@ impl Network {
         self.rare(flow).packets = packets;
     }
 
-    /// The session's application has something to send in this span, and in other spans only when it is told so, too. Spans
-    /// are told in order.
+    /// Gives the session's application data in this span; any other span needs a call of its own. Spans are
+    /// added in order.
     ///
     /// # Panics
     /// When `flow` is not a session of this network.
@@ -330,8 +330,8 @@ impl Network {
         self.rare(flow).capable = true;
     }
 
-    /// A member that has left comes back as a new receiver of the same name, and leaves again. The stays of a member are
-    /// told in order.
+    /// Lets a member that has left come back as a new receiver of the same name, and leave again. The stays of
+    /// a member are added in order.
     ///
     /// # Panics
     /// When `flow` is not a session of this network.
@@ -368,8 +368,9 @@ impl Network {
         }
     }
 
-    /// This node aggregates loss reports on their way to a source, as network elements of reliable multicast do (seed
-    /// 000, 2.2.3): of the reports about a packet only the first goes on, for as long as `hold`.
+    /// Makes this node aggregate loss reports on their way to a source, as network elements of reliable
+    /// multicast do (seed 000, 2.2.3). Of the reports about a packet only the first is forwarded, for as long
+    /// as `hold`.
     pub fn aggregate(&mut self, node: NodeId, hold: Span) {
         self.router(node, Arc::new(aggregation::Config { hold }));
     }

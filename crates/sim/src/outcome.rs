@@ -1,4 +1,4 @@
-//! What came of a run.
+//! Results of a run.
 
 use crate::delays::DelayCounts;
 use crate::events::Event;
@@ -21,12 +21,12 @@ pub struct Outcome {
     pub link_moments: Vec<LinkTally>,
     /// One for each router, in the order in which they were added.
     pub routers: Vec<RouterOutcome>,
-    /// What the tapped links carried, in order of time.
+    /// Packets on the tapped links, in order of time.
     pub taps: Vec<Tapped>,
-    /// What happened and was not taken on the way, in order of time; nothing unless
-    /// [`Options::events`](crate::Options::events) asks for it.
+    /// Events that were not taken during the run, in order of time; empty unless
+    /// [`Options::events`](crate::Options::events) asks for them.
     pub log: Vec<Event>,
-    /// What came of flows that share congestion control, in the order in which they were told.
+    /// Outcomes of flows that share congestion control, in the order in which they were added.
     pub coordinations: Vec<CoordinationOutcome>,
     /// A hash over every arrival at a host: flow, member, packet and moment.
     pub digest: u64,
@@ -38,21 +38,21 @@ pub struct Outcome {
     pub events: u64,
 }
 
-/// What came of flows that share congestion control.
+/// Outcome of flows that share congestion control.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CoordinationOutcome {
-    /// What the coordinator counted; zeros for macroflows.
+    /// Counters of the coordinator; zeros for macroflows.
     pub counters: faircast_unicast::cocoon::Counters,
     /// Datagrams that were dropped at the host because too many waited for their turn.
     pub held_back: u64,
-    /// What grouping counted, where groups are measured.
+    /// Counters of grouping, where groups are measured.
     pub grouping: Option<faircast_unicast::cocoon::grouping::Counters>,
     /// Where groups are measured: by the number of an atom that its flows were given, the number of its group at the end, from 0 in
     /// the order of atoms; `None` for one that was never there.
     pub groups: Vec<Option<u32>>,
 }
 
-/// What came of a flow.
+/// Outcome of a flow.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FlowOutcome {
     /// The receivers; one for a unicast flow.
@@ -61,7 +61,8 @@ pub struct FlowOutcome {
     pub samples: Vec<SourceSample>,
     /// Data packets sent.
     pub sent: u64,
-    /// What was counted before each of the moments of [`Network::count_until`](crate::Network::count_until), in their order, and last of all in the whole run.
+    /// Counts before each of the moments of [`Network::count_until`](crate::Network::count_until), in their order,
+    /// and finally those of the whole run.
     pub counts: Vec<FlowCounts>,
     /// Reports or acknowledgements that reached the sender.
     pub feedback: u64,
@@ -71,8 +72,8 @@ pub struct FlowOutcome {
     pub sent_bins: Vec<u64>,
     /// Transfers that are complete: when each began and ended, and its packets.
     pub transfers: Vec<(Time, Time, u32)>,
-    /// Changes of the representative or limiting receiver, as the source saw them: when, and which member; `None` while
-    /// there is none.
+    /// Changes of the representative or limiting receiver at the source: time and member; `None` while it has
+    /// none.
     pub representatives: Vec<(Time, Option<u32>)>,
     /// When the source cut its rate or the sender its window, over all connections.
     pub cuts: Vec<Time>,
@@ -84,11 +85,11 @@ pub struct FlowOutcome {
     pub aggregated: u64,
     /// The layers of a session that may use several, the base layer first; empty for all other flows.
     pub layers: Vec<LayerOutcome>,
-    /// What came of the tree of a session whose members form one.
+    /// Outcome of the tree of a session whose members form one.
     pub tree: Option<Box<TreeOutcome>>,
 }
 
-/// What came of a session's tree. Members count from zero; `None` is the source.
+/// Outcome of a session's tree. Members count from zero; `None` is the source.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TreeOutcome {
     /// Packets that parents sent again, those for local groups not counted.
@@ -154,7 +155,7 @@ impl FlowCounts {
     }
 }
 
-/// What came of a layer at its source.
+/// Outcome of a layer at its source.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LayerOutcome {
     /// Data packets sent.
@@ -165,7 +166,7 @@ pub struct LayerOutcome {
     pub rates: Vec<Rate>,
 }
 
-/// What came of a receiver.
+/// Outcome of a receiver.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MemberOutcome {
     /// Data packets received, late ones and duplicates included.
@@ -202,7 +203,7 @@ pub struct MemberOutcome {
 pub struct DelayOutcome {
     /// Packets.
     pub packets: u64,
-    /// Of all together.
+    /// Sum over all packets.
     pub total: Span,
     /// The shortest.
     pub least: Span,
@@ -224,12 +225,12 @@ impl DelayOutcome {
     }
 }
 
-/// What came of a node's router.
+/// Outcome of a node's router.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RouterOutcome {
     /// The node.
     pub node: NodeId,
-    /// What it did over the whole run, restarts included.
+    /// Its observations over the whole run, restarts included.
     pub seen: RouterObservation,
 }
 
@@ -261,7 +262,7 @@ impl SourceSample {
     }
 }
 
-/// What a link did.
+/// Outcome of a link.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LinkOutcome {
     /// Counts over the whole run.
@@ -303,7 +304,7 @@ impl LinkTally {
         LinkTally { departed_bytes, offered, overflow, early, marked }
     }
 
-    /// What was counted since `before`.
+    /// Returns the counts since `before`.
     #[must_use]
     pub const fn since(&self, before: &LinkTally) -> LinkTally {
         LinkTally {
@@ -342,7 +343,7 @@ pub struct Tapped {
     pub flow: FlowId,
     /// Its size, in bytes.
     pub size: u16,
-    /// What it is.
+    /// The packet.
     pub what: TappedPacket,
     /// Its ECN codepoint on the link: a mark of the link's own queue is in it.
     pub ecn: Ecn,
@@ -350,7 +351,7 @@ pub struct Tapped {
     pub lost: Option<LossCause>,
 }
 
-/// What a tapped packet is.
+/// A tapped packet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TappedPacket {
     /// A session's data or report.

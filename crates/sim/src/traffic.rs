@@ -1,4 +1,4 @@
-//! What applications want to send, and when.
+//! Traffic of applications: amounts and times.
 
 use faircast_core::rng::Rng;
 use faircast_core::time::Span;
@@ -63,12 +63,12 @@ impl Law {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceId(pub u32);
 
-/// What an application has to send.
+/// Data of an application.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ApplicationData {
     /// There is always more.
     Endless,
-    /// So many packets, then nothing.
+    /// This number of packets, then nothing.
     Packets(u32),
     /// Always more while on, nothing new while off. Begins with an on period.
     OnOff {
@@ -77,7 +77,7 @@ pub enum ApplicationData {
         /// Length of an off period, in seconds.
         off: Law,
     },
-    /// What a trace says, on one connection.
+    /// The data of a trace, on one connection.
     Trace(TraceId),
     /// Transfers on new connections, one after the other.
     Transfers {

@@ -91,7 +91,8 @@ fn tfmcc_shares_a_queue_with_tcp_within_a_factor_of_two() {
     }
 }
 
-/// Mean rate of a session to so many receivers, each of which loses one packet in a hundred by itself.
+/// Returns the mean rate of a session to `receivers` receivers, each of which loses one packet in a hundred
+/// independently.
 fn with_independent_losses(scheme_text: &str, receivers: usize, seed: u64) -> f64 {
     let mut net = Network::new(seed);
     let (source, router) = (net.node(), net.node());

@@ -62,7 +62,8 @@ fn ratios(scheme: &str, rtt_millis: u64, seed: u64) -> Vec<f64> {
     minutes.to_vec()
 }
 
-/// So many that the median of a first minute in which a session comes early or late does not depend on which ones.
+/// Number of seeds at which the median of a first minute, in which a session comes early or late, does not depend
+/// on the choice of seeds.
 const SEEDS: u64 = 25;
 
 fn medians(scheme: &str, rtt_millis: u64) -> Vec<f64> {

@@ -188,7 +188,7 @@ fn behind(seed: u64, clients: &[(u64, usize)], start: u64) -> Server {
     it
 }
 
-/// By client, the number of its group after so many seconds.
+/// Returns the number of each client's group at the end of the run.
 fn groups_of(outcome: &Outcome) -> Vec<u32> {
     let numbers = outcome.coordinations[0].groups.iter();
     numbers.map(|group| group.expect("all have had connections")).collect()

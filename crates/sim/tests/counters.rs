@@ -1,4 +1,4 @@
-//! What flows count: exactly, whatever is sampled, and over all connections of a flow.
+//! Counters of flows: exact, independent of sampling, and over all connections of a flow.
 
 mod nets;
 
@@ -18,7 +18,7 @@ fn run(net: &Network, seconds: f64, sample: Span) -> Outcome {
     net.run(&Options { until: at(seconds), sample, ..Options::default() }).expect("a sound network")
 }
 
-/// So many flows over one bottleneck of 1 Mbit/s, each from a host of its own.
+/// Returns `flows` flows over one bottleneck of 1 Mbit/s, each from a host of its own.
 fn bottleneck(flows: usize, protocol: &str, supply: ApplicationData) -> Network {
     let mut net = Network::new(4);
     let (left, right) = (net.node(), net.node());

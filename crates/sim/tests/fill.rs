@@ -63,7 +63,7 @@ fn half_after(outcome: &Outcome, receiver: usize) -> Option<usize> {
     (2..=SECS as usize).find(|end| share(outcome, receiver, end - 2, *end) >= 0.5)
 }
 
-/// When the receiver has got so many bytes.
+/// Returns when the receiver has got `bytes` bytes.
 fn got(outcome: &Outcome, receiver: usize, bytes: u64) -> Option<usize> {
     let mut sum = 0;
     members(outcome)[receiver].bins.iter().position(|bin| {

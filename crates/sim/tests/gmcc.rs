@@ -130,7 +130,7 @@ fn run(net: &Network, secs: f64) -> Outcome {
     net.run(&options).expect("a sound network")
 }
 
-/// What came of the layered session's receivers.
+/// Returns the outcomes of the layered session's receivers.
 fn members(outcome: &Outcome) -> &[MemberOutcome] {
     let layered = outcome.flows.iter().find(|flow| flow.layers.len() > 1);
     &layered.expect("a layered session").members

@@ -8,7 +8,7 @@ use faircast_sim::{
     LinkId, MemberOutcome, Network, Options, Outcome, ReceiverSpec, SessionSpec, TappedPacket,
 };
 
-/// Joins take so long at each router, leaves so long at each link.
+/// Latency of a join at each router; the next one is that of a leave at each link.
 const JOIN: Span = Span::from_millis(30);
 const LEAVE: Span = Span::from_millis(400);
 

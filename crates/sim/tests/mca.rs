@@ -1,4 +1,4 @@
-//! What seed 000 claims of MCA (appendix D.4) and MCA+ (5.3), on networks of their own.
+//! Claims of seed 000 about MCA (appendix D.4) and MCA+ (5.3), on networks of their own.
 
 mod nets;
 

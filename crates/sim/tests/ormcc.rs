@@ -1,5 +1,5 @@
-//! What seed 000 claims of ORMCC, on stars of bottlenecks of 1 Mbit/s with two single receivers beside the session on
-//! each: the set-up of the prototype that the constants were chosen with.
+//! Claims of seed 000 about ORMCC, on stars of bottlenecks of 1 Mbit/s with two single receivers beside the
+//! session on each. This is the set-up of the prototype with which the constants were chosen.
 
 mod nets;
 

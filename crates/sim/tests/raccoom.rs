@@ -7,7 +7,7 @@ use faircast_core::time::Time;
 use faircast_sim::{Change, LinkId, Network, NodeId, Outcome, ReceiverSpec, SessionSpec};
 use std::sync::Arc;
 
-/// Who makes one acknowledgement of many.
+/// The place that aggregates acknowledgements.
 #[derive(Clone, Copy, PartialEq)]
 enum By {
     Routers,
@@ -72,7 +72,7 @@ fn tree(by: By, scheme: &str, stay: impl Fn(usize) -> (f64, f64)) -> Tree {
 const SCHEME: &str = "raccoom,preset=published,law=steady,table=64";
 const ALWAYS: fn(usize) -> (f64, f64) = |_| (0.0, f64::INFINITY);
 
-/// What a member received per second from `from` on, in bit/s.
+/// Returns the rate of a member from second `from` on, in bit/s.
 fn rate(outcome: &Outcome, member: usize, from: usize) -> f64 {
     let bins = &outcome.flows[0].members[member].bins;
     bins[from..].iter().sum::<u64>() as f64 * 8.0 / (bins.len() - from) as f64

@@ -1,4 +1,5 @@
-//! What seed 004 says of RLC: the law of its throughput, how receivers keep together, and how sessions share a link.
+//! Claims of seed 004 about RLC: the law of its throughput, how receivers keep together, and how sessions share a
+//! link.
 
 mod nets;
 
@@ -18,11 +19,11 @@ fn seconds(seconds: f64) -> Time {
     Time::from_secs_f64(seconds)
 }
 
-/// Routers are asked one after the other, so that a bottleneck one hop before the receivers' is free of a layer 2 s after
-/// the last of them has left it: what RLC's deaf period reckons with.
+/// Leave latency of one router. Routers are asked one after the other, so a bottleneck one hop before the
+/// receivers' is free of a layer 2 s after the last of them has left it. RLC's deaf period assumes this.
 const LEAVE: Span = Span::from_secs(1);
 
-/// A session of the paper's kind; each router takes so long to stop sending a layer.
+/// Returns a session of the paper's kind; each router takes `leave` to stop sending a layer.
 fn session(options: &str, source: NodeId, members: Vec<ReceiverSpec>, leave: Span) -> SessionSpec {
     let scheme: Scheme = format!("rlc,preset=published{options}").parse().expect("a scheme");
     let (join_latency, packet_size) = (Span::from_millis(20), PACKET);
@@ -46,8 +47,9 @@ fn rate(member: &MemberOutcome, from: usize, to: usize) -> f64 {
         / (to - from) as f64
 }
 
-/// Loss events and the rate of one receiver whose packets are lost at random, each with probability `loss`: packets per
-/// loss event, losses within the `deaf` period being one, and the rate in packets per slot.
+/// Returns loss events and the rate of one receiver whose packets are lost at random, each with probability
+/// `loss`. The results are packets per loss event, losses within the `deaf` period being one, and the rate in
+/// packets per slot.
 fn at_random(loss: f64, deaf: &str, until: f64, seed: u64) -> (f64, f64) {
     let mut net = Network::new(seed);
     let (source, leaf) = (net.node(), net.node());

@@ -65,7 +65,7 @@ fn with_routers(mut tree: Tree, active: &[usize], config: rmanp::Config) -> Tree
     tree
 }
 
-/// What a member received per second in these seconds, in bytes.
+/// Returns the bytes that a member received per second in these seconds.
 fn rate(outcome: &Outcome, member: usize, from: usize, to: usize) -> f64 {
     let bins = &outcome.flows[0].members[member].bins;
     bins[from..to].iter().sum::<u64>() as f64 / (to - from) as f64
@@ -74,7 +74,7 @@ fn rate(outcome: &Outcome, member: usize, from: usize, to: usize) -> f64 {
 #[test]
 fn all_receivers_get_every_packet_whatever_is_lost_and_whoever_is_active() {
     for active in [&[0, 1, 2][..], &[1, 2], &[0], &[1], &[]] {
-        // Where so much is lost at random the rate stays the least one; nobody is excluded for that.
+        // With such random losses the rate stays at the minimum; no receiver is excluded for that.
         let config = rmanp::Config { exclude: 0, ..rmanp::Config::default() };
         let mut tree = with_routers(tree(&format!("{SCHEME},begin=start,exclude=0"), 0.05), active, config);
         tree.net.send_only(tree.flow, 300);

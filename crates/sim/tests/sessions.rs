@@ -1,4 +1,4 @@
-//! What few sessions have: an end, marks, members that come back, nodes that aggregate.
+//! Features that few sessions use: an end, marks, members that come back, nodes that aggregate.
 
 mod nets;
 
@@ -41,7 +41,8 @@ fn a_source_that_has_sent_all_it_had_goes_on_listening() {
     assert_eq!(limited.flows[0].feedback, member.reports, "all that was said was heard");
 }
 
-/// One receiver 200 ms away, that says so often that it is there; when the source starts, and what it knows then.
+/// One receiver 200 ms away that reports its presence every `alive`. Returns when the first packet leaves, ms, and
+/// the largest round-trip time that the source knows then.
 fn probed(alive: Option<Span>, start: f64) -> (Option<u64>, Span) {
     let mut net = Network::new(3);
     let (source, leaf) = (net.node(), net.node());

@@ -1,4 +1,4 @@
-//! A run in steps: what is told on the way is exact, and changes nothing.
+//! A run in steps: reports on the way are exact, and change nothing.
 
 mod nets;
 
@@ -102,7 +102,7 @@ fn a_snapshot_is_what_a_run_that_ends_there_gives() {
     for (name, network, seconds) in networks() {
         let (snapshots, ..) = in_steps(&network, Mode::Eager, seconds, EVERY);
         for snapshot in snapshots.iter().skip(3).step_by(4) {
-            // What happens at the moment itself comes after it.
+            // Events at the moment itself come after it.
             let until = Time::from_nanos(snapshot.at.as_nanos() - 1);
             let options = Options { until, ..options(Mode::Eager, seconds) };
             let outcome = network.run(&options).expect("a sound network");

@@ -20,7 +20,8 @@ fn tree(scheme: &str, agents: u32, each: u32, seed: u64) -> Tree {
     tree_until(scheme, (agents, each), &[], None, seed)
 }
 
-/// The same with first agents that are there for so many seconds, and links to leaves that lose this part of all packets.
+/// The same, with first agents that are present for `until` seconds, and links to leaves that lose the part `loss`
+/// of all packets.
 fn tree_until(scheme: &str, (agents, each): (u32, u32), until: &[f64], loss: Option<f64>, seed: u64) -> Tree {
     let mut net = Network::new(seed);
     let (source, hub) = (net.node(), net.node());
@@ -132,7 +133,7 @@ fn an_agent_dies_and_comes_back() {
     for (seed, loss) in [(1, None), (2, None), (3, Some(0.01)), (4, Some(0.03)), (5, Some(0.03))] {
         let mut tree = tree_until("mtcp,preset=published,localize=off", (3, 4), &[10.0], loss, seed);
         tree.net.come_back(tree.flow, 0, Time::from_secs_f64(15.0), Time::NEVER);
-        // So many that the last ones leave after it came back.
+        // A number of packets with which the last ones leave after it came back.
         let packets = match loss {
             None => 20_000,
             Some(few) if few < 0.02 => 2_000,

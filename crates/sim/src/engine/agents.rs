@@ -1,4 +1,4 @@
-//! What lives on hosts.
+//! Agents on hosts: sources and receivers of sessions, senders and sinks of unicast flows.
 
 use super::clocked::Clocked;
 use super::layers::Subscription;
@@ -101,8 +101,8 @@ pub struct SessionAgent {
 }
 
 impl SessionAgent {
-    /// When its next packet may leave, and on which layer: what the scheme says, once the application has something to
-    /// send. Of layers that may send at the same moment the lowest comes first.
+    /// Returns when its next packet may leave, and on which layer: the scheme's departure, once the application
+    /// has data. Among layers that may send at the same moment the lowest comes first.
     pub fn departure(&self, now: u64) -> (u64, Layer) {
         if self.layers == 1 {
             return (self.departure_of(Layer(0), now), Layer(0));
@@ -136,7 +136,7 @@ impl SessionAgent {
         self.start.saturating_sub(alive * u64::from(self.probes_left))
     }
 
-    /// What its source sent.
+    /// Returns the counts of its source.
     pub fn sent_counts(&self) -> FlowCounts {
         FlowCounts { sent: self.sent + self.again, again: self.again, ..FlowCounts::default() }
     }
@@ -147,7 +147,7 @@ impl SessionAgent {
     }
 }
 
-/// A receiver of a session. What every packet touches comes first.
+/// A receiver of a session. Fields that every packet touches come first.
 #[derive(Debug)]
 #[repr(C)]
 pub struct ReceiverAgent {
@@ -164,7 +164,7 @@ pub struct ReceiverAgent {
     /// A relay's gets nothing and wants nothing: the source of the session below acts for it.
     pub receiver: AnyReceiver,
     pub rng: Rng,
-    /// What few members have.
+    /// State that few members have.
     pub extra: Option<Box<MemberExtra>>,
     pub slot: u32,
     /// First hop of its reports.
@@ -223,11 +223,11 @@ impl ReceiverAgent {
     }
 }
 
-/// What few members have.
+/// State that few members have.
 #[derive(Debug, Default)]
 pub struct MemberExtra {
     pub bins: Option<Vec<u64>>,
-    /// What was counted before each moment that has passed, of members with bins.
+    /// Counts before each moment that has passed, of members with bins.
     pub counts: Vec<FlowCounts>,
     pub mute: Option<Mute>,
     pub alive: Option<Alive>,
@@ -305,7 +305,7 @@ pub struct Mute {
 }
 
 impl Mute {
-    /// A header tells who the representative is.
+    /// A header names the representative.
     pub fn on_data(&mut self, member: u32, data: &Data, at: u64) {
         let me = ReceiverId::new(u64::from(member) + 1).expect("members are numbered from one");
         let named = match data.mark {
@@ -327,7 +327,7 @@ impl Mute {
     }
 }
 
-/// The sending end of a unicast flow. What every packet touches comes first.
+/// The sending end of a unicast flow. Fields that every packet touches come first.
 #[derive(Debug)]
 #[repr(C)]
 pub struct SenderAgent {
@@ -339,7 +339,7 @@ pub struct SenderAgent {
     /// Its membership in a coordination; [`NONE`] for none.
     pub membership: u32,
     pub size: u16,
-    /// Of the other direction; also the size of packets without data.
+    /// Size of packets of the other direction; also of packets without data.
     pub small: u16,
     pub generation: u8,
     pub phase: Phase,
@@ -348,11 +348,11 @@ pub struct SenderAgent {
     pub deadline: u64,
     /// The earliest of what `rest` waits for.
     pub other: u64,
-    /// Data packets; those that open a connection are none.
+    /// Data packets sent, without those that open a connection.
     pub sent: u64,
     /// Those sent before.
     pub again: u32,
-    /// Of this connection, when it was looked at last.
+    /// Cuts of this connection at its last inspection.
     pub cuts: u32,
     pub feedback: u64,
     pub digest: u64,
@@ -369,7 +369,7 @@ pub enum Ends {
     Sometimes,
 }
 
-/// What hardly any packet touches.
+/// Fields that hardly any packet touches.
 #[derive(Debug)]
 pub struct SenderRest {
     pub protocol: Option<Protocol>,
@@ -377,7 +377,7 @@ pub struct SenderRest {
     pub sampler: Sampler,
     pub start: u64,
     pub stop: u64,
-    /// What earlier connections did.
+    /// Counts of earlier connections.
     pub before: SenderView,
     /// Timeouts of this connection that are recorded, where a macroflow sends.
     pub timeouts: u32,
@@ -396,7 +396,7 @@ impl SenderAgent {
     }
 }
 
-/// What sends.
+/// A sender of any kind.
 #[expect(
     clippy::large_enum_variant,
     reason = "a box would cost every TCP packet a cache line; datagrams are few"
@@ -414,7 +414,7 @@ pub enum SenderKind {
     Shared,
 }
 
-/// What the application does next.
+/// Next action of the application.
 #[derive(Debug, Clone, Copy)]
 pub struct Application {
     pub supply: ApplicationData,
@@ -434,7 +434,7 @@ pub enum Talks {
     Off,
 }
 
-/// The receiving end of a unicast flow. What every packet touches comes first.
+/// The receiving end of a unicast flow. Fields that every packet touches come first.
 #[derive(Debug)]
 #[repr(C)]
 pub struct SinkAgent {

@@ -1,4 +1,4 @@
-//! What may be computed ahead of the calendar, and what is worked on in batches: found from the structure of the network.
+//! Work that may be computed ahead of the calendar, and work in batches: found from the structure of the network.
 
 use super::build::Builder;
 use super::bundles::Bundle;
@@ -10,7 +10,7 @@ use crate::routes::{Branch, Hop, NONE, Then};
 use faircast_topology::Edge;
 use std::collections::BTreeMap;
 
-/// Who puts packets into a link.
+/// Feeder of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Feeder {
     Nobody,
@@ -29,7 +29,7 @@ impl Feeder {
     }
 }
 
-/// What the structure of the network says about each link and node.
+/// Structure of the network around each link and node.
 pub(super) struct Structure {
     feeders: Vec<Feeder>,
     /// By node: the only link over which its agents get packets.
@@ -37,7 +37,8 @@ pub(super) struct Structure {
     has_senders: Vec<bool>,
     /// By link: whether it meets packets in the calendar's order alone, for it queues them, or the scenario changes it.
     in_order: Vec<bool>,
-    /// By link: whether it queues packets and stays as it is. What leaves it leaves by an event, and then its arrival is known.
+    /// By link: whether it queues packets and does not change. A packet leaves such a link by an event, and then
+    /// its arrival is known.
     holds: Vec<bool>,
 }
 
@@ -47,7 +48,7 @@ const SMALLEST_BUNDLE: u32 = 4;
 const SHORTEST_LOOKAHEAD: u64 = 100_000;
 
 impl Builder<'_> {
-    /// Who feeds each link, and over which links each host's agents get packets.
+    /// Returns the feeder of each link, and the links over which each host's agents get packets.
     pub(super) fn structure(&self, links: &[SimLink]) -> Structure {
         let nodes = self.network.topology.nodes() as usize;
         let mut feeders = vec![Feeder::Nobody; self.network.topology.edges().len()];

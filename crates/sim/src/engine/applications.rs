@@ -1,4 +1,4 @@
-//! What the application of a unicast flow gives its sender: transfers, on and off periods, traces.
+//! Data of a unicast flow's application for its sender: transfers, on and off periods, traces.
 
 use super::Engine;
 use super::agents::{SenderKind, Talks};

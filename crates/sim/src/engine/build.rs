@@ -58,17 +58,17 @@ fn stream(seed: u64, kind: Stream, number: u64, part: u64) -> Rng {
 /// The same streams for twins: who runs a part of the network outside of the simulator gives it the numbers that it
 /// would draw here.
 impl Network {
-    /// Of a link's queue and its losses.
+    /// Returns the random stream of a link's queue and its losses.
     pub fn link_rng(&self, link: LinkId) -> Rng {
         stream(self.seed, Stream::Link, u64::from(link.0), 0)
     }
 
-    /// Of the source of this session. Sessions count from zero, without the unicast flows.
+    /// Returns the random stream of this session's source. Sessions count from zero, without the unicast flows.
     pub fn source_rng(&self, session: u32) -> Rng {
         stream(self.seed, Stream::Source, u64::from(session), 0)
     }
 
-    /// Of a member of this session.
+    /// Returns the random stream of a member of this session.
     pub fn member_rng(&self, session: u32, member: u32) -> Rng {
         stream(self.seed, Stream::Member, u64::from(session), u64::from(member))
     }
@@ -606,7 +606,7 @@ impl Builder<'_> {
     }
 }
 
-/// With so many agents, a host looks for the next deadline in a tree.
+/// Number of agents from which on a host looks for the next deadline in a tree.
 const MANY_AGENTS: u32 = 12;
 
 /// Probes that there is time for before the session starts: at most four.

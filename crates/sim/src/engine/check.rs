@@ -12,13 +12,13 @@ pub enum SimError {
     Effect {
         /// Which role.
         role: &'static str,
-        /// What it did.
+        /// The invalid action.
         what: &'static str,
     },
     /// A node that was not added.
     #[error("{what} names node {node}, but there are only {nodes}: add it with Network::node")]
     NoSuchNode {
-        /// Who names it.
+        /// The item that names it.
         what: String,
         /// Its number.
         node: u32,
@@ -28,7 +28,7 @@ pub enum SimError {
     /// A link that was not added.
     #[error("{what} names link {link}, but there are only {links}: add it with Network::link")]
     NoSuchLink {
-        /// Who names it.
+        /// The item that names it.
         what: String,
         /// Its number.
         link: u32,
@@ -45,24 +45,24 @@ pub enum SimError {
         /// The end.
         to: u32,
     },
-    /// A relay that is none.
+    /// A member that cannot be a relay.
     #[error("flow {flow}: member {member} of the session above cannot be its source: {why}")]
     NoRelay {
         /// The flow below.
         flow: u32,
-        /// Of the session above.
+        /// Member of the session above.
         member: u32,
-        /// What is wrong.
+        /// The reason.
         why: &'static str,
     },
-    /// A tree of a session that is none.
+    /// A session's tree that is not valid.
     #[error("flow {flow}: the parent of member {member} cannot be: {why}")]
     BadTree {
         /// The flow.
         flow: usize,
         /// The member's number, from zero.
         member: u32,
-        /// What is wrong.
+        /// The reason.
         why: &'static str,
     },
     /// A tree of a scheme without agents.
@@ -110,13 +110,13 @@ pub enum SimError {
     BadCoordination {
         /// The flow.
         flow: u32,
-        /// What is wrong.
+        /// The reason.
         why: &'static str,
     },
     /// A rate that is not a positive number.
     #[error("{what}: a rate of {rate} bit/s cannot carry anything")]
     NoRate {
-        /// Whose rate.
+        /// Owner of the rate.
         what: String,
         /// The rate.
         rate: String,
@@ -195,7 +195,7 @@ pub(super) fn check(network: &Network) -> Result<(), SimError> {
     network.taps.iter().try_for_each(|tapped| link("a tap".to_owned(), *tapped))
 }
 
-/// A member whose stays are not in order, or that is none.
+/// Returns a member whose stays are out of order, or that does not exist.
 fn badly_ordered(spec: &SessionSpec, rare: &SessionExtras) -> Option<u32> {
     let mut left: Vec<Time> = spec.members.iter().map(|member| member.leave).collect();
     rare.returns.iter().find_map(|&(member, join, leave)| {

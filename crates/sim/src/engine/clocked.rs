@@ -9,7 +9,8 @@ use faircast_unicast::cocoon::{Verdict, View};
 use faircast_unicast::tcp::{self, RttEstimate};
 use faircast_unicast::{AnySender, Feedback, Segment, Sender as _, SenderView};
 
-/// A state machine and the clock that it is told the time by. Moments that callers give and get are the simulation's.
+/// A state machine and the clock from which it takes the time. Moments that callers give and get are the
+/// simulation's.
 #[derive(Debug)]
 pub struct Clocked<T> {
     inner: T,
@@ -26,7 +27,7 @@ impl<T> Clocked<T> {
         self.inner = inner;
     }
 
-    /// What its clock reads.
+    /// Returns the reading of its clock.
     #[inline]
     pub fn reads(&self, now: Time) -> Time {
         self.clock.reads(now.as_nanos())
@@ -158,7 +159,7 @@ impl Clocked<AnySender> {
         }
     }
 
-    /// What a coordinator sees of it; `None` for what is not TCP.
+    /// Returns a coordinator's view of it; `None` for protocols other than TCP.
     pub fn view(&self) -> Option<View> {
         self.tcp().map(tcp::Sender::view)
     }

@@ -69,15 +69,15 @@ pub struct Membership {
     wakes: u64,
 }
 
-/// Whether an acknowledgement told of a loss.
+/// Whether an acknowledgement reported a loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Seen {
     Arrived,
     Lost,
 }
 
-/// The address of an atom's host: each in a subnet of its own (/64), all in one region (/48), so that nothing but what is measured
-/// tells them apart.
+/// Returns the address of an atom's host. Each host is in a subnet of its own (/64) and all are in one region
+/// (/48), so that only measurements distinguish them.
 fn address_of(atom: u32) -> IpAddr {
     let [high, low] = [(atom >> 16) as u16, atom as u16];
     IpAddr::V6(Ipv6Addr::new(0x2001, 0x0db8, high, low, 0, 0, 0, 1))
@@ -245,7 +245,7 @@ impl Engine {
         }
     }
 
-    /// A connection of a coordinated flow opens: it joins its group, and is told what to begin with.
+    /// A connection of a coordinated flow opens: it joins its group and learns its initial state.
     pub(super) fn join(&mut self, number: u32, packets: u32, now: u64) {
         let membership = self.senders[number as usize].membership;
         self.leave(number);
@@ -351,7 +351,8 @@ impl Engine {
         self.refresh_deadline(number);
     }
 
-    /// What an acknowledgement did to a sender: its coordinator is told; `cut` when the window was cut, at a mark or a loss.
+    /// Reports the effect of an acknowledgement on a sender to its coordinator; `cut` when the window was cut, at
+    /// a mark or a loss.
     fn tell(&mut self, number: u32, now: u64, before: Option<cocoon::View>, cut: Option<bool>) {
         let Some((after, before)) = self.view(number).zip(before) else { return };
         let membership = self.senders[number as usize].membership;
@@ -411,7 +412,7 @@ impl Engine {
         }
     }
 
-    /// What others of the group have found out about the round trip.
+    /// Takes the round trip that others of the group have measured.
     fn take_round_trip(&mut self, number: u32) {
         let membership = self.senders[number as usize].membership;
         let Some((coordinator, it)) = self.coordinator(membership) else { return };
@@ -422,7 +423,7 @@ impl Engine {
         }
     }
 
-    /// What it has found out itself.
+    /// Gives the round trip that it has measured itself.
     #[cold]
     fn give_round_trip(&mut self, number: u32, before: Option<faircast_unicast::tcp::RttEstimate>) {
         let it = &self.senders[number as usize];
@@ -509,7 +510,8 @@ impl Engine {
         }
     }
 
-    /// What one flow's call means for others is done: windows, packets, deadlines. The caller sees to the flow itself.
+    /// Carries out the consequences of one flow's call for others: windows, packets, deadlines. The caller handles
+    /// the flow itself.
     pub(super) fn settle_group(&mut self, membership: u32, now: u64) {
         let coordination = self.memberships[membership as usize].coordination as usize;
         loop {
@@ -618,7 +620,7 @@ impl Engine {
         }
     }
 
-    /// What a macroflow has counted for one of its connections goes into the flow's records.
+    /// Adds the counts of a macroflow for one of its connections to the flow's records.
     fn note_shared(&mut self, number: u32, now: u64) {
         let membership = self.senders[number as usize].membership;
         let Some((flow, place)) = self.macroflow(membership) else { return };
@@ -644,7 +646,7 @@ impl Engine {
         }
     }
 
-    /// A flow of a macroflow has so many packets to send in all.
+    /// Sets the total number of packets that a flow of a macroflow has to send.
     pub(super) fn supply_shared(&mut self, number: u32, packets: u32, now: u64) {
         let membership = self.senders[number as usize].membership;
         if let Some((flow, place)) = self.macroflow(membership) {
@@ -664,7 +666,7 @@ impl Engine {
         self.macroflow(membership).map_or(0, |(flow, place)| u64::from(flow.acked(place)))
     }
 
-    /// What came of the coordinations.
+    /// Returns the outcomes of the coordinations.
     pub(super) fn coordination_outcomes(&self) -> Vec<CoordinationOutcome> {
         let outcome = |(index, it): (usize, &Coordination)| {
             let counters = match &it.way {

@@ -1,4 +1,4 @@
-//! What was counted before given moments.
+//! Counts before given moments.
 //!
 //! Agents and links may be ahead of each other, and hosts are not woken up for a count. So an agent or a link counts up to a moment
 //! when its first packet after it comes: what it has counted until then, nothing changed in between.
@@ -14,7 +14,7 @@ use faircast_unicast::{SegmentFlags, SenderView};
 use std::ops::Range;
 
 impl Records {
-    /// What an agent of a flow has counted at these moments.
+    /// Stores the counts of a flow's agent at these moments.
     pub fn count(&mut self, flow: u32, moments: Range<usize>, counts: &FlowCounts) {
         self.flows[flow as usize].counts[moments].iter_mut().for_each(|into| into.add(counts));
     }

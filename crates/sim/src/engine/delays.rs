@@ -3,7 +3,7 @@
 use crate::delays::DelayCounts;
 use std::collections::VecDeque;
 
-/// What a probe counts of packets.
+/// A probe's counts of packets.
 #[derive(Debug)]
 pub struct Delays {
     /// Moments that separate spans, in order.

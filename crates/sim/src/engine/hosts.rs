@@ -371,7 +371,7 @@ impl Engine {
         }
     }
 
-    /// What a member wants done.
+    /// Carries out a member's actions.
     pub(super) fn carry_out(&mut self, session: u32, number: u32, now: u64) {
         let mut effects = std::mem::take(&mut self.effects);
         for effect in effects.drain() {

@@ -1,8 +1,8 @@
 //! Links that many hosts feed take what comes in batches.
 //!
-//! Whatever a sending host does from now on reaches the link a propagation delay later at the soonest. So when the first
-//! packet of an inbox is due, all that is due within that delay is already there: it is sorted and worked on together,
-//! with one entry in the calendar.
+//! Any later action of a sending host reaches the link after a propagation delay at the soonest. So when the
+//! first packet of an inbox is due, all packets due within that delay are already there: they are sorted and
+//! processed together, with one entry in the calendar.
 //!
 //! An inbox has a lane for each link that feeds it. The packets of a lane are in the order of their arrivals, so a batch
 //! touches only the packets that it takes, however many wait in the links that feed the inbox.
@@ -157,7 +157,7 @@ impl Engine {
             self.offer(entry.time(), frame);
         }
         self.inboxes.batch = batch;
-        // What was worked on may already have brought an answer, and that new packets: they are due later.
+        // Processed packets may already have caused an answer, and the answer new packets: they are due later.
         let it = &mut self.inboxes.inboxes[inbox as usize];
         it.due = it.lanes.peek().map_or(u64::MAX, |earliest| earliest.0.0);
         debug_assert!(it.due >= complete, "an inbox was emptied too early");

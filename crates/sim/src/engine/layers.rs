@@ -60,7 +60,7 @@ impl MulticastForwarding {
         MulticastForwarding { until, ..MulticastForwarding::default() }
     }
 
-    /// A session's branches, from the `first` one on, get gates for so many layers.
+    /// Gives gates for `layers` layers to a session's branches, from the `first` one on.
     pub fn build(&mut self, branches: &mut [Branch], first: u32, layers: u8, join: u64, leave: u64) {
         let latencies = self.latencies.len() as u32;
         self.latencies.push((join, leave));
@@ -158,7 +158,7 @@ fn note(gate: u32, at: u64, until: u64, calendar: &mut Calendar) {
     }
 }
 
-/// What a member of a layered session is subscribed to.
+/// Subscription of a member of a layered session.
 #[derive(Debug)]
 pub struct Subscription {
     /// The highest layer.

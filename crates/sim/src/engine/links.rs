@@ -37,7 +37,7 @@ const TAPPED: u32 = 1 << 30;
 const FILTERED: u32 = 1 << 29;
 /// Losses and marks are events.
 const NOTED: u32 = 1 << 28;
-/// The scenario changes the link, so a packet may arrive earlier than it was told.
+/// The scenario changes the link, so a packet may arrive earlier than computed.
 const CHANGES: u32 = 1 << 27;
 /// A moment is to come at which the link is counted.
 const COUNTED: u32 = 1 << 26;
@@ -468,7 +468,7 @@ impl Engine {
         self.rings.get_mut((self.links[link as usize].ring & RING) as usize)
     }
 
-    /// What comes out of a link now.
+    /// Delivers the packet that comes out of a link now.
     pub(super) fn arrive(&mut self, link: u32, now: u64) {
         if self.ring(link).is_none_or(|ring| ring.scheduled != now) {
             return; // the link's packets were moved or lost
@@ -677,7 +677,7 @@ impl Engine {
     }
 }
 
-/// Whose a packet is, by the number that its frame has.
+/// Returns the owner of a packet, by the number in its frame.
 fn flow_of(sessions: &[SessionAgent], senders: &[SenderAgent], number: u32) -> FlowId {
     FlowId(match number & UNICAST {
         0 => sessions[number as usize].flow,
@@ -685,5 +685,5 @@ fn flow_of(sessions: &[SessionAgent], senders: &[SenderAgent], number: u32) -> F
     })
 }
 
-/// Set in the flow numbers of unicast frames, so that queues tell them from sessions.
+/// Bit that is set in the flow numbers of unicast frames, so that queues distinguish them from sessions.
 pub const UNICAST: u32 = 1 << 31;

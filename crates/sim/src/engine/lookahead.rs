@@ -1,4 +1,4 @@
-//! What the next entries of the calendar will touch is fetched while the present one is worked on.
+//! Prefetch of the memory that the next entries of the calendar will touch, while the present entry is processed.
 //!
 //! Three steps, each for an entry nearer than the one before, because each step needs what the one before has fetched:
 //! the link or host; the packet or the host's agents; the agents' and the next link's state.
@@ -65,7 +65,7 @@ impl Engine {
         }
     }
 
-    /// What a packet touches when it comes out of its link.
+    /// Prefetches the state that a packet touches when it comes out of its link.
     #[inline]
     fn fetch_for(&self, frame: &Frame) {
         match frame.body {

@@ -6,7 +6,7 @@ use crate::network::{SessionExtras, SessionSpec};
 /// When members join and leave, in nanoseconds.
 #[derive(Debug)]
 pub enum MembershipSchedule {
-    /// All of so many are there all the time.
+    /// This number of members, all present all the time.
     Always(usize),
     /// By member: its stays, in order.
     Some(Vec<Vec<(u64, u64)>>),
@@ -25,7 +25,7 @@ impl MembershipSchedule {
         MembershipSchedule::Some(all)
     }
 
-    /// Of one member.
+    /// Returns the stays of one member.
     pub fn of_member(&self, member: usize) -> &[(u64, u64)] {
         match self {
             MembershipSchedule::Always(_) => &[(0, NEVER)],

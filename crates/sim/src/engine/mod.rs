@@ -70,7 +70,7 @@ pub use check::SimError;
 pub struct Engine {
     calendar: Calendar,
     until: u64,
-    /// How far [`Engine::run_until`] was told to go.
+    /// Moment up to which [`Engine::run_until`] was asked to run.
     reached: u64,
     bin: u64,
     /// Up to which flows are counted.
@@ -78,15 +78,15 @@ pub struct Engine {
     sample: u64,
     links: Vec<SimLink>,
     link_moments: LinkMoments,
-    /// Of the links whose packets arrive by events; first of those that queue.
+    /// Rings of the links whose packets arrive by events; first those of links that queue.
     rings: Vec<Ring>,
-    /// Of the links that queue, in the order of their rings.
+    /// Queues of the links that queue, in the order of their rings.
     queues: Vec<LinkQueue>,
     probes: BTreeMap<u32, Probe>,
     routers: Vec<RouterNode>,
     /// By link: the router of the node that it leaves.
     router_of_link: BTreeMap<u32, u32>,
-    /// What a role wanted that could not be done.
+    /// Failed action of a role.
     trouble: Option<SimError>,
     hops: Vec<Hop>,
     branches: Vec<Branch>,
@@ -95,19 +95,19 @@ pub struct Engine {
     inboxes: Inboxes,
     hosts: Vec<Host>,
     slots: Vec<Slot>,
-    /// Of hosts with many agents.
+    /// Tournaments of hosts with many agents.
     tournaments: Vec<Tournament>,
     sessions: Vec<SessionAgent>,
     senders: Vec<SenderAgent>,
     sinks: Vec<SinkAgent>,
     coordinations: Vec<Coordination>,
-    /// Of flows in coordinations.
+    /// Memberships of flows in coordinations.
     memberships: Vec<Membership>,
     store: Store,
     effects: Effects,
     passage: Option<Box<dyn PacketTransform>>,
     changes: Vec<(Time, LinkId, Change)>,
-    /// What applications send, by number of the trace.
+    /// Transmissions of applications, by number of the trace.
     traces: Vec<Arc<[(Span, u32)]>>,
     taps: Vec<Tapped>,
     records: Records,

@@ -1,4 +1,4 @@
-//! Who is where in a session's tree.
+//! Places of the members in a session's tree.
 
 use crate::outcome::TreeOutcome;
 use crate::routes::NONE;
@@ -30,7 +30,7 @@ pub struct Place {
     pub group: u8,
     pub is_there: bool,
     pub agent: Option<Box<dyn Relay + Send>>,
-    /// Members that were told to be its children.
+    /// Members that were assigned as its children.
     pub children: Vec<u32>,
     pub seen: Seen,
     pub slow_starts: u64,
@@ -43,7 +43,7 @@ pub struct Way {
     pub parent: u32,
     pub up: u32,
     pub down: u32,
-    /// Of its two groups, at this member's last hop.
+    /// Gates of its two groups, at this member's last hop.
     pub gates: u32,
 }
 
@@ -83,7 +83,7 @@ impl Seen {
 }
 
 impl SessionTree {
-    /// What agents did, summed up at the end.
+    /// Returns the sums of the agents' counters at the end.
     pub fn finish(&mut self) -> TreeOutcome {
         for (member, place) in (0..).zip(&self.places) {
             let Some(windows) = place.agent.as_ref().and_then(|agent| agent.windows()) else { continue };

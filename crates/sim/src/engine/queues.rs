@@ -84,7 +84,7 @@ impl Engine {
         self.take_dequeued(link, now);
     }
 
-    /// What became of packets that waited, until now.
+    /// Takes the fates of packets that waited, until now.
     pub(super) fn take_dequeued(&mut self, link: u32, now: u64) {
         let Some(number) = self.links[link as usize].ring_number() else { return };
         while let Some(news) = self.links[link as usize].link.dequeue(time_of(now)) {

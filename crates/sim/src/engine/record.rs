@@ -1,4 +1,4 @@
-//! What is kept of a run, flow by flow.
+//! Records of a run, flow by flow.
 
 use super::agents::{ReceiverAgent, SessionAgent, SinkAgent};
 use super::meter::Moments;
@@ -19,7 +19,7 @@ use faircast_unicast::{SenderView, Sink as _};
 #[derive(Debug, Default)]
 pub struct Records {
     pub flows: Vec<FlowOutcome>,
-    /// What happened, when that is asked for; in no order.
+    /// Events, if requested; in no order.
     pub events: Option<Vec<Event>>,
 }
 

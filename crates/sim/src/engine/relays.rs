@@ -10,7 +10,7 @@ use faircast_core::packet::{self, Arrival, Data, Layer, Packet, Report};
 use faircast_core::schemes::AnySource;
 use faircast_core::time::{Rate, Time};
 
-/// What sends a session's data.
+/// Sender of a session's data.
 #[expect(clippy::large_enum_variant, reason = "there is one for each session, and hardly any is a relay")]
 #[derive(Debug)]
 pub enum SessionSource {
@@ -102,7 +102,7 @@ impl SessionSource {
         }
     }
 
-    /// What its clock reads; relays' are exact.
+    /// Returns the reading of its clock; relays' clocks are exact.
     #[inline]
     pub fn reads(&self, now: Time) -> Time {
         match self {

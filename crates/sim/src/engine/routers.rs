@@ -29,11 +29,11 @@ pub const RESTART: u32 = 1 << 28;
 #[derive(Debug)]
 pub struct RouterNode {
     pub node: u32,
-    /// What makes it again when it restarts.
+    /// Specification that builds it again after a restart.
     pub spec: Arc<dyn RouterSpec>,
     pub router: Box<dyn Router + Send>,
     pub rng: Rng,
-    /// What routers did there before restarts.
+    /// Observations of the routers there before restarts.
     pub before: RouterObservation,
     /// Its entry in the calendar.
     pub scheduled: u64,
@@ -48,7 +48,7 @@ pub struct RouterNode {
 }
 
 impl RouterNode {
-    /// What it has done so far, restarts included.
+    /// Returns its observations since the start, restarts included.
     pub fn seen(&self) -> RouterObservation {
         let (now, before) = (self.router.observe(), &self.before);
         RouterObservation {

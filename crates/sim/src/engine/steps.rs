@@ -1,8 +1,9 @@
 //! A run in steps: snapshots and events on the way.
 //!
-//! Hosts and links may be ahead of the calendar, and last hops behind it, so nobody may look at their present state. What is told
-//! here was written down by their own clocks: sums of bytes by bin, senders and links by sample, events as they happen. Once the
-//! calendar has come to a moment and last hops have caught up, all that was written down up to that moment is complete.
+//! Hosts and links may be ahead of the calendar, and last hops behind it, so their present state must not be
+//! read. The values reported here were recorded by their own clocks: sums of bytes by bin, senders and links by
+//! sample, events as they happen. Once the calendar has come to a moment and last hops have caught up, all
+//! records up to that moment are complete.
 
 use super::membership_schedule::MembershipSchedule;
 use super::{Engine, time_of};
@@ -71,13 +72,13 @@ impl Engine {
         links.collect()
     }
 
-    /// What has happened up to where the run is, and was not taken before; in order of time. Nothing unless
-    /// [`Options::events`](crate::Options::events) asks for it.
+    /// Returns the events up to the present position of the run that were not taken before, in order of
+    /// time. Empty unless [`Options::events`](crate::Options::events) asks for them.
     pub fn take_events(&mut self) -> Vec<Event> {
         self.catch_up_all();
         let reached = time_of(self.reached);
         let Some(events) = &mut self.records.events else { return Vec::new() };
-        // Of one link or flow they stay in the order in which they were written down.
+        // Events of one link or flow stay in the order in which they were recorded.
         events.sort_by_key(Event::order);
         let complete = events.partition_point(|event| event.at <= reached);
         events.drain(..complete).collect()
@@ -90,7 +91,7 @@ impl Engine {
         }
     }
 
-    /// Who comes and goes is known from the start.
+    /// Joins and leaves are known from the start.
     pub(super) fn note_memberships(&mut self, network: &Network) {
         let Some(events) = &mut self.records.events else { return };
         for (flow, it) in (0..).map(FlowId).zip(&network.flows) {

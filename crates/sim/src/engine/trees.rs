@@ -1,9 +1,10 @@
 //! Sessions whose members form a tree of their own (schemes with agents): reports go to the parent, parents send again what children
 //! miss and speak to them, and members change groups.
 //!
-//! The source's data takes the session's multicast tree. Every parent has a multicast tree to its children, with two groups: those that
-//! hear the source as well, and its local group. Who is in which group is decided as the run goes, so all branches have gates
-//! ([`super::layers`]) and everything is worked on in the calendar's order.
+//! The source's data takes the session's multicast tree. Every parent has a multicast tree to its children,
+//! with two groups: the children that receive the source as well, and its local group. The members of each
+//! group are decided as the run goes, so all branches have gates ([`super::layers`]) and everything is
+//! processed in the calendar's order.
 
 use super::Engine;
 use super::build::Builder;
@@ -28,7 +29,7 @@ use faircast_core::packet::{
 const CHANGE: f64 = 0.01;
 
 impl Engine {
-    /// Who a member's reports go to has got one. `None` when that is the source.
+    /// Delivers a report to a member's parent. `None` when that is the source.
     pub(super) fn deliver_to_parent(
         &mut self,
         session: u32,
@@ -218,7 +219,7 @@ impl Engine {
         }
     }
 
-    /// What a node of a tree wants done; [`NONE`] is the source.
+    /// Carries out the actions of a node of a tree; [`NONE`] is the source.
     #[cold]
     pub(super) fn carry_out_in_tree(&mut self, session: u32, from: u32, now: u64) {
         let mut effects = std::mem::take(&mut self.effects);
@@ -360,8 +361,8 @@ impl Engine {
         place.is_there = false;
         let parent = place.ways[place.way].parent;
         let is_agent = place.agent.is_some();
-        // What an agent said last reaches nobody who has forgotten it; that a receiver goes is told by its last word alone where
-        // parents wait for all of their children.
+        // An agent's last messages do not reach children that have forgotten it. Where parents wait for all of
+        // their children, only a receiver's last message reports that it leaves.
         if is_agent || it.scheme.agents().is_none_or(|agents| agents.speaks_down()) {
             place.epoch = place.epoch.wrapping_add(1);
         }

@@ -12,7 +12,7 @@ use faircast_sim::{
 };
 use faircast_unicast::Protocol;
 
-/// What comes of it in both engines, which must agree.
+/// Runs it in both engines, which must agree, and returns the outcome.
 #[track_caller]
 pub fn in_both_engines(net: &Network, seconds: f64) -> Outcome {
     let outcome = |mode| {
@@ -375,8 +375,9 @@ fn any_layered_scheme(rng: &mut Rng) -> Scheme {
         .expect("the catalogue has some")
 }
 
-/// A network drawn at random: routers in a row or tree with hosts, sessions of all schemes between some of them, TCP, TFRC,
-/// RAP, datagrams, RED, losses, changes, members that come and go, sources that end, nodes that aggregate.
+/// Returns a random network. It has routers in a row or tree with hosts, sessions of all schemes between some
+/// of them, TCP, TFRC, RAP and datagrams. It also has RED, losses, changes, members that come and go, sources
+/// that end and nodes that aggregate.
 pub fn random(seed: u64) -> Network {
     random_with(seed, any_scheme)
 }

@@ -22,7 +22,8 @@ impl Builder<'_> {
         self.network.topology.edges()[link as usize].from.0
     }
 
-    /// The routers, and by link that of the node which it leaves. What leaves their nodes is sent through them.
+    /// Returns the routers, and by link the router of the node that it leaves. Packets that leave these nodes are
+    /// sent through them.
     pub(in crate::engine) fn put_up_routers(
         &mut self,
         rng: impl Fn(u32) -> Rng,
@@ -67,7 +68,7 @@ impl Builder<'_> {
         (routers, of_link)
     }
 
-    /// What passes this node passes the router.
+    /// Leads the packets that pass this node through the router.
     fn lead_through(&mut self, node: u32, index: u32, it: &mut RouterNode) {
         let begins: Vec<bool> = self.branches.iter().map(|branch| self.begin(branch.link) == node).collect();
         for (number, branch) in (0u32..).zip(&self.branches) {
