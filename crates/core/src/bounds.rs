@@ -11,9 +11,9 @@ pub struct Bounds {
     pub max: Rate,
 }
 
-/// Whatever the limits say, no rate is above a terabit per second: pacing is in whole nanoseconds.
+/// An upper bound of a terabit per second on all rates, regardless of the limits: pacing is in whole nanoseconds.
 const FASTEST: Rate = Rate::from_bps(1e12);
-/// Nor below a bit per second.
+/// A lower bound of a bit per second.
 const SLOWEST: Rate = Rate::from_bps(1.0);
 
 impl Bounds {
@@ -39,22 +39,22 @@ pub enum Guard {
     On,
 }
 
-/// Compares what was sent with what was allowed.
+/// Compares the amount sent with the amount allowed.
 ///
-/// A rate that is not used must not grow: what it would be worth in the network is unknown.
+/// A rate that is not used must not grow: its effect on the network is unknown.
 #[derive(Debug, Clone, Copy)]
 pub struct SendMeter {
     since: Time,
     bytes: u64,
-    /// What was allowed when the measurement began.
+    /// The rate that was allowed when the measurement began.
     allowed: Rate,
     usage: Usage,
 }
 
-/// What the application makes of its rate.
+/// How far the application uses its rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Usage {
-    /// It sends at least half of what it may.
+    /// It sends at least half of the allowed amount.
     Full,
     /// It sends less than half.
     Partial,

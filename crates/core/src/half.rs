@@ -1,4 +1,4 @@
-//! Numbers of 16 bits, as marks say them: rates, levels and times, never negative.
+//! Numbers of 16 bits, as marks carry them: rates, levels and times, never negative.
 //!
 //! ```text
 //!  15        10 9                   0
@@ -20,7 +20,7 @@ const F32_OFFSET: u32 = ((127 - BIAS) as u32) << FRACTION_BITS;
 /// Largest relative error of a number within the range.
 pub const ERROR: f64 = 1.0 / 2048.0;
 
-/// Such a number as it is kept in a packet: half the size of an `f32`.
+/// Such a number as it is stored in a packet: half the size of an `f32`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Half(pub u16);
 

@@ -9,7 +9,7 @@ use crate::packet::{Arrival, Data, Layer, Mark, Order, Packet, ReceiverId, Repor
 use crate::rng::Rng;
 use crate::time::{Rate, Span, Time};
 
-/// What a role is given at each call.
+/// Arguments of each call of a role.
 #[derive(Debug)]
 pub struct Cx<'a> {
     /// The present moment.
@@ -25,18 +25,17 @@ pub struct Cx<'a> {
 #[derive(Debug, Clone, Default)]
 pub struct Effects(Vec<Effect>);
 
-/// Something that a role wants done. A driver that cannot do it says so: none is ever dropped in silence ([`Effects::refuse`]).
+/// An action that a role requests. A driver that cannot perform it reports that: no effect is ever dropped silently ([`Effects::refuse`]).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Effect {
     /// Send this report to the parent.
     Report(Report),
-    /// Be subscribed to the layers up to and including this one, and to no other. The driver joins and leaves groups, begins
-    /// gap detection anew on layers that are joined, and hands over no packet of a layer that was left. A receiver begins
-    /// with the base layer alone.
+    /// Be subscribed to the layers up to and including this one, and to no other. The driver joins and leaves groups, restarts gap
+    /// detection on layers that are joined, and delivers no packet of a layer that was left. A receiver begins with the base layer alone.
     Subscribe(Layer),
     /// Be in this group of the parent and in no other; 0 is the session's own. A receiver begins there.
     Attend(u8),
-    /// The receiver is excluded (RMANP): leave the session, as one that wants no more.
+    /// The receiver is excluded (RMANP): leave the session, like a receiver that is finished.
     Leave,
     /// Send this packet (routers, relays, and sources of sessions with a tree).
     Send {
@@ -73,7 +72,7 @@ pub enum Departure {
     AfterReport,
 }
 
-/// What the source's scheme writes into a packet that is about to leave.
+/// Fields that the source's scheme writes into a packet that is about to leave.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stamp {
     /// Its number in the layer's stream.
@@ -82,9 +81,9 @@ pub struct Stamp {
     pub rate: Rate,
     /// Flags that the scheme sets.
     pub flags: crate::packet::Flags,
-    /// What the scheme says of this packet.
+    /// The scheme's statement about this packet.
     pub signal: crate::packet::Signal,
-    /// What the scheme says to all.
+    /// The scheme's statement to all receivers.
     pub mark: Mark,
 }
 
@@ -116,7 +115,7 @@ pub struct Windows {
     pub own: f64,
     /// The smallest one of its part of the tree, in packets.
     pub least: f64,
-    /// That of its local group, in packets; 0 where there is none.
+    /// The window of its local group, in packets; 0 without a local group.
     pub local: f64,
     /// Children in the local group.
     pub moved: u32,
@@ -130,7 +129,7 @@ pub struct Windows {
     pub moves: u64,
 }
 
-/// How many reports of congestion a source heard, and how many of them each step left over.
+/// The number of congestion reports that a source received, and the number that remained after each step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
     /// Loss indications or congestion reports, by single packets where they name packets.
@@ -142,29 +141,29 @@ pub struct Tally {
     pub followed: u64,
 }
 
-/// What a driver tells a source besides reports.
+/// Inputs of a source from its driver, other than reports.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SourceControl {
     /// This receiver left or is excluded: it no longer limits the rate.
     Forget(ReceiverId),
-    /// The group is another one now: forget what was learned about the old one's paths, and start up anew.
+    /// The group has changed: forget everything learned about the old group's paths, and start up again.
     StartAgain,
-    /// So many receivers take part and answer.
+    /// The number of receivers that take part and answer.
     Members(usize),
     /// The rate stays between these limits from now on.
     Limits(Bounds),
-    /// What is sent arrives, as something tells that is no report to the scheme (a negative acknowledgement of a foreign
-    /// protocol): the group is not silent. A message that does not depend on data that arrived lately is none.
+    /// Packets arrive, as a message shows that is not a report to the scheme (a negative acknowledgement of a foreign protocol): the group
+    /// is not silent. Only messages triggered by recently received data count.
     SignOfLife,
 }
 
-/// What a driver tells a router besides packets.
+/// Inputs of a router from its driver, other than packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RouterControl {
     /// This session is over: forget all about it.
     Forget(SessionId),
-    /// Several neighbours share this port (a local network): each is known by the name that its reports have. Of other ports each
-    /// leads to one neighbour, whatever names its reports have.
+    /// Several neighbours share this port (a local network): each is identified by the name in its reports. Any other port leads to one
+    /// neighbour, regardless of the names in its reports.
     Shared(Port),
     /// This neighbour at a shared port has left the session, or is done with it.
     Left {
@@ -180,7 +179,7 @@ pub enum RouterControl {
 /// How a router sees itself, for progress displays and probes. Nothing depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RouterObservation {
-    /// Reports that it kept back because others had said as much.
+    /// Reports that it withheld because others had reported as much.
     pub merged: u64,
     /// Packets that it keeps and will send later.
     pub held: usize,
@@ -196,7 +195,7 @@ pub struct RouterObservation {
     pub repairs: u64,
     /// Congestion indications that it sent or sent on.
     pub indications: u64,
-    /// Those that it kept back because one before had said as much.
+    /// The indications that it withheld because an earlier one had reported as much.
     pub filtered: u64,
     /// Packets that it dropped because an exit's queue was full.
     pub overflows: u64,
@@ -204,7 +203,7 @@ pub struct RouterObservation {
     pub exclusions: u64,
 }
 
-/// What a packet does at a router. What the call wants sent goes first.
+/// The fate of a packet at a router. Packets that the call itself sends go first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Goes on, as it is now.
@@ -231,7 +230,7 @@ pub trait Source {
     fn deadline(&self) -> Time;
     /// The deadline may have passed.
     fn on_deadline(&mut self, cx: &mut Cx<'_>);
-    /// The driver has something to say.
+    /// Handles an input from the driver.
     fn control(&mut self, control: SourceControl, now: Time);
     /// How the session looks.
     fn observe(&self) -> Observation;
@@ -239,7 +238,7 @@ pub trait Source {
     fn windows(&self) -> Option<Windows> {
         None
     }
-    /// How many layers it may use; what [`Source::departure`] says of others is never.
+    /// The number of layers that it may use; results of [`Source::departure`] for other layers are always never.
     fn layers(&self) -> u8 {
         1
     }
@@ -253,7 +252,7 @@ pub trait Source {
 pub trait Receiver {
     /// A data packet arrived.
     fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>);
-    /// Its parent says something.
+    /// Handles an order from its parent.
     fn on_order(&mut self, _order: &Order, _cx: &mut Cx<'_>) {}
     /// When [`Receiver::on_deadline`] wants to be called next.
     fn deadline(&self) -> Time;
@@ -276,7 +275,7 @@ pub trait Relay: Receiver + std::fmt::Debug {
     fn departure(&self, layer: Layer) -> Departure;
     /// A packet leaves to the children now.
     fn on_departure(&mut self, layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp;
-    /// The driver has something to say about its children, as to a source.
+    /// Handles an input from the driver about its children, as for a source.
     fn control(&mut self, control: SourceControl, now: Time);
     /// How its part of the tree looks, as a source sees a session.
     fn observe(&self) -> Observation;
@@ -284,7 +283,8 @@ pub trait Relay: Receiver + std::fmt::Debug {
     fn windows(&self) -> Option<Windows> {
         None
     }
-    /// Whether a child lacks this packet, as far as is known: a driver without multicast sends what is for a group to these alone.
+    /// Returns whether a child lacks this packet, as far as is known: a driver without multicast sends packets for a group to these
+    /// children alone.
     fn is_missed_by(&self, _child: ReceiverId, _seq: Seq) -> bool {
         true
     }
@@ -292,7 +292,7 @@ pub trait Relay: Receiver + std::fmt::Debug {
 
 /// A node on the path of packets (RMANP's active router, RACCOOM's aggregator). It serves all sessions that pass it.
 ///
-/// Packets may be changed in what they say and in their size, not in their session, layer or kind.
+/// Packets may be changed in their statements and their size, not in their session, layer or kind.
 pub trait Router: std::fmt::Debug {
     /// Whether it wants to see data, and not reports alone.
     fn sees_data(&self) -> bool {
@@ -310,13 +310,13 @@ pub trait Router: std::fmt::Debug {
     fn deadline(&self) -> Time;
     /// The deadline may have passed.
     fn on_deadline(&mut self, cx: &mut Cx<'_>);
-    /// The driver has something to say.
+    /// Handles an input from the driver.
     fn control(&mut self, control: RouterControl, now: Time);
     /// How it looks.
     fn observe(&self) -> RouterObservation;
-    /// How many packets of a session it may want to be sent that came before, or that it held: of each layer the newest so many by
-    /// number. A driver whose packets have a content keeps that of as many, and none of before a restart; 0 for a router that never
-    /// holds or repeats one, or that does not say.
+    /// Returns the number of earlier or held packets that the router may want to send, counted per layer from the newest packet number. A
+    /// driver of packets with content caches the content of this number of packets, and none from before a restart. The result is 0 for a
+    /// router that never holds or repeats a packet, or that does not state a number.
     fn keeps(&self) -> u16 {
         0
     }
@@ -327,7 +327,7 @@ pub trait Router: std::fmt::Debug {
     }
 }
 
-/// What makes relays of one kind.
+/// Factory of relays of one kind.
 pub trait RelaySpec: std::fmt::Debug + Send + Sync {
     /// A relay that has received nothing, which is called `me` in the session of its parent.
     fn relay(&self, me: ReceiverId) -> Box<dyn Relay + Send>;
@@ -338,7 +338,7 @@ pub trait RelaySpec: std::fmt::Debug + Send + Sync {
     }
 }
 
-/// What makes routers of one kind, each with a memory of its own.
+/// Factory of routers of one kind, each with a memory of its own.
 pub trait RouterSpec: std::fmt::Debug + Send + Sync {
     /// A router that has seen nothing.
     fn router(&self) -> Box<dyn Router + Send>;

@@ -1,4 +1,4 @@
-//! What travels between the roles: a packet *names* its payload and is `Copy`.
+//! Packets exchanged by the roles: a packet *names* its payload and is `Copy`.
 //!
 //! Contents and marks are named by meaning, not by scheme, so that relays and routers can
 //! aggregate without knowing the scheme. A `level` is in the scheme's own unit.
@@ -12,7 +12,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u32);
 
-/// Who reports. Zero is nobody, so `Option<ReceiverId>` costs nothing.
+/// Identity of a reporting receiver. Zero is not valid, so `Option<ReceiverId>` costs nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReceiverId(NonZeroU64);
 
@@ -37,7 +37,7 @@ pub struct Packet {
     pub layer: Layer,
     /// Bytes that consume the link: header and payload, without the link layer's own.
     pub size: u16,
-    /// What it says.
+    /// The payload.
     pub body: Body,
 }
 
@@ -61,15 +61,15 @@ pub struct Data {
     pub seq: Seq,
     /// When the source sent it, in the source's time.
     pub sent_at: Time,
-    /// The rate at which it was sent, in bit/s; zero when the scheme does not say.
+    /// The rate at which it was sent, in bit/s; zero when the scheme does not state it.
     pub rate: f32,
     /// Which symbol of which block it carries.
     pub payload: Payload,
     /// Flags.
     pub flags: Flags,
-    /// What the source's scheme says of this packet.
+    /// Statement of the source's scheme about this packet.
     pub signal: Signal,
-    /// What the source's scheme says to all.
+    /// Statement of the source's scheme to all receivers.
     pub mark: Mark,
 }
 
@@ -87,7 +87,7 @@ impl Payload {
     pub const NONE: Payload = Payload { block: u32::MAX, symbol: u32::MAX };
 }
 
-/// Flags of a data packet: each means the same whatever the scheme is. What one scheme alone says of a packet is its [`Signal`].
+/// Flags of a data packet: each means the same in every scheme. A statement of a single scheme about a packet is its [`Signal`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Flags(pub u8);
 
@@ -121,8 +121,8 @@ impl Flags {
     }
 }
 
-/// What the source's scheme says of one data packet, beside its [`Mark`]. It is not a field of the mark's variants because those
-/// are full: a mark of a byte more would make [`Packet`] longer than 64 bytes, and this byte is there anyway.
+/// Statement of the source's scheme about one data packet, in addition to its [`Mark`]. It is not a field of the mark's variants because
+/// those are full: one more byte in a mark would make [`Packet`] longer than 64 bytes, and this byte is there anyway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Signal {
     /// Nothing.
@@ -134,9 +134,9 @@ pub enum Signal {
     Burst,
     /// Last packet of a burst, and a synchronisation point of its layer: receivers may go up (RLC).
     SyncPoint,
-    /// The layer sends faster for a while than its own control says, at the cost of the layer above (GMCC).
+    /// The layer temporarily sends faster than its own control allows, at the cost of the layer above (GMCC).
     Gains,
-    /// The layer sends slower for a while than its own control says, in favour of the layer below (GMCC).
+    /// The layer temporarily sends slower than its own control allows, in favour of the layer below (GMCC).
     Gives,
     /// Sent by the parent to its local group, at the parent's own pace and with the parent's time (MTCP).
     Local,
@@ -149,7 +149,7 @@ impl Signal {
     }
 }
 
-/// What the source's scheme says to all receivers, in every data packet.
+/// Statement of the source's scheme to all receivers, in every data packet.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Mark {
     /// Nothing.
@@ -157,7 +157,7 @@ pub enum Mark {
     None,
     /// The congestion representative and its statistics (ORMCC, GMCC, MCA+).
     Representative {
-        /// Who it is; `None` while there is no valid one and everybody may report.
+        /// Its identity; `None` while there is no valid one and every receiver may report.
         id: Option<ReceiverId>,
         /// Mean of its level.
         mean: f32,
@@ -168,7 +168,7 @@ pub enum Mark {
     },
     /// The receiver that acknowledges (PGMCC).
     Acker {
-        /// Who it is; `None` asks for an election.
+        /// Its identity; `None` asks for an election.
         id: Option<ReceiverId>,
     },
     /// Equation-based control (TFMCC; RFC 4654, 2.1).
@@ -179,7 +179,7 @@ pub enum Mark {
         rtt_max: f32,
         /// Feedback round, modulo 256 ("fb_nr").
         round: u8,
-        /// Whose stamp `echo` is ("r"); `None` while nobody's is due.
+        /// The receiver whose stamp is in `echo` ("r"); `None` while no stamp is due.
         to: Option<ReceiverId>,
         /// That receiver's own stamp in microseconds, plus the time that the source held it ("tr_r'").
         echo: u32,
@@ -193,7 +193,7 @@ pub enum Mark {
     },
     /// The representative of the packet's layer and its statistics, and where every layer stands (GMCC).
     Layered {
-        /// Who it is; `None` while there is no valid one and everybody may report.
+        /// Its identity; `None` while there is no valid one and every receiver may report.
         id: Option<ShortId>,
         /// Mean of its level.
         mean: f32,
@@ -215,24 +215,24 @@ pub enum Mark {
         /// Time from sending a packet until all the tree has acknowledged it, in seconds; 0 while it is not known.
         rtt: f32,
     },
-    /// Who acknowledges each packet, and what the others need not say (RACCOOM).
+    /// The receiver that acknowledges each packet, and the feedback that the others may omit (RACCOOM).
     Target {
-        /// The receiver at the end of the path with the largest round-trip time; `None` while nobody is known.
+        /// The receiver at the end of the path with the largest round-trip time; `None` while it is unknown.
         id: Option<ShortId>,
-        /// Losses of packets that are more than so many behind this one have been answered; `u16::MAX`: none of those that can be said.
+        /// Losses of packets more than this number behind this one have been answered; `u16::MAX`: none of the losses that can be reported.
         since_cut: u16,
-        /// The largest round-trip time, in seconds: receivers spread what they say of losses over twice this.
+        /// The largest round-trip time, in seconds: receivers spread their reports of losses over twice this.
         rtt_max: f32,
-        /// Others than `id` acknowledge once in so many seconds; 0: everybody acknowledges each packet.
+        /// Interval between acknowledgements of receivers other than `id`, in seconds; 0: every receiver acknowledges each packet.
         every: f32,
     },
-    /// The least rate, and how receivers answer (RMANP). Routers on the way may say something else of the last three.
+    /// The least rate, and how receivers answer (RMANP). Routers on the path may change the last three fields.
     Floor {
         /// The least rate that the application accepts, in bit/s ("Rm").
         least: f32,
         /// The largest round-trip time, in seconds: receivers spread congestion indications over twice this.
         rtt_max: f32,
-        /// Each receiver acknowledges once in so many seconds; 0: each packet, and tells of congestion at once.
+        /// Interval between acknowledgements of each receiver, in seconds; 0: it acknowledges each packet and reports congestion at once.
         every: f32,
         /// This receiver is excluded and leaves.
         excluded: Option<ShortId>,
@@ -248,7 +248,7 @@ pub struct LayerStates(pub u32);
 pub enum LayerState {
     /// Nothing is sent on it.
     Off,
-    /// It is sent, and nobody valid is followed.
+    /// It is sent, and no valid representative is followed.
     Open,
     /// It follows a representative that has fewer samples than its statistics want.
     Followed,
@@ -259,11 +259,11 @@ pub enum LayerState {
 /// A receiver's (or relay's) report to its parent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Report {
-    /// Who reports.
+    /// The reporting receiver.
     pub from: ReceiverId,
     /// About which layer.
     pub layer: Layer,
-    /// What it says.
+    /// The payload.
     pub content: ReportContent,
 }
 
@@ -276,7 +276,7 @@ pub struct Echo {
     pub hold: Span,
 }
 
-/// What a report says, by meaning.
+/// The content of a report, by meaning.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ReportContent {
     /// I am here (round-trip samples, heartbeats).
@@ -292,13 +292,13 @@ pub enum ReportContent {
         level: f32,
         /// The receiver's own mean of the level.
         mean: f32,
-        /// What kind of congestion report.
+        /// The kind of congestion report.
         cause: Cause,
     },
     /// These packets are lost: a negative acknowledgement (LE-SBCC, PGMCC, RMANP).
     Lost {
-        /// A packet for a round-trip sample: the one whose arrival revealed the loss or, from receivers that do not say
-        /// it, the lost one itself.
+        /// A packet for a round-trip sample: the one whose arrival revealed the loss or, from receivers that do not report that one, the
+        /// lost packet itself.
         echo: Echo,
         /// First lost packet.
         first: Seq,
@@ -337,12 +337,12 @@ pub enum ReportContent {
         stamp: u32,
         /// The feedback round that is answered ("fb_nr").
         round: u8,
-        /// What the receiver knows.
+        /// The receiver's knowledge.
         knows: Knows,
     },
     /// How congested I am, over the newest congestion events (GMCC).
     Averaged {
-        /// The packet whose arrival made me say so.
+        /// The packet whose arrival triggered this report.
         echo: Echo,
         /// Mean of the level.
         mean: f32,
@@ -355,13 +355,13 @@ pub enum ReportContent {
         /// Why it is sent.
         cause: Cause,
     },
-    /// What I have, with what is missing as ranges (MTCP). More ranges than fit make several reports.
+    /// The packets that arrived, with missing ones as ranges (MTCP). More ranges than fit make several reports.
     Acknowledged {
         /// The highest packet received; its hold is [`Span::MAX`] when it gives no sample of a delay.
         echo: Echo,
         /// Everything below `echo.seq + 1 - behind` has arrived.
         behind: u16,
-        /// What is missing; between two of them everything has arrived.
+        /// The missing ranges; between two of them everything has arrived.
         holes: Holes,
         /// How many ranges there are between the newest of them and `echo.seq`; 0: everything behind it has arrived.
         newer: u8,
@@ -376,25 +376,25 @@ pub enum ReportContent {
         window: f32,
         /// Most packets that have arrived at a node of this part and are not acknowledged by its children.
         transit: u16,
-        /// Nobody of this part misses a packet below `echo.seq + 1 - lag`; 0: nobody misses anything.
+        /// No receiver of this part lacks a packet below `echo.seq + 1 - lag`; 0: no packet is missing.
         lag: u16,
     },
-    /// I have done what an order said (MTCP).
+    /// The receiver has carried out an order (MTCP).
     Answered {
         /// The newest packet received; its hold is how long the order waited for this answer.
         echo: Echo,
         /// The order's number.
         number: u32,
     },
-    /// What the receivers of a part of the tree have: the least of their newest packets, and the highest that any of them has
-    /// lost (RACCOOM). A receiver alone is such a part.
+    /// Progress of the receivers of a part of the tree: the least of their newest packets, and the highest that any of them has lost
+    /// (RACCOOM). A receiver alone is such a part.
     Newest {
         /// The newest packet received ("AckSeq"), of several receivers the least of theirs; its hold is [`Span::MAX`] when it
         /// gives no round-trip sample.
         echo: Echo,
         /// The packet behind the highest one that was lost ("LostSeq"); 0 while none was.
         past_lost: Seq,
-        /// The receiver whose newest packet that is ("Rcv_id"); `None` while nobody has said what it has.
+        /// The receiver with that newest packet ("Rcv_id"); `None` while no receiver has reported its progress.
         of: Option<ShortId>,
     },
 }
@@ -413,7 +413,7 @@ pub struct Hole {
 pub struct Holes(pub [Hole; Holes::MOST]);
 
 impl Holes {
-    /// So many fit into a report.
+    /// The number of holes that fit into a report.
     pub const MOST: usize = 3;
 
     /// Those that count packets.
@@ -441,7 +441,7 @@ impl Mark {
     pub const FLOOR: Mark = Mark::Floor { least: 0.0, rtt_max: 0.0, every: 0.0, excluded: None };
 }
 
-/// What a receiver of equation-based control knows (RFC 4654, 2.2).
+/// A receiver's knowledge in equation-based control (RFC 4654, 2.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Knows(pub u8);
 
@@ -493,11 +493,11 @@ pub struct Order {
     pub content: OrderContent,
 }
 
-/// What a parent wants of a child.
+/// The instruction of a parent to a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OrderContent {
-    /// Be in this group and in no other, and wait for nothing before this packet; who has heard nothing before a later one, but
-    /// was there, misses what came between.
+    /// Be in this group and in no other, and wait for nothing before this packet. A child that was present but has received nothing before
+    /// a later packet lacks the ones in between.
     Join {
         /// Which of the parent's groups; 0 is the session's.
         group: u8,
@@ -575,10 +575,10 @@ impl ReportContent {
 }
 
 impl LayerStates {
-    /// So many layers can be told about.
+    /// The number of layers that can be described.
     pub const LAYERS: u8 = 16;
 
-    /// Where `layer` stands; off for layers that cannot be told about.
+    /// The state of `layer`; off for layers that cannot be described.
     pub const fn of(self, layer: Layer) -> LayerState {
         if layer.0 >= LayerStates::LAYERS {
             return LayerState::Off;
@@ -591,7 +591,7 @@ impl LayerStates {
         }
     }
 
-    /// The same with another standing of `layer`, which must be one that can be told about.
+    /// The same with another state of `layer`, which must be one that can be described.
     #[must_use]
     pub const fn with(self, layer: Layer, standing: LayerState) -> LayerStates {
         let at = 2 * layer.0;

@@ -1,7 +1,6 @@
 //! Equation-based adaptation at the source: the rate of a TCP that saw the same loss events (seed 000, 2.3).
 //!
-//! The scheme says which loss events count. The source itself counts the packets between them, so receivers need not
-//! measure anything.
+//! The scheme decides which loss events count. The source itself counts the packets between them, so receivers need not measure anything.
 
 #[cfg(test)]
 mod tests;
@@ -21,11 +20,10 @@ pub enum Averaging {
     Rfc5348,
 }
 
-/// What happens before the first loss event.
-// Seed gap: 2.3.1 has no rate before the first loss event. Here it doubles every round-trip time, but not beyond what is
-// safe without any answer: where losses take several assumed round trips to be heard of, it would be thousands of times
-// too high by then. From there on, and after a start-up in rounds that has already found the rate, it grows by a packet
-// per round-trip time.
+/// Behaviour before the first loss event.
+// Seed gap: 2.3.1 has no rate before the first loss event. Here it doubles every round-trip time, up to the rate that is safe without any
+// answer: where a report of a loss takes several assumed round trips, it would be thousands of times too high by then. From there on, and
+// after a start-up in rounds that has already found the rate, it grows by a packet per round-trip time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Before {
     Double,
@@ -144,8 +142,8 @@ impl Equation {
         sum.mean()
     }
 
-    /// "s^_0": the same one interval later, as if the open one closed now. With no more than n closed intervals the
-    /// oldest falls out and there is no tail.
+    /// "s^_0": the same one interval later, as if the open one closed now. With no more than n closed intervals the oldest falls out and
+    /// there is no tail.
     fn mean_from_open(&self) -> f64 {
         let mut sum = match self.count {
             0..=8 => Sum::default(),
@@ -177,8 +175,8 @@ impl RatePolicy for Equation {
 
     /// With the round trip of the latest loss event: where only loss indications time it, as in the thesis, it does not
     /// change in between. Answers that come in between would, at an empty queue, allow a rate that fills it at once.
-    // Seed gap: 2.3.1 sets the rate to the equation's. Between loss events that never rises by as much as a packet per
-    // round-trip time in each, and here no more than that is allowed: after an event at a shorter round trip, too.
+    // Seed gap: 2.3.1 sets the rate to the equation's. Between loss events that rises by less than a packet per round-trip time, and here
+    // it may rise by no more than that: after an event at a shorter round trip, too.
     fn on_tick(&mut self, at: Operating) -> Rate {
         if self.count == 0 {
             return match self.before {
@@ -215,9 +213,9 @@ impl RatePolicy for Equation {
 }
 
 impl Equation {
-    /// The first loss event says that the rate is too high, not how long intervals are: the interval is taken for one
-    /// that lowers the rate as the scheme would without the equation. As long as real ones are far shorter than that,
-    /// the guess was too long, and the next one is made.
+    /// The first loss event shows that the rate is too high, but not how long intervals are. The interval is assumed to be one that lowers
+    /// the rate as the scheme would without the equation. As long as real ones are far shorter than that, the guess was too long, and the
+    /// next one is made.
     // Seed gap: 2.3.1 has no interval before the second loss event. A guess that stayed would hold the rate many times too
     // high for a minute, for all intervals weigh the same.
     fn guess(&mut self, at: Operating, congestion: Congestion) -> Rate {
@@ -230,13 +228,13 @@ impl Equation {
     }
 }
 
-/// How far the rate doubles before anything is heard.
+/// The rate up to which it doubles before any feedback arrives.
 fn blind_rate(at: Operating) -> Rate {
     Rate::of(BLIND * u64::from(at.packet_size), at.rtt)
 }
 
-/// The equation as the thesis prints it: without the bound of the timeouts' share by one, which
-/// [`crate::rate::formula`] has and which tells above a loss event rate of 8/27.
+/// The equation as the thesis prints it, without the bound of the timeouts' share by one. [`crate::rate::formula`] has that bound, which
+/// matters above a loss event rate of 8/27.
 fn tcp_rate(at: Operating, loss: f64) -> Rate {
     let rtt = at.rtt.as_secs_f64();
     let timeout = rtt + 4.0 * at.deviation.as_secs_f64();

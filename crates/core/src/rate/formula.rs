@@ -2,7 +2,7 @@
 
 use crate::time::{Rate, Span};
 
-/// What the formula is asked about.
+/// Inputs of the formula.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Path {
     /// Bytes of a packet.

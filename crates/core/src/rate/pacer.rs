@@ -1,10 +1,9 @@
 //! Evenly paced departures on an absolute schedule.
 //!
-//! Each packet books the departure of the next one: `8 s / rate` after its own booked time, not
-//! after the time it really left, so that a host that wakes late catches up. How far it may catch up
-//! is limited: a few packets within a round-trip time, or what leaves in a few milliseconds. The latter is not bound to
-//! the round-trip time: on a busy host a process waits longer for its turn than packets travel on a local network, and
-//! would send a part of its rate only. A change of rate rescales the part of the wait that is left.
+//! Each packet books the departure of the next one: `8 s / rate` after its own booked time, not after the time it really left, so that a
+//! host that wakes late catches up. The catching up is limited: to a few packets within a round-trip time, or to the packets of a few
+//! milliseconds. The latter is not bound to the round-trip time: on a busy host a process waits longer for its turn than packets travel on
+//! a local network, and would send a part of its rate only. A change of rate rescales the remaining wait.
 
 use crate::time::{Rate, Span, Time};
 
@@ -59,7 +58,7 @@ impl Pacer {
         self.next = self.next.max(now - credit) + gap;
     }
 
-    /// From now on the rate is another: what is left of the wait shrinks or grows with it.
+    /// Changes the rate from now on: the remaining wait shrinks or grows with it.
     pub fn set_rate(&mut self, rate: Rate, now: Time) {
         if rate == self.rate {
             return;

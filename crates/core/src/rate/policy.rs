@@ -1,4 +1,4 @@
-//! Rate policies: what a round trip without congestion and a congestion event do to the rate.
+//! Rate policies: the effect of a round trip without congestion, and of a congestion event, on the rate.
 //!
 //! The thesis (abstract) calls rate adaptation a part that can be exchanged: LE-SBCC, ORMCC and MCA+ take any of these.
 
@@ -32,7 +32,7 @@ pub struct Congestion {
     pub keep: f64,
 }
 
-/// How a rate adapts. The scheme says when; limits and gates are applied around it.
+/// How a rate adapts. The scheme decides when; limits and gates are applied around it.
 pub trait RatePolicy {
     /// A packet leaves.
     fn on_departure(&mut self) {}
@@ -66,7 +66,7 @@ pub enum AnyPolicy {
 }
 
 impl PolicyChoice {
-    /// What can be chosen; `tfrc` is another name of `equation`.
+    /// The choices; `tfrc` is another name of `equation`.
     pub const FORMS: &'static [Form<PolicyChoice>] = &[
         Form::word("aimd", |_| PolicyChoice::Aimd),
         Form::numbers("binomial", &[("K", Within::PART), ("L", Within::PART)], |exponents| {

@@ -112,14 +112,14 @@ impl Sending {
 #[derive(Debug, Clone)]
 pub struct SendController {
     config: Sending,
-    /// What the scheme allows.
+    /// The rate that the scheme allows.
     rate: Rate,
     pacer: Pacer,
     history: SendHistory,
     /// Whether the session has started; before it, packets that leave are probes.
     is_running: bool,
     start_up: Option<StartUp>,
-    /// Members that answer a start-up; 0 when nobody has said.
+    /// The number of members that answer a start-up; 0 when it is unknown.
     members: usize,
     rtt_max: GroupRtt,
     meter: SendMeter,
@@ -137,7 +137,7 @@ struct Idle {
     slower_at: Time,
 }
 
-/// What is known about the group's being there.
+/// Evidence that the group is present.
 #[derive(Debug, Clone, Copy)]
 struct Silence {
     /// When the newest packet left of which it is known that it arrived anywhere.
@@ -161,7 +161,7 @@ struct Lowered {
 pub struct Departed {
     /// Its number.
     pub seq: Seq,
-    /// The rate that it says it is sent at.
+    /// The rate that its header states.
     pub rate: Rate,
     /// Flags of the start-up.
     pub flags: Flags,
@@ -172,7 +172,7 @@ pub struct Departed {
 pub enum Growth {
     /// It may.
     Allowed,
-    /// Start-up still decides, the application does not use the rate, or nobody is there.
+    /// Start-up still decides, the application does not use the rate, or the group is silent.
     Frozen,
 }
 
@@ -180,9 +180,9 @@ pub enum Growth {
 const LONGEST_RTT: Span = Span::from_secs(10);
 /// When the group is another one, before its first answer.
 const ASSUMED_RTT: Span = Span::from_millis(5);
-/// Idle for so many round trips.
+/// The number of round trips without data after which it is idle.
 const IDLE_AFTER: u64 = 4;
-/// Slower when idle for so many round trips, at least for this time, as TCP is after a timeout (RFC 2861, 3; RFC 6298,
+/// The rate falls when idle for this number of round trips, at least for this time, as TCP's does after a timeout (RFC 2861, 3; RFC 6298,
 /// 2.4); and again each time that it has passed.
 const SLOWER_AFTER: u64 = 10;
 const SLOWER_AFTER_LEAST: Span = Span::from_secs(1);
@@ -190,15 +190,15 @@ const SLOWER_AFTER_LEAST: Span = Span::from_secs(1);
 /// 3.1).
 const AFTER_IDLENESS: f64 = 0.75;
 const AFTER_SILENCE: f64 = 0.5;
-/// Nothing that left so many round trips ago, at least so long ago, has been confirmed: the group is silent. Some receiver
-/// shows at least four times a second that it is there.
+/// The group is silent when no packet that left at least this number of round trips ago, and at least this long ago, has been confirmed.
+/// Some receiver sends a sign of life at least four times a second.
 const SILENT_AFTER: u64 = 10;
 const SILENT_AFTER_LEAST: Span = Span::from_secs(1);
 /// And no slower than a packet in this time, or the end of an interruption would not be noticed.
 pub(crate) const PROBED_EVERY: Span = Span::from_millis(250);
-/// Receivers that allow for reordering see a gap so many packets late at most.
+/// Receivers that allow for reordering detect a gap at most this number of packets late.
 const REORDERED: u64 = 4;
-/// While it is silent the rate is halved every so many round trips, at least in this time.
+/// While it is silent the rate is halved at intervals of this number of round trips, at least of this time.
 const HALVED_EVERY: u64 = 4;
 const HALVED_EVERY_LEAST: Span = Span::from_millis(250);
 
@@ -232,7 +232,7 @@ impl SendController {
         }
     }
 
-    /// The session starts now. Of what happened before, round-trip times count and nothing else.
+    /// The session starts now. Of the past only round-trip times count.
     pub fn start(&mut self, now: Time) {
         self.is_running = true;
         self.pacer.restart(now);
@@ -276,7 +276,7 @@ impl SendController {
         self.start_up_after(rtt, now);
     }
 
-    /// What the scheme allows.
+    /// The rate that the scheme allows.
     pub const fn rate(&self) -> Rate {
         self.rate
     }
@@ -291,8 +291,8 @@ impl SendController {
         self.pacer.departure()
     }
 
-    /// Nothing leaves before this moment (LE-SBCC's silence); no credit is given for the time until then, and what was not
-    /// sent meanwhile was not left unused.
+    /// Holds all packets until this moment (LE-SBCC's silence). No credit is given for the time until then, and it does not count as
+    /// unused.
     pub fn hold_until(&mut self, moment: Time) {
         self.pacer.restart(self.pacer.departure().max(moment));
         self.meter = SendMeter::new(moment);
@@ -344,7 +344,7 @@ impl SendController {
         self.adjust_pace(now);
     }
 
-    /// The rate that packets say they are sent at.
+    /// The rate that packet headers state.
     pub fn said_rate(&self) -> Rate {
         self.config.bounds.clamp(self.rate)
     }
@@ -354,8 +354,8 @@ impl SendController {
         self.pacer.set_rate(self.config.bounds.clamp(self.said_rate() * part), now);
     }
 
-    /// What a driver says that concerns every scheme alike. Whom a scheme follows ([`SourceControl::Forget`]) and what it has
-    /// learned ([`SourceControl::StartAgain`]) are its own matter.
+    /// Handles driver inputs that concern every scheme alike. The receiver that a scheme follows ([`SourceControl::Forget`]) and its
+    /// learned state ([`SourceControl::StartAgain`]) are its own matter.
     pub fn control(&mut self, control: SourceControl, now: Time) {
         match control {
             SourceControl::Members(members) => self.set_group(members),
@@ -372,7 +372,7 @@ impl SendController {
         self.set_rate(self.rate, now);
     }
 
-    /// So many receivers take part and answer: start-up waits for all of a small group.
+    /// Sets the number of receivers that take part and answer: start-up waits for all of a small group.
     pub fn set_group(&mut self, members: usize) {
         self.members = members;
         if let Some(start_up) = &mut self.start_up {
@@ -380,7 +380,7 @@ impl SendController {
         }
     }
 
-    /// The group is another one now: start up anew, where the configuration does so at all.
+    /// The group has changed: starts up again, where the configuration does so at all.
     pub fn start_again(&mut self, now: Time) {
         let assumed = self.config.shortest_rtt.max(ASSUMED_RTT);
         self.rtt_max = GroupRtt::new(assumed, self.config.rtt_max_memory);
@@ -412,8 +412,8 @@ impl SendController {
         Departed { seq, rate, flags }
     }
 
-    /// The application sends again after a pause: how long that was. What the scheme timed goes on where it stopped.
-    /// Called before [`SendController::depart`].
+    /// The application sends again after a pause: returns its length. Timers of the scheme continue where they stopped. Called before
+    /// [`SendController::depart`].
     pub fn resume(&mut self, now: Time) -> Option<Span> {
         let idle = self.idle.take()?;
         let pause = now.since(idle.since);
@@ -446,8 +446,8 @@ impl SendController {
         self.set_rate(first, now);
     }
 
-    /// Once per round-trip time: watches for idleness and silence, lowers the rate where they last, and tells whether
-    /// the scheme may raise it.
+    /// Once per round-trip time: watches for idleness and silence, lowers the rate where they last, and returns whether the scheme may
+    /// raise it.
     pub fn watch(&mut self, rtt: Span, now: Time) -> Growth {
         self.watch_application(now, rtt);
         let silent = self.slow_down_in_silence(now, rtt);
@@ -482,10 +482,9 @@ impl SendController {
         }
     }
 
-    /// Nothing that left lately has been confirmed by anybody: do not grow, and halve again and again. Tells whether the
-    /// group is silent.
-    // Seed gap: 3.1.5 takes silence for a network without congestion, so a source without receivers would grow for
-    // ever. The guard is off in `Sending::published`.
+    /// Stops growth and halves the rate repeatedly while no recent packet has been confirmed. Returns whether the group is silent.
+    // Seed gap: 3.1.5 takes silence for a network without congestion, so a source without receivers would grow without limit. The guard is
+    // off in `Sending::published`.
     fn slow_down_in_silence(&mut self, now: Time, rtt: Span) -> bool {
         let patience = (rtt * SILENT_AFTER).max(SILENT_AFTER_LEAST);
         if self.config.silent_group_guard == Guard::Off
@@ -520,8 +519,8 @@ impl SendController {
         }
     }
 
-    /// Until when everything that left has arrived somewhere, if packet `seq` has: when nothing newer has left, nobody has
-    /// anything to confirm.
+    /// Returns the time up to which everything that left has arrived somewhere, if packet `seq` has: when nothing newer has left, there is
+    /// nothing to confirm.
     pub fn confirmed_at(&self, seq: Seq, now: Time) -> Option<Time> {
         if seq.next() == self.next_seq() { Some(now) } else { self.sent_at(seq) }
     }

@@ -8,21 +8,19 @@
 //!            receivers            └──┘
 //! ```
 //!
-//! A small group answers every round to the last member before the next one begins, for a slow
-//! receiver's answer waits in the slow receiver's queue; of a large one so many answers are waited
-//! for, and as long as a slow one may take.
+//! In a small group every member answers a round before the next one begins, because a slow receiver's answer waits in that receiver's
+//! queue. In a large group the source waits for a fixed number of answers, and for as long as a slow one may take.
 //!
-//! A round is a round-trip time long, three quarters of one where everybody answers at once (at least 2.5 ms). Its end is
-//! flagged in one packet; receivers answer with the rate at which the round's packets arrived. The source goes on with twice that, or with twice
-//! its own rate where that is less. Of several answers to a round the lowest counts, also when it
-//! comes late. Two rounds in a row that arrive at less than three quarters of their rate, and at about the
-//! same rate, any loss and any congestion report end the start-up. Without an answer the rate never
-//! grows: the end is flagged again, and after as long as TCP would wait (RFC 6298, 2.4, with Linux'
-//! shorter minimum) the rate is halved and another round begins. Nothing is known about the path before the first
-//! answer, so packets leave four times slower while the source waits for that one.
+//! A round is a round-trip time long, three quarters of one where every receiver answers at once (at least 2.5 ms). Its end is flagged in
+//! one packet; receivers answer with the rate at which the round's packets arrived. The source goes on with twice that, or with twice its
+//! own rate where that is less. Of several answers to a round the lowest counts, also when it comes late. The start-up ends at any loss, at
+//! any congestion report, and after two rounds in a row that arrive at less than three quarters of their rate, and at about the same rate.
+//! Without an answer the rate never grows: the end is flagged again. After as long as TCP would wait (RFC 6298, 2.4, with Linux' shorter
+//! minimum) the rate is halved and another round begins. Nothing is known about the path before the first answer, so packets leave four
+//! times slower while the source waits for that one.
 //!
-//! After the first of two slow rounds the next one is sent at 1.5 instead of 2 times the received
-//! rate: still fast enough to tell a full bottleneck from a coincidence, and kinder to its queue.
+//! After the first of two slow rounds the next one is sent at 1.5 instead of 2 times the received rate: still fast enough to distinguish a
+//! full bottleneck from a coincidence, and kinder to its queue.
 
 // Seed gap: seed 000, 3.1.5 knows only the additive increase, which takes minutes to fill a fast path. Start-up by
 // doubling is ours; `Start::Linear` is the seed.
@@ -61,7 +59,7 @@ impl Doubling {
     }
 }
 
-/// What an event means for the rate.
+/// Effect of an event on the rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Progress {
     /// Nothing changes.
@@ -84,7 +82,7 @@ pub struct StartUp {
     /// Rounds without an answer since the latest one.
     missed: u32,
     answers: u32,
-    /// So many answers complete a round.
+    /// The number of answers that completes a round.
     wanted: usize,
     /// Whether the whole group is waited for.
     everybody: bool,
@@ -110,7 +108,7 @@ struct StartUpRound {
     floor: Rate,
 }
 
-/// Who has answered a round.
+/// Receivers that have answered a round.
 #[derive(Debug, Clone, Copy)]
 struct Answers {
     from: [Option<ReceiverId>; MOST_ANSWERS],
@@ -137,7 +135,7 @@ struct Ended {
     flag: Seq,
     /// The rate at which it was really sent.
     sent: Rate,
-    /// What the slowest answer so far says.
+    /// The rate of the slowest answer so far.
     received: Rate,
     slow: bool,
 }
@@ -148,13 +146,13 @@ const FEWEST: u32 = 5;
 const FLOOR: f64 = 0.125;
 /// How much slower packets leave while nothing is known about the path.
 const WAITING_PACE: f64 = 0.25;
-/// So many rounds in a row of which the application used hardly half end the start-up.
+/// The number of consecutive rounds, hardly half used by the application, that ends the start-up.
 const UNUSED_ROUNDS: u8 = 8;
 /// No answer is missed before this, however near the receivers: a host may be held up.
 const PATIENCE: Span = Span::from_millis(200);
-/// Of larger groups no more answers than this are waited for.
+/// The number of answers that is enough in larger groups.
 const MOST_ANSWERS: usize = 24;
-/// After so many rounds that were not answered by all, the others are given up.
+/// The number of rounds not answered by all after which the other receivers are given up.
 const PARTIAL_ROUNDS: u8 = 3;
 
 impl StartUp {
@@ -246,7 +244,7 @@ impl StartUp {
         }
     }
 
-    /// The group has so many members that answer; 0 when nobody knows.
+    /// Sets the number of members that answer; 0 when it is unknown.
     pub fn set_group(&mut self, members: usize) {
         self.wanted = members.clamp(1, MOST_ANSWERS);
         self.everybody = (1..=MOST_ANSWERS).contains(&members);
@@ -297,7 +295,7 @@ impl StartUp {
         Progress::Continue((rate * 0.5).max(self.round.floor).min(rate))
     }
 
-    /// The application was idle: the round begins anew.
+    /// The application was idle: restarts the round.
     pub fn resume(&mut self) {
         self.round = StartUpRound::new(self.round.floor);
     }
@@ -324,7 +322,7 @@ impl StartUp {
         }
         let factor = if slow { self.config.after_slow } else { 2.0 };
         let next = (ended.sent * 2.0).min(received * factor);
-        // A host that was held up has sent less than it might: that says nothing against the rate.
+        // A delayed host has sent less than it might: that is no evidence against the rate.
         let next = if slow { next } else { next.max(rate) };
         let at_most = next.min(self.ceiling);
         if self.unused_rounds >= UNUSED_ROUNDS

@@ -39,7 +39,7 @@ struct Answer {
     loss: f32,
 }
 
-/// A round is judged on at least so many packets.
+/// The number of packets that is needed to judge a round.
 const FEWEST: u32 = 4;
 /// Below this part of the sent rate a receiver answers soon.
 const NOTICEABLY_LESS: f32 = 0.85;
@@ -82,7 +82,7 @@ impl StartUpReceiver {
             self.round.bytes += u64::from(arrival.size);
         }
         self.round.packets += 1;
-        // A gap shows itself some packets late; what was lost before the round is not its loss.
+        // A gap shows itself some packets late; losses before the round are not the round's losses.
         let sent = (data.seq.0.saturating_sub(self.round.first.0) + 1).min(u64::from(u32::MAX)) as u32;
         let missing = sent.saturating_sub(self.round.packets);
         self.round.lost = self.round.lost.saturating_add(arrival.lost).min(missing);

@@ -4,7 +4,7 @@ use crate::packet::{Echo, ReportContent, Seq, ShortId};
 use crate::time::{Span, Time};
 use std::collections::BTreeMap;
 
-/// What a part of the tree has acknowledged. Packets count from 1 here, as in the thesis; 0 is none.
+/// Acknowledged progress of a part of the tree. Packets count from 1 here, as in the thesis; 0 means no packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Aggregate {
     /// "LostSeq": the highest packet that was lost.
@@ -18,16 +18,16 @@ pub(crate) struct Aggregate {
 }
 
 impl Aggregate {
-    /// What is kept for a child that has said nothing.
+    /// The entry of a child that has reported nothing.
     const NONE: Aggregate = Aggregate { lost: 0, newest: 0, of: None, hold: Span::MAX };
 
-    /// What a report says; `None` for one of another kind.
+    /// Returns the content of a report; `None` for one of another kind.
     pub fn said_by(content: &ReportContent) -> Option<Aggregate> {
         let ReportContent::Newest { echo, past_lost, of } = *content else { return None };
         Some(Aggregate { lost: past_lost.0, newest: echo.seq.0.saturating_add(1), of, hold: echo.hold })
     }
 
-    /// The report that says it. Where no receiver has acknowledged anything, it gives no round-trip sample.
+    /// Returns the report with this content. Where no receiver has acknowledged anything, it gives no round-trip sample.
     pub fn content(&self) -> ReportContent {
         let hold = if self.of.is_some() { self.hold } else { Span::MAX };
         let echo = Echo { seq: Seq(self.newest.saturating_sub(1)), hold };
@@ -35,14 +35,14 @@ impl Aggregate {
     }
 }
 
-/// What is kept of each child, and what was passed on last.
+/// The entry of each child, and the aggregate that was passed on last.
 #[derive(Debug, Clone)]
 pub(crate) struct Aggregator<K> {
     children: BTreeMap<K, Child>,
     up: Aggregate,
     /// Grows with each report: which child spoke last.
     turn: u64,
-    /// Smoothed time between two packets, in seconds, from what is acknowledged.
+    /// Smoothed time between two packets, in seconds, from acknowledgements.
     interval: f64,
     progress: (u64, Time),
     /// Where few packets in a row are acknowledged at a time: when something was passed on last, and when what waits is.
@@ -56,13 +56,13 @@ struct Child {
     turn: u64,
 }
 
-/// At most so many children are kept; beyond, the one that was silent longest goes.
+/// The number of children with an entry; beyond, the one that was silent longest is removed.
 const MOST_CHILDREN: usize = 4096;
-/// A child that is silent for three times this, or three times so many packets, while others go on is gone.
+/// A child that is silent for three times this, or three times this number of packets, while others go on is gone.
 // Seed gap: 3.2 leaves the end of a child to the soft state of multicast routing.
 const PATIENCE: (Span, f64) = (Span::from_secs(1), 8.0);
 const PATIENCES: u64 = 3;
-/// Where a few packets are acknowledged at a time: so many, or what has come in this.
+/// Where a few packets are acknowledged at a time: this number, or all that arrived in this time.
 const FEW: u64 = 4;
 const SPACING: Span = Span::from_millis(1);
 /// Gain of the mean time between packets.
@@ -81,8 +81,8 @@ impl<K: Ord + Copy> Aggregator<K> {
         }
     }
 
-    /// Children acknowledge a few packets at a time, and so does this. What a report has waited here until another one made it news is
-    /// told as held: where everybody acknowledges each packet, as in the document, what makes one news is the report itself.
+    /// Acknowledges a few packets at a time, as children do. The time that a report waited here until another one made it news is reported
+    /// as hold time. Where every receiver acknowledges each packet, as in the document, a report is news by itself.
     pub fn thin(&mut self) {
         self.thinned.get_or_insert((Time::ZERO, Time::NEVER));
     }
@@ -92,12 +92,12 @@ impl<K: Ord + Copy> Aggregator<K> {
         self.thinned.map_or(Time::NEVER, |(_, at)| at)
     }
 
-    /// What has waited long enough.
+    /// Returns the aggregate that has waited long enough.
     pub fn on_deadline(&mut self, now: Time) -> Option<Aggregate> {
         if now < self.deadline() { None } else { self.thinned_news(now) }
     }
 
-    /// What is to be passed on, where a few packets are acknowledged at a time: losses at once.
+    /// Returns the aggregate to be passed on, where a few packets are acknowledged at a time: losses at once.
     fn thinned_news(&mut self, now: Time) -> Option<Aggregate> {
         let Some((passed_at, _)) = self.thinned else { return self.news() };
         let (all, before) = (self.compose(), self.up);
@@ -125,7 +125,7 @@ impl<K: Ord + Copy> Aggregator<K> {
         self.children.contains_key(&child)
     }
 
-    /// A child is there that has said nothing: until it does, it is where all others are (seed 002, 3.2).
+    /// Adds a child that has reported nothing: until it does, it is where all others are (seed 002, 3.2).
     pub fn join(&mut self, child: K, now: Time) {
         if self.knows(child) {
             return;
@@ -140,38 +140,38 @@ impl<K: Ord + Copy> Aggregator<K> {
         self.children.insert(child, Child { kept, heard_at: now, turn: self.turn });
     }
 
-    /// A child is gone: what is to be passed on because of that.
+    /// Removes a child, and returns the aggregate to be passed on because of that.
     pub fn leave(&mut self, child: K) -> Option<Aggregate> {
         self.children.remove(&child)?;
         self.news_without_sample()
     }
 
-    /// These children are gone: what is to be passed on because of that.
+    /// Removes these children, and returns the aggregate to be passed on because of that.
     pub fn leave_all(&mut self, is_gone: impl Fn(&K) -> bool) -> Option<Aggregate> {
         let before = self.children.len();
         self.children.retain(|child, _| !is_gone(child));
         if self.children.len() == before { None } else { self.news_without_sample() }
     }
 
-    /// What the others said before somebody left: how long ago is not known.
+    /// Earlier reports of the others, from before a child left: their age is not known.
     fn news_without_sample(&mut self) -> Option<Aggregate> {
         let up = self.news()?;
         Some(if self.thinned.is_some() { Aggregate { hold: Span::MAX, ..up } } else { up })
     }
 
-    /// A child is gone, which is said with the next report of another one.
+    /// Removes a child; the next report of another one reflects that.
     pub fn remove(&mut self, child: K) {
         self.children.remove(&child);
     }
 
-    /// A child says what its part has: what is to be passed on.
+    /// Handles a child's report of its part, and returns the aggregate to be passed on.
     pub fn on_report(&mut self, child: K, said: Aggregate, now: Time) -> Option<Aggregate> {
         self.join(child, now);
         self.turn += 1;
         let turn = self.turn;
         let kept = self.children.get_mut(&child)?;
         kept.heard_at = now;
-        // What one and the same receiver said grows; reports that are late or come twice tell at most of a loss.
+        // The progress of one receiver grows; late or duplicate reports add at most a loss.
         let is_stale = kept.kept.of == said.of && said.newest < kept.kept.newest || said.of.is_none();
         kept.kept = if is_stale {
             Aggregate { lost: kept.kept.lost.max(said.lost), ..kept.kept }
@@ -205,7 +205,7 @@ impl<K: Ord + Copy> Aggregator<K> {
         self.progress = (newest, now);
     }
 
-    /// Forget children that say nothing while others go on.
+    /// Forgets children that are silent while others go on.
     fn expire(&mut self, now: Time) {
         let patience = PATIENCE.0.max(Span::from_secs_f64(PATIENCE.1 * self.interval)) * PATIENCES;
         let reached = self.progress.0;
@@ -213,23 +213,23 @@ impl<K: Ord + Copy> Aggregator<K> {
             .retain(|_, child| now.since(child.heard_at) <= patience || child.kept.newest >= reached);
     }
 
-    /// What all children together have.
+    /// Returns the progress common to all children.
     fn compose(&self) -> Aggregate {
         let lost = self.children.values().map(|child| child.kept.lost).max().unwrap_or(0);
         let Some(newest) = self.children.values().map(|child| child.kept.newest).min() else {
             return Aggregate { lost, ..self.up };
         };
         let least = || self.children.values().filter(|child| child.kept.newest == newest);
-        // Seed gap: of several with the least value 3.2 does not say whose id is passed on. The one that was, so that equal
-        // receivers do not take turns and each acknowledgement of each of them goes on; else the one heard last.
+        // Seed gap: of several with the least value 3.2 does not define whose id is passed on. It is the previous one, so that equal
+        // receivers do not take turns and each acknowledgement of each of them goes on; else the one received last.
         let same = least().filter(|child| child.kept.of == self.up.of).max_by_key(|child| child.turn);
         let chosen = same.or_else(|| least().max_by_key(|child| child.turn));
         let kept = chosen.map_or(Aggregate::NONE, |child| child.kept);
         Aggregate { lost, newest, ..kept }
     }
 
-    /// What is to be passed on, by the rule of 3.2.
-    // Seed gap: an entry of nobody, of a child that has joined and said nothing, is passed on only with a new loss.
+    /// Returns the aggregate to be passed on, by the rule of 3.2.
+    // Seed gap: an entry without a receiver, of a child that has joined and reported nothing, is passed on only with a new loss.
     fn news(&mut self) -> Option<Aggregate> {
         let now = self.compose();
         let before = self.up;
@@ -241,7 +241,7 @@ impl<K: Ord + Copy> Aggregator<K> {
         if !is_news {
             return None;
         }
-        // A loss that nobody's entry carries must not forget who the target is.
+        // A loss that an entry without a receiver carries must not forget the target.
         self.up = match now.of {
             None => Aggregate { lost: now.lost, ..before },
             Some(_) => now,
@@ -314,7 +314,7 @@ mod tests {
         (1..=2).for_each(|child| _ = router.on_report(child, ack(child.into(), 9, 0), at(0)));
         router.join(3, at(1));
         assert_eq!(router.compose().newest, 9);
-        // Its entry of nobody is the least now, and stays quiet but for a loss.
+        // Its entry without a receiver is the least now, and stays quiet but for a loss.
         assert_eq!(router.on_report(1, ack(1, 10, 0), at(2)), None);
         router.on_report(2, ack(2, 10, 0), at(2));
         let lost = router.on_report(1, ack(1, 12, 11), at(3)).expect("a loss");
@@ -352,7 +352,7 @@ mod tests {
             }
             router.on_report(1, ack(1, 4, 0), at(10));
             router.on_report(2, ack(2, 2, 0), at(11));
-            // The second one goes ahead, which makes what the first one said 20 ms ago the least.
+            // The second one goes ahead, so that the first one's report of 20 ms ago is the least.
             router.on_report(2, ack(2, 8, 0), at(30)).map(|up| (up.newest, up.of, up.hold))
         };
         assert_eq!(run(true), Some((4, id(1), Span::from_millis(20))));

@@ -22,12 +22,12 @@ pub(super) struct Designated {
     children: Aggregator<Option<ReceiverId>>,
     layer: Layer,
     own: Effects,
-    /// So many children are there that it has been told of, and until when it waits for all of them to speak.
+    /// The announced number of children, and the time until which it waits for all of them to report.
     expected: usize,
     waits_until: Time,
 }
 
-/// Children that have not spoken so long after the first packet are not waited for.
+/// Children that have not reported within this time after the first packet are not waited for.
 const PATIENCE: Span = Span::from_secs(3);
 
 impl Designated {
@@ -46,7 +46,7 @@ impl Designated {
     }
 
     fn pass_on(&self, up: Option<Aggregate>, cx: &mut Cx<'_>) {
-        // Who speaks for children that have not spoken would take a near one for the farthest.
+        // Reporting before all children have done so would mistake a near one for the farthest.
         let waits = self.children.len() < self.expected + 1 && cx.now < self.waits_until;
         if let Some(up) = up.filter(|up| !waits || up.lost > 0) {
             cx.effects.push(Effect::Report(Report {
@@ -57,7 +57,7 @@ impl Designated {
         }
     }
 
-    /// What the receiver in it wants to say goes through the aggregation.
+    /// Passes reports of its own receiver through the aggregation.
     fn take_own(&mut self, cx: &mut Cx<'_>) {
         let mut own = std::mem::take(&mut self.own);
         for effect in own.drain() {
@@ -115,7 +115,7 @@ impl Relay for Designated {
                 let up = self.children.leave(Some(report.from));
                 self.pass_on(up, cx);
             }
-            // What else a receiver says is for the source.
+            // Other reports of a receiver are for the source.
             _ => cx.effects.push(Effect::Report(*report)),
         }
     }
@@ -125,7 +125,7 @@ impl Relay for Designated {
     }
 
     fn on_departure(&mut self, _layer: Layer, _size: u16, _cx: &mut Cx<'_>) -> Stamp {
-        // Nobody asks: it is never due.
+        // No feedback is requested: it is never due.
         Stamp {
             seq: Seq(0),
             rate: Rate::ZERO,
@@ -139,7 +139,7 @@ impl Relay for Designated {
         match control {
             SourceControl::Forget(receiver) => {
                 self.expected = self.expected.saturating_sub(1);
-                // What changes by that is passed on with the next report.
+                // The resulting change is passed on with the next report.
                 _ = self.children.leave(Some(receiver));
             }
             SourceControl::Members(children) => self.expected = children,

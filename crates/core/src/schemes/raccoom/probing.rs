@@ -1,19 +1,19 @@
-//! A look for the shortest round trip: where queues never drain, nobody who joins ever sees an empty path.
+//! Probing for the shortest round trip: where queues never drain, late joiners never see an empty path.
 
 use crate::time::{Span, Time};
 
-/// When the source sends more slowly for a moment, and what it sees then.
+/// The schedule on which the source briefly sends more slowly, and the samples it takes then.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Probing {
-    /// Without a round trip near the shortest for so long.
+    /// The duration without a round trip near the shortest after which it probes.
     after: Option<Span>,
-    /// Since when there was none.
+    /// The beginning of that duration.
     since: Time,
     /// Until when it looks, and the shortest round trip so far.
     looking: Option<(Time, Option<Span>)>,
 }
 
-/// What a look does.
+/// The action of a probe.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Look {
     /// Nothing is to be done.
@@ -37,7 +37,7 @@ impl Probing {
         Probing { after, since: Time::ZERO, looking: None }
     }
 
-    /// The time without a sight of the empty path begins anew.
+    /// Restarts the time without a sight of the empty path.
     pub fn restart(&mut self, now: Time) {
         (self.since, self.looking) = (now, None);
     }

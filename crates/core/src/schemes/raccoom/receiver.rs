@@ -23,7 +23,7 @@ pub struct Receiver {
     acked_at: Time,
     /// Where few answer: when this receiver, which is not the target, speaks next.
     turn_at: Time,
-    /// Where few answer: when it tells of a loss that no cut has answered.
+    /// Where few answer: the time to report a loss that no cut has answered.
     loss_at: Time,
     start_up: StartUpReceiver,
     ack_every: u8,
@@ -51,14 +51,14 @@ struct NewestHeader {
 
 /// A packet this long after the latest acknowledgement does not wait for further ones.
 const ACK_SPACING: Span = Span::from_millis(1);
-/// A stream that was silent this long is over: what is to be said is worth nothing.
+/// A stream that was silent this long is over: pending feedback has no value.
 const STALE_AFTER: Span = Span::from_secs(10);
-/// What headers can say of round-trip times and turns.
+/// The round-trip times and turns that headers can carry.
 const RTT_RANGE: (Span, Span) = (Span::from_micros(100), Span::from_secs(10));
 const LONGEST_TURN: f64 = 60.0;
 
 impl Receiver {
-    /// A receiver that has heard nothing yet.
+    /// Creates a receiver that has received nothing yet.
     pub fn new(me: ReceiverId, config: &Config) -> Receiver {
         Receiver {
             me,
@@ -122,12 +122,12 @@ impl Receiver {
         is_newest
     }
 
-    /// So many packets are lost now: the oldest that are missing and do not count as lost yet.
+    /// Counts this number of further packets as lost: the oldest that are missing and do not count as lost yet.
     fn note_losses(&mut self, lost: u32) {
         let (Some(heard), true) = (&mut self.heard, lost > 0) else { return };
         let mut missing = !heard.known;
         if missing == 0 {
-            // They are older than what is remembered.
+            // They are older than the record of packets.
             self.past_lost = self.past_lost.max(heard.newest.0.saturating_sub(63));
         }
         for _ in 0..lost.min(u64::BITS) {
@@ -147,7 +147,7 @@ impl Receiver {
         }
     }
 
-    /// What this receiver has.
+    /// Returns the progress of this receiver.
     pub(super) fn content(&self, now: Time) -> Option<ReportContent> {
         let heard = self.heard.as_ref()?;
         let echo = Echo { seq: heard.newest, hold: now.since(heard.newest_at) };
@@ -176,7 +176,7 @@ impl Receiver {
         }
     }
 
-    /// Where few answer: somebody else is the target, or nobody.
+    /// Where few answer: another receiver is the target, or there is no target.
     fn take_turns(&mut self, arrival: Arrival, cx: &mut Cx<'_>) {
         let Some(heard) = self.heard else { return };
         if self.waiting > 0 {
@@ -230,7 +230,7 @@ impl crate::node::Receiver for Receiver {
         let stale = self.heard.is_none_or(|heard| now.since(heard.newest_at) > STALE_AFTER);
         if self.turn_at <= now {
             let every = self.heard.map_or(Span::ZERO, |heard| heard.every);
-            // A stream that is over needs no turns: the next packet begins them anew.
+            // A stream that is over needs no turns: the next packet restarts them.
             self.turn_at = if stale || every == Span::ZERO {
                 Time::NEVER
             } else {

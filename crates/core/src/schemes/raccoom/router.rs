@@ -1,10 +1,10 @@
 //! A router that makes one acknowledgement of those of all receivers behind it (seed 002, 3.2: RACCOOM).
 //!
-//! Which of its exits lead to receivers it learns from the data that leaves by them, as the thesis' routers do from the
-//! forwarding cache: an exit that a packet leaves by has joined, one that the next packet does not leave by any more has left.
+//! It learns which exits lead to receivers from the data that leaves by them, as the thesis' routers do from the forwarding cache. An exit
+//! that a packet leaves by has joined; one that the next packet does not leave by any more has left.
 //!
-//! Where a source asks few receivers to answer, because it would hear all of them, a router asks everybody behind it: what it makes one
-//! of needs what each of them has.
+//! Where a source asks few receivers to answer, because it would receive all answers, a router asks every receiver behind it: its aggregate
+//! needs the progress of each.
 
 use crate::node::{Cx, Effect, Port, Router, RouterControl, RouterObservation, RouterSpec, To, Verdict};
 use crate::packet::{Body, Layer, Mark, Packet, ReceiverId, Report, SessionId};
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Config;
 
-/// What a router keeps.
+/// State of a router.
 #[derive(Debug, Default)]
 pub struct Acknowledgements {
     sessions: BTreeMap<SessionId, Session>,
@@ -26,7 +26,7 @@ pub struct Acknowledgements {
     merged: u64,
 }
 
-/// What is behind a port, and at a shared one which of its neighbours that is.
+/// The neighbour behind a port; at a shared port the second part names it.
 type Child = (Port, Option<ReceiverId>);
 
 #[derive(Debug)]
@@ -37,8 +37,8 @@ struct Session {
     /// Exits that data left by once: what still comes from there is of receivers that are gone.
     former: BTreeSet<Port>,
     newest: Option<u64>,
-    /// Who speaks for all: the receiver of the least number that was heard, so that the same part of the tree has the same name
-    /// whoever in it is the last to have a packet.
+    /// The receiver named in reports for all: the receiver of the least number that was observed, so that the same part of the tree always
+    /// has the same name, whichever of its receivers is the last to have a packet.
     speaker: Option<ReceiverId>,
     layer: Layer,
     size: u16,
@@ -46,7 +46,7 @@ struct Session {
     start_up: Answers,
 }
 
-/// So many sessions are known at most; beyond, the one that was silent longest is forgotten.
+/// The number of known sessions; beyond, the one that was silent longest is forgotten.
 const MOST_SESSIONS: usize = 1024;
 
 impl RouterSpec for Config {
@@ -82,7 +82,7 @@ impl Session {
         }
     }
 
-    /// Packet `seq` leaves by this exit: what has changed for the source by that.
+    /// Packet `seq` leaves by this exit: returns the resulting change for the source.
     fn on_exit(&mut self, exit: Port, is_shared: bool, seq: u64, now: Time) -> Option<Aggregate> {
         let before = self.newest;
         let mut news = None;
@@ -104,7 +104,7 @@ impl Session {
         self.former.remove(&exit);
         let last = self.exits.entry(exit).or_insert(seq);
         *last = (*last).max(seq);
-        // Who is behind a shared port is known when it speaks.
+        // A neighbour behind a shared port is known once it reports.
         if !is_shared {
             self.children.join((exit, None), now);
         }
@@ -188,7 +188,7 @@ impl Router for Acknowledgements {
         match control {
             RouterControl::Forget(session) => _ = self.sessions.remove(&session),
             RouterControl::Shared(port) => _ = self.shared.insert(port),
-            // What the others have is told with the next report of one of them.
+            // The progress of the others is sent with the next report of one of them.
             RouterControl::Left { session, port, neighbour } => {
                 if let Some(it) = self.sessions.get_mut(&session) {
                     it.children.remove((port, Some(neighbour)));

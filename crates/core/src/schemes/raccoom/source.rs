@@ -1,4 +1,4 @@
-//! RACCOOM's source: follows the target path, cuts once for what was under way at a loss.
+//! RACCOOM's source: follows the target path, and cuts once for all packets in flight at a loss.
 
 use super::aggregate::{Aggregate, Aggregator};
 use super::config::{Aim, Answers, Config};
@@ -22,7 +22,7 @@ pub type Source = PacedSource<Policy>;
 pub struct Policy {
     config: Config,
     controller: SendController,
-    /// What acknowledges: one stream from the first router, or the receivers themselves.
+    /// The acknowledging children: the first router as one stream, or the receivers themselves.
     children: Aggregator<ReceiverId>,
     target: Target,
     /// "R_a", in bit/s.
@@ -51,9 +51,9 @@ pub struct Policy {
 
 /// Time-outs in a row after which another target is looked for.
 const SILENCES: u32 = 2;
-/// Losses in so many round trips after the cut that ends a start-up are of that.
+/// Losses in this number of round trips after the cut that ends a start-up are caused by the start-up.
 const SETTLING: u64 = 2;
-/// A time-out is no shorter than so many packets take.
+/// A time-out is no shorter than the transmission of this number of packets.
 const PACKETS_OF_TIMEOUT: u64 = 2;
 /// Where few answer, others take turns no faster and no slower than this, in seconds.
 const TURNS: (f64, f64) = (0.02, 10.0);
@@ -116,7 +116,7 @@ impl Policy {
             Answers::Few => self.of_few(said, sample),
         };
         let Some(up) = news else { return };
-        // What is passed on may be another child's word; its packet is the one to be timed.
+        // A forwarded aggregate may be another child's report; that child's packet is the one to be timed.
         let sample = match self.config.answers {
             Answers::All => self.controller.sample(echo_of(&up), now).filter(|_| up.of.is_some()),
             Answers::Few => sample,
@@ -124,7 +124,7 @@ impl Policy {
         self.on_news(up, sample, now);
     }
 
-    /// Where few answer: whether what a receiver says is of the target, or of one that becomes it, or of a loss.
+    /// Where few answer: returns the aggregate if the report is of the target, or of a receiver that becomes the target, or of a loss.
     fn of_few(&mut self, said: Aggregate, sample: Option<Span>) -> Option<Aggregate> {
         let farther = sample.is_some_and(|sample| sample > self.newest_rtt.scaled(self.config.hysteresis));
         let is_target = self.target.id().is_none() || said.of == self.target.id() || farther;
@@ -149,7 +149,7 @@ impl Policy {
             self.restart_timer(now);
         }
         if now < self.settles_until {
-            // What left right behind the cut met the queue that the start-up had filled.
+            // Packets that left right behind the cut met the queue that the start-up had filled.
             self.last_cut = self.last_cut.max(up.lost);
         }
         if up.lost > self.last_cut {
@@ -221,7 +221,7 @@ impl Policy {
         let after = self.config.gains().apply(before, &seen);
         let (accumulated, sending) = (self.rate_of(after.accumulated), self.rate_of(after.sending));
         if self.growth == Growth::Frozen {
-            // No growth; but what a queue took off may come back when it drains.
+            // No growth; but the part of the rate that a queue took off may come back when it drains.
             let most = self.accumulated.max(self.controller.rate());
             self.accumulated = accumulated.min(self.accumulated);
             self.controller.set_rate(sending.min(most), now);
@@ -250,7 +250,7 @@ impl Policy {
         self.restart_timer(now);
     }
 
-    /// How often others than the target say where they are, in seconds.
+    /// The interval at which receivers other than the target report their progress, in seconds.
     fn turns(&self) -> f32 {
         match self.config.answers {
             Answers::All => 0.0,
@@ -378,7 +378,7 @@ impl PacedPolicy for Policy {
         if let (Start::Linear, Some(first)) = (self.config.sending.start, self.config.first_rate) {
             self.controller.set_rate(first, now);
         }
-        // What left before were probes.
+        // Earlier packets were probes.
         self.last_cut = self.controller.next_seq().0;
         self.acked = self.last_cut;
         self.begin(now);

@@ -3,7 +3,7 @@
 use crate::packet::ShortId;
 use crate::time::{Span, Time};
 
-/// Whose path is followed, and what is known of it.
+/// The receiver whose path is followed, and its round trips.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     id: Option<ShortId>,
@@ -17,12 +17,12 @@ pub(super) struct Target {
 const REMEMBERED: Span = Span::from_secs(60);
 
 impl Target {
-    /// Nobody's, with room for the shortest round trips of so many receivers.
+    /// Creates an empty target, with room for the shortest round trips of `places` receivers.
     pub fn new(places: u8) -> Target {
         Target { id: None, shortest: None, known: Vec::new(), places: places.into() }
     }
 
-    /// Whose path it is.
+    /// The receiver at the end of the path.
     pub const fn id(&self) -> Option<ShortId> {
         self.id
     }
@@ -32,9 +32,9 @@ impl Target {
         self.shortest
     }
 
-    /// An acknowledgement of this receiver took so long: (3.3).
-    // Seed gap: (3.3) takes the newest round trip for the shortest one of a new target; where two receivers take turns, each
-    // time with what is queued just then. What is known of a former target counts here.
+    /// Adds a round-trip sample of an acknowledgement of this receiver: (3.3).
+    // Seed gap: (3.3) takes the newest round trip for the shortest one of a new target; where two receivers take turns, each time with the
+    // queue of that moment. Earlier samples of a former target count here.
     pub fn sample(&mut self, of: ShortId, rtt: Span, now: Time) {
         if self.id != Some(of) {
             self.known.retain(|(_, _, at)| now.since(*at) <= REMEMBERED);

@@ -1,4 +1,4 @@
-//! RMANP's receiver: acknowledges packets, asks for those that are missing, tells of congestion (seed 003, 2).
+//! RMANP's receiver: acknowledges packets, requests missing ones, reports congestion (seed 003, 2).
 
 use super::config::{Answers, Begin, Config, Repair};
 use super::requests::{Overdue, Requests};
@@ -16,7 +16,7 @@ pub struct Receiver {
     me: ReceiverId,
     heard: Option<Heard>,
     missing: Requests,
-    /// The congestion that is to be told of, and when; [`Time::NEVER`] for none.
+    /// The congestion that is to be reported, and its time; [`Time::NEVER`] for none.
     told_at: Time,
     told: Congestion,
     /// When an acknowledgement is due that is not sent with each packet.
@@ -35,7 +35,7 @@ pub struct Receiver {
     law: TruncatedExponential,
 }
 
-/// The newest packet, and what it said.
+/// The newest packet, and its header's statements.
 #[derive(Debug, Clone, Copy)]
 struct Heard {
     newest: u64,
@@ -57,21 +57,21 @@ struct Congestion {
     seq: u64,
 }
 
-/// So many missing packets are kept in mind: as many as an active router keeps packets (seed 003, 3).
+/// The number of missing packets that are remembered: as many as an active router stores packets (seed 003, 3).
 const MOST_MISSING: usize = 100;
 /// Requests that one call has room for.
 const RANGES: usize = 1;
-/// A stream that was silent this long is over: what is to be said is worth nothing.
+/// A stream that was silent this long is over: pending feedback has no value.
 const STALE_AFTER: Span = Span::from_secs(10);
-/// What headers can say of round-trip times and turns.
+/// The round-trip times and turns that headers can carry.
 const RTT_RANGE: (Span, Span) = (Span::from_micros(100), Span::from_secs(10));
 const LONGEST_TURN: f64 = 60.0;
-/// On a real network so many packets are acknowledged together, or what came in this time.
+/// On a real network this number of packets are acknowledged together, or all that arrived in this time.
 const TOGETHER: u8 = 4;
 const ACK_SPACING: Span = Span::from_millis(1);
 
 impl Receiver {
-    /// A receiver that has heard nothing yet.
+    /// Creates a receiver that has received nothing yet.
     pub fn new(me: ReceiverId, config: &Config) -> Receiver {
         Receiver {
             me,
@@ -116,7 +116,7 @@ impl Receiver {
         }
         let Some(heard) = &mut self.heard else {
             if self.begin == Begin::AtStart && seq > 0 {
-                // All before it counts as lost, and nobody need hear of that as congestion.
+                // All packets before it count as lost, and are not reported as congestion.
                 self.missing.note(0..seq, true, MOST_MISSING);
                 self.missing.declare(u32::MAX, now);
             }
@@ -145,7 +145,7 @@ impl Receiver {
         }
     }
 
-    /// There is congestion upstream that nobody else has told of.
+    /// Handles congestion upstream that no other node has reported.
     fn congested(&mut self, sent_rate: f32, seq: u64, cx: &mut Cx<'_>) {
         let rate = self.decrease * sent_rate;
         let Some(heard) = self.heard else { return };
@@ -165,7 +165,7 @@ impl Receiver {
         }
     }
 
-    /// Says what is due.
+    /// Sends feedback that is due.
     fn speak(&mut self, cx: &mut Cx<'_>) {
         let Some(heard) = self.heard else { return };
         let (now, from, layer) = (cx.now, self.me, heard.layer);
@@ -174,7 +174,7 @@ impl Receiver {
             (self.ack_at, self.acked_at, self.waiting) = (Time::NEVER, now, 0);
             say(self.acknowledgement(heard, now));
         }
-        // Where nobody sends again what was lost, nobody is asked for it.
+        // Without repairs of lost packets, none is requested.
         let is_repaired = self.repair == Repair::Tree || heard.every == Span::ZERO;
         let overdue = if self.repair == Repair::Tree { Overdue::AskAgain } else { Overdue::GiveUp };
         let echo = Echo { seq: Seq(heard.newest), hold: now.since(heard.newest_at) };
@@ -184,7 +184,7 @@ impl Receiver {
             say(ReportContent::Lost { echo, first: Seq(range.start), count, loss: 0.0 });
         });
         if is_overdue && self.repair == Repair::Tree && self.told_at.is_never() {
-            // Repairs that are lost are seen by nobody else (seed 003, 2.1).
+            // Lost repairs are observed by no other node (seed 003, 2.1).
             self.told = Congestion { rate: self.decrease * heard.rate, seq: heard.newest };
             self.told_at = now;
         }
@@ -201,7 +201,7 @@ impl Receiver {
         }
     }
 
-    /// What has arrived.
+    /// The acknowledgement of all that has arrived.
     fn acknowledgement(&self, heard: Heard, now: Time) -> ReportContent {
         let acked = self.missing.first().unwrap_or(heard.newest + 1);
         let behind = u32::try_from(heard.newest + 1 - acked).unwrap_or(u32::MAX);
@@ -246,7 +246,7 @@ impl crate::node::Receiver for Receiver {
         }
         let Some(heard) = self.heard else { return };
         if is_newest && self.few && data.rate <= self.told.rate && !self.told_at.is_never() {
-            // The source has come down to that: somebody else has told it (seed 003, 2.3).
+            // The source has come down to that rate: another node has reported it (seed 003, 2.3).
             self.told_at = Time::NEVER;
             self.suppressed += 1;
         }
@@ -273,7 +273,7 @@ impl crate::node::Receiver for Receiver {
         }
         let stale = self.heard.is_none_or(|heard| now.since(heard.newest_at) > STALE_AFTER);
         if stale && self.repair == Repair::Session {
-            // What is missing at the end of a stream is the delivery's matter.
+            // Packets missing at the end of a stream are the delivery's matter.
             self.fall_silent();
             return;
         }

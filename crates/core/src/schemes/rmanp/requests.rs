@@ -1,13 +1,13 @@
-//! Packets that are missing, and when they are asked for: by receivers, and by active routers of what is upstream (seed 003, 2.1).
+//! Missing packets and the times of their requests: of receivers, and of active routers towards upstream (seed 003, 2.1).
 
 use crate::time::{Span, Time};
 use std::ops::Range;
 
-/// What is missing, in order.
+/// Missing packets, in order.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Requests {
     list: Vec<Missing>,
-    /// Smoothed time from asking first to getting, in seconds: where repairs wait for their turn, asking sooner helps nobody.
+    /// Smoothed time from first request to arrival, in seconds: where repairs wait for their turn, an earlier request helps nobody.
     rtt: Option<f64>,
     /// When the first of them is asked for next.
     due: Option<Time>,
@@ -22,14 +22,14 @@ struct Missing {
     asked_at: Time,
     is_asked: bool,
     asked: u8,
-    /// Somebody upstream has told of this gap.
+    /// An upstream router has reported this gap.
     is_told: bool,
 }
 
-/// What became of a request that was due once too often.
+/// The treatment of a request that was due once too often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Overdue {
-    /// Asked for anew, from the beginning.
+    /// Requested again, from the beginning.
     AskAgain,
     /// Not asked for any more.
     GiveUp,
@@ -67,7 +67,7 @@ impl Requests {
         self.due = self.list.iter().map(|missing| missing.at).min().filter(|at| !at.is_never());
     }
 
-    /// These are missing and behind all that were missing before. At most `most` are kept, the newest ones.
+    /// Notes missing packets, which are behind all that were missing before. At most `most` are stored, the newest ones.
     pub(crate) fn note(&mut self, range: Range<u64>, is_told: bool, most: usize) {
         let first = range.start.max(range.end.saturating_sub(most as u64));
         let (at, asked_at) = (Time::NEVER, Time::ZERO);
@@ -85,7 +85,7 @@ impl Requests {
         }
     }
 
-    /// The first `count` that may just be late count as lost now and are to be asked for. Whether nobody has told of one of them.
+    /// Declares the first `count` possibly late packets lost, to be requested. Returns whether one of them is an unreported gap.
     pub(crate) fn declare(&mut self, count: u32, now: Time) -> bool {
         let late = self.list.iter_mut().filter(|missing| missing.at.is_never());
         let mut is_news = false;
@@ -97,7 +97,7 @@ impl Requests {
         is_news
     }
 
-    /// Ask for this one, whenever it was missed; `most` are kept.
+    /// Requests this packet, whenever it was missed; `most` are stored.
     pub(crate) fn ask(&mut self, seq: u64, most: usize, now: Time) {
         if let Err(place) = self.place(seq)
             && self.list.len() < most

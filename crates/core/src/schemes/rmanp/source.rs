@@ -1,4 +1,4 @@
-//! RMANP's source: grows with what all have acknowledged, goes down to what congestion indications say (seed 003, 2.3 and 2.4).
+//! RMANP's source: grows with packets that all have acknowledged, goes down to the rate of congestion indications (seed 003, 2.3 and 2.4).
 
 use super::config::{Answers, Config, Repair};
 use super::exclusion::LowRates;
@@ -23,13 +23,13 @@ pub type Source = PacedSource<Policy>;
 pub struct Policy {
     config: Config,
     controller: SendController,
-    /// What acknowledges: the first active routers, or receivers themselves.
+    /// The acknowledging children: the first active routers, or receivers themselves.
     children: Fusion<ReceiverId>,
     /// All have the packets below this one.
     acked: u64,
     /// Packets that are to be sent again, in the order in which they were asked for.
     again: VecDeque<u64>,
-    /// What was sent again lately, and when.
+    /// Packets repeated recently, with the time.
     repeated: VecDeque<(u64, Time)>,
     timeout: Timeout,
     timeout_at: Time,
@@ -43,19 +43,19 @@ pub struct Policy {
     tally: Tally,
 }
 
-/// So many children are told apart; beyond, the one that was silent longest is forgotten.
+/// The number of children that are distinguished; beyond, the one that was silent longest is forgotten.
 const MOST_CHILDREN: usize = 4096;
-/// So many packets wait to be sent again, and so many that were are remembered.
+/// The number of packets that wait to be repeated, and of repeated packets that are remembered.
 const MOST_AGAIN: usize = 100;
-/// A time-out is no shorter than so many packets take.
+/// A time-out is no shorter than the transmission of this number of packets.
 const PACKETS_OF_TIMEOUT: u64 = 2;
-/// Where few answer, each does so no more often and no less often than this, in seconds.
+/// Bounds of the interval between answers of each receiver, in seconds, where few answer.
 const TURNS: (f64, f64) = (0.02, 10.0);
-/// So many turns may fail until a child is silent, or acknowledgements are late.
+/// The number of turns that may fail until a child is silent, or acknowledgements are late.
 const MISSED_TURNS: f64 = 3.0;
-/// Packets name who is excluded for so long, so that one of them comes to it.
+/// The duration for which packets name an excluded receiver, so that one of them reaches it.
 const EXCLUDED_FOR: Span = Span::from_secs(10);
-/// Children are looked at so often.
+/// The interval at which children are checked.
 const LOOK: Span = Span::from_secs(1);
 
 impl Policy {
@@ -134,7 +134,7 @@ impl Policy {
         self.on_progress(now);
     }
 
-    /// Somebody misses packets.
+    /// Handles missing packets of a receiver.
     fn on_missing(&mut self, first: Seq, count: u16, now: Time) {
         if self.config.repair == Repair::Session {
             return;
@@ -175,10 +175,10 @@ impl Policy {
         self.controller.hold_until(cx.now + self.controller.pace().span_of(self.size()));
     }
 
-    /// A congestion indication says what rate would have been right.
+    /// Handles a congestion indication, which states the rate that would have been right.
     fn on_indication(&mut self, report: &Report, level: f32, now: Time) {
         let (from, seq) = (report.from, report.content.echo().seq);
-        // What is lost behind a router is that one's matter.
+        // Losses behind a router are the router's matter.
         let is_loss = matches!(report.content, ReportContent::Congested { cause: Cause::Loss, .. });
         self.tally.indications += 1;
         let asked = Rate::from_bps(f64::from(level));
@@ -274,7 +274,7 @@ impl PacedPolicy for Policy {
         if self.config.sending.start == Start::Linear {
             self.controller.set_rate(self.config.least, now);
         }
-        // What left before were probes.
+        // Earlier packets were probes.
         self.acked = self.controller.next_seq().0;
         self.expire_at = now + LOOK;
     }

@@ -1,4 +1,4 @@
-//! SMCC's receiver: calculates TCP's rate over all its layers, and tells each layer what is left for it (seed 000, 4.1).
+//! SMCC's receiver: calculates TCP's rate over all its layers, and gives each layer the remaining rate (seed 000, 4.1).
 
 use super::config::{Config, Joins, LAYERS, Lower};
 use super::visits::Visits;
@@ -15,23 +15,23 @@ pub struct Receiver(Box<ReceiverState>);
 struct ReceiverState {
     me: ReceiverId,
     config: Config,
-    /// Of each layer subscribed to. All see the packets of all layers, in one sequence, and so calculate one rate; each
-    /// sees the headers of its own layer alone.
+    /// A calculator for each layer subscribed to. All see the packets of all layers, in one sequence, and so calculate one rate; each sees
+    /// the headers of its own layer alone.
     calculators: Vec<tfmcc::Receiver>,
     seen: [Option<Seen>; LAYERS],
     /// Packets of all layers so far, lost ones included: the numbers of that one sequence.
     packets: u64,
-    /// How long the estimate has been above what the layers may have.
+    /// How long the estimate has been above the rate that the layers may have.
     above: Above,
     wait: Option<Wait>,
     /// Since when the estimate leaves too little for the highest layer.
     short_since: Option<Time>,
     visits: Visits,
-    /// So often losses were forgotten because no others followed.
+    /// The number of times that losses were forgotten because no others followed.
     forgotten: u8,
     /// No layer is joined before this moment: one did not come.
     hold_until: Time,
-    /// What the calculators want to be done.
+    /// Effects requested by the calculators.
     effects: Effects,
 }
 
@@ -42,7 +42,7 @@ const _: () = assert!(size_of::<Receiver>() <= 8);
 struct Seen {
     seq: Seq,
     at: Time,
-    /// The rate it says it was sent at.
+    /// The rate at which it was sent, by its header.
     rate: f32,
 }
 
@@ -61,20 +61,21 @@ struct Wait {
     next_at: Time,
 }
 
-/// A layer that does not come is asked for so often, then left.
+/// The number of requests for a layer that does not arrive, before it is left.
 const MOST_ASKS: u8 = 20;
 /// Not more often than this.
 const ASK_EVERY: Span = Span::from_millis(100);
-/// Then no layer is joined for so long.
+/// The duration after that in which no layer is joined.
 const HOLD_OFF: Span = Span::from_secs(30);
 /// The highest layer has been switched off when it was silent this long and others were not.
 const SILENT_AFTER: Span = Span::from_secs(4);
-/// Before its first loss a receiver joins after so many round-trip times.
+/// Before its first loss a receiver joins after this number of round-trip times.
 const JOINS_AFTER: u64 = 4;
-/// A layer is left when the estimate has left too little for it for so many round-trip times: one loss event may take it that low
-/// for a moment, and a leave costs more than that.
+/// A layer is left after this number of round-trip times in which the estimate left too little for it: one loss event may
+/// take the estimate that low for a moment, and a leave costs more than that.
 const LEAVES_AFTER: u64 = 4;
-/// Losses are forgotten when none came for so many round-trip times and so long, so often, with this layer as the highest one.
+/// Losses are forgotten after this number of round-trip times, and at least this duration, without further ones: at most
+/// `MOST_FORGOTTEN` times, with `FORGETS_UP_TO` as the highest layer.
 const QUIET: (u64, Span) = (8, Span::from_millis(500));
 const MOST_FORGOTTEN: u8 = 2;
 const FORGETS_UP_TO: u8 = 1;
@@ -122,7 +123,7 @@ impl ReceiverState {
         self.calculators[usize::from(self.level())].calculated(now)
     }
 
-    /// What the layers below this one bring together, in bit/s.
+    /// The total rate of the layers below this one, in bit/s.
     fn below(&self, layer: u8) -> f64 {
         let cap = self.config.cap_below(layer).bps();
         match self.config.lower {
@@ -145,17 +146,17 @@ impl ReceiverState {
         }
     }
 
-    /// What of `layer` is sent at least, in bit/s.
+    /// The least rate at which `layer` is sent, in bit/s.
     fn least(&self, layer: u8) -> f64 {
         if self.config.least > 0.0 { self.config.least_of(layer).bps() } else { 0.0 }
     }
 
-    /// What the lower layers leave of `rate` for this one.
+    /// The part of `rate` that the lower layers leave for this one.
     fn left_for(&self, layer: u8, rate: f64) -> f64 {
         (rate - self.below(layer)).max(self.config.least_of(layer).bps())
     }
 
-    /// Call a layer's calculator, and say what it wants to say as the layer's own.
+    /// Calls a layer's calculator, and sends its reports as those of the layer.
     fn calculate(&mut self, layer: u8, cx: &mut Cx<'_>, act: impl FnOnce(&mut tfmcc::Receiver, &mut Cx<'_>)) {
         let mut effects = std::mem::take(&mut self.effects);
         let inner = &mut Cx { now: cx.now, rng: cx.rng, effects: &mut effects };
@@ -188,7 +189,7 @@ impl ReceiverState {
         }
     }
 
-    /// Join or leave a layer, as the estimate says. `round` is that of the highest layer when its packet came.
+    /// Joins or leaves a layer, by the estimate. `round` is that of the highest layer when its packet came.
     fn consider(&mut self, round: Option<u8>, cx: &mut Cx<'_>) {
         let (level, estimate) = (self.level(), self.estimate(cx.now).bps());
         if level > 0 && estimate < self.below(level) + self.least(level) {
@@ -227,7 +228,7 @@ impl ReceiverState {
         if self.config.joins == Joins::Early { LEAVES_AFTER } else { 0 }
     }
 
-    /// Nothing was lost yet, or what was is forgotten.
+    /// Returns whether nothing was lost yet, or all losses are forgotten.
     fn is_starting(&self) -> bool {
         self.config.joins == Joins::Early && !self.calculators[usize::from(self.level())].has_loss()
     }

@@ -14,7 +14,7 @@ pub(super) struct Exit {
     pub port: Port,
     /// Behind the newest packet that left or waits.
     pub next: u64,
-    /// Packets before that one that neither left nor wait, the newest so many.
+    /// The newest packets before that one that neither left nor wait, up to a limit.
     skipped: VecDeque<u64>,
     /// Packets that were asked for and are not here.
     asked: VecDeque<u64>,
@@ -22,15 +22,15 @@ pub(super) struct Exit {
     limited_at: Time,
     /// With a limit: when the next packet may leave.
     next_at: Time,
-    /// "new_queue": numbers, and whether the gap before has been told of.
+    /// "new_queue": numbers, and whether the gap before has been reported.
     queue: VecDeque<(u64, bool)>,
     /// To be sent again; go first.
     again: VecDeque<u64>,
     /// The packet before the next one was dropped here, and upstream knows.
     has_dropped: bool,
-    /// Who acknowledges behind it.
+    /// The sources of acknowledgements behind it.
     pub children: Fusion<ReceiverId>,
-    /// All that were there have left: packets leave only now and then, so that somebody who comes is heard.
+    /// All receivers behind it have left: packets leave only now and then, so that a new receiver is noticed.
     pub is_pruned: bool,
     probe_at: Time,
     pub low: LowRates,
@@ -42,21 +42,21 @@ pub(super) struct Exit {
     pub since: Time,
 }
 
-/// What becomes of a packet at an exit.
+/// The fate of a packet at an exit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// As the verdict says.
+    /// By the verdict.
     Settled(Verdict),
     /// The queue is full: it is dropped, which is congestion.
     Overflow,
 }
 
-/// Through an exit without receivers a packet leaves so often.
+/// The interval at which packets leave through an exit without receivers.
 const PROBE: Span = Span::from_secs(1);
 /// Before a round trip is measured.
 const FIRST_RTT: f64 = 1.0;
 const GAIN: f64 = 0.125;
-/// So many skipped packets, and so many that were asked for, are remembered.
+/// The number of skipped packets, and of requested ones, that are remembered.
 const MOST: usize = 100;
 
 impl Exit {
@@ -96,7 +96,7 @@ impl Exit {
         !self.queue.is_empty() || !self.again.is_empty()
     }
 
-    /// Whether this receiver was excluded a moment ago: what it still says counts no more.
+    /// Returns whether this receiver was excluded a moment ago: its later feedback is ignored.
     pub(super) fn has_excluded(&self, who: ReceiverId, now: Time) -> bool {
         self.excluded.is_some_and(|(id, until)| now < until && ReceiverId::from(id) == who)
     }
@@ -106,7 +106,7 @@ impl Exit {
         if self.waits() { self.next_at } else { Time::NEVER }
     }
 
-    /// A limit from now on, where there is none that is lower.
+    /// Sets a limit from now on, unless there is a lower one.
     pub(super) fn restrict(&mut self, rate: Rate, now: Time) {
         if self.limit.is_some_and(|limit| limit.bps() <= rate.bps()) {
             return;
@@ -117,7 +117,7 @@ impl Exit {
         (self.limit, self.limited_at) = (Some(rate), now);
     }
 
-    /// Packets were acknowledged: the limit grows by so much, and ends once nothing waits.
+    /// Raises the limit by this rate because packets were acknowledged; it ends once nothing waits.
     pub(super) fn grow(&mut self, by: Rate) {
         if let Some(limit) = &mut self.limit {
             *limit = *limit + by;
@@ -183,7 +183,7 @@ impl Exit {
         let is_repair = data.flags.has(Flags::REPAIR);
         let is_asked = take(&mut self.asked, seq);
         let is_owed = !is_repair && take(&mut self.skipped, seq);
-        // Upstream sends again what nobody asked for when an acknowledgement is late: it may be the last packet that was lost.
+        // Upstream repeats packets without a request when an acknowledgement is late: the last packet may have been lost.
         let is_late = is_repair && !is_requested && self.children.least().is_some_and(|least| least <= seq);
         if !is_asked && !is_owed && !is_late {
             return Verdict::Drop;
@@ -225,7 +225,7 @@ impl Exit {
         !waits
     }
 
-    /// What may leave by now does: one packet where there is a limit, all that waits otherwise.
+    /// Sends the packets that may leave by now: one where there is a limit, all that wait otherwise.
     pub(super) fn pump(&mut self, store: &mut Store, cx: &mut Cx<'_>) {
         while self.waits() && (self.limit.is_none() || self.next_at <= cx.now) {
             let (seq, gap, is_again) = match self.again.pop_front() {
@@ -251,14 +251,14 @@ impl Exit {
         }
     }
 
-    /// A packet leaves at the limit's rate, and says so.
+    /// Paces a packet at the limit's rate, and writes that rate into it.
     fn pace(&mut self, data: &mut Data, size: u16, now: Time) {
         let Some(limit) = self.limit else { return };
         data.rate = data.rate.min(limit.bps() as f32);
         self.next_at = now + limit.span_of(size.into()).max(Span::from_nanos(1));
     }
 
-    /// What packets say to those behind this exit: the router listens, and who is excluded.
+    /// Writes into packets the statements for receivers behind this exit: the router listens, and the excluded receiver.
     fn address(&self, data: &mut Data, now: Time) {
         if let Mark::Floor { every, excluded, .. } = &mut data.mark {
             *every = 0.0;
@@ -277,7 +277,7 @@ impl Exit {
     }
 }
 
-/// The flags with the gap before a packet told of, or not.
+/// Returns the flags with or without the mark that the gap before a packet is reported.
 fn with_gap(flags: Flags, gap: bool) -> Flags {
     if gap { flags.with(Flags::GAP_SEEN) } else { Flags(flags.0 & !Flags::GAP_SEEN.0) }
 }

@@ -1,4 +1,4 @@
-//! What an active router knows of a session: sequence control, congestion indications and acknowledgements (seed 003, 2).
+//! State of a session at an active router: sequence control, congestion indications and acknowledgements (seed 003, 2).
 
 use super::config::Config;
 use super::exit::{Exit, Outcome};
@@ -17,10 +17,10 @@ pub(super) struct Session {
     id: SessionId,
     /// Behind the newest packet that came; `None` before the first one.
     expected: Option<u64>,
-    /// The newest packet, when there is a gap before it that has been told of.
+    /// The newest packet, when there is a reported gap before it.
     gap_at: Option<u64>,
     store: Store,
-    /// What did not come, and is asked for upstream.
+    /// Packets that did not arrive, and are requested upstream.
     lacking: Requests,
     /// The packet that came last, when it was asked for.
     requested: Option<u64>,
@@ -28,7 +28,7 @@ pub(super) struct Session {
     exits: Vec<Exit>,
     /// By port: what all behind it have.
     acks: Fusion<Port>,
-    /// What was acknowledged upstream, and when.
+    /// The newest packet acknowledged upstream, and the time of that.
     acked: u64,
     acked_at: Time,
     /// When an acknowledgement is due that did not leave at once.
@@ -40,7 +40,7 @@ pub(super) struct Session {
     /// Under whose name it speaks: that of a receiver behind it.
     speaker: Option<ReceiverId>,
     least: Rate,
-    /// How often upstream wants to hear of each receiver.
+    /// The interval at which upstream expects feedback of each receiver.
     every: Span,
     report_size: u16,
     start_up: Answers,
@@ -50,25 +50,25 @@ pub(super) struct Session {
     busy: usize,
 }
 
-/// Children are looked at so often.
+/// The interval at which children are checked.
 const LOOK: Span = Span::from_secs(1);
-/// Children of an exit that are told apart; beyond, the one that was silent longest is forgotten.
+/// Children of an exit that are distinguished; beyond, the one that was silent longest is forgotten.
 const MOST_CHILDREN: usize = 4096;
-/// Exits that are told apart.
+/// Exits that are distinguished.
 const MOST_EXITS: usize = 4096;
 /// Ranges that one call asks for.
 const RANGES: usize = 2;
 /// A packet is not sent again out of the same exit within this part of the time after which a receiver asks again.
 const PART_OF_RETRY: f64 = 0.5;
-/// A part of the tree that has nothing new to say says so, so many times within the time after which it would be forgotten.
+/// A part of the tree with nothing new sends this number of signs of life within the time after which it would be forgotten.
 const SIGNS_OF_LIFE: u64 = 3;
-/// How long packets name who is excluded, so that one of them comes to it.
+/// The duration for which packets name an excluded receiver, so that one of them reaches it.
 const EXCLUDED_FOR: Span = Span::from_secs(10);
 const REPORT_SIZE: u16 = 40;
 const LONGEST_TURN: f64 = 60.0;
 /// Where few answer, acknowledgements leave so far apart.
 const LEAST_TURN: Span = Span::from_millis(10);
-/// What is to be said and was not asked for leaves by a deadline.
+/// Unsolicited feedback that is pending leaves by a deadline.
 const SOON: Span = Span::from_millis(1);
 
 impl Session {
@@ -166,7 +166,7 @@ impl Session {
             Err(_) if self.exits.len() >= MOST_EXITS => return Verdict::Pass,
             Err(place) => {
                 self.exits.insert(place, Exit::new(port, seq, now));
-                // Until all behind it may have spoken, nobody there has anything.
+                // Until all receivers behind it may have reported, nothing is acknowledged there.
                 self.acks.set(port, 0, now);
                 place
             }
@@ -245,9 +245,9 @@ impl Session {
         }
     }
 
-    /// Upstream has come down to what it was told, and has grown since to where it was before: what it does now is not what it was told of.
-    // Seed gap: what was indicated ages with acknowledgements alone (2.4). Where the source grows by more than a router takes into account,
-    // it would never again be told of anything.
+    /// Upstream has come down to the indicated rate and has since grown back: its present rate is no longer the one that was indicated.
+    // Seed gap: the indicated rate ages with acknowledgements alone (2.4). Where the source grows by more than a router takes into account,
+    // further congestion would never be indicated to it.
     fn see_rate(&mut self, sent: f64, config: &Config) {
         let Some(told) = self.indicated.map(Rate::bps) else { return };
         let before = told / config.absolute;
@@ -258,7 +258,7 @@ impl Session {
         }
     }
 
-    /// Congestion that this router has seen itself: say so upstream.
+    /// Reports congestion that this router has observed itself upstream.
     fn indicate(
         &mut self,
         sent_rate: f32,
@@ -277,7 +277,7 @@ impl Session {
         self.send_up(ReportContent::Congested { echo, level, mean, cause }, cx);
     }
 
-    /// Whether upstream has not been told of a rate as low (seed 003, 2.3: filtered).
+    /// Returns whether no rate as low has been indicated upstream (seed 003, 2.3: filtered).
     fn is_news(&mut self, rate: Rate, seen: &mut RouterObservation) -> bool {
         let is_news = self.speaker.is_some() && self.indicated.is_none_or(|told| rate.bps() < told.bps());
         if is_news {
@@ -296,7 +296,7 @@ impl Session {
         cx.effects.push(Effect::Send { to: To::Parent, packet });
     }
 
-    /// Ask upstream for what is due.
+    /// Sends requests that are due upstream.
     fn ask(&mut self, config: &Config, cx: &mut Cx<'_>) {
         if self.speaker.is_none() {
             return;
@@ -317,7 +317,7 @@ impl Session {
 
     // Reports.
 
-    /// Somebody behind an exit has these packets.
+    /// Handles an acknowledgement from behind an exit.
     pub(super) fn on_ack(
         &mut self,
         entry: Port,
@@ -359,7 +359,7 @@ impl Session {
         }
         self.on_progress(config);
         self.acknowledge(config, seen, cx);
-        // What goes on is sent by the router itself, in its own name.
+        // The router itself sends the acknowledgements that go on, in its own name.
         Verdict::Drop
     }
 
@@ -370,13 +370,13 @@ impl Session {
         }
     }
 
-    /// What all have is kept no more.
+    /// Drops packets that all receivers have.
     fn on_progress(&mut self, config: &Config) {
         let Some(least) = self.acks.least().filter(|least| *least > self.acked) else { return };
         if let Some(told) = &mut self.indicated
             && self.acked > 0
         {
-            // What was told ages (seed 003, 2.4: rates grow with acknowledgements).
+            // The indicated rate ages (seed 003, 2.4: rates grow with acknowledgements).
             *told = *told + self.least * (config.increase * (least - self.acked) as f64);
         }
         self.acked = least;
@@ -384,7 +384,7 @@ impl Session {
         self.store.forget_below(least);
     }
 
-    /// One acknowledgement for all, when it says something new or is the sign that this part of the tree is there.
+    /// Sends one acknowledgement for all, when it carries news or is the sign that this part of the tree is there.
     fn acknowledge(&mut self, config: &Config, seen: &mut RouterObservation, cx: &mut Cx<'_>) {
         let now = cx.now;
         let is_news = self.ack_at == Time::ZERO;
@@ -409,7 +409,7 @@ impl Session {
         self.send_up(acknowledged(self.acked, Span::ZERO), cx);
     }
 
-    /// Somebody behind an exit asks for packets.
+    /// Handles a request from behind an exit.
     pub(super) fn on_request(
         &mut self,
         entry: Port,
@@ -460,7 +460,7 @@ impl Session {
         Verdict::Pass
     }
 
-    /// A neighbour is gone without having said so. What the others have is told with the next report of one of them.
+    /// A neighbour is gone without notice. The progress of the others is sent with the next report of one of them.
     pub(super) fn on_gone(&mut self, port: Port, who: ReceiverId, config: &Config, now: Time) {
         if let Ok(place) = self.place(port) {
             self.lose(place, who, now);
@@ -518,8 +518,8 @@ impl Session {
         }
         let rate = Rate::from_bps(f64::from(level));
         let rule = Exclusion { count: config.exclude, within: config.exclude_within };
-        // What is lost on the way from here, and not behind another router; and while this router waits for packets itself, it does not
-        // know where they are lost.
+        // Only losses on the path from here count, not those behind another router. While this router waits for packets itself, it does
+        // not know where they are lost.
         let is_loss = matches!(report.content, ReportContent::Congested { cause: Cause::Loss, .. });
         if config.exclude > 0
             && is_loss
@@ -541,14 +541,14 @@ impl Session {
             return Verdict::Drop;
         }
         if let ReportContent::Congested { level, cause, .. } = &mut report.content {
-            // What is lost is lost behind this router, where packets wait from now on.
+            // Losses here are losses behind this router, where packets wait from now on.
             (*level, *cause) = (further.bps() as f32, Cause::Accumulation);
         }
         report.from = self.speaker.unwrap_or(report.from);
         Verdict::Pass
     }
 
-    /// Who is excluded holds nobody back; it is told with the next packets, and the exit is pruned once it has left.
+    /// An excluded receiver holds no other back; the next packets name it, and the exit is pruned once it has left.
     fn lose_excluded(
         &mut self,
         place: usize,
@@ -602,7 +602,7 @@ impl Session {
         now.since(self.heard_at) >= config.forget
     }
 
-    /// Who is silent is forgotten, while somebody waits for an acknowledgement.
+    /// Forgets silent children, while an acknowledgement is awaited.
     fn look_around(&mut self, config: &Config, seen: &mut RouterObservation, cx: &mut Cx<'_>) {
         let now = cx.now;
         if self.stored() == 0 {
