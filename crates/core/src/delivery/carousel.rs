@@ -1,8 +1,8 @@
 //! A digital fountain over layers: which symbol of which block leaves next on each layer (seed 004, 5).
 //!
-//! Nobody asks for anything. Every symbol is sent once, on one layer, and any K of a block's symbols give the block, so all
-//! that a receiver of any level needs is about as many packets as the content has symbols. For that, whatever a receiver is
-//! subscribed to must bring all blocks forward at the same pace, at any time and for any while:
+//! Receivers send no requests. Every symbol is sent once, on one layer, and any K of a block's symbols give the block, so a receiver of any
+//! level needs about as many packets as the content has symbols. For that, the layers of any subscription must bring all blocks forward at
+//! the same pace, at any time and for any while:
 //!
 //! ```text
 //!  layer 0     |==|==|==|==|  |  |  |  |     a goal per level: every block has had so many symbols on layers 0..=level
@@ -16,7 +16,7 @@
 use super::repair_scheduler::{Pick, PickKind, ids_of};
 use crate::packet::Layer;
 
-/// Blocks get symbols in proportion to their own and so many more: small ones are cheap, and suffer more from single losses.
+/// The number of symbols that the weight of a block has beyond its own: small blocks are cheap, and suffer more from single losses.
 const MARGIN: u16 = 8;
 
 /// With fewer blocks per describing one than this, those come soon enough without a lead.
@@ -67,7 +67,7 @@ struct Block {
 struct Ring {
     at: usize,
     is_visiting: bool,
-    /// What a full block is brought up to in this turn.
+    /// The goal of a full block in this turn.
     goal: u64,
     /// Symbols sent on all layers up to this one.
     total: u64,
@@ -80,7 +80,7 @@ struct Lead {
     /// Symbols still to send of each of them.
     due: u64,
     at: usize,
-    /// Of the one at hand, in this visit.
+    /// Symbols of the current block that remain in this visit.
     left: u64,
     /// The base layer's walk is next.
     gives_way: bool,
@@ -109,8 +109,8 @@ impl Carousel {
         }
     }
 
-    /// From now on a layer sends so many symbols of a full block at each visit. Few keep all blocks at one pace, so that the
-    /// last block of a receiver is not late; many spare the work of making a block ready.
+    /// Sets the number of symbols of a full block that a layer sends at each visit. Few keep all blocks at one pace, so that the last block
+    /// of a receiver is not late; many spare the work of making a block ready.
     pub fn set_run(&mut self, symbols: u16) {
         self.run = u64::from(symbols.max(1));
     }
@@ -136,11 +136,11 @@ impl Carousel {
         }
     }
 
-    /// The content of block `block` changes. What has left is not sent again: its symbols have other ids from now on. Whether there
-    /// are any left.
+    /// The content of block `block` changes. Symbols that have left are not sent again: the block's symbols have other ids from now on.
+    /// Returns whether there are any left.
     #[must_use]
     pub fn renew(&mut self, block: u32) -> bool {
-        // What has not left since it changed last may change again.
+        // A block of which no symbol has left since its last change may change again.
         let has_left = |block: &&mut Block| block.next != ids_of(block.generation).start;
         let Some(block) = self.blocks.get_mut(block as usize).filter(has_left) else { return true };
         block.generation += 1;
@@ -174,7 +174,7 @@ impl Carousel {
         }
     }
 
-    /// What leaves on `layer` now; `None` while there is no block, or no such layer.
+    /// Returns the symbol that leaves on `layer` now; `None` while there is no block, or no such layer.
     pub fn next(&mut self, layer: Layer) -> Option<Pick> {
         let level = usize::from(layer.0);
         if level >= self.layers || self.blocks.is_empty() {
@@ -183,9 +183,9 @@ impl Carousel {
         if level == 0
             && let Some(block) = self.next_leading()
         {
-            // Half of the first lead counts for the goals: it falls into the start of the session, when much may be lost, and
-            // who lost too much of it must not wait until all other blocks have caught up. The lead of those who come later is
-            // beside the goals.
+            // Half of the first lead counts for the goals. It falls into the start of the session, when much may be lost; a receiver that
+            // lost too much of it must not wait until all other blocks have caught up. The lead for late joiners does not count for the
+            // goals.
             let Block { symbols, next, .. } = self.blocks[block];
             let is_ahead = self.served[block * self.layers] >= lead_of(symbols) / 2;
             let counts = !is_ahead && next % 2 == 0;
@@ -292,7 +292,7 @@ impl Carousel {
                 < self.share(self.rings[level].goal, self.blocks[block].weight)
     }
 
-    /// Whether it has had so much less that it is worth a visit.
+    /// Returns whether it has received few enough symbols to be worth a visit.
     fn lacks(&self, block: usize, level: usize) -> bool {
         let Block { weight, is_withdrawn, .. } = self.blocks[block];
         let worth = self.share(self.run, weight).max(1).div_ceil(2);

@@ -1,15 +1,14 @@
 //! Loss detection by gaps in the sequence numbers, with tolerance for reordering.
 //!
-//! A missing packet is lost when `tolerance` packets with higher numbers have arrived: 1 declares
-//! it lost at once (FIFO networks, the documents' simulations), 3 is for real networks (the rule of
-//! three duplicate acknowledgements, RFC 5681, 3.2).
+//! A missing packet is lost when `tolerance` packets with higher numbers have arrived. A tolerance of 1 declares it lost at once (FIFO
+//! networks, the documents' simulations), 3 is for real networks (the rule of three duplicate acknowledgements, RFC 5681, 3.2).
 
 use crate::packet::{Arrival, Seq};
 
 /// How many separate gaps wait for their packets at most; the oldest is lost when more open.
 const OPEN_GAPS: usize = 32;
 
-/// A jump this far is a restart of the stream, not so many losses.
+/// A jump this far is a restart of the stream, not a series of losses.
 const RESYNC: u64 = 1 << 15;
 
 /// Finds losses in one layer's stream. Fixed size.
@@ -203,7 +202,7 @@ mod tests {
         assert_eq!(in_order.lost(), gaps.lost());
     }
 
-    /// Packets that are missing and not told.
+    /// The number of missing packets that are not reported.
     fn waiting(gaps: &Gaps) -> u64 {
         gaps.open[..gaps.count].iter().map(|gap| gap.to - gap.from).sum()
     }

@@ -1,15 +1,14 @@
 //! The repair scheduler, the source's account of blocks: what has been sent, and what must be sent again.
 //!
-//! Three things wait to be sent, in this order of urgency: repairs (a few symbols of a block that
-//! everybody has nearly), the front (blocks that nobody has yet), and the backfill (whole blocks
-//! for receivers that joined late or were deferred). The first blocks, which describe the content,
-//! are always urgent.
+//! Three things wait to be sent, in this order of urgency: repairs (a few symbols of a block that nearly all receivers have); the front
+//! (blocks that no receiver has yet); and the backfill (whole blocks for receivers that joined late or were deferred). The first blocks,
+//! which describe the content, are always urgent.
 
 use crate::packet::Seq;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// What to send next.
+/// The symbol to send next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pick {
     /// Block number.
@@ -115,12 +114,12 @@ impl RepairScheduler {
         self.front_symbol = 0;
     }
 
-    /// The content of block `block` changes. What has left is not sent again: repairs have other symbol ids from now on. Whether
-    /// there are any left.
+    /// The content of block `block` changes. Symbols that have left are not sent again: repairs have other symbol ids from now on. Returns
+    /// whether there are any left.
     #[must_use]
     pub fn renew(&mut self, block: u32) -> bool {
         let begun = block < self.front || (block, 0) < (self.front, self.front_symbol);
-        // What has not left since it changed last may change again.
+        // A block of which no symbol has left since its last change may change again.
         let has_left =
             |entry: &&mut Block| entry.generation == 0 || entry.fresh != ids_of(entry.generation).start;
         let Some(entry) = self.entry(block).filter(|_| begun).filter(has_left) else { return true };
@@ -133,8 +132,8 @@ impl RepairScheduler {
         !ids.is_empty()
     }
 
-    /// The content of block `block` changes to one that nobody needs: it counts as sent. Who asks for it all the same, as a relay
-    /// does that knows no better, is answered.
+    /// The content of block `block` changes to one that no receiver needs: it counts as sent. Later requests for it, as of a relay with an
+    /// older state, are still answered.
     pub fn withdraw(&mut self, block: u32) {
         self.repairs.remove(&block);
         self.backfill.remove(&block);
@@ -298,7 +297,7 @@ impl RepairScheduler {
 }
 
 impl Block {
-    /// What is sent from now on is a batch of its own; the two oldest become one.
+    /// Opens a batch for packets sent from now on; the two oldest become one.
     fn open_batch(&mut self) {
         let [oldest, older, latest] = self.batches;
         if latest.count > 0 {

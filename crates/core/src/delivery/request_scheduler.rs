@@ -1,8 +1,7 @@
 //! The request scheduler: when a receiver asks for what it lacks (negative acknowledgements that count symbols).
 //!
-//! A request is delayed by a random time, so that of many receivers with the same loss one speaks
-//! first and the others hear the source schedule the repair. What was asked for is not asked for
-//! again before an answer can have come.
+//! A request is delayed by a random time: of many receivers with the same loss one sends first, and the others receive the source's notice
+//! that it schedules the repair. A request is not repeated before an answer can have come.
 
 use crate::rng::Rng;
 use crate::time::{Span, Time};
@@ -36,7 +35,7 @@ impl RequestScheduler {
         RequestScheduler { rtt, spread, ..RequestScheduler::default() }
     }
 
-    /// The source told its largest round-trip time and over what time to spread requests.
+    /// Sets the source's largest round-trip time and the time over which requests are spread.
     pub fn set_pace(&mut self, rtt: Span, spread: Span) {
         (self.rtt, self.spread) = (rtt, spread);
     }

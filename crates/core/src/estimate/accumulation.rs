@@ -61,24 +61,23 @@ pub struct Measuring {
     pub floor: Span,
     /// And in this many mean differences of successive delays.
     pub noise: f64,
-    /// Congestion is seen by so many control packets in a row, all after the latest cut of the rate.
+    /// The number of consecutive control packets, all after the latest cut of the rate, that confirm congestion.
     pub confirm: u8,
     /// And for at least this long.
     pub persist: Span,
-    /// What is carried from one epoch of congestion to the next.
+    /// The amount that is carried from one epoch of congestion to the next.
     pub carry: Carry,
     // Seed gap: D.1 assumes that clocks do not drift between two points. Every minute (`Measuring::published`) a quiet
     // moment becomes the synchronisation point.
     /// After this time a quiet moment becomes the synchronisation point.
     pub resync: Span,
-    // Seed gap: D.1 cannot tell a longer route from a queue. Where this is set, an accumulation that cuts of the rate
-    // did not change for so many control packets counts as a longer route. Off in `Measuring::published`.
-    /// So many control packets in a row without a quiet moment, although nothing changes, are another route; `None` for
-    /// never.
+    // Seed gap: D.1 cannot distinguish a longer route from a queue. Where this is set, an accumulation that cuts of the rate did not change
+    // for this number of control packets counts as a longer route. Off in `Measuring::published`.
+    /// The number of consecutive control packets without a quiet moment, and without any change, that mean another route; `None` for never.
     pub reroute: Option<u16>,
 }
 
-/// What is taken to wait at a synchronisation point that ends congestion.
+/// The amount that is assumed to wait at a synchronisation point that ends congestion.
 // Seed gap: D.1 carries the whole accumulation, in which the control packet counts although it has arrived. It counts
 // again in the next measurement, so one packet carried is congestion as soon as a control packet is late at all: a slow
 // session never gets out of that. Here the control packet is not carried.
@@ -139,16 +138,16 @@ impl Measuring {
     }
 }
 
-/// What a control packet shows.
+/// The result of a control packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
     /// It is the new synchronisation point.
     Synchronised,
-    /// So many bytes, not more than the low threshold.
+    /// This number of bytes, not more than the low threshold.
     Quiet(u64),
-    /// So many bytes, neither congestion nor its end.
+    /// This number of bytes, neither congestion nor its end.
     Between(u64),
-    /// So many bytes: congestion.
+    /// This number of bytes: congestion.
     Congested(u64),
 }
 
@@ -177,7 +176,7 @@ struct Point {
     at: Time,
     /// When it left, in the source's time.
     sent: Time,
-    /// What is assumed to have waited then, "accu_g".
+    /// The bytes that are assumed to have waited then, "accu_g".
     carried: u64,
 }
 
@@ -279,7 +278,7 @@ impl Accumulation {
         }
     }
 
-    /// What is carried to the next epoch of an accumulation of `bytes` at the end of this one.
+    /// The amount carried to the next epoch of an accumulation of `bytes` at the end of this one.
     fn left(&self, bytes: u64) -> u64 {
         match self.measuring.carry {
             Carry::All => bytes,
@@ -347,7 +346,7 @@ impl Accumulation {
         self.log.window = window;
     }
 
-    /// What arrived so far says nothing about the arrival rate any longer.
+    /// Restarts the measurement of the arrival rate: earlier arrivals are no evidence of it any longer.
     pub fn measure_anew(&mut self) {
         self.log.forget_rate();
     }

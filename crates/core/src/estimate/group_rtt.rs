@@ -25,7 +25,7 @@ enum Estimate {
 /// The members with the largest round-trip times, as far as they are known.
 #[derive(Debug, Clone)]
 struct Recent {
-    /// A member that has not been heard for so long is forgotten.
+    /// The duration of silence after which a member is forgotten.
     memory: Span,
     members: Vec<MemberRtt>,
     /// The largest of all, kept up to date.
@@ -42,9 +42,9 @@ struct MemberRtt {
     heard_at: Time,
 }
 
-/// So many latest samples of a member count.
+/// The number of latest samples of a member that count.
 const SAMPLES: usize = 3;
-/// So many members are remembered: those with the largest round-trip times.
+/// The number of members that are remembered: those with the largest round-trip times.
 const MOST_MEMBERS: usize = 16;
 
 impl GroupRtt {

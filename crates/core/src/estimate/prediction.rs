@@ -4,8 +4,8 @@
 /// Autocovariances below this part of the variance count as none: the recursion ends where nothing is left to predict.
 const NOTHING_LEFT: f64 = 1e-9;
 
-/// The weights that predict a series with these autocovariances (`covariances[0]` is the variance) best: `weights[0]` belongs to the
-/// newest value. As many as there is room for, and covariances. What the prediction leaves of the variance.
+/// Computes the best weights for predicting a series with these autocovariances (`covariances[0]` is the variance): `weights[0]` belongs to
+/// the newest value. There are as many as there is room for, and covariances. Returns the remaining variance of the prediction error.
 ///
 /// Where fewer weights predict everything, the others are zero.
 pub fn levinson(covariances: &[f64], weights: &mut [f64]) -> f64 {

@@ -1,9 +1,8 @@
 //! How fast packets arrive: a sliding window in constant memory.
 //!
-//! Arrivals are added up in [`BUCKETS`] time buckets of `2^k` ns. The window's oldest bucket counts in
-//! proportion to its part inside the window, so a measurement is wrong by at most the bytes of
-//! that one bucket: at a steady rate by less than a packet, otherwise by at most 1/32 of the
-//! bytes in the widest window and typically by a few tenths of a percent.
+//! Arrivals are added up in [`BUCKETS`] time buckets of `2^k` ns. The window's oldest bucket counts in proportion to its part inside the
+//! window, so a measurement is wrong by at most the bytes of that one bucket. At a steady rate that is less than a packet, otherwise at
+//! most 1/32 of the bytes in the widest window and typically a few tenths of a percent.
 //!
 //! ```text
 //!            |<----------- window ----------->|

@@ -22,8 +22,8 @@ pub enum Averaging {
 
 /// Behaviour before the first loss event.
 // Seed gap: 2.3.1 has no rate before the first loss event. Here it doubles every round-trip time, up to the rate that is safe without any
-// answer: where a report of a loss takes several assumed round trips, it would be thousands of times too high by then. From there on, and
-// after a start-up in rounds that has already found the rate, it grows by a packet per round-trip time.
+// answer. Without that bound it would be thousands of times too high where a report of a loss takes several assumed round trips. From there
+// on, and after a start-up in rounds that has already found the rate, it grows by a packet per round-trip time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Before {
     Double,

@@ -2,7 +2,7 @@
 //!
 //! Each packet books the departure of the next one: `8 s / rate` after its own booked time, not after the time it really left, so that a
 //! host that wakes late catches up. The catching up is limited: to a few packets within a round-trip time, or to the packets of a few
-//! milliseconds. The latter is not bound to the round-trip time: on a busy host a process waits longer for its turn than packets travel on
+//! milliseconds. The latter is not bound to the round-trip time. On a busy host a process waits longer for its turn than packets travel on
 //! a local network, and would send a part of its rate only. A change of rate rescales the remaining wait.
 
 use crate::time::{Rate, Span, Time};

@@ -232,7 +232,7 @@ impl SendController {
         }
     }
 
-    /// The session starts now. Of the past only round-trip times count.
+    /// The session starts now. Only round-trip times count from before it.
     pub fn start(&mut self, now: Time) {
         self.is_running = true;
         self.pacer.restart(now);

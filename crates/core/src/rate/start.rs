@@ -13,14 +13,14 @@
 //!
 //! A round is a round-trip time long, three quarters of one where every receiver answers at once (at least 2.5 ms). Its end is flagged in
 //! one packet; receivers answer with the rate at which the round's packets arrived. The source goes on with twice that, or with twice its
-//! own rate where that is less. Of several answers to a round the lowest counts, also when it comes late. The start-up ends at any loss, at
-//! any congestion report, and after two rounds in a row that arrive at less than three quarters of their rate, and at about the same rate.
+//! own rate where that is less. The lowest of several answers to a round counts, also when it comes late. Any loss and any congestion
+//! report end the start-up; two rounds in a row do so that arrive at less than three quarters of their rate, and at about the same rate.
 //! Without an answer the rate never grows: the end is flagged again. After as long as TCP would wait (RFC 6298, 2.4, with Linux' shorter
 //! minimum) the rate is halved and another round begins. Nothing is known about the path before the first answer, so packets leave four
 //! times slower while the source waits for that one.
 //!
-//! After the first of two slow rounds the next one is sent at 1.5 instead of 2 times the received rate: still fast enough to distinguish a
-//! full bottleneck from a coincidence, and kinder to its queue.
+//! After the first of two slow rounds the next one is sent at 1.5 instead of 2 times the received rate. That is still fast enough to
+//! distinguish a full bottleneck from a coincidence, and kinder to its queue.
 
 // Seed gap: seed 000, 3.1.5 knows only the additive increase, which takes minutes to fill a fast path. Start-up by
 // doubling is ours; `Start::Linear` is the seed.

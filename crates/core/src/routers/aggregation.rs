@@ -12,7 +12,7 @@ pub struct Config {
     pub hold: Span,
 }
 
-/// What a router remembers of the loss reports that it has passed on.
+/// Memory of the loss reports that a router has passed on.
 #[derive(Debug)]
 pub struct Aggregation {
     hold: Span,
@@ -23,7 +23,7 @@ pub struct Aggregation {
     merged: u64,
 }
 
-/// What it remembers is bounded: beyond so many packets the oldest are forgotten, and reports about them pass again.
+/// The bound of the memory: beyond this number of packets the oldest are forgotten, and reports about them pass again.
 const MOST: usize = 1 << 20;
 
 impl RouterSpec for Config {

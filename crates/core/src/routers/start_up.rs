@@ -5,7 +5,7 @@ use crate::packet::{ReportContent, Seq};
 /// The answers to the latest round that went on.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Answers {
-    /// The packet that ended the round, and the least rate and the highest loss that were told of it.
+    /// The packet that ended the round, and the least rate and the highest loss reported of it.
     round: Option<(Seq, f32, f32)>,
 }
 

@@ -18,7 +18,7 @@ pub struct Path {
     pub rate: Rate,
     /// Both ways together.
     pub rtt: Span,
-    /// Of the queue, in bytes.
+    /// Capacity of the queue, in bytes.
     pub buffer: u64,
 }
 
@@ -239,7 +239,7 @@ impl<S: Source> Bench<S> {
         (0..self.source.layers()).map(|layer| of(Layer(layer))).min().expect("there is a base layer")
     }
 
-    /// The earliest thing by `end`; false when there is none.
+    /// Performs the earliest event by `end`; false when there is none.
     fn step(&mut self, end: Time) -> bool {
         let timers = self.leaves.iter().map(|leaf| leaf.receiver.deadline()).min().unwrap_or(Time::NEVER);
         let timers = timers.min(self.source.deadline());

@@ -24,13 +24,13 @@ pub trait PacedPolicy: Sized {
 
     /// The policy of a source that has not started.
     fn new(config: Self::Config) -> Self;
-    /// What sends.
+    /// Returns the controller of departures.
     fn controller(&self) -> &SendController;
     /// The same, to be changed.
     fn controller_mut(&mut self) -> &mut SendController;
     /// Round-trip time of the path that the rate follows; before there is a sample, the assumed one.
     fn rtt(&self) -> Span;
-    /// What a packet of `size` bytes that leaves now says.
+    /// Returns the signal and mark of a packet of `size` bytes that leaves now.
     fn stamp(&mut self, size: u16, now: Time) -> (Signal, Mark);
     /// A report that is neither a sign of life nor an answer to the start-up nor a farewell.
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>);
@@ -115,7 +115,7 @@ impl<P: PacedPolicy> PacedSource<P> {
         self.tick_at = if next > now { next } else { now + period };
     }
 
-    /// Calls this, and tells the policy when it has ended the start-up.
+    /// Calls this, and notifies the policy when it has ended the start-up.
     fn feed_start_up(&mut self, now: Time, feed: impl FnOnce(&mut P)) {
         let starting = self.policy.controller().is_starting();
         feed(&mut self.policy);

@@ -39,7 +39,7 @@ impl Representative {
         self.id.map_or(!is_starting, |id| id == from)
     }
 
-    /// What packets say of it: mean and deviation of its level in bit/s, where they are known.
+    /// Returns the mark of packets: mean and deviation of its level in bit/s, where they are known.
     pub(super) fn mark(&self, level: Option<(f64, f64)>, rtt_max: Span) -> Mark {
         let id = self.named();
         let (mean, deviation) = level.filter(|_| id.is_some()).unwrap_or((f64::INFINITY, 0.0));

@@ -48,7 +48,7 @@ impl ControlClock {
         ControlClock { interval, due: Time::ZERO, last_departure: None }
     }
 
-    /// A packet leaves now; evenly paced ones are `gap` apart. What is said of it.
+    /// A packet leaves now; evenly paced ones are `gap` apart. Returns its signal.
     // Seed gap: D.1 assumes that packets leave evenly. A host sends several at a moment and catches up after a delay;
     // a control packet waits for the first one of such a burst, an interval at most.
     pub fn on_departure(&mut self, gap: Span, rtt: Span, now: Time) -> Signal {

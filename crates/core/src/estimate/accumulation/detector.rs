@@ -4,7 +4,7 @@ use super::{Accumulation, Measuring, Reading};
 use crate::packet::{Arrival, Cause, Data, Seq, Signal};
 use crate::time::{Rate, Span, Time};
 
-/// Tells at every arrival whether it is an instance of congestion.
+/// Decides at every arrival whether it is an instance of congestion.
 #[derive(Debug, Clone)]
 pub struct Detector {
     pub(super) accumulation: Accumulation,
@@ -28,7 +28,7 @@ pub struct Instance {
     pub trigger: Seq,
     /// The packet that MCA takes round-trip samples from: the control packet, or the first lost one (seed 000, D.2).
     pub first: Seq,
-    /// What was seen.
+    /// The observed sign of congestion.
     pub cause: Cause,
 }
 
@@ -102,7 +102,7 @@ impl Detector {
         self.accumulation.measure_over(window);
     }
 
-    /// What arrived so far says nothing about the arrival rate any longer.
+    /// Restarts the measurement of the arrival rate: earlier arrivals are no evidence of it any longer.
     pub fn measure_anew(&mut self) {
         self.accumulation.measure_anew();
     }

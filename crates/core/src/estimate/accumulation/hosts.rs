@@ -11,7 +11,7 @@ const SIZE: u16 = 1400;
 const RTT: Span = Span::from_millis(20);
 /// A transport sends what is due within this time at once.
 const BURST: Span = Span::from_millis(1);
-/// One wake-up in so many is late by milliseconds.
+/// The share of wake-ups that are late by milliseconds.
 const RARELY: f64 = 1.0 / 200.0;
 
 /// How far clocks differ.

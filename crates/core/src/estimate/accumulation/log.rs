@@ -1,4 +1,4 @@
-//! What arrived when: a ring that holds what the next control packet may ask for.
+//! Log of arrivals: a ring of those that the next control packet may refer to.
 
 use crate::time::{Rate, Span, Time};
 
@@ -33,7 +33,7 @@ const FEWEST: usize = 16;
 const MOST: usize = 4096;
 /// Ten marks an eighth of a window apart reach back a whole window.
 const MARKS: usize = 10;
-/// A rate is taken over at least so many packets (the ones after the first).
+/// The number of packets, after the first, over which a rate is measured at least.
 pub(super) const RATE_PACKETS: usize = 8;
 
 impl ArrivalLog {

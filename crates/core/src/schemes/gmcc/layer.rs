@@ -26,7 +26,7 @@ pub(super) struct LayerControl {
     /// "N".
     wanted: u8,
     shortest_beat: Span,
-    /// Who is followed, or was last.
+    /// The present or last representative.
     representative: Option<Representative>,
     rtt: Ewma,
     updates: u8,
@@ -35,12 +35,12 @@ pub(super) struct LayerControl {
     pub(super) gate: CutGate,
     tick_at: Time,
     last_loss: Option<(ReceiverId, Seq)>,
-    /// What of the controller's rate is shifted to or from the layer, in bit/s.
+    /// The part of the controller's rate that is shifted to or from the layer, in bit/s.
     shift: f64,
     pub(super) tally: Tally,
 }
 
-/// What the source does with a layer.
+/// The state of a layer at the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// Nothing is sent.
@@ -53,7 +53,7 @@ pub(super) enum Mode {
     Low { since: Time },
 }
 
-/// Who is followed, and what its newest report said.
+/// A representative, and the content of its newest report.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Representative {
     pub(super) id: ReceiverId,
@@ -84,7 +84,7 @@ const SILENT: u64 = 8;
 const SEEKING: u64 = 4;
 const LOW: u64 = 20;
 const RTT_GAIN: f64 = 0.125;
-/// So many samples are enough to take a representative's place where layers are joined early.
+/// The number of samples that is enough to take a representative's place where layers are joined early.
 pub(super) const SOON: u16 = 3;
 /// The part of the rate that the seed's cut keeps.
 const HALF: f64 = 0.5;
@@ -218,10 +218,9 @@ impl LayerControl {
         }
     }
 
-    /// What packets of the layer say.
-    // Seed gap: 4.1.2 broadcasts what is known about representatives. Here every packet says it about its own layer, and of all
-    // layers only whether they are on and followed, and how fast the one above is sent, which is all that counts for receivers
-    // that have not joined them.
+    /// Returns the mark of packets of the layer.
+    // Seed gap: 4.1.2 broadcasts the statistics of representatives. Here every packet carries those of its own layer. Of other layers it
+    // states only whether they are on and followed, and the rate of the one above: receivers that have not joined them need no more.
     pub(super) fn mark(&self, above: Rate, states: LayerStates) -> Mark {
         let (id, estimate) = match self.followed() {
             Some(followed) => (Some(followed.id), followed.estimate()),
@@ -257,7 +256,7 @@ impl LayerControl {
         self.controller.set_rate(Rate::from_bps(lambda.bps() + self.shift), now);
     }
 
-    /// So much is shifted to the layer (or, negative, from it) from now on, in bit/s.
+    /// Shifts this rate to the layer (or, negative, from it) from now on, in bit/s.
     pub(super) fn set_shift(&mut self, shift: f64, now: Time) {
         if shift != self.shift {
             let lambda = self.lambda().bps();

@@ -71,7 +71,7 @@ struct PendingJoin {
     next_at: Time,
 }
 
-/// What a receiver has learned about joining a layer.
+/// The result of earlier attempts to join a layer.
 #[derive(Debug, Clone, Copy, Default)]
 struct JoinBackoff {
     until: Time,
@@ -90,16 +90,16 @@ enum Situation {
 
 const _: () = assert!(size_of::<Receiver>() <= 400);
 
-/// So many samples are enough to take a representative's place where layers are joined early.
+/// The number of samples that is enough to take a representative's place where layers are joined early.
 const SOON: u8 = super::layer::SOON as u8;
 /// The part of all its layers that a layer must bring to be kept.
 const LITTLE: f64 = 0.1;
 /// Silence of the source after which nothing is sent to it.
 const STALE_AFTER: Span = Span::from_secs(10);
-/// A layer is asked for so often, and for so long at least.
+/// The number of requests for a layer, and their least total duration.
 const TRIES: u8 = 20;
 const PATIENCE: Span = Span::from_secs(2);
-/// A layer is not barred for longer than the shortest time, doubled so often.
+/// The number of doublings of the shortest time for which a layer is barred.
 const LONGEST: u8 = 6;
 /// Round-trip times without a join after a layer that never came.
 const HOLD_OFF: u64 = 64;
@@ -125,7 +125,7 @@ impl Receiver {
         }
     }
 
-    /// What it did so far.
+    /// Returns counters of its actions.
     pub const fn counts(&self) -> Counts {
         self.counts
     }
@@ -158,9 +158,8 @@ impl Receiver {
     }
 
     /// Whether this receiver has something to say in a layer (seed 000, 4.1.2 and 4.1.3).
-    // Seed gap: 4.1.2 compares statistics of N samples only. A representative without any sample - it asked for the layer, or
-    // answered when nobody else did - gives way to everybody who has one, or nothing would slow the layer down until
-    // somebody has N.
+    // Seed gap: 4.1.2 compares statistics of N samples only. A representative without any sample (it requested the layer, or answered when
+    // no other receiver did) gives way to any receiver with one. Otherwise nothing would slow the layer down until a receiver has N.
     fn may_report(&self, joined: &Joined, cause: Cause) -> bool {
         let taf = &joined.taf;
         if self.is_early() && cause != Cause::Heartbeat && !std::ptr::eq(joined, &self.joined[self.top()]) {
@@ -209,7 +208,7 @@ impl Receiver {
         }
         let (mean, deviation, samples) = match settings.joins {
             Joins::Compared => (joined.taf.moments().0, joined.taf.moments().1, joined.taf.len()),
-            // Of layers below its highest one a receiver says no more than that it is there.
+            // In layers below its highest one a receiver only reports its presence.
             Joins::Early if index < highest => (0.0, 0.0, 0),
             Joins::Early => {
                 let (mean, deviation) = joined.taf.moments_now(cx.now);
@@ -249,8 +248,7 @@ impl Receiver {
         }
     }
 
-    /// Whatever layer a packet was lost of, it is the highest one that makes it too much. Losses within a round-trip time
-    /// are one epoch.
+    /// A packet may be lost on any layer; the highest one makes the rate too high. Losses within a round-trip time are one epoch.
     fn on_early_congestion(&mut self, index: usize, seq: Seq, cause: Cause, cx: &mut Cx<'_>) {
         let top = self.top();
         let again = cx.now.since(self.lost_at) < self.joined[top].rtt();
@@ -368,8 +366,8 @@ impl Receiver {
         unsettled || self.joined.iter().any(|joined| self.limits(joined, now))
     }
 
-    /// Whether this receiver is a layer's representative or may become it. Who joins early has few samples, which are all of its
-    /// start-up when nothing was lost since: its silence counts.
+    /// Returns whether this receiver is a layer's representative or may become it. A receiver that joins early has few samples, which are
+    /// all of its start-up when nothing was lost since: its silence counts.
     fn limits(&self, joined: &Joined, now: Time) -> bool {
         let taf = &joined.taf;
         let own = || if self.is_early() { taf.estimate_now(now) } else { taf.estimate() };
@@ -485,7 +483,7 @@ impl Receiver {
         }
     }
 
-    /// What the newest header of a layer means for what this receiver has to say in it.
+    /// Applies the newest header of a layer to this receiver's pending reports.
     #[inline]
     fn reconsider(&mut self, index: usize, newest: Seq, cx: &mut Cx<'_>) {
         let joined = &self.joined[index];
@@ -531,7 +529,7 @@ impl Receiver {
         }
     }
 
-    /// What is due in a layer.
+    /// Performs the actions that are due in a layer.
     fn run_layer(&mut self, index: usize, cx: &mut Cx<'_>) {
         let stale = cx.now.since(self.last_arrival) > STALE_AFTER;
         let joined = &mut self.joined[index];

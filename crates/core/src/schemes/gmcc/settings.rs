@@ -1,4 +1,4 @@
-//! What a receiver is told, as far as packets may need it.
+//! Settings of a receiver that packets may need.
 
 use super::config::{Assumed, Config, Joins, LayerScheme, LeaveNotice, Output};
 use super::taf::Rules;
@@ -6,7 +6,7 @@ use crate::packet::LayerStates;
 use crate::suppress::TruncatedExponential;
 use crate::time::Span;
 
-/// What of the configuration every packet may need.
+/// The part of the configuration that every packet may need.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Settings {
     pub(super) rules: Rules,

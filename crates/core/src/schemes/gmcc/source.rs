@@ -16,7 +16,7 @@ pub struct Source {
     shift: Shift,
 }
 
-/// The slowest upper layer: a packet in so long. Lowest rates that somebody asks for are the base layer's.
+/// The interval between packets of the slowest enhancement layer. Configured lowest rates are those of the base layer.
 const SLOWEST: Span = Span::from_secs(8);
 
 impl Source {
@@ -77,7 +77,7 @@ impl Source {
         }
     }
 
-    /// What changes with any rate: the bandwidth that is shifted, and what limits leave for upper layers.
+    /// Updates all that depends on rates: the shifted bandwidth, and the limits of enhancement layers.
     fn settle(&mut self, now: Time) {
         self.share_limits(now);
         self.shift.apply(&mut self.layers, now);

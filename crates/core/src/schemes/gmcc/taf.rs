@@ -93,7 +93,7 @@ fn estimate(values: impl Iterator<Item = f64> + Clone) -> Estimate {
     Estimate { mean, error: deviation / count.sqrt() }
 }
 
-/// What a receiver knows about its own congestion in one layer.
+/// A receiver's statistics of its own congestion in one layer.
 #[derive(Debug, Clone)]
 pub(super) struct Taf {
     sample: TafSample,
@@ -120,7 +120,7 @@ enum Epochs {
     Some,
 }
 
-/// What a congestion epoch has added.
+/// The samples that a congestion epoch has added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Added {
     /// A sample of the attenuation factor.
@@ -267,7 +267,7 @@ impl Taf {
     }
 }
 
-/// What of the configuration a receiver needs for every layer that it joins.
+/// The part of the configuration that a receiver needs for every layer that it joins.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
     pub(super) samples: u8,

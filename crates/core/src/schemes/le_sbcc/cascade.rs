@@ -28,9 +28,9 @@ pub(super) struct Cascade {
     reductions: u64,
 }
 
-/// Counts decay after so many round trips (seed 000, 2.1.1).
+/// The number of round trips after which counts decay (seed 000, 2.1.1).
 const DECAY_AFTER: u64 = 100;
-/// Every so many decays, receivers that have long been silent are forgotten.
+/// The number of decays after which receivers that have long been silent are forgotten.
 // Seed gap: 2.1.2 keeps state for every receiver that ever reported. Here one is forgotten when its count is below 0.01
 // and it has had no loss event for 1000 round trips.
 const SWEEP_AFTER: u32 = 10;
@@ -155,7 +155,7 @@ impl Cascade {
         }
     }
 
-    /// The application had nothing to send for so long: counts did not decay.
+    /// The application had nothing to send for the duration `pause`: counts did not decay.
     pub(super) fn resume(&mut self, pause: Span) {
         self.decay_at += pause;
     }

@@ -32,7 +32,7 @@ struct Waiting {
     event: Event,
 }
 
-/// What an arrival revealed.
+/// The losses that an arrival revealed.
 #[derive(Debug, Clone, Copy)]
 struct Event {
     /// The packet that arrived.
@@ -50,7 +50,7 @@ struct RoundLength {
     length: Span,
 }
 
-/// At most so many reports wait. When there are more, the one that is due first leaves.
+/// The number of reports that may wait. When there are more, the one that is due first leaves.
 const MOST_WAITING: usize = 4;
 /// Rounds are taken to be no shorter and no longer.
 const ROUNDS: (Span, Span) = (Span::from_millis(1), Span::from_secs(2));
@@ -77,7 +77,7 @@ impl Receiver {
     fn on_event(&mut self, event: Event, cx: &mut Cx<'_>) {
         let now = cx.now;
         if self.spacing > Span::ZERO && self.waiting[0].is_some() {
-            // That one tells the source of this round trip's losses.
+            // That report informs the source of this round trip's losses.
             self.suppressed = self.suppressed.saturating_add(1);
             return;
         }

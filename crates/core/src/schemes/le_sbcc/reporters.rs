@@ -1,7 +1,7 @@
-//! What the source remembers of each receiver that reports losses: 24 bytes.
+//! The source's record of each receiver that reports losses: 24 bytes.
 //!
-//! A table with open addressing and a fixed hash: the order of its places never tells in what the source does. It
-//! allocates only when the number of reporters outgrows it, and when a sweep has removed some.
+//! A table with open addressing and a fixed hash: the order of its places never affects the source's actions. It allocates only when the
+//! number of reporters outgrows it, and when a sweep has removed some.
 
 #[cfg(test)]
 mod tests;
@@ -15,7 +15,7 @@ pub(super) struct Reporters {
     /// A power of two of places.
     places: Box<[Slot]>,
     used: usize,
-    /// What a stored unit of a count is worth: decay changes this and not every count.
+    /// The value of a stored unit of a count: decay changes this and not every count.
     unit: f64,
     /// In stored units, "sum X_i".
     sum: f64,
@@ -69,7 +69,7 @@ impl Reporters {
         }
     }
 
-    /// Whose count is the largest.
+    /// Returns the receiver with the largest count.
     pub(super) const fn worst(&self) -> Option<ReceiverId> {
         self.worst_is
     }
@@ -156,7 +156,7 @@ impl Reporters {
         let mask = self.places.len() - 1;
         let (mut hole, mut next) = (at, (at + 1) & mask);
         while let Some(id) = self.places[next].is {
-            // Who stands behind the hole may fill it unless that is before the place where its search begins.
+            // An entry behind the hole may fill it unless that is before the place where its search begins.
             let home = self.home_of(id);
             if (next.wrapping_sub(home) & mask) >= (next.wrapping_sub(hole) & mask) {
                 self.places[hole] = self.places[next];
@@ -173,7 +173,7 @@ impl Reporters {
         let (mut sum, mut worst, mut worst_is) = (0.0, 0.0, None);
         for place in self.receivers() {
             sum += f64::from(place.count);
-            // Equal counts: the lowest number, so that the order of places does not tell.
+            // Of equal counts the one with the lowest number, so that the order of places has no effect.
             if place.count > worst || (place.count == worst && place.is < worst_is) {
                 (worst, worst_is) = (place.count, place.is);
             }
@@ -215,7 +215,7 @@ impl Reporters {
     }
 }
 
-/// Places for so many receivers.
+/// Returns the number of places for this number of receivers.
 fn places_for(receivers: usize) -> usize {
     (receivers * 4 / 3 + 1).next_power_of_two().max(FEWEST)
 }

@@ -20,7 +20,7 @@ pub(super) struct RoundTrip {
 const GAIN: f64 = 0.125;
 /// Samples below this part of the mean are pruned.
 const SMALL: f64 = 0.5;
-/// After so many pruned samples in a row small ones are believed.
+/// The number of consecutive pruned samples after which small ones are believed.
 // Seed gap: 2.1.1 prunes "a large fraction" of the samples below SRTT / 2, appendix A none. Here all of them are pruned
 // until there are 16 in a row: then the path has become faster.
 const PRUNED_IN_A_ROW: u8 = 16;

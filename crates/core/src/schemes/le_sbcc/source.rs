@@ -25,7 +25,7 @@ pub struct Policy {
     cascade: Cascade,
 }
 
-/// What a report of losses says.
+/// The content of a report of losses.
 #[derive(Debug, Clone, Copy)]
 struct Losses {
     echo: Echo,
@@ -35,7 +35,7 @@ struct Losses {
 
 /// The reduction that ends a start-up keeps no more than this part of a rate that has just been doubled.
 const AFTER_START_UP: f64 = 0.5;
-/// Of one report, no more than so many packets are timed.
+/// The number of packets of one report that are timed.
 const MOST_SAMPLES: u16 = 64;
 
 impl Policy {

@@ -33,7 +33,7 @@ struct Count {
     accepted_at: Time,
 }
 
-/// What the filters make of a report.
+/// The filters' verdict on a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It belongs to an event that is known.

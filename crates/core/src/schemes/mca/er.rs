@@ -26,7 +26,7 @@ pub(super) struct Situation {
     /// "RTT" and "sigma".
     pub rtt: Span,
     pub deviation: Span,
-    /// What a round-trip time adds to the rate, "S / SRTT".
+    /// The increase of the rate in a round-trip time, "S / SRTT".
     pub step: Rate,
     pub now: Time,
 }

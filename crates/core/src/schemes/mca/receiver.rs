@@ -27,7 +27,7 @@ pub struct Receiver {
 
 const _: () = assert!(size_of::<Receiver>() <= 600);
 
-/// What the newest packet's header said.
+/// The newest packet's header.
 #[derive(Debug, Clone, Copy)]
 struct NewestHeader {
     seq: Seq,

@@ -61,7 +61,7 @@ impl Policy {
         self.with_deviations(SRTT)
     }
 
-    /// What a round-trip time adds to the rate: "S / SRTT".
+    /// Returns the increase of the rate in a round-trip time: "S / SRTT".
     fn step(&self) -> Rate {
         Rate::of(u64::from(self.config.sending.packet_size), self.srtt())
     }

@@ -16,7 +16,7 @@ pub(super) struct CongestionRate {
 }
 
 const PARTS: usize = 20;
-/// A rate is over at least so many packets.
+/// The number of packets over which a rate is measured at least.
 const FEWEST: f64 = 100.0;
 
 impl CongestionRate {

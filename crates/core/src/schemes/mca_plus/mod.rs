@@ -1,10 +1,9 @@
 //! MCA+: multicast congestion avoidance with a representative and suppression of feedback (seed 000, chapter 5).
 //!
-//! One rate for one group, lowered when queues begin to fill and not only when they overflow. Receivers measure how many
-//! of the session's bytes wait in the network ([`crate::estimate::accumulation`]). The source follows one of them as
-//! ORMCC does, the *congestion representative* with the lowest *good throughput rate at congestion*: the arrival rate
-//! at congestion times one less the rate of congestion. It tells all receivers mean and deviation of that; those that do
-//! better keep silent.
+//! One rate for one group, lowered when queues begin to fill and not only when they overflow. Receivers measure how many of the session's
+//! bytes wait in the network ([`crate::estimate::accumulation`]). The source follows one of them as ORMCC does, the *congestion
+//! representative* with the lowest *good throughput rate at congestion*: the arrival rate at congestion times one less the rate of
+//! congestion. It announces its mean and deviation to all receivers; those that do better keep silent.
 //!
 //! ```text
 //!   receiver                                           source

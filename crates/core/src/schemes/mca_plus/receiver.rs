@@ -48,7 +48,7 @@ struct Settings {
     law: TruncatedExponential,
 }
 
-/// What the newest packet's header said.
+/// The newest packet's header.
 #[derive(Debug, Clone, Copy)]
 struct NewestHeader {
     seq: Seq,
@@ -143,7 +143,7 @@ impl Receiver {
         self.heard.is_some_and(|heard| heard.representative == Some(self.me))
     }
 
-    /// Who reports congestion (seed 000, 5.2.2.2).
+    /// Decides whether the receiver reports congestion (seed 000, 5.2.2.2).
     fn turn(&self) -> Turn {
         let (Some(heard), Some(mean)) = (&self.heard, self.level.mean()) else { return Turn::Never };
         let Some(representative) = heard.representative else {

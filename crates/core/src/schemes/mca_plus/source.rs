@@ -123,7 +123,7 @@ impl Policy {
         self.controller.set_rate(lowered, now);
     }
 
-    /// What is kept of the rate at this kind of congestion; `None` for what is none.
+    /// Returns the factor of the rate at this kind of congestion; `None` where it is not a congestion.
     const fn keep(&self, cause: Cause) -> Option<f64> {
         match cause {
             Cause::Accumulation | Cause::Mark => Some(self.config.keep_at_accumulation),

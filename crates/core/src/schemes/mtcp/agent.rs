@@ -19,7 +19,7 @@ pub struct Agent {
     config: Config,
     inbound: Inbound,
     parent: Parent,
-    /// What it said to its own parent last, and when.
+    /// The latest statement to its own parent, with the time.
     said: Said,
     /// Packets that it refused while its store was full.
     refused: u64,
@@ -67,7 +67,7 @@ impl Agent {
         }
     }
 
-    /// What the session's delivery repairs has not come and is waited for no more: nobody below waits for it either.
+    /// A packet that the session's delivery repairs is not awaited any more: no descendant waits for it either.
     fn give_up(&mut self, now: Time) {
         let base = self.inbound.base();
         if self.config.repair == Repair::Session && self.given_up < base {
@@ -80,7 +80,7 @@ impl Agent {
     fn report(&mut self, cx: &mut Cx<'_>) {
         let (window, transit, low) = (self.parent.least_window(), self.parent.transit(), self.low());
         self.said = Said { window, transit, low, at: cx.now };
-        // What is missing goes first: a parent that hears less than before has to know what.
+        // Missing packets go first: a parent that receives less than before has to know them.
         if self.inbound.has_holes() {
             self.inbound.acknowledge(cx);
         }
@@ -223,7 +223,7 @@ impl Relay for Agent {
         }
     }
 
-    /// What it sends are packets of the source, under their numbers: none leaves by this door.
+    /// Its packets are those of the source, under their numbers: none leaves by this call.
     fn departure(&self, _: Layer) -> Departure {
         Departure::AfterReport
     }

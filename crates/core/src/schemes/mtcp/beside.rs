@@ -17,7 +17,7 @@ impl Parent {
         self.from == From::Delivery && seq + u64::from(self.config.duplicates) < self.end
     }
 
-    /// What of these packets is not here never comes: no child waits for it.
+    /// Those of these packets that are not here never come: no child waits for them.
     pub(super) fn give_up(&mut self, packets: Range<u64>, now: Time) {
         let store = &self.store;
         let gone = packets.filter(|seq| store.get(*seq).is_none());
@@ -35,8 +35,8 @@ impl Parent {
         }
     }
 
-    /// What comes next for the local group is not here. It is passed over when it never comes: when later packets have, or, at the
-    /// end of what is sent, after a while.
+    /// The next packet for the local group is not here. It is passed over when it never comes: when later packets have, or, at the end of
+    /// the stream, after a while.
     pub(super) fn pass_over(&mut self, now: Time) {
         let first = self.next_local;
         if first >= self.end || self.store.get(first).is_some() {

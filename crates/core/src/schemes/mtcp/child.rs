@@ -1,4 +1,4 @@
-//! What a node knows of one of its children.
+//! A node's record of one of its children.
 
 use super::board::Board;
 use super::config::Config;
@@ -13,7 +13,7 @@ pub(super) struct Child {
     pub(super) board: Board,
     /// One more than the highest packet that it has.
     pub(super) end: u64,
-    /// What it misses below this is asked for, and is under way no more.
+    /// Missing packets below this are requested, and not in flight any more.
     pub(super) lost_to: u64,
     /// How many packets that are.
     pub(super) lost: u64,
@@ -22,10 +22,10 @@ pub(super) struct Child {
     /// Which group it belongs to, and whether it has said so itself.
     pub(super) group: Group,
     pub(super) is_there: bool,
-    /// The latest word on that, and when it is told again.
+    /// The latest order about that, and the time of its repetition.
     pub(super) told: Option<(u32, Time)>,
     pub(super) tell_at: Time,
-    /// What it is to have from the start, although it said that it began later.
+    /// The first packet that it is to have, although it reported a later one.
     pub(super) begins: Option<u64>,
     pub(super) moved_at: Option<Time>,
     pub(super) delay: RelativeDelay,
@@ -170,7 +170,7 @@ impl Child {
         new
     }
 
-    /// What it misses up to this packet is lost on the way to it.
+    /// Declares its missing packets up to this one lost on the path to it.
     pub(super) fn lose(&mut self, seq: u64) {
         let new = (self.lost_to..=seq).filter(|seq| !self.board.has(*seq)).count();
         self.lost += new as u64;
@@ -233,7 +233,7 @@ impl Child {
         self.lost = (base..self.lost_to).filter(|seq| !self.board.has(*seq)).count() as u64;
     }
 
-    /// It is told to have everything from this packet on, if it began later.
+    /// Orders it to have everything from this packet on, if it began later.
     pub(super) fn begin(&mut self, from: u64, now: Time) {
         if from < self.board.base() {
             (self.begins, self.tell_at) = (Some(from), now);

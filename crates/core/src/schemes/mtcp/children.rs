@@ -46,7 +46,7 @@ pub(super) struct Extremes {
     /// When one gets an order about its group next, and a question.
     pub(super) tell_at: Time,
     pub(super) ask_at: Time,
-    /// Of those that hear the session: see [`Child::low`], [`Child::under_way`], and the smallest window below.
+    /// Minima over the children that receive the session: see [`Child::low`], [`Child::under_way`], and the smallest window below.
     pub(super) low: u64,
     pub(super) under_way: u64,
     pub(super) window: f64,

@@ -50,7 +50,7 @@ impl RelativeDelay {
         self.round = (self.round.0 + seconds, self.round.1 + 1);
     }
 
-    /// When a packet of `sent_at` is late here, by the mean delay and a slack that was doubled so many times.
+    /// Returns when a packet of `sent_at` is late here, by the mean delay and a slack that was doubled `times` times.
     pub(super) fn late(&self, sent_at: Time, config: &Config, times: u32) -> Option<Time> {
         let (mean, deviation) = self.mean?;
         let slack = Span::from_secs_f64(config.deviations * deviation).max(config.shortest_slack);

@@ -1,4 +1,4 @@
-//! What a node of the tree has received, and when and what it acknowledges to its parent (seed 001, 3.1).
+//! Inbound side of a node of the tree: received packets, and its acknowledgements to its parent (seed 001, 3.1).
 
 use super::board::Board;
 use super::config::{Config, Repair};
@@ -22,7 +22,7 @@ pub(super) struct Inbound {
     /// One more than the highest packet received; 0 before the first one.
     end: u64,
     newest_at: Time,
-    /// Whether the highest packet gives a sample of a delay that was not told yet.
+    /// Whether the highest packet gives a sample of a delay that was not reported yet.
     is_sample: bool,
     /// In-order packets that wait for an acknowledgement, and until when.
     pending: u8,
@@ -33,7 +33,7 @@ pub(super) struct Inbound {
     turn: usize,
 }
 
-/// What an arrival is.
+/// The kind of an arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum News {
     /// A packet that was missing; whether it is to be acknowledged at once.

@@ -95,7 +95,7 @@ impl Parent {
         self.regroup(now);
     }
 
-    /// Who has had a short queue and no backlog for long comes back, and its parent goes into a slow start.
+    /// Brings back a child that has long had a short queue and no backlog; its parent goes into a slow start.
     fn bring_back(&mut self, now: Time) {
         let local = self.config.local;
         let (end, store) = (self.end, u64::from(self.config.store));
@@ -148,7 +148,7 @@ impl Parent {
             self.local_at = now + self.config.local.check; // until they say that they are there
             return;
         }
-        // What all of them have needs no sending.
+        // Packets that all of them have need not be sent.
         let next = self.of(Group::Local).map(|child| child.board.base()).min().unwrap_or(self.next_local);
         self.next_local = self.next_local.max(next).max(self.store.first());
         while self.next_local < self.end

@@ -1,4 +1,4 @@
-//! What a node sends to its children: orders, questions, and packets that they miss (seed 001, 3.1).
+//! Packets of a node to its children: orders, questions, and repairs (seed 001, 3.1).
 
 use super::child::Group;
 use super::config::Repair;
@@ -15,7 +15,7 @@ const ORDER_SIZE: u16 = 40;
 const FIRST_QUESTIONS: u32 = 4;
 
 impl Parent {
-    /// What may leave now leaves, a few packets at a call.
+    /// Sends the packets that may leave now, a few at a call.
     pub(super) fn pump(&mut self, now: Time, effects: &mut Effects) {
         if self.config.repair == Repair::Session {
             return;
@@ -29,7 +29,7 @@ impl Parent {
         self.forward(now, effects);
     }
 
-    /// What a packet says to all.
+    /// Returns the mark of packets to all.
     pub(super) fn mark(&self) -> Mark {
         Mark::Window { window: self.session_window as f32, rtt: self.session_round.as_secs_f64() as f32 }
     }
@@ -64,7 +64,7 @@ impl Parent {
         self.orders
     }
 
-    /// Tell a child where it belongs, until it says that it is there.
+    /// Orders a child into its group, until it confirms that.
     fn tell(&mut self, now: Time, effects: &mut Effects) {
         let Some(place) = self.children.first(|it| it.tell_at <= now) else { return };
         let child = &self.children[place];
@@ -100,7 +100,7 @@ impl Parent {
         now + self.config.report_every + child.round_trip.timeout(&self.config)
     }
 
-    /// A child has done what it was told.
+    /// A child has carried out an order.
     pub(super) fn answered(&mut self, from: ReceiverId, echo: Echo, number: u32, now: Time) {
         let Ok(place) = self.place(from) else { return };
         let mut child = self.children.edit(place);

@@ -19,7 +19,7 @@ pub(super) struct Parent {
     pub(super) role: Role,
     /// By their numbers.
     pub(super) children: Box<Children>,
-    /// So many are said to be there; until all of them spoke, nothing is dropped.
+    /// The announced number of children; until all of them reported, nothing is dropped.
     pub(super) expected: usize,
     /// Whether the first packet is sent again until they have spoken.
     pub(super) is_calling: bool,
@@ -87,7 +87,7 @@ const LONGEST_HOLD: Span = Span::from_secs(10);
 const SHORTEST_GAP: Span = Span::from_micros(50);
 /// An agent asks its own parent for packets at most so old for a child, or half of its store: it has to keep all since then.
 const REACH: u64 = Board::SPAN / 2;
-/// The window may be so many times the session's, and the headroom more.
+/// Upper bound of the window in multiples of the session's; the headroom comes on top.
 const TIMES_SESSION: f64 = 2.0;
 
 impl Parent {
@@ -124,7 +124,7 @@ impl Parent {
         }
     }
 
-    /// So many children are there.
+    /// Sets the expected number of children.
     pub(super) const fn expect(&mut self, children: usize) {
         self.expected = children;
     }
@@ -348,7 +348,7 @@ impl Parent {
         next.min(leaves.max(self.pumped_at + SHORTEST_GAP))
     }
 
-    /// What is late is late.
+    /// Declares late packets late.
     pub(super) fn on_deadline(&mut self, now: Time) {
         if self.check_at <= now {
             self.check_at = now + self.config.local.check;
@@ -387,7 +387,7 @@ impl Parent {
         self.children.binary_search_by_key(&id, |child| child.id)
     }
 
-    /// Who says that it has received so much: a child, perhaps a new one. `None` for what makes no sense.
+    /// A node reports that it has received up to there: a child, perhaps a new one. `None` for a report that makes no sense.
     fn heard(&mut self, id: ReceiverId, echo: Echo, behind: u16, now: Time) -> Option<usize> {
         let base = (echo.seq.0 + 1).checked_sub(behind.into())?;
         let place = match self.place(id) {
@@ -416,8 +416,8 @@ impl Parent {
         Some(place)
     }
 
-    /// What a child lacks that it was not known to lack: a new one all, and one that has taken on others what they lack. It is sent
-    /// again and is no sign of congestion.
+    /// Returns the packets newly known to be missing at a child: of a new child all, and of a child with new descendants those that they
+    /// lack. They are sent again and are no sign of congestion.
     fn newly_owed(&mut self, id: ReceiverId, base: u64, end: u64, now: Time) -> Range<u64> {
         if self.config.repair == Repair::Session {
             return 0..0;
@@ -437,8 +437,8 @@ impl Parent {
         base..before
     }
 
-    /// A child misses packets from `base` on: from where on it can have them. What is here no more the parent above may have; what
-    /// nobody has, the child is to go on without.
+    /// A child misses packets from `base` on: returns the first one that it can have. Packets no longer stored here may be stored at the
+    /// parent above; the child is to go on without those that no node has.
     fn reach_for(&mut self, place: usize, base: u64, now: Time) -> u64 {
         let first = self.store.first();
         let reach = match self.role {
@@ -462,7 +462,7 @@ impl Parent {
         self.wanted.take()
     }
 
-    /// What a child misses of these packets is sent again.
+    /// Sends the packets again that a child misses of these.
     fn owe(&mut self, place: usize, owed: Range<u64>) {
         let end = owed.end.min(self.end);
         let mut child = self.children.edit(place);
@@ -477,7 +477,7 @@ impl Parent {
         }
     }
 
-    /// What a child has, as it says; how many packets are new.
+    /// Stores a child's reported progress; returns the number of new packets.
     fn take(&mut self, place: usize, (echo, behind): (Echo, u16), holes: Option<(&Holes, u8)>) -> u64 {
         let mut child = self.children.edit(place);
         let end = echo.seq.0 + 1;
@@ -599,7 +599,7 @@ impl Parent {
         }
     }
 
-    /// What a child misses of these packets is lost on the way to it, and closes its group's window.
+    /// Declares a child's missing ones of these packets lost on the path to it, and closes its group's window.
     fn lose(&mut self, place: usize, first: u64, to: u64, now: Time) {
         let (end, group) = (self.end, self.children[place].group);
         let next = if group == Group::Local { self.next_local } else { end };
@@ -682,8 +682,8 @@ impl Parent {
         }
     }
 
-    /// What nobody needs any more is not kept. What only descendants need is kept while there is room, so that children of an
-    /// agent that dies find it here.
+    /// Drops packets that are not needed any more. Those that only descendants need are stored while there is room, so that children of an
+    /// agent that dies find them here.
     fn trim(&mut self, now: Time) {
         if self.waits_for_children() {
             return;

@@ -28,7 +28,7 @@ struct Repair {
     wanting: usize,
 }
 
-/// Timeouts in a row double at most so often.
+/// The number of doublings of consecutive timeouts.
 const MOST_BACKOFF: u32 = 6;
 /// Between two repairs, at the least.
 const SHORTEST_GAP: Span = Span::from_micros(50);

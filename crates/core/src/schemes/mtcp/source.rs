@@ -34,7 +34,7 @@ pub struct Source {
 }
 
 const ROUND_GAIN: f64 = 0.125;
-/// With nobody who answers, a packet leaves so often.
+/// The interval between packets without answering receivers.
 const ALONE: Span = Span::from_secs(1);
 /// The window of the tree was cut when it lost this part.
 const CUT: f64 = 0.25;
@@ -111,7 +111,7 @@ impl Source {
     /// After anything that may have moved a window.
     fn settle(&mut self, now: Time) {
         if self.parent.window().slow_starts != self.slow_starts {
-            // What is lost and waited for is no round (Karn's rule, RFC 6298, 3).
+            // A round with lost packets is not timed (Karn's rule, RFC 6298, 3).
             (self.slow_starts, self.measured) = (self.parent.window().slow_starts, None);
         }
         if let Some((seq, at)) = self.measured

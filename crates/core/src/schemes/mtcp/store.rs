@@ -4,7 +4,7 @@ use crate::packet::Payload;
 use crate::time::Time;
 use std::collections::VecDeque;
 
-/// What is known of a packet here.
+/// The local record of a packet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slot {
     /// When the source sent it, in the source's time; `None` for one that came in another way, whose delay says nothing.

@@ -25,7 +25,7 @@ impl Parent {
         }
     }
 
-    /// What children did not acknowledge in time is lost.
+    /// Declares packets lost that children did not acknowledge in time.
     pub(super) fn time_out_all(&mut self, now: Time) {
         self.next_timer();
         while let Some(place) = self.children.first_late(now) {

@@ -17,7 +17,7 @@ pub(super) struct Window {
     grows: bool,
     /// Since the latest time-out nothing has arrived.
     is_stalled: bool,
-    /// What an acknowledged packet adds in avoidance, in windows' shares.
+    /// The increase per acknowledged packet in avoidance, in windows' shares.
     growth: Growth,
     /// A single loss of this or the latest round, which closed nothing yet (the loss filter).
     spared: Option<Spared>,
@@ -71,7 +71,7 @@ impl Window {
         self.size = self.size.min(most.max(1.0));
     }
 
-    /// So many packets more are acknowledged by all children.
+    /// All children have acknowledged this number of further packets.
     pub(super) fn on_acknowledged(&mut self, packets: u64) {
         let packets = packets as f64;
         if self.is_in_slow_start() {
@@ -100,7 +100,7 @@ impl Window {
         self.marked_at
     }
 
-    /// A round is over in which so many packets were queued, where that is known; the next one ends with packet `next`.
+    /// Ends a round in which `queued` packets were queued, where that is known; the next one ends with packet `next`.
     pub(super) fn end_round(&mut self, queued: Option<f64>, next: u64, config: &Config, now: Time) {
         if self.is_in_slow_start() {
             self.grows = config.slow_start == SlowStart::Every || !self.grows;
@@ -141,8 +141,8 @@ impl Window {
         true
     }
 
-    /// Packet `seq` was not acknowledged in time. Whether that is a slow start. Of time-outs in a row the first one tells what the
-    /// path carried (RFC 5681, 3.1).
+    /// Packet `seq` was not acknowledged in time. Returns whether that is a slow start. The first of consecutive time-outs shows the
+    /// capacity of the path (RFC 5681, 3.1).
     pub(super) fn on_timeout(&mut self, seq: u64, next: u64) -> bool {
         if seq < self.recover {
             return false;

@@ -1,9 +1,8 @@
 //! ORMCC: optimised rate-based multicast congestion control (seed 000, chapter 3, appendix B).
 //!
-//! One rate for one group. Receivers measure how fast packets arrive at the moment of a loss: their
-//! *throughput rate at congestion*. The source follows the one with the lowest mean, the
-//! *congestion representative*, and tells all receivers its mean and deviation; those that do better
-//! keep silent. State is constant at both ends, whatever the size of the group.
+//! One rate for one group. Receivers measure how fast packets arrive at the moment of a loss: their *throughput rate at congestion*. The
+//! source follows the one with the lowest mean, the *congestion representative*, and announces its mean and deviation to all receivers;
+//! those that do better keep silent. State is constant at both ends, whatever the size of the group.
 //!
 //! ```text
 //!                      ┌──────────┐

@@ -8,7 +8,7 @@ use crate::rate::StartUpReceiver;
 use crate::suppress::TruncatedExponential;
 use crate::time::{Rate, Span, Time};
 
-/// A receiver of an ORMCC session. What every packet touches lies side by side.
+/// A receiver of an ORMCC session. Fields that every packet touches lie side by side.
 #[derive(Debug, Clone)]
 #[repr(C)]
 pub struct Receiver {
@@ -50,7 +50,7 @@ struct Settings {
     law: TruncatedExponential,
 }
 
-/// What the newest packet's header said.
+/// The newest packet's header.
 #[derive(Debug, Clone, Copy)]
 struct NewestHeader {
     seq: Seq,
@@ -141,7 +141,7 @@ impl Receiver {
         self.heard.is_some_and(|heard| heard.representative == Some(self.me))
     }
 
-    /// Rule of seed 000, 3.1.4: the representative, receivers slower than it, and all while there is none.
+    /// Rule of seed 000, 3.1.4: the representative, receivers slower than it, and all without one.
     // Seed gap: appendix B.2 compares averages only and would silence the representative itself; the introduction of
     // chapter 3 lets it send.
     fn may_report(&self) -> bool {
@@ -179,7 +179,7 @@ impl Receiver {
         }
     }
 
-    /// The throughput at congestion at this moment; `None` while too little has arrived to tell.
+    /// The throughput at congestion at this moment; `None` while too little has arrived to measure it.
     // Seed gap: 3.1.1 does not say what to measure within the first second. Here it is the time since joining, at least
     // a largest round-trip time and four packets; during start-up just that, and after it the time since its end.
     fn throughput_at_congestion(&self, now: Time) -> Option<Rate> {

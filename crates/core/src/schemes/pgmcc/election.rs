@@ -1,4 +1,4 @@
-//! Who acknowledges: the receiver with the lowest throughput by TCP's formula (draft, 3.4).
+//! Election of the acker: the receiver with the lowest throughput by TCP's formula (draft, 3.4).
 
 use super::config::Formula;
 

@@ -4,7 +4,7 @@
 // The draft prints p_i = c p_(i-1) + (1 - c) p_i with c = 500/65536: it refers to itself and has the constant on the wrong
 // side. OpenPGM and the paper, whose constant is 65000/65536, agree on a gain of about 1/131.
 
-/// Less than this is none: the latest loss was thousands of packets ago.
+/// Loss rates below this count as zero: the latest loss was thousands of packets ago.
 const NOTHING: f32 = 1e-12;
 
 /// The smoothed part of packets that were lost.
@@ -38,12 +38,12 @@ impl Filter {
         self.loss = 1.0 - (1.0 - self.loss) * self.decay(packets);
     }
 
-    /// A packet that counted as lost has come after all; so many have been counted since.
+    /// A packet that counted as lost has arrived after all; `since` packets have been counted since.
     pub(super) fn found(&mut self, since: u32) {
         self.loss = (self.loss - self.gain * self.decay(since)).max(0.0);
     }
 
-    /// What is left of a packet's weight after so many others.
+    /// Returns the remaining weight of a packet after this number of others.
     fn decay(&self, packets: u32) -> f32 {
         (1.0 - self.gain).powi(packets.min(1 << 20) as i32)
     }

@@ -12,7 +12,7 @@ pub struct Receiver {
     me: ReceiverId,
     nak_backoff: Span,
     filter: Filter,
-    /// What has arrived; `None` before the first packet.
+    /// The record of arrivals; `None` before the first packet.
     heard: Option<NewestHeader>,
     /// Losses that wait to be reported.
     pending: Option<Losses>,
@@ -118,7 +118,7 @@ impl Receiver {
         news
     }
 
-    /// So many packets are lost: the oldest that are missing and do not count as lost yet.
+    /// Counts this number of packets as lost: the oldest that are missing and do not count as lost yet.
     fn count_losses(&mut self, lost: u32) {
         self.filter.lost(lost);
         let Some(heard) = &mut self.heard else { return };

@@ -17,7 +17,7 @@ pub struct Source {
     window: CongestionWindow,
     timeout: Timeout,
     acker: Option<ReceiverId>,
-    /// Who was the acker before: its acknowledgements may still be on the way.
+    /// The former acker: its acknowledgements may still be on the way.
     former: Option<ReceiverId>,
     /// The acker's load, "M_acker".
     load: f64,
@@ -225,7 +225,7 @@ impl Source {
         let before = self.window.size();
         self.window.restart();
         if self.retries == 0 {
-            // Of several timeouts in a row the first one tells what the path carried (RFC 5681, 3.1).
+            // The first of several timeouts in a row shows the capacity of the path (RFC 5681, 3.1).
             self.window.set_threshold(self.threshold_after(before / 2.0));
         }
         self.timeout.back_off();

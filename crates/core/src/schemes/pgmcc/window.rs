@@ -1,6 +1,6 @@
 //! The window, its tokens, and the packets in flight (draft, 3.3 and 3.5).
 //!
-//! Whatever happens, tokens and packets in flight add up to the window.
+//! Invariant: tokens and packets in flight add up to the window.
 
 use super::config::{Config, Tokens};
 use crate::packet::{ReceiverId, Seq};
@@ -26,7 +26,7 @@ pub(in crate::schemes) struct CongestionWindow {
 #[derive(Debug, Clone, Copy)]
 struct Slot {
     in_flight: bool,
-    /// Whose acknowledgement the packet asked for.
+    /// The receiver whose acknowledgement the packet requested.
     acker: Option<ReceiverId>,
 }
 
@@ -39,7 +39,7 @@ pub(in crate::schemes) enum WindowGrowth {
     Hold,
 }
 
-/// What an acknowledgement has changed.
+/// The effect of an acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in crate::schemes) struct AckOutcome {
     /// Packets acknowledged for the first time.
@@ -58,7 +58,7 @@ const LATER: u32 = 3;
 const BITS: u64 = 32;
 
 impl CongestionWindow {
-    /// Of one packet, with its token.
+    /// Creates a window of one packet, with its token.
     pub(in crate::schemes) fn new(config: &Config, threshold: f64) -> CongestionWindow {
         CongestionWindow {
             size: 1.0,
@@ -174,8 +174,8 @@ impl CongestionWindow {
         AckOutcome { acknowledged, lost, cut }
     }
 
-    /// What is still in flight from before `seq` is beyond all bitmaps: lost if `from` should have acknowledged it, else
-    /// unknown, and its token comes back.
+    /// Packets in flight from before `seq` are beyond all bitmaps: lost if `from` should have acknowledged them, else unknown, and their
+    /// tokens come back.
     fn settle_before(&mut self, seq: u64, from: ReceiverId) -> u32 {
         let mut lost = 0;
         while self.oldest < self.next {
@@ -208,7 +208,7 @@ impl CongestionWindow {
         self.suspended_to = self.next.checked_sub(1);
     }
 
-    /// A smaller window, with so many tokens fewer.
+    /// Shrinks the window, and removes as many tokens.
     pub(in crate::schemes) fn shrink_to(&mut self, size: f64) {
         if size < self.size {
             self.tokens -= self.size - size;
@@ -230,7 +230,7 @@ impl CongestionWindow {
         self.tokens += grow;
     }
 
-    /// No acknowledgement for a whole timeout: begin again with one packet. What is in flight is forgotten.
+    /// No acknowledgement for a whole timeout: restarts with one packet. Packets in flight are forgotten.
     pub(in crate::schemes) fn restart(&mut self) {
         for seq in self.oldest..self.next {
             let place = self.place(seq);

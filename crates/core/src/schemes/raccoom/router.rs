@@ -37,8 +37,8 @@ struct Session {
     /// Exits that data left by once: what still comes from there is of receivers that are gone.
     former: BTreeSet<Port>,
     newest: Option<u64>,
-    /// The receiver named in reports for all: the receiver of the least number that was observed, so that the same part of the tree always
-    /// has the same name, whichever of its receivers is the last to have a packet.
+    /// The receiver named in reports for all: the one of the least number that was observed. The same part of the tree thus always has the
+    /// same name, whichever of its receivers is the last to have a packet.
     speaker: Option<ReceiverId>,
     layer: Layer,
     size: u16,

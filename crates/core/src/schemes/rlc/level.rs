@@ -27,7 +27,7 @@ struct Gap {
     slots: (u64, u64),
 }
 
-/// What an arrival says.
+/// The result of an arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct News {
     /// Whether the packet is new, or a copy of one that came or was given up.
@@ -45,9 +45,9 @@ pub enum Copy {
     Another,
 }
 
-/// So many gaps are open at a time; with more, the two oldest count as one.
+/// The number of gaps that are open at a time; with more, the two oldest count as one.
 const OPEN: usize = 4;
-/// A jump this far is a restart of the stream, not so many losses, as for [`crate::delivery::gaps`].
+/// A jump this far is a restart of the stream, not a series of losses, as for [`crate::delivery::gaps`].
 const RESTART: u64 = 1 << 15;
 
 impl LayerReception {

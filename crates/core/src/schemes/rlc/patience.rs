@@ -3,7 +3,7 @@
 use super::config::LAYERS;
 use crate::time::{Span, Time};
 
-/// What a receiver has met at each level.
+/// A receiver's record of each level.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
     /// Levels that were too much once, a bit each.
@@ -11,7 +11,7 @@ pub(super) struct Patience {
     /// Visits of each level in a row that were short.
     short: [u8; LAYERS],
     joined_at: Time,
-    /// Bursts up to this one tell nothing: something was lost then.
+    /// Bursts up to this one are no evidence: packets were lost then.
     quiet_from: u64,
 }
 

@@ -16,9 +16,9 @@ pub(super) struct Rarity {
     excused_until: Time,
 }
 
-/// Losses within so many round-trip times are of one overflow of a queue: it lasts until those who fill it have heard of it.
+/// Losses within this number of round-trip times are of one overflow of a queue, which lasts until its senders have learned of it.
 const OVERFLOW: u64 = 2;
-/// Losses that come more often than once in so many round-trip times are none of TCP's, however slow it is.
+/// Losses that come more often than once in this number of round-trip times are not TCP's, however slow it is.
 const FEWEST_ROUND_TRIPS: u64 = 4;
 
 impl Rarity {

@@ -32,15 +32,15 @@ pub struct Receiver {
     intakes: Box<[LayerReception]>,
 }
 
-/// What came of the latest burst. It has come through when all its packets have: that needs no waiting for packets that
-/// would show a gap, and a source that does not fill its bursts proves nothing with them.
+/// The result of the latest burst. It has come through when all its packets have. That needs no waiting for packets that would show a gap,
+/// and a source that does not fill its bursts proves nothing with them.
 #[derive(Debug, Clone, Copy)]
 struct Burst {
-    /// Of which cycle.
+    /// The cycle of the burst.
     cycle: u64,
     /// Its first packet came then.
     since: Time,
-    /// So many packets of the layers subscribed to.
+    /// The number of arrived packets of the layers subscribed to.
     came: u64,
     /// Whether the flag of this receiver's level was among them.
     point: Point,
@@ -66,7 +66,7 @@ enum BurstOutcome {
 const LATE_CYCLES: u64 = 4;
 
 impl Receiver {
-    /// A receiver that has received nothing. Who it is does not matter: it never reports.
+    /// A receiver that has received nothing. Its identity does not matter: it never reports.
     pub fn new(_me: ReceiverId, config: &Config) -> Receiver {
         Receiver {
             timetable: config.timetable(),
@@ -153,7 +153,7 @@ impl Receiver {
             && !self.is_deaf(now)
     }
 
-    /// Change the level. A burst that is under way was met at two levels and tells about neither.
+    /// Changes the level. A burst in progress was received at two levels and is no evidence for either.
     fn subscribe(&mut self, level: u8, cx: &mut Cx<'_>) {
         let higher = usize::from(level.max(self.level));
         self.intakes[higher] = LayerReception::default();

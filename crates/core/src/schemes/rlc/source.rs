@@ -9,8 +9,8 @@ use crate::time::{Rate, Span, Time};
 
 /// The source of a session. It hears nothing and adapts nothing.
 ///
-/// What it may not send in time it does not send later, but for what a late host may catch up with: turns pass unused
-/// while the application has nothing or the socket is blocked.
+/// Packets that it may not send in time are not sent later, except those that a late host may catch up with: turns pass unused while the
+/// application has nothing or the socket is blocked.
 #[derive(Debug, Clone)]
 pub struct Source {
     config: Config,
@@ -76,8 +76,8 @@ impl Source {
         (gap * u64::from(catch_up.packets)).max(catch_up.span)
     }
 
-    /// The turn of a packet that leaves now: the one that is due, or where that is too long ago the next one that may
-    /// still be caught up with. Where there is none, the latest of those that have passed.
+    /// The turn of a packet that leaves now: the one that is due, or where that is too long ago the next one that may still be caught up
+    /// with. Without such a turn it is the latest of those that have passed.
     fn turn_at(&self, layer: Layer, now: Time) -> u64 {
         let due = self.streams[usize::from(layer.0)].turn;
         let oldest = now - self.credit();

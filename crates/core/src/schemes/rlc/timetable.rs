@@ -35,8 +35,8 @@ pub enum Phase {
 }
 
 impl Timetable {
-    /// A timetable of slots this long (1 us at least), with a burst every `distance` slots (3 at least) that takes the
-    /// time of `burst` slots (1 at least, and less than half of the distance).
+    /// A timetable of slots this long (1 us at least), with a burst every `distance` slots (3 at least). A burst takes the time of `burst`
+    /// slots (1 at least, and less than half of the distance).
     pub fn new(slot: Span, distance: u16, burst: u16) -> Timetable {
         let distance = distance.max(3);
         let burst = burst.clamp(1, (distance - 1) / 2);

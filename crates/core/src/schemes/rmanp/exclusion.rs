@@ -4,20 +4,21 @@ use crate::packet::ReceiverId;
 use crate::time::{Span, Time};
 
 /// When a receiver is excluded.
-// Seed gap: how it is found that a receiver cannot have the least rate is open: so many congestion indications below it within a time.
+// Seed gap: the rule that a receiver cannot have the least rate is open: here it is a number of congestion indications below it within a
+// time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Exclusion {
-    /// So many congestion indications below the least rate.
+    /// The number of congestion indications below the least rate.
     pub count: u8,
     /// In this time.
     pub within: Span,
 }
 
-/// Who has asked for less than the least rate lately.
+/// Receivers that have recently requested less than the least rate.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LowRates(Vec<(ReceiverId, u8, Time)>);
 
-/// So many are remembered.
+/// The number of receivers that are remembered.
 const MOST: usize = 16;
 
 impl LowRates {

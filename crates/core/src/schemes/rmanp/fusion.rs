@@ -3,13 +3,13 @@
 use crate::packet::{Echo, ReportContent, Seq};
 use crate::time::{Span, Time};
 
-/// What several children have acknowledged. What a child is, is the user's matter.
+/// Acknowledgements of several children. The kind of a child is the user's matter.
 #[derive(Debug, Clone)]
 pub(crate) struct Fusion<K> {
     /// In the order of their keys.
     children: Vec<Child<K>>,
     least: u64,
-    /// So many children have acknowledged just that.
+    /// The number of children that have acknowledged just that.
     at_least: usize,
 }
 
@@ -130,7 +130,7 @@ pub(crate) fn acknowledged(acked: u64, hold: Span) -> ReportContent {
     ReportContent::Selective { echo, behind: 0, bitmap: u32::MAX, loss: 0.0 }
 }
 
-/// What an acknowledgement says: all packets below this one have arrived.
+/// Returns the content of an acknowledgement: all packets below this one have arrived.
 pub(crate) fn newest_of(content: &ReportContent) -> Option<u64> {
     match *content {
         ReportContent::Selective { echo, behind, .. } => {

@@ -1,11 +1,11 @@
 //! RMANP: congestion control by active routers (seed 003).
 //!
-//! One rate for one group, moved by its source, and rate limits at the exits of active routers on the way. Receivers and active
-//! routers watch sequence numbers: a gap is congestion right upstream, and whoever sees it first sends a *congestion indication* (CI)
-//! with the rate that would have been right, `Da` times the rate at which the packet was sent. Every active router that it passes
-//! limits the exit that it came in by to that rate, keeps what comes faster, and sends `Dr` times the rate on; a CI that says no less
-//! than one before is filtered. Acknowledgements are made one on their way and raise rates. Packets are kept until all have them, and
-//! are sent again from where they are kept.
+//! One rate for one group, moved by its source, and rate limits at the exits of active routers on the path. Receivers and active routers
+//! watch sequence numbers. A gap is congestion right upstream, and the first node to see it sends a *congestion indication* (CI) with the
+//! rate that would have been right, `Da` times the rate at which the packet was sent. Every active router that the CI passes limits the
+//! exit that it came in by to that rate, queues packets that come faster, and sends `Dr` times the rate on; a CI that reports no less than
+//! one before is filtered. Acknowledgements are merged on their way and raise rates. Packets are stored until all receivers have them, and
+//! are repeated from where they are stored.
 //!
 //! ```text
 //!   source              active router            active router             receivers

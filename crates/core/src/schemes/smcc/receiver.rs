@@ -71,8 +71,8 @@ const HOLD_OFF: Span = Span::from_secs(30);
 const SILENT_AFTER: Span = Span::from_secs(4);
 /// Before its first loss a receiver joins after this number of round-trip times.
 const JOINS_AFTER: u64 = 4;
-/// A layer is left after this number of round-trip times in which the estimate left too little for it: one loss event may
-/// take the estimate that low for a moment, and a leave costs more than that.
+/// A layer is left after this number of round-trip times in which the estimate left too little for it. One loss event may take the estimate
+/// that low for a moment, and a leave costs more than that.
 const LEAVES_AFTER: u64 = 4;
 /// Losses are forgotten after this number of round-trip times, and at least this duration, without further ones: at most
 /// `MOST_FORGOTTEN` times, with `FORGETS_UP_TO` as the highest layer.

@@ -74,7 +74,7 @@ impl Source {
         }
     }
 
-    /// A receiver that joins `layer` can take so much of it.
+    /// Makes room: a receiver that joins `layer` can take this rate of it.
     fn make_room(&mut self, layer: Layer, rate: Rate, now: Time) {
         // Nobody joins the base layer of a session that it is in: that would let a newcomer stop it for all.
         if self.config.joins == Joins::Early

@@ -19,7 +19,7 @@ struct Visit {
 
 /// A visit that ends sooner was a mistake.
 const SHORT: Span = Span::from_secs(8);
-/// After a visit a receiver stays away so long, twice as long after each short one, and no longer than with so many doublings.
+/// The time that a receiver stays away after a visit, doubled after each short one, and the greatest number of doublings.
 const AWAY: Span = Span::from_secs(1);
 const MOST_DOUBLINGS: u8 = 4;
 

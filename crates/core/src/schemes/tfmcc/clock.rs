@@ -12,7 +12,7 @@
 
 use crate::time::{Span, Time};
 
-/// What a receiver knows about its round-trip time.
+/// A receiver's knowledge of its round-trip time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clock {
     /// Smoothed round-trip time, "R"; before a measurement the largest one of the group.

@@ -1,4 +1,4 @@
-//! Whose stamp the next packet returns (RFC 4654, 3.3.2).
+//! Choice of the receiver whose stamp the next packet returns (RFC 4654, 3.3.2).
 
 use crate::packet::ReceiverId;
 use crate::time::Time;

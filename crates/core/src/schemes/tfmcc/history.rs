@@ -18,7 +18,7 @@ const LEAST_DISCOUNT: f64 = 0.5;
 /// Missing stretches that wait for their packets at most; of more, the place is not known exactly.
 const STRETCHES: usize = 8;
 
-/// What a receiver remembers about its losses. Boxed by those that have any.
+/// A receiver's loss history. Boxed by those that have losses.
 #[derive(Debug, Clone, Default)]
 pub(super) struct History {
     /// Newest first.

@@ -91,7 +91,7 @@ struct Began {
 }
 
 impl Began {
-    /// Of so many lost packets, those of the stream. A gap shows itself some packets late, thus also one before which
+    /// Returns the number of those lost packets that belong to the stream. A gap shows itself some packets late, thus also one before which
     /// everything is forgotten.
     fn of_stream(self, lost: u32, by: Seq) -> u32 {
         let sent = (by.0.saturating_sub(self.first.0)).min(u64::from(u32::MAX)) as u32;
@@ -170,12 +170,12 @@ impl Receiver {
         self.history.as_ref().is_some_and(|history| history.has_loss())
     }
 
-    /// How fast packets came, over so many round-trip times up to the latest of them ("X_recv"): a pause of the source says
-    /// nothing about the path.
+    /// Returns the rate at which packets came, over this number of round-trip times up to the latest of them ("X_recv"): a pause of the
+    /// source is no evidence about the path.
     fn received(&self, round_trips: f64, latest: Time) -> Rate {
         let four = self.arrivals.latest_four(latest).filter(|four| *four >= SHORTEST_SPAN);
         let Some(four) = four else {
-            // Too few to tell: what the source says, where it does.
+            // Too few to measure: the rate that the source states, where it does.
             let said = self.heard.map_or(0.0, |heard| f64::from(heard.rate));
             return if said > 0.0 { Rate::from_bps(said) } else { Rate::UNLIMITED };
         };
@@ -348,7 +348,7 @@ impl Receiver {
         }
     }
 
-    /// The stream begins, or begins again after so long that what was learned is void.
+    /// The stream begins, or begins again after a time that voids all earlier state.
     fn begin(&mut self, seq: Seq, now: Time) {
         self.began = Began { first: seq, came: 0 };
         (self.joined_at, self.cut, self.history, self.report) = (now, None, None, None);

@@ -120,9 +120,10 @@ struct Calculated {
     echo: Echo,
 }
 
-/// The rate is halved when the limiting receiver was silent for so many largest round-trip times.
+/// The rate is halved when the limiting receiver was silent for this number of largest round-trip times.
 const MISSED_AFTER: u64 = 4;
-/// So long it is followed before it can be missed, and so long it is missed before it is given up.
+/// The number of largest round-trip times for which it is followed before it can be missed, and for which it is missed before it is given
+/// up.
 const GIVEN_UP_AFTER: u64 = 10;
 /// Round-trip times above this are mistakes.
 const LONGEST_RTT: Span = Span::from_secs(10);
@@ -133,7 +134,7 @@ impl Policy {
         Rate::of(u64::from(self.config.sending.packet_size), self.rtt_max)
     }
 
-    /// So many largest round-trip times, and not less than a host may be held up.
+    /// Returns this number of largest round-trip times, and not less than a host may be held up.
     fn rounds(&self, rtts: u64) -> Span {
         (self.rtt_max * rtts).max(self.config.patience * rtts / MISSED_AFTER)
     }
@@ -153,8 +154,8 @@ impl Policy {
         (self.limiting, self.heard_at, self.raised_at) = (None, now, now);
     }
 
-    /// Where probes have told the round-trip time, slow start begins as the other schemes' start-up does, with an initial
-    /// window (RFC 6928) in place of a packet.
+    /// Where probes have measured the round-trip time, slow start begins as the other schemes' start-up does, with an initial window (RFC
+    /// 6928) in place of a packet.
     fn begin_at_known_distance(&mut self, now: Time) {
         if let Start::Doubling(doubling) = self.config.sending.start
             && self.controller.rtt_is_known()

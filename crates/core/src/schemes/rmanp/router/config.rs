@@ -5,7 +5,7 @@ use crate::spec::{self, Opt, SpecError, Within};
 use crate::time::Span;
 use std::str::FromStr;
 
-/// What can be chosen.
+/// The configuration of active routers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Config {
     /// Packets of a session that it keeps, at most.

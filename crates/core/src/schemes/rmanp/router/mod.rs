@@ -4,9 +4,9 @@
 //! It knows a session by the mark of its data ([`Mark::Floor`]); packets and reports of all others pass as they are, and nothing is
 //! kept of them. Its neighbours are ports: which of them lead to receivers it learns from the data that leaves by them.
 //!
-//! **What it keeps.** Up to [`Config::cache`] packets of each session, until all behind its exits have acknowledged them. What it sends
-//! by [`Effect::Send`] out of an exit is always a packet that left or was held at that router before, by its number, and one of the newest
-//! [`Config::cache`] ones that came: a driver that keeps as many datagrams of a session has what it needs ([`Router::keeps`]).
+//! **What it keeps.** Up to [`Config::cache`] packets of each session, until all behind its exits have acknowledged them. A packet that it
+//! sends by [`Effect::Send`] out of an exit always left or was held at that router before, by its number, and is one of the newest
+//! [`Config::cache`] ones that came. A driver that stores as many datagrams of a session has all it needs ([`Router::keeps`]).
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -32,7 +32,7 @@ use session::Session;
 #[cfg(doc)]
 use crate::node::Effect;
 
-/// So many sessions are known at most; beyond, the one that was silent longest is forgotten.
+/// The number of known sessions; beyond, the one that was silent longest is forgotten.
 const MOST_SESSIONS: usize = 256;
 
 /// An active router.
@@ -45,7 +45,7 @@ pub struct ActiveRouter {
     totals: Totals,
 }
 
-/// What the router did, all sessions together.
+/// Counters of the router, of all sessions together.
 #[derive(Debug, Clone, Copy, Default)]
 struct Totals {
     seen: RouterObservation,
@@ -56,7 +56,7 @@ struct Totals {
 }
 
 impl Totals {
-    /// So many packets are stored from now on, where there were `before` of those.
+    /// Changes the number of stored packets from `before` to `after`.
     fn store(&mut self, before: usize, after: usize, now: Time) {
         let passed = now.since(self.stored_at).as_nanos();
         self.seen.stored_for =
@@ -189,7 +189,7 @@ impl Router for ActiveRouter {
     fn control(&mut self, control: RouterControl, now: Time) {
         match control {
             RouterControl::Forget(session) => self.forget(session, now),
-            // Neighbours are told apart by their names at every port.
+            // Neighbours are distinguished by their names at every port.
             RouterControl::Shared(_) => {}
             RouterControl::Left { session, port, neighbour } => {
                 if let Ok(place) = self.place(session) {

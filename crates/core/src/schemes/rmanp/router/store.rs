@@ -56,7 +56,7 @@ impl Store {
         if self.ring.is_empty() {
             self.ring.resize(self.most, None);
         }
-        // What lies where skipped packets would is too old.
+        // Packets in the places of skipped ones are too old.
         for skipped in self.end.max(seq.saturating_sub(self.most as u64))..seq {
             let place = self.place(skipped);
             self.count -= usize::from(self.ring[place].take().is_some());
