@@ -1,8 +1,7 @@
 //! Specifications: a name and its options as text, `ormcc,beta=0.7,start=linear`.
 //!
-//! One parser reads schemes, unicast protocols, queues and losses, from command lines, scenario files and
-//! announcements. What a configuration takes is a table of [`Opt`], each with its range and unit and with the field that it
-//! sets; the same table is what people are shown.
+//! One parser reads schemes, unicast protocols, queues and losses, from command lines, scenario files and announcements. The options of a
+//! configuration are a table of [`Opt`], each with its range and unit and with the field that it sets; the same table is shown to users.
 
 use crate::time::{Rate, Span};
 use std::fmt;
@@ -11,7 +10,7 @@ use std::fmt;
 pub struct Opt<C: 'static> {
     /// Its name.
     pub name: &'static str,
-    /// What it means, in a few words; what it takes is [`Opt::takes`].
+    /// Its meaning, in a few words; its values are [`Opt::takes`].
     pub meaning: &'static str,
     value: Value<C>,
     /// The word that stands in place of a number.
@@ -29,13 +28,13 @@ pub struct Described {
     pub name: &'static str,
     /// The values that it takes: `0.5 to 1`, `on | off`.
     pub takes: String,
-    /// What it means.
+    /// Its meaning.
     pub meaning: &'static str,
     /// Whether its name may stand without a value.
     pub may_stand_alone: bool,
 }
 
-/// What an option takes.
+/// The values of an option.
 enum Value<C: 'static> {
     Number(Within, Field<C, f64>),
     Seconds(Within, Field<C, Span>),
@@ -51,7 +50,7 @@ enum Value<C: 'static> {
 /// forms has a list of them.
 pub struct Form<T: 'static> {
     word: &'static str,
-    /// What the numbers are called, and their ranges.
+    /// The names of the numbers, and their ranges.
     numbers: &'static [(&'static str, Within)],
     make: fn(&[f64]) -> T,
 }
@@ -82,7 +81,7 @@ impl<T> Form<T> {
         parts.next().is_none().then(|| (self.make)(&values))
     }
 
-    /// What this text stands for, if it has one of these forms.
+    /// Returns the value of this text, if it has one of these forms.
     pub fn read_any(forms: &[Form<T>], text: &str) -> Option<T> {
         forms.iter().find_map(|form| form.read(text))
     }
@@ -432,21 +431,21 @@ pub enum SpecError {
     /// There is nothing of this name.
     #[error("there is no {kind} {name:?}; choose one of: {known}")]
     UnknownName {
-        /// What was looked for: a scheme, a queue.
+        /// The kind of the name: a scheme, a queue.
         kind: &'static str,
-        /// What was asked for.
+        /// The given name.
         name: String,
-        /// What there is.
+        /// The known names.
         known: String,
     },
     /// It has no such option.
     #[error("{of} has no option {option:?}; its options are: {known}")]
     UnknownOption {
-        /// What was configured: `scheme ormcc`.
+        /// The configured object: `scheme ormcc`.
         of: String,
-        /// What was asked for.
+        /// The given name.
         option: String,
-        /// What there is.
+        /// The known names.
         known: String,
     },
     /// An option that changes all others stands behind one of them.
@@ -458,17 +457,17 @@ pub enum SpecError {
     /// A value that is needed is missing.
     #[error("{of} needs {missing}")]
     Missing {
-        /// What was configured.
+        /// The configured object.
         of: &'static str,
-        /// What is missing.
+        /// The missing value.
         missing: &'static str,
     },
     /// Values that do not fit one another.
     #[error("{of}: {what}")]
     Unfit {
-        /// What was configured.
+        /// The configured object.
         of: &'static str,
-        /// What does not fit, and what would.
+        /// The misfit, and a value that would fit.
         what: String,
     },
     /// An option stands without a value.
@@ -482,11 +481,11 @@ pub enum SpecError {
     BadValue {
         /// The option.
         option: &'static str,
-        /// What was given.
+        /// The given value.
         value: String,
-        /// What it takes.
+        /// The values that it takes.
         takes: String,
-        /// What it means.
+        /// Its meaning.
         meaning: &'static str,
     },
 }
@@ -510,7 +509,7 @@ pub fn split(text: &str) -> (&str, &str) {
 /// is configured, as in `scheme ormcc`.
 ///
 /// # Errors
-/// What does not fit, and what would.
+/// An unknown option, or a value that does not fit; the error names fitting ones.
 pub fn configure<C: 'static>(
     config: &mut C,
     text: &str,

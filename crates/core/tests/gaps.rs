@@ -5,8 +5,8 @@ use faircast_core::packet::Seq;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// What is promised: a missing packet is lost when `tolerance` packets have raised the highest number since it was skipped, the one that
-/// skipped it among them; what comes before that is not lost.
+/// The promise: a missing packet is lost when `tolerance` packets have raised the highest number since it was skipped, including the one
+/// that skipped it. A packet that comes before that is not lost.
 struct Plain {
     tolerance: u8,
     next: Option<u64>,
@@ -37,7 +37,7 @@ impl Plain {
     }
 }
 
-/// What comes: how far beyond the newest packet, or before it.
+/// The arrivals: how far beyond the newest packet, or before it.
 fn arrivals() -> impl Strategy<Value = Vec<i64>> {
     proptest::collection::vec(prop_oneof![6 => 1..2_i64, 2 => 2..7_i64, 4 => -12..1_i64], 1..300)
 }

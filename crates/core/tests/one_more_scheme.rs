@@ -1,5 +1,5 @@
-//! What it takes to add a scheme: a folder, and these lines outside it. A copy of the core gets the toy of `toy/` and must
-//! pass the suites that go through the catalogue.
+//! Test that a new scheme is a folder, and these lines outside it. A copy of the core gets the toy of `toy/` and must pass the suites that
+//! go through the catalogue.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::process::Command;
 /// The file that lists the schemes.
 const LIST: &str = "crates/core/src/schemes/mod.rs";
 
-/// What is added to it: each line, and the one that it goes behind.
+/// The added lines, each with the line that it goes behind.
 const LINES: [(&str, &str); 3] = [
     ("pub mod tfmcc;", "pub mod toy;"),
     ("    Smcc => smcc,", "    /// Nowhere: a toy."),
@@ -46,7 +46,7 @@ fn a_scheme_is_its_folder_and_fewer_than_ten_lines() {
     cargo.args(["--config", "profile.dev.package.faircast-core.opt-level=0"]);
     // The others have been through these suites where they come from.
     cargo.env("FAIRCAST_SCHEME", "toy");
-    // What is built of other crates for the other tests serves here too.
+    // Builds of other crates for the other tests serve here too.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("..");
     cargo.arg("--").args(tests);
     let ran = cargo.current_dir(&copy).env("CARGO_TARGET_DIR", target).output().expect("cargo runs");

@@ -71,8 +71,8 @@ pub struct Measuring {
     // moment becomes the synchronisation point.
     /// After this time a quiet moment becomes the synchronisation point.
     pub resync: Span,
-    // Seed gap: D.1 cannot distinguish a longer route from a queue. Where this is set, an accumulation that cuts of the rate did not change
-    // for this number of control packets counts as a longer route. Off in `Measuring::published`.
+    // Seed gap: D.1 cannot tell a longer route from a queue. Where this is set, an accumulation that cuts of the rate
+    // did not change for so many control packets counts as a longer route. Off in `Measuring::published`.
     /// The number of consecutive control packets without a quiet moment, and without any change, that mean another route; `None` for never.
     pub reroute: Option<u16>,
 }

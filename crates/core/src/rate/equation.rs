@@ -21,9 +21,10 @@ pub enum Averaging {
 }
 
 /// Behaviour before the first loss event.
-// Seed gap: 2.3.1 has no rate before the first loss event. Here it doubles every round-trip time, up to the rate that is safe without any
-// answer. Without that bound it would be thousands of times too high where a report of a loss takes several assumed round trips. From there
-// on, and after a start-up in rounds that has already found the rate, it grows by a packet per round-trip time.
+// Seed gap: 2.3.1 has no rate before the first loss event. Here it doubles every round-trip time, but not beyond what is
+// safe without any answer: where losses take several assumed round trips to be heard of, it would be thousands of times
+// too high by then. From there on, and after a start-up in rounds that has already found the rate, it grows by a packet
+// per round-trip time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Before {
     Double,
@@ -175,8 +176,8 @@ impl RatePolicy for Equation {
 
     /// With the round trip of the latest loss event: where only loss indications time it, as in the thesis, it does not
     /// change in between. Answers that come in between would, at an empty queue, allow a rate that fills it at once.
-    // Seed gap: 2.3.1 sets the rate to the equation's. Between loss events that rises by less than a packet per round-trip time, and here
-    // it may rise by no more than that: after an event at a shorter round trip, too.
+    // Seed gap: 2.3.1 sets the rate to the equation's. Between loss events that never rises by as much as a packet per
+    // round-trip time in each, and here no more than that is allowed: after an event at a shorter round trip, too.
     fn on_tick(&mut self, at: Operating) -> Rate {
         if self.count == 0 {
             return match self.before {

@@ -483,8 +483,8 @@ impl SendController {
     }
 
     /// Stops growth and halves the rate repeatedly while no recent packet has been confirmed. Returns whether the group is silent.
-    // Seed gap: 3.1.5 takes silence for a network without congestion, so a source without receivers would grow without limit. The guard is
-    // off in `Sending::published`.
+    // Seed gap: 3.1.5 takes silence for a network without congestion, so a source without receivers would grow for
+    // ever. The guard is off in `Sending::published`.
     fn slow_down_in_silence(&mut self, now: Time, rtt: Span) -> bool {
         let patience = (rtt * SILENT_AFTER).max(SILENT_AFTER_LEAST);
         if self.config.silent_group_guard == Guard::Off

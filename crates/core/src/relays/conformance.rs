@@ -20,7 +20,7 @@ const FEW: usize = 32;
 
 #[derive(Debug, Clone)]
 enum Op {
-    /// A packet from the parent, so many numbers on.
+    /// A packet from the parent, this far on in numbers.
     Data {
         step: i8,
         marked: bool,
@@ -42,7 +42,7 @@ enum Op {
     },
     /// The relay is another one that has received nothing.
     Restart,
-    /// So many packets may leave to the children.
+    /// This number of packets may leave to the children.
     Depart(u8),
     Wait(u32),
     Members(u8),
@@ -222,8 +222,8 @@ fn run(spec: &dyn RelaySpec, scheme: &Scheme, ops: &[Op], spurious: bool) -> Vec
     bench.trace
 }
 
-/// Every call ends, deadlines are let go of, calls that come early change nothing, numbers to the children have no holes, effects are
-/// those that a relay may have, its rate stays within its limits, and the same calls give the same.
+/// Every call ends, served deadlines do not return, and calls that come early change nothing. Numbers to the children have no holes,
+/// effects are those that a relay may have, its rate stays within its limits, and the same calls give the same.
 fn keeps_its_promises(spec: &dyn RelaySpec, scheme: &Scheme, ops: &[Op]) {
     let trace = run(spec, scheme, ops, false);
     assert_eq!(run(spec, scheme, ops, false), trace, "the same again");

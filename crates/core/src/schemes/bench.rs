@@ -348,7 +348,7 @@ pub struct Ear<R> {
     pub rng: Rng,
     /// Number of the newest packet, for the test to count.
     pub seq: u64,
-    /// What the test's packets say.
+    /// The mark of the test's packets.
     pub mark: Mark,
     effects: Effects,
 }
@@ -359,7 +359,7 @@ impl<R: Receiver> Ear<R> {
         Ear { receiver, now, rng, seq: 0, mark: Mark::None, effects }
     }
 
-    /// What this call makes the receiver do.
+    /// Returns the receiver's effects of this call.
     pub fn call(&mut self, act: impl FnOnce(&mut R, &mut Cx<'_>)) -> Vec<Effect> {
         let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
         act(&mut self.receiver, cx);
@@ -392,7 +392,7 @@ impl<R: Receiver> Ear<R> {
     }
 }
 
-/// What a receiver that does nothing but report has reported.
+/// Returns the reports of a receiver that only reports.
 pub fn said(effects: Vec<Effect>) -> Vec<ReportContent> {
     let content = |effect| match effect {
         Effect::Report(report) => report.content,

@@ -21,9 +21,9 @@ pub struct Entry {
     pub summary: &'static str,
     /// Where it is described.
     pub source: &'static str,
-    /// What its source does.
+    /// The source's part.
     pub sender: &'static str,
-    /// What its receivers do.
+    /// The receivers' part.
     pub receiver: &'static str,
     /// Whether receivers say anything.
     pub feedback: Feedback,
@@ -56,7 +56,7 @@ pub enum SaysRate {
 }
 
 impl SaysRate {
-    /// What a packet with these flags that is sent at `rate` says of it, in bit/s: zero when nothing.
+    /// Returns the rate that a packet with these flags, sent at `rate`, states in bit/s: zero when none.
     pub const fn said(self, flags: Flags, rate: f32) -> f32 {
         if matches!(self, SaysRate::Always) || flags.has(Flags::STARTING) { rate } else { 0.0 }
     }
@@ -160,7 +160,7 @@ pub(super) trait Configure: Sized + 'static {
     fn published() -> Self;
     /// For a real network.
     fn transport(packet_size: u16) -> Self;
-    /// What all schemes have.
+    /// Returns the settings that all schemes have.
     fn sending(&self) -> &Sending;
     /// The same, to be changed.
     fn sending_mut(&mut self) -> &mut Sending;
@@ -175,15 +175,15 @@ pub(super) trait Configure: Sized + 'static {
     fn without_answers(self) -> Self {
         self
     }
-    /// What makes the agents of its tree, where receivers act for others below them.
+    /// Returns the factory of its tree's agents, where receivers act for others below them.
     fn agents(&self) -> Option<&dyn RelaySpec> {
         None
     }
-    /// What makes agents in a session whose delivery repairs beside them, under new numbers.
+    /// Returns the factory of agents in a session whose delivery repairs independently, under new numbers.
     fn agents_beside_delivery(&self) -> Option<Box<dyn RelaySpec>> {
         None
     }
-    /// What makes routers that help it, beside a session's delivery.
+    /// Returns the factory of routers that help it, independently of a session's delivery.
     fn routers(&self) -> Option<Box<dyn RouterSpec>> {
         None
     }
@@ -325,20 +325,20 @@ impl Scheme {
         self
     }
 
-    /// What makes the agents of its tree; `None` for schemes without one, whose receivers all report to the source.
+    /// Returns the factory of its tree's agents; `None` for schemes without one, whose receivers all report to the source.
     pub fn agents(&self) -> Option<&dyn RelaySpec> {
         each!(self, Scheme, config => config.agents())
     }
 
-    /// What makes agents in a session whose delivery repairs beside them: they repair for their children under the old numbers, and
-    /// what they lack themselves never comes to them under its number. `None` for schemes without agents, and where parents in a tree
-    /// repair everything ([`Scheme::agents`]).
+    /// Returns the factory of agents in a session whose delivery repairs independently: they repair for their children under the old
+    /// numbers, and packets that they lack never come to them under these numbers. `None` for schemes without agents, and where parents in
+    /// a tree repair everything ([`Scheme::agents`]).
     pub fn agents_beside_delivery(&self) -> Option<Box<dyn RelaySpec>> {
         each!(self, Scheme, config => config.agents_beside_delivery())
     }
 
-    /// What makes routers that help it on real networks, beside a session's delivery; `None` for schemes between whose ends nobody
-    /// has to know of them.
+    /// Returns the factory of routers that help it on real networks, independently of a session's delivery; `None` for schemes that need no
+    /// routers.
     pub fn routers(&self) -> Option<Box<dyn RouterSpec>> {
         each!(self, Scheme, config => config.routers())
     }
@@ -369,7 +369,7 @@ impl Scheme {
         matches!(self.entry().feedback, Feedback::Reports)
     }
 
-    /// The same with at most so many layers. A scheme of one rate stays one.
+    /// Limits the number of layers. A scheme of one rate stays one.
     #[must_use]
     pub fn with_layers(mut self, layers: u8) -> Scheme {
         let layers = layers.min(self.layers()).max(1);

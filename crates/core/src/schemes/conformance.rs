@@ -1,4 +1,4 @@
-//! What every scheme promises, whatever happens to it: random operations, the same for all schemes.
+//! Promises of every scheme under random operations, the same for all schemes.
 //!
 //! - The rate is a finite number within its limits, and no congestion report raises it.
 //! - The rate is the sum of the layers', and a layer that is off is never due.
@@ -22,7 +22,7 @@ use crate::time::{Rate, Span, Time};
 use proptest::prelude::*;
 
 const SIZE: u16 = 1000;
-/// At most so many effects of one call.
+/// The number of effects of one call.
 const FEW: usize = 4;
 /// Deadlines of one pause that are met on time.
 const ON_TIME: usize = 200;
@@ -81,14 +81,14 @@ fn schemes() -> Vec<Scheme> {
     all
 }
 
-/// What can happen to a source.
+/// Inputs of a source.
 #[derive(Debug, Clone)]
 enum SourceOp {
     /// Packets leave when they may.
     Send(u8),
-    /// The host wakes so many microseconds late for the next packet.
+    /// The host wakes this number of microseconds late for the next packet.
     SendLate(u32),
-    /// Nothing to send for so many microseconds.
+    /// Nothing to send for this number of microseconds.
     Pause(u32),
     /// A report; the packet it answers counts back from the newest (negative: one that has not left).
     Report {
@@ -190,7 +190,7 @@ struct SourceRun {
 }
 
 impl SourceRun {
-    /// A source that has started, after so many probes.
+    /// Creates a source that has started after this number of probes.
     fn new(scheme: &Scheme, probes: u8, spurious: Spurious) -> SourceRun {
         let mut run = SourceRun {
             source: scheme.source(),
@@ -267,7 +267,8 @@ impl SourceRun {
         self.call(|source, _| source.control(control, now));
     }
 
-    /// Time passes; deadlines are met on time, or all at once at the end by a late host. So many on time are enough: then the host is late.
+    /// Time passes; deadlines are met on time, or all at once at the end by a late host. Only `ON_TIME` of them are met on time: then the
+    /// host is late.
     fn pass(&mut self, until: Time) {
         for _ in 0..ON_TIME {
             if self.source.deadline() > until {
@@ -422,7 +423,7 @@ fn source_trace(scheme: &Scheme, ops: &[SourceOp], probes: u8, spurious: Spuriou
     run.trace
 }
 
-/// What can happen to a receiver.
+/// Inputs of a receiver.
 #[derive(Debug, Clone)]
 struct Packet {
     /// Microseconds since the one before.

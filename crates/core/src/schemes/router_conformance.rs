@@ -1,4 +1,4 @@
-//! What every router must keep to, whatever it does: `keeps_its_promises` for any [`RouterSpec`].
+//! Promises of every router under random operations: `keeps_its_promises` for any [`RouterSpec`].
 
 #[path = "../../tests/toy/router.rs"]
 mod toy;
@@ -21,7 +21,7 @@ const PORTS: u16 = 4;
 /// A call has no more effects than this for each packet that is held.
 const FEW: usize = 4;
 
-/// What happens to a router.
+/// Inputs of a router.
 #[derive(Debug, Clone)]
 enum Op {
     Data {
@@ -35,7 +35,7 @@ enum Op {
         first: u64,
         count: u16,
     },
-    /// What a receiver has: how far it is behind, and whether that is a part of the tree that has said nothing.
+    /// The progress of a receiver: its distance behind, and whether that is a part of the tree that has reported nothing.
     Newest {
         port: u16,
         session: u32,
@@ -43,14 +43,14 @@ enum Op {
         behind: u8,
         of: u8,
     },
-    /// The packet so many behind the newest one of the session comes and leaves by all exits that are there: a new one, a gap, a late
-    /// one, or one that is sent again.
+    /// The packet this far behind the newest one of the session comes and leaves by all exits that are there: a new one, a gap, a late one,
+    /// or a repetition.
     Arrival {
         session: u32,
         step: i8,
         repair: bool,
     },
-    /// What receivers of acknowledged packets say: how far they are, what they miss, what rate would have been right.
+    /// Reports of receivers of acknowledged packets: their progress, their missing packets, and the rate that would have been right.
     Acked {
         port: u16,
         session: u32,
@@ -136,7 +136,7 @@ fn level() -> impl Strategy<Value = f32> {
     prop_oneof![4 => 1e3f32..1e5, 1 => prop::sample::select(vec![f32::NAN, f32::INFINITY, -1.0, 0.0, f32::MAX])]
 }
 
-/// What the router under test may touch: the rest passes whole.
+/// The packets that the router under test may touch: the rest passes whole.
 #[derive(Clone, Copy)]
 struct Knows {
     data: fn(&Mark) -> bool,
@@ -245,7 +245,7 @@ impl Bench {
     }
 }
 
-/// What the sessions' data says to all: each is of another scheme.
+/// The marks of the sessions' data: each is of another scheme.
 const MARKS: [Mark; 3] = [
     Mark::Floor { least: 16_000.0, rtt_max: 0.1, every: 0.0, excluded: None },
     Mark::TARGET,
@@ -373,9 +373,9 @@ fn run(spec: &dyn RouterSpec, knows: Knows, ops: &[Op], spurious: bool) -> Vec<S
     bench.trace
 }
 
-/// Every call ends, deadlines are let go of, calls that come early change nothing, what is sent is what a router may send, whatever
-/// comes late, twice, by another way or after a restart, what is not its own passes whole,
-/// the same calls give the same, and nothing is kept of a session that is over.
+/// Every call ends, served deadlines do not return, and calls that come early change nothing. The router sends only permitted packets,
+/// whatever comes late, twice, by another path or after a restart; foreign packets pass whole. The same calls give the same results, and
+/// nothing is stored of a session that is over.
 fn keeps_its_promises(spec: &dyn RouterSpec, knows: Knows, ops: &[Op]) {
     let trace = run(spec, knows, ops, false);
     assert_eq!(run(spec, knows, ops, false), trace, "the same again");

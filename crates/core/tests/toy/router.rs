@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 #[derive(Debug, Clone, Copy)]
 pub struct ToyRouter {
-    /// What leaves by a port with an odd number waits so long.
+    /// The delay of packets that leave by a port with an odd number.
     pub delay: Span,
     /// A session's reports go on this far apart.
     pub spacing: Span,

@@ -1,4 +1,4 @@
-//! What a receiver of any level gets out of the schedule.
+//! Packets that a receiver of any level needs with the schedule.
 
 use super::super::repair_scheduler::SYMBOL_LIMIT;
 use super::*;
@@ -94,7 +94,7 @@ impl Member {
     }
 }
 
-/// What each member needed, over the symbols of the content.
+/// The symbols that each member needed, over those of the content.
 fn ratios(carousel: &mut Carousel, layers: u8, blocks: &[u16], members: &mut [Member]) -> Vec<f64> {
     let mut rng = Rng::new(7, 7);
     let order = departures(layers);

@@ -1,7 +1,7 @@
 //! A layer that is run by PGMCC's window: the representative acknowledges every packet (seed 000, 4.1.2, which names PGMCC's
 //! mechanism as one that may take the place of its own).
 //!
-//! Who is followed is decided as with the other controls; PGMCC's own election plays no part.
+//! The representative is chosen as with the other controls; PGMCC's own election plays no part.
 
 use super::config::Config;
 use crate::packet::{Echo, ReceiverId, ReportContent, Seq};
@@ -81,7 +81,7 @@ impl Acknowledged {
         self.restart_timer(now);
     }
 
-    /// An acknowledgement. `followed` tells whether its sender is the representative, whose round trips count.
+    /// Handles an acknowledgement. `followed` is set if its sender is the representative, whose round trips count.
     pub(super) fn on_selective(
         &mut self,
         from: ReceiverId,

@@ -3,7 +3,7 @@
 //! Seed 000 compares losses, so a receiver waits until a representative has had `N` of them, in every layer anew. Fast
 //! layers lose a packet each few seconds or minutes. Three things are known much sooner:
 //!
-//! - A layer that starts doubles its rate until somebody cannot follow. Who got the fastest round without a loss has been
+//! - A layer that starts doubles its rate until a receiver cannot follow. A receiver that got the fastest round without a loss has been
 //!   shown a path for that rate, and the layer goes on at less.
 //! - The representative has lost again and again, and nothing was lost here meanwhile.
 //! - Packets say how fast the layer above is sent, so that a receiver need not try what cannot fit.
@@ -11,7 +11,7 @@
 use crate::packet::{Data, Flags};
 use crate::time::{Span, Time};
 
-/// What one layer has proved.
+/// The evidence of one layer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Climb {
     /// The fastest round of the layer's start-up that came whole, in bit/s.
@@ -37,13 +37,13 @@ pub(super) struct ObservedLayer {
 
 /// A layer must have become slower than its fastest round by this much before others are taken for what limits it.
 const HEADROOM: f32 = 1.25;
-/// Without a start-up: so many updates of the representative without a loss here.
+/// Without a start-up: the number of updates of the representative without a loss here.
 const QUIET: u8 = 3;
 /// Round-trip times without a loss after the start-up, in which the queues that it has filled overflow or not.
 const DRAIN: u64 = 2;
 /// The same in a layer that was running when it was joined.
 const TRIAL: u64 = 4;
-/// Of round-trip times that are shorter than this so many say nothing.
+/// The least round-trip time that is assumed: with shorter ones these numbers prove nothing.
 const SHORTEST: Span = Span::from_millis(25);
 
 impl Climb {
@@ -66,8 +66,8 @@ impl Climb {
         self.spoiled = true;
     }
 
-    /// Whether a receiver whose highest layer is this one, and looks so, should join the next, which is sent at `above` bit/s:
-    /// it takes all joined layers at `total` bit/s, and lost something in any of them at `lost_at` last.
+    /// Returns whether a receiver whose highest layer is this one, and looks so, should join the next, which is sent at `above` bit/s. It
+    /// takes all joined layers at `total` bit/s, and last lost something in any of them at `lost_at`.
     pub(super) fn has_room(
         &self,
         layer: ObservedLayer,
@@ -82,7 +82,7 @@ impl Climb {
         let shown = self.peak >= HEADROOM * rate && clean >= rtt * DRAIN;
         let shown = shown && (!self.spoiled || layer.quiet >= 1 || clean >= rtt * TRIAL);
         let quiet = layer.quiet >= QUIET && clean >= rtt * TRIAL;
-        // What a TCP flow would have grown by meanwhile.
+        // The growth of a TCP flow in that time.
         let rounds = clean.as_secs_f64() / rtt.as_secs_f64();
         let grown = rounds * f64::from(layer.packet_bits) / rtt.as_secs_f64();
         (shown || quiet) && above <= total + grown

@@ -1,8 +1,7 @@
 //! The four comparisons of chapter 4 between attenuation factors.
 //!
-//! Each asks whether one mean is above another one with some confidence. What is compared are means with their *standard
-//! errors*: the standard deviation over the square root of the number of samples, which is what the seed writes as
-//! `Sig^2 / N` under the root once there are N samples.
+//! Each asks whether one mean is above another one with some confidence. They compare means with their *standard errors*: the standard
+//! deviation over the square root of the number of samples. The seed writes that as `Sig^2 / N` under the root once there are N samples.
 
 /// A mean and how far it may be off.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

@@ -19,7 +19,7 @@ configuration! {
         sending: Sending = Sending::published();
         /// How many layers there are at most.
         layers: u8 = 8 => whole["layers", 1, LayerStates::LAYERS as u64, "how many layers there are at most"];
-        /// What moves the rate within a layer.
+        /// The control of the rate within a layer.
         control: LayerScheme = LayerScheme::Aimd
             => choice["control", { "aimd" => Aimd, "ormcc" => Ormcc, "tfmcc" => Tfmcc, "pgmcc" => Pgmcc },
                 "what moves the rate of a layer"];
@@ -33,7 +33,7 @@ configuration! {
         samples: u8 = 30 => whole["n", 2, MOST as u64, "samples that statistics are made of"];
         /// Comparisons in a row that a join takes, "J" (seed 000, 4.1.4.1).
         comparisons: u8 = 30 => whole["j", 1, 200, "comparisons in a row that a join takes"];
-        /// What a sample of the attenuation factor is.
+        /// The sample of the attenuation factor.
         taf: TafSample = TafSample::Smoothed
             => choice["taf", { "smoothed" => Smoothed, "product" => Product },
                 "what a sample of the attenuation factor is"];
@@ -46,7 +46,7 @@ configuration! {
         /// Over how long arrivals are counted: for [`Output::Window`], and for the rate that reports carry.
         window: Span = Span::from_secs(1)
             => seconds["window", Within::POSITIVE, "over this time arrivals are counted"];
-        /// What silence of a receiver counts for when the representative loses.
+        /// The samples assumed for a silent receiver when the representative loses.
         assumed: Assumed = Assumed::Once
             => choice["assumed", { "once" => Once, "each" => Each },
                 "what losses that only the representative has count for"];
@@ -74,7 +74,7 @@ configuration! {
         // 25 ms at most.
         shortest_beat: Span = Span::ZERO
             => seconds["beat", Within::of(0.0, 10.0), "least time between two heartbeats"];
-        /// The representative reports at most so many losses per round-trip time; `None` for each.
+        /// The number of losses per round-trip time that the representative reports; `None` for each.
         reports_per_rtt: Option<u16> = None;
         /// Whether a representative says that it leaves a layer.
         farewell: LeaveNotice = LeaveNotice::Silent
@@ -110,7 +110,7 @@ configuration! {
     }
 }
 
-/// What moves the rate of a layer (seed 000, 4.1.2: other mechanisms "can be used in place of the current one").
+/// The control of the rate of a layer (seed 000, 4.1.2: other mechanisms "can be used in place of the current one").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LayerScheme {
     /// A packet more per round-trip time, half at a loss.
@@ -123,7 +123,7 @@ pub enum LayerScheme {
     Pgmcc,
 }
 
-/// What a sample of the throughput attenuation factor is.
+/// The sample of the throughput attenuation factor.
 // Seed gap: 4.1.1.2 first defines a sample as the product of two samples and then averages both factors before the
 // product. The second is what "we collect a certain number of samples, average the samples and use the mean value for TAF
 // calculation" says, and it is what this does unless asked for the first.
@@ -157,7 +157,7 @@ pub enum Output {
     Window,
 }
 
-/// What it counts for that a receiver lost nothing while its representative did (seed 000, 4.1.4.2).
+/// The samples assumed for a receiver that lost nothing while its representative did (seed 000, 4.1.4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Assumed {
     /// One assumed sample in place of the oldest one, whatever happened before: the seed.
@@ -179,7 +179,7 @@ pub enum Joins {
     Early,
 }
 
-/// Whether the representative of a layer tells the source that it leaves the layer.
+/// Whether the representative of a layer notifies the source that it leaves the layer.
 // Seed gap: 4.1.3 lets the source notice a representative's leave by its silence. On real networks it says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaveNotice {
@@ -190,10 +190,9 @@ pub enum LeaveNotice {
 }
 
 impl Config {
-    /// A sender on a real network: doubling start, all guards, measures that survive what hosts do to times, and fewer
-    /// samples, so that layers are found within a transfer: on local networks of 1 to 100 Mbit/s the first join comes after
-    /// 1 to 10 s, with the seed's 30 and 30 after 3 to 40 s, or not within a minute. With 6 and 3 it comes little sooner,
-    /// and there are more joins.
+    /// A sender on a real network: doubling start, all guards, measures that survive the effects of hosts on times, and fewer samples, so
+    /// that layers are found within a transfer. On local networks of 1 to 100 Mbit/s the first join comes after 1 to 10 s, with the seed's
+    /// 30 and 30 after 3 to 40 s, or not within a minute. With 6 and 3 it comes little sooner, and there are more joins.
     pub fn transport(packet_size: u16) -> Config {
         Config {
             sending: Sending::transport(packet_size),

@@ -1,4 +1,4 @@
-//! What a receiver knows about one of the layers that it is subscribed to.
+//! A receiver's state of one of the layers that it is subscribed to.
 
 use super::acks::Arrived;
 use super::climb::{Climb, ObservedLayer};
@@ -15,7 +15,7 @@ use crate::time::{Rate, Span, Time};
 #[derive(Debug, Clone)]
 pub(super) struct Joined {
     pub(super) taf: Taf,
-    /// What the newest packet said; `None` before the first.
+    /// The newest packet's header; `None` before the first.
     pub(super) heard: Option<NewestHeader>,
     /// The latest valid representative's mean.
     pub(super) reference: Option<f64>,
@@ -51,7 +51,7 @@ pub(super) struct NewestHeader {
     signal: Signal,
     rate: f32,
     pub(super) representative: Option<ReceiverId>,
-    /// Its statistics; `None` where there is none, or none that make sense.
+    /// Its statistics; `None` if they are missing or make no sense.
     pub(super) followed: Option<Estimate>,
     pub(super) rtt: Span,
     rtt_said: f32,
@@ -107,7 +107,7 @@ impl Joined {
         self.heard.map_or(DEFAULT_RTT, |heard| heard.rtt)
     }
 
-    /// Who is followed in the layer.
+    /// Returns the representative of the layer.
     pub(super) fn representative(&self) -> Option<ReceiverId> {
         self.heard.and_then(|heard| heard.representative)
     }
@@ -170,7 +170,7 @@ impl Joined {
         }
     }
 
-    /// At what rate packets of the layer arrive; zero while too few have to tell.
+    /// Returns the rate at which packets of the layer arrive; zero while too few have arrived.
     pub(super) fn arrival_rate(&self, settings: &Settings, now: Time) -> Rate {
         let Some(four) = self.arrivals.latest_four(now) else { return Rate::ZERO };
         let window = now.since(self.joined_at).max(four).min(settings.window.max(four));
@@ -255,7 +255,7 @@ impl Joined {
     }
 }
 
-/// Of the two packets before a loss.
+/// The least gap of the two packets before a loss.
 const SHORTEST_GAP: Span = Span::from_micros(1);
 
 impl NewestHeader {

@@ -219,8 +219,9 @@ impl LayerControl {
     }
 
     /// Returns the mark of packets of the layer.
-    // Seed gap: 4.1.2 broadcasts the statistics of representatives. Here every packet carries those of its own layer. Of other layers it
-    // states only whether they are on and followed, and the rate of the one above: receivers that have not joined them need no more.
+    // Seed gap: 4.1.2 broadcasts what is known about representatives. Here every packet says it about its own layer, and of all
+    // layers only whether they are on and followed, and how fast the one above is sent, which is all that counts for receivers
+    // that have not joined them.
     pub(super) fn mark(&self, above: Rate, states: LayerStates) -> Mark {
         let (id, estimate) = match self.followed() {
             Some(followed) => (Some(followed.id), followed.estimate()),

@@ -158,8 +158,9 @@ impl Receiver {
     }
 
     /// Whether this receiver has something to say in a layer (seed 000, 4.1.2 and 4.1.3).
-    // Seed gap: 4.1.2 compares statistics of N samples only. A representative without any sample (it requested the layer, or answered when
-    // no other receiver did) gives way to any receiver with one. Otherwise nothing would slow the layer down until a receiver has N.
+    // Seed gap: 4.1.2 compares statistics of N samples only. A representative without any sample - it asked for the layer, or
+    // answered when nobody else did - gives way to everybody who has one, or nothing would slow the layer down until
+    // somebody has N.
     fn may_report(&self, joined: &Joined, cause: Cause) -> bool {
         let taf = &joined.taf;
         if self.is_early() && cause != Cause::Heartbeat && !std::ptr::eq(joined, &self.joined[self.top()]) {

@@ -40,8 +40,8 @@ impl Shift {
     }
 
     /// Keep what is shifted in proportion to rates as they are now.
-    // Seed gap: 4.1.4.3 lets the giving layer fall to zero, where receivers could not distinguish it from one that is off. Here it retains
-    // the lowest rate that a layer may have.
+    // Seed gap: 4.1.4.3 lets the giving layer fall to zero, where nobody could tell it from one that is off. Here it keeps the
+    // lowest rate that a layer may have.
     pub(super) fn apply(&self, layers: &mut [LayerControl], now: Time) {
         let mut from_below = 0.0;
         for layer in 0..layers.len() {

@@ -55,7 +55,7 @@ impl Hand {
         self.effects.drain().collect()
     }
 
-    /// A packet `gap` after the one before, with so many lost in front of it.
+    /// A packet `gap` after the one before, with `lost` packets lost in front of it.
     fn packet_with(&mut self, layer: u8, gap: Span, lost: u32, signal: Signal) -> Vec<Effect> {
         self.now += gap;
         let index = usize::from(layer);
@@ -93,7 +93,7 @@ impl Hand {
         self.packet(layer, Span::from_secs(1), 0)
     }
 
-    /// What the receiver does by itself until `span` has passed.
+    /// Returns the receiver's effects of its own until `span` has passed.
     fn wait(&mut self, span: Span) -> Vec<Effect> {
         let end = self.now + span;
         let mut effects = Vec::new();

@@ -13,7 +13,7 @@ configuration! {
     pub struct Config {
         /// How packets are sent, whatever the scheme.
         sending: Sending = Sending::published();
-        /// What moves the rate.
+        /// The rate policy.
         policy: PolicyChoice = PolicyChoice::Aimd => option[policy!()];
         /// The part of the rate that a reduction keeps: one half in the thesis.
         beta: f64 = 0.5 => number["beta", Within::of(0.1, 1.0), "part of the rate that a reduction keeps"];
@@ -141,10 +141,9 @@ impl Config {
     /// A sender on a real network: doubling start, all guards, beta 0.75, at most 200 loss reports a second from each
     /// receiver.
     ///
-    /// With the thesis's half, a paced source gets a third to a half of what simulated TCP (SACK) does at a drop-tail queue:
-    /// its packets are spread evenly, so it meets a full queue more often than TCP's bursts do, and of several bottlenecks
-    /// the worst one counts at any moment. With 0.75 it gets 0.8 to 1.2 of TCP's rate on paths from 10 to 100 Mbit/s, 4 to
-    /// 80 ms and 1 to 16 bottlenecks.
+    /// With the thesis's half, a paced source gets a third to a half of the rate of simulated TCP (SACK) at a drop-tail queue. Its packets
+    /// are spread evenly, so it meets a full queue more often than TCP's bursts do, and of several bottlenecks the worst one counts at any
+    /// moment. With 0.75 it gets 0.8 to 1.2 of TCP's rate on paths from 10 to 100 Mbit/s, 4 to 80 ms and 1 to 16 bottlenecks.
     // Seed gap: 2.1.1 halves the rate. Halving shares evenly with sources of the same kind, but not with TCP.
     pub fn transport(packet_size: u16) -> Config {
         Config {

@@ -173,7 +173,7 @@ impl Reporters {
         let (mut sum, mut worst, mut worst_is) = (0.0, 0.0, None);
         for place in self.receivers() {
             sum += f64::from(place.count);
-            // Of equal counts the one with the lowest number, so that the order of places has no effect.
+            // With equal counts the one with the lowest number, so that the order of places has no effect.
             if place.count > worst || (place.count == worst && place.is < worst_is) {
                 (worst, worst_is) = (place.count, place.is);
             }

@@ -315,7 +315,7 @@ impl Hand {
         self.receive(&data(self.seq, Flags::default()), arrival)
     }
 
-    /// One that reveals so many losses.
+    /// A packet that reveals this number of losses.
     fn after(&mut self, lost: u32) -> Vec<ReportContent> {
         self.packet(Arrival { size: 1000, lost, ..Arrival::default() })
     }

@@ -13,7 +13,7 @@ use crate::time::Span;
 configuration! {
     /// Everything that can be chosen. [`Config::published`] reproduces the thesis, [`Config::transport`] is for real networks.
     pub struct Config {
-        /// What reports say and how they are filtered.
+        /// The content of reports and their filters.
         mode: Mode = Mode::Er
             => choice["mode", { "er" => Er, "bin" => Bin },
                 "reports say how fast packets arrived, or only that there is congestion"];
@@ -93,10 +93,9 @@ impl Config {
     /// A sender on a real network: doubling start, all guards, thresholds that survive the noise of hosts
     /// ([`Measuring::transport`]).
     ///
-    /// Noise makes congestion visible only after some ten milliseconds, so the rate must not move faster than that:
-    /// no round-trip time counts as shorter than 20 ms. Egress rates are taken over a tenth of a second, so that a few
-    /// milliseconds of noise are a few percent, and lower the rate once per round trip, because the lowest of several
-    /// noisy samples is too low.
+    /// Noise makes congestion visible only after some ten milliseconds, so the rate must not move faster than that: no round-trip time
+    /// counts as shorter than 20 ms. Egress rates are taken over a tenth of a second, so that a few milliseconds of noise are a few
+    /// percent. They lower the rate once per round trip, because the lowest of several noisy samples is too low.
     pub fn transport(packet_size: u16) -> Config {
         let sending = Sending { shortest_rtt: Span::from_millis(20), ..Sending::transport(packet_size) };
         Config {

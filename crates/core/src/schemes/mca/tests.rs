@@ -318,7 +318,7 @@ impl Hand {
         Ear::by_hand(Receiver::new(receiver_id(7), &Config::published()), Time::ZERO)
     }
 
-    /// Packet `seq` arrives this late and reveals so many lost ones before it; what is reported.
+    /// Packet `seq` arrives this late and reveals `lost` losses before it; returns the report.
     fn packet(&mut self, seq: u64, millis: u64, lost: u32) -> Option<ReportContent> {
         self.arrive(&data(seq), millis, lost)
     }

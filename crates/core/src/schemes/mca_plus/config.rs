@@ -13,21 +13,21 @@ use crate::time::Span;
 configuration! {
     /// Everything that can be chosen. [`Config::published`] reproduces the thesis, [`Config::transport`] is for real networks.
     pub struct Config {
-        /// What moves the rate.
+        /// The rate policy.
         policy: PolicyChoice = PolicyChoice::Aimd => option[policy!()];
-        /// What is kept of the rate at accumulation (seed 000, 5.2.1.2).
+        /// The factor of the rate at accumulation (seed 000, 5.2.1.2).
         keep_at_accumulation: f64 = 0.9
             => number["beta", Within::of(0.5, 1.0), "part of the rate that is kept at accumulation"];
         /// How accumulation is measured.
         measuring: Measuring = Measuring::published();
-        /// What is kept of the rate at loss (seed 000, 5.2.1.2).
+        /// The factor of the rate at loss (seed 000, 5.2.1.2).
         keep_at_loss: f64 = 0.75
             => number["beta-loss", Within::of(0.5, 1.0), "part of the rate that is kept at loss"];
         /// A receiver slower than the representative's mean less this many deviations replaces it, "k" (seed 000, 5.2.1.3).
         switch_deviations: f64 = 1.0
             => number["k", Within::of(0.0, 100.0),
                 "a receiver replaces the representative below its mean less so many deviations"];
-        /// A representative is absent when it is silent for so many periods at a high rate, "n" (seed 000, 5.2.1.3).
+        /// The number of silent periods at a high rate after which a representative is absent, "n" (seed 000, 5.2.1.3).
         patience: u16 = 4 => whole["n", 1, 1000, "periods that a silent representative is waited for"];
         /// Gain of a receiver's mean and deviation of its throughput at congestion.
         alpha: f64 = 0.125
@@ -35,13 +35,13 @@ configuration! {
         /// Throughput is measured over at least this time, the largest round-trip time and eight packets.
         window: Span = Span::ZERO
             => seconds["window", Within::of(0.0, 10.0), "throughput is measured over at least this time"];
-        /// The congestion rate "p" is taken over so many sequence numbers.
+        /// The number of sequence numbers over which the congestion rate "p" is taken.
         counted: u16 = 1000 => whole["counted", 100, 10_000, "over how many packets the rate of congestion is taken"];
-        /// Who keeps silent.
+        /// The receivers that keep silent.
         suppress: Suppress = Suppress::Faster
             => choice["suppress", { "faster" => Faster, "slower" => Slower, "nobody" => Nobody },
                 "who keeps silent; the thesis prints slower where it means faster"];
-        /// What becomes of the round-trip time when the representative changes.
+        /// The treatment of the round-trip time when the representative changes.
         across_switch: AcrossSwitch = AcrossSwitch::Restart
             => choice["across-switch", { "restart" => Restart, "continue" => Continue },
                 "the mean round-trip time when the representative changes"];
@@ -80,7 +80,7 @@ configuration! {
     }
 }
 
-/// Who keeps silent about congestion, besides the representative, which never does.
+/// The receivers that keep silent about congestion, besides the representative, which never does.
 // Seed gap: 5.2.2.2 silences receivers that are slower than the representative, the only ones whose reports count
 // (5.2.1.3); the introduction of chapter 5 silences the faster ones. `Suppress::Slower` is the letter of 5.2.2.2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

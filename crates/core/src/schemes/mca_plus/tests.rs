@@ -39,7 +39,7 @@ impl Hand {
         Time::ZERO + Span::from_millis(self.seq * 10 + millis)
     }
 
-    /// The next packet, after so many lost ones, arrives this many milliseconds after it left.
+    /// The next packet, after `lost` lost ones, arrives this many milliseconds after it left.
     fn packet(&mut self, lost: u32, delay: u64) -> Vec<ReportContent> {
         self.seq += u64::from(lost);
         let signal = if self.seq.is_multiple_of(5) { Signal::Control } else { Signal::None };

@@ -55,7 +55,7 @@ configuration! {
         /// The longest that an acknowledgement waits for a further packet. Open in the seed.
         ack_delay: Span = Span::from_millis(100)
             => seconds["ack-delay", Within::up_to(10.0), "longest wait of an acknowledgement"];
-        /// An agent reports at least so often while packets are outstanding below it. Open; gives figure 3's 200 to 250 ms.
+        /// The longest interval of an agent's reports while packets are outstanding below it. Open; gives figure 3's 200 to 250 ms.
         report_every: Span = Span::from_millis(250)
             => seconds["report-every", Within::up_to(60.0),
                 "an agent reports at least so often while packets are outstanding below it"];
@@ -97,7 +97,7 @@ configuration! {
         repair_threshold: f64 = 16.0
             => number["repair-threshold", Within::of(1.0, 512.0),
                 "retransmission window up to which it grows by one per repair, in packets"];
-        /// A child that says nothing for so long while packets leave for it is given up, but not before three of its own time-outs
+        /// The duration of silence, while packets leave for it, after which a child is given up, but not before three of its own time-outs
         /// could have passed. Open.
         silence: Span = Span::from_secs(30)
             => seconds["silence", Within::up_to(1e5),
@@ -160,15 +160,15 @@ pub struct Local {
     pub high: Span,
     /// or above this part of the round-trip time to it, where that is more.
     pub high_part: f64,
-    /// For so long.
+    /// The duration for which that must last.
     pub hold: Span,
     /// It is low below this part of the high one.
     pub low_part: f64,
-    /// A moved child comes back after so long with a low delay and without backlog.
+    /// The duration of low delay without backlog after which a moved child comes back.
     pub recover: Span,
     /// How often nodes look.
     pub check: Span,
-    /// A child that came back stays for so long.
+    /// The duration for which a child that came back stays.
     pub again: Span,
 }
 
@@ -189,12 +189,12 @@ impl Local {
     }
 }
 
-/// What the sender compares with the smallest window of the tree.
+/// The packets that the sender compares with the smallest window of the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// The most packets that are under way to any node of the tree (the paper of 1999: the transit window).
     Transit,
-    /// What its own children have not acknowledged (the seed): near children let it run ahead of far ones.
+    /// The packets that its own children have not acknowledged (the seed): near children let it run ahead of far ones.
     Own,
 }
 
@@ -248,7 +248,7 @@ pub enum Localize {
 }
 
 impl Config {
-    /// What is waited beyond a delay after so many doublings of `slack`.
+    /// Returns the wait beyond a delay: `times` times `slack`, up to the longest slack.
     pub(super) fn doubled(&self, slack: Span, times: u32) -> Span {
         let long = slack * u64::from(times);
         self.longest_slack.map_or(long, |longest| long.min(longest.max(slack)))

@@ -348,7 +348,7 @@ impl Parent {
         next.min(leaves.max(self.pumped_at + SHORTEST_GAP))
     }
 
-    /// Declares late packets late.
+    /// Performs the actions whose deadline has passed.
     pub(super) fn on_deadline(&mut self, now: Time) {
         if self.check_at <= now {
             self.check_at = now + self.config.local.check;

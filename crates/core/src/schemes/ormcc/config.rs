@@ -13,7 +13,7 @@ configuration! {
     pub struct Config {
         /// How packets are sent, whatever the scheme.
         sending: Sending = Sending::published();
-        /// What moves the rate.
+        /// The rate policy.
         policy: PolicyChoice = PolicyChoice::Aimd => option[policy!()];
         /// Decrease factor "beta" (seed 000, 3.1.5).
         beta: f64 = 0.75
@@ -26,20 +26,21 @@ configuration! {
         /// Over how long throughput at congestion is measured at most (seed 000, 3.1.1, footnote 9).
         trac_window: Span = Span::from_secs(1)
             => seconds["window", Within::POSITIVE, "over this time throughput at congestion is measured at most"];
-        /// And at least: so long, the largest round-trip time, and what sixteen packets take. The thesis measures the whole
-        /// `trac_window`, which is many round trips of a near path; then the throughput at congestion lies well below what had
-        /// been reached, and a session is cut the more, the shorter its path. [`Config::transport`] measures a tenth of a second.
+        /// The least window: the longest of this duration, the largest round-trip time, and the time that sixteen packets take. The thesis
+        /// measures the whole `trac_window`, which is many round trips of a near path. The throughput at congestion then lies well below
+        /// the rate that had been reached, and the shorter its path, the more a session is cut. [`Config::transport`] measures a tenth of a
+        /// second.
         trac_least: Span = Span::from_secs(1)
             => seconds["window-least", Within::POSITIVE,
                 "and at least: this time, the largest round-trip time, and what 16 packets take"];
         /// The law of the delay of other receivers' reports (seed 000, 3.1.4).
         delay_law: TruncatedExponential = TruncatedExponential::default()
             => spread["spread", "steepness of the law of report delays"];
-        /// What the source compares before it changes the representative.
+        /// The value that the source compares before it changes the representative.
         switch_on: SwitchOn = SwitchOn::Sample
             => choice["switch-on", { "sample" => Sample, "average" => Average },
                 "what is compared before the representative changes"];
-        /// What becomes of the statistics when the representative changes.
+        /// The treatment of the statistics when the representative changes.
         across_switch: AcrossSwitch = AcrossSwitch::Restart
             => choice["across-switch", { "restart" => Restart, "continue" => Continue },
                 "the representative's statistics at a change"];
@@ -51,8 +52,8 @@ configuration! {
         // Seed gap: 3.1.4 spreads reports over two largest round-trip times. What suppresses them comes in the headers of later packets: where
         // packets are farther apart than that, as on a stream of a few a second, nobody is suppressed and all of a large group report.
         // `Config::transport` spreads them over four packets at least.
-        /// The others' reports are spread over what so many packets take, a second at most, where that is longer than two largest round-trip
-        /// times; `None` for those alone, as in the seed.
+        /// The others' reports are spread over the time of this number of packets, a second at most, where that is longer than two largest
+        /// round-trip times; `None` for those alone, as in the seed.
         spread_packets: Option<u8> = None;
     }
 
@@ -66,7 +67,7 @@ configuration! {
     }
 }
 
-/// What the source compares with the representative's mean less its deviation.
+/// The value that the source compares with the representative's mean less its deviation.
 // Seed gap: appendix B.1 compares the sample, 3.1.2 speaks of averages. The receiver has already compared its average;
 // comparing the sample gives a fairer rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -462,8 +462,8 @@ fn without_receivers_the_rate_does_not_grow() {
     assert!(star.source.observe().rate.bps() < first.bps() / 8.0);
 }
 
-/// How many of so many receivers report that all of them have lost the same packet of a stream that has one every 55 ms, on paths of a
-/// millisecond: later packets say who was heard first.
+/// Returns the number of receivers that report when all of them have lost the same packet. The stream has one every 55 ms, on paths of a
+/// millisecond: later packets name the receiver whose report came first.
 fn who_report_the_same_loss(config: &Config, receivers: u64) -> usize {
     const EVERY: Span = Span::from_millis(55);
     let mark = |id, mean| Mark::Representative { id, mean, deviation: 0.0, rtt_max: 0.001 };

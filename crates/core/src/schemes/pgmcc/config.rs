@@ -10,9 +10,9 @@ use crate::time::{Rate, Span};
 configuration! {
     /// Everything that can be chosen. [`Config::published`] is the draft, [`Config::transport`] is for real networks.
     ///
-    /// Of the common options, `start=linear` is the draft's opening: exponential up to `ssthresh`, then linear.
-    /// `start=doubling` opens exponentially until the first loss, as TCP does, and after a timeout or a pause back to half or
-    /// three quarters of the window that was. The doubling in rounds of the rate-based schemes does not fit a window.
+    /// The common option `start=linear` is the draft's opening: exponential up to `ssthresh`, then linear. `start=doubling` opens
+    /// exponentially until the first loss, as TCP does, and after a timeout or a pause back to half or three quarters of the former window.
+    /// The doubling in rounds of the rate-based schemes does not fit a window.
     pub struct Config {
         /// How packets are sent, whatever the scheme.
         sending: Sending = published_sending();
@@ -33,14 +33,14 @@ configuration! {
         /// The longest random delay of a negative acknowledgement.
         nak_backoff: Span = Span::from_millis(50)
             => seconds["nak-backoff", Within::up_to(10.0), "longest random delay of a loss report"];
-        /// The acker acknowledges every so many packets, the first one after a millisecond at once, and each while any is
-        /// missing.
+        /// The number of packets per acknowledgement of the acker. It acknowledges the first one after a millisecond at once, and each
+        /// while any is missing.
         ack_every: u8 = 1 => whole["ack-every", 1, 16, "packets per acknowledgement of a fast stream"];
         /// Gain of the loss filter.
         loss_gain: f64 = 500.0 / 65_536.0
             => option[Opt::number("loss-gain", Within::of(1.0, 65_536.0), LOSS_GAIN,
                 "gain of the receivers' loss filter, in 65536ths")];
-        /// What becomes of the tokens of lost packets.
+        /// The treatment of the tokens of lost packets.
         tokens: Tokens = Tokens::Returned
             => choice["tokens", { "returned" => Returned, "kept" => Kept },
                 "the tokens of lost packets; kept is the draft"];
@@ -84,7 +84,7 @@ pub enum Measure {
     Packets,
 }
 
-/// What becomes of the token of a packet that is declared lost.
+/// The treatment of the token of a packet that is declared lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tokens {
     /// It comes back: the packet has left the network.

@@ -220,8 +220,8 @@ impl<K: Ord + Copy> Aggregator<K> {
             return Aggregate { lost, ..self.up };
         };
         let least = || self.children.values().filter(|child| child.kept.newest == newest);
-        // Seed gap: of several with the least value 3.2 does not define whose id is passed on. It is the previous one, so that equal
-        // receivers do not take turns and each acknowledgement of each of them goes on; else the one received last.
+        // Seed gap: of several with the least value 3.2 does not say whose id is passed on. The one that was, so that equal
+        // receivers do not take turns and each acknowledgement of each of them goes on; else the one heard last.
         let same = least().filter(|child| child.kept.of == self.up.of).max_by_key(|child| child.turn);
         let chosen = same.or_else(|| least().max_by_key(|child| child.turn));
         let kept = chosen.map_or(Aggregate::NONE, |child| child.kept);
@@ -229,7 +229,7 @@ impl<K: Ord + Copy> Aggregator<K> {
     }
 
     /// Returns the aggregate to be passed on, by the rule of 3.2.
-    // Seed gap: an entry without a receiver, of a child that has joined and reported nothing, is passed on only with a new loss.
+    // Seed gap: an entry of nobody, of a child that has joined and said nothing, is passed on only with a new loss.
     fn news(&mut self) -> Option<Aggregate> {
         let now = self.compose();
         let before = self.up;

@@ -30,7 +30,7 @@ configuration! {
         delta: Option<f64> = None
             => number["delta" or "own", Within::of(0.0, 1000.0),
                 "half of the zone around the wanted queue in which the accumulated rate rests, in packets; own: the law's"];
-        /// What the wanted queue is for.
+        /// The purpose of the wanted queue.
         aim: Aim = Aim::Weighted
             => choice["aim", { "weighted" => Weighted, "friendly" => Friendly },
                 "the wanted queue is for a share by weight, or for that of a TCP flow"];
@@ -44,9 +44,9 @@ configuration! {
         first_rate: Option<Rate> = Some(Rate::from_bps(40_000.0))
             => rate["first" or "rtt", Within::POSITIVE,
                 "rate of the first packets of a linear start; rtt: a packet per assumed round-trip time"];
-        /// For so many former targets the shortest round-trip time is remembered.
+        /// The number of former targets whose shortest round-trip time is remembered.
         table: u8 = 0 => whole["table", 0, 255, "former targets whose shortest round-trip time is remembered"];
-        /// After so long without a sight of the empty path the source sends more slowly for a moment; `None` for never.
+        /// The time without a sight of the empty path after which the source briefly sends more slowly; `None` for never.
         probe: Option<Span> = None
             => seconds["probe" or "off", Within::POSITIVE,
                 "time without a sight of the empty path until the source slows down for a look"];
@@ -60,13 +60,14 @@ configuration! {
             => seconds["rto-first", Within::up_to(60.0), "time-out before the first round-trip sample"];
         /// No time-out is longer, however often it was doubled.
         longest_rto: Span = Span::from_secs(64) => seconds["rto-max", Within::up_to(3600.0), "longest time-out"];
-        /// Who acknowledges what.
+        /// The receivers that acknowledge, and the packets.
         answers: Answers = Answers::All
             => choice["answers", { "all" => All, "few" => Few },
                 "who acknowledges: all receivers each packet, or the target each and others now and then"];
-        /// Where few answer: the target acknowledges every so many packets, the first one after a millisecond at once.
+        /// Where few answer: the number of packets per acknowledgement of the target, which acknowledges the first one after a millisecond
+        /// at once.
         ack_every: u8 = 1 => whole["ack-every", 1, 16, "packets per acknowledgement of the target, where few answer"];
-        /// Where few answer: so many others acknowledge in a second, all together.
+        /// Where few answer: the number of acknowledgements of all others together, per second.
         others: f64 = 50.0
             => number["others", Within::of(0.1, 1e6),
                 "acknowledgements per second of all others together, where few answer"];
@@ -99,7 +100,7 @@ configuration! {
     }
 }
 
-/// What the wanted queue is for.
+/// The purpose of the wanted queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Aim {
     /// A share in proportion to the weight (seed 002, 3.6).
@@ -108,7 +109,7 @@ pub enum Aim {
     Friendly,
 }
 
-/// Who acknowledges what.
+/// The receivers that acknowledge, and the packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answers {
     /// Every receiver every packet: the thesis, for networks whose routers or designated receivers aggregate.
@@ -145,7 +146,7 @@ impl Config {
         }
     }
 
-    /// What the law needs.
+    /// Returns the gains of the law.
     pub(super) fn gains(&self) -> Gains {
         let (k1, delta) = match self.law {
             Law::Steady => (STEADY_K1, STEADY_DELTA),

@@ -6,10 +6,10 @@ use crate::time::Span;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Law {
     /// The distance to the wanted queue, per round trip. The default.
-    // Seed gap: (3.1) adds |diff|, which is nothing on an empty queue, where the rate should grow; 3.6 integrates E - q. (3.2) takes N_exp
-    // from the rate that it sets, so that each acknowledgement multiplies the rate by k1. Here the queue comes from the measured rate,
-    // N_real (1 - RTTmin/RTT), as in TCP Vegas. With k1 = 4 per round trip the loop has no phase margin (it is stable for 0.28 < k1 < 1.44
-    // at k2 = 0.25), so k1 is 0.5.
+    // Seed gap: (3.1) adds |diff|, which is nothing on an empty queue, where the rate should grow; 3.6 integrates E - q. (3.2)
+    // takes N_exp from the rate that it sets, so that each acknowledgement multiplies the rate by k1: what is queued comes
+    // from the measured rate here, N_real (1 - RTTmin/RTT), as in TCP Vegas. With k1 = 4 per round trip the loop has no phase
+    // margin (it is stable for 0.28 < k1 < 1.44 at k2 = 0.25), so k1 is 0.5.
     Steady,
     /// Equations (3.1) and (3.2) with each acknowledgement; line 12 of figure 3.3 with the sign of (3.1).
     Printed,

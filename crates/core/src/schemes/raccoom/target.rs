@@ -33,8 +33,8 @@ impl Target {
     }
 
     /// Adds a round-trip sample of an acknowledgement of this receiver: (3.3).
-    // Seed gap: (3.3) takes the newest round trip for the shortest one of a new target; where two receivers take turns, each time with the
-    // queue of that moment. Earlier samples of a former target count here.
+    // Seed gap: (3.3) takes the newest round trip for the shortest one of a new target; where two receivers take turns, each
+    // time with what is queued just then. What is known of a former target counts here.
     pub fn sample(&mut self, of: ShortId, rtt: Span, now: Time) {
         if self.id != Some(of) {
             self.known.retain(|(_, _, at)| now.since(*at) <= REMEMBERED);

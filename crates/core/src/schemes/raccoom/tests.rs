@@ -30,7 +30,7 @@ impl Sender {
         Bench::by_hand(Source::new(config), 500)
     }
 
-    /// So many packets leave.
+    /// This number of packets leave.
     fn send(&mut self, packets: usize) {
         let before = self.sent.len();
         while self.sent.len() < before + packets {

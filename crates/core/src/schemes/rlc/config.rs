@@ -14,8 +14,8 @@ pub(super) const LAYERS: usize = 16;
 configuration! {
     /// Everything that can be chosen. [`Config::published`] reproduces the paper, [`Config::transport`] is for real networks.
     ///
-    /// Of the common options, the start and the assumed round-trip time have no effect: the rates are fixed and nobody
-    /// answers. The lowest rate of the limits raises the base layer; the highest takes away layers from the top.
+    /// The start and the assumed round-trip time, two common options, have no effect: the rates are fixed and no receiver answers. The
+    /// lowest rate of the limits raises the base layer; the highest takes away layers from the top.
     // Seed gap: the values of section 3's parameters are lost in the copy that was at hand. Packets of 500 bytes every 125 ms,
     // with W = 8 and P = 1, are the one reading that gives a synchronisation point per second at the lowest level, as the text
     // aims for; number of layers, length of the burst and the deaf period are chosen.
@@ -30,12 +30,12 @@ configuration! {
                 "time between packets of the base layer; auto: by its rate"))]
             => option[Opt::or("auto", Opt::rate("base", Within::POSITIVE, BASE,
                 "rate of the base layer; auto: by tau0"))];
-        /// A burst every so many slots, "W".
+        /// The distance of bursts in slots, "W".
         distance: u16 = 8 => whole["w", 3, 1024, "a burst every so many packets of the base layer"];
-        /// So many bursts between two synchronisation points of the lowest level, "P".
+        /// The number of bursts between two synchronisation points of the lowest level, "P".
         bursts: u16 = 1 => whole["p", 1, 1024, "bursts between synchronisation points of the lowest level"];
-        /// A burst lasts so many slots, and the silence after it as many. Less than half of the distance between bursts;
-        /// longer ones are shortened to that.
+        /// The duration of a burst in slots, and that of the silence after it. Less than half of the distance between bursts; longer ones
+        /// are shortened to that.
         burst: u16 = 1
             => whole["b", 1, 511,
                 "duration of a burst in times between packets of the base layer; less than half of w"];
@@ -86,7 +86,7 @@ configuration! {
 /// How fast the base layer is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pace {
-    /// A packet each so often, "tau": the rate follows from the packet size.
+    /// The time between packets, "tau": the rate follows from the packet size.
     Every(Span),
     /// At this rate: the time between packets follows from their size.
     Rate(Rate),
@@ -99,9 +99,9 @@ pub enum Points {
     Doubling,
     /// 2^(i+1) - 1, as the MCL library has it. They are not always points of the level below.
     Mcl,
-    /// Every burst is a point of every level, and receivers choose by what they have met: a level that was never too much
-    /// is joined at the first burst that comes through, one that was is waited for as long as a TCP flow of half the
-    /// round-trip time would take, and twice as long after each visit that was short.
+    /// Every burst is a point of every level, and receivers choose by experience. A level that was never too much is joined at the first
+    /// burst that comes through. One that was too much is joined after the time that a TCP flow of half the round-trip time would take,
+    /// doubled after each visit that was short.
     // Seed gap: with section 3's points, 2^i apart, a receiver needs two minutes for the way up to the seventh level,
     // whatever its link. `Config::transport` starts as TCP does, quickly up to the first loss.
     Every,
@@ -114,10 +114,10 @@ const LEAVE_DELAY: Span = Span::from_secs(2);
 const BESIDE: Span = Span::from_millis(50);
 
 impl Config {
-    /// A real network: from 0.5 to 64 Mbit/s, every burst a point. Less than half a megabit is of no use to those who push files, and eight
-    /// layers of it end below what an ordinary access line carries twice. Slots are shorter then than the paper's, so
-    /// there are six times as many to a burst and between bursts: a burst still lasts an eighth of a second, long enough
-    /// to fill a queue, and points of the lowest level are still a second apart.
+    /// A real network: from 0.5 to 64 Mbit/s, every burst a point. Less than half a megabit is of no use for file transfers, and eight
+    /// layers of it end below twice the rate of an ordinary access line. Slots are shorter then than the paper's, so there are six times as
+    /// many to a burst and between bursts: a burst still lasts an eighth of a second, long enough to fill a queue, and points of the lowest
+    /// level are still a second apart.
     pub fn transport(packet_size: u16) -> Config {
         Config {
             sending: Sending::transport(packet_size),

@@ -53,7 +53,7 @@ impl Sender {
         Bench::by_hand(Source::new(config), 500)
     }
 
-    /// What leaves before `end`.
+    /// Returns the packets that leave before `end`.
     fn sent_until(&mut self, end: Time) -> Vec<Sent> {
         let before = self.sent.len();
         self.run_until(end - Span::from_nanos(1));
@@ -249,7 +249,7 @@ fn the_transport_sends_from_half_a_megabit_to_64_with_a_point_per_second() {
     assert!((1.0..1.1).contains(&apart.as_secs_f64()), "{apart}");
 }
 
-/// A source, and one receiver that loses what it is told to.
+/// A source, and one receiver that loses chosen packets.
 struct Pair {
     sender: Sender,
     receiver: Receiver,

@@ -29,11 +29,11 @@ configuration! {
         increase: f64 = 0.005
             => number["is", Within::of(0.0, 100.0),
                 "part of the least rate that the rate grows by with each packet acknowledged"];
-        /// Who sends again what is lost.
+        /// The nodes that repair losses.
         repair: Repair = Repair::Tree
             => choice["repair", { "tree" => Tree, "session" => Session },
                 "source and active routers send again what is lost, or a delivery beside the scheme repairs"];
-        /// Who says what, and when.
+        /// The feedback of receivers, and its times.
         answers: Answers = Answers::All
             => choice["answers", { "all" => All, "few" => Few },
                 "all receivers acknowledge each packet, or as many as the source can hear"];
@@ -44,16 +44,16 @@ configuration! {
         /// Packets that are sent and not acknowledged, at most; `None` for any number.
         outstanding: Option<u16> = Some(100)
             => whole["outstanding" or "any", 2, 10_000, "packets that are sent and not acknowledged, at most"];
-        /// A receiver signals congestion when it has asked so often for a packet.
+        /// The number of requests for a packet after which a receiver signals congestion.
         // Seed gap: "a certain threshold".
         requests: u8 = 3 => whole["requests", 1, 100, "requests for a packet until a receiver signals congestion"];
-        /// Receivers that ask for less than the least rate so often in so long are excluded; never when 0.
+        /// The number of requests for less than the least rate, within `exclude_within`, after which a receiver is excluded; never when 0.
         exclude: u8 = 5
             => whole["exclude", 0, 100,
                 "requests for less than the least rate until a receiver is excluded; 0: never"];
         /// In this time.
         exclude_within: Span = Span::from_secs(10) => seconds["exclude-within", Within::POSITIVE, "in this time"];
-        /// Who has not been heard for so long holds nobody back.
+        /// The duration of silence after which a receiver holds no other back.
         silence: Span = Span::from_secs(3)
             => seconds["silence", Within::POSITIVE, "who is not heard for so long holds nobody back"];
         /// Shortest acknowledgement time-out.
@@ -65,7 +65,7 @@ configuration! {
             => seconds["rto-first", Within::up_to(60.0), "time-out before the first round-trip sample"];
         /// No time-out is longer, however often it was doubled.
         longest_rto: Span = Span::from_secs(64) => seconds["rto-max", Within::up_to(3600.0), "longest time-out"];
-        /// Where few answer: so many receivers acknowledge in a second, all together.
+        /// Where few answer: the number of acknowledgements of all receivers together, per second.
         answers_per_second: f64 = 50.0
             => number["others", Within::of(0.1, 1e6),
                 "acknowledgements per second of all receivers together, where few answer"];
@@ -89,7 +89,7 @@ configuration! {
                 queue: REAL_QUEUE,
                 absolute: self.decrease,
                 increase: self.increase * FASTER_HOPS,
-                // Who is too slow on a real network is the session's matter.
+                // Receivers that are too slow on a real network are the session's matter.
                 exclude: 0,
                 silence: self.silence,
                 ..router::Config::default()
@@ -98,7 +98,7 @@ configuration! {
     }
 }
 
-/// Who sends again what is lost.
+/// The nodes that repair losses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repair {
     /// Source and active routers, under the old numbers: the paper.
@@ -108,10 +108,10 @@ pub enum Repair {
     Session,
 }
 
-/// Who says what, and when.
+/// The feedback of receivers, and its times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answers {
-    /// Every receiver acknowledges each packet and tells of each loss at once: the paper, whose active routers make one of many.
+    /// Every receiver acknowledges each packet and reports each loss at once: the paper, whose active routers merge reports.
     All,
     /// As many as the source can hear, until an active router says that it listens.
     // Seed gap: the paper has no answer to a large group without active routers.
@@ -186,7 +186,7 @@ const ENTRY: Entry = Entry {
     ],
 };
 
-/// What active routers keep on real networks, in packets, and what waits at an exit of theirs at most.
+/// The number of packets that active routers store on real networks, and that may wait at an exit.
 const REAL_CACHE: u16 = 1000;
 const REAL_QUEUE: u16 = 200;
 /// Limits at exits grow faster than the source's rate by this, "In" over "Is".

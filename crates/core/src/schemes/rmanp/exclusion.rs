@@ -4,8 +4,7 @@ use crate::packet::ReceiverId;
 use crate::time::{Span, Time};
 
 /// When a receiver is excluded.
-// Seed gap: the rule that a receiver cannot have the least rate is open: here it is a number of congestion indications below it within a
-// time.
+// Seed gap: how it is found that a receiver cannot have the least rate is open: so many congestion indications below it within a time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Exclusion {
     /// The number of congestion indications below the least rate.

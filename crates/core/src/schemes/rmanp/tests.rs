@@ -169,7 +169,7 @@ fn the_slowest_child_counts_until_it_leaves_or_is_silent() {
 /// A receiver driven by hand.
 type Hearer = Ear<Receiver>;
 
-/// What a receiver said.
+/// The report of a receiver.
 #[derive(Debug, PartialEq)]
 enum Said {
     /// All below this one.

@@ -9,7 +9,7 @@ use crate::spec::{Opt, Within};
 use crate::time::{Rate, Span};
 use crate::{choice, field};
 
-/// At most so many layers.
+/// The highest number of layers.
 pub(super) const LAYERS: usize = 16;
 /// An upper layer is not sent slower than a packet in this time.
 const SLOWEST_GAP: Span = Span::from_secs(8);
@@ -21,7 +21,7 @@ configuration! {
     pub struct Config {
         /// How many layers there are at most, 1 to 16.
         layers: u8 = 8 => whole["layers", 1, LAYERS as u64, "how many layers there are at most"];
-        /// What of the layers below counts where a receiver says what is left for a layer, joins and leaves.
+        /// The rate of the layers below that counts where a receiver calculates the remaining rate for a layer, joins and leaves.
         lower: Lower = Lower::Caps
             => choice["lower", { "caps" => Caps, "rates" => Rates },
                 "lower layers count with their highest rates, or with those at which they are sent"];
@@ -68,7 +68,7 @@ configuration! {
     }
 }
 
-/// What the lower layers are taken for.
+/// The rate assumed of the lower layers.
 // Seed gap: 4.1 compares with highest rates. A receiver that shares a lower layer with a slower one gets less of it than
 // that, and would need the whole highest rate as its share before it may make up for it. `Config::transport` takes the
 // rates at which layers are sent.
@@ -92,15 +92,15 @@ pub enum Joins {
     Early,
 }
 
-/// What is sent in a layer still comes so long after its leave (IGMPv2; RFC 2236, 8.8).
+/// The duration for which packets of a layer still come after its leave (IGMPv2; RFC 2236, 8.8).
 const LEAVE_DELAY: Span = Span::from_millis(2200);
 
 impl Config {
     /// A sender on a real network.
     pub fn transport(packet_size: u16) -> Config {
         let control = tfmcc::Config {
-            // A queue that overflows goes on doing so until its flows have heard of it, a round trip later. What is reported once per round
-            // trip is heard of later still, and would be two events.
+            // A queue that overflows goes on doing so until its flows have learned of it, a round trip later. Losses that are reported once
+            // per round trip are learned of later still, and would be two events.
             event: 1.5,
             recovery: tfmcc::Recovery::Tcp,
             rise: tfmcc::Rise::Double,

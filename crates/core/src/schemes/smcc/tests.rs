@@ -58,7 +58,7 @@ impl Sender {
         self.ask_for_at(layer, 0.0);
     }
 
-    /// A receiver asks for a layer of which it can take so many bit/s.
+    /// A receiver requests a layer of which it can take `rate` bit/s.
     fn ask_for_at(&mut self, layer: u8, rate: f32) {
         let echo = Echo { seq: Seq(0), hold: Span::MAX };
         let content = ReportContent::Averaged {

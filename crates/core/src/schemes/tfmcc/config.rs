@@ -11,9 +11,9 @@ use crate::time::{Rate, Span};
 configuration! {
     /// Everything that can be chosen. [`Config::published`] is RFC 4654, [`Config::transport`] is for real networks.
     ///
-    /// Of the common options, `rtt` is the first largest round-trip time, "R_max". `start=doubling` is the RFC's own
-    /// slow start: up to twice the rate that the slowest receiver gets, until somebody loses a packet. `start=linear` begins
-    /// with the increase that holds after it, a packet per largest round-trip time each time.
+    /// The common option `rtt` is the first largest round-trip time, "R_max". `start=doubling` is the RFC's own slow start: up to twice the
+    /// rate that the slowest receiver gets, until a receiver loses a packet. `start=linear` begins with the increase that holds after it, a
+    /// packet per largest round-trip time each time.
     pub struct Config {
         /// How packets are sent, whatever the scheme.
         sending: Sending = published_sending();
@@ -38,9 +38,9 @@ configuration! {
         first: FirstInterval = FirstInterval::Rfc4654
             => choice["first", { "4654" => Rfc4654, "5348" => Rfc5348 },
                 "the RFC whose rule gives the loss interval before the first loss"];
-        /// Losses within so many round-trip times of the first are one event; one is RFC 4654, 5.
+        /// The number of round-trip times from the first within which losses are one event; one is RFC 4654, 5.
         event: f64 = 1.0;
-        /// What a calculated rate grows by after a loss event.
+        /// The increase of a calculated rate after a loss event.
         recovery: Recovery = Recovery::Equation;
         /// How fast the source rises to what the limiting receiver says.
         rise: Rise = Rise::Packet;
@@ -93,7 +93,7 @@ pub enum Discounting {
     Off,
 }
 
-/// What the loss interval before the first loss is calculated from.
+/// The basis of the loss interval before the first loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FirstInterval {
     /// The square root alone (RFC 4654, 5.6). At a few packets per round-trip time the equation makes of it much less than
@@ -103,11 +103,11 @@ pub enum FirstInterval {
     Rfc5348,
 }
 
-/// What a calculated rate grows by after a loss event.
+/// The increase of a calculated rate after a loss event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recovery {
-    /// What the equation makes of the open loss interval: at most a seventh of a packet per round-trip time in each, or a quarter
-    /// where older intervals are discounted.
+    /// The equation's result for the open loss interval: at most a seventh of a packet per round-trip time in each, or a quarter where
+    /// older intervals are discounted.
     Equation,
     /// At least what TCP does: from half of what was received, a packet per round-trip time in each (RFC 5681, 3.1).
     Tcp,
@@ -123,10 +123,10 @@ pub enum Rise {
 }
 
 impl Config {
-    /// A real network: the first largest round-trip time is 20 ms (a longer one counts at once) and is halved per round where
-    /// paths are shorter, the first loss interval is that of RFC 5348, slow start doubles what came in the latest round trip
-    /// alone (over three it grows by a third in each, and a TCP beside it takes the path first), and a host that is held up
-    /// for less than 200 ms is not missed.
+    /// A real network: the first largest round-trip time is 20 ms (a longer one counts at once) and is halved per round where paths are
+    /// shorter. The first loss interval is that of RFC 5348. Slow start doubles the rate received in the latest round trip alone (over
+    /// three it grows by a third in each, and a competing TCP flow takes the path first). A host that is held up for less than 200 ms is
+    /// not missed.
     pub fn transport(packet_size: u16) -> Config {
         Config {
             sending: Sending { initial_rtt: Span::from_millis(20), ..Sending::transport(packet_size) },

@@ -22,7 +22,7 @@ fn at(secs: f64) -> Time {
 
 type Sender = Bench<Source>;
 
-/// What a packet's header says.
+/// The fields of a packet's header.
 struct Header {
     suppress_above: f32,
     to: Option<u64>,
@@ -168,8 +168,8 @@ fn reports_of_others_lower_what_is_suppressed_and_those_of_the_limiting_one_do_n
     assert_eq!(sender.send().suppress_above, 720_000.0);
 }
 
-/// T-TF-5: a receiver that does not know its round-trip time calculates with the largest one, which the source corrects for
-/// the rate and not for the suppression, since others without a measurement make the same mistake.
+/// T-TF-5: a receiver that does not know its round-trip time calculates with the largest one. The source corrects that for the rate and not
+/// for the suppression, since others without a measurement make the same mistake.
 #[test]
 fn suppression_takes_the_rate_as_reported_and_the_rate_takes_the_corrected_one() {
     let mut sender = Sender::limited_to(1000.0);
@@ -543,7 +543,7 @@ fn a_pause_of_the_source_says_nothing_about_the_path() {
     let stamp = ((now - millis(50)).as_nanos() / 1000) as u32;
     ear.hear(now, 100, echo(2, stamp, true), PLAIN);
     assert!(ear.receiver.is_limiting());
-    // Of all reports until packets come again, only those that have one to tell about; none says that less arrives.
+    // Until packets come again, only reports with one to acknowledge are sent; none states that less arrives.
     let mut reports = ear.wait_until(at(12.0));
     assert!(reports.len() <= 1, "{reports:?}");
     reports.extend(ear.hear(at(12.0), 101, echo(2, stamp, true), PLAIN));

@@ -29,7 +29,7 @@ impl Cycles {
         self.now += self.round_trip.window() + Span::from_micros(1);
     }
 
-    /// So many indications of a receiver, now; reductions that come of them.
+    /// Adds `count` indications of a receiver, now; returns the resulting reductions.
     fn indicate(&mut self, from: u64, count: u16) -> u32 {
         let reporter = self.cascade.reporter(id(from)).expect("there is room");
         self.cascade.on_indications(reporter, count, &self.round_trip, self.now, &mut self.rng)

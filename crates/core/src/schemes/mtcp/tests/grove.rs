@@ -62,7 +62,7 @@ pub struct Grove {
     effects: Effects,
     /// Reports that the source got.
     pub heard: u64,
-    /// What the source decided: its windows after every report.
+    /// The source's decisions: its windows after every report.
     pub trace: Vec<(Time, f64)>,
     pub limit: u64,
 }

@@ -65,7 +65,7 @@ fn receiver() -> Ear<Receiver> {
     Ear::by_hand(Receiver::new(id(1), &config()), Time::from_secs_f64(2.0))
 }
 
-/// What a receiver says when these packets come.
+/// Returns the reports of a receiver when these packets come.
 fn says(packets: &[u64]) -> Vec<ReportContent> {
     let (mut ear, arrival) = (receiver(), Arrival { size: 1000, ..Arrival::default() });
     packets.iter().flat_map(|seq| ear.receive(&packet(*seq), arrival)).collect()

@@ -115,7 +115,7 @@ fn a_child_that_misses_more_than_before_gets_it_and_closes_no_window() {
     assert_eq!(wanted, [5, 6, 7, 12, 13]);
     child.check();
     assert_eq!(pair.source.parent().window().cuts, cuts, "no sign of congestion");
-    // What nobody has any more it is to go on without. At first all was kept for who might begin earlier.
+    // It is to go on without packets that no node stores any more. At first all were stored for children that might begin earlier.
     pair.now = Time::from_secs_f64(5.0);
     for seq in [32, 33] {
         pair.hears(&all_up_to(1, seq));

@@ -1,4 +1,4 @@
-//! What comes out of a router whatever happens to the reports on their way to it.
+//! Output of a router with any disturbance of the reports on their way to it.
 
 use super::*;
 use crate::node::Effects;
@@ -14,9 +14,9 @@ struct Bench {
     now: Time,
     sent: u64,
     ports: [u16; 3],
-    /// By receiver: the newest packet that it has told of; counts from 1.
+    /// By receiver: the newest packet that it has reported; counts from 1.
     told: [u64; 3],
-    /// What went on to the source: newest, lost, of.
+    /// The reports that went on to the source: newest, lost, of.
     passed: Vec<(u64, u64, Option<ShortId>)>,
 }
 
@@ -64,7 +64,7 @@ impl Bench {
         }
     }
 
-    /// A receiver tells what it has; packets count from 1.
+    /// A receiver reports its progress; packets count from 1.
     fn tell(&mut self, receiver: usize, newest: u64, lost: u64) {
         let echo = Echo { seq: Seq(newest - 1), hold: Span::ZERO };
         let of = ShortId::of(id(receiver as u64 + 1));
@@ -86,7 +86,7 @@ impl Bench {
 #[derive(Debug, Clone)]
 enum Op {
     Data,
-    /// A receiver tells of a packet so many behind the newest, once or twice.
+    /// A receiver reports a packet this far behind the newest, once or twice.
     Tell {
         receiver: usize,
         behind: u64,
@@ -117,8 +117,8 @@ fn op() -> impl Strategy<Value = Op> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Never more goes on than one report for each that came, never a packet that nobody has told of, never a loss that nobody
-    /// has met; and once all have spoken again, it is what the last of them has.
+    /// At most one report goes on for each that came, never a packet that no receiver has reported, never a loss that none has met. Once
+    /// all have reported again, the result is the progress of the last of them.
     #[test]
     fn what_goes_on_is_true_whatever_comes(ops in prop::collection::vec(op(), 1..200)) {
         let mut bench = Bench::new();
@@ -168,7 +168,7 @@ fn an_exit_that_data_leaves_by_no_more_is_waited_for_no_more() {
     bench.ports = [1, 2, 2];
     (0..2).for_each(|_| bench.data());
     assert_eq!(bench.passed.last().map(|passed| passed.0), Some(9), "without a further report");
-    // What was under way from there does not bring it back.
+    // Reports in flight from there do not bring it back.
     bench.ports = [1, 2, 3];
     bench.tell(2, 5, 0);
     bench.ports = [1, 2, 2];

@@ -18,17 +18,18 @@ pub struct Config {
     pub relative: f64,
     /// Part of the least rate that limits grow by with each packet acknowledged, "In".
     pub increase: f64,
-    /// Receivers that ask for less than the least rate so often in so long are excluded; never when 0.
+    /// The number of requests for less than the least rate, within `exclude_within`, after which a receiver is excluded; never when 0.
     pub exclude: u8,
     /// In this time.
     pub exclude_within: Span,
     /// Requests for a packet that it makes upstream until it gives up; who still wants it asks again.
     pub requests: u8,
-    /// Who has not been heard for so long holds nobody back.
+    /// The duration of silence after which a receiver holds no other back.
     pub silence: Span,
-    /// For so long after its first packet an exit acknowledges nothing: others behind it may have less than who speaks first.
+    /// The duration after its first packet in which an exit acknowledges nothing: other receivers behind it may have less than the first
+    /// one to report.
     pub settle: Span,
-    /// A session that has not been heard for so long is forgotten.
+    /// The duration of silence after which a session is forgotten.
     pub forget: Span,
 }
 

@@ -246,8 +246,8 @@ impl Session {
     }
 
     /// Upstream has come down to the indicated rate and has since grown back: its present rate is no longer the one that was indicated.
-    // Seed gap: the indicated rate ages with acknowledgements alone (2.4). Where the source grows by more than a router takes into account,
-    // further congestion would never be indicated to it.
+    // Seed gap: what was indicated ages with acknowledgements alone (2.4). Where the source grows by more than a router takes into account,
+    // it would never again be told of anything.
     fn see_rate(&mut self, sent: f64, config: &Config) {
         let Some(told) = self.indicated.map(Rate::bps) else { return };
         let before = told / config.absolute;

@@ -10,7 +10,7 @@ use crate::schemes::rmanp::{acknowledged, newest_of};
 const SESSION: SessionId = SessionId(7);
 const SIZE: u16 = 1000;
 
-/// What a router sends.
+/// The output of a router.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Out {
     /// A packet leaves: by which port, its number, its rate in bytes per second, what of gaps and repairs it says.
@@ -249,7 +249,7 @@ fn a_source_that_grows_faster_than_the_router_expects_is_told_again() {
     let mut it = Bench::known(Config { increase: 0.0, ..Config::default() });
     it.data(1, 8_000.0);
     close(&it.report(1, ci(6_400.0, Cause::Loss)), &[6_336.0]);
-    // What was under way is of the same congestion.
+    // Packets in flight are of the same congestion.
     it.data(2, 8_000.0);
     assert_eq!(it.report(2, ci(6_400.0, Cause::Loss)), []);
     for (seq, rate) in [(3, 6_336.0), (4, 7_000.0), (5, 7_900.0)] {
@@ -270,7 +270,7 @@ fn a_full_queue_is_congestion_and_the_limit_goes_when_it_is_empty() {
         out.extend(it.data(seq, 8_000.0));
     }
     assert_eq!(at_port(&out, 1), [new(1, 2, 4_000)], "ten wait, and one is dropped");
-    // 0.8 * 8000 is no lower than the 0.99 * 4000 that were told.
+    // 0.8 * 8000 is no lower than the 0.99 * 4000 that were indicated.
     assert_eq!((it.router.observe().overflows, it.router.observe().filtered), (1, 1));
     let out = it.data(14, 3_000.0);
     close(&out, &[2_400.0]);
@@ -299,7 +299,7 @@ fn what_is_sent_again_goes_before_what_is_new_and_to_those_who_asked() {
     assert_eq!(it.report(2, lost(5, 1)), [again(2, 5, 8_000)], "at once where there is no limit");
     assert_eq!(it.report(2, lost(5, 1)), [], "not twice for two who lost the same");
     assert_eq!(it.router.observe().repairs, 2);
-    // What it has not got itself it asks for, and hands to those who asked.
+    // It requests packets that it lacks itself, and hands them to the requesting exits.
     it.data(9, 8_000.0);
     assert_eq!(it.report(3, lost(6, 3)), [], "it has asked");
     assert_eq!(it.flagged(7, 2_000.0, Flags::REPAIR), [again(3, 7, 2_000)]);
@@ -378,7 +378,7 @@ fn a_router_that_restarts_claims_nothing_before_all_may_have_spoken() {
     assert_eq!(it.report(1, acknowledged(53, Span::ZERO)), []);
     assert_eq!(it.report(3, acknowledged(53, Span::ZERO)), []);
     assert_eq!(it.report(2, acknowledged(40, Span::ZERO)), [Out::Ack(40)]);
-    // What was before its time it asks for upstream.
+    // It requests packets from before its time upstream.
     assert_eq!(it.report(2, lost(40, 2)), [Out::Lost(40, 2)]);
 }
 
