@@ -1,10 +1,10 @@
 //! Unfinished content in an output directory: how much there is, since when, and how to let it go.
 //!
 //! Receivers of ALC keep the parts of files that are not whole in the same directory, `alc-FILE-0`, with the record of their symbols,
-//! `alc-FILE-1`. Of files whose table says no MD5 a receiver that was killed leaves `alc-SESSION-FILE`.
+//! `alc-FILE-1`. A killed receiver leaves `alc-SESSION-FILE` for a file without an MD5 in its table.
 //!
-//! Unfinished content is kept on purpose, so that whoever starts again goes on where it was. Nobody starts again for what is not offered
-//! any more, and its room, which was reserved for large files, would be taken for ever.
+//! Unfinished content stays on purpose, so that a restarted receiver continues where it stopped. Content that is no longer offered is
+//! never continued, and its space, which was reserved for large files, would never be freed.
 
 use super::error::ObjectError;
 use super::geometry::TransferId;

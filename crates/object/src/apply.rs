@@ -1,6 +1,6 @@
 //! Owners, attributes and special bits that received files get, as far as the receiver wants them and may.
 //!
-//! Nothing here fails a transfer: the content is what was sent. What could not be done is counted and told.
+//! Nothing here fails a transfer: the content is as it was sent. Failures are counted and reported.
 
 use super::manifest::{Entry, PERMISSIONS};
 use super::metadata::{Aspect, Attributes, Owner, OwnersBy, Preserve};
@@ -29,7 +29,7 @@ pub struct Wanted {
 pub(super) struct Apply<'a> {
     disk: &'a Disk,
     wanted: &'a Wanted,
-    /// Who they are here.
+    /// IDs of owners on this host.
     ids: BTreeMap<Arc<Owner>, Ids>,
     owners: Tally,
     special: Tally,
@@ -141,7 +141,7 @@ impl<'a> Apply<'a> {
         Some((Uid::from_raw(uid), Gid::from_raw(gid)))
     }
 
-    /// Who it is here; each is looked up once.
+    /// IDs of the owner on this host; each is looked up once.
     fn ids(&mut self, owner: &Arc<Owner>) -> Ids {
         let by = self.wanted.owners_by;
         *self.ids.entry(Arc::clone(owner)).or_insert_with(|| here(owner, by))
@@ -160,7 +160,7 @@ impl<'a> Apply<'a> {
         }
     }
 
-    /// What could not be done, in words.
+    /// Describes what could not be applied.
     pub(super) fn told(&self) -> Vec<String> {
         let owner = "owner and group are not those at the source; giving files away takes root with CAP_CHOWN (a service may lack it), or a group that this user is in";
         let lines = [
@@ -175,7 +175,7 @@ impl<'a> Apply<'a> {
     }
 }
 
-/// Who this is here: by name where there is one of this name, otherwise by number.
+/// Returns the IDs of an owner on this host: by name if the name exists, otherwise by number.
 fn here(owner: &Owner, by: OwnersBy) -> Ids {
     let is_named = |name: &str| by == OwnersBy::Name && !name.is_empty();
     let user = is_named(&owner.user).then(|| User::from_name(&owner.user).ok().flatten()).flatten();

@@ -22,7 +22,7 @@ pub enum BlockError {
     Hash {
         /// In the trailer.
         expected: Hash,
-        /// Of the data.
+        /// Hash of the data.
         found: Hash,
     },
 }

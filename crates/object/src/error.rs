@@ -1,4 +1,4 @@
-//! What can go wrong with objects, and what to do about it.
+//! Errors of objects, with advice.
 
 use super::geometry::{GeometryError, Hash, TransferId};
 use super::manifest::{ManifestError, PathError};
@@ -26,9 +26,9 @@ pub enum ObjectError {
     /// Not allowed.
     #[error("{path}: no permission to {doing}; change its mode or owner, or run as a user who may", path = path.display())]
     Denied {
-        /// Of what.
+        /// Path of the object.
         path: PathBuf,
-        /// What was tried.
+        /// Operation that failed.
         doing: &'static str,
     },
     /// The filesystem takes no changes.
@@ -58,11 +58,11 @@ pub enum ObjectError {
     /// Anything else that the system said.
     #[error("{path}: cannot {doing}: {source}", path = path.display())]
     Io {
-        /// Of what.
+        /// Path of the object.
         path: PathBuf,
-        /// What was tried.
+        /// Operation that failed.
         doing: &'static str,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// A file changed while it was being sent.
@@ -70,7 +70,7 @@ pub enum ObjectError {
     Changed {
         /// The file.
         path: PathBuf,
-        /// What changed.
+        /// Change of the file.
         change: Change,
     },
     /// One of several files changed while they were sent: a block that they share reads differently the second time.
@@ -137,7 +137,7 @@ pub enum ObjectError {
     Name {
         /// The path at the source.
         path: PathBuf,
-        /// What is wrong with its name.
+        /// Error in its name.
         why: PathError,
     },
     /// Neither a file, nor a directory, nor a symbolic link.
@@ -279,12 +279,12 @@ pub enum ObjectError {
     InTheWay {
         /// Where.
         path: PathBuf,
-        /// What is there.
+        /// Obstacle at the path.
         obstacle: Obstacle,
     },
 }
 
-/// What changed about a file.
+/// A change of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Change {
     /// Its size.
@@ -309,7 +309,7 @@ pub enum Change {
     Replaced,
 }
 
-/// What is in the way.
+/// An obstacle at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Obstacle {
     /// A directory where a file must go.
@@ -387,7 +387,7 @@ fn shortage(needed: u64, available: Option<u64>) -> String {
     }
 }
 
-/// So many nanoseconds after 1970, as RFC 3339 writes it.
+/// Formats nanoseconds since 1970 as in RFC 3339.
 fn date(nanos: u64) -> impl fmt::Display {
     humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_nanos(nanos))
 }

@@ -62,7 +62,7 @@ pub enum GeometryError {
     /// The manifest is empty, too large or longer than the object stream.
     #[error("a manifest of {0} bytes; it takes 1 to {MAX_MANIFEST_LEN} bytes and is part of the object")]
     ManifestLen(u32),
-    /// A receiver keeps the hash of each block: so many that they are much beside the content.
+    /// The hashes of its blocks, which a receiver stores, are large compared with the content.
     #[error("an object of {len} bytes in {blocks} blocks, whose hashes alone take {} bytes; use larger blocks", .blocks * HASH_COST)]
     BlocksTooSmall {
         /// Bytes of the object.

@@ -1,15 +1,15 @@
-//! Which blocks a receiver has, on disk.
+//! The journal: the blocks that a receiver has, on disk.
 //!
 //! ```text
 //! header (64 bytes):  "fcjrnl1\n" ‖ transfer ‖ geometry ‖ zeros ‖ check
 //! record (40 bytes):  u32 block ‖ hash ‖ check          block 0xffff_ffff: u64 length of the object stream
 //! ```
 //!
-//! Of two records of a block the later one counts; a hash of zeros takes the block back.
+//! The later of two records of a block counts; a hash of zeros withdraws the block.
 //!
-//! A record is appended after its block's data was handed to the system, so a killed receiver
-//! loses nothing, and a crashed machine at most what the system had not written: at the next start
-//! the blocks themselves are read and verified. Bad records are passed over, a torn tail is cut off.
+//! A record is appended after its block's data was passed to the system. A killed receiver loses nothing. A crashed machine loses
+//! at most what the system had not written: at the next start the blocks themselves are read and verified. Bad records are
+//! skipped, and a torn tail is cut off.
 
 use super::error::ObjectError;
 use super::geometry::{Geometry, Hash, TransferId};
@@ -33,7 +33,7 @@ pub(crate) struct Journal {
     end: u64,
 }
 
-/// What a journal says.
+/// Content of a journal.
 #[derive(Debug, Default)]
 pub struct Told {
     /// Blocks and hashes, in order of writing.
@@ -43,8 +43,8 @@ pub struct Told {
 }
 
 impl Journal {
-    /// Read the journal in `file`, or begin it when it is empty or that of something else; then
-    /// `None` is told.
+    /// Reads the journal in `file`, or begins it if it is empty or belongs to something else; then
+    /// `None` is returned.
     pub(crate) fn open(
         disk: &Disk,
         file: File,
@@ -103,7 +103,7 @@ impl Journal {
     }
 }
 
-/// A journal is no longer than this, in bytes: each block noted and taken back some times. What lies beyond is no journal of ours.
+/// Longest valid journal, in bytes: each block recorded and withdrawn several times. Bytes beyond it are not ours.
 fn longest(geometry: Geometry) -> u64 {
     let blocks = geometry.blocks().map_or(MOST_OF_A_STREAM, u64::from);
     HEADER as u64 + RECORD as u64 * (TIMES * blocks + MOST_OF_LITTLE)
@@ -117,7 +117,7 @@ const MOST_OF_LITTLE: u64 = 1 << 16;
 /// Records that are read at a time.
 const AT_A_TIME: usize = 16_384;
 
-/// What the records in a file tell, up to so many bytes, and where the whole ones end.
+/// Reads the records in the first `longest` bytes of a file, and returns where the complete ones end.
 fn tell(disk: &Disk, file: &File, longest: u64) -> std::io::Result<(Told, u64)> {
     let (mut told, mut end) = (Told::default(), HEADER as u64);
     let mut bytes = vec![0; RECORD * AT_A_TIME];
@@ -134,7 +134,7 @@ fn tell(disk: &Disk, file: &File, longest: u64) -> std::io::Result<(Told, u64)> 
 }
 
 impl Told {
-    /// Take in whole records; what is none is passed over.
+    /// Reads complete records; bytes that are not a record are skipped.
     fn take(&mut self, records: &[u8]) {
         for record in records.as_chunks::<RECORD>().0 {
             match parse(record) {
@@ -213,8 +213,8 @@ fn check(bytes: &[u8]) -> [u8; 4] {
     [a, b, c, d]
 }
 
-/// What a fuzzer may call with any bytes: what was recorded is told, whatever lies between, and
-/// what is recorded after it as well.
+/// Entry point for fuzzers: with any bytes between them, records written before and after are
+/// read.
 #[cfg(any(test, fuzzing))]
 pub fn fuzz(input: &[u8]) {
     let geometry = Geometry { stream_len: None, manifest_len: 100, symbol_size: 64, symbols_per_block: 8 };

@@ -160,9 +160,9 @@ fn end_of(entries: &[Entry], link: &Entry, target: &OsStr) -> End {
     if at.is_empty() { End::Outside } else { End::Sent }
 }
 
-/// Whether a link at `path` with this target cannot lead out of the output directory, whatever
-/// other links it passes: a target is `..` as often as the link has directories above it, at most,
-/// and then names only. A `..` after a name could undo less or more than that name.
+/// Whether a link at `path` with this target cannot lead out of the output directory, whichever
+/// other links it passes. Such a target begins with at most one `..` for each directory above the link,
+/// followed by names only. A `..` after a name could undo less or more than that name.
 pub(crate) fn stays_inside(path: impl AsRef<OsStr>, target: impl AsRef<OsStr>) -> bool {
     let target = target.as_ref().as_bytes();
     let depth = path.as_ref().as_bytes().iter().filter(|byte| **byte == b'/').count();

@@ -1,4 +1,4 @@
-//! The manifest: what a transfer consists of.
+//! The manifest: the list of all entries of a transfer.
 //!
 //! ```text
 //! u8 version (1 or 2) ‖ count ‖ count entries, sorted by path, and nothing more
@@ -8,12 +8,12 @@
 //! attributes:  0: none; n: the n-th set of the manifest; one more than there are: count ‖ (text name ‖ text value) follow
 //! ```
 //!
-//! Numbers are LEB128 (7 bits per byte, low ones first); a text is its length and its bytes; `shared` is how many bytes of the
-//! path are those of the entry before; `mtime` is in zigzag form. [`Manifest::decode`] is total: any
+//! Numbers are LEB128 (7 bits per byte, low ones first); a text is its length and its bytes; `shared` is the number of bytes that
+//! the path has in common with the entry before; `mtime` is in zigzag form. [`Manifest::decode`] is total: any
 //! bytes give a manifest whose paths all stay inside the output directory, or an error.
 //!
-//! Version 2 is written only where something needs it (an owner, attributes, a set-user-ID, set-group-ID or sticky bit, a hard
-//! link, a name that is not UTF-8): what an older receiver can read is the same bytes as before.
+//! Version 2 is written only if something needs it: an owner, attributes, a set-user-ID, set-group-ID or sticky bit, a hard
+//! link, or a name that is not UTF-8. A manifest that an older receiver can read has the same bytes as before.
 
 mod named;
 mod tables;
@@ -53,7 +53,7 @@ const INODE: u64 = 256;
 const VERSION: u8 = 2;
 const SMALLEST_ENTRY: usize = 6;
 
-/// What a transfer consists of, sorted by path.
+/// The entries of a transfer, sorted by path.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Manifest {
     entries: Vec<Entry>,
@@ -64,19 +64,19 @@ pub struct Manifest {
 pub struct Entry {
     /// Relative path, components separated by `/`. It need not be UTF-8.
     pub path: OsString,
-    /// What it is.
+    /// Kind of the entry.
     pub kind: Kind,
     /// Permission, set-user-ID, set-group-ID and sticky bits, at most [`MODE_BITS`]; 0 of a hard link.
     pub mode: u32,
     /// Time of modification in ns since 1970; 0 of a hard link.
     pub mtime: i64,
-    /// Whose it is, where the source says that.
+    /// Its owner, if the source states it.
     pub owner: Option<Arc<Owner>>,
     /// Extended attributes and access control lists, where the source says them.
     pub attributes: Option<Arc<Attributes>>,
 }
 
-/// What an entry is.
+/// Kind of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     /// A file of this many bytes.
@@ -118,7 +118,7 @@ impl Counts {
     }
 }
 
-/// What is wrong with a path.
+/// Error in a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// No bytes, or none between two `/`.
@@ -195,7 +195,7 @@ pub enum ManifestError {
     Path {
         /// Which entry.
         entry: usize,
-        /// What is wrong.
+        /// Error in the path.
         why: PathError,
     },
     /// A link target that is empty, too long or has a NUL byte.
@@ -215,7 +215,7 @@ pub enum ManifestError {
     BelowFile {
         /// Which entry.
         entry: usize,
-        /// What it lies below.
+        /// Path of the entry above it.
         above: String,
     },
     /// An unknown kind of entry.
@@ -245,7 +245,7 @@ pub enum ManifestError {
     Metadata {
         /// Which entry.
         entry: usize,
-        /// What is wrong.
+        /// Error in the metadata.
         why: MetadataError,
     },
     /// The attributes of all entries together are too much.
@@ -290,16 +290,16 @@ pub fn check_path(path: impl AsRef<OsStr>) -> Result<(), PathError> {
     Ok(())
 }
 
-/// Of sorted paths those that are no directories, and with which the path before began: the longest last. All that begin with a path
-/// follow it directly.
+/// Entries on the current path that are not directories, the longest last; paths come sorted. All paths with the same
+/// beginning follow it directly.
 #[derive(Debug, Default)]
 struct Leaves<'a>(Vec<&'a [u8]>);
 
 impl<'a> Leaves<'a> {
-    /// What is no directory and lies above the next path.
+    /// Returns the entry above the next path that is not a directory.
     fn above(&mut self, path: &[u8]) -> Option<&'a [u8]> {
-        // An entry sorts before everything below it. Of the leaves that the path begins with only the longest can have a slash
-        // behind it here: behind the others the path goes on as the longer ones do.
+        // An entry sorts before everything below it. Only the longest of the leaves that begin the path can be followed by a slash
+        // here: after the others the path continues as the longer leaves do.
         while self.0.pop_if(|leaf| !path.starts_with(leaf)).is_some() {}
         self.0.last().copied().filter(|leaf| path.get(leaf.len()) == Some(&b'/'))
     }
@@ -432,7 +432,7 @@ impl Manifest {
         Ok(())
     }
 
-    /// What an entry says beside its path; bytes of text in it.
+    /// Checks an entry beside its path; returns the bytes of text in it.
     fn check_kind(&self, entry: usize) -> Result<usize, ManifestError> {
         let e = &self.entries[entry];
         if e.mode & !MODE_BITS != 0 {
@@ -675,7 +675,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What a fuzzer may call with any bytes: decoding neither panics nor accepts two forms of one
+/// Entry point for fuzzers: decoding neither panics nor accepts two encodings of one
 /// manifest.
 #[cfg(any(test, fuzzing))]
 pub fn fuzz(bytes: &[u8]) {

@@ -44,8 +44,8 @@ struct Kept {
 }
 
 impl Memory {
-    /// Memory for content of this many bytes in all; more is an error of the session. What comes out of order takes some
-    /// more: as much again, or 4 MiB if that is more, at most.
+    /// Creates memory for this many bytes of content in all; more is an error of the session. Content out of order takes
+    /// more: at most the same amount again, or 4 MiB if that is larger.
     pub fn new(limit: u64) -> Memory {
         Memory { limit, kept: Arc::default() }
     }
@@ -63,7 +63,7 @@ impl Memory {
         std::mem::take(&mut kept.files)
     }
 
-    /// Bytes of an object that are gathered until the object is whole. So many of its first bytes are no content.
+    /// Bytes of an object that are collected until it is complete. This number of its first bytes is not content.
     pub fn gather(&self, free: u64) -> Gathering {
         Gathering { memory: self.clone(), free, bytes: Arc::default() }
     }

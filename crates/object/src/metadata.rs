@@ -1,4 +1,4 @@
-//! What can be said of files beyond name, permission bits and time: owners, attributes, and which of them are wanted.
+//! Metadata of files beyond name, permission bits and time: owners, attributes, and the selection of them.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -22,7 +22,7 @@ pub const ACCESS_ACL: &str = "system.posix_acl_access";
 /// The same of the list that what is made in a directory gets.
 pub const DEFAULT_ACL: &str = "system.posix_acl_default";
 
-/// What a source says of its files, or a receiver gives them, beyond names, permission bits, times and hard links.
+/// Metadata that a source sends or a receiver applies, beyond names, permission bits, times and hard links.
 ///
 /// As text it is names with commas between them, or `all`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -54,7 +54,7 @@ const ASPECTS: [(&str, Aspect); 6] = [
     ("links", Aspect::Links),
 ];
 
-/// What cannot be preserved, because there is no such thing.
+/// An unknown name of metadata.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "\"{0}\" is nothing that can be preserved; there are owner, setid, acls, xattrs, privileged, links, and all"
@@ -123,7 +123,7 @@ impl fmt::Display for Preserve {
 }
 
 impl Aspect {
-    /// What an attribute of this name belongs to; `None` when such never travel.
+    /// Returns the aspect of an attribute with this name; `None` if such attributes are never sent.
     pub(super) fn of_attribute(name: &str) -> Option<Aspect> {
         match name {
             ACCESS_ACL | DEFAULT_ACL => Some(Aspect::Acls),
@@ -148,7 +148,7 @@ pub enum OwnersBy {
     Number,
 }
 
-/// Whose a file is at the source.
+/// Owner of a file at the source.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner {
     /// Number of the user.
@@ -165,7 +165,7 @@ pub struct Owner {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Attributes(Vec<(String, Vec<u8>)>);
 
-/// What is wrong with an owner or with attributes.
+/// Error in an owner or in attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MetadataError {
     /// No number of a user or group: the system takes the largest for "as it is".
@@ -192,7 +192,7 @@ pub enum MetadataError {
     /// A value is too long, or all are together.
     #[error("an attribute of more than {MAX_VALUE} bytes, or attributes of more than {MAX_SET} together")]
     TooLong,
-    /// What should be an access control list is none.
+    /// The attribute of an access control list does not contain one.
     #[error("its access control list is none")]
     Acl,
 }

@@ -1,8 +1,8 @@
-//! Names that a terminal obeys: what a receiver does about files that a source calls so.
+//! Names with terminal control characters: how a receiver treats them.
 //!
-//! A name of a file may have any byte but `/` and NUL. Whoever lists a directory shows names to a terminal, and scripts read them line by
-//! line: a name with an escape sequence, a line end or a character that turns the direction of writing is a way for a source to give
-//! orders to whoever looks at what was received. Unless the receiver wants such names as they are, their bytes are written as `\x1b`,
+//! A name of a file may have any byte but `/` and NUL. Listings show names on a terminal, and scripts read them line by line. By a name
+//! with an escape sequence, a line end or a character that changes the direction of writing, a source could control the terminal of
+//! anybody who lists the received files. Unless the receiver wants such names unchanged, their bytes are written as `\x1b`,
 //! which `printf '%b'` reads back.
 
 use std::borrow::Cow;
@@ -16,7 +16,7 @@ pub const MAX_PATH_LEN: usize = 4095;
 /// Longest component of a path, in bytes (Linux's own limit).
 pub const MAX_NAME_LEN: usize = 255;
 
-/// What becomes of a name with characters that a terminal obeys.
+/// Treatment of a name with terminal control characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Names {
     /// Their bytes are written as `\x1b`, and so on.
@@ -46,7 +46,7 @@ pub enum NameError {
     Clash(String),
 }
 
-/// A word that is none of `escape`, `keep` and `refuse`.
+/// A word other than `escape`, `keep` and `refuse`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is none of escape, keep and refuse")]
 pub struct UnknownNames(String);
@@ -83,8 +83,8 @@ pub fn is_command(c: char) -> bool {
     c.is_control() || breaks_line || turns
 }
 
-/// A name or path whose commands are written as `\x1b`, byte by byte. What is no UTF-8 stays as it is, but for ASCII's control
-/// characters in it.
+/// Returns a name or path with control characters written as `\x1b`, byte by byte. Bytes that are not UTF-8 stay unchanged, except for
+/// ASCII control characters among them.
 pub(super) fn escaped(name: &OsStr) -> Cow<'_, OsStr> {
     let bytes = name.as_bytes();
     if !bytes.utf8_chunks().any(|chunk| chunk.valid().contains(is_command)) {
@@ -128,7 +128,7 @@ pub(super) fn path_by(names: Names, path: &OsStr) -> Result<Option<OsString>, Na
     Ok(Some(shown))
 }
 
-/// In words, that so many names are others than at the source.
+/// States how many names differ from those at the source.
 pub(crate) fn told(changed: u64) -> String {
     let names = if changed == 1 { "name has" } else { "names have" };
     format!("{changed} {names} characters that a terminal obeys, which were written as \\x1b and the like")

@@ -59,7 +59,7 @@ enum StreamContent {
     Memory(BTreeMap<OsString, Arc<[u8]>>),
 }
 
-/// What reading a block gave.
+/// Result of reading a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockRead {
     /// The block's data is in the buffer.
@@ -82,7 +82,7 @@ impl ObjectStream {
         ObjectStream::open_with(paths, &Reading::default(), symbol_size, symbols_per_block)
     }
 
-    /// As [`ObjectStream::open`], with what else is wanted of the files. What cannot be read or sent is left out
+    /// Opens like [`ObjectStream::open`], with further metadata of the files. Files that cannot be read or sent are left out
     /// ([`ObjectStream::left_out`]), unless that is refused.
     ///
     /// # Errors
@@ -127,8 +127,8 @@ impl ObjectStream {
         Ok(object)
     }
 
-    /// Send what `reader` delivers until it ends, as a file called `name`; `started` (ns since
-    /// 1970) tells this stream from others of that name. It is kept in `spool_dir` until the end.
+    /// Sends the bytes of `reader` until it ends, as a file called `name`; `started` (ns since
+    /// 1970) distinguishes this stream from others of that name. It is stored in `spool_dir` until the end.
     ///
     /// # Errors
     /// An [`ObjectError`] when the name is not allowed or nothing can be kept in `spool_dir`.
@@ -146,10 +146,10 @@ impl ObjectStream {
         ObjectStream::new(Manifest::new(vec![entry])?, content, symbol_size, symbols_per_block)
     }
 
-    /// Send these files; `started` (ns since 1970) is their time of modification.
+    /// Sends these files; `started` (ns since 1970) is their time of modification.
     ///
     /// # Errors
-    /// An [`ObjectError`] when there is none, or a name is not allowed or there twice.
+    /// An [`ObjectError`] when there is no file, or a name is not allowed or occurs twice.
     pub fn in_memory(
         files: &[MemoryFile],
         started: i64,
@@ -224,22 +224,22 @@ impl ObjectStream {
         self.transfer
     }
 
-    /// What is sent.
+    /// Returns the manifest of the content.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// What is not sent.
+    /// Returns the entries that are skipped.
     pub fn skipped(&self) -> &[Skipped] {
         &self.skipped
     }
 
-    /// What should be sent and is not, in the order of the paths.
+    /// Returns the entries that should be sent and are not, in the order of the paths.
     pub fn left_out(&self) -> &[LeftOut] {
         &self.left_out
     }
 
-    /// What is sent without something that was wanted of it, in words.
+    /// Describes the metadata that is missing from entries that are sent.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }

@@ -18,7 +18,7 @@ impl Origin {
     /// Bytes of a host name at most.
     pub const LONGEST_HOST: usize = 63;
 
-    /// A source at `address`. Of its host name at most [`Origin::LONGEST_HOST`] bytes are kept, without control characters.
+    /// Creates a source at `address`. At most [`Origin::LONGEST_HOST`] bytes of its host name are stored, without control characters.
     pub fn new(address: IpAddr, host: &str, proven: bool) -> Origin {
         let mut kept = String::new();
         for letter in host.chars().filter(|letter| !letter.is_control()) {

@@ -99,7 +99,7 @@ impl OutputDirectory {
         self.out_path.join(STATE_DIR).join(transfer.to_string())
     }
 
-    /// Open or create a file of the store's own. What has its name and is no file, or has other names, is removed.
+    /// Opens or creates a file of the store's own. An object of its name that is not a file, or has other names, is removed.
     pub(crate) fn create(&self, name: &str) -> Result<File, ObjectError> {
         self.remove_unless_own(&self.state, name);
         self.own(&self.state, name)

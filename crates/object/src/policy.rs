@@ -33,7 +33,7 @@ pub enum Replace {
     Accept,
 }
 
-/// How much of what is unfinished stays. What a receiver is at work on always does.
+/// How much unfinished content stays. Content that a receiver is working on always stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct KeepUnfinished {

@@ -36,7 +36,7 @@ const MAGIC: [u8; 8] = *b"fcrecv2\n";
 const RECORD: usize = 8 + 8 + 16 + 16 + 1 + 1 + 2;
 const HASH: usize = 32;
 
-/// So many names are remembered; then the oldest are forgotten.
+/// Names that are remembered at most; then the oldest are dropped.
 const MOST: usize = 1 << 16;
 /// A larger file than this has not been written here.
 const MOST_BYTES: u64 = (MOST * (RECORD + Origin::LONGEST_HOST + 255) + MAGIC.len() + HASH) as u64;
@@ -49,7 +49,7 @@ const SAME_TIME: u64 = 2_000_000_000;
 pub struct Admission {
     /// When its source was started by the source's clock, in nanoseconds since 1970.
     pub started: u64,
-    /// The same by this host's clock, as far as announcements tell how long it goes on.
+    /// The same by this host's clock, as far as announcements give the duration.
     pub began: u64,
     /// This host's present, in nanoseconds since 1970.
     pub now: u64,
@@ -59,7 +59,7 @@ pub struct Admission {
     pub origin: Origin,
     /// Whether it may replace content of a later session or of another source.
     pub replace: Replace,
-    /// What becomes of names that a terminal obeys.
+    /// Treatment of names with terminal control characters.
     pub names: Names,
     /// Bytes that directories, names and attributes may take.
     pub most: Option<u64>,
@@ -88,7 +88,7 @@ struct Known {
 pub(crate) struct Damaged;
 
 impl Remembered {
-    /// What is remembered in the directory `states`.
+    /// Loads the record in the directory `states`.
     pub(crate) fn load(disk: &Disk, states: impl AsFd) -> Result<Remembered, Damaged> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = match disk.openat(states, FILE, flags, Mode::empty()) {
@@ -104,7 +104,7 @@ impl Remembered {
         Remembered::read(&bytes).ok_or(Damaged)
     }
 
-    /// What the file says; `None` when it is not sound.
+    /// Parses the file; `None` if it is damaged.
     fn read(bytes: &[u8]) -> Option<Remembered> {
         let (written, hash) = bytes.split_last_chunk::<HASH>()?;
         if blake3::hash(written).as_bytes() != hash {

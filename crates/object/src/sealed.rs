@@ -1,7 +1,7 @@
 //! Blocks as they are sent: each always with the same bytes.
 //!
-//! Symbols are sealed under numbers that name their place, so a place must never have two contents within a session. A file
-//! can change between two reads without another size or time; the hash of its blocks tells.
+//! Symbols are sealed under numbers that name their position, so a position must never have two contents within a session. A file
+//! can change between two reads with the same size and time; the hash of its blocks shows the change.
 
 use super::block::seal_block;
 use super::error::ObjectError;

@@ -19,7 +19,7 @@ pub struct StreamSink<W> {
     may_begin_later: bool,
 }
 
-/// What became of a block.
+/// Result of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sunk {
     /// It and perhaps some kept ones were written: this many bytes.
@@ -33,7 +33,7 @@ pub enum Sunk {
 }
 
 impl StreamSink<Box<dyn Write + Send>> {
-    /// What is written counts from now on.
+    /// Counts the written bytes from now on.
     pub fn limit(&mut self, quota: &Quota) {
         let to = std::mem::replace(&mut self.to, Box::new(std::io::sink()));
         self.to = quota.limit(to);
@@ -119,9 +119,9 @@ impl<W: Write> StreamSink<W> {
         Ok(self.to)
     }
 
-    /// Go on at block `index`, which is a later one; how many blocks of the stream are missing. What was to be skipped is a block of
-    /// its own in a live stream: without it nothing is missing, and nothing of the next one is skipped. Who has come late and has nothing
-    /// yet begins later.
+    /// Continues at the later block `index`, and returns how many blocks of the stream are missing. In a live stream the
+    /// skipped bytes are a block of their own: nothing is missing without them, and nothing of the next block is skipped. A late joiner that has
+    /// received nothing yet begins later.
     fn give_up(&mut self, index: u32) -> u32 {
         let given_up = index - self.next;
         self.next = index;

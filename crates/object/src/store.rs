@@ -72,7 +72,7 @@ pub(crate) enum Stage {
     Published,
 }
 
-/// What became of a block.
+/// Result of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Put {
     /// It is stored.
@@ -94,7 +94,7 @@ pub struct Finished {
     pub bytes: u64,
     /// Links that were not made, because they would lead out of the output directory.
     pub skipped: Vec<SkippedLink>,
-    /// What else the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
     /// Files that are not here, as the source has withdrawn them, in the order of the manifest.
     pub withdrawn: Vec<String>,
@@ -110,13 +110,13 @@ pub struct SkippedLink {
 }
 
 impl Store {
-    /// Prepare to receive `transfer` into the directory `out`, which is created if need be. What an
-    /// earlier receiver of the same transfer left there is verified and kept. With an `admission`, the directory remembers
-    /// when the names that it has received were sent; without one, names are kept as they are.
+    /// Prepares to receive `transfer` into the directory `out`, which is created if necessary. Blocks of an
+    /// earlier receiver of the same transfer are verified and reused. With an `admission`, the directory remembers
+    /// when the names that it has received were sent; without one, names stay unchanged.
     ///
     /// # Errors
     /// [`ObjectError::Busy`] when another receiver is at work on the same; else an error that names
-    /// what is in the way.
+    /// the obstacle.
     pub fn open(
         out: &Path,
         transfer: TransferId,
@@ -229,7 +229,7 @@ impl Store {
         Ok(())
     }
 
-    /// Go on with what the journal tells.
+    /// Continues with the blocks of the journal.
     fn take_up(&mut self, told: Told, work: &FileWork) -> Result<(), ObjectError> {
         if let (Some(len), None) = (told.stream_len, self.geometry.stream_len) {
             if (Geometry { stream_len: Some(len), ..self.geometry }).check().is_err() {
@@ -266,7 +266,7 @@ impl Store {
         self.finish_as(root, durability, &FileWork::default())
     }
 
-    /// What the user is to be told.
+    /// Returns the new warnings for the user.
     pub fn take_warnings(&mut self) -> Vec<String> {
         std::mem::take(&mut self.files.warnings)
     }
@@ -281,7 +281,7 @@ impl Store {
     /// Keep what an earlier receiver stored, as far as it can be read back.
     fn resume(&mut self, blocks: Vec<(u32, Hash)>, work: &FileWork) -> Result<(), ObjectError> {
         let end = self.geometry.blocks().unwrap_or(u32::MAX);
-        // Of two records of a block the later counts.
+        // The later of two records of a block counts.
         let latest: BTreeMap<u32, Hash> = blocks.into_iter().filter(|&(index, _)| index < end).collect();
         let journaled: Vec<(u32, Hash)> = latest.into_iter().filter(|(_, hash)| *hash != WITHDRAWN).collect();
         self.ledger.spoiled =
@@ -324,7 +324,7 @@ impl Store {
         Ok(())
     }
 
-    /// Those blocks whose stored data have the journaled hash. What cannot be read does not.
+    /// Returns the blocks whose stored data have the journaled hash. Unreadable blocks do not.
     fn that_verify(&self, blocks: &[(u32, Hash)], work: &FileWork) -> Result<Vec<(u32, Hash)>, ObjectError> {
         let (mut open, mut buf) = (OpenFiles::default(), Vec::new());
         let mut verifies = |&(index, hash): &(u32, Hash)| {

@@ -1,4 +1,4 @@
-//! What lies at paths that are to be sent: names, sizes, modes, times, and what else is wanted of them.
+//! Paths that are to be sent: names, sizes, modes, times, and further metadata.
 
 use super::error::ObjectError;
 use super::links::FollowLinks;
@@ -19,9 +19,9 @@ use std::sync::Arc;
 /// How files and trees are read at the source.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reading {
-    /// What is said of files beyond names, permission bits, times and hard links.
+    /// Metadata of files beyond names, permission bits, times and hard links.
     pub preserve: Preserve,
-    /// What is done about what cannot be read.
+    /// Treatment of files that cannot be read.
     pub unreadable: Unreadable,
     /// How several names of one file are sent.
     pub hard_links: HardLinks,
@@ -29,7 +29,7 @@ pub struct Reading {
     pub follow: FollowLinks,
 }
 
-/// What is done about files that cannot be read, or whose names cannot be sent.
+/// Treatment of files that cannot be read, or whose names cannot be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unreadable {
     /// The others are sent, and these are named.
@@ -45,7 +45,7 @@ pub enum HardLinks {
     /// As several names of one file.
     #[default]
     Keep,
-    /// As so many files.
+    /// The same number of separate files.
     AsFiles,
 }
 
@@ -74,7 +74,7 @@ impl LeftOut {
     }
 }
 
-/// What was found.
+/// Entries that were found.
 #[derive(Default)]
 pub(super) struct Walk {
     reading: Reading,
@@ -182,7 +182,7 @@ impl Walk {
         };
         let bits = if self.reading.preserve.has(Aspect::Setid) { MODE_BITS } else { PERMISSIONS };
         let mut entry = Entry::new(name, kind, meta.mode() & bits, mtime(meta));
-        // Who sets these bits asks whose the file is.
+        // These bits depend on the owner of the file.
         if self.reading.preserve.has(Aspect::Owner) || self.reading.preserve.has(Aspect::Setid) {
             entry.owner = Some(self.owner(meta.uid(), meta.gid()));
         }
@@ -231,7 +231,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Whose a file is; each owner is looked up once.
+    /// Returns the owner of a file; each owner is looked up once.
     fn owner(&mut self, uid: u32, gid: u32) -> Arc<Owner> {
         let owner = self.owners.entry((uid, gid)).or_insert_with(|| {
             let user = User::from_uid(Uid::from_raw(uid)).ok().flatten().map(|user| user.name);
@@ -246,7 +246,7 @@ impl Walk {
         Arc::clone(owner)
     }
 
-    /// What is wanted of a file's attributes. What cannot be read or sent is noted.
+    /// Returns the selected attributes of a file. Attributes that cannot be read or sent are noted.
     fn attributes(&mut self, path: &Path) -> Option<Arc<Attributes>> {
         let wanted = [Aspect::Acls, Aspect::Xattrs, Aspect::Privileged];
         if !wanted.into_iter().any(|aspect| self.reading.preserve.has(aspect)) {

@@ -36,11 +36,11 @@ struct Block {
     have_count: usize,
     repair: Vec<u8>,
     repair_ids: Vec<u32>,
-    /// Symbols needed beyond K, because decoding has failed so often.
+    /// Symbols needed beyond K: the number of failed decoding attempts.
     beyond: usize,
 }
 
-/// What a symbol did.
+/// Effect of a symbol.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Added {
     /// It was there already, or makes no sense.

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 /// RaptorQ each one more makes that a hundred times less likely.
 const BEYOND: usize = 8;
 
-/// Memory of a block grows by so many symbols.
+/// Growth of a block's memory, symbols.
 const STEP: usize = 16;
 
 /// Complete blocks that are read back at a time.
@@ -102,7 +102,7 @@ pub struct Gathering {
     recalled: VecDeque<(u32, Vec<u8>)>,
     has_room: bool,
     operations: VecDeque<Operation>,
-    /// Whose turn it is to go to the file.
+    /// Turn for writing to the file.
     turn: u32,
     /// Symbols that were of no use: duplicates.
     pub duplicates: u64,
@@ -116,7 +116,7 @@ pub struct Gathering {
 #[derive(Debug)]
 enum Kept {
     InMemory(Vec<u8>),
-    /// In its slot: so many bytes.
+    /// In its slot: number of bytes.
     Written(usize),
     /// On its way to its place.
     Recalled,
@@ -125,10 +125,10 @@ enum Kept {
 #[derive(Debug)]
 struct Block {
     symbols: usize,
-    /// Of all symbols, in the order of arrival: those in the slot, then those in memory.
+    /// IDs of all symbols, in the order of arrival: those in the slot, then those in memory.
     ids: Vec<u32>,
     staged: Vec<u8>,
-    /// Symbols needed beyond K, because decoding has failed so often.
+    /// Symbols needed beyond K: the number of failed decoding attempts.
     beyond: usize,
 }
 

@@ -20,15 +20,15 @@ struct Left {
 struct TooMuch(u64);
 
 impl Quota {
-    /// So many bytes in all; `None`: as many as come.
+    /// Creates a quota of this number of bytes in all; `None` is unlimited.
     pub fn new(most: Option<u64>) -> Quota {
         Quota(most.map(|most| Left { most, bytes: Arc::new(AtomicU64::new(most)) }))
     }
 
-    /// Room for so many bytes of those that `bytes` has: as many as there is room for.
+    /// Reserves space for as many of these bytes as fit, and returns their number.
     ///
     /// # Errors
-    /// When there is room for none.
+    /// When nothing fits.
     fn take(&self, bytes: usize) -> io::Result<usize> {
         let Some(Left { most, bytes: left }) = &self.0 else { return Ok(bytes) };
         let wanted = bytes as u64;
@@ -41,10 +41,10 @@ impl Quota {
         Ok(wanted.min(before) as usize)
     }
 
-    /// Room for all of these bytes.
+    /// Reserves space for all of these bytes.
     ///
     /// # Errors
-    /// When there is none.
+    /// When they do not fit.
     pub fn spend(&self, bytes: usize) -> io::Result<()> {
         let room = self.take(bytes)?;
         if room < bytes {

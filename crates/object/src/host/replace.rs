@@ -5,8 +5,8 @@ use std::fs::{File, OpenOptions, create_dir_all, remove_file, symlink_metadata};
 use std::io;
 use std::path::Path;
 
-/// Make a new, empty file here to write to. What has this name (a file, a pipe, a link) is removed, not written to: a link that an earlier
-/// transfer brought, or somebody else who may write here, leads nowhere.
+/// Makes a new, empty file to write to. An existing object of this name (a file, a pipe, a link) is removed, not written to, so that a link
+/// of an earlier transfer, or of another user with write access, leads nowhere.
 pub fn replace(path: &Path) -> io::Result<File> {
     if symlink_metadata(path).is_ok_and(|meta| !meta.is_dir()) {
         remove_file(path)?;

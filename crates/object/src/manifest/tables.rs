@@ -1,11 +1,11 @@
-//! What version 2 of a manifest says of entries: owners and attributes, each written where it is first needed.
+//! Tables of version 2 of a manifest: owners and attributes, each written at its first use.
 
 use super::{Entry, ManifestError, Reader, put_number, put_text};
 use crate::metadata::{Attributes, MAX_ATTRIBUTE_SETS, MAX_NAMES, MAX_OWNERS, MetadataError, Owner};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What has been written so far, and its number.
+/// Values written so far, with their numbers.
 #[derive(Default)]
 pub(super) struct WriteTables<'a> {
     owners: BTreeMap<&'a Owner, u64>,
@@ -54,7 +54,7 @@ fn number_of<'a, T: Ord>(known: &mut BTreeMap<&'a T, u64>, one: &'a T) -> (u64, 
     (number, true)
 }
 
-/// What has been read so far: by number, and to see that nothing is there twice.
+/// Values read so far, by number; also detects duplicates.
 #[derive(Default)]
 pub(super) struct ReadTables {
     owners: Table<Owner>,

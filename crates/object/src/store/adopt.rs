@@ -45,7 +45,7 @@ impl Store {
         self.note_adopted(&adopted, &others, work)?;
         for (of, mut other) in others.into_iter().enumerate() {
             if adopted.values().any(|file| file.of == of) {
-                // Its files are here now. What cannot be removed is no part of anything.
+                // Its files are here now. A remainder that cannot be removed does no harm.
                 other.start_over().ok();
                 other.files.place.remove(&other.transfer.to_string());
             }

@@ -17,8 +17,8 @@ impl Store {
         Ok(())
     }
 
-    /// What is stored and what the source says contradict each other. Give up what an earlier receiver left when there is
-    /// something else beside it, and otherwise everything. Returns how many bytes have to come again.
+    /// Handles a contradiction between stored blocks and the source. Drops the blocks of an earlier receiver if there are
+    /// others beside them, and otherwise everything. Returns the number of bytes that have to be received again.
     ///
     /// # Errors
     /// When the journal or the part files cannot be changed.

@@ -30,7 +30,7 @@ pub struct Files {
     pub(crate) admission: Option<Admission>,
     /// Messages for the user, in the order in which they arose.
     pub warnings: Vec<String>,
-    /// What files get beyond names, permission bits, times and hard links.
+    /// Metadata of files beyond names, permission bits, times and hard links.
     pub wanted: Wanted,
 }
 

@@ -1,8 +1,8 @@
 //! Giving received files their names, without ever leaving the output directory.
 //!
-//! Every directory is opened from the one above it and never through a symbolic link, and files
-//! are renamed between open directories: no path of a manifest and no link that was there before
-//! can lead anywhere else. Two marks in the state directory make the work repeatable:
+//! Every directory is opened from the one above it and never through a symbolic link, and files are renamed between open
+//! directories. No path of a manifest and no link that was there before can lead anywhere else.
+//! Two marks in the state directory make the work repeatable:
 //!
 //! 1. `finishing` while files are renamed. Found at the next start, all files are taken back.
 //! 2. `published` from then on. Found at the next start, only the rest is done again.
@@ -223,7 +223,7 @@ fn name_files(
         let (above, name) = tree.place_of(entry)?;
         move_over(&place.disk, &place.parts, &part, above, name, path)?;
         if matches!(entry.kind, Kind::HardLink { .. }) {
-            // Of two names of one file the system renames neither.
+            // The system does not rename one of two names of the same file.
             place.disk.unlinkat(&place.parts, part.as_str(), AtFlags::empty()).ok();
         }
         work.step(&place.out_path)?;

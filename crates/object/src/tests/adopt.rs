@@ -51,7 +51,7 @@ fn files_that_did_not_change_do_not_travel_again() {
     let resumed = store.resumed_bytes();
     assert!(resumed > 18_000, "{resumed}");
     let moved = put_missing(&mut store, &blocks);
-    // What is new, what was missing, and the blocks that lie across borders.
+    // New and missing blocks, and the blocks across borders.
     assert!(moved < 3100 + 700 + 300 + 10 * CAPACITY, "{moved}");
     store.finish(&root(object.geometry(), &blocks), Durability::Fast).expect("it arrives");
     assert_eq!(picture(&at.path("tree")), picture(&at.path("out/tree")));

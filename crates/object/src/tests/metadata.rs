@@ -196,7 +196,7 @@ fn names_of_one_file_stay_names_of_one_file_and_its_content_travels_once() {
     fs::hard_link(&first, at.path("tree/a/d")).expect("linked");
     let object = object(&at.path("tree"));
     assert_eq!(object.manifest().content_len(), 3000);
-    // What was there before under these names is replaced, whatever it was a name of.
+    // Earlier objects under these names are replaced, whatever they were names of.
     let victim = at.file("victim", b"old");
     fs::create_dir_all(at.path("out/tree")).expect("created");
     fs::hard_link(&victim, at.path("out/tree/c")).expect("linked");
@@ -225,7 +225,7 @@ fn names_that_are_no_text_arrive_as_they_are() {
     symlink(odd(b"dir\xff/\xc3("), at.path("tree").join(odd(b"\xfe"))).expect("linked");
     transfer(&at.path("tree"), &at.path("out")).expect("it arrives");
     assert_eq!(fs::read(at.path("out/tree").join(odd(b"\xfe"))).expect("through the link"), b"content");
-    // A tree whose own name is none, and what is remembered of it.
+    // A tree whose own name is not valid, and the record of it.
     let top = at.path("").join(odd(b"top\xff"));
     fs::create_dir(&top).expect("created");
     fs::write(top.join("file"), b"1").expect("written");
@@ -359,7 +359,7 @@ fn root_gives_files_to_those_whose_they_were() {
         [(12345, 54321), (12346, 54321), (12347, 54321)]
     );
     assert_eq!([mode(&at.path("out/file")), mode(&at.path("out/dir"))], [0o6755, 0o2770]);
-    // What is not wanted by its own name does not come with the attributes of users.
+    // Attributes that have a name of their own do not come with the attributes of users.
     receive_forged(&at.path("b"), &manifest, Preserve::nothing().and(Aspect::Xattrs));
     assert_eq!(attribute(&at.path("b/trusted"), "trusted.x"), None);
 }

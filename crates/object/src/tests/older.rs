@@ -1,4 +1,4 @@
-//! What an output directory remembers.
+//! The record of names in an output directory.
 
 use super::*;
 use crate::Origin;

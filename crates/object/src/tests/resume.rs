@@ -42,7 +42,7 @@ fn a_killed_receiver_goes_on_where_it_was() {
     finish(&at, store, &object, &blocks);
 }
 
-/// Tells the child of the test below where to work.
+/// Variable with the directory for the child of the test below.
 const DIE_IN: &str = "FAIRCAST_TEST_DIE_IN";
 
 #[test]
@@ -154,7 +154,7 @@ fn another_geometry_starts_over() {
 
 #[test]
 fn a_publication_cut_short_is_done_again() {
-    // Stop after so many files have their names, then look as the store would have left it.
+    // Stop after this number of renamed files, then check the state that the store would have left.
     for renamed in 0..=3 {
         let (at, object, blocks, out) = prepared();
         let mut store = open(&out, &object).expect("opened");

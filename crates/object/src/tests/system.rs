@@ -1,4 +1,4 @@
-//! What the system refuses: needs rights of its own, and says so when it has none.
+//! Refusals by the system: these tests need privileges, and report when they have none.
 
 use super::*;
 use std::os::unix::process::CommandExt;
