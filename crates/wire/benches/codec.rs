@@ -66,7 +66,7 @@ fn announce() -> Message<'static> {
     })
 }
 
-/// Sign and verify a full page of hashes, so often.
+/// Number of pages of hashes to sign and verify.
 fn pages() {
     const ROUNDS: u32 = 2_000;
     let key = SigningKey::from_seed([3; 32]);
@@ -92,7 +92,7 @@ fn pages() {
     }
 }
 
-/// What it costs to refuse a packet: noise, data and feedback of somebody with another key, data whose symbol was changed.
+/// Cost of refusing a packet: noise, data and feedback under another key, data with a changed symbol.
 fn refusals() {
     let (ours, theirs) = (GroupKey::from_bytes([3; 32]), GroupKey::from_bytes([4; 32]));
     let session = SessionId(1);

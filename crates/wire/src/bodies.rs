@@ -19,11 +19,11 @@ use faircast_core::packet::{Data, Echo, Flags, ReceiverId, Seq};
 use faircast_core::time::Time;
 use std::net::SocketAddr;
 
-/// What a message has between its header and its end.
+/// The part of a message between its header and its end.
 pub(crate) trait Body: Sized {
     /// The table of its fields.
     const LAYOUT: Layout;
-    /// What the packet says of it before the body.
+    /// The part of the packet before the body that describes it.
     type Before;
 
     /// Append it, so that `out` ends at `end` at the latest as far as lists can be cut for that.
@@ -116,7 +116,7 @@ pub const LAYOUTS: &[Layout] = &[
     Receipt::LAYOUT,
 ];
 
-/// What every data packet says behind its header.
+/// The fields of every data packet behind its header.
 #[derive(Debug, Clone)]
 pub(crate) struct DataFields {
     pub(crate) sent_at: u32,

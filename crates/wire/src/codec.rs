@@ -1,7 +1,7 @@
-//! How a value becomes bytes and comes back: one type for each way of writing a field.
+//! Conversion of values to bytes and back: one type for each encoding of a field.
 //!
-//! What a type of the core or of [`crate::message`] is written as follows from the type itself. Where several ways are
-//! possible (a number of 32 bits, a float), a type that has no values names one.
+//! The encoding of a type of the core or of [`crate::message`] follows from the type itself. Where several encodings are
+//! possible (a number of 32 bits, a float), a type without values names one.
 
 use crate::error::{EncodeError, ParseError};
 use crate::field::{Field, Shape};
@@ -20,7 +20,7 @@ pub(crate) const SEQ_LIMIT: u64 = 1 << 62;
 
 /// A way of writing a field.
 pub(crate) trait Codec {
-    /// What is written.
+    /// Type of the value.
     type Value: Clone;
     /// How it looks in the packet.
     const SHAPE: Shape;
@@ -31,7 +31,7 @@ pub(crate) trait Codec {
     /// Read it back, from any bytes.
     fn read(r: &mut Reader<'_>, field: &'static str) -> Result<Self::Value, ParseError>;
 
-    /// What the other end reads.
+    /// Returns the value that the other end reads.
     fn quantised(value: &Self::Value) -> Self::Value {
         value.clone()
     }
@@ -41,9 +41,9 @@ pub(crate) trait Codec {
     fn any() -> BoxedStrategy<Self::Value>;
 }
 
-/// What a message is after its journey.
+/// A message as the other end reads it.
 pub trait Quantised {
-    /// What the other end reads: some numbers travel with fewer digits than they have here.
+    /// Returns the message that the other end reads: some numbers lose precision in packets.
     #[must_use]
     fn quantised(&self) -> Self;
 }

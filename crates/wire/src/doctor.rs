@@ -1,11 +1,11 @@
-//! What two doctors say to each other: one layout for all, in UDP datagrams.
+//! Messages between two doctors: one layout for all, in UDP datagrams.
 //!
 //! ```text
 //! 0 "fcdoctor" ‖ 8 u8 version (1) ‖ 9 u8 kind ‖ 10 u16 step ‖ 12 u32 number ‖ 16 u64 test ‖ 24 u64 token ‖ 32 4 × u64 values
 //! ‖ 64 tag (16): BLAKE3 in keyed mode over all other bytes ‖ 80 zeros up to the length       (little endian)
 //! ```
 //!
-//! The key of the tag comes from the group key, or says that there is none: doctors with different keys do not hear each other.
+//! The key of the tag comes from the group key, or states that there is no key: doctors with different keys refuse each other's messages.
 
 use crate::key::GroupKey;
 use std::fmt;
@@ -16,7 +16,7 @@ const MAGIC: [u8; 8] = *b"fcdoctor";
 const VERSION: u8 = 1;
 const TAG: std::ops::Range<usize> = 64..80;
 
-/// What messages are authenticated with.
+/// The key that authenticates messages.
 #[derive(Clone)]
 pub struct Key([u8; 32]);
 
@@ -55,7 +55,7 @@ impl Key {
     }
 }
 
-/// What a message is.
+/// Kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -79,7 +79,7 @@ pub enum Kind {
     Size = 9,
     /// It came; with a value, one as long as that was asked for.
     Sized = 10,
-    /// Asks for one that is so long.
+    /// Asks for one of this length.
     PullSize = 11,
     /// To the group.
     Group = 12,
@@ -115,7 +115,7 @@ impl Kind {
 /// A message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message {
-    /// What it is.
+    /// Kind of the message.
     pub kind: Kind,
     /// Which train or question; answers repeat it.
     pub step: u16,
@@ -123,7 +123,7 @@ pub struct Message {
     pub number: u32,
     /// Which test; drawn by who asks for it.
     pub test: u64,
-    /// What who answers has given; 0 before.
+    /// Token given by the answering host; 0 before.
     pub token: u64,
     /// As the kind says.
     pub values: [u64; 4],
@@ -144,7 +144,7 @@ impl Message {
         key.seal(out);
     }
 
-    /// Read a message; `None` where it is none, or not of this key.
+    /// Parses a message; `None` if it is malformed, or not of this key.
     pub fn parse(bytes: &[u8], key: &Key) -> Option<Message> {
         let (head, _) = bytes.split_first_chunk::<LEN>()?;
         if head[..8] != MAGIC || head[8] != VERSION || head[TAG] != key.tag(bytes) {
@@ -163,7 +163,7 @@ impl Message {
     }
 }
 
-/// What has come of a train.
+/// Counts of a train at its receiver.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Which.
@@ -180,7 +180,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// What another host has counted.
+    /// Returns the counts that another host has reported.
     pub fn told(step: u16, [received, span, reordered]: [u64; 3]) -> Tally {
         Tally { step, received, span, reordered, ..Tally::default() }
     }

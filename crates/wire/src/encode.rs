@@ -1,4 +1,4 @@
-//! Messages to bytes. What cannot be said on the wire is refused, and the buffer is left as it was.
+//! Encoding of messages. A value that the format cannot carry is refused, and the buffer stays unchanged.
 
 use crate::bodies::{Body, DATA_FIXED, DataFields, Fit, RATE_LEN};
 use crate::codec::{Codec, Rounded, SEQ_LIMIT, U24, at_most};
@@ -16,7 +16,7 @@ use faircast_core::packet::{Data, Layer, Mark, Payload, ReceiverId, ReportConten
 
 /// Bytes of the sender's id in front of what receivers send.
 pub(crate) const ID_LEN: usize = 4;
-/// What receivers send is kept below this, so that it fits any path that carries IPv6.
+/// Limit of receivers' datagrams, bytes: it fits any path that carries IPv6.
 pub const FEEDBACK_LIMIT: usize = 1232;
 /// How a packet travels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,11 +37,11 @@ pub const fn data_header_len(mark: &Mark, form: Form) -> usize {
 /// The most that [`data_header_len`] ever is.
 pub const MOST_DATA_HEADER: usize = overhead(Kind::Data, Form::Sealed) + DATA_FIXED + RATE_LEN + marks::MOST;
 
-/// The most bytes of an announcement. A source's datagrams must be allowed so many.
+/// The most bytes of an announcement. A source's datagrams must be allowed this size.
 pub const MOST_ANNOUNCE: usize = most_around(Kind::Announce, Announce::LAYOUT) + RELAYED_LEN;
 /// The most bytes of a status without the entries of its lists.
 pub const MOST_AROUND_STATUS: usize = most_around(Kind::Status, Status::LAYOUT) + RELAYED_LEN;
-/// So many entries of a request fit what receivers may send.
+/// Most entries of a request within the limit of receivers' datagrams.
 pub const MOST_NEEDS: usize = most_needs(FEEDBACK_LIMIT);
 
 /// The most bytes of what a receiver or relay says of itself.
@@ -49,7 +49,7 @@ pub const MOST_MEMBER: usize = most_around(Kind::Member, Member::LAYOUT);
 /// The most bytes of a receipt.
 pub const MOST_RECEIPT: usize = most_around(Kind::Receipt, Receipt::LAYOUT);
 
-/// So many entries of a request fit a datagram of `limit` bytes.
+/// Returns the number of entries of a request that fit a datagram of `limit` bytes.
 pub const fn most_needs(limit: usize) -> usize {
     room_for_list(limit, Kind::Request, Request::LAYOUT) / len_of(fields_of(Need::SHAPE))
 }
@@ -60,12 +60,12 @@ pub const fn most_needs_with_maps(limit: usize) -> usize {
     room_for_list(limit, Kind::Request, Request::LAYOUT) / entry
 }
 
-/// A part of a tree of relays has so many of them in a datagram of `limit` bytes.
+/// Returns the number of relays of a tree that fit a datagram of `limit` bytes.
 pub const fn most_relays(limit: usize) -> usize {
     room_for_list(limit, Kind::Tree, Tree::LAYOUT) / len_of(fields_of(TreeNode::SHAPE))
 }
 
-/// So many receivers that have everything are told of in a datagram of `limit` bytes.
+/// Returns the number of complete receivers that fit a datagram of `limit` bytes.
 pub const fn most_verified(limit: usize) -> usize {
     room_for_list(limit, Kind::Verified, Verified::LAYOUT) / ID_LEN
 }
@@ -76,11 +76,11 @@ const fn room_for_list(limit: usize, kind: Kind, layout: Layout) -> usize {
     limit.saturating_sub(most_around(kind, layout))
 }
 
-/// What a relay says in a sealed session has so many bytes more than what the source says: who wrote it.
+/// Bytes that a relay adds to a source's packet in a sealed session: its sender.
 const RELAYED_LEN: usize = ID_LEN + BOOT_LEN;
 
-/// So many hashes fit a page in a datagram of `limit` bytes, of the source and of every relay that passes the page on: cut, it would
-/// be worth nothing.
+/// Returns the number of hashes in a page that fits a datagram of `limit` bytes at the source and at every relay that forwards it:
+/// a page that was cut would be useless.
 pub const fn most_hashes(limit: usize) -> usize {
     let hash = match <[u8; 32] as Codec>::SHAPE.fixed_len() {
         Some(len) => len,
@@ -232,7 +232,7 @@ pub(crate) const fn sealed_by(relay: Option<(ReceiverId, u64)>) -> u8 {
     if relay.is_some() { SEALED | RELAYED } else { SEALED }
 }
 
-/// Who wrote it, where that is not the source.
+/// Writes the sender, if it is not the source.
 pub(crate) fn put_sender(out: &mut Vec<u8>, sender: Option<(ReceiverId, u64)>) -> Result<(), EncodeError> {
     if let Some((id, boot)) = sender {
         ReceiverId::put(out, "from", &id)?;
@@ -273,7 +273,7 @@ pub(crate) fn put_data_fields(out: &mut Vec<u8>, packet: &DataPacket<'_>) -> Res
     marks::put(out, &data.mark)
 }
 
-/// What a report says: its number, and its fields.
+/// Writes the content of a report: its number, and its fields.
 pub(crate) fn put_content(out: &mut Vec<u8>, content: &ReportContent) -> Result<(), EncodeError> {
     out.reserve(1 + reports::len(content));
     out.push(reports::number(content));

@@ -9,7 +9,7 @@ pub enum ParseError {
     /// The datagram ends too early.
     #[error("{field} ends at byte {need}, but the datagram has {have} bytes: it was cut off")]
     Truncated {
-        /// What was expected.
+        /// Field that was expected.
         field: &'static str,
         /// Bytes needed to read it.
         need: usize,
@@ -31,9 +31,9 @@ pub enum ParseError {
     /// Damaged on the way.
     #[error("the CRC is {found:#010x} but the bytes give {computed:#010x}: damaged on the way")]
     Damaged {
-        /// What the packet says.
+        /// Value in the packet.
         found: u32,
-        /// What its bytes say.
+        /// Value computed from its bytes.
         computed: u32,
     },
     /// A sealed packet: only a codec with the key can read on.
@@ -47,7 +47,7 @@ pub enum ParseError {
     BadValue {
         /// Which field.
         field: &'static str,
-        /// What it says.
+        /// Value in the packet.
         value: u64,
     },
     /// A number that cannot be a rate, a loss fraction or a level.
@@ -83,7 +83,7 @@ pub enum EncodeError {
     TooLarge {
         /// Which field.
         field: &'static str,
-        /// What it says.
+        /// Value in the packet.
         value: u64,
         /// Largest number that fits.
         max: u64,
@@ -93,7 +93,7 @@ pub enum EncodeError {
     TooSmall {
         /// Which field.
         field: &'static str,
-        /// What it says.
+        /// Value in the packet.
         value: u64,
         /// Smallest number there can be.
         least: u64,
@@ -103,7 +103,7 @@ pub enum EncodeError {
     NotANumber {
         /// Which field.
         field: &'static str,
-        /// What it says.
+        /// Value in the packet.
         value: f32,
     },
     /// Flags that stand for nothing.
@@ -114,7 +114,7 @@ pub enum EncodeError {
     NoSuchSignal {
         /// The mark's name.
         mark: &'static str,
-        /// What the packet is to say.
+        /// Signal to encode.
         signal: Signal,
     },
     /// Sealing a second packet under the same number would give both away.
@@ -133,7 +133,7 @@ pub enum EncodeError {
     /// A message in somebody else's name.
     #[error("the message is from {from} but this codec speaks for {me}")]
     NotMe {
-        /// Whose message it is.
+        /// Sender of the message.
         from: ReceiverId,
         /// Whom the codec speaks for.
         me: ReceiverId,

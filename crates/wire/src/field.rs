@@ -1,4 +1,4 @@
-//! What is known of a field without a value: its name, its shape, its meaning.
+//! Descriptions of fields without their values: name, shape, meaning.
 
 /// One field of a packet.
 #[derive(Debug, Clone, Copy)]
@@ -7,7 +7,7 @@ pub struct Field {
     pub name: &'static str,
     /// How it is written.
     pub shape: Shape,
-    /// What it means, with the unit.
+    /// Meaning, with the unit.
     pub meaning: &'static str,
 }
 
@@ -17,7 +17,7 @@ pub type Names = &'static [(u8, &'static str)];
 /// How a field is written. Numbers are big endian.
 #[derive(Debug, Clone, Copy)]
 pub enum Shape {
-    /// Unsigned number of so many bytes.
+    /// Unsigned number of this many bytes.
     Uint(usize),
     /// The same, shown in hexadecimal.
     Hex(usize),
@@ -29,13 +29,13 @@ pub enum Shape {
     Half,
     /// IEEE 754 single precision.
     Float,
-    /// So many bytes as they are.
+    /// This many uninterpreted bytes.
     Bytes(usize),
     /// An IPv6 address, or one that stands for an IPv4 address, and a port.
     Address,
-    /// One byte (0 or 1), then, when it is 1, so many bytes.
+    /// One byte (0 or 1), then, when it is 1, this many bytes.
     Optional(usize),
-    /// One byte of length, then UTF-8, at most so many bytes of it.
+    /// One byte of length, then UTF-8, at most this many bytes of it.
     Text(usize),
     /// These fields in a row. They are shown in place of the group.
     Group(&'static [Field]),
@@ -52,7 +52,7 @@ pub struct Layout {
     pub name: &'static str,
     /// The number that selects it.
     pub number: u8,
-    /// What it is for.
+    /// Purpose of the message.
     pub purpose: &'static str,
     /// The fields, in order.
     pub fields: &'static [Field],

@@ -1,4 +1,4 @@
-//! What comes down: packets of sources and relays, opened and let in once.
+//! Inbound packets of sources and relays, opened and admitted once.
 
 use crate::codec::Codec;
 use crate::encode::ID_LEN;
@@ -42,7 +42,7 @@ pub(crate) struct Inbound {
     followed: Option<SessionId>,
     /// Seconds since 1970, and how far announcements may be off, where their time counts.
     clock: Option<(u64, u64)>,
-    /// The present, as far as it was told.
+    /// The present, as last set.
     now: Time,
 }
 
@@ -89,7 +89,7 @@ pub(crate) struct Keys {
 /// A relay's id and boot number.
 type Sender = (ReceiverId, u64);
 
-/// What one sender, the source or a relay, has sent of a session.
+/// State of the packets of one sender of a session, the source or a relay.
 #[derive(Debug)]
 struct Flow {
     keys: Option<PacketKeys>,
@@ -154,7 +154,7 @@ impl Inbound {
         self.know(session);
     }
 
-    /// Of the session that is followed: see [`Flow::go_back`].
+    /// Goes back in the session that is followed: see [`Flow::go_back`].
     pub(crate) fn go_back(&mut self, from: SocketAddr, layer: Layer, next: u64) {
         let Some(heard) = self.followed.and_then(|session| self.session_mut(session)) else { return };
         let mut is_relay = false;
@@ -167,7 +167,7 @@ impl Inbound {
         }
     }
 
-    /// What is known of a session.
+    /// Returns the state of a session.
     pub(crate) fn session(&self, session: SessionId) -> Option<&Heard> {
         self.place_of(session).map(|at| &self.sessions[at])
     }
@@ -473,7 +473,7 @@ impl Heard {
         Ok(message)
     }
 
-    /// A relay of this session; the first is forgotten when there are too many. Of those at one place whose data came last is behind the others.
+    /// Stores a relay of this session; the first is dropped when there are too many. Relays at one address are sorted by their newest data.
     fn remember(&mut self, relay: Relay) {
         if self.relays.len() == RELAYS {
             self.relays.remove(0);
@@ -481,7 +481,7 @@ impl Heard {
         self.relays.push(relay);
     }
 
-    /// Who sealed a packet, with which keys, and where what is sealed begins.
+    /// Returns the sender of a packet, its keys, and the offset of the sealed part.
     fn sealed_flow(&mut self, fixed: &Fixed, bytes: &[u8]) -> Result<(&mut Flow, &Keys, usize), OpenError> {
         let unknown = OpenError::NotAnnounced(self.session);
         let Heard { keys: Some(keys), source, relays, .. } = self else { return Err(unknown) };
@@ -649,7 +649,7 @@ impl Flow {
     }
 }
 
-/// Whoever has heard none of a kind yet tries so many upper halves of its number: a source that writes a hundred statuses a second needs
+/// Upper halves of a number that are tried before the first packet of a kind: a source that sends a hundred statuses a second needs
 /// the next one every 16 months.
 const UPPER_HALVES: u64 = 4;
 
@@ -671,7 +671,7 @@ fn open_numbered<'a>(
         let bytes = keys.of(seq).open(bytes, clear, nonce(header.kind, header.layer, seq))?;
         return Ok((seq, bytes));
     }
-    // What does not open is not what it was any more.
+    // A failed attempt to open changes the bytes.
     let sealed = bytes.to_vec();
     let halves = (0..UPPER_HALVES).map(|upper| upper << 32 | seq);
     let seq = halves

@@ -1,11 +1,11 @@
-//! Keys: what a group's members hold, and what its relays do.
+//! Keys: those of a group's members, and those of its relays.
 //!
 //! ```text
 //! group key (32 bytes) --+-- hop key      what relays read and write: headers, marks, feedback, announcements
 //!                        +-- content key  symbols, end to end
 //! ```
 //!
-//! Whoever holds the group's key holds both. A relay has the hop key alone.
+//! A holder of the group's key has both. A relay has the hop key alone.
 
 use ring::rand::{SecureRandom, SystemRandom};
 use std::fmt;
@@ -18,7 +18,7 @@ pub(crate) const RELAY: &str = "faircast-relay-2";
 pub(crate) const SIGN: &str = "faircast-sign-2";
 pub(crate) const VERIFY: &str = "faircast-verify-2";
 
-/// What they are.
+/// Kinds of key files.
 const KINDS: [(&str, &str); 4] = [
     (GROUP, "a group's key"),
     (RELAY, "a relay's key"),
@@ -42,7 +42,7 @@ pub struct HopKey(Secret32);
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeyRing(Vec<GroupKey>);
 
-/// Tells keys apart, and says nothing else about them. The group's key has that of its hop key.
+/// Distinguishes keys, and reveals nothing else about them. The group's key has that of its hop key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyId(pub u32);
 
@@ -66,7 +66,7 @@ pub enum KeyError {
     UnknownLine {
         /// Which line, from 1 on.
         line: usize,
-        /// What it should start with.
+        /// Expected first word.
         tag: &'static str,
     },
     /// A key for something else.
@@ -74,9 +74,9 @@ pub enum KeyError {
     OtherKind {
         /// Which line, from 1 on.
         line: usize,
-        /// What it is.
+        /// Kind of the key found.
         found: &'static str,
-        /// What it should be.
+        /// Kind of the key expected.
         expected: &'static str,
     },
     /// A key of the first version.
@@ -151,17 +151,17 @@ impl GroupKey {
         GroupKey(Secret32(bytes))
     }
 
-    /// The key file's line, without a line break. Whoever holds it is a member.
+    /// Returns the key file's line, without a line break. Its holder is a member.
     pub fn to_line(&self) -> Zeroizing<String> {
         line(GROUP, &self.0.0)
     }
 
-    /// What relays need.
+    /// Returns the key for relays.
     pub fn hop(&self) -> HopKey {
         HopKey(Secret32(blake3::derive_key("faircast wire 2: hop key", &self.0.0)))
     }
 
-    /// What symbols are sealed under; of use with a session and its salt only.
+    /// Returns the secret from which symbols are sealed, together with a session and its salt.
     pub(crate) fn content(&self) -> Secret32 {
         Secret32(blake3::derive_key("faircast wire 3: content key", &self.0.0))
     }
@@ -173,7 +173,7 @@ impl GroupKey {
 }
 
 impl HopKey {
-    /// The key file's line, without a line break. Whoever holds it can speak for relays, receivers and, but for the content,
+    /// Returns the key file's line, without a line break. Its holder can speak for relays, receivers and, except for the content,
     /// the source.
     pub fn to_line(&self) -> Zeroizing<String> {
         line(RELAY, &self.0.0)
@@ -191,7 +191,7 @@ impl HopKey {
 }
 
 impl KeyRing {
-    /// So many keys may be valid at a time.
+    /// Keys that may be valid at a time, at most.
     pub const MOST: usize = 4;
 
     /// One key.

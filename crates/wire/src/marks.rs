@@ -94,7 +94,7 @@ pub(crate) fn flags_byte(mark: &Mark, flags: Flags, signal: Signal) -> Result<u8
     }
 }
 
-/// What a byte of flags says in packets with a mark of this number.
+/// Decodes the flags of packets with a mark of this number.
 #[inline]
 pub(crate) fn flags_of(number: u8, byte: u8) -> Result<(Flags, Signal), ParseError> {
     let flags = Flags(byte & Flags::ALL.0);

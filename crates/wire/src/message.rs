@@ -1,7 +1,7 @@
-//! What travels between a source and its receivers.
+//! Messages between a source and its receivers.
 //!
-//! On the wire a [`ReceiverId`] has 32 bits, and 0 means nobody: whoever draws ids for a real
-//! network draws them from `1..=u32::MAX`. Larger ones (the simulator may use them) are refused by
+//! On the wire a [`ReceiverId`] has 32 bits, and 0 means nobody: ids for a real network
+//! are drawn from `1..=u32::MAX`. Larger ones (the simulator may use them) are refused by
 //! the encoder.
 
 use crate::key::KeyId;
@@ -58,7 +58,7 @@ pub enum Message<'a> {
 /// A data packet: the core's view of it, and the symbol it carries.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DataPacket<'a> {
-    /// What the core sees. Its rate and its mark's numbers travel as [`faircast_core::half`]s; a rate of
+    /// The core's part of the packet. Its rate and its mark's numbers travel as [`faircast_core::half`]s; a rate of
     /// zero ("the scheme does not say") is left out and saves two bytes.
     pub data: Data,
     /// Its layer.
@@ -69,7 +69,7 @@ pub struct DataPacket<'a> {
     pub payload: &'a [u8],
 }
 
-/// What the source sends and how to join.
+/// A session's content, and how to join.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Announce {
     /// Drawn at random when the source started; the session's keys depend on it.
@@ -202,7 +202,7 @@ impl Status {
     pub const BACKOFF_HIGH: u8 = 1 << 2;
     /// Flag: no more data leaves until a receiver's window opens ([`Window`]).
     pub const HELD: u8 = 1 << 3;
-    /// Who says this wants relays to tell who has everything ([`Verified`]), and confirms each of them.
+    /// Flag: the source wants relays to report complete receivers by number ([`Verified`]), and confirms each of them.
     pub const BY_NUMBER: u8 = 1 << 4;
     /// Flag: receipts are taken, and answered as who joins is.
     pub const RECEIPTS: u8 = 1 << 5;
@@ -231,7 +231,7 @@ impl Status {
 /// The answer to a receiver that asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Welcome {
-    /// Who asks.
+    /// Sender of the request.
     pub id: ReceiverId,
     /// [`Member::nonce`].
     pub nonce: u16,
@@ -249,11 +249,11 @@ pub struct Scheduled {
 /// A counted negative acknowledgement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// Who asks.
+    /// Sender of the request.
     pub from: ReceiverId,
     /// For what.
     pub needs: Vec<Need>,
-    /// What it has of them, for a parent that cannot make new symbols: a relay.
+    /// Symbols that it has of them, for a parent that cannot make new symbols: a relay.
     pub held: Vec<Held>,
     /// The newest packet it has.
     pub echo: Echo,
@@ -268,7 +268,7 @@ pub struct Need {
     pub run: u16,
     /// Symbols for each; 0 asks for a page with their hashes ([`Hashes`]).
     pub symbols: u16,
-    /// What has come of that did not verify: a relay must not answer with what it has, and fetches it again.
+    /// Symbols of it did not verify: a relay must not answer with those in its cache, and fetches it again.
     pub wrong: bool,
 }
 
@@ -282,7 +282,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// Bytes of the map: blocks of 256 source symbols and fewer are told.
+    /// Bytes of the map, for blocks of at most 256 source symbols.
     pub const BYTES: usize = 32;
 
     /// Whether this symbol is there; not of one beyond the map.
@@ -316,7 +316,7 @@ pub struct Member {
     pub loss: f32,
     /// Datagrams that its own host dropped (socket buffer overflows).
     pub dropped_local: u32,
-    /// What its host is busy with.
+    /// Activity of its host.
     pub activity: Activity,
     /// How much of that is done, in percent.
     pub percent: u8,
@@ -340,7 +340,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// The largest number that can be told: no limit.
+    /// The largest number that can be sent: no limit.
     pub const UNLIMITED: Seq = Seq((1 << 62) - 1);
 }
 
@@ -367,11 +367,11 @@ pub struct Refusal {
     pub key: KeyId,
     /// Its host's name.
     pub host: Name,
-    /// Of a busy receiver: the source of the session that it follows. Empty where that is not for this source to know.
+    /// For a busy receiver: the source of the session that it follows. Empty if this source may not know it.
     pub source: Name,
-    /// Of a busy receiver: what that session brings.
+    /// For a busy receiver: the content of that session.
     pub content: Name,
-    /// Of a busy receiver: estimated seconds until that session ends; 0 when it has everything of that session.
+    /// For a busy receiver: estimated seconds until that session ends; 0 when it has everything of that session.
     pub seconds: Option<u32>,
 }
 
@@ -389,7 +389,7 @@ impl Refusal {
 pub struct Attach {
     /// Who.
     pub from: ReceiverId,
-    /// As the parent has told it; zeros before.
+    /// Token of the parent; zeros before it is known.
     pub token: [u8; 16],
     /// [`Invite::number`] of who was invited; 0 otherwise.
     pub invitation: u64,
@@ -412,7 +412,7 @@ pub struct Invite {
 /// The relays below a relay, those behind others too, each before those behind it: all of them, or a part.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tree {
-    /// Who says it.
+    /// Sender of the message.
     pub from: ReceiverId,
     /// How many relays come before those of this part.
     pub first: u16,
@@ -440,11 +440,11 @@ pub struct TreeNode {
     pub receivers: u32,
     /// Those among them that have everything.
     pub done: u32,
-    /// What it receives, in bit/s.
+    /// Receive rate, in bit/s.
     pub rate: f32,
     /// Where it is.
     pub address: SocketAddr,
-    /// What it calls itself, in UTF-8, with zeros behind it.
+    /// Its host name, in UTF-8, padded with zeros.
     pub host: [u8; 24],
 }
 
@@ -468,10 +468,10 @@ impl TreeNode {
     }
 }
 
-/// What a receiver that attaches has to repeat.
+/// Challenge that a receiver repeats to attach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token {
-    /// Who asked.
+    /// Receiver that asked.
     pub to: ReceiverId,
     /// To be repeated.
     pub token: [u8; 16],
@@ -479,12 +479,12 @@ pub struct Token {
     pub agent: bool,
 }
 
-/// What an agent says to one of its children. In sealed sessions it is sealed as a relay's, under the agent's own key.
+/// A message of an agent to one of its children. In sealed sessions it is sealed as a relay's, under the agent's own key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
     /// To whom.
     pub to: ReceiverId,
-    /// What it is.
+    /// Action of the order.
     pub action: OrderAction,
     /// Of [`OrderAction::Join`] and [`OrderAction::Poll`]: its number, which is in the answer. Of [`OrderAction::Serves`]:
     /// [`Order::BY_NUMBER`], or 0. Of [`OrderAction::Heard`] to an agent: the receiver below it that is known to be done; 0: the child itself.
@@ -494,16 +494,17 @@ pub struct Order {
     pub group: u8,
     /// Of [`OrderAction::Join`]: the first packet that comes there.
     pub from: Seq,
-    /// Of the answers: [`Member::nonce`] of what is answered.
+    /// In answers: [`Member::nonce`] of the message that is answered.
     pub nonce: u16,
 }
 
 impl Order {
-    /// [`Order::number`] of [`OrderAction::Serves`]: an agent below is to tell who is done by number ([`Verified`]), and hears who is known.
+    /// [`Order::number`] of [`OrderAction::Serves`]: a downstream agent is to report complete receivers by number
+    /// ([`Verified`]), and receives the known ones.
     pub const BY_NUMBER: u32 = 1;
 }
 
-/// What an agent wants of a child, or answers.
+/// A request of an agent to a child, or its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OrderAction {
     /// Be in this group and in no other.
@@ -533,7 +534,7 @@ pub enum RefusalReason {
     WrongSignature,
     /// Its version does not know the congestion control.
     UnknownScheme,
-    /// What is announced cannot be.
+    /// The announcement is impossible.
     Senseless,
     /// It is of another version of the format: whoever gets this cannot read it, and sees whose version is another one.
     OtherVersion,
@@ -543,7 +544,7 @@ pub enum RefusalReason {
     Busy,
 }
 
-/// What a receiver is doing.
+/// State of a receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberState {
     /// It has joined and has nothing yet.
@@ -562,10 +563,10 @@ pub enum MemberState {
     Relaying,
 }
 
-/// What a receiver's host is busy with.
+/// Activity of a receiver's host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Activity {
-    /// What comes from the network.
+    /// Receives from the network.
     #[default]
     Network,
     /// It verifies what an earlier run has left.
@@ -578,7 +579,7 @@ pub enum Activity {
     Linking,
 }
 
-/// What a packet's fixed header says. Of a sealed packet nothing of it is proven before the packet
+/// Content of a packet's fixed header. In a sealed packet nothing of it is authenticated before the packet
 /// is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {

@@ -61,7 +61,7 @@ impl Words {
     /// Most bytes that fit.
     pub const MAX: usize = 250;
 
-    /// What stands for the rest of a text that does not fit.
+    /// Replacement for the rest of a text that does not fit.
     const REST: &str = "…";
 
     /// From a text, without control characters (which a terminal obeys). One that does not fit is cut between two words and ends with an

@@ -1,4 +1,4 @@
-//! What goes down: packets of a source or relay, numbered and sealed.
+//! Outbound packets of a source or relay, numbered and sealed.
 
 use crate::bodies::Fit;
 use crate::codec::at_most;
@@ -21,11 +21,11 @@ pub(crate) struct Numbers {
     orders: u64,
     /// By layer, the number that the next sealed data packet must have at least.
     next: [u64; LAYERS],
-    /// Of who passes on packets under their numbers, as they come: those of the base layer that it has sealed.
+    /// At a relay that forwards packets under their numbers: the packets of the base layer that it has sealed.
     passed: Option<Box<Passed>>,
 }
 
-/// What comes later than so many newer ones is not passed on any more.
+/// Packets that are older than this many newer ones are not forwarded any more.
 type Passed = ReplayWindow<33>;
 
 /// With what an end seals.
@@ -44,7 +44,7 @@ impl Numbers {
         Numbers { announced: 0, statuses: 0, pages: 0, orders: 0, next: [0; LAYERS], passed: None }
     }
 
-    /// So many of each kind have been written already.
+    /// Counts of messages of each kind that were written already.
     pub(crate) fn after(sent: u64) -> Numbers {
         Numbers { announced: sent, statuses: sent, pages: sent, orders: sent, ..Numbers::new() }
     }

@@ -97,7 +97,7 @@ pub(crate) fn parse_data<'a>(
     read_data(fixed, check_open(fixed, bytes)?, newest)
 }
 
-/// What comes after the checksum of a packet that is not sealed, and is intact.
+/// Returns the part after the checksum of an intact packet that is not sealed.
 fn check_open<'a>(fixed: &Fixed, bytes: &'a [u8]) -> Result<Reader<'a>, ParseError> {
     if fixed.header.sealed {
         return Err(ParseError::Sealed);

@@ -5,7 +5,7 @@ use crate::error::ParseError;
 /// Where reading is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reader<'a> {
-    /// The whole datagram: errors tell places in it.
+    /// The whole datagram: errors give offsets in it.
     pub(crate) bytes: &'a [u8],
     /// The next byte.
     pub(crate) at: usize,

@@ -1,8 +1,8 @@
-//! Receipts: what a receiver signs when it has verified everything.
+//! Receipts: statements that a receiver signs when it has verified everything.
 //!
 //! The statement has the context `faircast 2: receipt`, a byte of zero, session, salt, transfer and start as all statements about
-//! content ([`crate::sign`]), the root, the receiver's number, its clock in seconds since 1970, and its host's name. Whoever has the
-//! receiver's public key can check it at any later time ([`Receipt::is_signed`], in [`crate::sign`]).
+//! content ([`crate::sign`]). Then come the root, the receiver's number, its clock in seconds since 1970, and its host's name. Any holder
+//! of the receiver's public key can check it at any later time ([`Receipt::is_signed`], in [`crate::sign`]).
 
 use crate::name::Name;
 use crate::signature::Signature;
@@ -11,11 +11,11 @@ use faircast_core::packet::ReceiverId;
 /// A receiver's signed statement that it has verified the content. Relays pass it on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Receipt {
-    /// Who sends it: the receiver, or a relay that passes it on.
+    /// Sender: the receiver, or a relay that forwards it.
     pub from: ReceiverId,
-    /// Who sends it numbers it by this; the answer, a [`crate::Welcome`], repeats it.
+    /// Number given by the sender; the answer, a [`crate::Welcome`], repeats it.
     pub nonce: u16,
-    /// Who has signed it.
+    /// Receiver that has signed it.
     pub receiver: ReceiverId,
     /// When, by the clock of the receiver's host, in seconds since 1970.
     pub unix_secs: u64,

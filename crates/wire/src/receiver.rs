@@ -22,7 +22,7 @@ pub struct ReceiverCodec {
     feedback: Feedback,
 }
 
-/// What a receiver or relay says upwards.
+/// Outbound state of a receiver or relay, upstream.
 #[derive(Debug, Default)]
 pub(crate) struct Feedback {
     /// Messages sent so far, in all sessions: following one again must not start over.
@@ -52,7 +52,7 @@ impl ReceiverCodec {
         ReceiverCodec { inbound: Inbound::of_relay(key, Me { id: me, boot }), feedback: Feedback::default() }
     }
 
-    /// As if it had sent so many messages already: for tests of sessions that have lasted for long.
+    /// As if it had sent this many messages already, for tests of long sessions.
     #[doc(hidden)]
     #[must_use]
     pub fn after(mut self, sent: u64) -> ReceiverCodec {
@@ -60,7 +60,7 @@ impl ReceiverCodec {
         self
     }
 
-    /// Who it speaks for.
+    /// Returns the receiver that it speaks for.
     pub const fn me(&self) -> ReceiverId {
         self.inbound.me().id
     }
@@ -71,9 +71,9 @@ impl ReceiverCodec {
         self.inbound.set_clock(unix_secs, skew);
     }
 
-    /// What time it is here, by any clock that does not leap. When packets left is written in 32 bits of microseconds: of all that
-    /// it may be the moment is meant that is nearest to what the source's clock shows by now. Unless this is told, it is the one
-    /// nearest to the newest packet's, and wrong after a silence of 36 minutes.
+    /// Sets the present, by any clock that does not leap. Packets carry 32 bits of the microseconds of their departure, read as the
+    /// moment nearest to the present of the source's clock. Without this call it is the moment nearest to that of the newest packet,
+    /// which is wrong after a silence of 36 minutes.
     pub const fn set_now(&mut self, now: Time) {
         self.inbound.set_now(now);
     }
@@ -109,12 +109,11 @@ impl ReceiverCodec {
         self.inbound.session(session).and_then(|heard| heard.keys.as_ref()).map(|keys| keys.key_id)
     }
 
-    /// Open what a source sent from this address. Sealed packets are decrypted in place.
+    /// Opens a source's datagram from this address. Sealed packets are decrypted in place.
     ///
     /// # Errors
-    /// When it is not an intact packet of a source, belongs to a session that is not followed (but for
-    /// announcements and statuses), is sealed and should not be or the other way round, was let in before, or announces what
-    /// comes from another place.
+    /// When it is not an intact packet of a source; belongs to a session that is not followed, except for announcements and statuses;
+    /// is sealed and should not be, or the reverse; was admitted before; or announces a session that comes from another address.
     pub fn open<'a>(
         &mut self,
         bytes: &'a mut [u8],

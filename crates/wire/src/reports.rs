@@ -1,4 +1,4 @@
-//! What reports say, as it is written: the first byte of the body selects one.
+//! Encoding of reports: the first byte of the body selects the content.
 
 use crate::codec::{BitRate, Bits32, Fraction, Level};
 use crate::error::ParseError;

@@ -26,10 +26,10 @@
 //!
 //! **Later keys.** No key seals without an end. Of each sender's packets of one kind (and layer) the upper bits of the number, above
 //! `PACKETS_BITS`, say which key seals them, and of symbols those of the block's number, above `BLOCKS_BITS`: nobody has to be
-//! told, who joins late knows the numbers, and one key seals at most 2^35 blocks of 16 bytes, after which AES-GCM would leave an
+//! **Later keys.** No key seals without an end. The upper bits of each sender's packet numbers of one kind (and layer), above
+//! `PACKETS_BITS`, select the key that seals them. For symbols these are the bits of the block's number above `BLOCKS_BITS`. Nothing has to
+//! be announced, and a late joiner knows the numbers. One key seals at most 2^35 blocks of 16 bytes, after which AES-GCM would leave an
 //! attacker an advantage of 2^-57 (RFC 9001, B.1.1).
-//!
-//! What sealing proves is that a *member* wrote the content, and a member or a relay the rest. Members hold the same key and can
 //! speak in each other's name.
 
 use crate::error::ParseError;
@@ -51,12 +51,12 @@ pub const KEY_ID_LEN: usize = 4;
 /// Bytes of a receiver's boot number.
 pub const BOOT_LEN: usize = 8;
 
-/// Packets of one kind and layer have the same key as long as their numbers differ in so many lower bits.
+/// Packets of one kind and layer have the same key if their numbers differ in this many lower bits only.
 pub(crate) const PACKETS_BITS: u32 = 18;
 /// Symbols, as long as their blocks do.
 pub(crate) const BLOCKS_BITS: u32 = 12;
 
-/// So many keys are at hand: layers and kinds need not be equally far.
+/// Number of cached keys: layers and kinds need not be equally far.
 const AT_HAND: usize = 32;
 
 /// Why a packet is not let in.
@@ -85,7 +85,7 @@ pub enum OpenError {
         /// The key that is needed.
         key: KeyId,
     },
-    /// It is sealed, and no announcement has told the session's salt yet.
+    /// It is sealed, and no announcement has given the session's salt yet.
     #[error("session {0} is sealed and has not been announced yet: wait for its announcement")]
     NotAnnounced(SessionId),
     /// It was not sealed with this key, or was changed on the way.
@@ -111,7 +111,7 @@ pub enum OpenError {
     Stale {
         /// When it says it was sent, in seconds since 1970.
         sent: u64,
-        /// What time it is here, in seconds since 1970.
+        /// Time at this host, in seconds since 1970.
         now: u64,
         /// The difference allowed, in seconds.
         skew: u64,
@@ -183,7 +183,7 @@ impl fmt::Debug for Cipher {
     }
 }
 
-/// What the hop keys of a session come from.
+/// The secrets from which the hop keys of a session are derived.
 #[derive(Clone)]
 pub(crate) struct Secret(Zeroizing<[u8; 32]>);
 
@@ -226,7 +226,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Whose packets a key seals.
+/// Sender whose packets a key seals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Of {
     Source,
@@ -433,7 +433,7 @@ mod tests {
         }
     }
 
-    /// What a key makes of the same bytes.
+    /// Computes the tag of the same bytes under a key.
     fn tag(cipher: &Cipher) -> [u8; TAG_LEN] {
         let tag = cipher.seal_in_place(b"clear", &mut b"sealed".to_owned(), [7; NONCE_LEN]);
         tag.as_ref().try_into().expect("a tag has 16 bytes")

@@ -1,4 +1,4 @@
-//! Who answers: the receivers and relays that a source or relay has heard, each with its key and its replay window.
+//! Senders of feedback: the receivers and relays that a source or relay has received from, each with its key and replay window.
 
 use crate::codec::Codec;
 use crate::encode::ID_LEN;
@@ -19,7 +19,7 @@ enum Who {
     Open(ReceiverId, IpAddr, u16),
 }
 
-/// What is known of it.
+/// State of one sender.
 #[derive(Debug)]
 struct Sender {
     keys: Option<PacketKeys>,

@@ -9,7 +9,7 @@ use crate::reader::Reader;
 use crate::seal::{Cipher, ContentKeys, NONCE_LEN, OpenError, TAG_LEN, nonce, symbol_nonce};
 use faircast_core::packet::{Payload, ReceiverId, SessionId};
 
-/// What is done with symbols.
+/// Treatment of symbols.
 #[derive(Debug)]
 pub(crate) enum Symbols<'a> {
     /// They are sealed and opened.

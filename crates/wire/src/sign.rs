@@ -35,17 +35,17 @@ use std::fmt;
 use std::str::FromStr;
 use zeroize::Zeroizing;
 
-/// A file of public keys has so many at most: the present one, the next one, and those of some sources.
+/// Most keys in a file of public keys: the present one, the next one, and those of some sources.
 pub const MOST_KEYS: usize = 64;
 
-/// What statements about content belong to.
+/// The session that statements about content belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signed {
     /// The session.
     pub session: SessionId,
     /// Drawn at random when the source was started.
     pub salt: [u8; 16],
-    /// What is sent.
+    /// Transfer that is sent.
     pub transfer: TransferId,
     /// When the source was started, in nanoseconds since 1970.
     pub started: u64,
@@ -83,7 +83,7 @@ impl SigningKey {
         SigningKey { seed, pair }
     }
 
-    /// The key file's line, without a line break. Whoever holds it can speak for the source.
+    /// Returns the key file's line, without a line break. Its holder can speak for the source.
     pub fn to_line(&self) -> Zeroizing<String> {
         line(SIGN, &self.seed)
     }
@@ -136,7 +136,7 @@ impl VerifyKey {
         line(VERIFY, &self.0).to_string()
     }
 
-    /// Four bytes that tell keys apart.
+    /// Returns four bytes that distinguish keys.
     pub fn fingerprint(&self) -> u32 {
         let hash = blake3::derive_key("faircast wire 2: fingerprint of a public key", &self.0);
         u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]])
@@ -224,7 +224,7 @@ impl Signed {
         statement
     }
 
-    /// What every statement about content begins with; `more` bytes follow.
+    /// Begins a statement about content; `more` bytes follow.
     fn statement(&self, context: &str, more: usize) -> Vec<u8> {
         let mut statement = Vec::with_capacity(context.len() + 1 + 4 + 16 + 16 + 8 + more);
         statement.extend(context.bytes());
@@ -256,8 +256,8 @@ impl Announce {
         key.verifies(&statement, signature)
     }
 
-    /// What is signed: all of it but the signature and what a relay may change (its address, its numbers, how many relays
-    /// there are, the size of its packets, how it spreads feedback, and its congestion control with its layers).
+    /// Returns the statement to sign: everything except the signature and the fields that a relay may change. These are its address, its
+    /// numbers, the number of relays, the size of its packets, its spreading of feedback, and its congestion control with its layers.
     fn statement(&self, session: SessionId) -> Result<Vec<u8>, EncodeError> {
         let mut statement = Vec::with_capacity(encode::MOST_ANNOUNCE);
         statement.extend(b"faircast 2: announcement\0");

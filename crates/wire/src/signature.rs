@@ -1,4 +1,4 @@
-//! What a signature is, in packets that carry one.
+//! Encoding of a signature in packets that carry one.
 
 /// Bytes of a signature.
 pub const SIGNATURE_LEN: usize = 64;

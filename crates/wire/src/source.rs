@@ -30,7 +30,7 @@ struct Sealing {
     secret: Secret,
     announcer: Cipher,
     packets: PacketKeys,
-    /// Of a source; a relay passes symbols on as they came.
+    /// At a source only; a relay forwards symbols unchanged.
     content: Option<ContentKeys>,
     /// A relay's id and boot number.
     relay: Option<(ReceiverId, u64)>,
@@ -76,8 +76,8 @@ impl SourceCodec {
         SourceCodec { session, salt, numbers: Numbers::new(), sealing, senders: Senders::default() }
     }
 
-    /// As if it had written so many announcements, statuses and pages already: for tests of sessions that have lasted for long. Data
-    /// packets have the numbers that they are given.
+    /// As if it had written this many announcements, statuses and pages already, for tests of long sessions. Data packets have the numbers
+    /// that they are given.
     #[doc(hidden)]
     #[must_use]
     pub fn after(mut self, sent: u64) -> SourceCodec {
@@ -182,7 +182,7 @@ impl SourceCodec {
             return Err(OpenError::NotForMe(header.kind));
         }
         match (&self.sealing, header.sealed) {
-            // Of somebody who has no key, or another: told to people only, so nothing is kept of its sender.
+            // From a sender without a key, or with another one. It is only shown to people, so no state is stored for its sender.
             (_, false) if matches!(header.kind, Kind::Refusal | Kind::Attach) => {
                 Ok((header.seq.into(), parse(bytes, &Newest::default())?.1))
             }
@@ -202,7 +202,7 @@ impl Sealing {
         (sealer, content.as_mut())
     }
 
-    /// A source's status that tells the root proves it.
+    /// Proves a source's status that states the root.
     fn prove<'m, 'p>(&self, message: &'m Message<'p>) -> Cow<'m, Message<'p>> {
         match (message, &self.content) {
             (Message::Status(status), Some(content)) if status.root.is_some() => {

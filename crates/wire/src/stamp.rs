@@ -1,4 +1,4 @@
-//! What schemes say, as bytes that packets of other formats carry: a source's [`Stamp`], and the content of a receiver's report.
+//! Fields of schemes, as bytes in packets of other formats: a source's [`Stamp`], and the content of a receiver's report.
 //!
 //! Reading is total, like that of the native format's packets: any bytes are read or refused.
 
@@ -9,7 +9,7 @@ use crate::reader::Reader;
 use crate::{marks, reports};
 use faircast_core::packet::{Flags, Mark, ReportContent, Signal};
 
-/// What a source's scheme says with each data packet, for receivers that run the scheme's other half.
+/// Fields of a source's scheme in each data packet, for receivers that run the scheme's other half.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stamp {
     /// Number of the scheme in faircast's catalogue.
@@ -22,7 +22,7 @@ pub struct Stamp {
     pub rate: f32,
     /// The scheme's flags.
     pub flags: Flags,
-    /// What the scheme says of this packet.
+    /// The scheme's signal for this packet.
     pub signal: Signal,
     /// The scheme's mark.
     pub mark: Mark,
@@ -81,10 +81,10 @@ impl Stamp {
         marks::put(out, &self.mark)
     }
 
-    /// The stamp that these bytes are.
+    /// Parses these bytes as a stamp.
     ///
     /// # Errors
-    /// When they are none, or more than one.
+    /// When they are malformed, or more than one.
     pub fn parse(bytes: &[u8]) -> Result<Stamp, ParseError> {
         whole(bytes, |r| {
             let Fixed { scheme, mark, flags, seq, micros, rate } = Fixed::read(r, "stamp")?;
@@ -102,10 +102,10 @@ pub fn put_content(out: &mut Vec<u8>, content: &ReportContent) -> Result<(), Enc
     crate::encode::put_content(out, content)
 }
 
-/// The content that these bytes are.
+/// Parses these bytes as the content of a report.
 ///
 /// # Errors
-/// When they are none, or more than one.
+/// When they are malformed, or more than one.
 pub fn parse_content(bytes: &[u8]) -> Result<ReportContent, ParseError> {
     whole(bytes, |r| {
         let number = u8::read(r, "content")?;
@@ -113,7 +113,7 @@ pub fn parse_content(bytes: &[u8]) -> Result<ReportContent, ParseError> {
     })
 }
 
-/// What is read from all of these bytes.
+/// Reads a value from all of these bytes.
 fn whole<T>(
     bytes: &[u8],
     read: impl FnOnce(&mut Reader<'_>) -> Result<T, ParseError>,

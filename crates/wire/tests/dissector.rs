@@ -39,7 +39,7 @@ fn capture(packets: &[Vec<u8>], port: u16) -> Vec<u8> {
     file
 }
 
-/// What tshark prints about these packets.
+/// Returns tshark's output for these packets.
 fn dissected(name: &str, packets: &[Vec<u8>], port: u16, arguments: &[&str]) -> String {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let (script, file) = (folder.join(format!("{name}.lua")), folder.join(format!("{name}.pcap")));

@@ -1,5 +1,5 @@
-//! Whoever seals never seals two packets under one number: the same message, sealed twice under one key and number, would be the same
-//! bytes. So no two datagrams are alike, whatever is said by whom, in which order, over turns of keys and wraps of numbers.
+//! No two packets are sealed under one number: the same message, sealed twice under one key and number, would have the same
+//! bytes. So no two datagrams are equal, for any senders, messages and order, over turns of keys and wraps of numbers.
 
 mod common;
 
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::slice;
 
-/// Messages of a kind go under another key after so many, and numbers in packets have 32 bits.
+/// Messages under one key; numbers in packets have 32 bits.
 const TURN: u64 = 1 << 18;
 const WRAP: u64 = 1 << 32;
 
@@ -20,7 +20,7 @@ enum Sender {
     Receiver(ReceiverCodec),
 }
 
-/// All of them, which have said so much before.
+/// All senders, with this number of earlier messages.
 fn senders(before: u64) -> Vec<Sender> {
     let (key, hop) = (key(), key().hop());
     let relay = |id, boot| SourceCodec::of_relay(SESSION, Some(&hop), SALT, receiver(id), boot).after(before);
@@ -41,7 +41,7 @@ fn senders(before: u64) -> Vec<Sender> {
     all
 }
 
-/// What is said: a data packet of this number, or one of a few messages that are always the same.
+/// A message to seal: a data packet of this number, or one of a few constant messages.
 #[derive(Debug, Clone, Copy)]
 enum Word {
     Data(u64),

@@ -178,7 +178,7 @@ fn another_groups_key_opens_nothing_and_is_named() {
     let mut bytes = said(&mut sealing, &Message::Announce(announce()));
     let other = Err(OpenError::OtherKey { session: SESSION, key: ours.id() });
     assert_eq!(stranger.open(&mut bytes, at()), other);
-    // Who says that it is under our key is found out.
+    // A sender that claims our key without having it is detected.
     let mut bytes = said(&mut sealing, &Message::Announce(announce()));
     bytes[12..16].copy_from_slice(&theirs.id().0.to_be_bytes());
     assert_eq!(stranger.open(&mut bytes, at()), Err(OpenError::Forged));

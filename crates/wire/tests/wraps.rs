@@ -25,7 +25,7 @@ fn listener(key: Option<&GroupKey>) -> ReceiverCodec {
     codec
 }
 
-/// A source that has said so much of each kind already.
+/// A source that has sent this number of each kind already.
 fn source(key: Option<&GroupKey>, sent: u64) -> SourceCodec {
     SourceCodec::new(SESSION, key, SALT).after(sent)
 }
@@ -51,7 +51,7 @@ fn page() -> Message<'static> {
     Message::Hashes(Hashes { first_block: 7, hashes: vec![[3; 32]; 2], signature: [1; 64] })
 }
 
-/// What a sealed packet is let in as, once.
+/// How a sealed packet is admitted, once.
 fn once(receiver: &mut ReceiverCodec, bytes: &[u8], is_sealed: bool) {
     receiver.open(&mut bytes.to_vec(), at()).expect("of this session");
     let mut bytes = bytes.to_vec();
@@ -183,7 +183,7 @@ fn when_a_packet_left_is_known_after_any_silence() {
         let mut source = source(key, 0);
         let mut receiver = joined(&mut source, key, 0);
         let (mut sent_at, mut seq) = (Time::ZERO + minutes(3), 100);
-        // Of the two clocks one runs faster, and one began earlier.
+        // One of the two clocks runs faster, and one began earlier.
         let here = |sent_at: Time| Time::ZERO + minutes(1_000) + sent_at.since(Time::ZERO).scaled(1.000_1);
         let mut first = None;
         for silence in [0, 1, 35, 36, 71, 72, 100, 24 * 60, 7 * 24 * 60, 5] {

@@ -321,7 +321,7 @@ pub fn from_receiver() -> Vec<(&'static str, Message<'static>)> {
     all
 }
 
-/// What an agent says to a child.
+/// An order of an agent to a child.
 pub fn order() -> Order {
     let (to, from) = (receiver(0x1122_3344), Seq(0x1_0000_0007));
     Order { to, action: OrderAction::Join, number: 17, group: 1, from, nonce: 0 }
