@@ -139,7 +139,7 @@ impl Unit {
         whole
     }
 
-    /// What there is of a unit will never be whole.
+    /// Drops the incomplete part of a unit.
     fn drop_part(&mut self, broken: &mut u64) {
         *broken += u64::from(self.first.take().is_some());
         self.bytes.clear();

@@ -24,7 +24,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::time::Duration;
 
-/// What a pipe has is sent after this, even if more would fit a packet.
+/// Content of a pipe is sent after this time, even if more would fit a packet.
 const PIPE_PATIENCE: Duration = Duration::from_millis(5);
 
 /// Sends one file or stream to everybody who receives the group, until nothing has been missing anywhere for the time asked for.
@@ -206,7 +206,7 @@ impl<R: Read + Send> Input for Whole<R> {
     }
 }
 
-/// What comes as it comes.
+/// Content in the order of its arrival.
 struct Live(Pipe);
 
 impl Input for Live {

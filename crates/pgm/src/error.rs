@@ -1,4 +1,4 @@
-//! What goes wrong in sessions over PGM, and only there.
+//! Errors of sessions over PGM only.
 
 use faircast_transport::error::{Class, Error, FormatError, FormatFault};
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub enum PgmError {
     Message {
         /// The requested value.
         size: usize,
-        /// What fits.
+        /// Largest size that fits.
         most: usize,
     },
     /// A PGM source sends one file or stream.

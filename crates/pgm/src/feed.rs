@@ -21,7 +21,7 @@ pub(super) trait Input: Send {
     fn read(&mut self, most: usize, into: &mut Vec<u8>) -> io::Result<Got>;
 }
 
-/// What reading gave.
+/// Result of reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Got {
     /// Some bytes.
@@ -32,7 +32,7 @@ pub(super) enum Got {
     End,
 }
 
-/// What there is to send.
+/// Content to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Take {
     /// A packet.
@@ -55,7 +55,7 @@ pub(super) struct Feed {
     cut: usize,
     searched: usize,
     input_state: Got,
-    /// What goes into packets next, from `at` on.
+    /// Bytes for the next packets, from `at` on.
     stream: Vec<u8>,
     at: usize,
     /// Where in `stream` messages begin.
@@ -65,7 +65,7 @@ pub(super) struct Feed {
     counts: Counts,
 }
 
-/// What went through.
+/// Counts of the content sent.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Counts {
     pub(super) bytes: u64,
@@ -101,7 +101,7 @@ impl Feed {
         }
     }
 
-    /// What went through so far.
+    /// Returns the counts so far.
     pub(super) fn counts(&self) -> Counts {
         self.counts
     }

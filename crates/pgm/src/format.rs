@@ -110,7 +110,7 @@ impl Format for Pgm {
     }
 }
 
-/// What is checked already.
+/// Options that have been checked already.
 fn options(given: &Given) -> PgmOptions {
     let port = |name| given.get(name).and_then(|text| text.parse().ok());
     PgmOptions {

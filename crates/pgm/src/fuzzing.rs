@@ -1,4 +1,4 @@
-//! What fuzzers do to PGM: a hostile source before a receiver, hostile receivers before a source.
+//! Fuzzing of PGM: a hostile source before a receiver, hostile receivers before a source.
 //!
 //! The input is datagrams, as [`Steps`] reads them.
 
@@ -26,7 +26,7 @@ const RECEIVER: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 1);
 const GROUP: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(239, 1, 2, 3), 5555);
 const TSI: Tsi = Tsi { gsi: Gsi([1, 2, 3, 4, 5, 6]), port: 77 };
 
-/// So many bytes of content.
+/// Content of this many bytes.
 pub(super) struct Content(pub(super) usize);
 
 impl Input for Content {
@@ -50,14 +50,14 @@ fn address(packet: &mut [u8], ports: (u16, u16)) {
     packet[6..8].copy_from_slice(&sum);
 }
 
-/// A receiver keeps so many packets, a hundredth of what it does elsewhere: what looks at all of them is covered by tests of numbers that
+/// Packets that a receiver stores, a hundredth of the usual number: work over all of them is covered by tests of numbers that
 /// leap.
 const HELD: u64 = 600;
 
 /// A source keeps the fewest packets that one can: a window of 64 MiB for each input takes longer than all that happens in it.
 const KEPT: usize = 1;
 
-/// A receiver's session lasts so long at most: longer than anything that it waits for.
+/// Longest duration of a receiver's session: longer than any of its timeouts.
 const LONGEST: Span = Span::from_secs(120);
 
 /// A receiver and all that a source could send it.

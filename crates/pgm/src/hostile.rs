@@ -1,4 +1,4 @@
-//! What anybody on the network can send to a receiver or a source of PGM, which knows no keys.
+//! Packets that anybody on the network can send to a receiver or source of PGM, without keys.
 
 use super::content_writer::ContentWriter;
 use super::feed::Feed;
@@ -102,7 +102,7 @@ fn numbers_that_leap_take_no_more_room_than_what_is_kept_and_all_that_lies_betwe
             0 => bench.spm(FAR, false),
             1 => bench.data(FAR),
             _ => {
-                // What is confirmed to others can be no further ahead than what is kept.
+                // A confirmation to others can be no further ahead than the packets that are stored.
                 let nak = Nak { sqn: FAR, source: SOURCE.into(), group: (*GROUP.ip()).into() };
                 bench.hear(Body::Ncf(nak), Options::default(), &[]);
                 bench.spm(FAR, false);
@@ -164,7 +164,7 @@ fn an_end_that_somebody_else_said_is_outrun_by_the_next_packet() {
     assert!(report.ok && report.bytes == 70, "{report:?}");
 }
 
-/// A source of so many packets, and somebody who asks for everything that it keeps, again and again.
+/// A source of this many packets, and a host that asks for everything in its window, again and again.
 struct Asked {
     source: PgmSource,
     now: Time,
@@ -198,7 +198,7 @@ impl Asked {
         Asked { source, now: Time::ZERO, new: 0, again: 0, confirmed: 0 }
     }
 
-    /// So many of the newest packets are asked for, by another host each time.
+    /// Asks for this many of the newest packets, from another host each time.
     fn ask(&mut self, most: u64) {
         let numbers: Vec<[u8; 4]> =
             (0..self.new).rev().take(most as usize).map(|sqn| (sqn as u32).to_be_bytes()).collect();
@@ -267,7 +267,7 @@ fn who_asks_for_ever_does_not_keep_a_source_from_its_end() {
     }
     let Asked { new, again, now, .. } = asked;
     println!("{new} packets, {again} again, over at {now:?}");
-    // What is a minute old is not kept.
+    // Packets older than a minute are not stored.
     assert!(asked.source.is_over() && now < Time::ZERO + Span::from_secs(70), "at {now:?}");
     asked.source.report().expect("it ends");
 }

@@ -72,11 +72,11 @@ pub enum Framing {
 pub enum Messages {
     /// At the end of a line. ZeroMQ's messages do not have the line's end in them, application data units do.
     Lines,
-    /// After so many bytes.
+    /// After this many bytes.
     Sized(usize),
 }
 
-/// What both ends of a session may choose.
+/// Options of both ends of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct PgmOptions {
@@ -108,7 +108,7 @@ pub struct PgmSend {
     pub content: Content,
     /// Framing and ports.
     pub options: PgmOptions,
-    /// What is kept for repairs.
+    /// Limits of the packets stored for repairs.
     pub window: WindowLimits,
 }
 
@@ -161,7 +161,7 @@ impl PgmReceive {
 pub struct WindowLimits {
     /// When it is as old as this.
     pub age: Span,
-    /// When so many bytes would have to be kept.
+    /// When more bytes than these would have to be stored.
     pub bytes: usize,
 }
 
@@ -251,7 +251,7 @@ pub struct PgmReceiveReport {
     pub dropped_local: u64,
 }
 
-/// Who a host is to a scheme: hosts on PGM have no other name than their address.
+/// Returns the identity of a host for a scheme: hosts on PGM have no name except their address.
 fn receiver_id(address: Ipv4Addr) -> Option<ReceiverId> {
     ReceiverId::new(u32::from(address).into())
 }

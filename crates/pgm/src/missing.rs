@@ -1,4 +1,4 @@
-//! What a receiver misses, and when it asks for it (RFC 3208, 6.3).
+//! Packets that a receiver misses, and the times of its requests for them (RFC 3208, 6.3).
 //!
 //! ```text
 //!                  NAK sent              confirmed
@@ -15,8 +15,8 @@ use std::ops::Range;
 /// Moments are whole multiples of this, so that what is due at nearly the same time is asked for together.
 const TICK: u64 = 4_000_000;
 
-/// Packets that are asked for at the same time. The others wait for their turn in the order of their numbers: one SPM can say that
-/// 65,536 are missing, and neither the receiver nor the source works through all of them four times a second.
+/// Packets that are requested at the same time. The others wait in the order of their numbers. One SPM can state that 65,536 are
+/// missing, and neither the receiver nor the source processes all of them four times a second.
 const MOST_ASKED: usize = 512;
 
 /// How long to wait for what (RFC 3208, 6.3; the values are within what stock receivers use).
@@ -46,7 +46,7 @@ impl Default for Patience {
     }
 }
 
-/// Missing packets. What one of them costs does not grow with how many there are.
+/// Missing packets. The cost of one does not grow with their number.
 #[derive(Debug, Default)]
 pub(super) struct Missing {
     /// Those that are asked for.
@@ -82,7 +82,7 @@ enum State {
     WaitData,
 }
 
-/// What became of a packet whose time was over.
+/// Result of an expired timer of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
     /// Ask for it now.
@@ -172,7 +172,7 @@ impl Missing {
         });
     }
 
-    /// Go on with those whose time is over, in order. What is given up is taken out.
+    /// Advances the packets whose timers have expired, in order. Those that are given up are removed.
     pub(super) fn on_time(
         &mut self,
         patience: &Patience,

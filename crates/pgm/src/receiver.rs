@@ -33,7 +33,7 @@ pub(super) const MOST_HELD: u64 = 1 << 16;
 const MOST_SPARE: usize = 1024;
 /// A source that has said its end answers for a while only.
 const UNCONFIRMED_AFTER_FIN: u16 = 5;
-/// The end that a source has said counts when nothing newer has come for so long: a forged one is outrun by the source's next packet.
+/// The end in a source's packet counts when nothing newer has arrived for this long: a forged one is refuted by the source's next packet.
 const FIN_HOLDS: Span = Span::from_secs(1);
 /// Requests for an SPM are this far apart.
 const SPMR_EVERY: Span = Span::from_millis(250);
@@ -42,7 +42,7 @@ const REORDERING: u8 = 3;
 /// Where counting begins, so that numbers before the first one have a place too.
 const BASE: u64 = 1 << 32;
 
-/// What a receiver session is made of.
+/// Parts of a receiver session.
 pub(super) struct Setup {
     pub(super) group: SocketAddrV4,
     pub(super) local: Ipv4Addr,
@@ -80,7 +80,7 @@ pub(crate) struct PgmReceiver {
     told: Told,
 }
 
-/// What the last progress said.
+/// State at the last progress event.
 #[derive(Debug, Clone, Copy, Default)]
 struct Told {
     wire_bytes: u64,
@@ -105,9 +105,9 @@ struct Stream {
     places: VecDeque<PacketState>,
     spare: Vec<Vec<u8>>,
     missing: Missing,
-    /// What lies before `next`, where numbers have leapt further than is kept.
+    /// Numbers before `next`, after a leap further than the window.
     leap: Option<Leap>,
-    /// What the source says is the end, and since when.
+    /// End of the session as stated by the source, and since when.
     fin: Option<(u64, Time)>,
     first_at: Time,
     heard_at: Time,
@@ -125,7 +125,7 @@ struct Leap {
     skipped: u64,
 }
 
-/// What is known about a packet that is not delivered yet.
+/// State of a packet that is not delivered yet.
 enum PacketState {
     Missing,
     Here { bytes: Vec<u8>, fragment: Option<Fragment> },
@@ -586,7 +586,7 @@ impl Stream {
         self.end = Some(end);
     }
 
-    /// So many numbers behind the newest known one are lost and have no place.
+    /// This many numbers behind the newest known one are lost and get no entry.
     fn leap(&mut self, skipped: u64) {
         let before = std::mem::take(&mut self.places);
         match &mut self.leap {
@@ -658,7 +658,7 @@ impl Stream {
         }
     }
 
-    /// What is before the window's end at the source will not come any more.
+    /// Packets before the window of the source will not arrive any more.
     fn trail(&mut self, wire: u32) {
         let Some(end) = self.end else { return };
         let trail = self.unwrap(wire).min(end);
@@ -746,7 +746,7 @@ impl Stream {
     }
 }
 
-/// What a stock PGMCC source says, in faircast's words: packets are their own numbers.
+/// Converts the fields of a stock PGMCC source to a stamp: packets are their own numbers.
 fn foreign(pgmcc: PgmccData, arrived: Arrived) -> Stamp {
     let acker = match pgmcc.acker {
         IpAddr::V4(address) => receiver_id(address),

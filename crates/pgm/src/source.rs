@@ -29,16 +29,16 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 const BASE: Layer = Layer(0);
 /// IP and UDP headers, which a scheme counts.
 pub(super) const OVERHEAD: usize = 28;
-/// The kernel takes at most so many datagrams, and so many bytes, in one call.
+/// Most datagrams and bytes that the kernel takes in one call.
 const MOST_SEGMENTS: usize = 64;
 const MOST_BYTES: usize = 65_000;
 /// Packets that are due within this time leave together.
 const BURST: Span = Span::from_millis(1);
-/// A receiver that has heard nothing of the source before its first packet would not know that it missed some. So the
-/// source tells where its window is, this often, for this long, before anything is in it.
+/// A receiver that has received nothing of the source before its first packet would not notice earlier losses. So the
+/// source announces its window at this interval, for this long, before it contains anything.
 const LEAD_IN: Span = Span::from_millis(1_000);
 const LEAD_IN_EVERY: Span = Span::from_millis(100);
-/// While packets flow, and when there are none for long (RFC 3208, 5.1.4: ambient SPMs).
+/// Interval while packets flow, and after a long pause (RFC 3208, 5.1.4: ambient SPMs).
 const AMBIENT: Span = Span::from_secs(1);
 /// After the newest packet, so that its loss is noticed (5.1.4: heartbeat SPMs).
 const HEARTBEATS: [Span; 6] = [
@@ -51,23 +51,23 @@ const HEARTBEATS: [Span; 6] = [
 ];
 /// Requests for SPMs are answered no faster than this.
 const SPM_SPACING: Span = Span::from_millis(20);
-/// How often the end is told, and how far apart.
+/// Number of announcements of the end, and their interval.
 const FINS: u8 = 3;
 const FIN_EVERY: Span = Span::from_millis(100);
-/// A packet is sent again no sooner than this after it was last sent, or a round trip of the group within these limits:
-/// NAKs that were under way meanwhile ask for what is under way too.
+/// Least time between two transmissions of a packet; it is a round trip of the group within these limits.
+/// NAKs that were under way meanwhile ask for a repair that is under way too.
 const SUPPRESS_LEAST: Span = Span::from_millis(20);
 const SUPPRESS_MOST: Span = Span::from_millis(200);
-/// While there is new content, of so many packets at most all but one are sent again: who asks for everything stops nobody.
+/// Most repairs in a row while there is new content: a receiver that asks for everything stops nobody.
 const REPAIRS_IN_A_ROW: u32 = 3;
-/// Confirmations leave so often in a second at most; what is asked for beyond that is sent without one.
+/// Confirmations per second, at most; further NAKs are answered without one.
 const MOST_CONFIRMATIONS: u32 = 1_000;
 /// When there is nothing to send, a pipe is looked at this often.
 const POLL: Span = Span::from_millis(5);
-/// NAKs and acknowledgements are remembered by sender; so many senders at most.
+/// Senders whose NAKs and acknowledgements are remembered, at most.
 const MOST_REPORTERS: usize = 100_000;
 
-/// What a source session is made of.
+/// Parts of a source session.
 pub(super) struct Setup {
     pub(super) tsi: Tsi,
     /// PGM's own destination port.
@@ -241,7 +241,7 @@ impl PgmSource {
         }
     }
 
-    /// Confirm it at once, tell the scheme, and send again what can be.
+    /// Confirms a NAK at once, passes it to the scheme, and repairs the packets that are stored.
     fn on_nak(&mut self, nak: Nak, options: &Options<'_>, from: ReceiverId, now: Time) {
         self.report.naks += 1;
         self.sign_of_life(now);
@@ -491,7 +491,7 @@ impl PgmSource {
         (segment > 0).then_some(Transmit { segment, to: self.to, hops: None })
     }
 
-    /// What leaves next: repairs first, since everybody behind them waits, but not all the time.
+    /// Chooses the next packet: repairs first, since all later packets wait for them, but not all the time.
     fn choose(&mut self, now: Time) -> Option<Choice> {
         if self.repairs_in_a_row >= REPAIRS_IN_A_ROW {
             self.stage(now);
@@ -555,7 +555,7 @@ impl PgmSource {
         sent.fragment
     }
 
-    /// What travels with data: where a fragment belongs, and what the scheme says.
+    /// Returns the options of data: the position of a fragment, and the fields of the scheme.
     fn options(
         &self,
         stamp: &Stamp,

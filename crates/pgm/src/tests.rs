@@ -48,7 +48,7 @@ impl Write for Written {
     }
 }
 
-/// What a run is made of.
+/// Parts of a run.
 #[derive(Clone)]
 struct Plan {
     scheme: &'static str,

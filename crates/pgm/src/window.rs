@@ -18,7 +18,7 @@ pub(super) struct TransmitWindow {
     next: u64,
 }
 
-/// What is known about a packet that was sent.
+/// State of a packet that was sent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sent {
     len: usize,
@@ -114,7 +114,7 @@ impl TransmitWindow {
         }
     }
 
-    /// What is known about a packet that is in the window.
+    /// Returns the state of a packet in the window.
     pub(super) fn get(&mut self, sqn: u64) -> Option<&mut Sent> {
         let at = self.at(sqn);
         if (self.trail..self.next).contains(&sqn) { Some(&mut self.sent[at]) } else { None }

@@ -9,7 +9,7 @@ use super::{Body, DATA_HEADER_LEN, HEADER_LEN, Nak, OPT_FAIRCAST, Packet};
 use faircast_wire::stamp::{MOST_CONTENT, MOST_STAMP, Stamp, put_content};
 use std::net::IpAddr;
 
-/// What an option's length can say.
+/// Largest length of an option.
 const MOST_OPTION: usize = u8::MAX as usize;
 
 const _: () = assert!(
@@ -37,8 +37,8 @@ pub enum EncodeError {
     Scheme(#[from] faircast_wire::EncodeError),
 }
 
-/// The Internet checksum of a packet (RFC 3208, 8), its own field taken as zero. Zero would say that there is none, so
-/// it becomes all ones.
+/// Computes the Internet checksum of a packet (RFC 3208, 8), with its own field as zero. Zero would mean that there is no checksum,
+/// so it becomes all ones.
 pub fn checksum(packet: &[u8]) -> u16 {
     let (pairs, odd) = packet.as_chunks::<2>();
     let mut sum: u64 = pairs.iter().map(|pair| u64::from(u16::from_be_bytes(*pair))).sum();

@@ -52,7 +52,7 @@ pub const MOST_APDU: usize = 65_535;
 /// Fragments of one application data unit; OpenPGM takes no more.
 pub const MOST_FRAGMENTS: usize = 16;
 
-/// Whose packets they are: drawn at random by the source (RFC 3208, 8).
+/// The source's identifier, which it draws at random (RFC 3208, 8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Gsi(pub [u8; 6]);
 
@@ -61,7 +61,7 @@ pub struct Gsi(pub [u8; 6]);
 pub struct Tsi {
     /// The source.
     pub gsi: Gsi,
-    /// Its port, which tells its sessions apart.
+    /// Its port, which distinguishes its sessions.
     pub port: u16,
 }
 
@@ -78,11 +78,11 @@ pub struct Packet<'a> {
     pub body: Body,
     /// Its options.
     pub options: Options<'a>,
-    /// What it carries; nothing but in data packets.
+    /// Its payload; empty except in data packets.
     pub payload: &'a [u8],
 }
 
-/// What a packet says, by type.
+/// Content of a packet, by type.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Body {
     /// Where the source and its window are (RFC 3208, 8.1: "source path message").
@@ -103,7 +103,7 @@ pub enum Body {
     Poll,
     /// An answer to it.
     Polr,
-    /// What has come lately (draft-ietf-rmt-bb-pgmcc, as OpenPGM writes it).
+    /// Packets received recently (draft-ietf-rmt-bb-pgmcc, as OpenPGM writes it).
     Ack(Ack),
 }
 
@@ -114,7 +114,7 @@ pub struct Spm {
     pub sqn: u32,
     /// Oldest packet that can be repaired.
     pub trail: u32,
-    /// Newest packet sent; the one before `trail` while there is none.
+    /// Newest packet sent; the one before `trail` before the first is sent.
     pub lead: u32,
     /// Where negative acknowledgements go.
     pub path: IpAddr,

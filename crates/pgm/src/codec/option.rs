@@ -52,11 +52,11 @@ pub struct Options<'a> {
     pub fin: bool,
     /// The session has broken down (9.8).
     pub rst: bool,
-    /// What a PGMCC source says.
+    /// Fields of a PGMCC source.
     pub pgmcc_data: Option<PgmccData>,
-    /// What a PGMCC receiver says.
+    /// Fields of a PGMCC receiver.
     pub pgmcc_feedback: Option<PgmccFeedback>,
-    /// What a faircast scheme says.
+    /// Fields of a faircast scheme.
     pub said: Option<Said>,
 }
 
@@ -80,7 +80,7 @@ pub struct NakList<'a>(pub &'a [[u8; 4]]);
 pub struct BackOff {
     /// Longest wait, in microseconds.
     pub micros: u32,
-    /// Number that tells a new value from an old one.
+    /// Number that distinguishes a new value from an old one.
     pub sqn: u32,
 }
 
@@ -93,27 +93,27 @@ pub struct BackOffRange {
     pub shortest: u32,
 }
 
-/// What a PGMCC source says in each data packet.
+/// Fields of a PGMCC source in each data packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PgmccData {
     /// The source's clock, in milliseconds.
     pub stamp: u32,
-    /// Who acknowledges; the unspecified address asks for an election.
+    /// The acker; the unspecified address asks for an election.
     pub acker: IpAddr,
 }
 
-/// What a PGMCC receiver says with each acknowledgement, positive or negative.
+/// Fields of a PGMCC receiver in each acknowledgement, positive or negative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PgmccFeedback {
     /// The newest packet's stamp and how long it was held, in milliseconds.
     pub stamp: u32,
     /// Smoothed loss fraction, in 65536ths.
     pub loss: u16,
-    /// Who says it.
+    /// Address of the receiver.
     pub from: IpAddr,
 }
 
-/// What faircast's own option says.
+/// Content of faircast's own option.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Said {
     /// From the source, in data packets.
@@ -128,7 +128,7 @@ impl<'a> NakList<'a> {
         self.0.iter().map(|sqn| u32::from_be_bytes(*sqn))
     }
 
-    /// Whether there are none.
+    /// Whether there is no option.
     pub const fn is_empty(self) -> bool {
         self.0.is_empty()
     }

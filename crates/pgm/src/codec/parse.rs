@@ -30,9 +30,9 @@ pub enum ParseError {
     /// The bytes were changed on the way, or are no PGM at all.
     #[error("the checksum is {found:#06x} but the bytes give {computed:#06x}: damaged, or not PGM")]
     Damaged {
-        /// What the packet says.
+        /// Checksum in the packet.
         found: u16,
-        /// What its bytes give.
+        /// Checksum of its bytes.
         computed: u16,
     },
     /// Data must have a checksum (RFC 3208, 8).
@@ -53,9 +53,9 @@ pub enum ParseError {
     /// The header says another length.
     #[error("the header says {said} bytes of data, but {have} follow")]
     Length {
-        /// What the header says.
+        /// Length in the header.
         said: usize,
-        /// What there is.
+        /// Length of the datagram.
         have: usize,
     },
     /// An option that must be understood and is not.
@@ -66,12 +66,12 @@ pub enum ParseError {
     Option {
         /// Its type.
         kind: u8,
-        /// What is wrong.
+        /// Error in the option.
         flaw: Flaw,
     },
 }
 
-/// What is wrong with an option.
+/// Error in an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
     /// Its length cannot be.

@@ -192,7 +192,7 @@ fn data_without_a_checksum_is_refused_and_the_rest_is_not() {
 
 #[test]
 fn a_checksum_is_never_zero() {
-    // A packet whose words add up to all ones has the complement zero, which would mean that there is none.
+    // A packet whose words add up to all ones has the complement zero, which would mean that there is no checksum.
     let mut packet = [0; 16];
     packet[0..2].fill(0xff);
     assert_eq!(checksum(&packet), 0xffff);

@@ -39,7 +39,7 @@ pub enum FrameError {
         "a message would begin {offset} bytes into a packet of {len}; the source does not speak ZeroMQ's framing"
     )]
     Offset {
-        /// What the packet says.
+        /// Offset in the packet.
         offset: usize,
         /// Its bytes of the stream.
         len: usize,
@@ -52,7 +52,7 @@ pub enum FrameError {
     TooLong {
         /// Its length.
         len: u64,
-        /// What is allowed.
+        /// Limit.
         most: u64,
     },
 }
@@ -123,7 +123,7 @@ enum More {
     No,
 }
 
-/// What a stream of messages is given to.
+/// Receives a stream of messages.
 pub trait MessageSink {
     /// Some bytes of a message's body.
     fn bytes(&mut self, part: &[u8]);
