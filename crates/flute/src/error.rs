@@ -1,4 +1,4 @@
-//! What goes wrong in sessions over ALC, and only there.
+//! Errors of sessions over ALC only.
 
 use faircast_transport::error::{Class, Error, FormatError, FormatFault};
 use std::time::Duration;
@@ -57,7 +57,7 @@ pub enum AlcError {
          while it is sent again, or ask the source for more rounds"
     )]
     Ended {
-        /// What happened, as a sentence without an end.
+        /// Reason, as a sentence without an end.
         why: &'static str,
         /// Files that are whole.
         files: u64,

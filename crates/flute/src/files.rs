@@ -165,7 +165,7 @@ pub(super) struct SymbolPlace {
     pub id: PayloadId,
 }
 
-/// With a code, rounds after the first one go around all blocks so many times: who lacks a little of every block need not
+/// Passes over all blocks within each round after the first one, with a code: a receiver that lacks a little of every block need not
 /// wait for a whole round.
 const TURNS: u64 = 8;
 

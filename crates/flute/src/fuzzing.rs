@@ -1,4 +1,4 @@
-//! What fuzzers do to an ALC receiver: a hostile source.
+//! Fuzzing of an ALC receiver: a hostile source.
 //!
 //! The input is datagrams, as [`Steps`] reads them.
 

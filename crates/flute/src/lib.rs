@@ -92,7 +92,7 @@ pub struct AlcReceive {
     pub place: ReceiverPlace,
     /// The directory that files go to.
     pub out: PathBuf,
-    /// What becomes of names with characters that a terminal obeys.
+    /// Treatment of names with terminal control characters.
     pub names: Names,
     /// How much of what earlier sessions have left unfinished in the directory stays when a session begins.
     pub unfinished: KeepUnfinished,
@@ -200,5 +200,5 @@ pub struct AlcReceiveReport {
 /// Bytes of a packet before its symbols, the congestion control information left out: LCT's header with the longer
 /// identifiers that many files need, and the payload ID.
 const FIXED_LEN: usize = 4 + 8 + 4;
-/// What a packet of the table has on top: EXT_FDT and EXT_FTI.
+/// Additional length of a packet of the table: EXT_FDT and EXT_FTI.
 const TABLE_LEN: usize = 4 + 16;

@@ -65,7 +65,7 @@ struct Block {
     repairs: BTreeMap<u32, Box<[u8]>>,
 }
 
-/// What a symbol has done.
+/// Effect of a symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Taken {
     /// It was known, or is of no use.
@@ -368,7 +368,7 @@ impl Assembly {
 }
 
 impl Block {
-    /// Bytes of memory that a block of so many symbols of so many bytes keeps, about.
+    /// Returns the approximate memory of a block of `len` symbols of `size` bytes, in bytes.
     fn held(&self, len: u32, size: u16) -> usize {
         const AROUND: usize = 64;
         AROUND + len.div_ceil(64) as usize * 8 + self.repairs.len() * Block::repair(size)

@@ -24,9 +24,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-/// Packets that came before the table are kept, so many at most.
+/// Packets before the table that are stored, at most.
 const EARLY: usize = 4_096;
-/// A packet is lost when so many with higher numbers have come.
+/// A packet is lost when this many with higher numbers have arrived.
 const REORDERING: u8 = 3;
 /// Tables that are being put together at the same time.
 const TABLES: usize = 4;
@@ -70,7 +70,7 @@ pub(crate) struct AlcReceiver {
     objects: BTreeMap<u128, Object>,
     /// How many of them are neither whole nor given up.
     open: usize,
-    /// What was warned of.
+    /// Warnings sent so far.
     told: BTreeSet<String>,
     /// Bytes of those that are open or whole, and of memory for blocks that are not whole.
     promised: u64,
@@ -85,7 +85,7 @@ pub(crate) struct AlcReceiver {
     told_bytes: u64,
     record_at: Time,
     ended: Option<Ended>,
-    /// What ended it, where that was an error.
+    /// Error that ended the session.
     failure: Option<Error>,
     report: AlcReceiveReport,
     events: VecDeque<Event>,
@@ -532,7 +532,7 @@ impl AlcReceiver {
         let Some(id) = packet.payload_id else { return Ok(()) };
         let fec: Fec = packet.fec;
         match self.objects.get(&toi) {
-            // What the table says may change; what a packet of a file that is not in it says is kept for later.
+            // The table may change; packets of a file that is not in it yet are stored for later.
             None => {
                 if self.early.len() < EARLY && !self.complete {
                     self.early.push_back((toi, bytes.to_vec()));

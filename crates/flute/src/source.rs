@@ -22,13 +22,13 @@ use std::net::SocketAddr;
 
 /// The table is sent no more often than this.
 const TABLE_EVERY: Span = Span::from_secs(1);
-/// And takes no more than one packet of so many.
+/// The table takes at most one packet of this many.
 const TABLE_SHARE: u64 = 20;
 /// A table holds this long.
 const TABLE_HOLDS: Span = Span::from_secs(7 * 86_400);
-/// The end is said so often: each packet can be lost.
+/// Packets that announce the end: each can be lost.
 const GOODBYES: u32 = 3;
-/// After a pause, so much of a fixed rate is caught up with at most.
+/// After a pause, at most this time of a fixed rate is caught up.
 const BURST: Span = Span::from_millis(25);
 /// The number of an instance has 20 bits.
 const INSTANCES: u32 = 1 << 20;
@@ -50,7 +50,7 @@ pub(super) struct Setup {
     pub rng: Rng,
 }
 
-/// What says when a packet may leave.
+/// Decides when a packet may leave.
 pub(super) enum Pace {
     Fixed { rate: Rate, next: Time },
     Timetable(Box<AnySource>),
@@ -73,7 +73,7 @@ pub(crate) struct AlcSource {
     state: State,
     started: Time,
     sent_bytes: u64,
-    /// Bytes that had been sent when progress was told last.
+    /// Bytes that had been sent at the last progress event.
     told_bytes: u64,
     tell_at: Time,
     report: AlcSendReport,
@@ -98,7 +98,7 @@ struct Table {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Sending,
-    /// So often the end is still to be said.
+    /// Announcements of the end that remain.
     Ending(u32),
     Over,
 }

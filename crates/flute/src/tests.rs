@@ -86,7 +86,7 @@ fn receiver_that_names(out: &Path, names: Names) -> receiver::AlcReceiver {
     receiver_of(out, names, None)
 }
 
-/// One that takes so many bytes at most.
+/// A receiver that takes at most this many bytes.
 fn receiver_of(out: &Path, names: Names, most: Option<u64>) -> receiver::AlcReceiver {
     let setup = receiver::Setup {
         group: groups()[0],
@@ -324,7 +324,7 @@ fn what_was_changed_on_the_way_is_not_published() {
     assert!(!out.path().join("tree/large.bin").exists());
 }
 
-/// What a source that means harm can send: any table, in packets of any cut.
+/// A hostile source: any table, in packets of any size.
 struct Forger {
     next_instance: u32,
 }
@@ -450,7 +450,7 @@ fn layered(options: &str) -> Pacing {
     Pacing::Layered { scheme, spacing: Spacing::Address }
 }
 
-/// A bottleneck of so many bit/s with a queue of 30 packets.
+/// A bottleneck of `bps` bit/s with a queue of 30 packets.
 fn bottleneck(bps: f64) -> impl FnMut(Layer, &[u8], Time) -> bool {
     let mut free_at = Time::ZERO;
     move |_, bytes, now| {

@@ -30,7 +30,7 @@ pub struct Rlc {
     pub slot: u32,
 }
 
-/// What the first seven bits always are.
+/// Value of the first seven bits.
 const TAG: u8 = 0x55;
 const VERSION: u8 = 1;
 const SYNC: u8 = 0x01;
@@ -51,7 +51,7 @@ impl Rlc {
         [TAG << 1 | sync, self.layer.0, s0, s1, VERSION << 4 | burst, t0, t1, t2]
     }
 
-    /// What congestion control information says; `None` if it is not RLC's.
+    /// Parses congestion control information; `None` if it is not RLC's.
     pub fn from_bytes(cci: &[u8]) -> Option<Rlc> {
         let &[tag, layer, s0, s1, version, t0, t1, t2] = cci else { return None };
         if tag >> 1 != TAG || version >> 4 != VERSION {

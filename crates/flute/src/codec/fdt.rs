@@ -28,7 +28,7 @@ pub struct Fdt {
     pub files: Vec<File>,
 }
 
-/// What receivers of a session with layers must know.
+/// Parameters of a session with layers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layering {
     /// The congestion control with its options, as `faircast --cc` takes it.
@@ -50,7 +50,7 @@ pub struct File {
     pub content_length: Option<u64>,
     /// Bytes of the object, where they are others (because it is compressed).
     pub transfer_length: Option<u64>,
-    /// What kind of content it is.
+    /// Media type of the content.
     pub content_type: Option<String>,
     /// How it is compressed.
     pub content_encoding: Option<String>,
@@ -90,7 +90,7 @@ pub enum FdtError {
     Missing {
         /// Which file, from 0.
         file: usize,
-        /// What is missing.
+        /// Name of the missing part.
         name: &'static str,
     },
     /// An attribute that has no sense.
@@ -100,7 +100,7 @@ pub enum FdtError {
         file: usize,
         /// Which attribute.
         name: &'static str,
-        /// What it says.
+        /// Value in the table.
         value: String,
     },
 }
@@ -127,10 +127,10 @@ impl Fdt {
         out
     }
 
-    /// Read a table.
+    /// Parses a table.
     ///
     /// # Errors
-    /// [`FdtError`] when it is none, or says what makes no sense.
+    /// [`FdtError`] when it is malformed, or its values make no sense.
     pub fn parse(bytes: &[u8]) -> Result<Fdt, FdtError> {
         if bytes.len() > MOST_FDT {
             return Err(FdtError::TooLong(bytes.len()));
@@ -257,7 +257,7 @@ impl RawOti {
         Ok(())
     }
 
-    /// What it says, with what a file does not say from the table; `None` when something is missing or not known.
+    /// Completes a file's values from the table; `None` when something is missing or unknown.
     fn complete(&self, table: &RawOti, transfer_length: Option<u64>) -> Option<Oti> {
         let fec = Fec::from_id(self.fec.or(table.fec)?)?;
         let max_block = self.max_block.or(table.max_block);

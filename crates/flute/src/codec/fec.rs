@@ -65,7 +65,7 @@ impl PayloadId {
         Some((self.block << bits | self.symbol).to_be_bytes())
     }
 
-    /// What the bytes say.
+    /// Parses the bytes of a payload ID.
     pub const fn from_bytes(bytes: [u8; PayloadId::LEN], fec: Fec) -> PayloadId {
         let (word, bits) = (u32::from_be_bytes(bytes), PayloadId::symbol_bits(fec));
         PayloadId { block: word >> bits, symbol: word & ((1 << bits) - 1) }
@@ -79,7 +79,7 @@ pub struct Oti {
     pub transfer_length: u64,
     /// Bytes of a symbol; the last one of an object may be shorter without a code or with Reed-Solomon.
     pub symbol_size: u16,
-    /// What belongs to the code.
+    /// Parameters of the code.
     pub params: Params,
 }
 
@@ -104,7 +104,7 @@ pub enum Params {
         blocks: u8,
         /// Sub-blocks of a block ("N").
         sub_blocks: u16,
-        /// Symbols are multiples of so many bytes ("Al").
+        /// Symbols are multiples of this many bytes ("Al").
         alignment: u8,
     },
 }

@@ -17,8 +17,8 @@
 //! ```
 //!
 //! [`parse`] is total: it takes any bytes, never panics and never allocates. [`encode()`] appends to a buffer. What the
-//! congestion control information says is left to the congestion control (RFC 5651, 5.1); [`Rlc`] is its layout for RLC.
-//!
+//! [`parse`] is total: it takes any bytes, never panics and never allocates. [`encode()`] appends to a buffer. The congestion
+//! control defines its own information (RFC 5651, 5.1); [`Rlc`] is its layout for RLC.
 //! | item | what it is |
 //! |---|---|
 //! | [`Packet`] [`parse`] [`encode()`] | the packet |

@@ -16,17 +16,17 @@ pub struct Packet<'a> {
     pub fec: Fec,
     /// The two bits that LCT leaves to its user. ALC: the first one says that only source symbols are sent (RFC 5775, 2.1).
     pub psi: u8,
-    /// What ends with it.
+    /// End of the session or object, if it comes with this packet.
     pub closing: Closing,
     /// Header extensions that are known here.
     pub extensions: Extensions,
-    /// What it carries; `None` in a packet that only says that the session ends.
+    /// Payload ID; `None` in a packet that only ends the session.
     pub payload_id: Option<PayloadId>,
     /// The symbol, or several in a row.
     pub symbols: &'a [u8],
 }
 
-/// What ends with a packet.
+/// Ends that a packet announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Closing {
     /// Nothing.
@@ -161,7 +161,7 @@ pub fn parse(bytes: &[u8]) -> Result<Packet<'_>, ParseError> {
     })
 }
 
-/// The extensions up to the header's end. What is not known is skipped, and so is authentication (RFC 5651, 5.2.1).
+/// Reads the extensions up to the header's end. Unknown ones are skipped, and so is authentication (RFC 5651, 5.2.1).
 fn read_extensions(mut r: Reader<'_>, fec: Fec) -> Result<Extensions, ParseError> {
     let mut found = Extensions::default();
     while r.at < r.bytes.len() {

@@ -17,9 +17,9 @@ pub enum ParseError {
     /// The header's length leaves no room for what the header must have, or goes beyond the datagram.
     #[error("a header length of {said} bytes, where the fields take {fields} and the datagram has {have}")]
     HeaderLength {
-        /// What the header says.
+        /// Length in the header.
         said: usize,
-        /// What its fields take.
+        /// Length of its fields.
         fields: usize,
         /// Bytes of the datagram.
         have: usize,
