@@ -25,10 +25,10 @@ pub struct Batch {
     truncated: u64,
 }
 
-/// What is known about one datagram.
+/// Metadata of one datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Meta {
-    /// Who sent it.
+    /// Its sender.
     pub from: SocketAddr,
     /// Where it was sent to: the group, or an address of this host.
     pub to: IpAddr,
@@ -147,7 +147,7 @@ impl Slot {
             received_at_unix_ns,
             segment: 0,
         };
-        // What has no sender or was cut is kept as a slot without datagrams.
+        // A datagram that has no sender or was cut becomes a slot without datagrams.
         let len = if head.truncated() || from.is_none() { 0 } else { head.len.min(SLOT) };
         Slot { len, segment: control.segment.unwrap_or(SLOT), meta }
     }
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(read_at.instant - received_at, age);
     }
 
-    /// A batch as a receive call leaves it: slots of so many bytes, coalesced from segments of 3.
+    /// Returns a batch as a receive call leaves it: slots of these lengths, coalesced from segments of 3.
     fn holding(lens: &[usize]) -> Batch {
         let mut batch = Batch::new(4);
         for (at, &len) in lens.iter().enumerate() {

@@ -28,7 +28,7 @@ pub struct Backlog {
 }
 
 impl Granted {
-    /// What to tell the user when the system granted less than was asked for.
+    /// Returns a warning for the user when the system granted less than was requested.
     pub fn warning(&self) -> Option<String> {
         (self.granted < self.asked).then(|| {
             format!(

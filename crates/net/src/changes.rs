@@ -6,10 +6,10 @@ use std::cell::Cell;
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-/// Tells that interfaces, their addresses or their carrier have changed: who hears of it looks again with
+/// Reports changes of interfaces, of their addresses or of their carrier; the program then calls
 /// [`crate::choose_again`].
 ///
-/// On Linux the kernel tells it (rtnetlink); where it does not, a change is assumed every two seconds.
+/// On Linux the kernel reports changes (rtnetlink); elsewhere a change is assumed every two seconds.
 #[derive(Debug)]
 pub struct Changes {
     told: Option<Socket>,
@@ -18,7 +18,7 @@ pub struct Changes {
 
 const ASSUMED_EVERY: Duration = Duration::from_secs(2);
 
-/// What has changed.
+/// A change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum News {
     /// Nothing, as far as is known.
@@ -29,7 +29,7 @@ pub enum News {
     Here,
 }
 
-/// Of a message only its beginning is looked at.
+/// Bytes of a message that are read, from its beginning.
 const MESSAGE: usize = 64;
 
 /// The interface's number follows the header (16 bytes) and 4 bytes of the body, in messages about links (`ifinfomsg`) as
@@ -45,7 +45,7 @@ impl Changes {
         Changes { told: sys::listen_for_changes().ok(), assumed_at: Cell::new(Instant::now()) }
     }
 
-    /// What has changed since the last call, for one who uses the interface with this number.
+    /// Returns the changes since the last call, for a user of the interface with this number.
     pub fn news(&self, index: u32) -> News {
         let Some(socket) = &self.told else {
             if self.assumed_at.get().elapsed() < ASSUMED_EVERY {

@@ -1,4 +1,4 @@
-//! What can go wrong with a multicast socket, and what to do about it.
+//! Errors of multicast sockets, with advice.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -9,7 +9,7 @@ pub enum NetError {
     /// No interface has this name or address.
     #[error("no interface is called or has the address {wanted:?}; there are: {}", exist.join(", "))]
     NoSuchInterface {
-        /// What was asked for.
+        /// Requested name or address.
         wanted: String,
         /// The names that exist.
         exist: Vec<String>,
@@ -136,7 +136,7 @@ pub enum NetError {
     /// A system call failed in a way that has no better name.
     #[error("{doing} failed")]
     System {
-        /// What was being done.
+        /// Operation that failed.
         doing: &'static str,
         /// The system's error.
         #[source]
@@ -147,7 +147,7 @@ pub enum NetError {
 /// Which kind of ending an error means for a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitClass {
-    /// What was asked for does not exist or does not fit: another choice by the user helps.
+    /// The request does not exist or does not fit: another choice by the user helps.
     Usage,
     /// The network, or the system below it.
     System,
@@ -195,7 +195,7 @@ impl NetError {
     }
 }
 
-/// What the kernel answers while the network below a socket is not what it was. A socket bound to an address that the
+/// Errors of the kernel while the network below a socket has changed. A socket bound to an address that the
 /// host has lost, or a route of type blackhole, give EINVAL in some kernels.
 fn passes(code: i32) -> bool {
     matches!(
@@ -224,7 +224,7 @@ fn family(address: &IpAddr) -> &'static str {
     }
 }
 
-/// What to do about a missing route. Linux makes IPv6's own on every interface but loopback.
+/// Returns advice about a missing route. Linux makes IPv6's own on every interface but loopback.
 fn route(group: &IpAddr) -> String {
     match group {
         IpAddr::V4(_) => format!("add a route (`ip route add {group} dev IFACE`)"),

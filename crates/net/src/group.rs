@@ -13,7 +13,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-/// Whose packets to the group are wanted.
+/// Sources from which packets to the group are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Membership {
     /// Everybody's (any-source multicast).
@@ -191,7 +191,7 @@ impl GroupSocket {
         self.group
     }
 
-    /// Whose packets are wanted.
+    /// Returns the accepted sources.
     pub fn membership(&self) -> Membership {
         self.membership
     }

@@ -90,10 +90,10 @@ pub fn choose(group: IpAddr, wanted: Option<&str>) -> Result<Choice, NetError> {
     }
 }
 
-/// Choose the interface towards a host: the one that is `wanted` (a name or an address), else the one of the kernel's route.
+/// Chooses the interface towards a host: the one that is `wanted` (a name or an address), else the one of the kernel's route.
 ///
 /// # Errors
-/// As [`choose`], and [`NetError::NoRoute`] when there is none.
+/// As [`choose`], and [`NetError::NoRoute`] when there is no route.
 pub fn choose_towards(host: IpAddr, wanted: Option<&str>) -> Result<Choice, NetError> {
     let all = interfaces()?;
     match wanted {
@@ -109,9 +109,9 @@ fn towards(all: &[Interface], host: IpAddr, routed: Option<IpAddr>) -> Result<Ch
     Ok(choice(all, host, chosen, local, Why::Route))
 }
 
-/// Choose once more, for a session that began on the interface of `before`, after something has changed: that interface
-/// by its name, made again or with other addresses as may be, with the address of before if it still has it. When the
-/// user named none, the interface that the routing table leads to now serves as well while that one cannot.
+/// Chooses again for a session that began on the interface of `before`, after a change. It is that interface
+/// by its name, even if it was made again or has other addresses; its earlier address is preferred. When the
+/// user named no interface, the one of the routing table's present route is used while the old one cannot be.
 ///
 /// # Errors
 /// As [`choose`], about the interface of `before`.

@@ -17,8 +17,8 @@
 //!
 //! Measured on two virtual cores of Linux 6.18 shared with other work, 44 datagrams of 1,472 bytes
 //! a call: 3 to 9 GB/s sent over loopback or a virtual cable at 0.07 ns of processor time a byte,
-//! and received at 0.08; datagrams cut and joined in software, as before a plain network card, 2.2
-//! GB/s at 0.39 and 0.17; with each datagram alone through the kernel 0.5 GB/s at 1.1 and 0.75
+//! and received at 0.08. Datagrams cut and joined in software, as before a plain network card: 2.2
+//! GB/s at 0.39 and 0.17. Each datagram alone through the kernel: 0.5 GB/s at 1.1 and 0.75
 //! (`examples/throughput.rs`).
 
 #![deny(unsafe_code)]

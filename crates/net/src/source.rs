@@ -33,12 +33,12 @@ pub struct SourceOptions {
     pub receive_buffer: usize,
     /// Differentiated services code point, 0 to 63; `None` leaves it at 0.
     pub dscp: Option<u8>,
-    /// What packets say about congestion marks: [`Ecn::Ect0`] invites routers to mark instead of
+    /// Congestion marking of packets: [`Ecn::Ect0`] invites routers to mark instead of
     /// dropping.
     pub ect: Ecn,
     /// UDP port to send from and to receive feedback on.
     pub port: Port,
-    /// Of a socket towards one host: hear that host alone, and share address and port with a listener.
+    /// For a socket towards one host: receives from that host alone, and shares address and port with a listener.
     pub connected: bool,
 }
 
@@ -114,7 +114,7 @@ impl SourceSocket {
         Ok(SourceSocket { udp, group: at, local, choice })
     }
 
-    /// From now on, what goes to groups passes so many routers at most, plus one.
+    /// Limits packets to groups from now on to this many routers, plus one.
     ///
     /// # Errors
     /// [`NetError::System`].

@@ -1,4 +1,4 @@
-//! What the sockets have in common: options, buffers, sending in batches, receiving.
+//! Common parts of the sockets: options, buffers, sending in batches, receiving.
 
 use crate::batch::Batch;
 use crate::buffers::{Backlog, Granted, MIN_RECEIVE_BUFFER};
@@ -12,7 +12,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What became of a batch.
+/// Result of sending a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "a blocked batch has to be sent again from where it stopped"]
 pub enum SendOutcome {
@@ -262,12 +262,12 @@ fn grant_receive(socket: &Socket, asked: usize) -> Result<Granted, NetError> {
 /// with.
 const PATIENCE: u32 = 64;
 
-/// What an error of a socket call means.
+/// Meaning of an error of a socket call.
 enum Trouble {
     /// Nothing to receive or no room to send.
     Full,
-    /// A signal, or news about an earlier datagram to one receiver: not about this call. The kernel
-    /// forgets it when it has told it, so trying again is right.
+    /// A signal, or an error of an earlier datagram to one receiver: not of this call. The kernel
+    /// forgets it after reporting it, so the call is repeated.
     Others,
     /// About this call.
     Real,

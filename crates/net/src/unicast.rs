@@ -50,7 +50,7 @@ impl UnicastSocket {
     /// As [`UnicastSocket::open`].
     pub fn listen(at: SocketAddr, receive_buffer: usize) -> Result<UnicastSocket, NetError> {
         let choice = Choice::of_listener(at.ip())?;
-        // What shares the port is this program's: another one that listens here would get a part of what comes.
+        // The port is shared within this program only: another listener here would get a part of the packets.
         Udp::new(at.ip(), &choice, receive_buffer)?.bind(at)?;
         let udp = Udp::new(at.ip(), &choice, receive_buffer)?;
         udp.share_port()?;

@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Instant;
 
-/// What to wait for on a descriptor.
+/// Events of a descriptor to wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Want {
     /// Something to receive.
@@ -73,7 +73,7 @@ impl Waiter {
         self.polled.push(libc::pollfd { fd: on.as_fd().as_raw_fd(), events, revents: 0 });
     }
 
-    /// As [`Waiter::wait`], for what [`Waiter::watch`] was told.
+    /// As [`Waiter::wait`], for the descriptors of [`Waiter::watch`].
     ///
     /// # Errors
     /// [`NetError::System`].
@@ -90,8 +90,8 @@ impl Waiter {
         }
     }
 
-    /// Whether the last wait found the descriptor at this place of `watched` readable; an error or
-    /// a hang-up counts, for reading will tell it.
+    /// Whether the last wait found the descriptor at this index of `watched` readable; an error or
+    /// a hang-up counts, because reading will report it.
     pub fn readable(&self, place: usize) -> bool {
         self.has(place, libc::POLLIN | libc::POLLERR | libc::POLLHUP)
     }

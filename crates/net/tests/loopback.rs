@@ -297,7 +297,7 @@ fn a_socket_beside_another_has_a_group_of_its_own_and_the_same_feedback_address(
         let sent = source.send_batch_to(&numbered(3), SEGMENT, layer).expect("sends");
         assert_eq!(sent, SendOutcome::Sent);
         assert_eq!(collect(&first, 0).len(), 0, "the other group's packets");
-        // What came before the group was left is still there to be read, and nothing comes after it.
+        // Packets received before the group was left can still be read, and no others follow.
         beside.leave().expect("leaves");
         let sent = source.send_batch_to(&numbered(2), SEGMENT, layer).expect("sends");
         assert_eq!(sent, SendOutcome::Sent);

@@ -17,7 +17,7 @@ use std::time::Duration;
 const CONTROL: usize = 256;
 /// The largest address: `sockaddr_in6`.
 const NAME: usize = 28;
-/// What the kernel says about one received datagram, before it is parsed.
+/// Kernel metadata of one received datagram, before it is parsed.
 #[repr(C, align(8))]
 #[derive(Debug, Clone)]
 pub(crate) struct Head {

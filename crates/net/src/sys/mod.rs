@@ -129,7 +129,7 @@ pub(crate) fn membership(
     }
 }
 
-/// What to do with a membership.
+/// Change of a membership.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
     Join,
@@ -209,7 +209,7 @@ pub(crate) fn interfaces() -> io::Result<Vec<Interface>> {
     Ok(found)
 }
 
-/// What every IPv4 link must carry (RFC 791); taken when the system does not say.
+/// Size that every IPv4 link must carry (RFC 791); used when the system reports no MTU.
 const MINIMUM_MTU: u32 = 576;
 
 struct InterfaceList(*mut libc::ifaddrs);

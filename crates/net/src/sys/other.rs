@@ -1,4 +1,4 @@
-//! What all Unix systems share.
+//! Code that all Unix systems share.
 
 use super::{Control, MAX_CALL};
 use crate::buffers::Backlog;
@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-/// What is known about one received datagram.
+/// Metadata of one received datagram.
 #[derive(Debug, Clone)]
 pub(crate) struct Head {
     from: Option<SocketAddr>,
@@ -73,7 +73,7 @@ pub(crate) fn usable(reported: usize) -> usize {
     reported
 }
 
-/// Not told here.
+/// Not reported on these systems.
 pub(crate) fn backlog(_fd: BorrowedFd<'_>) -> io::Result<Backlog> {
     Err(io::ErrorKind::Unsupported.into())
 }
