@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// So much waits for the reader of a pipe; what comes beyond it is lost to him, and to nobody else.
+/// Bytes that wait for the reader of a pipe at most; further ones are lost to this reader only.
 const MOST_WAITING: usize = 8 << 20;
 
 /// A pipe without a reader is tried again after this.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// The reader stops when so much waits to be sent: back-pressure on whoever writes the pipe.
+/// Waiting bytes at which the reader stops: back-pressure on the writer of the pipe.
 const MOST: usize = 8 << 20;
 
 const CHUNK: usize = 64 << 10;
@@ -119,7 +119,7 @@ impl Pipe {
         state.ended || state.bytes.len() as u64 >= len
     }
 
-    /// Up to `most` bytes: when there are so many, or what there is has waited for `patience`, or
+    /// Returns up to `most` bytes: when this many have arrived, when the first of them have waited for `patience`, or when
     /// the pipe has ended.
     ///
     /// # Errors

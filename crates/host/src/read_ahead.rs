@@ -4,7 +4,7 @@ use faircast_object::{Hash, ObjectError, SealedBlocks, Withdrawal};
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// So many blocks are read ahead.
+/// Blocks that are read ahead.
 const AHEAD: u32 = 4;
 
 /// Blocks that were read ahead and are not wanted yet, when they are not read in a row.

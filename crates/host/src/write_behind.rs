@@ -101,7 +101,7 @@ fn in_thread(mut to: impl Write + Send + 'static) -> (WriteBehind, Waiting) {
 }
 
 impl WriteBehind {
-    /// Start a job that creates the file, if there is none, and writes the waiting bytes.
+    /// Starts a job that creates the file, if it does not exist, and writes the waiting bytes.
     ///
     /// # Errors
     /// The error of an earlier job, or of this one when it is performed at once.
@@ -117,7 +117,7 @@ impl WriteBehind {
 }
 
 impl Write for WriteBehind {
-    /// Takes all of `data`, or tells the error of an earlier part.
+    /// Takes all of `data`, or returns the error of an earlier part.
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         let mut state = self.shared.lock();
         state.check()?;
@@ -159,7 +159,7 @@ impl Drop for WriteBehind {
 }
 
 impl Waiting {
-    /// In bytes; none after a failure, which the next write tells.
+    /// In bytes; 0 after a failure, which the next write reports.
     pub fn bytes(&self) -> usize {
         self.0.lock().bytes
     }
