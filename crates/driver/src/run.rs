@@ -69,7 +69,7 @@ pub(crate) trait Sockets {
     /// Be in the groups that the endpoint wants to be in, and in no other.
     fn follow(&mut self, endpoint: &mut dyn Endpoint, now: Time);
 
-    /// Send the datagrams in `bytes`, or keep them and leave another buffer. What does not leave in the end is lost, as on
+    /// Sends the datagrams in `bytes`, or holds them and leaves another buffer. Datagrams that cannot leave are lost, as on
     /// the path. Not while [`Sockets::holds`].
     ///
     /// # Errors
@@ -94,9 +94,9 @@ pub(crate) trait Sockets {
     fn watch(&self, watcher: &mut dyn Watcher);
 }
 
-/// Is told what to wait for.
+/// Receives the descriptors to wait for.
 pub(crate) trait Watcher {
-    /// Forget what it was told.
+    /// Forgets all descriptors.
     fn clear(&mut self);
 
     /// Wait for this too. It stays open until [`Watcher::clear`].
@@ -460,7 +460,7 @@ pub(crate) fn run_one(
     one.outcome()
 }
 
-/// Tell that the sockets of a session are open, and where nobody but this host can hear it.
+/// Reports that the sockets of a session are open, and whether only this host can receive it.
 pub(crate) fn tell_opened(group: SocketAddr, choice: &Choice, events: &mut dyn FnMut(Event)) {
     events(Event::Opened {
         group,

@@ -23,7 +23,7 @@ const SOON_SILENT: Span = Span::from_millis(500);
 /// A session that resumes within this time after groups were joined again resumes because of it.
 const BACK_WITHIN: Duration = Duration::from_millis(500);
 
-/// In a silent session groups are joined again so often.
+/// Interval at which groups are joined again in a silent session.
 const REJOIN_EVERY: Span = Span::from_secs(5);
 
 /// The base group, the layers that are joined, and those that were left but not read to their end.
@@ -87,7 +87,7 @@ impl Groups {
         self.rejoined_at = Instant::now();
     }
 
-    /// Tell switches and routers once more. What cannot be joined now is tried again later.
+    /// Joins again, so that switches and routers receive a new report. Groups that cannot be joined now are tried again later.
     fn rejoin(&mut self) {
         self.rejoined_at = Instant::now();
         for member in std::iter::once(&self.base).chain(&self.layers) {

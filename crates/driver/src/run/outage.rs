@@ -1,7 +1,7 @@
-//! Networks that are gone for a while: interfaces that go down, lose their address or are made again, routes that vanish,
+//! Temporary loss of a network: interfaces that go down, lose their address or are made again, routes that vanish,
 //! packet filters.
 //!
-//! Nothing of that ends a session before its patience does. What cannot leave is lost, as on the path; sending is tried
+//! No such fault ends a session before its idle timeout. Datagrams that cannot leave are lost, as on the path. Sending is tried
 //! again after a pause, and sockets and memberships are made again where the interface has another number or address
 //! (`docs/design/sessions.md`).
 
@@ -11,13 +11,13 @@ use faircast_transport::event::{Event, Setting};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-/// While nothing can be sent, it is tried so often.
+/// Interval of attempts while nothing can be sent.
 const TRY_EVERY: Duration = Duration::from_millis(50);
 
-/// News of the interfaces is looked at so often.
+/// Interval at which changes of the interfaces are read.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// While the network is gone the interfaces are looked at so often, news or not.
+/// Interval at which the interfaces are read while the network is gone, with or without a change.
 const LOOK_ANYWAY: Duration = Duration::from_secs(1);
 
 /// Shorter outages are not worth telling.
@@ -217,7 +217,7 @@ impl Outage {
         }
     }
 
-    /// Tell of an outage in time, and end with it in time.
+    /// Reports an outage in time, and ends with it in time.
     fn wait(&mut self, now: Instant, events: &mut dyn FnMut(Event)) -> Result<(), Error> {
         let Some(broken) = &mut self.broken else { return Ok(()) };
         let lasted = now.duration_since(broken.since);

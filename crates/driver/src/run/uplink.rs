@@ -72,10 +72,10 @@ enum Rest {
 }
 
 impl Uplink {
-    /// Choose the interface and open the socket.
+    /// Chooses the interface and opens the socket.
     ///
     /// # Errors
-    /// When there is none, or the system refuses.
+    /// When there is no interface, or the system refuses.
     pub(crate) fn open(
         group: SocketAddr,
         interface: Option<String>,
