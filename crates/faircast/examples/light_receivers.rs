@@ -1,12 +1,11 @@
 //! Thousands of receivers in one process that share one socket of the group: `cargo run --example light_receivers -- 1000
-//! 239.255.70.13:47013 lo`. Each is a whole receiver, as [`faircast::Receiver`] runs it: its keys, blocks, hashes, requests and reports are
-//! its own, and so is the socket that it speaks from and is answered at. Only what comes from the group is taken out of the kernel once for
-//! all of them, so that the kernel does not copy each packet thousands of times (`crowd_of_receivers` is the same with a socket of the
-//! group for each). It shows how a
-//! [`faircast::Endpoint`] is driven: the loop below is all that there is between sockets and sessions.
+//! 239.255.70.13:47013 lo`. Each is a whole receiver, as [`faircast::Receiver`] runs it: it has its own keys, blocks, hashes, requests
+//! and reports, and its own socket for feedback and answers. Only the packets of the group are taken out of the kernel once for all of
+//! them, so that the kernel does not copy each packet thousands of times (`crowd_of_receivers` is the same with a socket of the group
+//! for each). The example shows how a [`faircast::Endpoint`] is driven: the loop below is all that there is between sockets and sessions.
 //!
-//! They take a live stream or one file, verify it and keep its sum. At the end one line of JSON says how many ended how, and what they
-//! got. `light_receivers COUNT GROUP:PORT INTERFACE [KEY-FILE|- [LOSS]]`: a part of what comes from the group is lost to each by chance.
+//! They take a live stream or one file, verify it and store its sum. At the end one line of JSON states the outcomes and the content.
+//! `light_receivers COUNT GROUP:PORT INTERFACE [KEY-FILE|- [LOSS]]`: each receiver loses a random part of the packets of the group.
 //! `bench/crowd/run` starts some of these.
 
 mod common;
@@ -31,10 +30,10 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// What a receiver is told of a stream when it lacks a part.
+/// Reason in the event for a receiver of a stream that lacks a part.
 const TOO_LATE: &str = "came too late";
 
-/// What is due within this time is done together.
+/// Deadlines within this time are processed together.
 const TOGETHER: Span = Span::from_millis(1);
 
 /// The group's socket among what is waited for.
@@ -54,10 +53,10 @@ struct Light {
 struct Crowd {
     lights: Vec<Light>,
     origin: Instant,
-    /// Of what comes from the group.
+    /// Share of the packets from the group that is lost.
     loss: f64,
     ended: BTreeMap<String, u64>,
-    /// How many ended well, and of these who were told that some of the stream had come too late.
+    /// Receivers that ended well, and those of them that joined after a part of the stream.
     complete: u64,
     incomplete: u64,
     bytes: Vec<u8>,
@@ -122,7 +121,7 @@ impl Crowd {
         }
     }
 
-    /// What is due at the present is done, sent and told.
+    /// Processes everything that is due, and sends and reports the results.
     fn turn(&mut self, now: Time, out: &mut Vec<u8>) {
         for light in self.lights.iter_mut().filter(|light| light.wake <= now) {
             let Some(session) = &mut light.session else { continue };
@@ -207,7 +206,7 @@ impl Crowd {
         Ok(())
     }
 
-    /// What came of it, as JSON.
+    /// Returns the results, as JSON.
     fn told(&self) -> Result<String, Box<dyn Error>> {
         let mut sums = BTreeMap::new();
         for light in &self.lights {

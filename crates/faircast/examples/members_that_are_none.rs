@@ -1,9 +1,9 @@
-//! A member of the group, or anybody where there is no key, who plays thousands of receivers: they join a session and report for as long as
-//! it lasts, and want everybody to wait for them. `bench/crowd/fakes` measures what that costs the others.
+//! Phantom members: a member of the group, or anybody where there is no key, plays thousands of receivers. They join a session, report
+//! as long as it lasts, and want everybody to wait for them. `bench/crowd/fakes` measures their cost to the others.
 //!
-//! `members_that_are_none COUNT GROUP:PORT OWN-ADDRESS REPORTS-A-SECOND KEY-FILE|- near|far [PORT]`: those that are far say of each packet
-//! that it has just come, also of one that came long ago. With a port at the end everything is sent there, where nobody listens, and nobody
-//! joins.
+//! `members_that_are_none COUNT GROUP:PORT OWN-ADDRESS REPORTS-A-SECOND KEY-FILE|- near|far [PORT]`: the far ones report each packet
+//! as just received, even one that arrived long ago. With a port at the end everything is sent to that port, where nobody listens, and
+//! nobody joins.
 
 use faircast_core::packet::{Echo, ReceiverId, Seq, SessionId};
 use faircast_core::time::Span;
@@ -111,7 +111,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let said = Message::Member(member(fake, newest, if is_near { waited } else { Span::ZERO }));
             out.clear();
             fake.codec.encode(&mut out, of, &said)?;
-            // What a full queue loses is said again in its turn.
+            // Messages lost to a full queue are repeated in their turn.
             sent += u64::from(socket.send_to(&out, to).is_ok());
         }
         if told.elapsed() > Duration::from_secs(1) {

@@ -101,7 +101,7 @@ fn main() {
                 losses.push_back((now + RTT / 2, loss_of(stamp.seq)));
             }
         }
-        // What a role wants done is done, or is an error. This one wants nothing.
+        // Each effect that a role requests is performed, or is an error. This one requests nothing.
         assert_eq!(effects.drain().next(), None::<Effect>);
         if now.since(told) >= Span::from_secs(5) {
             told = now;
@@ -113,7 +113,7 @@ fn main() {
     assert!(average > link * 0.7 && average <= link && source.cuts > 3, "it fills the link and backs off");
 }
 
-/// What a receiver says of a lost packet.
+/// A receiver's report of a lost packet.
 fn loss_of(first: Seq) -> Report {
     let from = ReceiverId::new(1).expect("one is not zero");
     let echo = Echo { seq: first, hold: Span::MAX };

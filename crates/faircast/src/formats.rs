@@ -50,7 +50,7 @@ macro_rules! formats {
             /// All of them.
             pub const ALL: &'static [Format] = &[$(Format::$variant),*];
 
-            /// What it says of itself.
+            /// Description of the format.
             #[must_use]
             pub const fn declaration(self) -> &'static Declaration {
                 match self {
@@ -87,7 +87,7 @@ macro_rules! formats {
 /// The report of a configuration.
 type Report<C> = <C as Configuration>::Report;
 
-/// What all ends of one kind do: run, and report.
+/// The common methods of one kind of ends: run, and report.
 macro_rules! session {
     ($config:ident, $report:ident, $begun:ident, $($variant:ident)*) => {
         impl Configuration for $config {

@@ -196,7 +196,7 @@ mod simulation {
     pub use faircast_unicast as unicast;
 }
 
-/// What the system calls this host, cut to the 63 bytes that packets have room for.
+/// Returns the system's name of this host, cut to the 63 bytes that packets have room for.
 #[must_use]
 pub fn host_name() -> String {
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();

@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Receives one session from the group. Whatever is not said has the value of [`ReceiveConfig::new`].
+/// Receives one session from the group. Other settings have the values of [`ReceiveConfig::new`].
 ///
 /// ```no_run
 /// use faircast::{Memory, Receiver};
@@ -112,7 +112,7 @@ impl Receiver {
         self
     }
 
-    /// Give up when no session is announced for so long. Otherwise it waits for ever.
+    /// Gives up when no session is announced for this long. Otherwise it waits without limit.
     pub fn wait(mut self, wait: Duration) -> Receiver {
         self.config.wait = Some(wait);
         self
@@ -137,7 +137,7 @@ impl Receiver {
         self
     }
 
-    /// What becomes of names with characters that a terminal obeys, in output directories. Otherwise they are escaped.
+    /// Sets the treatment of names with terminal control characters, in output directories. Otherwise they are escaped.
     pub fn names(mut self, names: Names) -> Receiver {
         self.config.names = names;
         self
@@ -206,7 +206,7 @@ impl Receiver {
 
     /// Receive in the calling task of tokio's runtime, until the session has ended. The future does what a thread would: it
     /// reads and writes files as it goes, and shares its processor with other tasks after every turn. Dropping it ends
-    /// the session without a word to the others; [`Receiver::run_async_until`] tells them.
+    /// the session without a message to the others; [`Receiver::run_async_until`] notifies them.
     ///
     /// # Errors
     /// As [`Receiver::run`].

@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Sends content to everybody who receives the group. Whatever is not said has the value of [`SendConfig::new`].
+/// Sends content to everybody who receives the group. Other settings have the values of [`SendConfig::new`].
 ///
 /// ```no_run
 /// use faircast::{Rate, Sender};
@@ -72,7 +72,7 @@ impl Sender {
         self
     }
 
-    /// What is done about files that cannot be read; without this the others are sent, and [`SendReport::unsent`] names them.
+    /// Sets the treatment of files that cannot be read; without this the others are sent, and [`SendReport::unsent`] names them.
     pub fn unreadable(mut self, unreadable: Unreadable) -> Sender {
         self.config.unreadable = unreadable;
         self
@@ -148,14 +148,14 @@ impl Sender {
         self
     }
 
-    /// What one slow receiver may cost the others.
+    /// Limits the cost of one slow receiver to the others.
     pub fn slow(mut self, slow: Slow) -> Sender {
         self.config.slow = slow;
         self
     }
 
-    /// Send without feedback, at a fixed rate and in rounds, where nothing can come back. Whatever is about receivers' answers
-    /// means nothing then.
+    /// Sends without feedback, at a fixed rate and in rounds, where nothing can come back. Settings about receivers' answers have
+    /// no effect then.
     pub fn one_way(mut self, one_way: OneWay) -> Sender {
         self.config.one_way = Some(one_way);
         self
@@ -180,7 +180,7 @@ impl Sender {
         self
     }
 
-    /// Start when so many receivers have joined, and end when they are done.
+    /// Starts when this many receivers have joined, and ends when they are done.
     pub fn expect_receivers(mut self, receivers: u32) -> Sender {
         self.config.expect = Some(receivers);
         self
@@ -248,7 +248,7 @@ impl Sender {
 
     /// Send in the calling task of tokio's runtime, until the session has ended. The future does what a thread would: it
     /// reads and writes files as it goes, and shares its processor with other tasks after every turn. Dropping it ends
-    /// the session without a word to the others; [`Sender::run_async_until`] tells them.
+    /// the session without a message to the others; [`Sender::run_async_until`] notifies them.
     ///
     /// # Errors
     /// As [`Sender::run`].

@@ -27,7 +27,7 @@ pub struct Session<Report> {
 }
 
 impl<Report> Session<Report> {
-    /// What the session tells, from its beginning on. There is one queue: what one clone of it gives, no other does.
+    /// Returns the events of the session, from its beginning on. There is one queue: each event goes to one clone only.
     pub fn events(&self) -> Events {
         self.events.clone()
     }

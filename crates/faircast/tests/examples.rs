@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// No example takes nearly so long, however busy the machine is.
+/// Timeout, far longer than any example takes on a busy machine.
 const LONG: Duration = Duration::from_secs(90);
 
 /// Examples are built with the tests, beside them.
@@ -16,7 +16,7 @@ fn start(name: &str, arguments: &[&str]) -> Child {
     command.spawn().unwrap_or_else(|error| panic!("{}: {error}", built.display()))
 }
 
-/// What it printed, when it ended well and in time.
+/// Returns its output, when it ended well and in time.
 fn ends_well(mut child: Child) -> String {
     let until = Instant::now() + LONG;
     while child.try_wait().expect("it is ours").is_none() {

@@ -1,9 +1,9 @@
-//! What the receivers of a crowd do with content: they keep its sum.
+//! Content at the receivers of a crowd: only its sum is stored.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
-/// What one receiver got: its length, and FNV-1a of its bytes.
+/// Content of one receiver: its length, and FNV-1a of its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sum {
     pub bytes: u64,
