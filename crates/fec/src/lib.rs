@@ -45,7 +45,7 @@ pub enum FecError {
     BlockLength {
         /// `K * T`.
         expected: usize,
-        /// What was given.
+        /// Given value.
         found: usize,
     },
     /// The id is not that of a repair symbol.
@@ -61,14 +61,14 @@ pub enum FecError {
     Room {
         /// `T`.
         expected: usize,
-        /// What was given.
+        /// Given value.
         found: usize,
     },
 }
 
 /// An erasure code.
 pub trait ErasureCode {
-    /// What makes repair symbols of one block.
+    /// Makes repair symbols of one block.
     type Encoder: RepairSource;
 
     /// Take a block for encoding; the work is put off until the first repair is asked for.
@@ -93,7 +93,7 @@ pub trait RepairSource {
     /// Append the repair symbols `first..first + count` to `out`, one after the other.
     ///
     /// # Errors
-    /// [`FecError::NotARepair`] when one of them is none; `out` is unchanged then.
+    /// [`FecError::NotARepair`] when one of them is not a repair symbol; `out` is unchanged then.
     fn repair_batch(&mut self, first: u32, count: u32, out: &mut Vec<u8>) -> Result<(), FecError>;
 }
 
