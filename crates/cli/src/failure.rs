@@ -62,7 +62,7 @@ pub enum Usage {
     /// A relay says what this version does not know.
     #[error("the relay's answer cannot be read: {reason}; it may be of another version, see `--json`")]
     RelayAnswer {
-        /// What is wrong.
+        /// Error in it.
         reason: String,
     },
     /// A directory of public keys that cannot be read.
@@ -97,7 +97,7 @@ pub enum Usage {
     NotAReport {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// Error in it.
         reason: String,
     },
     /// A report of a session without receipts.
@@ -118,7 +118,7 @@ pub enum Usage {
         path: PathBuf,
         /// Which line.
         line: usize,
-        /// What is wrong with it.
+        /// Error in the value.
         reason: crate::values::BadValue,
     },
     /// A host that is there twice.
@@ -132,7 +132,7 @@ pub enum Usage {
         before: usize,
         /// As given.
         name: String,
-        /// What it is.
+        /// The address.
         address: std::net::SocketAddr,
     },
     /// A receiver that is there twice.
@@ -273,7 +273,7 @@ pub enum Usage {
         /// The format that has it.
         format: Format,
     },
-    /// What a format does not have.
+    /// The format lacks a feature.
     #[error("`{option}` cannot be used with `--wire {}`: {why}; leave it out", .format.declaration().name)]
     NotOver {
         /// As given.
@@ -283,7 +283,7 @@ pub enum Usage {
         /// Why not.
         why: &'static str,
     },
-    /// What a format needs.
+    /// The format requires an option.
     #[error("`{option}` is missing with `--wire {}`: {why}", .format.declaration().name)]
     MissingOver {
         /// As it would be given.
@@ -349,13 +349,13 @@ pub enum Failure {
     /// The session ended, and all have everything but files that could not be read or changed while they were sent.
     #[error("{0}")]
     WithoutFiles(String),
-    /// A check failed, and has been told in full.
+    /// A check failed, and has been reported in full.
     #[error("{0}")]
     Check(String),
     /// A file or process of ours.
     #[error("cannot {what}: {source}")]
     System {
-        /// What was tried.
+        /// Operation that failed.
         what: String,
         /// Why it failed.
         source: io::Error,
@@ -378,7 +378,7 @@ impl Failure {
         |source| Failure::System { what: what.into(), source }
     }
 
-    /// Whose fault it is.
+    /// Returns the class of the failure.
     pub fn class(&self) -> Class {
         match self {
             Failure::Usage(_) => Class::Usage,
@@ -422,7 +422,7 @@ impl Failure {
         message
     }
 
-    /// What happened, and what to do about it: messages join the two with a semicolon.
+    /// Returns the failure, and advice: messages join the two with a semicolon.
     pub fn what_and_hint(&self) -> (String, Option<String>) {
         let message = self.with_causes();
         match message.split_once("; ") {

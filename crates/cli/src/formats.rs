@@ -10,7 +10,7 @@ use faircast::{Configuration, Content, Format, FormatReceiver, FormatSource, Inp
 use std::io;
 use std::path::Path;
 
-/// What was given and not every format has: the feature, the flag, and whether it was given.
+/// A setting that not every format has: the feature, the flag, and whether it was given.
 type Asked = (Feature, &'static str, bool);
 
 /// That nothing is asked of a format that it does not have.
@@ -23,7 +23,7 @@ fn refuse(format: Format, asked: &[Asked]) -> Result<(), Usage> {
     Ok(())
 }
 
-/// What a format refuses, by the flags that ask for it.
+/// Returns the error of a setting that a format refuses, by the flags that request it.
 fn refused(format: Format, asked: &[Asked], refused: Refused) -> Usage {
     let flag = |feature: Feature| {
         let mut all = asked.iter().filter(|(other, ..)| *other == feature);
@@ -173,7 +173,7 @@ impl args::Recv {
     }
 }
 
-/// Run a session in a foreign format and tell it.
+/// Runs a session in a foreign format and reports it.
 ///
 /// # Errors
 /// Why it failed, or that it fell short.
@@ -202,7 +202,7 @@ mod tests {
         Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{line}: {error}")).command
     }
 
-    /// What is wrong with a line, if something is.
+    /// Returns the error of a command line, if it has one.
     fn usage(line: &str) -> Option<Usage> {
         match typed(line) {
             Command::Send(send) => match send.sending.format.wire {

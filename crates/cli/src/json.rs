@@ -1,4 +1,4 @@
-//! What a session tells, as JSON: one object a line, `event` says which. Events and reports are the transport's own; their
+//! JSON of a session: one object a line, with its type in `event`. Events and reports are the transport's own; their
 //! names and units are a format that scripts rely on: fields are added, never renamed.
 
 use crate::failure::{Failure, class_name};

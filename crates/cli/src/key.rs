@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 /// More than any key file with comments holds, in bytes.
 const LONGEST: u64 = 64 * 1024;
 
-/// Who can read a key file.
+/// Readers of a key file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exposure {
     /// Its owner.
@@ -69,7 +69,7 @@ pub struct Resolved {
     kind: KeyKind,
 }
 
-/// What a key is for.
+/// Purpose of a key.
 #[derive(Debug)]
 enum KeyKind {
     Group,
@@ -87,7 +87,7 @@ impl Resolved {
 }
 
 impl Keygen {
-    /// What will be made, and where it goes.
+    /// Resolves the kind of the key, and its place.
     ///
     /// # Errors
     /// [`Usage`] when the group's key of a relay's cannot be read, or a pair, which are two files, is to go to standard output.

@@ -143,7 +143,7 @@ enum Channel {
     Relay,
 }
 
-/// Tell a program too that its request makes no sense.
+/// Reports a usage error to a program too.
 fn resolved<C>(outcome: Result<Resolved<C>, failure::Usage>, json: bool) -> Result<Resolved<C>, Failure> {
     outcome.map_err(|usage| {
         let failure = Failure::from(usage);

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// A directory of public keys has so many files at most.
+/// Most files in a directory of public keys.
 const MOST_FILES: usize = 10_000;
 
 /// Contradictions that are named; the others are counted.

@@ -45,7 +45,7 @@ struct Passed {
     sessions: u64,
 }
 
-/// What will be done.
+/// Resolved arguments.
 pub struct Resolved {
     config: RelayConfig,
     control: PathBuf,
@@ -55,7 +55,7 @@ pub struct Resolved {
 }
 
 impl args::Relay {
-    /// What will be passed on.
+    /// Resolves the sessions to relay.
     ///
     /// # Errors
     /// [`Usage`] when the key cannot be read.
@@ -150,7 +150,7 @@ pub fn run(resolved: Resolved, output: Output<'_>, stop: &Stop) -> Result<(), Fa
     let control = Control::open(&control, handle.clone())?;
     let mut say = |text: &str| {
         if !json {
-            // What cannot be said to people is nobody's loss.
+            // A line that people cannot be shown harms nobody.
             let _ = writeln!(people, "{text}");
         }
     };
@@ -190,7 +190,7 @@ fn words(event: &Event, told: &RelayEvent, level: Level) -> Option<String> {
     let role = if branch.is_some() { crate::tell::Role::Source } else { crate::tell::Role::Receiver };
     match (event, branch) {
         (Event::Progress(_), _) => None,
-        // Who looks for the next session listens where the first one did.
+        // A relay that looks for the next session listens at the same place as before.
         (Event::Opened { .. }, None) if told.session > 0 && level < Level::Verbose => None,
         (Event::Joined { host, address, .. }, None) if level > Level::Quiet => {
             Some(format!("passing on a session of {host} from {address}"))

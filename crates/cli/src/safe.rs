@@ -1,4 +1,4 @@
-//! What others have said, as it may be shown: names of files come from senders, and a terminal obeys what it is shown.
+//! Safe display of texts from other hosts: senders choose the names of files, and terminals obey control characters.
 
 use std::borrow::Cow;
 use std::fmt::Write;

@@ -25,7 +25,7 @@ const AT_ONCE: Duration = Duration::from_secs(2);
 /// It is looked this often whether the user wants an end.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// What a receiver has to say.
+/// A message of a receiver's thread.
 enum News {
     Event(Event),
     Ended(Result<ReceiveReport, Error>, Duration),
@@ -72,7 +72,7 @@ impl Receivers {
         Turn { session, beside: if others { Beside::Others } else { Beside::Alone } }
     }
 
-    /// One has ended after so long. What failed at once, as where a network is gone, would fail again and again.
+    /// Notes the end of a session after this time. A session that failed at once, as without a network, would fail again and again.
     fn ended(&mut self, session: u32, is_good: bool, lasted: Duration) {
         self.running.remove(&session);
         self.pause = match !is_good && lasted < AT_ONCE {
@@ -149,14 +149,14 @@ pub fn run<'a>(
 fn receive(number: u32, config: ReceiveConfig, told: &mpsc::Sender<(u32, News)>, stop: &Stop) {
     let began = Instant::now();
     let tell = |one| {
-        // Who hears it lives longer than this thread.
+        // The receiver of this message outlives this thread.
         told.send((number, one)).ok();
     };
     let outcome = faircast::Receiver::from(config).run_until(stop, &mut |event| tell(News::Event(event)));
     tell(News::Ended(outcome, began.elapsed()));
 }
 
-/// A session has ended: tell how. What ends all is returned.
+/// Reports the outcome of a session. An error that ends the program is returned.
 fn session_ended(
     teller: &mut EventPrinter<'_>,
     outcome: Result<ReceiveReport, Error>,

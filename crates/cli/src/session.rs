@@ -1,4 +1,4 @@
-//! `send`, `stream` and `recv`: what was typed becomes a configuration, and the session is told.
+//! `send`, `stream` and `recv`: arguments become a configuration, and the session is reported.
 
 use crate::args::{self, Telling};
 use crate::failure::{Failure, Usage};
@@ -27,15 +27,15 @@ use std::time::Duration;
 /// Repairs that are sent with a stream on layers when nothing else is asked for, over its own symbols.
 const REPAIR: f64 = 0.1;
 
-/// Who serves for months without anybody looking keeps no longer what nobody has gone on with.
+/// A program that serves for months unattended deletes unfinished content that nobody has continued.
 const SERVED: KeepUnfinished = KeepUnfinished::new(Some(Duration::from_secs(7 * 86_400)), None);
 
-/// What will be done, and what the user should know before.
+/// A resolved configuration, and warnings about it.
 #[derive(Debug)]
 pub struct Resolved<Config> {
-    /// What the transport is told.
+    /// Configuration of the transport.
     pub config: Config,
-    /// How it is told.
+    /// Kind of output.
     pub telling: Telling,
     /// Said before the start.
     pub warnings: Vec<String>,
@@ -55,7 +55,7 @@ pub struct Output<'a> {
     pub keyboard: Keyboard,
 }
 
-/// What standard error is.
+/// Kind of standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Screen {
     /// A terminal.
@@ -65,17 +65,17 @@ pub enum Screen {
 }
 
 impl Screen {
-    /// What standard error is now.
+    /// Returns the present kind of standard error.
     pub fn of_stderr() -> Screen {
         if io::stderr().is_terminal() { Screen::Terminal } else { Screen::Plain }
     }
 }
 
 impl args::Send {
-    /// What will be sent, to whom and how.
+    /// Resolves content, destination and options.
     ///
     /// # Errors
-    /// [`Usage`] when options contradict each other or name what is not there.
+    /// [`Usage`] when options contradict each other or name something that does not exist.
     pub fn resolve(self) -> Result<Resolved<SendConfig>, Usage> {
         self.sending.format.options()?;
         let one_way = self.unanswered.one_way()?;
@@ -119,7 +119,7 @@ fn refuse_answers(sending: &args::Sending) -> Result<(), Usage> {
 }
 
 impl args::Stream {
-    /// What will be streamed, to whom and how.
+    /// Resolves streams, destination and options.
     ///
     /// # Errors
     /// [`Usage`] when options contradict each other.
@@ -140,10 +140,10 @@ impl args::Stream {
 }
 
 impl args::Recv {
-    /// What will be received, from where and to where.
+    /// Resolves source, destination and options.
     ///
     /// # Errors
-    /// [`Usage`] when options contradict each other or name what cannot be used.
+    /// [`Usage`] when options contradict each other or name something that cannot be used.
     pub fn resolve(self) -> Result<Resolved<ReceiveConfig>, Usage> {
         let mut warnings = Vec::new();
         self.format.options()?;
@@ -181,7 +181,7 @@ impl args::Recv {
     /// That the source can be one, and can send to the group.
     pub(crate) fn check_source(&self) -> Result<(), Usage> {
         let Some(source) = self.source else { return Ok(()) };
-        // Who invites, or serves by unicast, may be of any family.
+        // A host that invites, or serves by unicast, may be of any family.
         let group = match (self.listen, self.parent.first()) {
             (Some(place), _) | (None, Some(&place)) => place.ip(),
             (None, None) => self.session.group().ip(),
@@ -267,7 +267,7 @@ fn check_directory(out: &Path) -> Result<(), Usage> {
     })
 }
 
-/// What each layer carries.
+/// Returns the content of each layer.
 fn layer_inputs(paths: Vec<PathBuf>) -> Result<Vec<LayerInput>, Usage> {
     let is_stdin = |path: &PathBuf| path == Path::new("-");
     match paths.iter().filter(|path| is_stdin(path)).count() {
@@ -402,7 +402,7 @@ fn exposed(path: &Path, exposure: key::Exposure) -> Option<String> {
         .then(|| format!("other users of this host can read the key file {path}; run `chmod 600 {path}`"))
 }
 
-/// Run a `send` or `stream` and tell it; `drive` is the transport.
+/// Runs a `send` or `stream` and reports it; `drive` is the transport.
 ///
 /// # Errors
 /// Why it failed, or that some receivers do not have everything.
@@ -439,7 +439,7 @@ pub fn send<'a>(
     told.and(written)
 }
 
-/// Run a `recv` and tell it; `drive` is the transport.
+/// Runs a `recv` and reports it; `drive` is the transport.
 ///
 /// # Errors
 /// Why it failed, or that not everything has arrived.
@@ -481,7 +481,7 @@ pub(crate) fn drive<C: Configuration>(
     faircast::run(config, stop, events)
 }
 
-/// Run a session and tell it; `drive` is the transport, `verdict` says how it ended.
+/// Runs a session and reports it; `drive` is the transport, `verdict` judges its end.
 ///
 /// # Errors
 /// Why it failed, or that it fell short.
@@ -514,11 +514,11 @@ pub(crate) fn teller<'a>(
     EventPrinter::new(role, Level::of(telling), program, human, stop).with_keyboard(output.keyboard)
 }
 
-/// How a report is told.
+/// Judgement of a report.
 pub struct Verdict {
     /// For people.
     pub summary: Vec<String>,
-    /// Why it is no success, if it is none,
+    /// Reason for a failure, if it is one.
     pub shortfall: Option<String>,
     /// and what kind of failure that is.
     pub failure: fn(String) -> Failure,

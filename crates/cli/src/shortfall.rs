@@ -1,4 +1,4 @@
-//! What a `send` that came to a report fell short of.
+//! Shortfalls of a `send` that ended with a report.
 
 use crate::failure::Failure;
 use crate::{units, wording};
@@ -10,7 +10,7 @@ pub fn sent_failure(report: &SendReport) -> Option<Failure> {
     (!report.ok).then(|| failure_kind(report)(sent_shortfall(report)))
 }
 
-/// What kind of failure a report that is not good is.
+/// Returns the kind of failure of a report that is not good.
 pub fn failure_kind(report: &SendReport) -> fn(String) -> Failure {
     match () {
         () if only_left_out(report) => Failure::LeftOut,
@@ -38,7 +38,7 @@ fn are_all_served(report: &SendReport) -> bool {
     !others && (report.verified > 0 || report.rounds > 0)
 }
 
-/// What a `send` fell short of, and what to do.
+/// Describes the shortfall of a `send`, with advice.
 pub fn sent_shortfall(report: &SendReport) -> String {
     let mut parts = Vec::new();
     if report.stopped && report.receivers == 0 {

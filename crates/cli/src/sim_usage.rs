@@ -14,7 +14,7 @@ pub enum SimUsage {
         /// Why.
         source: io::Error,
     },
-    /// A scenario with mistakes, which have been told in full.
+    /// A scenario with mistakes, which have been reported in full.
     #[error("{} cannot be run: {}", .path.display(), crate::units::count(*.mistakes as u64, "mistake"))]
     ScenarioWrong {
         /// The file.
@@ -47,7 +47,7 @@ pub enum SimUsage {
     /// A scenario without the flow that is to be replaced.
     #[error("the scenario has no {what}; its flows are: {known}")]
     NoSuchFlow {
-        /// What was looked for.
+        /// Name that was looked for.
         what: String,
         /// Those that exist.
         known: String,

@@ -1,4 +1,4 @@
-//! What this process and host say about themselves.
+//! Facts about this process and host.
 
 use crate::failure::Failure;
 use faircast::Stop;

@@ -35,7 +35,7 @@ impl Role {
     }
 }
 
-/// How much people are told.
+/// Amount of output for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Only errors.
@@ -65,7 +65,7 @@ pub enum Human<'a> {
     Block(ProgressBar),
 }
 
-/// Tells the events of one session.
+/// Prints the events of one session.
 pub struct EventPrinter<'a> {
     role: Role,
     level: Level,
@@ -74,18 +74,18 @@ pub struct EventPrinter<'a> {
     stop: &'a Stop,
     reader: Reader,
     keyboard: Keyboard,
-    /// Of several: whose turn it is.
+    /// The present one of several sessions.
     of: Option<Turn>,
-    /// What the block shows of each.
+    /// Text of the block for each session.
     blocks: BTreeMap<u32, String>,
 }
 
-/// Which of several sessions is told of.
+/// The one of several sessions that is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
     /// Its number, from 1.
     pub session: u32,
-    /// Whether people have to be told it.
+    /// Whether the output for people names it.
     pub beside: Beside,
 }
 
@@ -145,7 +145,7 @@ impl<'a> EventPrinter<'a> {
         EventPrinter { keyboard, ..self }
     }
 
-    /// What comes now is of this one of several sessions.
+    /// Attributes the following events to one of several sessions.
     pub fn of(&mut self, turn: Turn) {
         self.of = Some(turn);
     }
@@ -156,7 +156,7 @@ impl<'a> EventPrinter<'a> {
         self.paint();
     }
 
-    /// What people see before a line, where there are others.
+    /// Returns the prefix of a line, if there are several sessions.
     fn mark(&self) -> String {
         match self.of {
             Some(Turn { session, beside: Beside::Others }) => format!("[{session}] "),
@@ -164,7 +164,7 @@ impl<'a> EventPrinter<'a> {
         }
     }
 
-    /// Tell an event.
+    /// Prints an event.
     pub fn event(&mut self, event: &Event) {
         self.program(event);
         match event {
@@ -177,7 +177,7 @@ impl<'a> EventPrinter<'a> {
         }
     }
 
-    /// Tell a program one line.
+    /// Prints one line for a program.
     pub fn program(&mut self, line: &impl Serialize) {
         let Some(out) = self.program.as_mut() else { return };
         if self.reader == Reader::Gone {
@@ -196,7 +196,7 @@ impl<'a> EventPrinter<'a> {
         }
     }
 
-    /// Tell people a sentence; standard error that cannot be written is nobody's loss.
+    /// Prints a sentence for people; a failure to write standard error is ignored.
     pub fn say(&mut self, sentence: &str) {
         let sentence = format!("{}{sentence}", self.mark());
         match &mut self.human {
@@ -208,7 +208,7 @@ impl<'a> EventPrinter<'a> {
         }
     }
 
-    /// Tell people the end, unless they want errors only.
+    /// Prints the end for people, unless they want errors only.
     pub fn end(&mut self, sentence: &str) {
         if self.level > Level::Quiet {
             self.say(&safe::text(sentence));
@@ -266,13 +266,13 @@ pub fn warning(text: &str) -> String {
     format!("{} {}", painted("warning:", "1;33"), safe::text(text))
 }
 
-/// What is told, before it is painted.
+/// Text before it is coloured.
 enum Words {
     Plain(String),
     Warning(String),
 }
 
-/// What people are told about an event that is no progress, if anything.
+/// Returns the sentence for people about an event that is not progress, if there is one.
 pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
     let (least, text) = match event {
         Event::Opened { group, interface, local, alternatives } => {
@@ -376,7 +376,7 @@ pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
     })
 }
 
-/// Of sockets that go to no network's group: what they are for.
+/// Describes sockets that go to no network's group by their purpose.
 fn by_unicast(role: Role, place: SocketAddr, local: IpAddr) -> Option<String> {
     match role {
         Role::Receiver if place.ip() == local => Some(format!("waiting at {place} until a source invites")),
@@ -396,7 +396,7 @@ pub fn relay(relay: &RelayBelow) -> String {
     format!("{indent}{host} at {address}: {done} of {receivers} done, {}", units::rate(relay.rate.bps()))
 }
 
-/// So many relays fit beside the rest of the block.
+/// Relays that fit beside the rest of the block.
 const MOST_RELAYS: usize = 12;
 
 /// The relays below.
@@ -515,7 +515,7 @@ fn working(role: Role, progress: &Progress) -> Option<String> {
     Some(format!("{}: {work}{others}", safe::text(&first.host)))
 }
 
-/// Who limits the rate: by the network on the way there, or by what the host itself can take.
+/// Names the limit of the rate: the network on the path, or the host itself.
 fn limiting(progress: &Progress) -> Option<String> {
     match (&progress.limited_by, &progress.window_of, &progress.representative) {
         (Some(Limit::Window), Some(host), _) => Some(format!("limited by the buffers of {host}")),

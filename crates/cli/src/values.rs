@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What else is said of files, or given to them; nothing when nothing is written.
+/// Parses the selection of metadata of files; empty text selects nothing.
 pub fn preserve(text: &str) -> Result<Preserve, UnknownAspect> {
     if text.is_empty() { Ok(Preserve::nothing()) } else { text.parse() }
 }
@@ -422,7 +422,7 @@ pub fn receivers(text: &str) -> Result<u32, BadValue> {
     }
 }
 
-/// What one slow receiver may cost: `follow`, `floor:RATE`, `drop:RATE`.
+/// Parses a limit of the cost of one slow receiver: `follow`, `floor:RATE`, `drop:RATE`.
 pub fn slow(text: &str) -> Result<faircast::Slow, BadValue> {
     use faircast::Slow;
     let with_rate = |policy: &'static str, rate_text: &str| {

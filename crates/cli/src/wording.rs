@@ -1,4 +1,4 @@
-//! What sessions say, in the command's words: the library knows no flags.
+//! Messages of sessions, in the command's words: the library knows no flags.
 
 use crate::units;
 use faircast::config::other_default;
@@ -64,7 +64,7 @@ pub fn kept(verified_bytes: u64, resumes: bool) -> String {
     }
 }
 
-/// What to look at when receivers are incomplete.
+/// Returns advice for incomplete receivers.
 pub fn advice(advice: Advice) -> Cow<'static, str> {
     match advice {
         Advice::Path => PATH.into(),

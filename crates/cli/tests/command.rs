@@ -21,7 +21,7 @@ fn ended(arguments: &[&str]) -> (i32, String, String) {
     (status.code().expect("no signal"), text(stdout), text(stderr))
 }
 
-/// What a session wrote and how it ended; one that hangs is killed, and fails the test by its exit code.
+/// Returns the output of a session, and its end; a hanging one is killed, and fails the test by its exit code.
 fn finish(child: Child) -> Output {
     let (ended, waiting) = mpsc::channel::<()>();
     let pid = rustix::process::Pid::from_child(&child);

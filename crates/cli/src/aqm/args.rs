@@ -1,4 +1,4 @@
-//! What can be typed behind `faircast aqm`.
+//! Arguments of `faircast aqm`.
 
 use clap::{Args, Subcommand, ValueEnum};
 use faircast_aqm::QueueSpec;

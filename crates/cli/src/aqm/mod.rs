@@ -63,7 +63,7 @@ fn compare(typed: &Compare, out: &mut impl Write, stop: &AtomicBool) -> Result<(
         .map_err(unwritten)
 }
 
-/// What was typed beside queues and loads, as far as it changes numbers.
+/// Returns the options beside queues and loads that change numbers.
 fn behind(typed: &args::Bench) -> String {
     let quick = if typed.quick { " --quick" } else { "" };
     let seconds = typed.seconds.map_or(String::new(), |seconds| format!(" --seconds {seconds}"));

@@ -1,4 +1,4 @@
-//! What can be typed after `clean`.
+//! Arguments of `clean`.
 
 use crate::values;
 use clap::{Args, ValueHint};

@@ -1,4 +1,4 @@
-//! What can be typed.
+//! Arguments of the command line.
 
 mod clean;
 pub mod formats;

@@ -1,4 +1,4 @@
-//! What can be typed after `receipt`.
+//! Arguments of `receipt`.
 
 use crate::values;
 use clap::{Args, Subcommand, ValueHint};

@@ -1,4 +1,4 @@
-//! What can be typed after `relay`.
+//! Arguments of `relay`.
 
 use super::Telling;
 use crate::values;

@@ -1,4 +1,4 @@
-//! The programs of the demonstration: five processes of this binary that tell JSON.
+//! The programs of the demonstration: five processes of this binary that write JSON.
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Sender;
 use std::thread;
 
-/// What a process told.
+/// Output of a process.
 #[derive(Debug)]
 pub struct Word {
     /// Its place among the processes.
@@ -32,7 +32,7 @@ pub enum Said {
 pub struct Process(Child);
 
 impl Process {
-    /// Start `program` with `arguments`; what it tells goes to `words`, marked as `from`.
+    /// Starts `program` with `arguments`; its output goes to `words`, marked as `from`.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -52,7 +52,7 @@ impl Process {
         let mut err = child.stderr.take().expect("it is a pipe");
         let errors = thread::spawn(move || {
             let mut text = String::new();
-            // What was read before an error is all there is.
+            // The text read before an error is all there is.
             let _ = err.read_to_string(&mut text);
             text
         });

@@ -1,4 +1,4 @@
-//! What the demonstration sends, and whether it arrived.
+//! Content of the demonstration, and the check of its arrival.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

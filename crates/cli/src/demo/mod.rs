@@ -51,7 +51,7 @@ const GRACE: Duration = Duration::from_secs(1);
 /// More content gets more time: this rate is always reached, in bytes per second.
 const SLOWEST: u64 = 4_000_000;
 
-/// What will be done.
+/// Resolved arguments.
 #[derive(Debug)]
 pub struct Resolved {
     program: PathBuf,
@@ -109,7 +109,7 @@ struct Done<'a> {
     outcome: &'a DemoOutcome,
 }
 
-/// What one process has told so far.
+/// Output of one process so far.
 #[derive(Debug, Default)]
 struct Told {
     done: Option<Value>,
@@ -126,10 +126,10 @@ impl Told {
 }
 
 impl Demo {
-    /// What will be sent, by which program.
+    /// Returns the content and the program that will send it.
     ///
     /// # Errors
-    /// When the system does not say which file this program is.
+    /// When the system does not report the file of this program.
     pub fn resolve(self) -> Result<Resolved, Failure> {
         let program = std::env::current_exe().map_err(Failure::system("find this program's own file"))?;
         Ok(Resolved {
@@ -430,7 +430,7 @@ fn unfinished(told: &Told) -> String {
 }
 
 impl DemoOutcome {
-    /// What the processes said went wrong.
+    /// Returns the errors that the processes reported.
     fn failures(&self) -> impl Iterator<Item = String> + '_ {
         let source = self.source.error.iter().map(|error| format!("source: {error}"));
         let receivers = self

@@ -96,7 +96,7 @@ fn panel(receivers: u32, results: &Results) -> Panel {
     Panel::over_time(format!("{receivers} receivers"), "rate so far (kbit/s)", layers)
 }
 
-/// What came of it, as a table.
+/// Returns the results as a table.
 pub fn grid(all: &[Simulated]) -> Grid {
     let mut grid = Grid::new(&[
         ("simulated receivers", Align::Left),

@@ -1,4 +1,4 @@
-//! What the demonstration says at its end.
+//! Tables at the end of the demonstration.
 
 #[cfg(feature = "simulator")]
 use super::simulated;
@@ -20,7 +20,7 @@ pub fn write(outcome: &DemoOutcome, out: &mut impl Write) -> io::Result<()> {
     if outcome.ok { next(out) } else { Ok(()) }
 }
 
-/// What came of the transfer.
+/// Writes the results of the transfer.
 ///
 /// # Errors
 /// When it cannot be written.

@@ -111,7 +111,7 @@ pub fn clock() -> Check {
     clock_at(now)
 }
 
-/// The same when it shows so many seconds since 1970.
+/// The check for a clock that shows this many seconds since 1970.
 fn clock_at(unix_secs: u64) -> Check {
     if unix_secs < EARLIEST {
         return Check::new(

@@ -91,7 +91,7 @@ struct Done {
     warned: usize,
 }
 
-/// Run all checks and tell them.
+/// Runs all checks and prints them.
 ///
 /// # Errors
 /// [`Failure::Check`] when one fails.

@@ -75,7 +75,7 @@ pub fn chosen(choice: &Result<Choice, NetError>, group: IpAddr) -> Check {
     if names.is_empty() { check } else { check.advise(format!("others with --iface: {}", names.join(", "))) }
 }
 
-/// What keeps the first other interface than loopback from carrying multicast, as commands.
+/// Returns the obstacles to multicast on the first interface other than loopback, as commands.
 fn what_would_serve(group: IpAddr) -> String {
     let all = faircast_net::interfaces().unwrap_or_default();
     let Some(other) = all.iter().find(|interface| !interface.loopback) else {
@@ -126,7 +126,7 @@ pub fn route(group: SocketAddr) -> Check {
     }
 }
 
-/// What the self-test saw.
+/// Results of the self-test.
 #[derive(Debug, PartialEq, Eq)]
 struct SelfTest {
     datagrams: usize,
@@ -140,7 +140,7 @@ fn hear_myself(choice: &Choice, group: SocketAddr) -> Result<SelfTest, NetError>
     let options = SourceOptions { ttl: 0, ect: Ecn::NotEct, ..SourceOptions::default() };
     let mouth = SourceSocket::open(group, choice, &options)?;
     let word: Vec<u8> = system::random().to_be_bytes().repeat(PROBE / 8);
-    // What an empty queue cannot take would be missing below, and is what the test is for.
+    // Datagrams that an empty queue cannot take would be missing below; the test is for that.
     let _outcome = mouth.send_batch(&word.repeat(PROBES), PROBE)?;
     let mut heard = SelfTest { datagrams: 0, cut_by_kernel: false, joined_by_kernel: false };
     let (mut batch, mut waiter) = (Batch::new(PROBES), Waiter::new());
@@ -260,7 +260,7 @@ pub fn buffers(like: IpAddr, choice: &Choice) -> Vec<Check> {
     std::iter::once(receive).chain(send).collect()
 }
 
-/// What a receive buffer of this size, where so much was asked for, comes to.
+/// Checks a receive buffer of `granted` bytes, where `asked` were requested.
 fn to_receive(granted: usize, asked: usize) -> Check {
     if granted >= asked {
         return Check::new("buffers", Verdict::Ok, format!("{} to receive", kib(granted)));

@@ -6,7 +6,7 @@ use faircast_wire::{SigningKey, VerifyKeys};
 use std::io::Write;
 use std::path::Path;
 
-/// What the name of a public key's file has more than its private half's, and the file's mode.
+/// Suffix of a public key's file after the name of its private half, and the file's mode.
 const PUBLIC: &str = ".pub";
 const EVERYBODYS: u32 = 0o644;
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{env, fs, thread};
 
-/// Who asks is answered within this.
+/// Timeout of an answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The listener of a running relay; its socket goes with it.
@@ -40,7 +40,7 @@ impl Control {
         // It ends with the process.
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                // Who does not read is not waited for.
+                // A client that does not read is not waited for.
                 let _ = answer(stream, &handle);
             }
         });
@@ -62,10 +62,10 @@ fn answer(mut stream: UnixStream, handle: &RelayHandle) -> io::Result<()> {
     stream.write_all(&text)
 }
 
-/// What the relay that listens here says.
+/// Returns the status of the relay that listens here.
 ///
 /// # Errors
-/// When there is none, or it says nothing.
+/// When there is no relay, or it does not answer.
 pub fn ask(path: &Path) -> Result<String, Failure> {
     let fails = |source| Failure::from(Usage::NoRelay { path: path.to_owned(), source });
     let mut stream = UnixStream::connect(path).map_err(fails)?;

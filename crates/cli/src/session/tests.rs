@@ -155,8 +155,8 @@ fn values_out_of_range_are_refused_while_parsing() {
     assert!(refused(&["recv", "--stdout", "--out", "d"]).contains("cannot be used with"));
 }
 
-/// Run a fake transport that tells `event` and ends with `report`; what was written for programs
-/// and for people, and how it ended.
+/// Runs a fake transport that reports `event` and ends with `report`; returns the output for programs
+/// and for people, and the result.
 fn told(
     line: &[&str],
     event: Event,

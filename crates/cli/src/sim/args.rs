@@ -1,4 +1,4 @@
-//! What can be typed after `sim`, `repro` and `compare`.
+//! Arguments of `sim`, `repro` and `compare`.
 
 use clap::{Args, Subcommand, ValueHint};
 use faircast_core::schemes::{self, Scheme};
@@ -376,7 +376,7 @@ pub fn seeds(text: &str) -> Result<Seeds, String> {
     if which.len() as u64 <= MOST { Ok(Seeds(which)) } else { Err(wanted()) }
 }
 
-/// What is compared.
+/// Subject of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contenders(pub Vec<Contender>);
 

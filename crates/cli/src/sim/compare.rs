@@ -120,7 +120,7 @@ fn begin(directory: &Path, places: &[String]) -> Result<(), Failure> {
         .ok()
         .and_then(|text| serde_json::from_slice(&text).ok())
         .unwrap_or_default();
-    // A directory elsewhere is none of the comparison.
+    // A directory elsewhere does not belong to the comparison.
     for place in earlier.iter().filter(|place| Path::new(place).file_name() == Some(place.as_str().as_ref()))
     {
         let place = directory.join(place);

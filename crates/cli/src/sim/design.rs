@@ -37,7 +37,7 @@ struct Line<'a> {
     crossover_rad_s: f64,
 }
 
-/// Design, tell, draw.
+/// Computes the design, prints and draws it.
 ///
 /// # Errors
 /// When there is no equilibrium to design for, or figures cannot be written.
@@ -178,7 +178,7 @@ fn bode(designs: &[Design]) -> Figure {
             panel(
                 "phase",
                 "phase (degrees)",
-                // What turns further has no gain left.
+                // Beyond this phase no gain remains.
                 lines(&|open, frequency| match open.phase(frequency).to_degrees() {
                     phase if phase >= -720.0 => phase,
                     _ => f64::NAN,

@@ -17,7 +17,7 @@ struct Line {
     margin: Option<f64>,
 }
 
-/// Read, estimate, tell.
+/// Reads the series, estimates, and prints.
 ///
 /// # Errors
 /// When there is nothing to estimate from.

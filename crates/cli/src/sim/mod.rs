@@ -174,7 +174,7 @@ fn check_curves(typed: &SimRun, scenario: &Scenario) -> Result<(), SimUsage> {
     }
 }
 
-/// What people are told about a run.
+/// Output about a run for people.
 struct Told<'a> {
     scenario: &'a Scenario,
     results: &'a Results,
@@ -283,7 +283,7 @@ fn check(typed: &SimCheck, out: &mut impl Write) -> Result<(), Failure> {
     }
 }
 
-/// Tells mistakes or warnings.
+/// Prints mistakes or warnings.
 fn tell(
     event: &'static str,
     file: &Path,

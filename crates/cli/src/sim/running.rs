@@ -48,7 +48,7 @@ const MOST_BYTES: u64 = 32 << 20;
 /// Bytes of a file with a trace at most.
 const MOST_TRACE_BYTES: u64 = 32 << 20;
 
-/// Read a scenario of which a run may take so many bytes of memory, with keys changed; mistakes are shown on standard error.
+/// Reads a scenario, with keys changed, whose run may take `memory` bytes; mistakes are shown on standard error.
 ///
 /// # Errors
 /// When it cannot be read, changed or run.
@@ -65,10 +65,10 @@ pub fn read(path: &Path, changes: &[(String, String)], memory: u64) -> Result<Sc
     Ok(scenario)
 }
 
-/// Read a scenario's text, of which a run may take so many bytes of memory; mistakes are shown on standard error.
+/// Parses a scenario whose run may take `memory` bytes; mistakes are shown on standard error.
 ///
 /// # Errors
-/// When there are any.
+/// When there are mistakes.
 pub fn parse(text: &str, path: &Path, memory: u64) -> Result<Scenario, SimUsage> {
     Scenario::parse_within(text, &path.display().to_string(), memory)
         .map_err(|mistakes| mistaken(&mistakes, path))
@@ -89,7 +89,7 @@ pub fn warn(scenario: &Scenario) {
     let _ = write!(people, "{}", scenario.warnings().render(look(people.is_terminal())));
 }
 
-/// How much is told while it runs.
+/// Amount of output while it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Telling {
     /// How far it is.
@@ -98,7 +98,7 @@ pub enum Telling {
     Nothing,
 }
 
-/// Tells people how far a run is, and stops it when they want.
+/// Prints the progress of a run, and stops it on request.
 pub struct RunPrinter<'a> {
     label: String,
     screen: Screen,
@@ -180,7 +180,7 @@ fn message(status: &Status) -> String {
     }
 }
 
-/// Run a scenario and tell how far it is; its results, and how long it took.
+/// Runs a scenario and prints its progress; returns the results, and the duration.
 ///
 /// # Errors
 /// When the simulator refuses it, or it was stopped.

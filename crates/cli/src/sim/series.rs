@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-/// What is read of a file.
+/// Content of a file to read.
 #[derive(Debug, Clone, PartialEq)]
 pub enum What {
     /// This column of a table, by its name or its number from 1; the last one with `None`.
     Column(Option<String>),
-    /// Packets of a capture in intervals of so many seconds.
+    /// Packets of a capture in intervals of this many seconds.
     Packets(f64),
     /// Their bytes.
     Bytes(f64),

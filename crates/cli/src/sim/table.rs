@@ -1,4 +1,4 @@
-//! What came of a scenario, as tables and JSON.
+//! Results of a scenario, as tables and JSON.
 
 use crate::json;
 use crate::units;

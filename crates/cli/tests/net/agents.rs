@@ -33,7 +33,7 @@ fn agent_below(stage: &Stage, at: usize, agents: &[usize]) -> Running {
     agent
 }
 
-/// What it says of the session that it takes part in, to people.
+/// Returns its output about its session, for people.
 fn words(stage: &Stage, at: usize, more: &[&str]) -> String {
     let control = stage.text(&format!("a{at}.sock"));
     let args = ["relay", "--status", "--control", &control];
@@ -126,7 +126,7 @@ fn session(stage: &Stage, name: &str, bytes: usize, kill: bool) -> (Ended, [Valu
     if kill {
         agents.remove(0).crashes();
     } else {
-        // Progress is told once a second: of the last fifth perhaps nothing is.
+        // Progress is reported once a second: perhaps none of the last fifth.
         children[1].reaches(0.6, 40);
         seen = [status(stage, 0), status(stage, 1)];
         let said = words(stage, 0, &[]);

@@ -8,7 +8,7 @@ use faircast_testkit::{
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A Python that has flute-alc; `scripts/needs` makes it. `None` when there is none; the reason has been printed.
+/// Returns a Python that has flute-alc; `scripts/needs` makes it. `None` if it does not exist; the reason has been printed.
 fn python() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("flute-alc/bin/python");
     let checked = run(path.to_str()?, &["-c", "import flute"], Duration::from_secs(60))

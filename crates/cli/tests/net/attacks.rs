@@ -1,4 +1,4 @@
-//! What outsiders recorded, and what they make up: who replays, who leads astray, who speaks for others.
+//! Attacks of outsiders with recorded and made-up packets: replay, false announcements, impersonation.
 
 use crate::kit::{Running, Stage, must, tell};
 use crate::security::key;
@@ -25,7 +25,7 @@ struct Overheard {
     session: SessionId,
     source: SocketAddr,
     announce: Announce,
-    /// Who has joined, as the source tells all.
+    /// Receivers that have joined, as the source announces them.
     members: Vec<ReceiverId>,
 }
 
@@ -78,7 +78,7 @@ fn record(socket: &UdpSocket, mut goes_on: impl FnMut() -> bool) -> Vec<(SocketA
     recorded
 }
 
-/// Listen until an announcement and the ids of so many members are known, in a session without a key.
+/// Listens until an announcement and the ids of this many members are known, in a session without a key.
 fn overhear(socket: &UdpSocket, members: usize) -> Overheard {
     let (mut announced, mut heard, mut bytes) = (None, Vec::new(), [0; 2048]);
     let end = Instant::now() + Duration::from_secs(20);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 const FILE: usize = 20_000_000;
 
-/// What the last lines promise: their fields, and numbers that agree with each other.
+/// Checks the fields of the last lines, and that their numbers agree.
 fn done_lines_make_sense(source: &Ended, receivers: &[Ended]) {
     let bytes = source.number("bytes");
     for (ended, fields) in receivers.iter().map(|r| (r, &RECEIVED[..])).chain([(source, &SENT[..])]) {
@@ -56,7 +56,7 @@ const RECEIVED: [&str; 13] = [
     "warnings",
 ];
 
-/// Send one file to everybody; what both sides told.
+/// Sends one file to everybody; returns the output of both sides.
 fn transfer(stage: &Stage, len: usize, flags: &[&str]) -> (Ended, Vec<Ended>) {
     let file = stage.file("image", len);
     let receivers = stage.recv_everywhere(flags);

@@ -1,4 +1,4 @@
-//! What tshark, with the dissector that the program prints, sees of a real transfer.
+//! A real transfer in tshark, with the dissector that the program prints.
 
 use crate::kit::{FAIRCAST, Stage, must};
 use faircast_testkit::{Capture, Damage, Lab, Offloads, require_root, run};

@@ -12,7 +12,7 @@ fn shell(node: &Node, line: &str) {
     must(node.run("sh", &["-c", line], WITHIN));
 }
 
-/// What doctor says on this host: its exit code, and what failed with the advice.
+/// Runs doctor on this host: its exit code, and the failed checks with their advice.
 fn doctor(node: &Node, more: &[&str]) -> (i32, Vec<(String, String, String)>) {
     let args = [&["doctor", "--json"], more].concat();
     let ended = must(must(node.start(FAIRCAST, &args)).finish(WITHIN));
@@ -55,7 +55,7 @@ fn what_is_broken_is_named_and_the_command_mends_it() {
     ];
     for (broken_by, named) in cases {
         is_named_and_mended(node, broken_by, named, &[]);
-        // What else was there before.
+        // The earlier route.
         shell(node, "ip route replace multicast 224.0.0.0/4 dev eth0 2>/dev/null || true");
     }
     // A source that is reached by another interface than the one that hears it.
@@ -77,7 +77,7 @@ fn what_is_broken_is_named_and_the_command_mends_it() {
     must(lab.set_link(0, Link::Up));
 }
 
-/// What doctor says in the bridge's namespace of its bridge.
+/// Runs doctor in the bridge's namespace: the checks of its bridge.
 fn of_bridge(lab: &Lab) -> Vec<Value> {
     let args = ["netns", "exec", lab.bridge(), FAIRCAST, "doctor", "--iface", "br0", "--json"];
     let said = std::process::Command::new("ip").args(args).output();

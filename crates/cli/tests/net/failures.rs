@@ -1,4 +1,4 @@
-//! What is wrong with a host or a command line has its own message and exit code.
+//! Errors of a host or a command line: each has its own message and exit code.
 
 use crate::kit::{FAIRCAST, Running, Stage, must};
 use faircast_testkit::{Lab, Node, Offloads, require_root, run};
@@ -234,7 +234,7 @@ fn a_small_receive_buffer_is_told_with_the_remedy() {
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 2_000_000);
     must(std::fs::set_permissions(stage.path(""), std::fs::Permissions::from_mode(0o777)));
-    // Whoever may not exceed the limit of the system gets what the system allows, and hears of it.
+    // A user who may not exceed the system's limit gets that limit, and a warning.
     let line = format!(
         "exec 9< {FAIRCAST}; exec setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set -all \
          /proc/self/fd/9 recv --json --group {} --out {} --host small",

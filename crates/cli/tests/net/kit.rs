@@ -38,7 +38,7 @@ pub fn must<T, E: std::fmt::Display>(result: Result<T, E>) -> T {
     result.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A bound on waiting is so many times what a machine with nothing else to do needs: others may run at the same time.
+/// Factor of timeouts over the need of an idle machine: other tests may run at the same time.
 const PATIENT: u64 = 4;
 
 /// Bytes that no compression and no repetition can guess, always the same for one seed.
@@ -170,7 +170,7 @@ impl Running {
         }
     }
 
-    /// Wait for its end, so many seconds at most.
+    /// Waits for its end, at most `within` seconds.
     pub fn ends(mut self, within: u64) -> Ended {
         let end = Instant::now() + Duration::from_secs(within * PATIENT);
         while self.task.is_running() {
@@ -209,7 +209,7 @@ impl Running {
 
 /// The lines of JSON that a command has written, each as the schema says.
 fn told(what: &str, stdout: &str) -> Vec<Value> {
-    // Who is killed may leave half a line.
+    // A killed process may leave half a line.
     let events: Vec<Value> = stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let is = |commands: &[&str]| commands.iter().any(|command| what.starts_with(command));
     let (session, relay) =

@@ -16,7 +16,7 @@ fn stage() -> Option<Stage> {
     Some(Stage::shared(&root, plan.bottleneck(FAST as u16, Bottleneck::mbps(10.0))))
 }
 
-/// What a receiver called `host` has of a layer.
+/// Returns the content of a layer at the receiver `host`.
 fn got(stage: &Stage, host: &str, layer: u8) -> Vec<u8> {
     let files = must(std::fs::read_dir(stage.path(host))).filter_map(|entry| Some(entry.ok()?.path()));
     let end = format!(".layer{layer}");
@@ -24,7 +24,7 @@ fn got(stage: &Stage, host: &str, layer: u8) -> Vec<u8> {
     files.next().map_or_else(Vec::new, |path| must(std::fs::read(path)))
 }
 
-/// How the bytes of a layer came and stopped, as told.
+/// Returns the reported changes of a layer's flow of bytes.
 fn flows(ended: &Ended, layer: u64) -> Vec<String> {
     let of_layer = ended.all("output").filter(|event| event["layer"] == layer);
     of_layer.map(|event| event["flow"].as_str().unwrap_or("").to_owned()).collect()

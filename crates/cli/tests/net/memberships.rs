@@ -44,7 +44,7 @@ fn until(what: &str, within: u64, mut so: impl FnMut() -> bool) {
     }
 }
 
-/// Wait until the host is in at least so many of the session's groups, and check that the bridge forwards them.
+/// Waits until the host is in at least this many of the session's groups, and checks that the bridge forwards them.
 fn climbs(stage: &Stage, receiver: &mut Running, groups: usize) {
     let node = stage.lab.receiver(0);
     // On a busy host packets are lost, and a receiver that loses packets joins nothing for a while.

@@ -1,4 +1,4 @@
-//! What files are beside their content, from one host to the next.
+//! Metadata of files, from one host to the next.
 
 use crate::kit::{Ended, Stage, must};
 use faircast_testkit::{Lab, require_root};

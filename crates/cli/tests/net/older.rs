@@ -14,7 +14,7 @@ pub fn ear(node: &Node, group: &str) -> UdpSocket {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, group.port())).expect("the port is free there");
         socket.join_multicast_v4(group.ip(), &node.ipv4()).expect("it has the address");
         socket.set_read_timeout(Some(Duration::from_secs(2))).expect("not zero");
-        // Whoever records is not always there in time on a busy machine.
+        // On a busy machine the recorder does not always read in time.
         set_socket_recv_buffer_size_force(&socket, 16 << 20).expect("root may");
         socket
     }))
@@ -26,7 +26,7 @@ fn a_recorded_session_does_not_put_old_content_over_new() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let key = security::key(&stage, "lab.key");
-    // Of other lengths: a transfer is named after names, lengths and times, which may be the same here.
+    // With different lengths: a transfer is named after names, lengths and times, which may be the same here.
     let [first, second] = [("first", 300_000), ("second", 310_000)].map(|(name, len)| {
         must(std::fs::create_dir(stage.path(name)));
         stage.file(&format!("{name}/image"), len)

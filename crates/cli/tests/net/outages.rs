@@ -249,7 +249,7 @@ fn a_path_that_drops_large_packets_is_named_at_both_ends_and_smaller_ones_pass()
     let plan = Lab::plan().receivers(1).offloads(Offloads::Off);
     let stage = Stage::shared(&root, plan);
     let file = stage.file("image", 2_000_000);
-    // A bridge's port carries no frame above its own MTU, and tells nobody.
+    // A bridge's port carries no frame above its own MTU, and reports nothing.
     ip(stage.lab.bridge(), &format!("link set {} mtu 1300", stage.lab.receiver(0).port()));
     let receiver = stage.recv(0, "r0", &["--patience", "12"]);
     let source = stage.send(&[&file], &["--expect", "1", "--patience", "12"]).ends(60);
@@ -260,7 +260,7 @@ fn a_path_that_drops_large_packets_is_named_at_both_ends_and_smaller_ones_pass()
     source.failed(1, "no data arrives there");
     assert!(source.message().contains("--datagram 1200"), "{source:?}");
     assert_eq!(warned(&source, "packets of 149"), 1, "{source:?}");
-    // What they advise helps.
+    // The advice helps.
     let receiver = stage.recv(0, "r0", &[]);
     stage.send(&[&file], &["--expect", "1", "--datagram", "1200"]).succeeds(30);
     receiver.succeeds(10);

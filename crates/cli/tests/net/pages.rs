@@ -127,7 +127,7 @@ fn at_home(stage: &Stage, host: &str, text: &str) -> String {
     )
 }
 
-/// Run a page's commands; what goes wrong is told with its line.
+/// Runs a page's commands; errors are reported with their line.
 fn run(root: &Root, page: &str) {
     let text = must(std::fs::read_to_string(docs(page)));
     let commands = commands(&text);

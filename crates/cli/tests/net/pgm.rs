@@ -18,7 +18,7 @@ const LOSSY: &str = "
     link r near delay=3ms loss=bernoulli,0.01
     link r far delay=20ms loss=bernoulli,0.01";
 
-/// What is needed beside faircast: the programs of `crates/testkit/interop`, and a place for files.
+/// Requirements beside faircast: the programs of `crates/testkit/interop`, and a place for files.
 pub struct Stage {
     pub root: Root,
     directory: TempDir,
@@ -115,7 +115,7 @@ impl Stage {
         Running::start(lab.host("source"), &args)
     }
 
-    /// What a receiver got is this.
+    /// Checks the content at a receiver.
     pub fn has(&self, host: &str, expected: &[u8]) {
         let got = must(std::fs::read(self.path(host)));
         let same = blake3::hash(&got) == blake3::hash(expected);

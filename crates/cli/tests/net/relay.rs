@@ -7,7 +7,7 @@ use faircast_testkit::{Capture, Damage, Lab, Node, fields, require_root, run};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// What the content is made of: whoever can read it finds this.
+/// The content: text that a reader without a key would find.
 const WORDS: &[u8] = b"plain words that nobody but members may read; ";
 
 /// The group behind the relay.
@@ -34,7 +34,7 @@ fn child(stage: &Stage, at: usize, more: &[&str]) -> Running {
     child
 }
 
-/// What the relay says of itself.
+/// Returns the relay's status.
 fn status(stage: &Stage, node: &Node) -> String {
     let control = stage.text("relay.sock");
     let asked = Running::start(node, &["relay", "--status", "--json", "--control", &control]);
@@ -82,7 +82,7 @@ fn one_relay_passes_two_sessions_on_at_the_same_time_and_says_how_they_are() {
     let node = stage.lab.receiver(2);
     let mut relay = relay(&stage, node, &[]);
     assert!(status(&stage, node).contains("\"sessions\":[]"));
-    // By their signatures children tell which session is theirs.
+    // Signatures tell children their session.
     let signers = ["one.sign", "two.sign"].map(|name| stage.text(name));
     for signer in &signers {
         must(run(FAIRCAST, &["keygen", "--sign", signer], Duration::from_secs(10)));

@@ -55,7 +55,7 @@ fn a_receiver_that_crashed_half_way_resumes_within_the_same_session() {
     for host in ["r0", "r1", "r2"] {
         assert!(stage.has(host, &file), "{host}");
     }
-    // What went by while nobody listened is sent again, and no more.
+    // Content sent while nobody listened is sent again, and no more.
     assert!(source.number("repair_ratio") < 1.25, "{source:?}");
     tell(&format!(
         "receiver crashed at half: kept {:.1} MB, fetched again {} B, session {:.1} s, sent/needed {:.3}",

@@ -68,7 +68,7 @@ impl Stage {
         Running::start(self.chain.source(), &args)
     }
 
-    /// What a hop says of the session that goes through it.
+    /// Returns a hop's status of the session that goes through it.
     pub fn status(&self, at: usize, more: &[&str]) -> String {
         let control = self.text(&format!("hop{at}.sock"));
         let args = [&["relay", "--status", "--control", &control], more].concat();
@@ -116,8 +116,8 @@ fn a_hop_that_is_killed_leaves_the_session_to_the_kernel() {
         let mut receivers = stage.receivers(&[]);
         let source = stage.send(&file, kind, &["--open", "--max", "16M"]);
         receivers[0].reaches(0.3, 60);
-        // Until a hop keeps the kernel from it, the kernel passes on what comes from above as well: whoever is below, the second hop or its
-        // receivers, may follow that, and goes over to the hop once it has been silent for two seconds.
+        // Until a hop prevents it, the kernel also forwards packets from upstream. A downstream node, the second hop or its
+        // receivers, may follow those, and changes to the hop once they have been silent for two seconds.
         let on_the_way = |seen: &[Value; 2]| seen.iter().all(|hop| number(hop, "passed") > 100);
         let mut seen = [stage.counts(0), stage.counts(1)];
         let at_once = on_the_way(&seen);

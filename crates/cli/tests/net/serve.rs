@@ -13,7 +13,7 @@ fn a_receiver_that_stays_takes_one_session_after_another_and_outlives_their_sour
     let large = stage.file("large", 6_000_000);
     let mut receiver = stage.recv(0, "r0", &["--serve", "--most", "5M", "--accept", "sour*"]);
     stage.send(&[&small], &["--expect", "1"]).succeeds(20);
-    // What is too large is refused, and its sender hears why.
+    // Content that is too large is refused, and its sender is notified of the reason.
     let mut refused = stage.send(&[&large], &["--wait", "6"]);
     refused.said("does not follow it: it accepts no sessions of this host's name, or none so large", 5);
     refused.task.interrupt();

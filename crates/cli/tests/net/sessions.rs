@@ -16,7 +16,7 @@ fn two_sources_in_one_group_do_not_disturb_each_other() {
         stage.recv(2, "r2", &["--source", &second]),
     ];
     let mut source = stage.send(&[&one], &["--max", "30M", "--wait", "3"]);
-    // Whoever takes what comes first stays with it.
+    // A receiver of any session stays with the first.
     receivers.push(stage.recv(2, "any", &[]));
     source.said("\"any\"", 5);
     let args = ["send", &two, "--open", "--json", "--max", "30M", "--group", &stage.group, "--wait", "3"];

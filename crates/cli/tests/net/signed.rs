@@ -35,7 +35,7 @@ fn mouth(node: &Node, as_if: SocketAddr) -> UdpSocket {
     must(node.inside(|| UdpSocket::bind(as_if).expect("the address is there, and nobody listens")))
 }
 
-/// What a member needs to speak in the source's name.
+/// Means of a member to speak in the source's name.
 struct Forger {
     codec: SourceCodec,
     announced: Announce,

@@ -8,8 +8,8 @@ use std::process::Command;
 /// Bytes that a pipe holds.
 const FULL: usize = 65_536;
 
-/// Run a command whose standard output and error are one pipe that nobody reads and that holds this number of bytes already. What is
-/// in the pipe after the end is printed, and the exit code.
+/// Runs a command whose standard output and error are one pipe that nobody reads and that holds this number of bytes already. The
+/// pipe's content after the end is printed, and the exit code.
 fn unread(stage: &Stage, node: &Node, filled: usize, command: &str) -> Running {
     let pipe = stage.text(&format!("{}.pipe", command.split(' ').next().unwrap_or_default()));
     let line = format!(

@@ -22,7 +22,7 @@ pub fn child(node: &Node, host: &str, out: &str, parents: &[&str], more: &[&str]
     child
 }
 
-/// What the relay with this socket says of itself.
+/// Returns the status of the relay with this socket.
 pub fn status(node: &Node, control: &str, more: &[&str]) -> String {
     let args = ["relay", "--status", "--control", control];
     let asked = Running::start(node, &[&args[..], more].concat());

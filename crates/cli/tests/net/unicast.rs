@@ -56,7 +56,7 @@ pub fn source(stage: &Stage, args: &[&str]) -> Running {
     Running::start(stage.lab.sender(), &[&words[..], args].concat())
 }
 
-/// What has become of the hosts of the list.
+/// Returns the outcomes of the hosts of the list.
 fn outcomes(done: &serde_json::Value) -> Vec<(String, String)> {
     let text = |value: &serde_json::Value| value.as_str().unwrap_or("").to_owned();
     let hosts = done["hosts"].as_array().expect("a report lists hosts");

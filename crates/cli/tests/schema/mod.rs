@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
-/// The schema of what sessions tell.
+/// The schema of the output of sessions.
 pub struct Schema(Value);
 
 impl Schema {
@@ -13,13 +13,13 @@ impl Schema {
         Schema(serde_json::from_str(&text).expect("the schema is JSON"))
     }
 
-    /// That a line is one of those that a session tells.
+    /// Checks that a line belongs to the output of a session.
     pub fn check_line(&self, line: &Value) -> Result<(), String> {
         self.check(&self.0, line, "")
     }
 
-    /// That a line is one of those that a relay tells: an event of a session and what it says of its place, or, when the relay could
-    /// not begin, the error alone.
+    /// Checks that a line belongs to the output of a relay: an event of a session with its place, or only the error, when the relay could
+    /// not begin.
     pub fn check_relay_line(&self, line: &Value) -> Result<(), String> {
         let mut event = line.clone();
         let fields = event.as_object_mut().ok_or("no object")?;

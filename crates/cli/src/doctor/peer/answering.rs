@@ -1,7 +1,7 @@
-//! What a doctor that serves answers, and how little: the rules, without sockets and clock.
+//! Answers of a doctor that serves, and their limits: the rules, without sockets and clock.
 //!
-//! Who is not shown to be at its address gets nothing that is longer than the question. Then one test at a time, of bounded
-//! length and bounded bytes, to that address alone; to the group a few small datagrams.
+//! Until a host has proven its address, it gets nothing longer than its question. Then it gets one test at a time, of limited
+//! length and bytes, to that address alone, and a few small datagrams to the group.
 
 use faircast_wire::doctor::{Key, Kind, LEN, Message, Tally};
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use std::time::Duration;
 pub const HELLO: usize = 128;
 /// A test takes no longer than this.
 pub const TEST: Duration = Duration::from_secs(60);
-/// One that has been silent for so long is over.
+/// Silence after which a test is over.
 const SILENT: Duration = Duration::from_secs(3);
 /// Bytes that leave for a test.
 pub const MOST_BYTES: u64 = 128 << 20;
@@ -30,20 +30,20 @@ const TOKEN_LASTS: u64 = 30;
 /// Time from one datagram of a train to the next, at least and at most, in nanoseconds.
 const INTERVAL: (u64, u64) = (5_000, 20_000_000);
 
-/// What is to be done about a message.
+/// Reaction to a message.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Answer {
     /// Nothing.
     Silence,
-    /// Send this, so long.
+    /// Send this, padded to this length.
     Say(Message, usize),
-    /// Send so many of these, so long, with so many nanoseconds between them.
+    /// Send `count` of these, `len` bytes each, `interval` nanoseconds apart.
     Train { first: Message, count: u32, len: usize, interval: u64 },
-    /// Send so many of these to the group.
+    /// Send this many of these to the group.
     ToGroup(Message, u32),
 }
 
-/// Of this host.
+/// Facts about this host.
 #[derive(Debug, Clone, Copy)]
 pub struct Own {
     /// MTU of its interface.
@@ -63,13 +63,13 @@ struct Test {
     left: u64,
     groups: u32,
     tally: Tally,
-    /// What came to the group.
+    /// Datagrams that came to the group.
     to_group: u64,
     /// Answers of the other host to datagrams that were sent to the group from here.
     heard: u64,
 }
 
-/// Who answers.
+/// The answering side of a test.
 pub struct Answering {
     /// Draws tokens.
     secret: [u8; 32],
@@ -80,7 +80,7 @@ pub struct Answering {
 }
 
 impl Answering {
-    /// Of this host; `secret` nobody else knows.
+    /// Creates the answering side of this host; `secret` is known to nobody else.
     pub fn new(secret: [u8; 32], own: Own) -> Answering {
         Answering { secret, own, test: None, tokens: (0, 0) }
     }
@@ -243,7 +243,7 @@ impl Test {
     }
 }
 
-/// What shows that who has it gets what is sent to this address. Never 0.
+/// Computes a token that proves that its holder receives datagrams at this address. Never 0.
 fn token(secret: &[u8; 32], to: SocketAddr, test: u64, slot: u64) -> u64 {
     let text = format!("{to} {test} {slot}");
     let hash = blake3::keyed_hash(secret, text.as_bytes());
@@ -251,7 +251,7 @@ fn token(secret: &[u8; 32], to: SocketAddr, test: u64, slot: u64) -> u64 {
     u64::from_le_bytes(*bytes).max(1)
 }
 
-/// A key that these messages are sealed with, among several; `None` when it is none of ours.
+/// Returns the index of the key that seals these bytes, and the message; `None` if no key does.
 pub fn opened(bytes: &[u8], keys: &[Key]) -> Option<(usize, Message)> {
     keys.iter().enumerate().find_map(|(n, key)| Some((n, Message::parse(bytes, key)?)))
 }

@@ -15,7 +15,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Between datagrams to the group.
 pub const GROUP_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What a doctor that serves needs.
+/// Parameters of a doctor that serves.
 pub struct Served<'a> {
     /// The port at which it is asked.
     pub port: u16,
@@ -24,11 +24,11 @@ pub struct Served<'a> {
     pub choice: &'a Choice,
     pub ttl: u8,
     pub keys: Vec<Key>,
-    /// What this host's clock is taken to be ahead, in seconds, for tests.
+    /// Seconds that this host's clock is assumed to be ahead, for tests.
     pub clock_ahead: i64,
 }
 
-/// Answer until stopped; `told` says who begins a test.
+/// Answers until stopped; `told` is called with the hosts that begin a test.
 ///
 /// # Errors
 /// When the sockets cannot be had.
@@ -79,7 +79,7 @@ pub fn unix_nanos(ahead: i64) -> u64 {
     now.saturating_add_signed(ahead.saturating_mul(1_000_000_000))
 }
 
-/// What nobody else knows.
+/// Draws a secret.
 fn secret() -> Result<[u8; 32], Failure> {
     let key = faircast_wire::GroupKey::generate()
         .map_err(|error| Failure::system("draw a random number")(io::Error::other(error.to_string())))?;

@@ -116,7 +116,7 @@ impl Ear {
     }
 }
 
-/// Send so many datagrams with so many nanoseconds between them; `send` gets the number of each. What is late leaves at once.
+/// Sends a number of datagrams, some nanoseconds apart; `send` gets the number of each. Late ones leave at once.
 ///
 /// # Errors
 /// Those of `send`.

@@ -11,7 +11,7 @@ fn lo() -> Choice {
     choose(IpAddr::from([239, 255, 1, 1]), Some("lo")).expect("every host has lo")
 }
 
-/// What one who asks with this key finds of one who serves with that one.
+/// Returns the checks of a host that asks with one key at a host that serves with another.
 fn between(serving: &Key, asking: &Key, ahead: i64, one_way: bool) -> Vec<Check> {
     let (stop, choice) = (AtomicBool::new(false), lo());
     let free = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port");

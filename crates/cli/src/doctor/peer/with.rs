@@ -11,7 +11,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-/// What a doctor that asks needs.
+/// Parameters of a doctor that asks.
 pub struct Asked<'a> {
     pub host: SocketAddr,
     pub group: SocketAddr,
@@ -21,7 +21,7 @@ pub struct Asked<'a> {
     pub keyed: bool,
     /// Whether sessions will be believed by their time.
     pub one_way: bool,
-    /// What this host's clock is taken to be ahead, in seconds, for tests.
+    /// Seconds that this host's clock is assumed to be ahead, for tests.
     pub clock_ahead: i64,
 }
 
@@ -31,9 +31,9 @@ const ANSWER: Duration = Duration::from_millis(400);
 /// The same where none is an answer, too: which of the datagrams that are too long to be usual pass.
 const FEW: u32 = 3;
 const SOON: Duration = Duration::from_millis(100);
-/// So long it is asked again when it tests with another host.
+/// Time for which a host that tests with another one is asked again.
 const BUSY: Duration = Duration::from_secs(15);
-/// A train lasts about so long.
+/// Approximate duration of a train.
 const TRAIN: Duration = Duration::from_millis(60);
 /// The last one, which shows loss.
 const LONG_TRAIN: Duration = Duration::from_millis(500);
@@ -61,7 +61,7 @@ struct With<'a> {
     bytes: Vec<u8>,
 }
 
-/// What trains of one direction have shown.
+/// Results of the trains of one direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Path {
     /// The fastest that arrived, in bit/s.
@@ -480,7 +480,7 @@ fn grouped(direction: Direction, heard: u64, asked: &Asked<'_>) -> Check {
     ))
 }
 
-/// What the other host's clock says of this one's.
+/// Compares the other host's clock with this one's.
 fn clocks(here: u64, there: u64, rtt: Duration, asked: &Asked<'_>) -> Check {
     let half = (rtt / 2).as_nanos() as i128;
     let ahead = ((i128::from(here) - half - i128::from(there)) / 1_000_000_000) as i64;

@@ -17,7 +17,7 @@ const CROWD: usize = 10_000;
 /// A number that no packet has.
 const NOTHING: Seq = Seq((1 << 62) - 1);
 
-/// What one played receiver is about to do.
+/// State of one simulated receiver.
 struct Played {
     codec: ReceiverCodec,
     id: ReceiverId,
@@ -37,7 +37,7 @@ struct Crowd {
     widest: Duration,
     state: MemberState,
     content_sent: bool,
-    /// The newest packet with content, and when one of them last told that it had come.
+    /// The newest packet with content, and the time of the last report of it.
     newest: (Seq, Instant),
     told: Instant,
     begin: Instant,
@@ -113,7 +113,7 @@ impl Crowd {
         }
     }
 
-    /// What one of them says.
+    /// Returns a membership message of one receiver.
     fn member(&self, id: ReceiverId, state: MemberState) -> Member {
         let (seq, at) = self.newest;
         Member {
@@ -136,7 +136,7 @@ impl Crowd {
         }
     }
 
-    /// One of them tells now and then that packets come, so that the source goes on sending.
+    /// Sends a sign of life of one receiver now and then, so that the source goes on sending.
     fn tell_life(&mut self) {
         let Some((session, to)) = self.session else { return };
         if self.told.elapsed() > Duration::from_millis(20) && !self.content_sent {
@@ -173,7 +173,7 @@ impl Crowd {
         self.players.iter().filter(|player| player.confirmed).count()
     }
 
-    /// Play until all are confirmed, so many seconds at most; how long it took.
+    /// Plays until all are confirmed, for at most `within` seconds; returns the duration.
     fn play(&mut self, source: &mut Running, within: u64) -> Duration {
         let begin = Instant::now();
         while self.confirmed() < CROWD {

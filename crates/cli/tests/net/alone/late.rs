@@ -10,7 +10,7 @@ fn who_joins_late_gets_everything_and_costs_the_others_nothing() {
     let stage = Stage::new(&root, Lab::plan().receivers(3));
     let file = stage.file("image", 10_000_000);
     let mut early = vec![stage.recv(0, "r0", &[]), stage.recv(1, "r1", &[])];
-    // Whoever comes has three seconds to be there before the others are done and the source ends.
+    // A late joiner has three seconds to join before the others are done and the source ends.
     let source = stage.send(&[&file], &["--max", "12M"]);
     early[0].reaches(0.5, 20);
     let late = stage.recv(2, "r2", &[]);

@@ -1,6 +1,6 @@
 //! A session over PGM to ZeroMQ and OpenPGM beside TCP.
 //!
-//! `FAIRCAST_INTEROP_MB=50` sends so many megabytes through the shared bottleneck instead of the few of everyday tests.
+//! `FAIRCAST_INTEROP_MB=50` sends this many megabytes through the shared bottleneck instead of the few of everyday tests.
 
 use crate::kit::{Ended, must, tell};
 use crate::pgm::{Stage, finish};

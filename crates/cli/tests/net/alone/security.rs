@@ -17,7 +17,7 @@ const RATE: &str = "20M";
 /// Packets that an attacker sends.
 const ATTACK: usize = 100_000;
 
-/// What an attacker has at hand.
+/// Means of an attacker.
 struct Attack {
     payloads: Vec<Vec<u8>>,
     /// Where its packets go: the group and the source's own port.
@@ -37,7 +37,7 @@ fn overheard(node: &Node, group: SocketAddr) -> [u8; 4] {
     [bytes[4], bytes[5], bytes[6], bytes[7]]
 }
 
-/// Send [`ATTACK`] packets, or fewer when told to stop; how many left.
+/// Sends [`ATTACK`] packets, or fewer when stopped; returns the number sent.
 fn strike(node: &Node, attack: &Attack, stop: &AtomicBool) -> usize {
     let socket = must(node.inside(|| {
         let socket = UdpSocket::bind((node.ipv4(), 0)).expect("some port is free");

@@ -13,7 +13,7 @@ fn memory(pid: u32, field: &str) -> u64 {
     number.expect("a number of kB") * 1024
 }
 
-/// What a relay takes besides what it keeps: the program, sockets' batches, and the sessions of its branches.
+/// Memory of a relay beside its cache, bytes: the program, sockets' batches, and the sessions of its branches.
 const OVERHEAD: u64 = 24_000_000;
 
 /// Kernel: the memory of a process, and another one that is stopped.

@@ -1,4 +1,4 @@
-//! Receive windows between real hosts: who takes in only so much, or nothing for a moment, loses nothing.
+//! Receive windows between real hosts: a receiver that takes a limited amount, or nothing for a moment, loses nothing.
 
 use crate::kit::{FAIRCAST, Running, Stage, must, noise, tell};
 use faircast_testkit::{Lab, require_root, run};
@@ -86,7 +86,7 @@ fn a_reader_that_pauses_for_seconds_holds_the_source_and_its_receiver_goes_on_an
     let source = stage.send(&[&file], &["--expect", "2", "--wait", "20"]).succeeds(60);
     assert_eq!(slow.ends(20).code, 0);
     assert!(must(std::fs::read(stage.path("got"))) == noise("image", 20_000_000), "all of it, in order");
-    // Who says nothing for a second is not waited for, and loses what does not fit its buffer.
+    // A receiver that is silent for a second is not waited for, and loses the packets that do not fit its buffer.
     assert!(source.number("seconds") > 2.0, "it has waited: {source:?}");
     let log = must(std::fs::read_to_string(stage.path("log")));
     assert!(log.lines().last().is_some_and(|line| line.contains("loss 0 %")), "{log}");
