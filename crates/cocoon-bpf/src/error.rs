@@ -1,4 +1,4 @@
-//! What can go wrong, in words that say what to do.
+//! Errors, with advice.
 
 use std::io;
 use std::path::PathBuf;
@@ -39,12 +39,12 @@ pub enum CocoonError {
         /// Where its pin would be.
         path: PathBuf,
     },
-    /// What is pinned was made by another version.
+    /// The pinned objects were made by another version.
     #[error("cocoon: what is loaded as {name} is of another version ({what}); unload it and load it again")]
     OtherVersion {
         /// The name asked for.
         name: String,
-        /// What differs.
+        /// The difference.
         what: String,
     },
     /// The name stayed registered although its link is gone.
@@ -53,7 +53,7 @@ pub enum CocoonError {
     /// A file could not be used.
     #[error("cocoon: {what} {path}: {source}")]
     Io {
-        /// What was tried.
+        /// Operation that failed.
         what: &'static str,
         /// With which file.
         path: PathBuf,
@@ -63,7 +63,7 @@ pub enum CocoonError {
     /// The library for BPF failed.
     #[error("cocoon: {what}: {source}")]
     Bpf {
-        /// What was tried.
+        /// Operation that failed.
         what: &'static str,
         /// Why it failed.
         source: libbpf_rs::Error,
@@ -71,7 +71,7 @@ pub enum CocoonError {
     /// A socket of the UDP gate failed.
     #[error("cocoon: {what} {address}: {source}")]
     Socket {
-        /// What was tried.
+        /// Operation that failed.
         what: &'static str,
         /// With which address.
         address: std::net::SocketAddr,

@@ -8,10 +8,10 @@ use faircast_unicast::cocoon::{Config as Rules, Coordinator, GroupId, MemberId, 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// A host without connections that was acknowledged nothing for so long is forgotten.
+/// A host without connections is forgotten this long after its last acknowledgement.
 const FORGET: Span = Span::from_secs(60);
 
-/// Who goes to which group: its number, or `None` for its prefix's.
+/// Changes of groups: the number of the new group, or `None` for that of the prefix.
 pub type Changes = Vec<(GroupKey, Option<u32>)>;
 
 /// Hosts of all network namespaces, and the groups that they form.
@@ -57,8 +57,8 @@ impl Fates {
         Self { config, ..Self::default() }
     }
 
-    /// What has been counted up to now, of all hosts. Call it once in each of [`Config::bin`].
-    /// Returns who goes elsewhere; hosts that are forgotten are among them, with `None`.
+    /// Takes the present counters of all hosts. Call it once in each of [`Config::bin`].
+    /// Returns the hosts that change their group; hosts that are forgotten are among them, with `None`.
     pub fn observe(&mut self, counted: &[(GroupKey, AtomCounters)], now: Time) -> Changes {
         for (key, counters) in counted {
             if let Which::Prefix(address, _) = key.which {
@@ -83,7 +83,7 @@ impl Fates {
         changes
     }
 
-    /// What grouping has done, in all network namespaces.
+    /// Returns the counts of grouping in all network namespaces.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.namespaces.values().fold(Counters::default(), |sum, it| {
@@ -130,7 +130,7 @@ impl Fates {
         if counted.acks != before.acks || counted.members > 0 {
             atom.active = now;
         }
-        // Those that ended may have been acknowledged something before: they leave after it was told.
+        // Connections that ended may have had packets acknowledged before: they leave after that is counted.
         while atom.members.len() < counted.members as usize {
             let view = View::in_packets(0, 0, 2.0, f64::INFINITY);
             match it.grouping.join(&mut it.coordinator, address, view, now) {
@@ -172,7 +172,7 @@ impl Numbers {
     }
 }
 
-/// What has come since. The shortest round trip is that of all time, as grouping keeps it.
+/// Returns the changes since `before`. The shortest round trip is that of all time, as grouping stores it.
 fn seen(before: &AtomCounters, now: &AtomCounters) -> Seen {
     Seen {
         acknowledgements: now.acks.saturating_sub(before.acks),

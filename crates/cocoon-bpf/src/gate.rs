@@ -1,7 +1,7 @@
 //! UDP under COCOON: a gate through which the UDP flows to one destination leave under the virtual connection's window.
 //!
 //! Local programs send to the gate instead of to the destination. Each address they send from is a flow; flows take
-//! turns (seed 002, 4.5, rule 2), and each holds at most [`BACKLOG`] packets. What comes back from the destination goes to the
+//! turns (seed 002, 4.5, rule 2), and each holds at most [`BACKLOG`] packets. A packet from the destination goes to the
 //! flow that it answers.
 
 use crate::regulator::{Opening, Regulator};
@@ -18,13 +18,13 @@ pub const BACKLOG: usize = 64;
 /// Flows of one gate; packets of more are dropped.
 pub const MOST_FLOWS: usize = 256;
 
-/// A flow that was silent for so long no longer counts.
+/// A flow no longer counts after this silence.
 const FORGET: Duration = Duration::from_secs(10);
 
 /// How often the group is looked at while packets wait.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// What went through a gate.
+/// Counts of packets through a gate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Passed {
     /// Packets that left.
@@ -108,7 +108,7 @@ pub fn run(
 struct Gate {
     to: SocketAddr,
     flows: Vec<Flow>,
-    /// Whose turn it is.
+    /// Flow whose turn it is.
     turn: usize,
     passed: Passed,
 }
@@ -163,7 +163,7 @@ impl Gate {
             let flow = &mut self.flows[at];
             let Some(packet) = flow.waiting.pop_front() else { continue };
             self.turn = at + 1;
-            // What the network refuses is lost, as any datagram may be.
+            // A packet that the network refuses is lost, as any datagram may be.
             if flow.out.send(&packet).is_ok() {
                 self.passed.sent += 1;
                 self.passed.bytes += packet.len() as u64;

@@ -74,7 +74,7 @@ pub fn load(place: &Place, settings: &Settings) -> Result<(), CocoonError> {
     })?;
     drop(links);
 
-    // What an interrupted load or unload left: its link is gone, or the name would be registered.
+    // Remainders of an interrupted load or unload: the link does not exist any more, or the name would be registered.
     remove_pins(place)?;
     let directory = place.directory();
     std::fs::create_dir_all(&directory).map_err(|source| io("make", &directory, source))?;
@@ -205,7 +205,7 @@ impl Loaded {
         })
     }
 
-    /// What it was loaded with.
+    /// Returns the settings of the loaded programs.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
@@ -236,7 +236,7 @@ impl Loaded {
         Ok(value.and_then(|bytes| Group::from_bytes(&bytes)))
     }
 
-    /// What is counted over all groups.
+    /// Returns the counts over all groups.
     ///
     /// # Errors
     /// When the map cannot be read.
@@ -261,14 +261,14 @@ impl Loaded {
         })
     }
 
-    /// Who is in which measured group, in the order of destinations.
+    /// Returns the members of measured groups, in the order of destinations.
     #[must_use]
     pub fn assigned(&self) -> Vec<(GroupKey, u32)> {
         let number = |bytes: Vec<u8>| Some(u32::from_ne_bytes(bytes.try_into().ok()?));
         entries(&self.assigned).filter_map(|(key, value)| Some((key, number(value)?))).collect()
     }
 
-    /// What was counted of atoms, in the order of their addresses.
+    /// Returns the counters of atoms, in the order of their addresses.
     #[must_use]
     pub fn atoms(&self) -> Vec<(GroupKey, AtomCounters)> {
         entries(&self.atoms)
@@ -346,7 +346,7 @@ impl Loaded {
     }
 }
 
-/// The entries of a map that is keyed by groups or atoms, in their order. What comes and goes meanwhile may be missed.
+/// Returns the entries of a map that is keyed by groups or atoms, in their order. Entries that change meanwhile may be missed.
 fn entries(map: &MapHandle) -> impl Iterator<Item = (GroupKey, Vec<u8>)> {
     let batches = map.lookup_batch(512, MapFlags::ANY, MapFlags::ANY).into_iter().flatten();
     let keyed = batches.filter_map(|(key, value)| Some((GroupKey::from_bytes(&key)?, value)));
@@ -380,7 +380,7 @@ pub(crate) fn io(what: &'static str, path: &Path, source: std::io::Error) -> Coc
     CocoonError::Io { what, path: path.to_path_buf(), source }
 }
 
-/// What libbpf prints while programs are loaded: the verifier's last line says what it refused.
+/// Output of libbpf while programs are loaded: the verifier's last line states its refusal.
 struct Said;
 
 static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());

@@ -1,4 +1,4 @@
-//! What the programs and user space share: the other half of `bpf/layout.h`.
+//! Data that the programs and user space share: the other half of `bpf/layout.h`.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -9,7 +9,7 @@ pub const SLOTS: usize = 128;
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 
-/// What makes connections of one network namespace a group.
+/// Property that makes connections of one network namespace a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Which {
     /// A destination prefix: its address with zeros behind it, and its length in bits.
@@ -30,7 +30,7 @@ impl fmt::Display for Which {
 /// Which connections are one group: what they have in common, and their network namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupKey {
-    /// What they have in common.
+    /// Their common property.
     pub which: Which,
     /// Inode number of the network namespace.
     pub netns: u32,
@@ -100,7 +100,7 @@ impl GroupKey {
     }
 }
 
-/// What the kernel has counted of an atom since it is measured (`struct atom`); sums only grow.
+/// Counters of the kernel for an atom since it is measured (`struct atom`); sums only grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AtomCounters {
     /// Acknowledgements.
@@ -142,7 +142,7 @@ impl AtomCounters {
     }
 }
 
-/// What user space tells the programs while they run (`struct control`).
+/// Settings that user space changes while the programs run (`struct control`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Control {
     /// Not 0: atoms are counted, under this number.
@@ -172,7 +172,7 @@ impl Control {
     }
 }
 
-/// What the programs are loaded with (`struct settings`).
+/// Settings with which the programs are loaded (`struct settings`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     /// Bits of an IPv4 destination that make a group.
@@ -185,7 +185,7 @@ pub struct Settings {
     pub share_start: bool,
     /// Whether the first window of a connection leaves over half a round trip.
     pub pace_start: bool,
-    /// Whether a loss below the watermark halves its own window, as any TCP's does, and tells nobody.
+    /// Whether a loss below the watermark halves its own window, as any TCP's does, without a cut of the others.
     pub cut_below: bool,
     /// Packets that a new connection begins with at least, beside a reference.
     pub least_start: u32,
@@ -251,7 +251,7 @@ pub struct Slot {
     pub id: u32,
     /// Congestion window, packets.
     pub cwnd: u32,
-    /// Slow start threshold, packets; `0x7fffffff` is none yet.
+    /// Slow start threshold, packets; `0x7fffffff` before the first.
     pub ssthresh: u32,
     /// It has data outstanding or to send.
     pub active: bool,
@@ -346,7 +346,7 @@ impl Group {
     }
 }
 
-/// What the programs count over all groups (`struct totals`).
+/// Counters of the programs over all groups (`struct totals`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
     /// Whether events go to the ring.
@@ -386,7 +386,7 @@ impl Totals {
     }
 }
 
-/// What a member decided (`enum event_kind`).
+/// Decision of a member (`enum event_kind`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
     /// Its first data left with this window.

@@ -8,7 +8,7 @@ use faircast_unicast::cocoon::grouping::Config;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// What measuring came to.
+/// Results of measuring.
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize)]
 pub struct Summary {
     /// Groups merged.
@@ -35,7 +35,7 @@ pub fn run(place: &Place, stop: &AtomicBool) -> Result<Summary, CocoonError> {
     let loaded = Loaded::find(place)?;
     let config = Config::default();
     let mut fates = Fates::new(config);
-    // What somebody left who was interrupted.
+    // Assignments that an interrupted process left.
     let left: Vec<_> = loaded.assigned().into_iter().map(|(atom, _)| (atom, None)).collect();
     loaded.assign(&left)?;
     loaded.measure(true)?;
@@ -60,7 +60,7 @@ fn watch(loaded: &Loaded, fates: &mut Fates, bin: Duration, stop: &AtomicBool) -
     let (begin, mut most, mut next) = (Instant::now(), 0, bin);
     while !stop.load(Ordering::Relaxed) {
         std::thread::sleep(next.saturating_sub(begin.elapsed()));
-        // What a busy machine has missed is in the next counters.
+        // Counts that a busy machine missed are in the next counters.
         next = begin.elapsed() + bin;
         let now = Time::from_nanos(begin.elapsed().as_nanos() as u64);
         let changes = fates.observe(&loaded.atoms(), now);

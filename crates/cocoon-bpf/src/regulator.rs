@@ -25,7 +25,7 @@ pub enum Opening {
     All,
 }
 
-/// What may leave now. Times are since any fixed moment.
+/// Limits of the packets that may leave now. Times are since any fixed moment.
 #[derive(Debug, Clone)]
 pub struct Regulator {
     opening: Opening,
@@ -104,7 +104,7 @@ impl Regulator {
         !self.frozen && self.flight <= self.window
     }
 
-    /// A packet of so many bytes has left.
+    /// Counts a packet of this many bytes as sent.
     pub fn sent(&mut self, bytes: usize) {
         self.flight += bytes as f64;
     }
@@ -115,7 +115,7 @@ impl Regulator {
         self.window
     }
 
-    /// What counts as outstanding, bytes.
+    /// Returns the outstanding bytes.
     #[must_use]
     pub fn flight(&self) -> f64 {
         self.flight

@@ -1,4 +1,4 @@
-//! What is loaded, and how its groups stand: as text and as JSON.
+//! State of the loaded programs and of their groups: as text and as JSON.
 
 use crate::layout::{Group, GroupKey, Which};
 use crate::{CocoonError, Loaded, Place};
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::os::unix::fs::MetadataExt;
 
-/// What differs from the document because a program in the kernel cannot do it.
+/// Departures from the document, because a program in the kernel cannot follow it.
 // Seed gap: cuts reach other members at their next acknowledgement, not at once: a program may not write another socket.
 // Seed gap: when a member times out, others do not retransmit their first unacknowledged packet: no program may retransmit.
 // Seed gap: members keep their own retransmission timers: the group's round trip is measured but cannot set them.

@@ -70,7 +70,7 @@ impl Both {
         self.regulator.observe(Duration::from_millis(self.now_ms), 2, Some(&group));
     }
 
-    /// A TCP has so many packets acknowledged, and this window afterwards.
+    /// Acknowledges this many packets of a TCP, which then has this window.
     fn acknowledge(&mut self, at: usize, packets: u32, window: u32) {
         self.windows[at] = window;
         self.acked += u64::from(packets) * PACKET as u64;

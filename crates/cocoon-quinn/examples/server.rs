@@ -91,7 +91,7 @@ impl Server {
         }
     }
 
-    /// The configuration of one connection: here its controller is told which group it belongs to.
+    /// Returns the configuration of one connection: its controller belongs to a group.
     fn config_for(&self, incoming: &Incoming) -> ServerConfig {
         let mut transport = TransportConfig::default();
         match self.plain {

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Others' losses are news for two round trips, at least so long.
+/// Least time for which others' losses count; otherwise two round trips.
 const FRESH: Span = Span::from_millis(100);
 
 /// Builds the controllers of connections to one prefix. [`Cocoon::factory`](crate::Cocoon::factory) gives it.
@@ -70,8 +70,8 @@ impl Ceiling {
 
 /// The wrapped controller, and the ceiling that the group sets.
 ///
-/// The window is the smaller of both. While the ceiling is the smaller one the wrapped controller is told that the
-/// connection is limited by its application, so that it does not grow on what it did not send. The ceiling goes when the
+/// The window is the smaller of both. While the ceiling is the smaller one, the wrapped controller treats the connection as limited
+/// by its application, so that it does not grow on packets that it did not send. The ceiling is removed when the
 /// controller is below it in congestion avoidance, or reduces by itself.
 pub struct CoordinatedController {
     inner: Box<dyn Controller>,
@@ -130,7 +130,7 @@ impl CoordinatedController {
         }
     }
 
-    /// Do what others' losses ask for, then tell how things stand.
+    /// Applies others' losses, then reports the state of the connection.
     fn sync(&mut self, now: Instant, acked: u64) {
         let Some(seat) = self.seat.clone() else { return };
         let at = seat.shared.time(now);

@@ -35,7 +35,7 @@ impl Cocoon {
         Self { shared: Arc::new(Shared::new(inner, prefixes, config)) }
     }
 
-    /// What builds the controllers of connections to this peer. Cheap: ask for it for each connection.
+    /// Returns the factory of controllers for connections to this peer. It is cheap: call it for each connection.
     #[must_use]
     pub fn factory(&self, peer: IpAddr) -> Arc<CoordinatedFactory> {
         Arc::new(CoordinatedFactory::new(Arc::clone(&self.shared), self.shared.prefixes.of(peer)))
@@ -52,7 +52,7 @@ impl Cocoon {
         state.groups.iter().map(report).collect()
     }
 
-    /// What has happened in all groups since the beginning.
+    /// Returns the counts of all groups since the beginning.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.shared.lock().coordinator.counters()

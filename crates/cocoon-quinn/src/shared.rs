@@ -14,9 +14,9 @@ pub(crate) type Inner = Arc<dyn ControllerFactory + Send + Sync>;
 /// How many bits of a peer's address make a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prefixes {
-    /// Of an IPv4 address, 0 to 32.
+    /// Prefix length of an IPv4 address, 0 to 32.
     pub ipv4: u8,
-    /// Of an IPv6 address, 0 to 128.
+    /// Prefix length of an IPv6 address, 0 to 128.
     pub ipv6: u8,
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const MTU: u64 = 1200;
-/// Of quinn's NewReno.
+/// Initial window of quinn's NewReno.
 const INITIAL: u64 = 10 * MTU;
 const MS: Duration = Duration::from_millis(1);
 
@@ -21,7 +21,7 @@ fn build(cocoon: &Cocoon, peer: &str, now: Instant) -> Box<dyn Controller> {
     cocoon.factory(peer).build(now, MTU as u16)
 }
 
-/// Send so many packets.
+/// Sends this many packets.
 fn send(controller: &mut dyn Controller, now: Instant, packets: u64) {
     for number in 0..packets {
         controller.on_sent(now, MTU, number);
@@ -57,10 +57,10 @@ fn a_loss_at_one_cuts_another_that_has_as_much_in_flight_at_its_next_call() {
     other.on_end_acks(now + 41 * MS, 9 * MTU, false, None);
     // Figure 4.2: nine in flight of four lost is max(9 / 2, 4).
     assert_eq!(other.window(), 9 * MTU / 2);
-    // What it had sent before is covered now: its loss changes nothing.
+    // The packets that it had sent before are covered now: their loss changes nothing.
     other.on_congestion_event(now + 42 * MS, now + MS, false, MTU);
     assert_eq!(other.window(), 9 * MTU / 2);
-    // What it sends after that counts again.
+    // Packets sent after that count again.
     other.on_end_acks(now + 59 * MS, 3 * MTU, false, None);
     other.on_sent(now + 60 * MS, MTU, 20);
     other.on_congestion_event(now + 90 * MS, now + 60 * MS, false, MTU);

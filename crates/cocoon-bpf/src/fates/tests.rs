@@ -39,7 +39,7 @@ impl World {
         }
     }
 
-    /// So many seconds of bins of 50 ms, in each of which a host acknowledges 50 packets while queues wander up to `most` ms.
+    /// Runs `secs` seconds of bins of 50 ms, in each of which a host acknowledges 50 packets while queues wander up to `most` ms.
     fn run(&mut self, secs: u64, most: f64) {
         for _ in 0..secs * 20 {
             self.now += Span::from_millis(50);
