@@ -233,7 +233,7 @@ const DCTCP_OPTIONS: &[Opt<tcp::Config>] = &[Opt::whole(
     "a round's share of marks counts by a half to this power (RFC 8257, 4.1, g)",
 )];
 
-/// What connections of this variant can be told beside [`TCP_OPTIONS`].
+/// Returns the options of this variant besides [`TCP_OPTIONS`].
 const fn of_variant(variant: Variant) -> &'static [Opt<tcp::Config>] {
     match variant {
         Variant::Cubic => CUBIC_OPTIONS,
@@ -366,7 +366,7 @@ macro_rules! each_options {
 }
 
 impl Protocol {
-    /// What it can be told.
+    /// Returns its options.
     #[expect(unused_variables, reason = "the options of a protocol do not depend on its values")]
     pub fn options(&self) -> Vec<Described> {
         each_options!(self, (options, config) => options.map(Opt::described).collect())

@@ -4,7 +4,7 @@
 //! The receiver acknowledges each packet. Every `M` seconds the sender takes the part of packets that were lost since the last time,
 //! and with its round trip and TCP's timeout the rate of TCP's formula; where nothing was lost it doubles the rate.
 //!
-//! What could not be found: the values of the code that the thesis took from ns-2's site. `M` is an option.
+//! Not found: the values of the code that the thesis took from ns-2's site. `M` is an option.
 
 use super::{Feedback, RapAck, Segment, SegmentFlags, SenderView};
 use faircast_core::node::{Cx, Departure};
@@ -24,7 +24,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// What is chosen here: a computation every 2 s, of the 2 to 5 s that the protocol's authors tried.
+    /// Returns our choice: a computation every 2 s, of the 2 to 5 s that the protocol's authors tried.
     pub const fn chosen() -> Config {
         Config { packet_size: 1000, interval: Span::from_secs(2) }
     }

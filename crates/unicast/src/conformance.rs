@@ -1,4 +1,4 @@
-//! What every protocol must do whatever happens: random calls, random networks.
+//! Invariants of every protocol under random calls and random networks.
 
 use super::tcp::{Reduced, Reduction, RttEstimate};
 use super::{
@@ -229,8 +229,8 @@ impl World {
         assert!(view.window.is_finite() && view.window >= 0.0 && view.rate.bps().is_finite(), "{view:?}");
     }
 
-    /// Everything arrives from now on. A Reno that lost several packets of a window, and was told a round trip of seconds, waits for a timer
-    /// for each of them, a minute each.
+    /// Everything arrives from now on. A Reno that lost several packets of a window, after a round trip of
+    /// seconds was reported to it, waits for a timer for each of them, a minute each.
     fn drain(&mut self) {
         for _ in 0..20_000 {
             if self.sender.observe().acked == u64::from(self.supply) {

@@ -94,7 +94,7 @@ impl Coordination {
         }
     }
 
-    /// What it can be told.
+    /// Returns its options.
     pub fn options(&self) -> Vec<Described> {
         match self {
             Coordination::Windows(_) => WINDOWS.iter().map(Opt::described).collect(),

@@ -41,7 +41,7 @@ use faircast_core::time::{Rate, Span, Time};
 pub struct Segment {
     /// Packet number, from 0.
     pub seq: u32,
-    /// What kind of packet, and what it says besides its number.
+    /// Kind of the packet, and its flags.
     pub flags: SegmentFlags,
     /// When it was sent, in the sender's time (the TCP timestamp; RFC 7323, 3).
     pub sent_at: Time,
@@ -120,7 +120,7 @@ pub struct Ack {
     pub syn: bool,
 }
 
-/// What a TFRC receiver reports once per round trip.
+/// Report of a TFRC receiver, once per round trip.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateReport {
     /// Send time of the newest packet received.
@@ -133,7 +133,7 @@ pub struct RateReport {
     pub loss: f32,
 }
 
-/// What a RAP receiver says about every packet. The last three count packets from 1; 0 is none.
+/// Acknowledgement of a RAP receiver for every packet. The last three count packets from 1; 0 means no packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RapAck {
     /// The packet that arrived.

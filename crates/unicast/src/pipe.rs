@@ -6,7 +6,7 @@ use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
 use std::collections::VecDeque;
 
-/// What happens to a packet before it reaches the queue.
+/// Fate of a packet before it reaches the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     Passes,

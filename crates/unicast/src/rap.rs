@@ -283,7 +283,7 @@ impl super::Sender for Sender {
     }
 }
 
-/// A RAP receiver. Its triple counts packets from 1; 0 is none.
+/// A RAP receiver. Its triple counts packets from 1; 0 means no packet.
 #[derive(Debug, Clone, Default)]
 pub struct Sink {
     last_received: u32,

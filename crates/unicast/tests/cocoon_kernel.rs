@@ -86,7 +86,7 @@ fn events() -> Vec<Event<'static>> {
     all
 }
 
-/// The decisions of one kind; there are at least so many, or the traces show nothing.
+/// Returns the decisions of one kind; at least `least`, or the traces show nothing.
 fn of_kind(kind: &str, least: usize) -> Vec<Event<'static>> {
     let found: Vec<_> = events().into_iter().filter(|event| event.kind == kind).collect();
     assert!(found.len() >= least, "only {} events of kind {kind}", found.len());
@@ -137,7 +137,7 @@ fn the_kernel_cuts_other_members_as_the_coordinator_does() {
     }
 }
 
-/// What the coordinator says of a member's own loss or timeout, with the watermark that the kernel had.
+/// Returns the coordinator's decision on a member's own loss or timeout, with the watermark that the kernel had.
 fn own(event: &Event<'_>, timeout: bool) -> Own {
     // A new member's watermark is its first sequence number.
     let watermark = event.sequence("watermark_before");

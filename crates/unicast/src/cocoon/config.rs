@@ -1,4 +1,4 @@
-//! What the chapter leaves open, and bounds.
+//! Options for the questions that the chapter leaves open, and bounds.
 
 use faircast_core::time::Span;
 
@@ -11,37 +11,38 @@ pub enum Covers {
     CutMembers,
 }
 
-/// What of the member that met congestion the others compare their flights with.
+/// Value of the member that met congestion, with which the others compare their flights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compared {
-    /// What was out when it found the loss (figure 4.2).
+    /// Packets out when it found the loss (figure 4.2).
     Before,
-    /// Half of that: what it keeps. Of connections with equal windows all are halved then, where figure 4.2 halves one.
+    /// Half of that: its new window. Connections with equal windows are then all halved, where figure 4.2 halves
+    /// one.
     After,
 }
 
-/// What a member's own loss below its watermark does.
+/// Effect of a member's own loss below its watermark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Below {
     /// The packet is sent again, no window changes (4.3).
     RepairOnly,
-    /// It halves its own window as any TCP would, and tells nobody. A departure that is there to be measured.
+    /// It halves its own window as any TCP would, and does not notify the group. A departure for measurements.
     CutsAlone,
 }
 
-/// Who sends its first unacknowledged packet again at another member's timeout.
+/// Members that retransmit their first unacknowledged packet at another member's timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Again {
-    /// Whose packet left before the one that timed out (4.3).
+    /// Those whose packet left before the one that timed out (4.3).
     All,
-    /// Of these, who waits for no packet that has timed out already: "with the hope of avoiding a timeout" (4.3). One that has
-    /// timed out backs off, and would be kept from it by the others.
+    /// Those of them that do not wait for a packet that has timed out already: "with the hope of avoiding a
+    /// timeout" (4.3). A member that has timed out backs off, and the others would keep it from doing so.
     NotTimedOut,
     /// Nobody.
     Nobody,
 }
 
-/// Whose round trips set the retransmission timer.
+/// Owner of the round trips that set the retransmission timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimerOf {
     /// The group's (4.2).
@@ -50,14 +51,14 @@ pub enum TimerOf {
     Member,
 }
 
-/// What a new connection begins with.
+/// Initial state of a new connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
     /// Half of the window of the active member that has the smallest one (4.4).
     Reference,
     /// An even share of all members' windows, which the others give up (ensemble sharing; RFC 9040, 7 and C).
     EvenShare,
-    /// What it would by itself.
+    /// The state that it would have alone.
     Alone,
 }
 
@@ -75,17 +76,17 @@ pub enum Cuts {
 pub struct Config {
     /// Which members' watermarks a notice moves.
     pub covers: Covers,
-    /// What the others' flights are compared with after a loss.
+    /// Value with which the others' flights are compared after a loss.
     pub compared: Compared,
     /// A loss below the watermark.
     pub below: Below,
-    /// Who sends again at another's timeout.
+    /// Members that retransmit at another's timeout.
     pub again: Again,
-    /// Whose round trips set the timer.
+    /// Owner of the round trips that set the timer.
     pub timer: TimerOf,
     /// Whom congestion at one member cuts.
     pub cuts: Cuts,
-    /// What a new connection begins with.
+    /// Initial state of a new connection.
     pub start: Start,
     /// Granularity "G" of clocks (RFC 6298, 2).
     pub granularity: Span,
@@ -128,8 +129,8 @@ impl Config {
         }
     }
 
-    /// What the standards offer in its place: connections to one host share round trips and windows when they open, and congestion
-    /// is everybody's own (RFC 9040, ensemble sharing).
+    /// Returns the standards' alternative: connections to one host share round trips and windows when they
+    /// open, and each answers its own congestion (RFC 9040, ensemble sharing).
     pub const fn rfc9040() -> Config {
         Config { cuts: Cuts::Alone, start: Start::EvenShare, ..Config::published() }
     }

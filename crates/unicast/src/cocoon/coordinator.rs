@@ -84,7 +84,7 @@ impl Coordinator {
         &self.config
     }
 
-    /// What has happened.
+    /// Returns the counters.
     pub const fn counters(&self) -> Counters {
         self.counters
     }
@@ -339,7 +339,7 @@ impl Coordinator {
         news.then(|| rtt.estimate()).flatten()
     }
 
-    /// What is known of the round trips of the member's group.
+    /// Returns the estimate of the round trip in the member's group.
     pub fn round_trip(&self, member: MemberId) -> Option<RttEstimate> {
         self.groups[self.members[self.index(member)? as usize].group as usize].rtt.estimate()
     }
@@ -515,7 +515,7 @@ impl Coordinator {
         None
     }
 
-    /// What this member has to do, if anything.
+    /// Takes the pending verdict for this member.
     pub fn take_verdict(&mut self, member: MemberId) -> Option<Verdict> {
         let index = self.index(member)?;
         self.members[index as usize].verdict.take()
@@ -636,7 +636,7 @@ impl Coordinator {
         let it = &mut self.members[index as usize];
         let to = &mut self.groups[group as usize];
         (it.group, it.before, it.after) = (group, NONE, to.first);
-        // What the group knows of the round trip is news, if it knows anything.
+        // The group's estimate of the round trip, if any, is new to the member.
         it.seen =
             if to.rtt.estimate().is_some() { to.rtt.version().wrapping_sub(1) } else { to.rtt.version() };
         to.members += 1;

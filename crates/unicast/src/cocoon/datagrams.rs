@@ -10,7 +10,7 @@ pub struct SocketId(pub(super) u64);
 /// A datagram's size is no larger, whatever a caller says.
 const MOST_SIZE: f64 = 1e9;
 
-/// What became of a datagram.
+/// Fate of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Offered {
@@ -30,11 +30,11 @@ struct Socket {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sockets {
     sockets: Vec<Socket>,
-    /// Whose turn it is.
+    /// Member whose turn it is.
     turn: usize,
     /// The virtual connection's window (`cwnd_v`).
     window: f64,
-    /// What was sent and is not made up for by acknowledgements (`FlightSize_v`).
+    /// Data sent and not yet made up for by acknowledgements (`FlightSize_v`).
     flight: f64,
     /// When the next one may leave where nobody acknowledges anything.
     next_at: Time,
@@ -102,7 +102,8 @@ impl Sockets {
         if self.sockets.iter().any(|it| !it.waiting.is_empty()) { self.next_at } else { Time::NEVER }
     }
 
-    /// Whose first datagram leaves now: `alone` when no TCP acknowledges anything, `frozen` after one's timeout.
+    /// Returns the socket whose first datagram leaves now: `alone` when no TCP acknowledges anything, `frozen`
+    /// after one's timeout.
     pub(super) fn next(&mut self, now: Time, alone: bool, frozen: bool, rtt: Span) -> Option<SocketId> {
         if frozen || (alone && now < self.next_at) || (!alone && self.flight > self.window) {
             return None;

@@ -1,12 +1,15 @@
 //! Which destinations share a fate: atoms, their merging and their splitting (seed 002, 4.1).
 //!
-//! Seed gap: 4.1 groups destinations that are "observed" to share links, and its account of how (parameters M, N and c, and an
-//! overhead of at most 2.5 %) is not in the chapter. What follows is ours under the same names.
+//! Seed gap: 4.1 groups destinations that are "observed" to share links, and its account of how (parameters M,
+//! N and c, and an overhead of at most 2.5 %) is not in the chapter. The following rules are ours under the
+//! same names.
 //!
-//! An atom is a destination host. It begins as a group of its own, or in the group in which the cache saw its neighbours. Per atom
-//! and group a ring of `M` bins keeps how much longer than the shortest round trip packets took, and whether anything was lost. A test of two rings
-//! says "one fate" when the shortest round trips are alike (to a part `c`) and, once there was any congestion, when delays rise
-//! and fall together from bin to bin or losses come together. `N` tests in a row that agree merge two groups or split an atom off.
+//! An atom is a destination host. It begins as a group of its own, or in the group in which the cache saw its
+//! neighbours. For each atom and group a ring of `M` bins records the packets' delay above the shortest round
+//! trip, and whether anything was lost. A test of two rings finds "one fate" when the shortest round trips are
+//! alike (to a part `c`). Once there was any congestion, it also requires that delays rise and fall together
+//! from bin to bin or that losses come together. `N` tests in a row that agree merge two groups or split an
+//! atom off.
 //!
 //! A caller that sees every acknowledgement says [`Grouping::on_ack`]; one that reads counters now and then, as beside a kernel, says
 //! [`Grouping::on_seen`]. Both come to the same.
@@ -39,9 +42,9 @@ pub struct Config {
     pub congested: Span,
     /// Steps that an acknowledgement earns.
     pub overhead: f64,
-    /// So long a neighbour's round trip is remembered.
+    /// Time for which a neighbour's round trip is remembered.
     pub remembered: Span,
-    /// So long after it was split off because merging had cost it half of its rate an atom is left alone.
+    /// Time for which an atom is left alone after it was split off because merging had cost it half of its rate.
     pub left_alone: Span,
     /// Atoms at most; those without connections make room.
     pub most_atoms: usize,
@@ -63,7 +66,7 @@ impl Default for Config {
     }
 }
 
-/// What grouping has done.
+/// Counters of grouping.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Counters {
     /// Groups merged.
@@ -80,12 +83,12 @@ pub struct Counters {
     pub acknowledgements: u64,
 }
 
-/// What was seen of a member since it was last told: counters that somebody else has kept.
+/// Observations of a member since the last call: counters that the caller has accumulated.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Seen {
     /// Acknowledgements.
     pub acknowledgements: u64,
-    /// What they acknowledged, in the unit of windows.
+    /// Amount that they acknowledged, in the unit of windows.
     pub newly: f64,
     /// Samples of the round trip.
     pub samples: u32,
@@ -168,7 +171,7 @@ impl Shared {
     }
 }
 
-/// What a test says.
+/// Result of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     One,
@@ -228,7 +231,7 @@ impl Grouping {
         }
     }
 
-    /// What it has done.
+    /// Returns the counters.
     pub const fn counters(&self) -> Counters {
         self.counters
     }
@@ -397,7 +400,7 @@ impl Grouping {
         (a - b).abs() <= self.config.alike * a.max(b)
     }
 
-    /// Whether two rings tell of one fate; `own` when the first one's samples are in the second one's as well.
+    /// Tests whether two rings have one fate; `own` when the first one's samples are in the second one's as well.
     fn fate(
         &mut self,
         (a, a_shortest): (&Ring, f64),
@@ -589,7 +592,7 @@ impl Grouping {
 }
 
 impl Atom {
-    /// What a connection was acknowledged per second since it is counted.
+    /// Returns the amount that a connection was acknowledged per second since it is counted.
     fn rate(&self, now: Time) -> f64 {
         let secs = now.since(self.counted_from).as_secs_f64();
         if secs <= 0.0 { 0.0 } else { self.acknowledged / secs / f64::from(self.connections.max(1)) }

@@ -47,8 +47,8 @@ impl World {
         }
     }
 
-    /// So many seconds, in steps of a millisecond in which each destination acknowledges five packets. Queues go up and down by chance
-    /// to up to `most` ms, and lose something when they are nearly full.
+    /// Runs for `secs` seconds, in steps of a millisecond in which each destination acknowledges five packets.
+    /// Queues go up and down by chance to up to `most` ms, and lose something when they are nearly full.
     fn run(&mut self, secs: u64, most: f64) {
         for _ in 0..secs * 1000 {
             self.now += 1_000_000;

@@ -1,8 +1,9 @@
 //! COCOON: coordinated congestion control of the connections that a busy host has over one path (seed 002, 4).
 //!
-//! Connections keep their windows and their packets. What they share is what they know: round trips, and that one of them met
-//! congestion. A [`Coordinator`] holds that knowledge and no packet, socket, clock or timer. Whoever sends (the simulator's TCP, a
-//! QUIC stack's congestion controller, a test that replays what a kernel traced) tells it what happens and does what it says.
+//! Connections keep their windows and their packets. They share knowledge: round trips, and the fact that one
+//! of them met congestion. A [`Coordinator`] holds that knowledge and no packet, socket, clock or timer. The
+//! sender (the simulator's TCP, a QUIC stack's congestion controller, a test that replays a kernel's trace)
+//! reports events to it and carries out its verdicts.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -34,10 +35,12 @@
 //! | the connection closes | [`leave`](Coordinator::leave) | |
 //!
 //! Then the verdicts on the others are there. One driver of all connections drains them with
-//! [`next_verdict`](Coordinator::next_verdict) and does them at once. Where every connection has a driver of its own (QUIC, the kernel)
-//! each takes its own with [`take_verdict`](Coordinator::take_verdict) at its next call; several that have gathered are one by then.
-//! A verdict is computed when the congestion is met, from the view that the member gave last; so a sender that acts late tells
-//! [`on_transmit`](Coordinator::on_transmit) of each packet. [`rules`] are public for those who want to judge with numbers of their own.
+//! [`next_verdict`](Coordinator::next_verdict) and carries them out at once. Where every connection has a
+//! driver of its own (QUIC, the kernel), each takes its own with [`take_verdict`](Coordinator::take_verdict) at
+//! its next call; several verdicts have been merged into one by then. A verdict is computed when the congestion
+//! is met, from the view that the member gave last. So a sender that acts late reports each packet with
+//! [`on_transmit`](Coordinator::on_transmit). [`rules`] are public for callers that compute verdicts from
+//! numbers of their own.
 //!
 //! ```
 //! use faircast_core::time::{Span, Time};

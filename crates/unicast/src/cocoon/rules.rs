@@ -1,4 +1,5 @@
-//! What congestion at one connection does to it and to the others of its group: figure 4.2 (seed 002, 4.3), as functions.
+//! Effect of congestion at one connection on it and on the others of its group: figure 4.2 (seed 002, 4.3), as
+//! functions.
 
 use faircast_core::time::Time;
 
@@ -9,7 +10,7 @@ pub struct View {
     pub una: u64,
     /// The next new number (`SND.NXT`): one more than the highest that was sent.
     pub nxt: u64,
-    /// What is out (`FlightSize`; RFC 5681, 2).
+    /// Data that is out (`FlightSize`; RFC 5681, 2).
     pub flight: f64,
     /// A segment: 1 where windows are in packets.
     pub mss: f64,
@@ -74,14 +75,15 @@ pub struct Windows {
     pub ssthresh: Option<f64>,
 }
 
-/// What a connection makes of a loss that it finds: half of what is out, two segments at least (RFC 5681, equation 4).
+/// Returns the window after a connection's own loss: half of the data that is out, two segments at least (RFC
+/// 5681, equation 4).
 pub fn half(view: &View) -> f64 {
     (view.flight / 2.0).max(2.0 * view.mss)
 }
 
 /// Another connection of the group has lost a packet with `f` out (figure 4.2, from "Upon being notified").
 ///
-/// Whose flight is which is misprinted in the figure ("FlightSize_i >= FlightSize_i"); the text below it has it.
+/// The figure misprints the indices of the flights ("FlightSize_i >= FlightSize_i"); the text below it has them.
 pub fn on_loss_elsewhere(view: &View, f: f64) -> Windows {
     let out = view.flight;
     let windows = if out >= f {
@@ -119,7 +121,8 @@ fn kept_in_bounds(view: &View, windows: Windows) -> Windows {
     Windows { cwnd, ssthresh }
 }
 
-/// What a new connection begins with, given the active connection of the group that has the smallest window (seed 002, 4.4).
+/// Returns the initial windows of a new connection, given the active connection of the group that has the smallest
+/// window (seed 002, 4.4).
 pub fn on_start(reference: &View) -> Windows {
     let (cwnd, mss) = (reference.cwnd, reference.mss);
     Windows { cwnd: Some((cwnd / 2.0).max(mss)), ssthresh: Some(cwnd.min(reference.ssthresh).max(2.0 * mss)) }

@@ -10,7 +10,7 @@ fn at(millis: u64) -> Time {
     Time::from_nanos(millis * 1_000_000)
 }
 
-/// A member with so much out, from number 100 on, and a window to match.
+/// Returns a member with `flight` packets out, from number 100 on, and a window to match.
 fn with(flight: u32) -> View {
     View { cwnd: f64::from(flight).max(1.0), ..View::in_packets(100, 100 + u64::from(flight), 1.0, 64.0) }
 }

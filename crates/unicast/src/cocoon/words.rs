@@ -1,4 +1,4 @@
-//! What a coordinator and its callers say to each other.
+//! Messages between a coordinator and its callers.
 
 use super::rules::Windows;
 use faircast_core::time::Time;
@@ -31,7 +31,7 @@ pub enum Full {
     Closed,
 }
 
-/// What a new member is told.
+/// Initial state for a new member.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Joined {
     /// Its name from now on.
@@ -40,7 +40,7 @@ pub struct Joined {
     pub start: Option<Windows>,
 }
 
-/// What a member's own congestion does to itself.
+/// Effect of a member's own congestion on itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Own {
     /// Reduce, in the sender's own way; these are the windows after a recovery.
@@ -55,7 +55,7 @@ pub enum Own {
     Covered,
 }
 
-/// What a member has to do because of others.
+/// Action of a member because of others.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Verdict {
     /// The congestion window; never more than it is.
@@ -70,7 +70,7 @@ pub struct Verdict {
     pub at: Time,
 }
 
-/// What has happened in a coordinator. Nothing depends on it.
+/// Counters of a coordinator, for information only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
     /// Losses and marks that reduced a group's windows.

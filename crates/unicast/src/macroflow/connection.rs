@@ -66,7 +66,7 @@ impl Connection {
         self.una + self.out.len() as u32
     }
 
-    /// What is in the network, as far as it is known.
+    /// Returns the packets in the network, as far as is known.
     pub(super) fn in_network(&self) -> u32 {
         self.out.len() as u32 - self.left - self.lost
     }
@@ -88,7 +88,7 @@ impl Connection {
             self.lost -= u32::from(it.lost);
         }
         self.una += newly;
-        // Of these, all but what filled the gap had left before.
+        // All of these but the packet that filled the gap had left before.
         self.left = self.left.saturating_sub(newly.saturating_sub(1));
         self.keep_in_bounds();
         newly
@@ -111,7 +111,7 @@ impl Connection {
         self.keep_in_bounds();
     }
 
-    /// What is lost has not left; and of what is out and not lost, the first has not.
+    /// Lost packets have not left; and the first of those that are out and not lost has not left.
     fn keep_in_bounds(&mut self) {
         let first_is_out = self.out.front().is_some_and(|out| !out.lost);
         let most = (self.out.len() as u32 - self.lost).saturating_sub(u32::from(first_is_out));

@@ -1,5 +1,5 @@
-//! Connections to one host under one window: TCP-Int (Balakrishnan and others 1998) and the Congestion Manager (RFC 3124), which
-//! seed 002, 4.6, tells COCOON from and 4.7 compares it with.
+//! Connections to one host under one window: TCP-Int (Balakrishnan and others 1998) and the Congestion Manager
+//! (RFC 3124). They are distinguished from COCOON in seed 002, 4.6, and compared with it in 4.7.
 //!
 //! A [`Macroflow`] sends for all its connections. Each has its own packet numbers, acknowledgements and repairs, as TCP has; the
 //! window, its threshold, the round trip and the timer are the macroflow's. Receivers are TCP's. One packet at a time, in turn, of whoever has something to send.
@@ -18,7 +18,7 @@ mod tests;
 
 pub use sender::Macroflow;
 
-/// Whose rules.
+/// The rules to follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Law {
     /// TCP-Int, as ns-2 has it (`tcp-session.cc`, `chost.cc`).
@@ -40,7 +40,7 @@ pub enum FastStart {
 /// Parameters of a macroflow; timers are those of its connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
-    /// Whose rules.
+    /// The rules to follow.
     pub law: Law,
     /// After a pause.
     pub fast_start: FastStart,

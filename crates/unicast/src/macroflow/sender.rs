@@ -6,7 +6,7 @@ use crate::tcp::{self, Handshake, Smoothed};
 use crate::{Ack, Segment, SegmentFlags, SenderView};
 use faircast_core::time::{Rate, Span, Time};
 
-/// What tells of a loss (RFC 5681, 3.2).
+/// Duplicates that indicate a loss (RFC 5681, 3.2).
 const DUPLICATES: u32 = 3;
 
 /// The sending end of connections to one host.
@@ -15,7 +15,7 @@ pub struct Macroflow {
     config: Config,
     tcp: tcp::Config,
     connections: Vec<Connection>,
-    /// Whose turn it is.
+    /// Connection whose turn it is.
     turn: usize,
     window: f64,
     threshold: f64,
@@ -36,7 +36,7 @@ pub struct Macroflow {
 }
 
 impl Macroflow {
-    /// For so many connections with these timers and windows.
+    /// Returns a macroflow of `connections` connections with these timers and windows.
     pub fn new(config: Config, tcp: tcp::Config, connections: usize) -> Macroflow {
         Macroflow {
             config,
@@ -57,7 +57,7 @@ impl Macroflow {
         }
     }
 
-    /// A connection opens, to send so many packets ([`u32::MAX`]: no end).
+    /// Opens a connection that sends `packets` packets ([`u32::MAX`]: no end).
     pub fn open(&mut self, connection: usize, packets: u32, now: Time) {
         if self.in_network() == 0 && self.number > 0 {
             self.after_pause(now);
@@ -70,7 +70,8 @@ impl Macroflow {
         (it.supply, it.phase) = (packets, if syn { Phase::SynReady } else { Phase::Open });
     }
 
-    /// An open connection has so many packets to send in all ([`u32::MAX`]: no end), and no fewer than have left.
+    /// Sets the total number of packets of an open connection ([`u32::MAX`]: no end), at least those that have
+    /// left.
     pub fn supply(&mut self, connection: usize, packets: u32, now: Time) {
         let had = self.connections[connection].max();
         if packets > had && self.number > 0 && self.in_network() == 0 {
@@ -272,7 +273,7 @@ impl Macroflow {
         }
     }
 
-    /// What was sent at `echo` has arrived: packets of other connections that left before it are late.
+    /// The packet sent at `echo` has arrived: packets of other connections that left before it are late.
     fn note_later(&mut self, connection: usize, echo: Time) {
         for other in 0..self.connections.len() {
             let it = &mut self.connections[other];
@@ -286,7 +287,7 @@ impl Macroflow {
             }
             let Some(first) = it.out.front() else { continue };
             let heard = it.duplicates + first.later >= DUPLICATES;
-            // A packet that is out alone has no others to tell of its loss.
+            // A packet that is out alone has no others to reveal its loss.
             if heard && !first.lost && (it.duplicates > 0 || late >= 2 || it.out.len() == 1) {
                 self.repair(other);
             }

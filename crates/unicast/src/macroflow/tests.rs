@@ -9,7 +9,7 @@ fn at(millis: u64) -> Time {
     Time::from_nanos(millis * 1_000_000)
 }
 
-/// Without SYN, so that each of so many connections sends at once.
+/// Returns a macroflow without SYN, so that each of the connections sends at once.
 fn started(config: Config, connections: usize) -> Macroflow {
     let tcp =
         tcp::Config { initial_window: 1, tick: Span::from_millis(10), ..tcp::Config::ns2001(Variant::Reno) };
@@ -26,7 +26,8 @@ fn ack(next: u32, echo: Time) -> Ack {
     Ack { next, echo, blocks: [(0, 0); 3], ece: false, syn: false }
 }
 
-/// Everything that leaves arrives 50 ms later, but what `lost` names; until so much has left and been answered. Gives all packets.
+/// Delivers everything that leaves after 50 ms, except what `lost` selects, for `rounds` rounds. Returns all
+/// packets.
 fn run(
     it: &mut Macroflow,
     rounds: u64,
@@ -187,7 +188,7 @@ fn whatever_is_lost_everything_arrives() {
             let mut next = [0_u32; 3];
             let mut beyond: [Vec<u32>; 3] = Default::default();
             let mut now = Time::ZERO;
-            // What left, when it arrives, in order.
+            // Packets under way with their arrivals, in order.
             let mut under_way = std::collections::VecDeque::new();
             while (0..3).any(|connection| it.acked(connection) < 200) {
                 assert!(now < Time::from_secs_f64(3600.0), "{config:?} {seed}: it stands still");

@@ -34,7 +34,7 @@ impl Aimd {
         window.set(window.packets() + counts / window.packets());
     }
 
-    /// What a loss leaves, with `flight` packets out.
+    /// Returns the window after a loss, with `flight` packets out.
     pub(super) fn half(self, window: &CongestionWindow, flight: u32) -> f64 {
         match self.halving {
             Halving::Window => {
@@ -45,7 +45,7 @@ impl Aimd {
         }
     }
 
-    /// What an echoed mark leaves: nothing is lost, so it is the window that counts (RFC 3168, 6.1.2).
+    /// Returns the window after an echoed mark: nothing is lost, so the window counts (RFC 3168, 6.1.2).
     pub(super) fn half_at_mark(self, window: &CongestionWindow, flight: u32) -> f64 {
         match self.halving {
             Halving::Flight => window.packets() / 2.0,

@@ -1,4 +1,4 @@
-//! What a TCP connection can be told, and the sets of values that the comparisons use.
+//! Configuration of a TCP connection, and the sets of values that the comparisons use.
 
 use faircast_core::time::Span;
 
@@ -56,14 +56,14 @@ pub enum Backoff {
     ToMaxRto,
 }
 
-/// What is halved at a loss.
+/// Quantity that is halved at a loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Halving {
     /// The window.
     Window,
     /// The window in whole packets, rounded down.
     WholeWindow,
-    /// What is in flight (RFC 5681, equation 4).
+    /// The data in flight (RFC 5681, equation 4).
     Flight,
 }
 
@@ -153,7 +153,7 @@ pub enum Switch {
     On,
 }
 
-/// What an acknowledgement counts for when the window grows.
+/// Amount that an acknowledgement counts when the window grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counting {
     /// As one packet, however many it acknowledges: with delayed acknowledgements the window grows half as fast.
@@ -167,7 +167,7 @@ pub enum Counting {
 pub struct Config {
     /// Congestion control.
     pub variant: Variant,
-    /// Bytes of a packet on the link; only to tell a rate.
+    /// Bytes of a packet on the link; only to report a rate.
     pub packet_size: u16,
     /// Congestion window at the start, in packets.
     pub initial_window: u32,
@@ -183,7 +183,7 @@ pub struct Config {
     pub min_rto: Span,
     /// Highest timeout.
     pub max_rto: Span,
-    /// Receivers wait so long for a second packet before they acknowledge; `None` for not at all.
+    /// Time for which receivers wait for a second packet before they acknowledge; `None`: they do not wait.
     pub delayed_ack: Option<Span>,
     /// When a window opens, wait for a random time up to this; what is sent again goes at once. Breaks up the lockstep of drop-tail queues with sources of
     /// equal round trips (ns-2's `overhead_`).
@@ -192,9 +192,9 @@ pub struct Config {
     pub samples: Samples,
     /// How far the timeout doubles.
     pub backoff: Backoff,
-    /// What an acknowledgement counts for.
+    /// Amount that an acknowledgement counts.
     pub counting: Counting,
-    /// What is halved at a loss.
+    /// Quantity that is halved at a loss.
     pub halving: Halving,
     /// How selective acknowledgements steer a recovery.
     pub recovery: Recovery,
@@ -208,7 +208,7 @@ pub struct Config {
     pub inflation: Inflation,
     /// Which packets carry CWR.
     pub cwr_on: CwrOn,
-    /// What a timeout after a mark does to the threshold.
+    /// Effect of a timeout after a mark on the threshold.
     pub after_mark: AfterMark,
     /// How the connection opens.
     pub handshake: Handshake,
@@ -281,9 +281,9 @@ impl Config {
         }
     }
 
-    /// What a script gets from ns-2.1b7a (October 2000) and its neighbours that sets nothing: [`Config::ns2001`] and the default
-    /// `window_ 20`. Packets of 1000 bytes, no delayed acknowledgements and no jitter (`overhead_ 0`), as there. Seed 000, 3.3,
-    /// names this release.
+    /// Returns the values of a script that sets nothing under ns-2.1b7a (October 2000) and its neighbours:
+    /// [`Config::ns2001`] and the default `window_ 20`. Packets of 1000 bytes, no delayed acknowledgements and
+    /// no jitter (`overhead_ 0`), as there. Seed 000, 3.3, names this release.
     pub const fn ns21b7a(variant: Variant) -> Config {
         Config { receiver_window: 20, ..Config::ns2001(variant) }
     }
@@ -306,8 +306,9 @@ impl Config {
         }
     }
 
-    /// Near to what Linux does by default: ten packets at the start (RFC 6928), acknowledgements of two packets or after
-    /// 40 ms, all acknowledged packets counted, half the window after a loss, by and by (RFC 6937), timeouts of 0.2 s at least.
+    /// Returns values near to Linux' defaults: ten packets at the start (RFC 6928), acknowledgements of two
+    /// packets or after 40 ms, all acknowledged packets counted. The window is halved gradually after a loss
+    /// (RFC 6937); timeouts are 0.2 s at least.
     pub const fn linux(variant: Variant) -> Config {
         Config {
             initial_window: 10,
@@ -320,10 +321,11 @@ impl Config {
         }
     }
 
-    /// Near to Linux 2.4 (2001 to 2003; RedHat 7.1 had 2.4.2), after Sarolahti and Kuznetsov, "Congestion control in Linux
-    /// TCP" (2002): two packets at the start, a clock of 10 ms, each acknowledgement counted once, at least 40 ms of delay for
-    /// one of two packets, timeouts of 0.2 to 120 s and 3 s before the first sample. Its windows, rate halving and quick
-    /// acknowledgements at the start are not there.
+    /// Returns values near to Linux 2.4 (2001 to 2003; RedHat 7.1 had 2.4.2), after Sarolahti and Kuznetsov,
+    /// "Congestion control in Linux TCP" (2002). Two packets at the start, a clock of 10 ms, each
+    /// acknowledgement counted once, at least 40 ms of delay for one of two packets. Timeouts of 0.2 to 120 s
+    /// and 3 s before the first sample. Its windows, rate halving and quick acknowledgements at the start are
+    /// missing.
     pub const fn linux24(variant: Variant) -> Config {
         Config {
             initial_window: 2,

@@ -19,12 +19,13 @@
 //!
 //! # Coordinated senders
 //!
-//! Connections over one path may share what they know (RFC 9040; seed 002, 4). Whoever coordinates them sees every call to a [`Sender`],
-//! reads its [`Sender::view`] and [`Sender::round_trip`], and learns of congestion from the counts in
-//! [`SenderView`](super::SenderView): `cuts` grow, and `timeouts` with them when it was one. It moves windows with
-//! [`Sender::obey`], [`Sender::set_window`] and [`Sender::reduce`], estimates with [`Sender::set_round_trip`], and says with
-//! [`Sender::cover`] which losses were answered. These are calls like others: after
-//! them the driver reads `departure` and `deadline` of that sender again, as of the one that was called first.
+//! Connections over one path may share their knowledge (RFC 9040; seed 002, 4). Their coordinator sees every
+//! call to a [`Sender`], reads its [`Sender::view`] and [`Sender::round_trip`], and learns of congestion from
+//! the counts in [`SenderView`](super::SenderView): `cuts` grow, and `timeouts` with them when it was one. It
+//! moves windows with [`Sender::obey`], [`Sender::set_window`] and [`Sender::reduce`], and estimates with
+//! [`Sender::set_round_trip`]. [`Sender::cover`] states which losses were answered. These are calls like
+//! others: after them the driver reads `departure` and `deadline` of that sender again, as of the one that was
+//! called first.
 
 mod aimd;
 mod config;

@@ -14,7 +14,7 @@ pub(crate) struct Smoothed {
 }
 
 impl Smoothed {
-    /// A round trip of so many ticks, at least 1.
+    /// Adds a round trip of `ticks` ticks, at least 1.
     #[inline]
     pub(crate) fn add(&mut self, ticks: i64) {
         if self.mean == 0 {
@@ -131,7 +131,7 @@ impl RoundTrip {
         }
     }
 
-    /// What is known of the round trip.
+    /// Returns the estimate of the round trip.
     pub(super) fn estimate(&self, config: &Config) -> Option<RttEstimate> {
         let deviation = Span::from_nanos(self.smoothed.deviation as u64 * config.tick.as_nanos() / 4);
         (self.smoothed.mean > 0).then(|| RttEstimate { mean: self.smoothed(config), deviation })
@@ -189,7 +189,7 @@ impl RetransmissionTimer {
         self.expires = Time::NEVER;
     }
 
-    /// What was timed is no longer of use, and the timer starts again.
+    /// Drops the timed packet, which is no longer of use, and starts the timer again.
     pub(super) fn rewind(&mut self, now: Time) {
         self.timing = false;
         self.restart(now);

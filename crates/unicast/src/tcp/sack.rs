@@ -30,7 +30,7 @@ pub(super) struct Scoreboard {
     counts: bool,
     /// The last packet was sent again because nothing else could be (RFC 6675, 4, rule 4 of `NextSeg`).
     rescued: bool,
-    /// What may leave in this recovery, where the window comes down in proportion.
+    /// Packets that may leave in this recovery, where the window comes down in proportion.
     proportional: Option<Proportional>,
 }
 
@@ -47,7 +47,7 @@ struct Proportional {
 }
 
 impl Proportional {
-    /// So many have arrived; `pipe` are on their way, and `threshold` shall be.
+    /// Counts `packets` arrivals; `pipe` packets are under way, and `threshold` is the target.
     fn on_delivered(&mut self, packets: u32, pipe: i64, threshold: f64) {
         self.delivered += packets;
         let (delivered, out, threshold) = (i64::from(self.delivered), i64::from(self.out), threshold as i64);
@@ -282,7 +282,7 @@ impl Scoreboard {
             tcb.recover = 0;
             self.recovering = false;
             if tcb.law.is_some() {
-                // What arrived beyond the recovery stays known (RFC 6675, 5.1).
+                // Arrivals beyond the recovery stay known (RFC 6675, 5.1).
                 self.set_resent_to(0);
                 self.advance(ack.next);
                 self.add_all(ack);
@@ -312,7 +312,7 @@ impl Scoreboard {
         }
     }
 
-    /// What may leave in a recovery: first holes, then new packets.
+    /// Plans the packets that may leave in a recovery: first holes, then new packets.
     pub(super) fn plan(&mut self, tcb: &mut ControlBlock) {
         if !self.recovering {
             return;

@@ -40,7 +40,7 @@ pub struct Sender {
     tcb: ControlBlock,
     recovery: Recovery,
     phase: Phase,
-    /// So many packets may still leave on this acknowledgement.
+    /// Packets that may still leave on this acknowledgement.
     budget: u32,
     /// Not before this may a window that has opened be used.
     release: Time,
@@ -115,10 +115,11 @@ impl Sender {
         }
     }
 
-    /// Reduce the window because a neighbour found congestion that this sender shares. Nothing is sent again. At most once
-    /// per window of data: a loss or mark of packets that are out now reduces it no second time (but for a loss of the very
-    /// first packet), and within a window that was reduced already nothing happens. It counts among [`SenderView::cuts`], and
-    /// with ECN the receiver is told.
+    /// Reduces the window because a neighbour found congestion that this sender shares. Nothing is
+    /// retransmitted. It happens at most once per window of data: a loss or mark of packets that are out now
+    /// does not reduce it a second time (except a loss of the very first packet). Within a window that was
+    /// reduced already the call has no effect. It counts among [`SenderView::cuts`], and with ECN the receiver
+    /// is notified.
     ///
     /// As with every call, read `departure` and `deadline` again.
     pub fn reduce(&mut self, to: Reduction, cx: &mut Cx<'_>) -> Reduced {
@@ -140,8 +141,8 @@ impl Sender {
         Reduced::Done
     }
 
-    /// What a coordinator of several connections is told of this one (seed 002, 4.3). When its first packet left is the caller's to say: the sender
-    /// keeps no times of packets.
+    /// Returns a view of this connection for a coordinator of several (seed 002, 4.3). The caller states when
+    /// its first packet left: the sender stores no times of packets.
     pub fn view(&self) -> View {
         let tcb = &self.tcb;
         let recovery = match tcb.reaction {
@@ -195,7 +196,7 @@ impl Sender {
         self.tcb.timer.rtt.set(estimate, &self.tcb.config);
     }
 
-    /// What it knows of the round-trip time; `None` before the first sample.
+    /// Returns the estimate of the round-trip time; `None` before the first sample.
     pub fn round_trip(&self) -> Option<RttEstimate> {
         self.tcb.timer.rtt.estimate(&self.tcb.config)
     }

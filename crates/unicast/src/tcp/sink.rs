@@ -13,12 +13,13 @@ pub struct Sink {
     next: u32,
     /// Highest packet received, plus 1.
     end: u32,
-    /// What the latest acknowledgement said.
+    /// Number in the latest acknowledgement.
     acked: u32,
     selective: bool,
     /// A mark is echoed until the sender says that it reduced its window (RFC 3168, 6.1.3).
     echoing: bool,
-    /// What is echoed is whether the packets that an acknowledgement acknowledges first were marked (RFC 8257, 3.2).
+    /// Whether the echo states that the packets which an acknowledgement acknowledges first were marked (RFC 8257,
+    /// 3.2).
     exact: bool,
     /// How long to wait for a second packet; zero for not at all.
     delay: Span,
@@ -75,7 +76,7 @@ impl crate::Sink for Sink {
         }
         let mut before = None;
         if self.exact {
-            // What waits is acknowledged with what it was (RFC 8257, 3.2).
+            // Waiting packets are acknowledged with their own mark (RFC 8257, 3.2).
             if marked != self.echoing && !self.due.is_never() {
                 before = Some(self.ack(false));
             }

@@ -1,4 +1,4 @@
-//! What loss recovery works on: a sender's control block (RFC 9293, 3.3.1): sequence numbers, congestion window,
+//! A sender's control block, the state of loss recovery (RFC 9293, 3.3.1): sequence numbers, congestion window,
 //! retransmission timer.
 
 use super::aimd::Aimd;
@@ -60,7 +60,7 @@ pub(super) struct ControlBlock {
     pub(super) reaction: Reaction,
     /// An echo came while the window was one packet.
     pub(super) echo_at_one: bool,
-    /// The receiver is to be told of a reduction (CWR; RFC 3168, 6.1.2).
+    /// Whether the receiver is to be notified of a reduction (CWR; RFC 3168, 6.1.2).
     pub(super) say_cwr: bool,
     /// The window with which the connection opens, in packets.
     pub(super) initial_window: u32,
@@ -147,7 +147,7 @@ impl ControlBlock {
         self.una < self.covered
     }
 
-    /// What a loss leaves of the window.
+    /// Returns the window after a loss.
     pub(super) fn half(&self) -> f64 {
         match self.law.as_deref() {
             None => Aimd::of(&self.config).half(&self.window, self.flight()),
@@ -155,7 +155,7 @@ impl ControlBlock {
         }
     }
 
-    /// The window is reduced because of congestion, and the receiver is to be told.
+    /// Reduces the window because of congestion, and schedules the notification of the receiver.
     pub(super) fn reduce(&mut self, threshold: f64, window: f64) {
         if let Some(law) = self.law.as_deref_mut() {
             law.on_reduction(&self.window);

@@ -69,8 +69,8 @@ fn one_flow_does_what_it_does_in_ns_2_35() {
     }
 }
 
-/// What ns-2.35 sends from packet 27 on when these packets are lost once, and when the last of these leaves. 10 Mbit/s,
-/// 50 ms, a receiver's window of 8 packets.
+/// Packets of ns-2.35 from packet 27 on when these packets are lost once, and the time when the last of these
+/// leaves. 10 Mbit/s, 50 ms, a receiver's window of 8 packets.
 #[rustfmt::skip]
 const LOSSES: &[(&str, &[u32], &[u32], f64)] = &[
     ("tcp-tahoe,window=8", &[19], &[19, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41], 1.0100),
@@ -103,7 +103,8 @@ fn losses_in_one_window_are_repaired_packet_by_packet_as_in_ns_2_35() {
     }
 }
 
-/// What ns-2.35 sends over 100 Mbit/s and 50 ms in 2000 s at random loss, or at random marks with `ecn` (mean of two runs).
+/// Packets that ns-2.35 sends over 100 Mbit/s and 50 ms in 2000 s at random loss, or at random marks with `ecn`
+/// (mean of two runs).
 #[rustfmt::skip]
 const RANDOM: &[(&str, f64, f64)] = &[
     ("tcp-reno", 0.05, 81_139.0), ("tcp-newreno", 0.05, 93_352.0), ("tcp-sack", 0.05, 89_254.0), ("tcp-vegas", 0.05, 112_913.0),

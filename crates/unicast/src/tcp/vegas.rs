@@ -47,7 +47,7 @@ pub(super) struct Vegas {
     growth: f64,
     /// In slow start the window grows every other round.
     resting: bool,
-    /// So many new acknowledgements are still checked for losses.
+    /// New acknowledgements that are still checked for losses.
     worried: u32,
     /// Window after the latest loss.
     deflated: f64,

@@ -35,7 +35,7 @@ pub enum Rules {
 pub struct Config {
     /// Bytes of a packet on the link.
     pub packet_size: u16,
-    /// Whose rules.
+    /// The rules to follow.
     pub rules: Rules,
     /// Explicit congestion notification: marks begin loss events.
     pub ecn: Switch,

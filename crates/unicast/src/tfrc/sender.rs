@@ -35,7 +35,7 @@ pub struct Sender {
     rate: f64,
     ramp: f64,
     step: f64,
-    /// What the receiver's rate allows at most, in bytes per second.
+    /// Limit by the receiver's rate, bytes per second.
     limit: f64,
     /// The largest received rates of this round trip and the one before (RFC 5348, 4.3, "X_recv_set").
     heard: [f64; 2],
@@ -170,7 +170,7 @@ impl Sender {
             return;
         }
         if self.was_limited(now) {
-            // What was received says nothing about the path: never less than before.
+            // The received rate gives no information about the path: never less than before.
             self.heard[0] = self.heard[0].max(received);
         } else {
             self.heard = [received, if self.heard[0].is_finite() { self.heard[0] } else { 0.0 }];

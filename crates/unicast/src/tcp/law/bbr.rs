@@ -38,7 +38,7 @@ pub(super) enum State {
     ProbeRtt,
 }
 
-/// What an acknowledgement left, beside the sample.
+/// State after an acknowledgement, besides the sample.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::tcp) struct Seen {
     pub now: Time,
@@ -47,7 +47,7 @@ pub(in crate::tcp) struct Seen {
     pub inflight: u32,
     /// A loss is being repaired.
     pub recovering: bool,
-    /// What was out at a timeout is not all acknowledged.
+    /// The data that was out at a timeout is not all acknowledged.
     pub after_timeout: bool,
     /// Nothing waits to be sent: the application sets the rate.
     pub idle: bool,
@@ -137,7 +137,7 @@ impl Bbr {
         self.delivery.first_lost_again(range, self.rtt? / 4)
     }
 
-    /// An acknowledgement was worked on; its arrivals are told (4.1, `BBRUpdateOnACK`).
+    /// Updates the model after an acknowledgement whose arrivals were reported (4.1, `BBRUpdateOnACK`).
     pub(in crate::tcp) fn on_ack(&mut self, window: &mut CongestionWindow, seen: &Seen, rng: &mut Rng) {
         let sample = self.delivery.take_sample(self.rtt, seen.now);
         if let Some(sample) = &sample {

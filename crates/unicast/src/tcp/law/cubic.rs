@@ -10,7 +10,7 @@ use faircast_core::time::Time;
 
 /// Packets per second cubed (RFC 9438, 4.1.1, `C`).
 pub(super) const C: f64 = 0.4;
-/// What a loss leaves of the window (4.6, `beta_cubic`).
+/// Part of the window that remains after a loss (4.6, `beta_cubic`).
 pub(super) const BETA: f64 = 0.7;
 /// Additive increase that goes with [`BETA`] at Reno's rate (4.3, `alpha_cubic`).
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
@@ -67,7 +67,7 @@ impl Cubic {
         }
     }
 
-    /// What of `newly` slow start does not use.
+    /// Returns the part of `newly` that slow start does not use.
     fn slow_start(&mut self, window: &mut CongestionWindow, newly: f64) -> f64 {
         let mut divisor = 1.0;
         if let Some(hystart) = &mut self.hystart {

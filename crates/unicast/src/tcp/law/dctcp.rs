@@ -2,8 +2,9 @@
 //! (draft-briscoe-iccrg-prague-congestion-control), which is DCTCP on the Internet: packets say ECT(1), are spaced, and below a
 //! round trip of 25 ms the rate grows and shrinks as if it were that long.
 //!
-//! Other than the draft: Prague's receivers here say which packets were marked by DCTCP's rule (RFC 8257, 3.2), which with an acknowledgement at every change
-//! tells as much as AccECN's counters do when none is lost. Of its reactions to a classic queue (RFC 9331, 4.3) there is none.
+//! Differences from the draft: Prague's receivers here echo by DCTCP's rule which packets were marked (RFC
+//! 8257, 3.2). With an acknowledgement at every change that has the information of AccECN's counters when none
+//! is lost. Its reactions to a classic queue (RFC 9331, 4.3) are missing.
 
 use super::Heard;
 use crate::Ack;

@@ -18,7 +18,7 @@ struct Out {
     app_limited: bool,
 }
 
-/// What one acknowledgement says.
+/// Sample of one acknowledgement.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sample {
     /// Packets that it says have arrived.
@@ -44,7 +44,7 @@ pub(super) struct Delivery {
     pub delivered: u64,
     delivered_at: Time,
     first_sent_at: Time,
-    /// Packets are limited by the application until so many are delivered; 0: they are not.
+    /// Number of delivered packets up to which the application limits the rate; 0: it does not.
     app_limited_to: u64,
     /// The latest moment at which a packet left that has arrived.
     latest: Time,
@@ -104,8 +104,8 @@ impl Delivery {
         }
     }
 
-    /// All arrivals of this acknowledgement are told: the sample.
-    /// An interval shorter than the lowest round trip says nothing of the path.
+    /// Returns the sample after all arrivals of this acknowledgement were reported. An interval
+    /// shorter than the lowest round trip gives no information about the path.
     pub(super) fn take_sample(&mut self, lowest: Option<Span>, now: Time) -> Option<Sample> {
         let newly = std::mem::take(&mut self.newly);
         let newest = self.newest.take()?;

@@ -33,7 +33,7 @@ pub(super) enum Law {
     Bbr(Box<Bbr>),
 }
 
-/// What an acknowledgement of new data, or of a mark, tells a law before loss recovery sees it.
+/// Information of an acknowledgement of new data, or of a mark, for a law before loss recovery processes it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Heard {
     pub now: Time,
@@ -56,8 +56,8 @@ impl Law {
         .map(Box::new)
     }
 
-    /// What such a law needs whatever was asked for: BBR counts what is in the pipe itself, and a sender that spaces its
-    /// packets has no other delay before them.
+    /// Returns the configuration with the values that such a law needs in any case: BBR counts the packets in
+    /// the pipe itself, and a sender that spaces its packets has no other delay before them.
     pub(super) const fn settle(mut config: Config) -> Config {
         if matches!(config.variant, Variant::Bbr) {
             config.recovery = Recovery::Scoreboard;
@@ -102,7 +102,7 @@ impl Law {
         }
     }
 
-    /// What a loss leaves of the window.
+    /// Returns the window after a loss.
     pub(super) fn after_loss(&self, window: &CongestionWindow) -> f64 {
         match self {
             Law::Cubic(_) => (window.packets() * cubic::BETA).max(2.0),
@@ -111,7 +111,7 @@ impl Law {
         }
     }
 
-    /// What an echoed mark leaves of it.
+    /// Returns the window after an echoed mark.
     pub(super) fn after_mark(&self, window: &CongestionWindow) -> f64 {
         match self {
             Law::Dctcp(dctcp) => (window.packets() * (1.0 - dctcp.alpha() / 2.0)).max(2.0),

@@ -1,4 +1,4 @@
-//! What senders with a law of their own do beside the rest: see [`law`](super::super::law).
+//! Additional behaviour of senders with a law of their own: see [`law`](super::super::law).
 
 use super::{Recovery, Sender};
 use crate::Ack;

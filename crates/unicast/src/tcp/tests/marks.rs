@@ -87,7 +87,7 @@ fn a_latest_packet_that_is_sent_again_says_that_the_window_was_reduced_in_ns_2_o
         let mut bench = Bench::new(config, 1);
         assert_eq!(bench.time_out(), [(0, says)]);
     }
-    // Of two packets that are out the first is none that ns-2 of 2001 takes for new.
+    // ns-2 of 2001 does not take the first of two packets that are out for new.
     for (config, says) in [(NS_2[0], true), (NS_2[1], false), (RFC, false)] {
         assert_eq!(Bench::new(config, 2).time_out(), [(0, says)]);
     }
