@@ -1,4 +1,4 @@
-//! What the emulator reads and changes in a packet: addresses, flow, congestion mark (RFC 791, RFC 3168).
+//! Fields of a packet that the emulator reads and changes: addresses, flow, congestion mark (RFC 791, RFC 3168).
 
 use faircast_aqm::Ecn;
 use std::net::Ipv4Addr;
@@ -6,13 +6,13 @@ use std::net::Ipv4Addr;
 /// The part of an IPv4 packet that links and routes ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// Who sent it.
+    /// Address of the source.
     pub source: Ipv4Addr,
-    /// Who it is for.
+    /// Address of the destination.
     pub destination: Ipv4Addr,
     /// A number that packets of one flow share: addresses, protocol and, where they can be seen, ports.
     pub flow: u32,
-    /// What it says of congestion marks.
+    /// Congestion mark.
     pub ecn: Ecn,
 }
 

@@ -1,10 +1,10 @@
 //! Links with any rate, delay, loss and queue between real hosts: the links of `faircast-aqm` in real time.
 //!
-//! Every host is a network namespace with a TUN device. What its kernel sends is read here, passes the links on its way
-//! (`faircast_aqm::Link`, the very code of the simulator) and is written to the device of the host that it is for, at
-//! the moment at which the links say it arrives. Multicast goes down a tree of shortest paths to the hosts that the
-//! [`EmulationPlan`] lists as members. So the kernel's TCP and real multicast meet real round-trip times and real queues,
-//! with marks that real TCP understands.
+//! Every host is a network namespace with a TUN device. A packet that its kernel sends is read here and passes
+//! the links on its way (`faircast_aqm::Link`, the very code of the simulator). It is written to the device of
+//! the destination host at the moment at which it arrives by the links. Multicast goes down a tree of shortest
+//! paths to the hosts that the [`EmulationPlan`] lists as members. So the kernel's TCP and real multicast meet
+//! real round-trip times and real queues, with marks that real TCP understands.
 //!
 //! | module | what it holds |
 //! |---|---|

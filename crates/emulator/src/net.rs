@@ -1,8 +1,9 @@
 //! Routes, links and the packets on their way, without clock and devices.
 //!
-//! Whoever drives it says what time it is. [`Net::enter`] takes a packet that a host has sent, [`Net::due`] gives back,
-//! one by one, what has arrived at hosts. A packet enters its next link at the very moment at which it left the last
-//! one, however late the driver asks: the driver's delay shows at the last hop and does not add up.
+//! The driver supplies the time. [`Net::enter`] takes a packet that a host has sent, [`Net::due`] returns, one
+//! by one, the packets that have arrived at hosts. A packet enters its next link at the very moment at which it
+//! left the last one, however late the driver asks: the driver's delay shows at the last hop and does not add
+//! up.
 
 use crate::ipv4;
 use crate::plan::{EmulationPlan, PlanError};
@@ -14,7 +15,7 @@ use faircast_topology::{Edge, NodeId};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// What hosts have sent so far.
+/// Counts of packets and bytes at hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Entries {
     /// Packets that were taken.
@@ -51,20 +52,21 @@ pub struct Net {
     lines: Vec<Line>,
     mtu: u16,
     overhead: u16,
-    /// What happens next: on each link the arrival of the first packet on its way, and the next departure from its queue.
+    /// Next events: on each link the arrival of the first packet on its way, and the next departure from its
+    /// queue.
     due: BinaryHeap<Reverse<(Time, Step, u64, u32)>>,
     order: u64,
     packets: Packets,
     /// How many of them there may be.
     most_packets: usize,
-    /// What the last [`Net::due`] gave.
+    /// The packet that the last [`Net::due`] returned.
     given: Option<u32>,
     /// A marked copy of it where other branches need it unmarked.
     marked_copy: Vec<u8>,
     entries: Entries,
 }
 
-/// What happens to a link. Of what happens at one moment, departures come first.
+/// An event of a link. At one moment, departures come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
     /// The link takes the next packet from its queue.
@@ -79,7 +81,7 @@ struct Line {
     link: Link,
     to: NodeId,
     way: VecDeque<OnTheWay>,
-    /// What waits in its queue, by ticket, where it has one that holds packets.
+    /// Packets in its queue, by ticket, where it has one that holds packets.
     queue: Vec<Waiting>,
     /// How many those are.
     waiting: usize,
@@ -181,8 +183,7 @@ impl Net {
 
     /// A host, counted in the plan's order, has sent this packet. Times must not run backwards.
     ///
-    /// # Errors
-    /// When it goes nowhere. What a queue drops is no error.
+    /// # Errors When it has no destination here. A drop by a queue is no error.
     ///
     /// # Panics
     /// When there is no such host.
@@ -314,7 +315,7 @@ impl Net {
         }
     }
 
-    /// What a link's queue has let go until now, and when it does so next.
+    /// Takes the packets that a link's queue has released until now, and schedules the next departure.
     fn depart(&mut self, now: Time, number: u32) {
         while let Some(news) = self.lines[number as usize].link.dequeue(now) {
             let (Dequeued::Arrives { ticket, .. } | Dequeued::Lost { ticket, .. }) = news;
@@ -336,12 +337,12 @@ impl Net {
         }
     }
 
-    /// What hosts have sent and got so far.
+    /// Returns the counts of packets that hosts have sent and received.
     pub const fn entries(&self) -> Entries {
         self.entries
     }
 
-    /// What a link has done so far; its number is its place in [`EmulationPlan::link_names`].
+    /// Returns the counters of a link; its number is its place in [`EmulationPlan::link_names`].
     ///
     /// # Panics
     /// When there is no such link.

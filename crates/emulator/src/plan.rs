@@ -1,4 +1,4 @@
-//! What is emulated: a network whose hosts have addresses and namespaces.
+//! The plan of an emulation: a network whose hosts have addresses and namespaces.
 //!
 //! A plan is built by calls, made of a [`Topology`], or read from text: that of [`faircast_topology::text`], where a host may have
 //! more to say and there are further lines:
@@ -24,7 +24,7 @@ use faircast_topology::memory::{self, Estimate, TooLarge};
 use faircast_topology::{Dialect, LineError, NodeId, TextError, Topology, Words};
 use std::net::Ipv4Addr;
 
-/// What is emulated.
+/// The plan of an emulation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EmulationPlan {
     /// The largest IP packet, in bytes.
@@ -41,14 +41,14 @@ pub struct EmulationPlan {
     pub(crate) hosts: Vec<Host>,
 }
 
-/// What a host is, beside a node.
+/// Properties of a host besides those of its node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Host {
     /// Its address.
     pub address: Ipv4Addr,
     /// The network namespace in which it is; `None` for the emulator's own.
     pub namespace: Option<String>,
-    /// What it is a member of.
+    /// Groups of which it is a member.
     pub groups: Groups,
 }
 
@@ -58,13 +58,13 @@ pub enum Groups {
     /// None.
     #[default]
     None,
-    /// Whatever is sent.
+    /// All groups.
     All,
     /// These.
     These(Vec<Ipv4Addr>),
 }
 
-/// What is wrong with a plan.
+/// Fault of a plan.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PlanError {
     /// A line of the text.

@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 /// Stands for no link.
 const NONE: u32 = u32::MAX;
 
-/// What a packet is on its way to.
+/// Goal of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Goal {
     /// A host, by number.
@@ -27,7 +27,7 @@ pub enum Ignored {
     LocalOnly,
     /// Nobody has its address, or is a member of its group, or no way leads there.
     NoWay,
-    /// So many packets are under way that the plan's memory has no room for it.
+    /// The number of packets under way has reached the plan's memory.
     NoRoom,
 }
 
@@ -93,7 +93,7 @@ impl Routes {
         Ok(routes)
     }
 
-    /// What a packet of this host with this destination is on its way to.
+    /// Returns the goal of a packet of this host with this destination.
     pub(crate) fn goal(&self, source: usize, destination: Ipv4Addr) -> Result<Goal, Ignored> {
         if destination.is_broadcast() || destination.octets()[..3] == [224, 0, 0] {
             return Err(Ignored::LocalOnly);

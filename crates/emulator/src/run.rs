@@ -37,7 +37,7 @@ pub struct Emulator {
     report: Report,
 }
 
-/// What cannot be emulated, and why.
+/// Reason why a plan cannot be emulated.
 #[derive(Debug, thiserror::Error)]
 pub enum EmulatorError {
     /// The plan makes no sense.
@@ -58,9 +58,9 @@ pub enum EmulatorError {
     SetUp {
         /// The host's name.
         host: String,
-        /// What was tried.
+        /// The command.
         command: String,
-        /// What it said.
+        /// Its error message.
         why: String,
     },
     /// Reading or waiting failed.
@@ -78,10 +78,10 @@ pub struct Lateness {
     total: u64,
 }
 
-/// What the emulation has been like.
+/// Report of an emulation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// What hosts have sent and got.
+    /// Packets that hosts have sent and received.
     pub entries: Entries,
     /// The links by name, both directions of each.
     pub links: Vec<(String, LinkCounts)>,
@@ -114,7 +114,7 @@ impl Lateness {
         Span::from_nanos(self.total / self.steps.iter().sum::<u64>().max(1))
     }
 
-    /// What so large a part of the packets, 0 to 1, did not exceed; to the next step.
+    /// Returns the value that this part of the packets, 0 to 1, did not exceed; to the next step.
     pub fn quantile(&self, part: f64) -> Span {
         let rank = (self.steps.iter().sum::<u64>() as f64 * part).ceil() as u64;
         let mut seen = 0;
@@ -170,7 +170,7 @@ impl Emulator {
         Ok(())
     }
 
-    /// What it has been like so far.
+    /// Returns the report up to now.
     pub fn report(&self) -> Report {
         let links = self.names.iter().enumerate().map(|(number, name)| (name.clone(), self.net.link(number)));
         Report { entries: self.net.entries(), links: links.collect(), ..self.report.clone() }
@@ -197,7 +197,7 @@ impl Emulator {
         for _ in 0..BUDGET {
             let Some(packet) = self.tuns[host].read(&mut self.buffer)? else { break };
             let now = Time::from_nanos(self.begin.elapsed().as_nanos() as u64);
-            // What goes nowhere is counted there.
+            // Packets without a destination are counted there.
             let _ = self.net.enter(now, host, packet);
         }
         Ok(())

@@ -45,7 +45,7 @@ impl Tun {
         }
     }
 
-    /// The next packet that the host's kernel has sent; `None` if there is none now.
+    /// Returns the next packet that the host's kernel has sent; `None` without a packet now.
     pub(crate) fn read<'a>(&self, buffer: &'a mut [u8]) -> io::Result<Option<&'a [u8]>> {
         match (&self.0).read(buffer) {
             Ok(length) => Ok(Some(&buffer[..length])),

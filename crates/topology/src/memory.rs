@@ -1,12 +1,12 @@
 //! How much memory a description would take, estimated before anything is built of it.
 //!
-//! Estimates are rough and rather too high: they are there so that a slip of the keyboard, or a file of somebody else's, is told
-//! instead of taking all memory of a host.
+//! Estimates are rough and rather too high: they report a slip of the keyboard, or a hostile file, before it
+//! takes all memory of a host.
 
 use faircast_aqm::QueueSpec;
 use std::fmt;
 
-/// What may be taken unless more is allowed, in bytes: 8 GB, the same on every machine.
+/// Default limit of memory, bytes: 8 GB, the same on every machine.
 pub const DEFAULT: u64 = 8_000_000_000;
 
 /// Bytes of a line through a network, without its queue's tables and without packets.
@@ -17,13 +17,13 @@ pub const PACKET: u64 = 80;
 /// A part of an estimate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// What it is, with its number: `1000000 receivers`.
+    /// Name of the part, with its number: `1000000 receivers`.
     pub what: String,
     /// How many bytes it takes.
     pub bytes: u64,
 }
 
-/// What a description would take.
+/// Estimated memory of a description.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Estimate {
     parts: Vec<Part>,
@@ -42,7 +42,7 @@ pub struct TooLarge {
 }
 
 impl TooLarge {
-    /// What lets it go on, as `--max-memory` wants it: enough, in whole GB.
+    /// Returns a sufficient limit in the form of `--max-memory`, in whole GB.
     pub fn enough(&self) -> String {
         format!("{}G", self.total.div_ceil(1_000_000_000))
     }
@@ -54,7 +54,7 @@ impl Estimate {
         Estimate { parts: Vec::new() }
     }
 
-    /// So many of something, of so many bytes each. Numbers that are beyond all bounds stay there.
+    /// Adds `count` items of `each` bytes. Sums saturate.
     pub fn add(&mut self, count: u64, what: &str, each: u64) {
         if count > 0 {
             self.parts.push(Part { what: format!("{count} {what}"), bytes: count.saturating_mul(each) });
@@ -124,8 +124,7 @@ pub const fn of_queue(queue: &QueueSpec) -> u64 {
 
 /// Read a number of bytes, with k, M, G or T behind it: `500M`, `1.5G`.
 ///
-/// # Errors
-/// What is right, when this is none.
+/// # Errors The expected form of the text.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let wanted = || format!("`{text}` is no size; write it as 500M or 32G");
     let text = text.trim();

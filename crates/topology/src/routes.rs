@@ -1,8 +1,9 @@
 //! Shortest paths, and the trees that multicast follows.
 //!
-//! A path takes the least delay, of equal ones the fewest links. Of ways that are still equal it takes that over the neighbour which
-//! is nearer to the destination, then that of the lowest number, and between two nodes the link of the least delay, then of the
-//! lowest number. No path leads through a host ([`Topology::is_host`]).
+//! A path takes the least delay, and of equal ones the fewest links. Among paths that are still equal it goes
+//! over the neighbour that is nearer to the destination, then over that of the lowest number. Between two nodes
+//! it takes the link of the least delay, then of the lowest number. No path leads through a host
+//! ([`Topology::is_host`]).
 //!
 //! Parts of the network without any loop hang, as trees, on what is left, the core. Inside such a tree there is one way only, which
 //! costs nothing to find or to keep; ways through the core are found per destination and kept.
@@ -53,7 +54,7 @@ impl<'a> Routes<'a> {
         it
     }
 
-    /// Take away nodes with a single neighbour until there are none.
+    /// Removes nodes with a single neighbour, again and again.
     fn find_hanging_trees(&mut self) {
         let neighbours = self.neighbours();
         let of = |node: u32| &neighbours.1[neighbours.0[node as usize]..neighbours.0[node as usize + 1]];
@@ -72,7 +73,7 @@ impl<'a> Routes<'a> {
                 taken.push(only);
             }
         }
-        // Whoever was taken away later is nearer to the core.
+        // A node that was removed later is nearer to the core.
         for &node in taken.iter().rev() {
             let up = self.up[node as usize];
             if up != NONE {
@@ -124,8 +125,8 @@ impl<'a> Routes<'a> {
         Some(())
     }
 
-    /// The link to take at `at` on the way to `to`. Where there is a way, following these links is that way; where there is none,
-    /// they end or go round. None leads away from `to` itself.
+    /// Returns the link to take at `at` on the way to `to`. Where a way exists, following these links is that
+    /// way; otherwise they end or go round. No link leads away from `to` itself.
     ///
     /// # Panics
     /// When there is no such node.
@@ -162,7 +163,7 @@ impl<'a> Routes<'a> {
 
     /// The link between neighbours with the least delay.
     fn best_link(&self, from: u32, to: u32) -> Option<LinkId> {
-        // Of the two ends, look at the one with fewer links: a router may have a million.
+        // Search the end that has fewer links: a router may have a million.
         let outgoing = &self.out[self.first[from as usize] as usize..self.first[from as usize + 1] as usize];
         let incoming =
             &self.into[self.into_first[to as usize] as usize..self.into_first[to as usize + 1] as usize];

@@ -9,10 +9,11 @@
 //! oneway left right delay=1s
 //! ```
 //!
-//! Nodes stand before their links. A `link` leads both ways: its options count for both, behind `back` they change the way from the
-//! second node to the first. Without options a link has no limit, no delay and an endless queue ([`FREE`]). Rates and times are
-//! written as in all specifications (`500k`, `10M`, `20ms`, `0.02`), queues and losses as [`QueueSpec`] and [`LossSpec`]
-//! say; `loss=none` takes losses back. Whoever needs more than that in such a text understands further words ([`Dialect`]).
+//! Nodes stand before their links. A `link` leads both ways: its options count for both, and options behind
+//! `back` change the way from the second node to the first. Without options a link has no limit, no delay and
+//! an endless queue ([`FREE`]). Rates and times are written as in all specifications (`500k`, `10M`, `20ms`,
+//! `0.02`), queues and losses as in [`QueueSpec`] and [`LossSpec`]; `loss=none` takes losses back. A reader
+//! that needs more in such a text defines further words ([`Dialect`]).
 
 use crate::topology::{FREE, LinkId, NodeId, Topology};
 use faircast_aqm::{LinkSpec, LossSpec, QueueSpec};
@@ -22,7 +23,7 @@ use faircast_core::time::Rate;
 use std::fmt;
 use std::str::SplitWhitespace;
 
-/// What is wrong with a text.
+/// Fault of a text.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("line {number}, `{line}`: {what}")]
 pub struct TextError {
@@ -30,11 +31,11 @@ pub struct TextError {
     pub number: usize,
     /// As written, without remarks.
     pub line: String,
-    /// What is wrong with it.
+    /// The fault.
     pub what: LineError,
 }
 
-/// What is wrong with a line.
+/// Fault of a line.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum LineError {
     /// It begins with none of the words.
@@ -46,12 +47,12 @@ pub enum LineError {
     /// An option that is not known here.
     #[error("`{0}` is not known here; there are {1}")]
     UnknownOption(String, &'static str),
-    /// A value that is none.
+    /// A value that cannot be read.
     #[error("`{value}` is not {expected}")]
     Value {
         /// As written.
         value: String,
-        /// What it should be.
+        /// The expected form.
         expected: &'static str,
     },
     /// A name that is taken.
@@ -65,7 +66,7 @@ pub enum LineError {
     Spec(#[from] SpecError),
 }
 
-/// What else a reader of networks understands.
+/// Further words of a reader of networks.
 pub trait Dialect {
     /// The words that its lines begin with, for people.
     const LINES: &'static str = "`host`, `router`, `link`, `oneway`";
@@ -105,8 +106,7 @@ impl<'a> Iterator for Words<'a> {
 impl Words<'_> {
     /// The next word as a value.
     ///
-    /// # Errors
-    /// When there is none, or it is none of those that are `expected`.
+    /// # Errors When the value is missing, or does not have the `expected` form.
     pub fn value<T: std::str::FromStr>(&mut self, expected: &'static str) -> Result<T, LineError> {
         let value = self.next().ok_or(LineError::Missing(expected))?;
         value.parse().map_err(|_| LineError::Value { value: value.into(), expected })

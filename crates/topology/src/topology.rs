@@ -90,7 +90,7 @@ impl Topology {
         &self.edges
     }
 
-    /// What a link is like, to be changed; `None` when there is no such link.
+    /// Returns the specification of a link, to be changed; `None` when there is no such link.
     pub fn spec_mut(&mut self, link: LinkId) -> Option<&mut LinkSpec> {
         self.edges.get_mut(link.0 as usize).map(|edge| &mut edge.spec)
     }
@@ -106,7 +106,7 @@ impl Topology {
         self.hosts.iter().copied()
     }
 
-    /// What a node is called; `node7` when nobody has said.
+    /// Returns the name of a node; `node7` for a node without a name.
     pub fn name(&self, node: NodeId) -> Cow<'_, str> {
         self.names.get(&node).map_or_else(|| format!("node{}", node.0).into(), |name| name.as_str().into())
     }

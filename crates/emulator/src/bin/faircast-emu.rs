@@ -1,4 +1,4 @@
-//! Emulate the network of a plan until standard input ends, then tell what it was like.
+//! Emulate the network of a plan until standard input ends, then print a report.
 //!
 //! ```text
 //! faircast-emu [--max-memory SIZE] PLAN
@@ -23,7 +23,7 @@ fn run(path: &str, memory: u64) -> Result<(), Box<dyn Error>> {
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     std::thread::spawn(move || {
-        // Whatever is said counts as nothing; the end is what matters, and an error is one too.
+        // The input is ignored; only its end matters, and an error is an end too.
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         stopped.store(true, Ordering::Relaxed);
     });

@@ -374,7 +374,7 @@ fn a_queue_without_an_end_holds_no_more_than_the_memory_allows() {
     let entered = (0..5_000).filter(|_| net.enter(Time::ZERO, 0, &packet).is_ok()).count();
     assert!((800..1_200).contains(&entered) && net.on_the_way() == entered, "{entered}");
     assert_eq!(net.entries().no_room, 5_000 - entered as u64);
-    // What has arrived makes room.
+    // Packets that have arrived make room.
     while net.due(Time::from_secs_f64(1e4)).is_some() {}
     assert_eq!(net.enter(Time::from_secs_f64(1e4), 0, &packet), Ok(()));
 }
