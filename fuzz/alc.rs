@@ -1,8 +1,9 @@
-//! What the fuzz target of ALC's packets does with its input; a test of `faircast-flute` replays the corpus through it.
+//! The fuzz target of ALC's packets; a test of `faircast-flute` replays the corpus through it.
 
 use faircast_flute::codec::{self, Fdt, Rlc};
 
-/// Any bytes as ALC, and as a file delivery table: read or refused. What is read can be written and reads the same again.
+/// Reads or refuses any bytes as ALC, and as a file delivery table. An accepted input can be written and reads the
+/// same again.
 pub fn alc(input: &[u8]) {
     if let Ok(table) = Fdt::parse(input) {
         assert_eq!(Fdt::parse(table.encode().as_bytes()).expect("what was written is a table"), table);

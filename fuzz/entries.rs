@@ -1,5 +1,5 @@
-//! What the fuzz targets do with their input. The tests of `faircast-wire` replay the corpus
-//! through the same functions, so a toolchain without the fuzzer finds what was found once.
+//! The fuzz targets. The tests of `faircast-wire` replay the corpus through the same functions, so
+//! a toolchain without the fuzzer finds former findings.
 
 #[path = "checksum.rs"]
 mod checksum;
@@ -18,7 +18,7 @@ const SESSION: SessionId = SessionId(0xfa1c_a570);
 const SALT: [u8; 16] = [7; 16];
 const UNIX_SECS: u64 = 1_790_000_000;
 
-/// Any bytes: read or refused. What is read can be written and reads the same again.
+/// Reads or refuses any bytes. An accepted input can be written and reads the same again.
 pub fn parse(input: &[u8]) {
     let newest = Newest { seq: Seq(1 << 33), ..Newest::default() };
     let _ = parse_packet(input, &newest);
@@ -31,7 +31,8 @@ pub fn parse(input: &[u8]) {
     assert_eq!(read, message);
 }
 
-/// Any bytes between two doctors: read or refused, and never without the right tag. What is read can be written and reads the same again.
+/// Reads or refuses any bytes between two doctors, and never accepts them without the right tag. An accepted input
+/// can be written and reads the same again.
 pub fn doctor(input: &[u8]) {
     let key = doctor::Key::of(None);
     let _ = doctor::Message::parse(input, &key);
@@ -121,7 +122,7 @@ pub fn receiver_open(input: &[u8]) {
     }
 }
 
-/// A key file. What is read can be written and reads the same again.
+/// Reads or refuses a key file. An accepted input can be written and reads the same again.
 pub fn key_file(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     if let Ok(key) = text.parse::<GroupKey>() {

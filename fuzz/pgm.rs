@@ -1,8 +1,8 @@
-//! What the fuzz target of PGM's packets does with its input; a test of `faircast-pgm` replays the corpus through it.
+//! The fuzz target of PGM's packets; a test of `faircast-pgm` replays the corpus through it.
 
 use faircast_pgm::codec::{self, Body, MessageSink, Unframer};
 
-/// Any bytes as PGM: read or refused. What is read can be written and reads the same again.
+/// Reads or refuses any bytes as PGM. An accepted input can be written and reads the same again.
 pub fn pgm(input: &[u8]) {
     let _ = codec::parse(input);
     let mut packet = input.to_vec();

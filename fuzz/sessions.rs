@@ -1,4 +1,4 @@
-//! What the targets `sessions`, `relays` and `layers` do with their input. The tests of `faircast-transport` replay the corpus
+//! The fuzz targets `sessions`, `relays` and `layers`. The tests of `faircast-transport` replay the corpus
 //! through the same functions.
 
 #[path = "checksum.rs"]

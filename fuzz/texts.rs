@@ -1,5 +1,5 @@
-//! What the targets that read people's texts do with their input. The tests of `faircast-experiments` replay the corpus through the same
-//! functions.
+//! The fuzz targets of texts that people write. The tests of `faircast-experiments` replay the corpus through
+//! the same functions.
 
 use faircast_aqm::{LossSpec, QueueSpec};
 use faircast_core::schemes::Scheme;
@@ -17,11 +17,12 @@ fn same<T: FromStr<Err: Debug> + Display + PartialEq + Debug>(text: &str) -> Opt
     Some(read)
 }
 
-/// Specifications with options: schemes (`--cc`), unicast protocols, queues and losses. What is read can be made.
+/// Reads specifications with options: schemes (`--cc`), unicast protocols, queues and losses. An accepted
+/// specification can be made.
 pub fn specs(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     if let Ok(scheme) = text.parse::<Scheme>() {
-        // What it says is what receivers need: how a preset sends is not in it.
+        // The text has the part that receivers need; a preset's sending rules are not in it.
         let written = scheme.to_string();
         assert_eq!(written.parse::<Scheme>().expect("what was written is read").to_string(), written);
         let _ = (scheme.source(), scheme.mark(), scheme.layers());

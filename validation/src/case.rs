@@ -1,4 +1,4 @@
-//! What is compared: cases, each a network with what another simulator measured in it.
+//! Cases of the comparison, each a network with the measurements of another simulator in it.
 
 use serde::Deserialize;
 
@@ -11,7 +11,7 @@ pub struct Section {
     pub place: String,
     /// How many rows it has there.
     pub rows: usize,
-    /// What the file says about its networks, in its words.
+    /// The file's description of its networks, in its words.
     pub described: Vec<String>,
     /// The cases; every row belongs to one.
     pub cases: Vec<Case>,
@@ -30,9 +30,9 @@ pub struct Case {
     pub rule: Rule,
     /// When the measurement begins and ends, in seconds; the end of the run, too.
     pub window_s: (f64, f64),
-    /// The network, or why there is none.
+    /// The network, or the reason why it is missing.
     pub network: Result<Net, String>,
-    /// What was measured.
+    /// Measured values.
     pub values: Vec<Given>,
     /// The same measured once more, with other seeds.
     pub again: Option<Again>,
@@ -51,7 +51,7 @@ pub struct Given {
     pub left: Option<&'static str>,
 }
 
-/// What other runs of the same network gave.
+/// Values of other runs of the same network.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Again {
@@ -61,7 +61,7 @@ pub struct Again {
     pub runs: u32,
     /// How they were made.
     pub how: String,
-    /// What was measured.
+    /// Measured values.
     pub values: std::collections::BTreeMap<String, Value>,
 }
 
@@ -95,7 +95,7 @@ pub enum Rule {
     OtherTcpOnce,
 }
 
-/// What was measured of one quantity.
+/// Measured value of one quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
@@ -106,7 +106,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// Of these runs.
+    /// Returns the value from these runs.
     pub fn of(runs: &[f64]) -> Value {
         let mean = runs.iter().sum::<f64>() / runs.len() as f64;
         match runs.len() {

@@ -12,11 +12,11 @@ use crate::reference::Failure;
 pub struct Line {
     /// Which quantity.
     pub quantity: String,
-    /// What we measured.
+    /// Our measurement.
     pub ours: Ours,
-    /// What the reference says.
+    /// The reference's value.
     pub theirs: Value,
-    /// What the same simulator gave with other seeds; it decides, where it is there.
+    /// Value of the same simulator with other random seeds; it decides, where it exists.
     pub again: Option<Value>,
     /// How ours is judged.
     pub judged: Judged,
@@ -44,7 +44,7 @@ pub enum Judged {
     Not(&'static str),
 }
 
-/// What comes of a comparison.
+/// Result of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Within the tolerance.
@@ -58,7 +58,7 @@ pub enum Verdict {
 }
 
 impl Ours {
-    /// Of these runs, `None` for one that does not have it.
+    /// Summarises these runs, `None` for one without the value.
     fn of(runs: &[Option<f64>]) -> Ours {
         let there: Vec<f64> = runs.iter().flatten().copied().collect();
         let without = (runs.len() - there.len()) as u32;

@@ -1,4 +1,4 @@
-//! What is measured of a run.
+//! Measurements of a run.
 
 use crate::networks::Ready;
 use faircast_core::time::Time;
@@ -157,7 +157,7 @@ fn senders(ready: &Ready, outcome: &Outcome, found: &mut Found) {
     found.put_all("timeouts per flow", &timeouts);
 }
 
-/// What a flow counted in the window: from its only moment to the end.
+/// Returns the counts of a flow in the window: from its only moment to the end.
 fn counted(flow: &FlowOutcome) -> FlowCounts {
     since_window(&flow.counts)
 }
@@ -167,7 +167,7 @@ fn since_window(counts: &[FlowCounts]) -> FlowCounts {
     counts.last().copied().unwrap_or_default().since(&before)
 }
 
-/// Of a flow that is alone: what it did in the whole run, and its window.
+/// Adds the counts of a flow that is alone over the whole run, and its window.
 fn window(ready: &Ready, flow: &FlowOutcome, found: &mut Found) {
     let all = flow.counts.last().copied().unwrap_or_default();
     let delivered = all.delivered as f64;
@@ -215,7 +215,7 @@ fn rates(ready: &Ready, outcome: &Outcome, found: &mut Found) {
     }
 }
 
-/// What members of the multicast session count; nothing where there is none.
+/// Adds the counts of members of the multicast session, if the network has one.
 fn multicast(ready: &Ready, outcome: &Outcome, found: &mut Found) {
     let members: Vec<FlowCounts> = match ready.session {
         Some(id) => flow(outcome, id).members.iter().map(|member| since_window(&member.counts)).collect(),

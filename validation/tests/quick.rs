@@ -4,7 +4,7 @@ use faircast_validation::compare::{Judged, Verdict};
 use faircast_validation::reference::Reference;
 use faircast_validation::run::run_all;
 
-/// What lies outside, without those that have a stated reason.
+/// Returns the values that lie outside, without those that have a stated reason.
 fn outside(wanted: &dyn Fn(&str) -> bool, runs: u32) -> Vec<String> {
     let reference = Reference::read().expect("the package's own references");
     let all = run_all(&reference, wanted, Some(runs)).expect("the cases make sense");

@@ -224,7 +224,7 @@ pub(crate) enum Flow {
 /// Properties that few sessions have.
 #[derive(Debug, Clone)]
 pub(crate) struct SessionExtras {
-    /// The source has so many packets to send.
+    /// Number of packets that the source sends.
     pub packets: u64,
     /// Whether data may be marked.
     pub capable: bool,
@@ -369,7 +369,7 @@ impl Network {
     }
 
     /// Makes this node aggregate loss reports on their way to a source, as network elements of reliable
-    /// multicast do (seed 000, 2.2.3). Of the reports about a packet only the first is forwarded, for as long
+    /// multicast do (seed 000, 2.2.3). It forwards only the first of the reports about a packet, for as long
     /// as `hold`.
     pub fn aggregate(&mut self, node: NodeId, hold: Span) {
         self.router(node, Arc::new(aggregation::Config { hold }));

@@ -11,7 +11,7 @@ const TOPOLOGY: &str = "n sources -100 Mbit/s, ACC[i mod 20]- r0 -bw, 10.13 ms, 
                         same, never drops; round-trip times 29.7-179 ms, none a multiple of the packet time";
 const TCP: &str = "1000 B data, 40 B acknowledgements on the wire, no delayed acknowledgements, initial window 2, limited transmit, \
                    minimum timeout 0.2 s, tick 0.01 s, window_ 100000; SYN exchanged";
-/// What the topology says.
+/// Delay of the bottleneck in the topology, ms.
 pub(super) const BOTTLENECK_MS: f64 = 10.13;
 pub(super) const SINKS_MS: f64 = 1.07;
 /// A flow that is alone has the delay of this place.
@@ -142,7 +142,7 @@ const QUEUES: &[Known] = &[
     ),
 ];
 
-/// The dumbbell of queues.json. Each group takes every so many-th of the delays, as many groups as there are.
+/// Returns the dumbbell of queues.json. With n groups, each takes every n-th of the delays.
 pub(super) fn dumbbell(
     groups: Vec<Group>,
     access_ms: &[f64],
@@ -234,7 +234,7 @@ impl Table {
 }
 
 impl Row {
-    /// The queue with this row's buffer, less so many packets, and with marks if it has them.
+    /// Returns the queue with this row's buffer, `less` packets smaller, and with marks if it has them.
     fn limited(&self, queue: &str, less: u32) -> String {
         let ecn = if self.ecn == 0 { "" } else { ",ecn" };
         format!("{queue},limit={}{ecn}", self.buf_pkts - less)

@@ -34,7 +34,7 @@ use std::collections::BTreeMap;
 /// All that others measured.
 #[derive(Debug, Clone)]
 pub struct Reference {
-    /// What the files say about themselves: name, and sentences.
+    /// The files' descriptions of themselves: name, and sentences.
     pub files: Vec<(&'static str, Vec<String>)>,
     /// The sections, in the order of the files.
     pub sections: Vec<Section>,
@@ -48,7 +48,7 @@ pub enum Failure {
     File {
         /// Which.
         file: &'static str,
-        /// What and where.
+        /// The fault and its place.
         why: serde_json::Error,
     },
     /// A row is of a network that is not known here, or describes a known one otherwise.
@@ -56,7 +56,7 @@ pub enum Failure {
     Row {
         /// File, section and row.
         place: String,
-        /// What is not known.
+        /// The unknown item.
         what: String,
     },
     /// A protocol or queue of a case is not understood.
@@ -148,7 +148,7 @@ impl Reference {
         )
     }
 
-    /// Of these files.
+    /// Reads these files.
     ///
     /// # Errors
     /// When they are not understood.
@@ -267,7 +267,7 @@ fn unknown(place: &str, what: String) -> Failure {
     Failure::Row { place: place.to_owned(), what }
 }
 
-/// ns-2 counts which cuts answer a mark; our counters do not tell cuts apart.
+/// ns-2 counts which cuts answer a mark; our counters do not distinguish cuts.
 const CUTS_FOR_MARKS: &str = "the simulator does not count cuts by what caused them";
 /// See `timeout` in ns-2's `tcp.cc`.
 const TIMEOUTS_AFTER_MARKS: &str =

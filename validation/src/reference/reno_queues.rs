@@ -411,7 +411,7 @@ impl LongRow {
         Ok(reno(self.n, "tcp-reno,preset=ns235,ecn", &queue, [10.0, 40.0, 20.0]))
     }
 
-    /// What makes it another run of the same case.
+    /// Returns the text that identifies runs of the same case.
     fn same(&self) -> String {
         let (rate, buffer, target) = (self.bw_bps / 1e6, self.buf_pkts, self.qref_pkts);
         let marks = if self.ecn == 0 { "" } else { " with ECN" };

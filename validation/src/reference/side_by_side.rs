@@ -97,7 +97,7 @@ struct CheckRow {
     utilisation: f64,
 }
 
-/// What a row is a network of.
+/// Network of a row.
 struct Pair {
     tcp: Variant,
     preset: &'static str,

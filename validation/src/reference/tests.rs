@@ -33,7 +33,7 @@ fn every_row_belongs_to_one_case() {
     }
 }
 
-/// What identifies a row; everything else in it was measured.
+/// Keys that identify a row; everything else in it was measured.
 const NAMES: &[&str] = &[
     "exp",
     "variant",
