@@ -3,9 +3,9 @@
 //!
 //! A web server that answers fifty requests of one site over fifty connections competes with itself: each connection probes
 //! the same path by itself, and each learns by its own losses what the others had learnt before. Here the connections to a prefix
-//! the same path by itself, and each learns by its own losses what the others had learnt before. Here the connections to a prefix
 //! are a group. When one loses, those that have as much in flight reduce their windows too. Packets that were sent before the reduction
 //! and are lost as well reduce nothing again. A new connection begins with half the window of the group's smallest.
+//! The rules are those of [`faircast_unicast::cocoon`].
 //!
 //! # Use
 //!

@@ -49,8 +49,8 @@
 //! # Ok::<(), faircast::Error>(())
 //! ```
 //!
-//! **Errors** ([`Error`]) say what happened, where and what to do, in the words of this library. What may pass by itself (a
-//! cable, a switch, a receiver that falls silent) is a warning among the events and ends nothing before the patience does.
+//! **Errors** ([`Error`]) say what happened, where and what to do, in the words of this library. Transient faults (a
+//! cable, a switch, a silent receiver) are warnings among the events and end nothing before the idle timeout.
 //!
 //! **Examples** to copy from, in the folder `examples` of this crate: `send_a_file`, `receive_into_memory`, `watch_events`,
 //! `two_receivers` in one process, and without any network `own_congestion_control`.

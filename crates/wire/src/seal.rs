@@ -24,12 +24,12 @@
 //! symbol is: stream, block, symbol, number of source symbols. So a symbol that is sent again is the same bytes, whoever sends
 //! it, and a relay can repair with what it has heard. One place never has two contents (`docs/wire.md`).
 //!
-//! **Later keys.** No key seals without an end. Of each sender's packets of one kind (and layer) the upper bits of the number, above
-//! `PACKETS_BITS`, say which key seals them, and of symbols those of the block's number, above `BLOCKS_BITS`: nobody has to be
 //! **Later keys.** No key seals without an end. The upper bits of each sender's packet numbers of one kind (and layer), above
-//! `PACKETS_BITS`, select the key that seals them. For symbols these are the bits of the block's number above `BLOCKS_BITS`. Nothing has to
-//! be announced, and a late joiner knows the numbers. One key seals at most 2^35 blocks of 16 bytes, after which AES-GCM would leave an
-//! attacker an advantage of 2^-57 (RFC 9001, B.1.1).
+//! `PACKETS_BITS`, select the key that seals them. For symbols these are the bits of the block's number above `BLOCKS_BITS`.
+//! Nothing has to be announced, and a late joiner knows the numbers. One key seals at most 2^35 blocks of 16 bytes, after which
+//! AES-GCM would leave an attacker an advantage of 2^-57 (RFC 9001, B.1.1).
+//!
+//! Sealing proves that a *member* wrote the content, and a member or a relay the rest. Members hold the same key and can
 //! speak in each other's name.
 
 use crate::error::ParseError;

@@ -16,9 +16,9 @@
 //! A: the session ends   B: the object ends   header length: in words of 32 bits, up to the FEC payload ID
 //! ```
 //!
-//! [`parse`] is total: it takes any bytes, never panics and never allocates. [`encode()`] appends to a buffer. What the
 //! [`parse`] is total: it takes any bytes, never panics and never allocates. [`encode()`] appends to a buffer. The congestion
 //! control defines its own information (RFC 5651, 5.1); [`Rlc`] is its layout for RLC.
+//!
 //! | item | what it is |
 //! |---|---|
 //! | [`Packet`] [`parse`] [`encode()`] | the packet |
