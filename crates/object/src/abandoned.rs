@@ -70,7 +70,7 @@ pub fn unfinished(out: &Path) -> Result<Vec<Unfinished>, ObjectError> {
     Ok(all)
 }
 
-/// Let go of an unfinished transfer; whether it was there and nobody was at work on it.
+/// Removes an unfinished transfer; returns whether it existed and no receiver was working on it.
 ///
 /// # Errors
 /// When its files cannot be removed.
@@ -84,7 +84,7 @@ pub fn let_go(out: &Path, transfer: &str) -> Result<bool, ObjectError> {
         return Ok(false);
     }
     let Some(state) = open_state(&states, transfer) else { return Ok(false) };
-    // As long as this is open nobody else begins here.
+    // While this is open no other receiver begins here.
     let Lock::Free(_lock) = lock(&state) else { return Ok(false) };
     let path: PathBuf = out.join(STATE_DIR).join(transfer);
     let failed = |e: Errno| ObjectError::io(&path, "remove it", e);
@@ -108,7 +108,7 @@ pub struct LetGo {
     pub bytes: u64,
 }
 
-/// Let go of what is beyond these limits, but for this transfer, which goes on now. A directory that is not there has nothing.
+/// Removes transfers beyond these limits, except this one, which continues now. A missing directory is empty.
 ///
 /// # Errors
 /// When it cannot be read, or its files not be removed.
@@ -138,7 +138,7 @@ pub fn let_go_beyond(
     Ok(gone)
 }
 
-/// A lock, if nobody has it.
+/// A lock, if it is free.
 enum Lock {
     Free(Option<OwnedFd>),
     Taken,
@@ -202,7 +202,7 @@ fn add_part(states: &OwnedFd, name: &str, found: &mut Unfinished) {
     }
 }
 
-/// Remove the parts of a session of ALC; whether there were any and nobody is at work on them.
+/// Removes the parts of a session of ALC; returns whether there were any and no receiver was working on them.
 fn remove_parts(states: &OwnedFd, session: &str) -> Result<bool, Errno> {
     let mut names = Vec::new();
     for entry in Dir::read_from(states)? {
@@ -277,7 +277,7 @@ fn is_transfer(name: &str) -> bool {
     name.len() == 32 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Let go of what is unfinished in the output directory beyond what is to be kept; what was, or why it could not be, in words.
+/// Removes unfinished content beyond the limits from the output directory; describes the removed content, or the error.
 pub fn tidied(out: &Path, keep: KeepUnfinished, goes_on: Option<TransferId>) -> Option<String> {
     match let_go_beyond(out, keep, goes_on, file_time()) {
         Ok(LetGo { transfers: 0, .. }) => None,

@@ -25,7 +25,7 @@ pub struct Wanted {
     pub owners_by: OwnersBy,
 }
 
-/// Gives files what is wanted.
+/// Applies metadata to files.
 pub(super) struct Apply<'a> {
     disk: &'a Disk,
     wanted: &'a Wanted,
@@ -105,8 +105,8 @@ impl<'a> Apply<'a> {
         }
     }
 
-    /// The mode that an entry gets: set-user-ID and set-group-ID bits only where they are wanted, and only where the file is
-    /// whose it was. With another owner they would give away what is somebody else's.
+    /// Returns the mode of an entry: set-user-ID and set-group-ID bits only where they are wanted, and only if the file has
+    /// the owner of the source. With another owner they would give that owner's rights away.
     pub(super) fn mode(&mut self, entry: &Entry, stat: impl FnOnce() -> Result<Stat, Errno>) -> Mode {
         let mut bits = entry.mode;
         if bits & !PERMISSIONS != 0 && !self.wanted.preserve.has(Aspect::Setid) {

@@ -3,7 +3,7 @@
 use super::geometry::{Geometry, Hash, TRAILER, symbols_for};
 use std::collections::BTreeSet;
 
-/// Why the bytes of a block are not what was sealed.
+/// Reason why the bytes of a block differ from the sealed ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BlockError {
     /// Too short for a trailer.
@@ -17,7 +17,7 @@ pub enum BlockError {
         /// Bytes before the trailer.
         room: usize,
     },
-    /// The data has another hash than the trailer says: what was decoded is not what was sent.
+    /// The data has another hash than the trailer states: the decoded bytes are not those sent.
     #[error("the data has the hash {found} where the trailer says {expected}")]
     Hash {
         /// In the trailer.
@@ -115,7 +115,7 @@ impl RootHasher {
         &self.withdrawn
     }
 
-    /// Say how long the object stream has become (streams).
+    /// Sets the final length of the object stream (streams).
     pub fn set_stream_len(&mut self, stream_len: u64) {
         self.geometry.stream_len = Some(stream_len);
     }
@@ -164,7 +164,7 @@ impl RootHasher {
         for hash in &self.hashes {
             hasher.update(&hash.as_ref()?.0);
         }
-        // The number of hashes follows from the geometry, so what comes after them is no hash.
+        // The number of hashes follows from the geometry, so the bytes after them are not hashes.
         for entry in &self.withdrawn {
             hasher.update(&entry.to_le_bytes());
         }

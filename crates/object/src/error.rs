@@ -55,7 +55,7 @@ pub enum ObjectError {
         /// Which could not be opened.
         path: PathBuf,
     },
-    /// Anything else that the system said.
+    /// Any other error of the system.
     #[error("{path}: cannot {doing}: {source}", path = path.display())]
     Io {
         /// Path of the object.
@@ -88,13 +88,13 @@ pub enum ObjectError {
     Unreadable {
         /// Which.
         path: PathBuf,
-        /// Why, and what to do.
+        /// Reason, and advice.
         reason: String,
     },
     /// A name that is not UTF-8, where only such can be sent.
     #[error("{path}: the name is not UTF-8, and this format has no others; rename it, or send an archive of it", path = path.display())]
     NotUtf8 {
-        /// The name, with what could not be read replaced.
+        /// The name, with unreadable bytes replaced.
         path: PathBuf,
     },
     /// A symbolic link that is followed leads to a directory that it lies in.
@@ -177,7 +177,7 @@ pub enum ObjectError {
     /// No such block in the object stream.
     #[error("no block {index}: there are {blocks}")]
     NoSuchBlock {
-        /// Asked for.
+        /// Requested index.
         index: u32,
         /// How many there are.
         blocks: u32,
@@ -217,7 +217,7 @@ pub enum ObjectError {
     TwoEnds {
         /// Known before.
         first: u64,
-        /// Said now.
+        /// New value.
         second: u64,
     },
     /// A name would get content of an earlier session than it has.
@@ -225,12 +225,12 @@ pub enum ObjectError {
     Older {
         /// The name in the output directory.
         path: PathBuf,
-        /// When the session was started that brought what is there, in nanoseconds since 1970.
+        /// Start of the session that brought the present files, in nanoseconds since 1970.
         received: u64,
-        /// When this one was started, likewise.
+        /// Start of this session, in nanoseconds since 1970.
         offered: u64,
     },
-    /// Nobody wants the rest of the work on files any more.
+    /// The rest of the work on files is not needed any more.
     #[error("{path}: stopped while files got their names; run again to finish", path = path.display())]
     Cancelled {
         /// The output directory.
@@ -253,7 +253,7 @@ pub enum ObjectError {
     OtherSource {
         /// The name in the output directory.
         path: PathBuf,
-        /// The source that brought what is there.
+        /// The source of the present files.
         received: Box<Origin>,
         /// The source of this session.
         offered: Box<Origin>,
@@ -327,7 +327,7 @@ pub enum Obstacle {
 }
 
 impl ObjectError {
-    /// Whether what is stored and what the source says cannot both be right: receiving again may help.
+    /// Whether the stored data and the source contradict each other: receiving again may help.
     pub const fn is_contradiction(&self) -> bool {
         matches!(
             self,

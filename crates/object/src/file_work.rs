@@ -18,7 +18,7 @@ pub type Both = fn(&mut (dyn FnMut() + Send), &mut (dyn FnMut() + Send));
 /// A stage of the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkStage {
-    /// It verifies what an earlier run has left.
+    /// It verifies the data of an earlier run.
     Verifying,
     /// It gives files their times, owners and modes, and flushes them.
     Completing,
@@ -64,10 +64,10 @@ impl FileWork {
         self.shared.stage.store(stage as u8, Ordering::Relaxed);
     }
 
-    /// A step is done; `out` is where the files go.
+    /// Marks a step as done; `out` is the output directory.
     ///
     /// # Errors
-    /// [`ObjectError::Cancelled`] when nobody wants the rest.
+    /// [`ObjectError::Cancelled`] when the rest is not needed any more.
     pub(crate) fn step(&self, out: &Path) -> Result<(), ObjectError> {
         self.shared.done.fetch_add(1, Ordering::Relaxed);
         if self.shared.is_cancelled.load(Ordering::Relaxed) {

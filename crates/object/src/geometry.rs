@@ -145,7 +145,7 @@ impl Geometry {
         symbols_for(self.block_len(index) as usize, self.symbol_size)
     }
 
-    /// The shape of block `index` for the erasure code.
+    /// Returns the shape of block `index` for the erasure code.
     ///
     /// # Errors
     /// As [`Geometry::check`] would have said before.

@@ -1,4 +1,4 @@
-//! Symbols become blocks.
+//! Assembly of blocks from symbols.
 //!
 //! Source symbols are copied to their place in the block. When all of them are there the block is
 //! complete without any decoding; otherwise repair symbols are kept until there are enough.
@@ -45,7 +45,7 @@ struct Block {
 pub enum Added {
     /// It was there already, or makes no sense.
     Useless,
-    /// It is kept.
+    /// It is stored.
     Kept,
     /// The block is complete: take it with [`Assembly::take`].
     Complete,

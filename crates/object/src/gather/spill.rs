@@ -1,4 +1,4 @@
-//! Symbols of a fountain become blocks: all blocks of the content fill up at the same time.
+//! Assembly of blocks from the symbols of a fountain: all blocks of the content fill up at the same time.
 //!
 //! Until shortly before the end every block is incomplete, so what does not fit into memory goes to a file:
 //! one slot a block, symbols in the order of their arrival. A block's symbols are written together, as
@@ -16,7 +16,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-/// Symbols beyond a block's own that a slot has room for. A block that all of them do not decode is begun anew; with
+/// Symbols beyond a block's own that a slot has room for. A block that does not decode with all of them is begun again; with
 /// RaptorQ each one more makes that a hundred times less likely.
 const BEYOND: usize = 8;
 
@@ -292,7 +292,7 @@ impl Gathering {
         self.write(block, 0, bytes);
     }
 
-    /// The first of the blocks that are kept, if another one may be recalled.
+    /// Returns the first of the stored blocks, if another one may be recalled.
     pub fn first_kept(&self) -> Option<u32> {
         let mut recalled = 0;
         for (&block, kept) in &self.kept {
@@ -305,7 +305,7 @@ impl Gathering {
         None
     }
 
-    /// Whether this block is kept.
+    /// Whether this block is stored.
     pub fn is_kept(&self, block: u32) -> bool {
         self.kept.contains_key(&block)
     }
@@ -404,7 +404,7 @@ impl Gathering {
         Some(found)
     }
 
-    /// Write what is in memory of a block behind what is in its slot.
+    /// Writes a block's symbols in memory behind those in its slot.
     fn spill(&mut self, block: u32) {
         let Some(entry) = self.blocks.get_mut(&block) else { return };
         let at = entry.written(self.symbol_size) * self.symbol_size;

@@ -1,4 +1,4 @@
-//! How many bytes a session may bring that does not say beforehand how many it has: what is more is not written.
+//! A limit of the bytes of a session that does not state its length: bytes beyond it are not written.
 
 use std::io::{self, Write};
 use std::sync::Arc;

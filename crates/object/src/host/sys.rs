@@ -1,4 +1,4 @@
-//! Files by descriptor: a few open ones are kept at hand.
+//! Files by descriptor: a few stay open for the next use.
 
 use std::fs::File;
 

@@ -65,7 +65,7 @@ impl Bench {
         added
     }
 
-    /// The next block whose symbols decode.
+    /// Returns the next block whose symbols decode.
     fn complete(&mut self) -> Option<(u32, Vec<u8>)> {
         let (block, symbols) = self.gathering.next_ready()?;
         let bytes = symbols.decode();
