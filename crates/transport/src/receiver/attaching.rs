@@ -1,5 +1,5 @@
-//! A receiver without multicast looks for a host that serves it by unicast: it asks hosts that it was told of, one after the
-//! other, looks for the nearest relay, or waits until a source invites it.
+//! Search for a parent by a receiver without multicast: it asks the hosts of its configuration one after the other, looks for the nearest
+//! relay, or waits until a source invites it.
 //!
 //! ```text
 //!   parents:  ask the first -- silent --> ask the next ...
@@ -7,7 +7,7 @@
 //!   invited:  wait -- an invitation --> one question to who invites -- a token --> ask that one -- silent --> wait again
 //! ```
 //!
-//! An invitation proves nothing, so it is answered with one packet, and seldom: nobody can have more sent to somebody else.
+//! An invitation proves nothing, so it is answered with one packet, and rarely: nobody can direct more traffic to another host.
 
 use super::{Phase, ReceiverSession};
 use crate::error::Seen;
@@ -20,56 +20,56 @@ use std::net::SocketAddr;
 /// The first pause between two questions; each is twice the one before.
 const FIRST_PAUSE: Span = Span::from_millis(100);
 
-/// And no longer than this: a parent forgets who is silent for much longer.
+/// The longest pause: a parent forgets a child that is silent for much longer.
 const LONGEST_PAUSE: Span = Span::from_secs(2);
 
-/// A parent that has not answered so many questions is left for the next.
+/// A parent that has not answered this number of questions is left for the next.
 const TRIES: u32 = 4;
 
-/// Relays are looked for within so many hops, one after the other (an expanding ring search);
+/// Relays are sought within these numbers of hops, one after the other (an expanding ring search);
 const RINGS: [u8; 5] = [1, 2, 4, 8, 16];
 
-/// this long in each ring, and likewise longer in farther ones.
+/// this is the time for the first ring, and farther rings take longer in proportion.
 const RING_PAUSE: Span = Span::from_millis(250);
 
 /// Invitations are answered this far apart at least, all of them together,
 const INVITED_EVERY: Span = Span::from_millis(100);
 
-/// and an inviter has so long to answer with a token.
+/// and an inviter has this time to answer with a token.
 const PROVEN_WITHIN: Span = Span::from_secs(3);
 
-/// So many inviters are kept in mind at most.
+/// The greatest number of inviters that are stored.
 const MOST_INVITERS: usize = 8;
 
-/// No session: this is said before there is one.
+/// The session ID of messages before there is a session.
 const NONE: SessionId = SessionId(0);
 
 /// Hosts that may become the parent.
 #[derive(Debug)]
 pub(super) struct Attaching {
-    /// Hosts, and groups in which relays are looked for. Of who waits to be invited: the inviter, once it has answered.
+    /// Hosts, and groups in which relays are sought. If it waits for an invitation: the inviter, once it has answered.
     parents: Vec<SocketAddr>,
     at: usize,
     /// The relay that has answered in a group.
     found: Option<SocketAddr>,
     ring: usize,
     token: [u8; 16],
-    /// Whether who has given the token is an agent, and whether one ever did.
+    /// Whether the host that has given the token is an agent, and whether any host ever was.
     is_agent: bool,
     was_agent: bool,
     invitation: u64,
     next_at: Time,
     tries: u32,
-    /// Questions since something came from the parent.
+    /// The number of questions since the parent was last received.
     unanswered: u32,
-    /// Nobody has answered in this group.
+    /// The group in which nobody has answered.
     unfound: Option<SocketAddr>,
     waits_for_invitations: bool,
     inviters: Vec<Inviter>,
     invited_at: Time,
 }
 
-/// Who has invited, and has not shown to be where it says.
+/// An inviter whose address is not proven.
 #[derive(Debug)]
 struct Inviter {
     address: SocketAddr,
@@ -83,12 +83,12 @@ struct Ask {
     to: SocketAddr,
     token: [u8; 16],
     invitation: u64,
-    /// How far it goes when it goes to a group.
+    /// The hop limit of a question to a group.
     hops: Option<u8>,
 }
 
 impl Attaching {
-    /// These hosts, the first of them first; or whoever invites.
+    /// Returns the search among these hosts, in order, or for any inviter.
     pub(super) fn new(parents: Vec<SocketAddr>, waits_for_invitations: bool, now: Time) -> Option<Attaching> {
         (waits_for_invitations || !parents.is_empty()).then_some(Attaching {
             parents,
@@ -109,30 +109,30 @@ impl Attaching {
         })
     }
 
-    /// The host that is asked now.
+    /// Returns the host that is asked now.
     fn parent(&self) -> Option<SocketAddr> {
         let place = *self.parents.get(self.at)?;
         if place.ip().is_multicast() { self.found } else { Some(place) }
     }
 
-    /// Where a session is waited for: the host that is asked, or the group in which one is looked for.
+    /// Returns where a session is expected: the host that is asked, or the group in which one is sought.
     pub(super) fn place(&self) -> Option<SocketAddr> {
         self.parent().or_else(|| self.parents.get(self.at).copied())
     }
 
-    /// Who waits to be invited hears its parent alone.
+    /// Whether packets from this address are accepted: a receiver that waits for an invitation listens to its parent alone.
     fn hears(&self, from: SocketAddr) -> bool {
         !self.waits_for_invitations || self.parent() == Some(from)
     }
 
-    /// A host, or a group, in which nobody answers.
+    /// Returns a host, or a group, in which nobody answers.
     fn silent(&self) -> Option<SocketAddr> {
         let has_no_token = self.token == [0; 16];
         let silent = (self.unanswered >= TRIES && has_no_token).then(|| self.parent()).flatten();
         silent.or(self.unfound.filter(|_| has_no_token))
     }
 
-    /// The parent is silent: another one.
+    /// The parent is silent: goes on to another one.
     fn move_on(&mut self) {
         let is_group = self.parents.get(self.at).is_some_and(|place| place.ip().is_multicast());
         match self.parents.len() {
@@ -146,7 +146,7 @@ impl Attaching {
         (self.tries, self.unanswered) = (0, 0);
     }
 
-    /// What to ask, when it is time.
+    /// Returns the question to ask, when it is time.
     fn due(&mut self, now: Time) -> Option<Ask> {
         if now < self.next_at {
             return None;
@@ -164,7 +164,7 @@ impl Attaching {
         Some(Ask { to, token: self.token, invitation: self.invitation, hops: None })
     }
 
-    /// The next ring of a search.
+    /// Returns the question to the next ring of a search.
     fn search(&mut self, group: SocketAddr, now: Time) -> Option<Ask> {
         if let Some(hops) = RINGS.get(self.ring).copied() {
             self.ring += 1;
@@ -177,7 +177,7 @@ impl Attaching {
         None
     }
 
-    /// This host has answered; whether it is one that was asked.
+    /// This host has answered. Returns whether it is one that was asked.
     fn on_token(&mut self, token: [u8; 16], is_agent: bool, from: SocketAddr, now: Time) -> bool {
         if let Some(at) = self.inviters.iter().position(|one| one.address == from && now < one.until) {
             let inviter = self.inviters.swap_remove(at);
@@ -186,7 +186,7 @@ impl Attaching {
             return true;
         }
         let Some(place) = self.parents.get(self.at) else { return false };
-        // Of a group, the first that answers is the nearest.
+        // In a group, the first host that answers is the nearest.
         if place.ip().is_multicast() && self.found.is_none() && self.ring > 0 {
             (self.found, self.unfound, self.tries, self.unanswered) = (Some(from), None, 0, 0);
         }
@@ -201,30 +201,30 @@ impl Attaching {
         true
     }
 
-    /// The parent, if it has answered and is an agent.
+    /// Returns the parent, if it has answered and is an agent.
     pub(super) fn agent(&self) -> Option<SocketAddr> {
         self.parent().filter(|_| self.is_agent && self.token != [0; 16])
     }
 
-    /// Whether any parent was an agent, so that the source is heard in its group.
+    /// Whether any parent was an agent, so that the source is received in its group.
     pub(super) const fn has_met_agent(&self) -> bool {
         self.was_agent
     }
 
-    /// The group in which a relay is looked for, while none has answered.
+    /// Returns the group in which a relay is sought, while none has answered.
     fn sought(&self) -> Option<SocketAddr> {
         let place = self.parents.get(self.at).filter(|place| place.ip().is_multicast())?;
         (self.found.is_none() && self.ring > 0).then_some(*place).or(self.unfound)
     }
 
-    /// The parent is no good: ask the next one, or whoever is found.
+    /// The parent is unusable: asks the next one, or any that is found.
     pub(super) fn lose(&mut self, now: Time) {
         self.at = (self.at + 1) % self.parents.len().max(1);
         (self.found, self.ring, self.token, self.invitation) = (None, 0, [0; 16], 0);
         (self.tries, self.unanswered, self.is_agent, self.next_at) = (0, 0, false, now);
     }
 
-    /// The parent serves nothing: ask another one, if there may be one; who it was.
+    /// The parent serves nothing: asks another one, if there may be one. Returns the former parent.
     pub(super) fn forsake(&mut self, now: Time) -> Option<SocketAddr> {
         let parent = self.parent()?;
         let is_group = self.parents.get(self.at).is_some_and(|place| place.ip().is_multicast());
@@ -236,7 +236,7 @@ impl Attaching {
         Some(parent)
     }
 
-    /// Somebody invites; whether to ask there. What it is asked shows whether it is where it says.
+    /// A host invites. Returns whether to ask there. Its reply to the question proves its address.
     fn on_invite(&mut self, number: u64, from: SocketAddr, now: Time) -> bool {
         let has_parent = self.parent().is_some() && self.unanswered < TRIES / 2;
         let too_soon = self.invited_at > Time::ZERO && now < self.invited_at + INVITED_EVERY;
@@ -252,7 +252,7 @@ impl Attaching {
         true
     }
 
-    /// Something has come from this host.
+    /// A packet has come from this host.
     pub(super) fn on_sign_of_life(&mut self, from: SocketAddr) {
         if Some(from) == self.parent() {
             self.unanswered = 0;
@@ -265,7 +265,7 @@ impl Attaching {
 }
 
 impl ReceiverSession {
-    /// Whether a parent is looked for: none is there yet, or the one that was is silent.
+    /// Whether a parent is sought: there is none yet, or the present one is silent.
     fn attaches(&self, now: Time) -> bool {
         match self.phase {
             Phase::Searching => true,
@@ -274,22 +274,22 @@ impl ReceiverSession {
         }
     }
 
-    /// Why nothing was found, as far as that is known.
+    /// Returns why nothing was found, as far as that is known.
     pub(super) fn why_nothing(&self) -> Option<Seen> {
         let waits = self.attaching.as_ref().is_some_and(|attaching| attaching.place().is_none());
         let sought = self.attaching.as_ref().and_then(Attaching::sought);
         self.seen.or(waits.then_some(Seen::Uninvited)).or(sought.map(Seen::NoParent))
     }
 
-    /// Whether this is from somebody who has not shown to be where he says, and says more than that he invites: answers to what
-    /// he announces could go to anybody.
+    /// Whether this is from a host whose address is not proven, and is more than an invitation: replies to its announcements could go to
+    /// anybody.
     pub(super) fn is_uninvited(&self, bytes: &[u8], from: SocketAddr) -> bool {
         let may_say = |kind| matches!(kind, Kind::Invite | Kind::Token);
         self.attaching.as_ref().is_some_and(|attaching| !attaching.hears(from))
             && peek(bytes).is_ok_and(|header| !may_say(header.kind))
     }
 
-    /// Ask to be served, when it is time.
+    /// Asks to be served, when it is time.
     pub(super) fn attach(&mut self, now: Time) {
         let attaches = self.attaches(now);
         let Some(attaching) = &mut self.attaching else { return };
@@ -318,7 +318,7 @@ impl ReceiverSession {
         self.outbox.add_within(NONE, Message::Attach(attach), to, hops, now);
     }
 
-    /// When [`ReceiverSession::attach`] wants to be called.
+    /// Returns when [`ReceiverSession::attach`] has to be called.
     pub(super) fn attach_at(&self, now: Time) -> Time {
         let Some(attaching) = &self.attaching else { return Time::NEVER };
         match self.phase {
@@ -343,7 +343,7 @@ impl ReceiverSession {
         }
     }
 
-    /// A source wants to serve this host.
+    /// A source offers to serve this host.
     pub(super) fn on_invite(&mut self, invite: &Invite, from: SocketAddr, now: Time) {
         let attaches = self.attaches(now);
         let Some(attaching) = self.attaching.as_mut().filter(|_| attaches && invite.number != 0) else {
@@ -389,7 +389,7 @@ mod tests {
         assert!(now < Time::ZERO + Span::from_secs(20));
     }
 
-    /// Run until `end`; what was asked. `answers` says who answers a question.
+    /// Runs until `end`; returns the questions. `answers` returns the host that answers a question.
     fn run(
         attaching: &mut Attaching,
         from: Time,
@@ -432,7 +432,7 @@ mod tests {
         let rings: Vec<u8> = asked.iter().filter_map(|ask| ask.hops).collect();
         assert_eq!(rings, RINGS);
         assert_eq!(asked.last().map(|ask| ask.to), Some(host(2)));
-        // Nobody is there any more: then the host that was named after it.
+        // All of them are gone: the configured host after it is next.
         let asked = run(&mut attaching, seconds(60), seconds(90), &|ask| (ask.to == host(9)).then_some(9));
         assert_eq!(asked.last().map(|ask| ask.to), Some(host(9)), "{asked:?}");
     }
@@ -457,7 +457,7 @@ mod tests {
         assert!(!attaching.on_invite(5, host(1), now + Span::from_millis(50)), "too soon");
         assert_eq!(attaching.deadline(), Time::NEVER, "nothing more is sent by itself");
         assert!(attaching.due(now + Span::from_secs(9)).is_none());
-        // Somebody floods it with invitations in others' names: ten answers a second, and the true one still gets through.
+        // Invitations in the names of others flood it: it answers ten a second, and the true one still gets through.
         let mut answered = 0;
         for other in 0..1_000_u32 {
             now += Span::from_millis(1);
@@ -473,7 +473,7 @@ mod tests {
         let ask = attaching.due(now).expect("at once");
         assert_eq!((ask.to, ask.token, ask.invitation), (host(2), [2; 16], 7));
         assert!(!attaching.on_invite(8, host(4), now + Span::from_secs(1)), "it has a parent");
-        // Which dies: it waits again.
+        // The host dies: it waits again.
         for _ in 0..2 * TRIES {
             now = attaching.next_at;
             attaching.due(now);

@@ -1,4 +1,4 @@
-//! At a relay: the calls that its receiver's session makes for those below, and the messages about them to the parent.
+//! Relay side of a receiver's session: its calls for the receivers below, and the messages about them to the parent.
 
 use super::feedback::datagram;
 use super::{Phase, ReceiverSession};
@@ -7,11 +7,11 @@ use faircast_core::time::Time;
 use faircast_wire::{Kind, Message, Tree, TreeNode, Verified, Window, encode, peek};
 use std::net::SocketAddr;
 
-/// So many datagrams of receivers that are done are told with one report.
+/// The number of datagrams about receivers that are done with one report.
 const VERIFIED_AT_ONCE: usize = 4;
 
 impl ReceiverSession {
-    /// At a relay: tell of the relays below, once a second.
+    /// At a relay: reports the relays below, once a second.
     pub(super) fn tell_tree(&mut self, now: Time) {
         let (Some(relay), Some(stream)) = (&self.setup.relay, &mut self.stream) else { return };
         let relays = relay.tree();
@@ -32,8 +32,8 @@ impl ReceiverSession {
         }
     }
 
-    /// At a relay: others are attached to it than it has told of. That is told before how many receivers there are, as those of a relay
-    /// that comes to another process are no more than they were.
+    /// At a relay: reports a change of the attached relays. It is sent before the number of receivers, because the receivers of a relay
+    /// that moves to another process do not increase that number.
     pub(super) fn tell_new_children(&mut self, now: Time) {
         if let (Some(relay), Some(stream)) = (&self.setup.relay, &self.stream)
             && children(&relay.tree()) != stream.told_tree
@@ -42,7 +42,7 @@ impl ReceiverSession {
         }
     }
 
-    /// At a relay: who is done below and not confirmed, with each report.
+    /// At a relay: reports the receivers below that are done and not confirmed, with each report.
     pub(super) fn tell_verified(&mut self, now: Time) {
         let (Some(relay), Some(stream)) = (&self.setup.relay, &self.stream) else { return };
         let most = encode::most_verified(datagram(&stream.announced, self.setup.overhead)).max(1);
@@ -53,7 +53,7 @@ impl ReceiverSession {
         }
     }
 
-    /// A datagram as it came, before it is opened in place, if children may need it.
+    /// Returns a copy of a datagram as received, before it is opened in place, if children may need it.
     pub(super) fn raw_for_children(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         let (data, others) = self.setup.relay.as_ref()?.wants_raw();
         let is_of_use = match peek(bytes).ok()?.kind {
@@ -69,8 +69,8 @@ impl ReceiverSession {
         })
     }
 
-    /// At a relay: the datagram was the source's, so that a hop passes its packet on; an agent keeps the datagram under its number, or
-    /// passes it on to children that do not hear the source.
+    /// At a relay: the datagram was the source's, so a hop forwards its packet. An agent stores the datagram under its number, or forwards
+    /// it to children that do not receive the source.
     pub(super) fn hand_on(&mut self, raw: Option<Vec<u8>>, message: &Message<'_>, size: u16, now: Time) {
         let Some(relay) = &self.setup.relay else { return };
         let packet = if let Message::Data(packet) = message { Some(packet) } else { None };
@@ -83,7 +83,7 @@ impl ReceiverSession {
         }
     }
 
-    /// As a relay within the session: what the answers of those below make it say, and how far their buffers go.
+    /// As a relay within the session: sends the messages that feedback from below causes, and the limit of the buffers below.
     pub(super) fn speak_for_children(&mut self, now: Time) {
         let is_rooted = self.stream.as_ref().is_some_and(|stream| stream.registered);
         if self.setup.relay.as_ref().is_some_and(|relay| relay.tick(is_rooted, now)) {
@@ -91,27 +91,27 @@ impl ReceiverSession {
         }
     }
 
-    /// The same as a limit of its own.
+    /// Returns the buffers below as a limit of this host.
     pub(super) fn limit_below(&self) -> Seq {
         self.setup.relay.as_ref().map_or(Window::UNLIMITED, |relay| relay.limit())
     }
 
-    /// The parent confirms receivers below by number or does not, and these are confirmed.
+    /// The parent does or does not confirm receivers below by number, and has confirmed these.
     pub(super) fn on_confirmed(&self, confirms: bool, ids: &[ReceiverId], now: Time) {
         if let Some(relay) = &self.setup.relay {
             relay.on_confirmed(confirms, ids, now);
         }
     }
 
-    /// When [`ReceiverSession::speak_for_children`] wants to be called.
+    /// Returns when [`ReceiverSession::speak_for_children`] has to be called.
     pub(super) fn speak_at(&self) -> Time {
-        // Who is not receiving any more does not speak for others: it would be called for that again and again.
+        // A session that does not receive any more does not speak for children: it would be called for that again and again.
         let relay = self.setup.relay.as_ref().filter(|_| self.phase == Phase::Receiving);
         relay.map_or(Time::NEVER, |relay| relay.tick_at())
     }
 }
 
-/// Where the relays are that are attached to who tells of these.
+/// Returns the addresses of the relays that are attached to the reporter of these.
 fn children(relays: &[TreeNode]) -> Vec<SocketAddr> {
     relays.iter().filter(|relay| relay.level == 0).map(|relay| relay.address).collect()
 }

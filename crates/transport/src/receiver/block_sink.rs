@@ -1,4 +1,4 @@
-//! The block sink: where verified blocks go, files in a directory, or a stream in order.
+//! The block sink: stores verified blocks, in files of a directory or in order in a stream.
 
 mod opening;
 mod to;
@@ -25,44 +25,44 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use to::{To, Unwritten};
 
-/// Blocks that arrive before the manifest wait in memory, in this part of it.
+/// Blocks that arrive before the manifest wait in memory, in one part of it by this number.
 const WAITING: usize = 4;
 
-/// Blocks of a stream that arrive before their predecessors, likewise.
+/// The same for blocks of a stream that arrive before their predecessors.
 const EARLY: usize = 2;
 
-/// The worker may be behind by this part of the memory.
+/// The worker may lag by one part of the memory by this number.
 const BEHIND: u64 = 8;
 
-/// In memory at least so many bytes wait for their predecessors: some blocks.
+/// The least memory in bytes for blocks that wait for their predecessors: a few blocks.
 const LEAST_EARLY: usize = 4 << 20;
 
 /// A stream's block may be this far ahead of what is written; memory grows with it.
 const FARTHEST: u32 = 1 << 20;
 
-/// So often what is stored is fetched again when it is not what the source has.
+/// The greatest number of times that stored data is fetched again because it contradicts the source.
 const MOST_ANEW: u8 = 2;
 
-/// What became of a block.
+/// The result of placing a block.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Placed {
     /// It is in its place, on its way there, or waits for the manifest.
     Kept,
-    /// There is no room for it now. Here it is.
+    /// There is no room for it now. The block is returned.
     Refused(Vec<u8>),
-    /// Stored blocks are given up: look anew for missing ones.
+    /// Stored blocks are given up: search again for missing ones.
     Anew,
 }
 
-/// The news of a [`BlockSink::poll`].
+/// The result of [`BlockSink::poll`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Polled {
     Nothing,
     /// Blocks are in their places now.
     Stored,
-    /// The blocks of earlier runs are verified: look anew for missing ones.
+    /// The blocks of earlier runs are verified: search again for missing ones.
     Prepared,
-    /// Stored blocks are given up: look anew for missing ones.
+    /// Stored blocks are given up: search again for missing ones.
     GivenUp,
 }
 
@@ -76,14 +76,14 @@ pub(super) struct BlockSink {
     waiting: BTreeMap<u32, (Vec<u8>, Hash)>,
     waiting_bytes: usize,
     waiting_most: usize,
-    /// Bytes that the worker may be behind.
+    /// The greatest lag of the worker, in bytes.
     behind_most: u64,
     spent: Vec<Vec<u8>>,
     resumed_bytes: u64,
     spoiled_bytes: u64,
-    /// Stored blocks are given up for this as soon as no job has the files.
+    /// The reason to give up stored blocks as soon as no job has the files.
     contradiction: Option<ObjectError>,
-    /// How often what was stored had to be given up.
+    /// The number of times that stored data was given up.
     anew: u8,
     warnings: Vec<String>,
     /// Length of the object stream by its last block, which alone may be short.
@@ -93,7 +93,7 @@ pub(super) struct BlockSink {
     worker: Worker,
 }
 
-/// Files that nobody waits for get no more names.
+/// Stops renaming files that nobody waits for.
 impl Drop for BlockSink {
     fn drop(&mut self) {
         if let To::Publishing { work, .. } | To::Preparing { work, .. } = &self.to {
@@ -102,18 +102,18 @@ impl Drop for BlockSink {
     }
 }
 
-/// How it ends when all blocks are there.
+/// The result of the end, when all blocks are there.
 #[derive(Debug)]
 pub(crate) enum Ending {
-    /// Everything has its name.
+    /// Every file has its name.
     Done(Done),
-    /// The blocks are not those that the source has: look anew for what is missing.
+    /// The blocks contradict the source: search again for missing ones.
     Anew,
-    /// Files get their names. Ask again.
+    /// Files are being renamed. Ask again.
     UnderWay,
 }
 
-/// What was placed when everything is.
+/// The placed content of a complete transfer.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
     pub(super) entries: Counts,
@@ -123,8 +123,8 @@ pub(crate) struct Done {
 }
 
 impl BlockSink {
-    /// A place for `transfer`, from block `first` on, that keeps about `memory` bytes of blocks too early to be placed. A live stream goes to one file even into a
-    /// directory, for whoever joins late never sees its name.
+    /// Opens a sink for `transfer`, from block `first` on, that stores about `memory` bytes of early blocks. A live stream goes to one file
+    /// even into a directory, because a late joiner never receives its name.
     pub(super) fn open(
         destination: &Destination,
         transfer: TransferId,
@@ -145,7 +145,7 @@ impl BlockSink {
                 let (tell, outcome) = channel();
                 let (disk, out) = (disk.clone(), out.clone());
                 let job = Box::new(move || {
-                    // A session that has ended does not listen.
+                    // A session that has ended does not receive this.
                     tell.send(opened(&disk, &out, (transfer, geometry), admitting, order)).ok();
                 });
                 worker.run(Load::Opening, job);
@@ -195,7 +195,7 @@ impl BlockSink {
         Ok(sink)
     }
 
-    /// A live stream may bring so much; how much anything else has, it says beforehand.
+    /// Limits a live stream to this quota; other content states its size beforehand.
     pub(super) fn limited_to(mut self, quota: &Quota) -> BlockSink {
         if let To::Stream { sink, hashes: None, .. } = &mut self.to {
             sink.limit(quota);
@@ -213,7 +213,7 @@ impl BlockSink {
         placed || (!self.waiting.is_empty() && self.waiting.contains_key(&block))
     }
 
-    /// The source has withdrawn these files. The blocks that change by that. A [`BlockSink::settle`] is due.
+    /// The source has withdrawn these files. Returns the blocks that change. A [`BlockSink::settle`] is due.
     ///
     /// # Errors
     /// When the output is a stream.
@@ -232,7 +232,7 @@ impl BlockSink {
         }
     }
 
-    /// How many files are known to be withdrawn, where that is of interest.
+    /// Returns the number of files known to be withdrawn, where that matters.
     pub(super) fn withdrawn(&self) -> Option<usize> {
         match &self.to {
             To::Files(storage) => Some(storage.ledger().withdrawn()),
@@ -240,13 +240,13 @@ impl BlockSink {
         }
     }
 
-    /// The hash of a block's data with zeros in the place of withdrawn files; `None` when it has none of these.
+    /// Returns the hash of a block's data with zeros in place of withdrawn files; `None` when it contains none of these.
     pub(super) fn blanked_hash(&self, block: u32, data: &[u8]) -> Option<Hash> {
         let To::Files(storage) = &self.to else { return None };
         storage.ledger().blanked(block, data).map(|(_, hash)| hash)
     }
 
-    /// The blocks that lie in files, and could be wrong there.
+    /// Returns the blocks that are stored in files, and could be wrong there.
     pub(super) fn stored(&self) -> impl Iterator<Item = u32> + '_ {
         let ledger = match &self.to {
             To::Files(storage) => Some(storage.ledger()),
@@ -256,8 +256,8 @@ impl BlockSink {
         (0..end).filter(move |block| ledger.is_some_and(|ledger| ledger.has(*block)))
     }
 
-    /// Block `block` lies in a file and is not the source's when its hash is not: then it is missing from now on. Whether it was the
-    /// source's. A [`BlockSink::settle`] is due.
+    /// Compares a stored block with the source's hash: a block that differs is missing from now on. Returns whether it was the source's. A
+    /// [`BlockSink::settle`] is due.
     pub(super) fn compare(&mut self, block: u32, is_right: impl Fn(Hash) -> bool) -> bool {
         let To::Files(storage) = &mut self.to else { return true };
         let ledger = storage.ledger();
@@ -271,8 +271,8 @@ impl BlockSink {
         is_right
     }
 
-    /// Stored blocks contradict the source. As soon as no job has the files, give up those that may be wrong, so that they come again;
-    /// nothing stays of a transfer that has been wrong too often, so that the next receiver begins anew.
+    /// Stored blocks contradict the source. As soon as no job has the files, gives up those that may be wrong, so that they are received
+    /// again. A transfer that has been wrong too often is deleted, so that the next receiver begins again.
     ///
     /// # Errors
     /// The contradiction, when that has been done before and did not help, or for standard output, which cannot take anything back.
@@ -298,7 +298,7 @@ impl BlockSink {
         self.poll()
     }
 
-    /// What the user is to be told.
+    /// Returns pending warnings for the user.
     pub(super) fn take_warnings(&mut self) -> Vec<String> {
         if let To::Files(storage) = &mut self.to
             && let Some(files) = storage.files()
@@ -308,7 +308,7 @@ impl BlockSink {
         std::mem::take(&mut self.warnings)
     }
 
-    /// To its place with a block that was verified to have this hash.
+    /// Stores a block that was verified to have this hash.
     ///
     /// # Errors
     /// When it cannot be stored.
@@ -358,7 +358,7 @@ impl BlockSink {
         Ok(Placed::Kept)
     }
 
-    /// Give a block to the storage, or keep it until the manifest is known.
+    /// Passes a block to the storage, or holds it until the manifest is known.
     fn give(&mut self, block: u32, data: Vec<u8>, hash: Hash) -> Result<(), ObjectError> {
         let To::Files(storage) = &mut self.to else { return Ok(()) };
         if let Given::NeedsManifest(data) = storage.put(block, data, hash)? {
@@ -372,7 +372,7 @@ impl BlockSink {
         self.waiting.insert(block, (data, hash));
     }
 
-    /// Give the blocks that wait to the storage. Without a manifest those of files go on waiting.
+    /// Passes the waiting blocks to the storage. Without a manifest those of files continue to wait.
     fn give_waiting(&mut self) -> Result<(), ObjectError> {
         self.waiting_bytes = 0;
         let mut waiting = std::mem::take(&mut self.waiting).into_iter();

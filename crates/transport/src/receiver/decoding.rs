@@ -7,34 +7,34 @@ use crate::worker::{Load, Worker};
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// Symbols of one block that are enough to decode it.
+/// Enough symbols of one block to decode it.
 pub(super) enum Symbols {
-    /// Of a block whose missing symbols are requested.
+    /// Symbols of a block whose missing symbols are requested.
     OnRequest(Gathered),
-    /// Of a fountain's block.
+    /// Symbols of a fountain's block.
     OfFountain(spill::Symbols),
 }
 
-/// The blocks that the worker has.
+/// The blocks that the worker decodes.
 pub(super) struct Decoding {
     worker: Worker,
     tell: Sender<Decoded>,
     outcomes: Receiver<Decoded>,
-    /// By block: its bytes.
+    /// The bytes by block.
     blocks: BTreeMap<u32, u64>,
 }
 
-/// A block that the worker gives back.
+/// A block that the worker returns.
 pub(super) struct Decoded {
     pub(super) block: u32,
     /// Its symbols, without their bytes when it was decoded.
     pub(super) symbols: Symbols,
-    /// Its bytes, and the hash of its data where they are what was sealed; `None` when its symbols do not decode.
+    /// Its bytes, and the hash of its data where they are as sealed; `None` when its symbols do not decode.
     pub(super) bytes: Option<(Vec<u8>, Option<Hash>)>,
 }
 
 impl Symbols {
-    /// The number of source symbols of the block.
+    /// Returns the number of source symbols of the block.
     pub(super) fn needed(&self) -> u16 {
         match self {
             Symbols::OnRequest(gathered) => gathered.symbols(),
@@ -61,7 +61,8 @@ impl Decoding {
         Decoding { worker, tell, outcomes, blocks: BTreeMap::new() }
     }
 
-    /// Decode and hash this block. One with all its source symbols is only hashed, at once: its bytes are in the cache of this processor.
+    /// Decodes and hashes this block. One with all its source symbols is only hashed, at once: its bytes are in the cache of this
+    /// processor.
     pub(super) fn begin(&mut self, block: u32, mut symbols: Symbols, bytes: u64) {
         let is_whole = symbols.is_whole();
         self.blocks.insert(block, bytes);
@@ -79,7 +80,7 @@ impl Decoding {
         self.worker.run(Load::Decoding, Box::new(job));
     }
 
-    /// A block that the worker has given back.
+    /// Returns a block that the worker has finished.
     pub(super) fn next(&mut self) -> Option<Decoded> {
         if self.blocks.is_empty() {
             return None;
@@ -99,7 +100,7 @@ impl Decoding {
         self.blocks.is_empty()
     }
 
-    /// Bytes of the blocks that the worker has.
+    /// Returns the bytes of the blocks that the worker has.
     pub(super) fn bytes(&self) -> u64 {
         self.blocks.values().sum()
     }

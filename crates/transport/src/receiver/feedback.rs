@@ -1,4 +1,4 @@
-//! What the receiver hears from the source beside data, and what it tells it.
+//! Processing of the source's messages other than data, and the receiver's feedback to it.
 
 use super::{
     Finished, JOINED, LOOK_SOONEST, Layers, Phase, ReceiverSession, Stream, Window,
@@ -32,20 +32,20 @@ use faircast_wire::encode;
 use faircast_wire::{Announce, Member, MemberState, Message, Name, Need, Request, Status, Welcome, Words};
 use std::net::SocketAddr;
 
-/// Before the source has told its round-trip time.
+/// The round-trip time before the source has stated one.
 const FIRST_RTT: Span = Span::from_millis(5);
 
-/// What the source has to confirm is said again after this at the latest, or the spread where that is longer.
+/// A message that the source has to confirm is repeated after this time at the latest, or the spread where that is longer.
 const LATEST: Span = Span::from_secs(1);
 
-/// The first membership message states what is missing, so it waits this long for the job that opens the files.
+/// The first membership message states the missing blocks, so it waits this long for the job that opens the files.
 const OPENING: Span = Span::from_millis(500);
 
-/// Requests are repeated as on a path of this round-trip time at the most, after two of them: whoever says that the source is far away makes
-/// nobody else wait longer for repairs.
+/// After two requests they are repeated as on a path of this round-trip time at the most: a forged large round-trip time must not make
+/// other receivers wait longer for repairs.
 const LONGEST_ROUND: Span = Span::from_millis(500);
 
-/// A source sends a packet when it answers; who has none after this joins without.
+/// A source sends a packet when it answers; a receiver without one after this time joins without.
 const JOIN_WITHIN: Span = Span::from_millis(10);
 
 impl ReceiverSession {
@@ -69,7 +69,7 @@ impl ReceiverSession {
         if let Some(stream) = &mut self.stream {
             if stream.session == session && stream.source == from {
                 if has_begun_anew(&stream.announced, &announce) {
-                    // Once the clock shows that it is no announcement from before.
+                    // Only if the clock shows that it is not an earlier announcement.
                     if announce.unix_secs > stream.announced.unix_secs && self.may_move() {
                         self.attach_elsewhere(announce, from, now);
                     }
@@ -123,7 +123,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Follow a session, the first one.
+    /// Follows a first session.
     pub(super) fn follow(
         &mut self,
         session: SessionId,
@@ -240,7 +240,7 @@ impl ReceiverSession {
         Ok(Box::new(reassembly.traced_in(self.scope.clone())))
     }
 
-    /// How the output directory is to judge the content of a session.
+    /// Returns how the output directory admits the content of a session.
     fn admission(&self, session: SessionId, announce: &Announce, is_signed: bool, now: Time) -> Admission {
         let FilePolicy { replace, names, .. } = self.setup.files;
         let here = self.setup.unix_secs.saturating_mul(1_000_000_000).saturating_add(now.as_nanos());
@@ -257,8 +257,8 @@ impl ReceiverSession {
         }
     }
 
-    /// How long it waits to join: who has asked has waited for its turn already, and waits for a packet to measure the round
-    /// trip with.
+    /// Returns how long it waits to join: a receiver that has asked has waited for its turn already, and waits for a packet to measure the
+    /// round trip with.
     fn turn_to_join(&mut self, spread: Span) -> Span {
         match self.setup.freshness {
             Freshness::Answer => JOIN_WITHIN,
@@ -266,7 +266,7 @@ impl ReceiverSession {
         }
     }
 
-    /// The session comes from another relay now, or from the source itself: a stream of its own with the same content.
+    /// The session comes from another relay now, or from the source itself: a separate stream with the same content.
     pub(super) fn attach_elsewhere(&mut self, announce: Announce, from: SocketAddr, now: Time) {
         let Some((session, before)) = self.stream.as_ref().map(|stream| (stream.session, stream.source))
         else {
@@ -276,7 +276,7 @@ impl ReceiverSession {
             return;
         }
         if before != from {
-            // Whoever it was is not to wait for this one. It may not hear it, so it is said twice.
+            // The former parent must not wait for this receiver. It may lose the message, so it is sent twice.
             let member = self.stranger(MemberState::Leaving, MOVED);
             for _ in 0..2 {
                 self.outbox.add_to(session, Message::Member(member.clone()), before, now);
@@ -295,7 +295,7 @@ impl ReceiverSession {
         self.events.push_back(Event::warning(words));
     }
 
-    /// Another stream of packets begins for what is here; whether it can be followed.
+    /// Begins another packet stream for the present content; returns whether it can be followed.
     pub(super) fn begin_with(
         &mut self,
         session: SessionId,
@@ -357,7 +357,7 @@ impl ReceiverSession {
         if status.welcomed.contains(&joined) && !std::mem::replace(&mut stream.registered, true) {
             self.scope.admitted(now);
         }
-        // An agent confirms by itself; and who says that it is over waits for nothing more.
+        // An agent confirms by itself; and a source that states that the session is over waits for nothing more.
         let (by_number, is_over) =
             (status.flags & Status::BY_NUMBER != 0, status.flags & Status::CLOSING != 0);
         if let Some(relay) = &self.setup.relay
@@ -387,7 +387,7 @@ impl ReceiverSession {
         }
         let was_deferred = std::mem::replace(&mut stream.deferred, status.lagging.contains(&me));
         if was_deferred && !stream.deferred {
-            // What it measured before is old, and the pause is no congestion.
+            // Its measurements are old, and the pause is not congestion.
             if let Some(scheme) = scheme_of(&stream.announced) {
                 stream.receiver = self.setup.control(&scheme);
             }
@@ -434,8 +434,8 @@ impl ReceiverSession {
             let Some(stream) = &mut self.stream else { return };
             if self.under.may_ask() && stream.sink.deadline().max(self.asks.free_at()) <= now {
                 let mut echo = echo(stream, now);
-                // What left before the last status and is not here is lost, not on its way, even
-                // when nothing came after it that would show the gap.
+                // A packet that was sent before the last status and is not here is lost, not in flight, even when no later packet shows the
+                // gap.
                 echo.seq = echo.seq.max(Seq(stream.sent.saturating_sub(1)));
                 let wanted = stream.sink.due(now, &mut self.rng).to_vec();
                 if !wanted.is_empty() {
@@ -459,7 +459,7 @@ impl ReceiverSession {
         self.speak_for_children(now);
     }
 
-    /// Say who and how far this receiver is, when it is time.
+    /// Sends the membership message, when it is time.
     pub(super) fn report_membership(&mut self, now: Time) {
         let Some(stream) = &mut self.stream else { return };
         if stream.member_at > now {
@@ -485,7 +485,7 @@ impl ReceiverSession {
         self.tell_membership(state, why.unwrap_or(role), now);
     }
 
-    /// Say so when layers seem to come that nobody here has joined. Once a second.
+    /// Reports layers that seem to arrive although nobody here has joined them. Once a second.
     pub(super) fn look_for_flooding(&mut self, now: Time) {
         let Some(stream) = &mut self.stream else { return };
         if self.phase != Phase::Receiving || !stream.registered {
@@ -556,8 +556,8 @@ impl ReceiverSession {
         stream.member_tries = if stream.says_alive { 0 } else { stream.member_tries + 1 };
     }
 
-    /// Do what the scheme wants done. `late` is how long the packet that caused it had waited in the
-    /// socket's buffer: this host's time, not the path's.
+    /// Carries out the actions of the scheme. `late` is how long the packet that caused them had waited in the socket's buffer: this host's
+    /// time, not the path's.
     pub(super) fn carry_out(&mut self, late: Span, now: Time) {
         let Some(stream) = &mut self.stream else { return };
         let (mut written, mut attended, mut is_excluded) = (Ok(()), None, false);
@@ -594,7 +594,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Nothing more is wanted of any layer; a scheme that tells its source about layers says so.
+    /// No layer is wanted any more; a scheme that reports layers to its source reports that.
     pub(super) fn leave_layers(&mut self, now: Time) {
         let Some(stream) = &mut self.stream else { return };
         if stream.layers.is_layered() && self.phase == Phase::Receiving {
@@ -604,30 +604,30 @@ impl ReceiverSession {
         }
     }
 
-    /// The scheme that it runs.
+    /// Returns its scheme.
     #[cfg(test)]
     pub(crate) fn scheme(&self) -> Option<faircast_core::schemes::Scheme> {
         self.stream.as_ref().and_then(|stream| scheme_of(&stream.announced))
     }
 
-    /// What it would say if it gave up looking for a session now.
+    /// Returns the reason it would report if it gave up the search for a session now.
     #[cfg(test)]
     pub(crate) const fn seen(&self) -> Option<crate::error::Seen> {
         self.seen
     }
 
-    /// So full is the base group's socket, and so many datagrams were dropped.
+    /// Takes the fill of the base group's socket, and its number of dropped datagrams.
     pub(super) fn on_backlog(&mut self, backlog: Backlog, now: Time) {
         self.totals.dropped_local = backlog.dropped;
         let Some(stream) = &mut self.stream else { return };
-        // A host that is too slow for its layers shall leave some and not slow the group: what its own buffers drop is lost
-        // to the scheme as if the path had dropped it.
+        // A host that is too slow for its layers should leave some and not slow the group: the drops of its own buffers count for the
+        // scheme as drops of the path.
         if !stream.layers.is_layered() {
             stream.window.on_backlog(backlog, now);
         }
     }
 
-    /// Tell the source how far it may send, when it is time. Who is served later wants nothing now.
+    /// Advertises the window to the source, when it is time. A deferred receiver wants nothing now.
     fn advertise(&mut self, now: Time) {
         let Some(stream) = self.stream.as_mut().filter(|stream| !stream.deferred) else { return };
         if let Some(limit) = stream.window.due(now) {
@@ -644,25 +644,24 @@ impl ReceiverSession {
     }
 }
 
-/// A part of all turns, by its number: that was drawn at random.
+/// Returns a part of all turns, from its ID, which is random.
 fn place_of(id: ReceiverId) -> f64 {
     const GOLDEN: f64 = 0.618_033_988_749_894_9; // so those that are not drawn but counted are apart, too
     (id.get() as f64 * GOLDEN).fract()
 }
 
-/// A random moment of `spread`: all receivers have to speak, none is suppressed by another, so all
-/// moments are alike.
+/// Returns a random moment of `spread`: all receivers have to report, none is suppressed by another, so all moments are equally likely.
 pub(super) fn turn(spread: Span, rng: &mut Rng) -> Span {
     spread.scaled(rng.unit())
 }
 
-/// The largest datagram of the session: what its source sends passes the path, and answers are no longer.
+/// Returns the largest datagram of the session: the source's packets pass the path, and replies are no longer.
 pub(super) fn datagram(announce: &Announce, overhead: usize) -> usize {
     usize::from(announce.packet_size).saturating_sub(overhead)
 }
 
-/// Ask for symbols, in datagrams of up to `limit` bytes: neighbouring blocks with the same need share an entry. A relay cannot make
-/// new symbols, so the request states which ones are here, and of which blocks wrong ones came.
+/// Requests symbols, in datagrams of up to `limit` bytes: neighbouring blocks with the same need share an entry. A relay cannot make new
+/// symbols, so the request states the received ones, and the blocks with wrong ones.
 fn requests(
     wanted: &[(u32, u16)],
     here: Option<&dyn SymbolSink>,

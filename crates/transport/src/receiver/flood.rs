@@ -1,45 +1,45 @@
-//! Whether layers that nobody here wants arrive all the same: a switch that floods multicast.
+//! Detection of layers that arrive although nobody here wants them: a switch that floods multicast.
 //!
 //! A receiver that has left all upper layers and still loses packets of the base layer, while the source sends upper
 //! layers, is behind a link that either carries those layers or is too slow for the base layer alone. From here both look
 //! the same, also by the interface's counters, for adapters drop groups that were not joined before anything counts them.
-//! So the receiver says what it sees, and the source, which can slow the upper layers, finds out which it is.
+//! So the receiver reports its observation, and the source, which can slow the upper layers, finds out which it is.
 
 use faircast_core::packet::{Arrival, Signal};
 use faircast_core::time::{Span, Time};
 
-/// Packets of a layer that was left still come for so long: routers ask twice, a second apart, before they stop it
-/// (RFC 2236, 8.8; RFC 3376, 8.8).
+/// For this time packets of a layer that was left may still arrive: routers query twice, a second apart, before they stop it (RFC 2236,
+/// 8.8; RFC 3376, 8.8).
 const PRUNED: Span = Span::from_secs(3);
-/// Losses are judged over so long and over so many packets; where packets are rare, longer.
+/// The time and number of packets over which losses are judged; the time is longer where packets are rare.
 const WINDOW: Span = Span::from_secs(2);
 const FEWEST: u64 = 20;
 const LONGEST: Span = Span::from_secs(10);
-/// Fewer than these prove nothing, however long it takes.
+/// Fewer packets than this prove nothing, however long the window is.
 const NEVER_FEWER: u64 = 5;
-/// This part of the packets must be lost where rates follow nobody.
+/// The part of packets that must be lost where rates are fixed.
 const MUCH: f64 = 0.05;
 /// The same where the base layer follows the slowest receiver, which loses some packets of every layer that it limits.
 const MUCH_FOR_FOLLOWED: f64 = 0.1;
-/// So many windows in a row, for TCP beside makes one bad now and then; one is enough where so much is lost.
+/// The number of bad windows in a row, because competing TCP causes one now and then; a single one is enough after this loss.
 const WINDOWS: u8 = 4;
 const MOST: f64 = 0.12;
 const MOST_FOR_FOLLOWED: f64 = 0.25;
 const WINDOWS_OF_MOST: u8 = 1;
-/// Once it has said so, so much in one window is enough where rates are fixed: bursts that the link cannot carry keep it from
+/// After a first report this loss in one window is enough where rates are fixed: bursts that the link cannot carry keep the receiver from
 /// joining anything.
 const AGAIN: f64 = 0.02;
-/// Upper layers must send this much of what the base layer does.
+/// The least rate of the upper layers, as a part of the base layer's.
 const ACTIVE: f64 = 0.25;
 
-/// A path on which nothing came for so long was interrupted.
+/// A path without packets for this time was interrupted.
 const INTERRUPTED: Span = Span::from_secs(1);
 const REVEALED: u8 = 8;
 
-/// What a receiver of the base layer alone observes.
+/// Observations of a receiver of the base layer alone.
 #[derive(Debug)]
 pub(super) struct FloodWatch {
-    /// When the last upper layer was left; `None` while there are some.
+    /// When the last upper layer was left; `None` while one is joined.
     alone_since: Option<Time>,
     window_from: Time,
     came: u64,
@@ -47,20 +47,20 @@ pub(super) struct FloodWatch {
     /// Packets that the source has sent on upper layers: when the window began, and by its newest status.
     upper: Option<(u64, u64)>,
     told: bool,
-    /// Windows in a row that were bad.
+    /// Bad windows in a row.
     bad: u8,
-    /// When the newest packet arrived, and after an interruption for how many packets losses do not count.
+    /// When the newest packet arrived, and the number of packets after an interruption whose losses do not count.
     newest_at: Time,
     unsaid: u8,
     base: Base,
 }
 
-/// What the rate of the base layer depends on.
+/// The rule for the rate of the base layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Base {
-    /// On nothing.
+    /// A fixed rate.
     Fixed,
-    /// On its slowest receiver.
+    /// The rate follows the slowest receiver.
     Followed,
 }
 
@@ -81,22 +81,22 @@ impl FloodWatch {
         }
     }
 
-    /// The highest layer that is joined is another one.
+    /// The highest joined layer has changed.
     pub(super) fn on_subscription(&mut self, top: u8, now: Time) {
         self.alone_since = (top == 0).then_some(now);
         self.bad = 0;
         self.begin(now);
     }
 
-    /// A packet of the base layer arrived. Bursts are sent to see whether a path has room for twice as much: what they lose
-    /// counts only once something was wrong without them.
+    /// A packet of the base layer arrived. Bursts probe whether a path has room for twice the rate: their losses count only after losses
+    /// without bursts.
     pub(super) fn on_packet(&mut self, arrival: Arrival, signal: Signal, arrived: Time) {
         if signal.is_burst() && self.base == Base::Fixed && !self.told {
             (self.newest_at, self.unsaid) = (arrived, REVEALED);
             return;
         }
         if arrived.since(std::mem::replace(&mut self.newest_at, arrived)) >= INTERRUPTED {
-            // What nothing came of for so long was interrupted, not flooded; the gap shows itself some packets later.
+            // A path that was silent for this time was interrupted, not flooded; the gap shows some packets later.
             self.begin(arrived);
             (self.bad, self.unsaid) = (0, REVEALED);
         }
@@ -108,15 +108,15 @@ impl FloodWatch {
         }
     }
 
-    /// The numbers of the next packets of the upper layers.
+    /// Takes the numbers of the next packets of the upper layers.
     pub(super) fn on_status(&mut self, upper_seqs: &[u64]) {
         let sum = upper_seqs.iter().fold(0u64, |sum, seq| sum.saturating_add(*seq));
         let first = self.upper.map_or(sum, |(first, _)| first);
         self.upper = Some((first, sum));
     }
 
-    /// The part of the base layer's packets that was lost, when that is too much and upper layers are sent meanwhile. Judged
-    /// once in a window.
+    /// Returns the part of the base layer's packets that was lost, when that is too much and upper layers are sent meanwhile. Judged once
+    /// in a window.
     pub(super) fn look(&mut self, now: Time) -> Option<f64> {
         let alone = self.alone_since.is_some_and(|since| now.since(since) >= PRUNED);
         if !alone {
@@ -143,7 +143,7 @@ impl FloodWatch {
         (self.bad >= windows).then_some(part)
     }
 
-    /// Whether the user has not been told yet; asked once.
+    /// Whether the user has not been informed yet; `true` once.
     pub(super) fn is_news(&mut self) -> bool {
         !std::mem::replace(&mut self.told, true)
     }

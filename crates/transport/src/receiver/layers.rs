@@ -1,4 +1,4 @@
-//! The layers of a session at a receiver: which are wanted, where they are, and the stream of each.
+//! The layers of a session at a receiver: the wanted ones, their addresses, and the stream of each.
 
 use super::flood::{Base, FloodWatch};
 use super::sequence_bounds::SequenceBounds;
@@ -10,19 +10,19 @@ use faircast_core::time::Time;
 use faircast_wire::{Announce, layers::group_of};
 use std::net::SocketAddr;
 
-/// So many layers are followed at most, whatever is announced.
+/// The greatest number of layers that are followed, whatever is announced.
 const MOST: u8 = 32;
 
 /// The subscription to layers 0 to some top one, which the scheme decides about.
 pub(super) struct Layers {
-    /// Of the layers above the base layer, as far as addresses or ports reach.
+    /// The groups of the layers above the base layer, as far as addresses or ports reach.
     groups: Vec<SocketAddr>,
     top: u8,
-    /// This layer cannot be joined, so nothing comes on it and those above.
+    /// The layer that cannot be joined, so nothing arrives on it and those above.
     refused: Option<u8>,
-    /// By layer; those above the top are of earlier times.
+    /// Streams by layer; those above the top are former ones.
     streams: Vec<Joined>,
-    /// By layer, joined or not.
+    /// Sequence bounds by layer, joined or not.
     numbers: Vec<SequenceBounds>,
     reordering: u8,
     highest: u8,
@@ -38,17 +38,17 @@ struct Joined {
     since: Time,
 }
 
-/// What the scheme is told of a packet.
+/// What the scheme learns from a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ForScheme {
     /// It belongs to the subscription.
     Subscribed(Arrival),
-    /// Nothing: it is of a layer that was left, or came before that was joined. Its symbol is as good as any.
+    /// Nothing: it is of a layer that was left, or was sent before it was joined. Its symbol is valid.
     Beside,
 }
 
 impl Layers {
-    /// The layers that are announced on the group `base`, subscribed to the base layer alone.
+    /// Returns the layers that are announced on the group `base`, subscribed to the base layer alone.
     pub(super) fn new(base: SocketAddr, announce: &Announce, reordering: u8) -> Layers {
         let mut layers = Layers {
             groups: Vec::new(),
@@ -79,7 +79,7 @@ impl Layers {
         self.numbers = vec![SequenceBounds::default(); self.groups.len() + 1];
     }
 
-    /// The session begins with packet `seq` of the base layer: what was lost of the probes before it is no loss.
+    /// The session begins with packet `seq` of the base layer: lost probes before it do not count as losses.
     pub(super) fn begin(&mut self, seq: Seq, now: Time) {
         self.streams[0] = Joined { gaps: Gaps::new(self.reordering), since: Time::ZERO };
         self.on_packet(Layer(0), seq, Signal::None, now);
@@ -90,7 +90,7 @@ impl Layers {
         !self.groups.is_empty()
     }
 
-    /// Be subscribed to the layers up to and including `top`. What that is now, when it is something else.
+    /// Subscribes to the layers up to and including `top`. Returns the subscription if it has changed.
     pub(super) fn subscribe(&mut self, top: Layer, now: Time) -> Option<Subscription> {
         let top = top.0.min(self.groups.len() as u8);
         if top == self.top {
@@ -114,19 +114,19 @@ impl Layers {
         Some(self.subscription())
     }
 
-    /// A layer could not be joined; whether that is the first time.
+    /// A layer could not be joined. Returns whether that is the first time.
     pub(super) fn refuse(&mut self, layer: Layer) -> bool {
         self.refused = Some(layer.0);
         !std::mem::replace(&mut self.warned, true)
     }
 
-    /// The groups above the base layer's to be received, bottom up.
+    /// Returns the groups to receive above the base layer's, bottom up.
     pub(super) fn groups(&self) -> &[SocketAddr] {
         let joined = self.refused.map_or(self.top, |refused| self.top.min(refused - 1));
         &self.groups[..usize::from(joined)]
     }
 
-    /// How much is received.
+    /// Returns the present subscription.
     pub(super) fn subscription(&self) -> Subscription {
         Subscription { joined: self.groups().len() as u8 + 1, of: self.groups.len() as u8 + 1 }
     }
@@ -160,7 +160,7 @@ impl Layers {
         self.numbers.get(usize::from(layer.0)).is_none_or(|numbers| numbers.allows(wire, arrived))
     }
 
-    /// The source states the next number of each layer: the layers of which forged numbers had come, with their next number.
+    /// Takes the next number of each layer from the source. Returns the layers of which forged numbers had come, with their next number.
     pub(super) fn on_told(&mut self, base: u64, upper: &[u64], arrived: Time) -> Vec<(Layer, u64)> {
         let told = std::iter::once(base).chain(upper.iter().copied());
         let mut forged = Vec::new();
@@ -175,24 +175,24 @@ impl Layers {
         forged
     }
 
-    /// The newest packet of the base layer, and when it came.
+    /// Returns the newest packet of the base layer, and its arrival time.
     pub(super) fn newest(&self) -> Option<(Seq, Time)> {
         self.numbers[0].newest()
     }
 
-    /// The source has told the numbers of the upper layers' next packets.
+    /// The source has stated the numbers of the upper layers' next packets.
     pub(super) fn on_status(&mut self, upper_seqs: &[u64]) {
         self.flood.on_status(upper_seqs);
     }
 
-    /// The part of the base layer's packets that is lost although nothing else is joined, where upper layers may be the
-    /// reason, and whether that is seen for the first time. To be asked about once a second.
+    /// Returns the part of the base layer's packets that is lost although nothing else is joined, where upper layers may be the reason, and
+    /// whether that is observed for the first time. Call it about once a second.
     pub(super) fn flooded(&mut self, now: Time) -> Option<(f64, bool)> {
         let part = self.flood.look(now).filter(|_| !self.groups.is_empty())?;
         Some((part, self.flood.is_news()))
     }
 
-    /// What became of the layers; `None` for a session at one rate.
+    /// Returns the outcome of the layers; `None` for a session at one rate.
     pub(super) fn report(&self) -> Option<LayersReport> {
         let of = self.groups.len() as u8 + 1;
         let (highest, joins, leaves) = (self.highest + 1, self.joins, self.leaves);

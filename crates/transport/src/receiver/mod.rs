@@ -1,4 +1,4 @@
-//! The receiver's session: find a source, collect blocks, ask for what is missing, report.
+//! The receiver's session: finds a source, collects blocks, requests missing symbols, reports.
 //!
 //! [`ReceiverSession`] knows no socket and no clock: datagrams and the present come in; feedback and
 //! events go out. [`crate::driver`] joins it to the network.
@@ -80,19 +80,19 @@ use window::Window;
 /// Real networks reorder: a packet is lost when three later ones have come (`00-common`, C5).
 pub(crate) const REORDERING: u8 = 3;
 
-/// Who has joined says its number and this, so that the answer is no answer to its question.
+/// A receiver that has joined adds this to its nonce, so that the reply cannot be mistaken for the reply to its join request.
 const JOINED: u16 = 1;
 
-/// Changes below a relay are told so much apart at least.
+/// The shortest interval of reports of changes below a relay.
 const CHANGES: Span = Span::from_millis(20);
 
-/// A receiver that has everything waits so long for the source to hear of it.
+/// The time for which a receiver that has everything waits for the confirmation of the source.
 const CONFIRM_PATIENCE: Span = Span::from_secs(3);
 
 /// The shortest time between two looks at the results of jobs.
 const LOOK_SOONEST: Span = Span::from_millis(1);
 
-/// What a receiver session is made of.
+/// The setup of a receiver session.
 pub(crate) struct Setup {
     pub(crate) codec: ReceiverCodec,
     /// Which sessions are followed.
@@ -100,22 +100,22 @@ pub(crate) struct Setup {
     pub(crate) id: ReceiverId,
     /// Drawn at random, for the source to repeat.
     pub(crate) nonce: u16,
-    /// For when to say what: the transport's own.
+    /// Random seed of the times of messages: the transport's own.
     pub(crate) seed: u64,
     /// The scheme's random stream: nothing else draws from it.
     pub(crate) scheme_rng: Rng,
-    /// A packet is lost when so many later ones have come.
+    /// A packet is lost when this number of later ones has arrived.
     pub(crate) reordering: u8,
     pub(crate) host: String,
     pub(crate) destination: Destination,
-    /// Where layers of a live stream go instead.
+    /// Where layers of a live stream are written instead.
     pub(crate) layers_to: Vec<(Layer, PathBuf)>,
     pub(crate) durability: Durability,
-    /// Where nameless files are made when the destination is no directory.
+    /// The directory of unnamed files when the destination is not a directory.
     pub(crate) temporary: PathBuf,
-    /// What files are accepted, and what they get.
+    /// Which files are accepted, and their permissions.
     pub(crate) files: FilePolicy,
-    /// Accept content only that one of these keys has signed.
+    /// Accept only content that one of these keys has signed.
     pub(crate) verify: Option<VerifyKeys>,
     /// Sign a receipt.
     pub(crate) sign_receipts: Option<faircast_wire::SigningKey>,
@@ -124,7 +124,7 @@ pub(crate) struct Setup {
     /// IP and UDP headers of each datagram.
     pub(crate) overhead: usize,
     pub(crate) wait: Option<Span>,
-    /// How long the source may be silent, or its data not arrive.
+    /// How long the source may be silent, or its data fail to arrive.
     pub(crate) patience: Span,
     pub(crate) group: SocketAddr,
     pub(crate) freshness: Freshness,
@@ -160,15 +160,15 @@ pub(crate) struct ReceiverSession {
     effects: Effects,
     events: VecDeque<Event>,
     outbox: Outbox,
-    /// When it may ask for something.
+    /// When it may send requests.
     asks: RequestBackoff,
     clocks: Clocks,
     totals: Totals,
     failure: Option<Error>,
     finished: Option<Finished>,
-    /// Why nothing was found, as far as packets told.
+    /// Why nothing was found, as far as packets show.
     seen: Option<Seen>,
-    /// The same a second ago, and when it was last told.
+    /// The same a second ago, and the one that was last reported.
     seen_before: Option<Seen>,
     seen_told: Option<Seen>,
     scope: Scope,
@@ -205,13 +205,13 @@ enum Phase {
     Searching,
     /// Collecting.
     Receiving,
-    /// Everything is there; the source must hear of it. Or it has failed, likewise.
+    /// Everything is there, or it has failed; the source has to confirm either.
     Confirming { until: Time },
     /// Nothing more to do.
     Over,
 }
 
-/// The source's stream of packets that is followed now.
+/// The packet stream of the source that is followed now.
 struct Stream {
     session: SessionId,
     source: SocketAddr,
@@ -226,45 +226,45 @@ struct Stream {
     /// Of the base layer.
     newest: Echo,
     newest_at: Time,
-    /// The source had sent so many packets when it last told its status.
+    /// The number of packets that the source had sent, by its last status.
     sent: u64,
     rtt: Span,
     spread: Span,
     since: Time,
-    /// The source serves this receiver later, and wants no requests now.
+    /// The source serves this receiver later, and accepts no requests now.
     deferred: bool,
-    /// Whether content has come: until then, what comes are probes.
+    /// Whether content has arrived: packets before that are probes.
     begun: bool,
-    /// Content has come, so another session takes the place of this one less easily.
+    /// Content has arrived, so another session replaces this one less easily.
     place_kept: bool,
     registered: bool,
     content_told: bool,
-    /// First name of the content, and how many more there are, once known.
+    /// First name of the content, and the number of others, once known.
     title: Option<String>,
-    /// It was told that somebody forges numbers.
+    /// Whether forged packet numbers were reported.
     forgery_told: bool,
     blocks: Option<u32>,
     root: Option<[u8; 32]>,
-    /// How many files the source has withdrawn: the root covers them.
+    /// The number of files that the source has withdrawn: the root covers them.
     withdrawn: u32,
     member_at: Time,
     member_tries: u32,
     member_told_at: Time,
-    /// Its latest message of membership was a sign of life, which needs no answer.
+    /// Its latest membership message was a sign of life, which needs no answer.
     says_alive: bool,
     /// Members of the group that take turns, as the source counts them.
     members: u32,
-    /// The relays that are attached to this one, as it has told.
+    /// The relays that are attached to this one, as last reported.
     told_tree: Vec<SocketAddr>,
-    /// How many receivers it has said to speak for, and how many of them are done.
+    /// The number of receivers below that it last reported, and how many of them are done.
     told_below: (u32, u32),
     window: Window,
-    /// Since when everything is here and files get their names.
+    /// The time since which everything is here and files are renamed.
     finishing_since: Option<Time>,
-    /// Since when there is work on files beside the session, and when to look whether it has ended.
+    /// The time since which jobs on files run beside the session, and when to check whether they have ended.
     works_since: Option<Time>,
     look_at: Time,
-    /// The source has said that the session is over.
+    /// The source has stated that the session is over.
     closed: bool,
 }
 
@@ -272,7 +272,7 @@ struct Stream {
 struct Clocks {
     second_at: Time,
     heard_at: Time,
-    /// It was told that nothing is heard.
+    /// Whether silence was reported.
     silence_told: bool,
 }
 
@@ -360,7 +360,7 @@ impl ReceiverSession {
         session
     }
 
-    /// Where announcements are believed by their time, say what time it is.
+    /// Reads the clock, where announcements are accepted by their time.
     fn look_at_the_clock(&mut self, now: Time) {
         if self.setup.freshness == Freshness::Clock {
             let unix_secs = self.setup.unix_secs + now.as_nanos() / 1_000_000_000;
@@ -368,8 +368,8 @@ impl ReceiverSession {
         }
     }
 
-    /// Whether what has come is to be written before more is taken out of the socket: whoever reads this receiver's output is
-    /// slower than what comes. The window tells the source.
+    /// Whether received data has to be written before more is taken out of the socket: the reader of this receiver's output is slower than
+    /// the data. The window reports that to the source.
     fn waits_for_output(&mut self, now: Time) -> bool {
         let waits = self.stream.as_ref().is_some_and(|stream| stream.sink.waits_for_output());
         if waits {
@@ -456,8 +456,8 @@ impl ReceiverSession {
         }
     }
 
-    /// Whether this is of the session that is followed and not from its source: only an announcement is looked at then, and
-    /// what a source says that may have moved there.
+    /// Whether this packet belongs to the session that is followed but is not from its source. Of such packets only an announcement is
+    /// examined, and packets of a source that may have moved there.
     fn is_from_elsewhere(&self, bytes: &[u8], from: SocketAddr) -> bool {
         let Some(stream) = self.stream.as_ref().filter(|stream| stream.source != from) else { return false };
         let asked = self.candidates.contains(stream.session, from);
@@ -522,8 +522,8 @@ impl ReceiverSession {
         }
     }
 
-    /// The group of a layer that is wanted could not be joined. Nothing comes on it, which the scheme sees
-    /// for itself; the session goes on with the layers below.
+    /// The group of a wanted layer could not be joined. Nothing arrives on it, which the scheme observes itself; the session continues with
+    /// the layers below.
     fn on_join_failed(&mut self, layer: Layer, why: &dyn std::fmt::Display, now: Time) {
         let Some(stream) = &mut self.stream else { return };
         if stream.layers.refuse(layer) {
@@ -613,7 +613,7 @@ impl ReceiverSession {
         }
     }
 
-    /// When [`ReceiverSession::on_time`] wants to be called.
+    /// Returns when [`ReceiverSession::on_time`] has to be called.
     fn wake_at(&self, now: Time) -> Time {
         let tree_at = self.watch_at().min(self.speak_at());
         let at = self.clocks.second_at.min(self.attach_at(now)).min(tree_at).min(match self.phase {
@@ -629,7 +629,7 @@ impl ReceiverSession {
                 if stream.finishing_since.is_some() {
                     return at;
                 }
-                // What waits while others are served would be due all the time.
+                // Pending feedback of a deferred receiver would be due all the time.
                 if stream.deferred {
                     at
                 } else {
@@ -645,7 +645,8 @@ impl ReceiverSession {
         }
     }
 
-    /// Whether it goes on under another parent when its own is silent: it lacks something, or it has everything and that is not known.
+    /// Whether it continues under another parent when its own is silent: it lacks something, or it has everything and that is not
+    /// confirmed.
     fn may_move(&self) -> bool {
         match self.phase {
             Phase::Receiving => true,
@@ -654,14 +655,14 @@ impl ReceiverSession {
         }
     }
 
-    /// The message that has waited longest goes into `out`.
+    /// Writes the oldest pending message to `out`.
     fn next_feedback(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
         loop {
             let mut waiting = self.outbox.waiting.pop_front()?;
             let Some(to) = waiting.to.or_else(|| self.says_to()) else { continue };
             waiting.hold_until(now);
             out.clear();
-            // One that cannot be written (before the announcement, say) is left out.
+            // A message that cannot be written (before the announcement, for example) is skipped.
             if self.codec.encode(out, waiting.session, &waiting.message).is_ok() {
                 self.scope.sent(&waiting.message, now);
                 return Some(Transmit { segment: out.len(), to, hops: waiting.hops });
@@ -669,7 +670,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Stop early: tell the source.
+    /// Stops early and notifies the source.
     fn leave(&mut self, now: Time) {
         self.failure = Some(Error::Transfer(TransferError::Stopped));
         self.totals.finished = now;
@@ -711,17 +712,17 @@ impl ReceiverSession {
             }
             OpenError::Stale { .. } => Some(Seen::Stale),
             OpenError::Elsewhere { says, from } => Some(Seen::Elsewhere { says: *says, from: *from }),
-            // It cannot be read there; that packets of this version come says enough.
+            // It cannot be read there; packets of this version are reason enough.
             OpenError::Parse(ParseError::Version(version)) => {
                 return self.object(SessionId(0), from, Seen::Version(*version), now);
             }
-            // What is for another end, or comes twice, says nothing about keys.
+            // A packet for the other end, or a duplicate, gives no evidence about keys.
             OpenError::Forged | OpenError::Parse(_) if self.stream.is_none() => Some(Seen::DoesNotOpen),
             _ => self.seen,
         };
     }
 
-    /// While no session is found: say what is there instead, when it stays.
+    /// While no session is found: reports persistent evidence of the reason.
     fn tell_seen(&mut self) {
         let (now, before) = (self.seen.filter(|_| self.phase == Phase::Searching), self.seen_before);
         self.seen_before = now;
@@ -737,7 +738,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Whether a receiver that is started again goes on where this one is.
+    /// Whether a receiver that is restarted continues from this one's progress.
     fn resumes(&self) -> bool {
         let is_live = self.stream.as_ref().is_some_and(|stream| stream.announced.flags & Announce::LIVE != 0);
         matches!(self.setup.destination, Destination::Directory(_)) && !is_live && self.stored_bytes() > 0
@@ -747,7 +748,7 @@ impl ReceiverSession {
         self.stream.as_ref().map_or(0, |stream| stream.sink.stored_bytes())
     }
 
-    /// Something is wrong at this receiver: tell the source, then end.
+    /// Reports a failure of this receiver to the source, then ends.
     fn fail(&mut self, error: Error, now: Time) {
         let reason = reason(&error);
         self.scope.failed(&error, now);
@@ -764,7 +765,7 @@ impl Fixed {
         Scope::new(session, if self.relay.is_some() { RELAY } else { RECEIVER }).of(self.id)
     }
 
-    /// The congestion control at this end: a receiver's, or that of a relay which has others below.
+    /// Returns the congestion control at this end: a receiver's, or that of a relay with receivers below.
     fn control(&self, scheme: &Scheme) -> Box<dyn Receiver + Send> {
         let own = self.relay.as_ref().and_then(|relay| relay.control());
         own.unwrap_or_else(|| Box::new(scheme.receiver(self.id)))
@@ -772,13 +773,13 @@ impl Fixed {
 }
 
 impl Stream {
-    /// At a relay: when it is to be said that others have come below, or are done.
+    /// Returns when a relay has to report that receivers below have joined or are done.
     fn changes_at(&self, relay: Option<&dyn Relaying>) -> Time {
         let changed = relay.is_some_and(|relay| self.told_below != relay.receivers() || relay.has_untold());
         if changed && self.registered { self.member_told_at + CHANGES } else { Time::NEVER }
     }
 
-    /// The group has this many members: signs of life are as far apart as their turns.
+    /// Sets the number of members of the group: signs of life are as far apart as their turns.
     fn set_members(&mut self, members: u32, now: Time) {
         let before = alive_every(std::mem::replace(&mut self.members, members));
         if self.says_alive {
@@ -787,7 +788,7 @@ impl Stream {
     }
 }
 
-/// Where in the stream a receiver is, for the echo of its reports.
+/// Returns this receiver's position in the stream, for the echo of its reports.
 fn echo(stream: &Stream, now: Time) -> Echo {
     Echo { seq: stream.newest.seq, hold: now.since(stream.newest_at) }
 }

@@ -1,4 +1,4 @@
-//! Refusals: a receiver reports to the source of a session that it hears why it does not follow that session.
+//! Refusals: a receiver reports to the source of a session that it receives why it does not follow that session.
 
 use super::{Phase, ReceiverSession};
 use crate::config::Freshness;
@@ -10,18 +10,19 @@ use faircast_core::time::{Span, Time};
 use faircast_wire::{Announce, KeyId, Message, Name, Refusal, RefusalReason};
 use std::net::SocketAddr;
 
-/// So many sessions are told at a time.
+/// The greatest number of sessions that are notified at a time.
 const MOST: usize = 8;
 
-/// So often each.
+/// The number of refusals to each.
 const TIMES: u32 = 2;
 
-/// Not at once, for a wanted session may come, too, or take the place of a silent one; and not all receivers at the same moment.
+/// The delay of the first refusal: a wanted session may appear too, or replace a silent one; and not all receivers answer at the same
+/// moment.
 const FIRST: Span = SILENT;
 const SPREAD: Span = Span::from_millis(1_200);
 const AGAIN: Span = Span::from_secs(10);
 
-/// A source that is not heard for this time gets no refusal any more.
+/// A source that is not received for this time gets no refusal any more.
 const GONE_AFTER: Span = Span::from_secs(5);
 
 /// After this time the refusal is forgotten.
@@ -34,12 +35,12 @@ const SILENT: Span = Span::from_secs(1);
 #[derive(Debug, Clone, Copy)]
 struct About {
     reason: RefusalReason,
-    /// Of a busy receiver: the host name of the session's source, and whether it sends the content that is received already.
+    /// For a busy receiver: the host name of the session's source, and whether it sends the content that is received already.
     host: Name,
     is_same_content: bool,
 }
 
-/// A session that is heard.
+/// A session that is received.
 #[derive(Debug)]
 struct Objection {
     session: SessionId,
@@ -65,7 +66,7 @@ struct Due {
     is_first: bool,
 }
 
-/// All of them.
+/// All refusals.
 #[derive(Debug, Default)]
 pub(super) struct Objections(Vec<Objection>);
 
@@ -88,7 +89,7 @@ impl Objections {
         self.0.iter_mut().filter(|one| one.said == 0).for_each(|one| one.say_at = one.say_at.min(at));
     }
 
-    /// When one of them is to be told.
+    /// Returns when the next refusal is due.
     pub(super) fn deadline(&self) -> Time {
         self.0.iter().map(|one| one.say_at).min().unwrap_or(Time::NEVER)
     }
@@ -115,7 +116,7 @@ impl Objections {
 }
 
 impl ReceiverSession {
-    /// A session is heard that this receiver cannot follow.
+    /// A session is received that this receiver cannot follow.
     pub(super) fn object(&mut self, session: SessionId, from: SocketAddr, seen: Seen, now: Time) {
         self.seen = Some(seen);
         if self.stream.is_none()
@@ -126,7 +127,7 @@ impl ReceiverSession {
         }
     }
 
-    /// A session is announced while this receiver takes part in another one: both users should know.
+    /// A session is announced while this receiver takes part in another one: both users should be notified.
     pub(super) fn object_to_another(
         &mut self,
         session: SessionId,
@@ -143,7 +144,7 @@ impl ReceiverSession {
         self.objections.hear(session, from, about, now, &mut self.rng);
     }
 
-    /// Send the refusals whose time has come.
+    /// Sends the refusals that are due.
     pub(super) fn refuse_sessions(&mut self, now: Time) {
         for due in self.objections.due(now) {
             let is_busy = due.about.reason == RefusalReason::Busy;
@@ -170,7 +171,7 @@ impl ReceiverSession {
         let is_breaking_off = self.phase == Phase::Receiving && now.since(self.clocks.heard_at) >= SILENT;
         // A receiver that waits leaves the same content to the one that has its place.
         let is_waited_for = accept.does_one_wait() && !due.about.is_same_content;
-        // One that has everything makes room where receivers follow each other.
+        // A receiver that has everything makes room where receivers follow each other.
         let makes_room = match self.phase {
             Phase::Searching | Phase::Receiving => false,
             Phase::Confirming { .. } => self.failure.is_some() || accept.places.is_some(),
@@ -212,7 +213,7 @@ impl ReceiverSession {
     }
 }
 
-/// What the source is told; `None`: it is not its matter.
+/// Returns the refusal reason for the source; `None`: it does not concern the source.
 const fn reason(seen: Seen) -> Option<RefusalReason> {
     Some(match seen {
         Seen::Sealed => RefusalReason::NoKey,

@@ -1,10 +1,10 @@
-//! The content of the only file of an object, on its way to an output that has no names.
+//! Content of the only file of an object, on its way to an output without names.
 
 use crate::error::{ConfigError, Error};
 use crate::object::{Kind, Manifest, ObjectError};
 use std::io::{self, Write};
 
-/// Takes an object stream from its beginning, and writes what comes behind the manifest, if that names one file.
+/// Takes an object stream from its beginning, and writes the bytes after the manifest, if that names one file.
 pub(super) struct OneFile<W> {
     to: W,
     manifest: Vec<u8>,
@@ -12,7 +12,7 @@ pub(super) struct OneFile<W> {
     missing: usize,
 }
 
-/// The object has another number of files.
+/// The object does not have exactly one file.
 #[derive(Debug, thiserror::Error)]
 #[error("there are {0} files")]
 struct NotOne(u64);
@@ -48,7 +48,7 @@ impl<W: Write> Write for OneFile<W> {
     }
 }
 
-/// An error of writing, and whether it is that there is more or less than one file.
+/// Converts an error of writing, and recognizes an object that does not have exactly one file.
 pub(super) fn explained(error: ObjectError) -> Error {
     let ObjectError::Io { source, .. } = &error else { return error.into() };
     match source.get_ref().and_then(|cause| cause.downcast_ref::<NotOne>()) {
@@ -66,7 +66,7 @@ mod tests {
         Entry::new(path, kind, 0o644, 0)
     }
 
-    /// An object stream with these entries and this content, given in pieces of this size; what is written.
+    /// Writes an object stream with these entries and this content, given in pieces of this size; returns the output.
     fn written(entries: Vec<Entry>, content: &[u8], piece: usize) -> Result<Vec<u8>, Error> {
         let mut stream = Manifest::new(entries).expect("it is in order").encode();
         let manifest_len = stream.len() as u32;

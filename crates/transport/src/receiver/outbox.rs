@@ -10,25 +10,25 @@ use std::net::SocketAddr;
 #[derive(Default)]
 pub(super) struct Outbox {
     pub waiting: VecDeque<Waiting>,
-    /// The source receives nothing: neither does the network between.
+    /// The source receives nothing: nor does the network between.
     pub is_muted: bool,
-    /// The source is to hear a membership message before any other: it refuses all others of a host that has not joined.
+    /// The source has to receive a membership message before any other: it refuses all others of a host that has not joined.
     pub joins_first: bool,
 }
 
-/// A message that is sent when everything that has arrived is taken in, which may take a while.
+/// A message that is sent when all received packets are processed, which may take a while.
 pub(super) struct Waiting {
     pub session: SessionId,
     pub message: Message<'static>,
     /// `None`: to the source that is followed.
     pub to: Option<SocketAddr>,
-    /// How far it goes when it goes to a group.
+    /// The hop limit of a message to a group.
     pub hops: Option<u8>,
     pub since: Time,
 }
 
 impl Outbox {
-    /// A message that says how things are now.
+    /// Adds a message about the present state.
     pub fn add(&mut self, session: SessionId, message: Message<'static>, now: Time) {
         let is_early = self.joins_first && !matches!(message, Message::Member(_));
         if !self.is_muted && !is_early {
@@ -36,12 +36,12 @@ impl Outbox {
         }
     }
 
-    /// One to somebody else than the source that is followed.
+    /// Adds a message to another destination than the source that is followed.
     pub fn add_to(&mut self, session: SessionId, message: Message<'static>, to: SocketAddr, now: Time) {
         self.add_within(session, message, to, None, now);
     }
 
-    /// The same, perhaps to a group within so many hops.
+    /// Adds a message, optionally to a group within this number of hops.
     pub fn add_within(
         &mut self,
         session: SessionId,
@@ -57,7 +57,7 @@ impl Outbox {
 }
 
 impl Waiting {
-    /// It leaves now: the time that it waited is no part of a round trip.
+    /// Holds until now: the time that it waited is not part of a round trip.
     pub fn hold_until(&mut self, now: Time) {
         let waited = now.since(self.since);
         let echo = match &mut self.message {

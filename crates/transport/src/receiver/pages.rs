@@ -1,4 +1,4 @@
-//! Signed content at the receiver: blocks count when a page of the source has their hash (docs/design/security.md).
+//! Pages of signed content at the receiver: a block counts when a page of the source has its hash (docs/design/security.md).
 
 use super::trust::Trust;
 use crate::object::Hash;
@@ -6,41 +6,41 @@ use faircast_core::time::{Span, Time};
 use faircast_wire::Hashes;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A page is asked for when the source has had so long to send it by itself.
+/// A page is requested when the source has had this time to send it by itself.
 const GRACE: Span = Span::from_millis(200);
 
-/// No hash is before this one.
+/// The lowest possible hash.
 const LOWEST: Hash = Hash([0; 32]);
 
 /// A complete block and the hash of its data.
 type Held = (Vec<u8>, Hash);
 
-/// What is known of a complete block.
+/// The verdict on a complete block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Judged {
     /// It is the source's.
     Right,
     /// It is not.
     Forged,
-    /// Nobody knows yet.
+    /// Unknown so far.
     Unknown,
 }
 
 /// The pages that have come, and the blocks that wait for theirs.
 pub(super) struct Pages {
     trust: Trust,
-    /// Of each block, and of one that changed while files were withdrawn several.
+    /// The hashes of each block; a block that changed while files were withdrawn has several.
     hashes: BTreeSet<(u32, Hash)>,
-    /// Blocks without a hash, complete or in their places from an earlier run, and when to ask for it. Never: when the source
-    /// has come to them.
+    /// Blocks without a hash, complete or in their places from an earlier run, and when to request it. Never: until the source has reached
+    /// them.
     waiting: BTreeMap<u32, Time>,
     /// The earliest of those times that has not come yet.
     ask_at: Time,
-    /// Blocks of a live stream below are written: their hashes are of no use, however often they come.
+    /// Blocks of a live stream below are written: their hashes are ignored from now on.
     written: u32,
-    /// The source has come to the blocks below.
+    /// The source has reached the blocks below.
     passed: u32,
-    /// Those among them that are not in their places.
+    /// The waiting blocks that are not in their places.
     held: BTreeMap<u32, Held>,
     held_bytes: usize,
     held_most: usize,
@@ -48,7 +48,8 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// No pages yet of the session that `trust` is about; complete blocks that wait for theirs take up to `most` bytes.
+    /// Returns the state before any page of the session that `trust` is about; complete blocks that wait for their pages take up to `most`
+    /// bytes.
     pub(super) fn new(trust: Trust, most: usize) -> Pages {
         Pages {
             trust,
@@ -73,7 +74,7 @@ impl Pages {
         (self.held_bytes, self.passed, self.written, self.ask_at) = (0, 0, 0, Time::NEVER);
     }
 
-    /// This block is in its place from an earlier run. It waits for its page; `false` when that has come.
+    /// Takes a block that is in its place from an earlier run. It waits for its page; returns `false` when that has come.
     pub(super) fn doubt(&mut self, block: u32, now: Time) -> bool {
         let waits = self.hashes_of(block).next().is_none();
         if waits {
@@ -84,20 +85,20 @@ impl Pages {
         waits
     }
 
-    /// What was in its place is not, but where `has` says so; what is held here goes, too.
+    /// Stored blocks are gone, except those for which `has` returns true; held blocks are discarded, too.
     pub(super) fn forget_all_but(&mut self, has: impl Fn(u32) -> bool) {
         self.held.clear();
         self.held_bytes = 0;
         self.waiting.retain(|block, _| has(*block));
     }
 
-    /// Whether a page says anything new.
+    /// Whether a page has anything new.
     pub(super) fn is_news(&self, page: &Hashes) -> bool {
         let mut hashes = (page.first_block..).zip(&page.hashes);
         hashes.any(|(block, hash)| block >= self.written && !self.hashes.contains(&(block, Hash(*hash))))
     }
 
-    /// Whether the source has signed this page; if so, its hashes are known from now on.
+    /// Checks that the source has signed this page; if so, stores its hashes.
     pub(super) fn learn(&mut self, page: &Hashes) -> bool {
         let is_signed = self.trust.signed_page(page);
         if is_signed {
@@ -109,7 +110,7 @@ impl Pages {
         is_signed
     }
 
-    /// What is known of a block with this hash.
+    /// Returns the verdict on a block with this hash.
     pub(super) fn judge(&self, block: u32, hash: Hash) -> Judged {
         match self.hashes_of(block).next() {
             _ if self.hashes.contains(&(block, hash)) => Judged::Right,
@@ -122,25 +123,25 @@ impl Pages {
         self.hashes.range((block, LOWEST)..).take_while(move |(of, _)| *of == block)
     }
 
-    /// This block is void: nothing of it is waited for.
+    /// The block is void: nothing of it is waited for.
     pub(super) fn forget(&mut self, block: u32) {
         self.waiting.remove(&block);
         let held = self.held.remove(&block);
         self.held_bytes -= held.map_or(0, |(bytes, _)| bytes.len());
     }
 
-    /// A block was not the source's; how often that has been.
+    /// Counts a block that was not the source's, and returns the count.
     pub(super) fn count_forged(&mut self) -> u64 {
         self.forged += 1;
         self.forged
     }
 
-    /// Blocks that were not the source's.
+    /// Returns the number of blocks that were not the source's.
     pub(super) fn forged(&self) -> u64 {
         self.forged
     }
 
-    /// Keep a complete block until its page comes; not when there is no room for it.
+    /// Holds a complete block until its page comes; returns it when there is no room for it.
     pub(super) fn hold(&mut self, block: u32, bytes: Vec<u8>, hash: Hash, now: Time) -> Result<(), Vec<u8>> {
         if self.held_bytes + bytes.len() > self.held_most {
             return Err(bytes);
@@ -152,7 +153,7 @@ impl Pages {
         Ok(())
     }
 
-    /// Whether it is complete and waits for its page here.
+    /// Whether the block is complete and waits for its page here.
     pub(super) fn holds(&self, block: u32) -> bool {
         self.held.contains_key(&block)
     }
@@ -162,7 +163,7 @@ impl Pages {
         !self.waiting.is_empty() && self.waiting.contains_key(&block)
     }
 
-    /// The first block that waits for this page, and its bytes with their hash if it is held here.
+    /// Returns the first block that waits for this page, and its bytes with their hash if it is held here.
     pub(super) fn release(&mut self, page: &Hashes) -> Option<(u32, Option<Held>)> {
         let end = page.first_block.saturating_add(page.hashes.len() as u32);
         let (&block, _) = self.waiting.range(page.first_block..end).next()?;
@@ -172,7 +173,7 @@ impl Pages {
         Some((block, bytes))
     }
 
-    /// The source has come to the blocks below `passed`: from now on their pages are due.
+    /// The source has reached the blocks below `passed`: from now on their pages are due.
     pub(super) fn pass(&mut self, passed: u32, now: Time) {
         if passed <= self.passed {
             return;
@@ -184,23 +185,23 @@ impl Pages {
         self.passed = passed;
     }
 
-    /// When a page is to be asked for first; never while none is missing.
+    /// Returns when a page is to be requested first; never while no page is missing.
     pub(super) fn deadline(&self) -> Time {
         self.ask_at
     }
 
-    /// Some pages are due: from now on [`Pages::wants`] says which.
+    /// Some pages are due: from now on [`Pages::wants`] returns which.
     pub(super) fn ask(&mut self, now: Time) {
         let later = self.waiting.values().copied().filter(|ask_at| *ask_at > now);
         self.ask_at = later.min().unwrap_or(Time::NEVER);
     }
 
-    /// Whether the page of this block is to be asked for.
+    /// Whether the page of this block is to be requested.
     pub(super) fn wants(&self, block: u32, now: Time) -> bool {
         self.waiting.get(&block).is_some_and(|ask_at| *ask_at <= now)
     }
 
-    /// The blocks of a live stream below this one are written, and are not looked at again.
+    /// The blocks of a live stream below this one are written, and are not examined again.
     pub(super) fn forget_written(&mut self, written: u32) {
         self.written = self.written.max(written);
         while self.hashes.first().is_some_and(|(block, _)| *block < self.written) {

@@ -1,4 +1,4 @@
-//! What tests, simulated worlds and fuzzing begin with, and change in what they are about.
+//! Basic setups for tests, simulated worlds and fuzzing.
 
 use super::{Freshness, INCOMPLETE, REORDERING, Setup};
 use crate::accept::Accept;
@@ -13,8 +13,8 @@ use faircast_wire::encode::IPV4_HEADERS;
 use std::net::SocketAddr;
 
 impl Setup {
-    /// A receiver as users have it who say nothing but where content comes from and goes to, on a path of IPv4 and at this time in seconds
-    /// since 1970; all that it draws follows from `seed`.
+    /// Returns the setup of a receiver whose users state only source and destination, on an IPv4 path and at this time in seconds since
+    /// 1970. All its random numbers follow from `seed`.
     pub(crate) fn plain(
         codec: ReceiverCodec,
         id: ReceiverId,

@@ -1,7 +1,7 @@
-//! Whether data comes where announcements do, and from where the source sends.
+//! Checks whether data arrives where announcements do, and from where the source sends.
 //!
-//! On a path that drops large packets (an MTU that nobody told, a firewall) announcements and status messages arrive and
-//! data does not. The status says how many packets have left, so a receiver knows that it should have some.
+//! On a path that drops large packets (an unreported MTU, a firewall) announcements and status messages arrive and data does not. The
+//! status states how many packets were sent, so a receiver knows that it should have some.
 
 use super::{Error, Event, Phase, ReceiverSession, Stream};
 use crate::error::TransferError;
@@ -12,27 +12,27 @@ use faircast_wire::Announce;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// A receiver says that no data comes when none has come for so long,
+/// A receiver reports that no data arrives when none has come for this time,
 const TOLD_AFTER: Span = Span::from_secs(3);
 
-/// and so many packets at least have left.
+/// and at least this number of packets was sent.
 const ENOUGH: u64 = 4;
 
-/// A source that is heard is where it is. One that has been silent for so long may be somewhere else.
+/// A source that is received is where it is. One that has been silent for this time may be elsewhere.
 pub(super) const MOVED_AFTER: Span = Span::from_secs(2);
 
-/// A source that is silent for this part of the patience is said to be, though not before several announcements can have
-/// been lost.
+/// A source that is silent for this part of the idle timeout is reported as silent, though not before several announcements can have been
+/// lost.
 const SILENT_AFTER: f64 = 1.0 / 12.0;
 const SOONEST: Span = Span::from_secs(5);
 
-/// A parent that serves nothing, or of which no data comes, is left after this part of the patience.
+/// A parent that serves nothing, or whose data does not arrive, is left after this part of the idle timeout.
 pub(super) const LEFT_AFTER: f64 = 1.0 / 4.0;
 
-/// The clock of a source that moves goes on as before; older announcements are somebody's recordings.
+/// The clock of a source that moves continues; older announcements are recordings.
 const CLOCKS_AGREE: u64 = 5;
 
-/// What has come of what has left.
+/// Received packets compared with sent ones.
 #[derive(Debug)]
 pub(super) struct Reach {
     /// The number after that of the newest packet that has come, on the base layer.
@@ -40,7 +40,7 @@ pub(super) struct Reach {
     missing: Option<Missing>,
 }
 
-/// Packets have left that are not here.
+/// Packets were sent that have not arrived.
 #[derive(Debug)]
 struct Missing {
     since: Time,
@@ -51,12 +51,12 @@ struct Missing {
 }
 
 impl Reach {
-    /// Of a source whose next packet has this number.
+    /// Returns the state for a source whose next packet has this number.
     pub(super) fn new(next_seq: u64) -> Reach {
         Reach { expected: next_seq, missing: None }
     }
 
-    /// A packet has come, of the base layer if it has a number here; whether it was told that none comes.
+    /// A packet has come, of the base layer if it has a number here. Returns whether missing data had been reported.
     pub(super) fn on_data(&mut self, seq: Option<u64>) -> bool {
         if let Some(seq) = seq {
             self.expected = self.expected.max(seq.saturating_add(1));
@@ -74,12 +74,12 @@ impl Reach {
         missing.now = missing.now.max(next);
     }
 
-    /// The packets that seemed to come were not the source's: its next one has this number.
+    /// The packets that seemed to arrive were forged: the source's next one has this number.
     pub(super) fn go_back(&mut self, next: u64) {
         self.expected = self.expected.min(next);
     }
 
-    /// For how long nothing has come although packets left all the time, and how many, when that is worth telling.
+    /// Returns for how long nothing has arrived although packets were sent all the time, and how many, when that is worth a report.
     fn loss(&self, now: Time) -> Option<(Span, u64)> {
         let missing = self.missing.as_ref()?;
         let lasted = now.since(missing.since);
@@ -87,14 +87,14 @@ impl Reach {
         (goes_on && lasted >= TOLD_AFTER).then(|| (lasted, missing.now - self.expected))
     }
 
-    /// Whether it has to be told, which it is from now on.
+    /// Whether it has to be reported; counts as reported from now on.
     fn tell(&mut self) -> bool {
         self.missing.as_mut().is_some_and(|missing| !std::mem::replace(&mut missing.told, true))
     }
 }
 
 impl ReceiverSession {
-    /// For how long the source has been silent; `None` while none is followed.
+    /// Returns for how long the source has been silent; `None` while no source is followed.
     pub(super) fn source_silence(&self, now: Time) -> Option<Span> {
         match self.phase {
             Phase::Receiving | Phase::Confirming { .. } => Some(now.since(self.clocks.heard_at)),
@@ -102,7 +102,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Say that the source is silent, and that it is not any more.
+    /// Reports that the source is silent, and that it is not any more.
     pub(super) fn tell_silence(&mut self, silent: Span) {
         let patience = self.setup.patience;
         let is_silent = silent >= patience.scaled(SILENT_AFTER).max(SOONEST.min(patience.scaled(0.5)));
@@ -128,7 +128,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Say that nothing comes, and end with that in time.
+    /// Reports that no data arrives, and ends with that error in time.
     pub(super) fn look_for_data(&mut self, now: Time) {
         let resumes = self.resumes();
         let Some(stream) = &mut self.stream else { return };
@@ -154,7 +154,7 @@ impl ReceiverSession {
         }
     }
 
-    /// The session that is followed goes on from another address.
+    /// The session that is followed continues from another address.
     pub(super) fn go_on_from(&mut self, announce: Announce, from: SocketAddr, now: Time) {
         let Some(stream) = &mut self.stream else { return };
         let before = std::mem::replace(&mut stream.source, from);
@@ -165,8 +165,8 @@ impl ReceiverSession {
     }
 }
 
-/// Whether an announcement is the next one of this stream's source: what never changes is the same, and its clock and
-/// its numbers have gone on as they should.
+/// Whether an announcement is the next one of this stream's source: the constant fields are equal, and its clock and its numbers have
+/// advanced as they should.
 pub(super) fn continues(stream: &Stream, announce: &Announce, now: Time) -> bool {
     let known = &stream.announced;
     let elapsed = now.since(stream.announced_at).as_nanos() / 1_000_000_000;
@@ -190,7 +190,7 @@ pub(super) fn has_begun_anew(known: &Announce, announce: &Announce) -> bool {
     is_relayed(known) && is_relayed(announce) && announce.next_seq < known.next_seq
 }
 
-/// What a receiver tells the source when it ends for that.
+/// Returns the reason that a receiver sends to the source when it ends with this error.
 pub(super) const fn reason(error: &Error) -> Option<u8> {
     match error {
         Error::Transfer(TransferError::NothingArrives { .. }) => Some(REASON_NO_DATA),
@@ -226,7 +226,7 @@ mod tests {
         // The last packets are lost, and nothing follows them.
         (0..60).for_each(|second| reach.on_next_seq(100, at(second)));
         assert_eq!(reach.loss(at(60)), None);
-        // Some that are on their way are not missed either.
+        // Packets in flight are not missed either.
         let mut reach = Reach::new(0);
         (0..60).for_each(|second| {
             reach.on_next_seq(second * 10 + ENOUGH - 1, at(second));

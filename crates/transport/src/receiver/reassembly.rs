@@ -1,4 +1,4 @@
-//! Reassembly, symbols in and verified blocks out: what a receiver has and what it lacks.
+//! Reassembly: takes symbols, produces verified blocks, and records the missing ones.
 
 use super::block_sink::{BlockSink, Ending, Placed, Polled};
 use super::decoding::{Decoded, Decoding, Symbols};
@@ -22,25 +22,25 @@ use std::collections::BTreeSet;
 /// Memory for incomplete blocks, in bytes.
 pub(crate) const INCOMPLETE: usize = 256 << 20;
 
-/// A stream does not jump ahead by more blocks than this.
+/// The greatest jump of a stream, in blocks.
 const FARTHEST: u32 = 1 << 16;
 
-/// Complete blocks that wait for the source's signature take this part of the memory.
+/// Complete blocks that wait for the source's signature take one part of the memory by this number.
 const HELD: usize = 4;
 
-/// So many blocks are remembered of which something wrong has come.
+/// The greatest number of blocks recorded as having received wrong symbols.
 const MOST_WRONG: usize = 4_096;
 
-/// So many bytes may always wait for the reader of standard output.
+/// The bytes that may always wait for the reader of standard output.
 const LITTLE: u64 = 256 << 10;
 
-/// What became of a complete block.
+/// The result of storing a complete block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stored {
     Yes,
     /// It has to come again.
     No,
-    /// So have others that were there before.
+    /// So have others that were stored before.
     Anew,
 }
 
@@ -51,11 +51,11 @@ pub(super) struct Reassembly {
     incomplete: Incomplete,
     decoding: Decoding,
     place: BlockSink,
-    /// Of content that has to be signed.
+    /// The pages of signed content.
     pages: Option<Pages>,
     warnings: Vec<String>,
     geometry: Geometry,
-    /// Nothing before this block is wanted.
+    /// No block before this one is wanted.
     first: u32,
     /// Bytes of memory for incomplete blocks.
     memory: usize,
@@ -69,13 +69,13 @@ pub(super) struct Reassembly {
     symbols_needed: u64,
     /// Complete blocks that did not verify.
     wrong: u64,
-    /// Blocks of which, or of whose pages, something wrong has come from this parent, and nothing since.
+    /// Blocks with a wrong symbol, or a wrong page, from this parent, and nothing since.
     wrong_blocks: BTreeSet<u32>,
     scope: Scope,
 }
 
 impl Reassembly {
-    /// What comes to `place` from block `first` on; incomplete blocks take about `memory` bytes.
+    /// Returns the reassembly of symbols for `place` from block `first` on; incomplete blocks take about `memory` bytes.
     pub(super) fn new(
         place: BlockSink,
         geometry: Geometry,
@@ -112,12 +112,12 @@ impl Reassembly {
         Ok(reassembly)
     }
 
-    /// Its blocks are traced in this scope.
+    /// Sets the scope in which its blocks are traced.
     pub(super) fn traced_in(self, scope: Scope) -> Reassembly {
         Reassembly { scope, ..self }
     }
 
-    /// Go past the blocks that are in their places, and signed if they have to be.
+    /// Advances past the blocks that are in their places, and signed if they have to be.
     fn pass_by(&mut self) {
         let before = self.low;
         while !self.is_complete() && self.place.has(self.low) && !self.is_waiting(self.low) {
@@ -131,14 +131,14 @@ impl Reassembly {
         }
     }
 
-    /// What lies in files is signed by nobody that this session knows.
+    /// Blocks in files are not signed for this session yet.
     fn doubt_stored(&mut self, now: Time) {
         let Some(pages) = &mut self.pages else { return };
         let known: Vec<u32> = self.place.stored().filter(|block| !pages.doubt(*block, now)).collect();
         known.into_iter().for_each(|block| self.compare(block));
     }
 
-    /// A block of an earlier run whose page has come is the source's, or is collected again.
+    /// Compares a block of an earlier run, whose page has come, with the source's; a block that differs is collected again.
     fn compare(&mut self, block: u32) {
         let pages = &self.pages;
         let is_right = |hash| pages.as_ref().is_none_or(|pages| pages.judge(block, hash) == Judged::Right);
@@ -149,12 +149,12 @@ impl Reassembly {
         }
     }
 
-    /// Whether it waits for the page with its hash.
+    /// Whether the block waits for the page with its hash.
     fn is_waiting(&self, block: u32) -> bool {
         self.pages.as_ref().is_some_and(|pages| pages.is_waiting(block))
     }
 
-    /// Blocks that the worker has decoded go to their places.
+    /// Stores the blocks that the worker has decoded.
     fn store_decoded(&mut self, now: Time) -> Result<Stored, Error> {
         let mut all = Stored::No;
         while let Some(Decoded { block, symbols, bytes }) = self.decoding.next() {
@@ -185,7 +185,7 @@ impl Reassembly {
         Ok(all)
     }
 
-    /// Blocks with enough symbols go to the worker, and those that it has decoded to their places.
+    /// Passes blocks with enough symbols to the worker, and stores those that it has decoded.
     fn go_on_decoding(&mut self, now: Time) -> Result<Stored, Error> {
         if let Incomplete::Together(blocks) = &mut self.incomplete {
             blocks.settle()?;
@@ -203,7 +203,7 @@ impl Reassembly {
         }
     }
 
-    /// A block is complete, and has this hash if it is one that the source sealed: to its place with it.
+    /// Stores a complete block, which has this hash if it is one that the source sealed.
     fn store(&mut self, block: u32, bytes: Vec<u8>, hash: Option<Hash>, now: Time) -> Result<Stored, Error> {
         let Some(hash) = hash else {
             self.on_wrong(block, "damaged", now); // it is collected again
@@ -243,7 +243,7 @@ impl Reassembly {
         self.on_wrong_symbol(block);
     }
 
-    /// Whether a complete block is the source's. While files are withdrawn its content changes.
+    /// Returns whether a complete block is the source's. Its content changes while files are withdrawn.
     fn judge(&self, block: u32, bytes: &[u8], hash: Hash) -> Judged {
         let Some(pages) = &self.pages else { return Judged::Right };
         let judged = pages.judge(block, hash);
@@ -258,7 +258,7 @@ impl Reassembly {
         }
     }
 
-    /// To its place with a block that has this hash and is the source's.
+    /// Stores a block that has this hash and is the source's.
     fn put(&mut self, block: u32, bytes: Vec<u8>, hash: Hash, now: Time) -> Result<Stored, Error> {
         match (self.place.put(block, bytes, hash)?, &mut self.incomplete) {
             (Placed::Kept, _) => self.recycle_spent(),
@@ -266,7 +266,7 @@ impl Reassembly {
                 self.look_anew();
                 return Ok(Stored::Anew);
             }
-            // There is no room before the manifest is known, or what comes before it: it will be asked for,
+            // There is no room before the manifest or the preceding blocks: it will be requested,
             (Placed::Refused(bytes), Incomplete::InTurn(blocks)) => {
                 blocks.recycle(bytes);
                 return Ok(Stored::No);
@@ -283,7 +283,7 @@ impl Reassembly {
         Ok(Stored::Yes)
     }
 
-    /// Say so once.
+    /// Reports forged blocks once.
     fn tell_forged(&mut self) {
         let Some(pages) = &mut self.pages else { return };
         if pages.count_forged() == 1 {
@@ -295,7 +295,7 @@ impl Reassembly {
         }
     }
 
-    /// Blocks that had no place before may have one now.
+    /// Stores blocks that had no place before, if they have one now.
     fn store_kept(&mut self, now: Time) -> Result<Stored, Error> {
         let mut all = Stored::No;
         while let Incomplete::Together(blocks) = &mut self.incomplete {
@@ -314,7 +314,7 @@ impl Reassembly {
         Ok(all)
     }
 
-    /// Blocks that were there are not any more: collect what is missing.
+    /// Stored blocks were given up: collects what is missing.
     fn look_anew(&mut self) {
         match &mut self.incomplete {
             Incomplete::InTurn(blocks) => {
@@ -330,7 +330,7 @@ impl Reassembly {
         self.pass_by();
     }
 
-    /// A job has made the temporary file.
+    /// Takes the temporary file that a job has made.
     fn take_room(&mut self) -> Result<(), Error> {
         if let (Some(room), Incomplete::Together(blocks)) = (self.place.take_room()?, &mut self.incomplete) {
             blocks.give_room(room);
@@ -338,7 +338,7 @@ impl Reassembly {
         Ok(())
     }
 
-    /// Go on with what the worker has done.
+    /// Continues with the results of the worker.
     fn settle(&mut self, now: Time) -> Result<Polled, Error> {
         let polled = self.place.settle()?;
         self.go_on(polled, now)
@@ -362,7 +362,7 @@ impl Reassembly {
         Ok(polled)
     }
 
-    /// The memory of stored blocks is used again.
+    /// Reuses the memory of stored blocks.
     fn recycle_spent(&mut self) {
         while let Some(bytes) = self.place.take_spent() {
             self.recycle(bytes);
@@ -375,7 +375,7 @@ impl Reassembly {
         }
     }
 
-    /// What that means for the session.
+    /// Returns what the stored block means for the session.
     fn after_store(&mut self, stored: Stored, now: Time, rng: &mut Rng) -> Progressed {
         match stored {
             Stored::Yes => Progressed::Block,
@@ -388,7 +388,7 @@ impl Reassembly {
         }
     }
 
-    /// The source says how far it is.
+    /// The source states its progress.
     fn on_complete_to(&mut self, complete_to: u32, end: Option<u32>, now: Time, rng: &mut Rng) {
         self.passed = self.passed.max(complete_to);
         if let Some(pages) = &mut self.pages {
@@ -422,7 +422,7 @@ impl Reassembly {
 impl SymbolSink for Reassembly {
     fn on_symbol(&mut self, packet: &DataPacket<'_>, now: Time, rng: &mut Rng) -> Result<Progressed, Error> {
         let block = packet.data.payload.block;
-        // The last number names no block.
+        // The last number is not a block's.
         if block == u32::MAX
             || self.end.is_none() && block > self.passed.saturating_add(FARTHEST)
             || self.end.is_some_and(|end| block >= end)
@@ -435,7 +435,7 @@ impl SymbolSink for Reassembly {
                 self.arm(now, rng);
             }
         }
-        // Of a stream nobody has told how long its last block is; the packet does.
+        // The length of the last block of a stream is unknown; the packet states it.
         let shaped = self.geometry.stream_len.is_none() || packet.symbols == self.geometry.symbols(block);
         if !shaped || packet.symbols > self.geometry.symbols_per_block || block < self.low {
             return Ok(Progressed::No);
@@ -484,7 +484,7 @@ impl SymbolSink for Reassembly {
     fn withdraw(&mut self, files: &[Withdrawn], now: Time) -> Result<(), Error> {
         for affected in self.place.withdraw(files)? {
             let block = affected.block();
-            // Symbols that are here go with another content than later ones.
+            // Symbols that are here belong to other content than later ones.
             match &mut self.incomplete {
                 Incomplete::InTurn(blocks) => blocks.forget(block),
                 Incomplete::Together(blocks) => blocks.gathering.forget(block),

@@ -1,8 +1,8 @@
 //! Receipts on their way to the source: a receiver's own, and at a relay those of the receivers below.
 //!
-//! A receiver that has everything sends its receipt in its turn and says that it is done when that is answered, so the source waits
-//! for one that was lost as it waits for a receiver. It is said again as membership is. A relay takes what comes from below into its
-//! keeping, answers, and sends it on in the same way; until it is answered there, the relay counts its receiver as one that is not done.
+//! A receiver that has everything sends its receipt in its turn and reports that it is done when that is answered, so the source waits for
+//! a lost receipt as it waits for a receiver. The receipt is repeated as membership messages are. A relay stores receipts from below,
+//! answers them, and forwards them in the same way. Until the parent answers, the relay counts their receivers as not done.
 
 use super::{ReceiverSession, Stream};
 use crate::event::Event;
@@ -11,28 +11,28 @@ use faircast_core::time::{Span, Time};
 use faircast_wire::{Message, Name, Receipt, Signed, SigningKey, Status};
 use std::collections::VecDeque;
 
-/// A receipt is sent so often at most. The last times are a second apart, or the spread.
+/// The greatest number of transmissions of a receipt. The last ones are a second apart, or the spread.
 const TRIES: u32 = 12;
 
-/// Receipts of one receiver or relay leave so far apart at least.
+/// The shortest interval of receipts of one receiver or relay.
 const APART: Span = Span::from_millis(5);
 
 /// See [`Outgoing::pause`].
 const LEAST: Span = Span::from_millis(10);
 const LATEST: Span = Span::from_secs(1);
 
-/// The answers to who asks and who joins have these numbers, counted from the one that was drawn.
+/// The replies to questions and joins have these numbers, counted from the drawn one.
 const OTHER_ANSWERS: u16 = 2;
 
 /// Receipts that are not answered yet.
 pub(super) struct Outgoing {
-    /// What this receiver signs with.
+    /// The key that this receiver signs with.
     key: Option<SigningKey>,
-    /// Whether the parent takes receipts, as its last status says.
+    /// Whether the parent accepts receipts, by its last status.
     taken: bool,
-    /// The next to leave comes first.
+    /// Pending receipts, the next to leave first.
     waiting: VecDeque<Pending>,
-    /// Of the latest receipt, counted from the number that was drawn.
+    /// The number of the latest receipt, counted from the drawn one.
     number: u16,
     /// When the next may leave.
     free_at: Time,
@@ -49,24 +49,24 @@ impl Outgoing {
         Outgoing { key, taken: false, waiting: VecDeque::new(), number: 0, free_at: Time::ZERO }
     }
 
-    /// Send this one at `at`; `drawn` is the number that this receiver has drawn.
+    /// Sends this receipt at `at`; `drawn` is the number that this receiver has drawn.
     fn add(&mut self, receipt: Receipt, (from, drawn): (ReceiverId, u16), at: Time) {
         self.number = self.number.wrapping_add(1).clamp(1, u16::MAX - OTHER_ANSWERS);
         let nonce = drawn.wrapping_add(OTHER_ANSWERS - 1).wrapping_add(self.number);
         self.waiting.push_front(Pending { receipt: Receipt { from, nonce, ..receipt }, tries: 0, at });
     }
 
-    /// When the next one leaves.
+    /// Returns when the next one leaves.
     pub(super) fn deadline(&self) -> Time {
         self.waiting.front().map_or(Time::NEVER, |first| first.at.max(self.free_at))
     }
 
-    /// How many are not answered yet.
+    /// Returns the number of unanswered receipts.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// The one that leaves now, if any; it is sent again after a pause as [`Outgoing::pause`] says.
+    /// Returns the receipt that leaves now, if any; it is sent again after a pause as [`Outgoing::pause`] returns.
     fn next(&mut self, rtt: Span, spread: Span, now: Time) -> Option<Receipt> {
         if self.deadline() > now {
             return None;
@@ -80,20 +80,20 @@ impl Outgoing {
         Some(receipt)
     }
 
-    /// As long as for membership: longer each time, and when there are many receivers.
+    /// Returns the pause, as for membership messages: longer each time, and when there are many receivers.
     fn pause(tries: u32, rtt: Span, spread: Span) -> Span {
         let first = (spread + rtt * 2).max(LEAST);
         (first * (1 << tries.min(7))).min(LATEST.max(spread))
     }
 
-    /// This one was answered.
+    /// This receipt was answered.
     fn on_answer(&mut self, nonce: u16) -> bool {
         let before = self.waiting.len();
         self.waiting.retain(|pending| pending.receipt.nonce != nonce);
         self.waiting.len() < before
     }
 
-    /// Those that were sent often enough, and have had their time, are given up; how many.
+    /// Gives up those that were sent often enough and had time for an answer; returns how many.
     fn give_up(&mut self, now: Time) -> usize {
         let before = self.waiting.len();
         self.waiting.retain(|pending| pending.tries < TRIES || pending.at > now);
@@ -102,7 +102,7 @@ impl Outgoing {
 }
 
 impl ReceiverSession {
-    /// Everything is verified and in its place: sign that.
+    /// Everything is verified and in its place: signs that.
     pub(super) fn sign_receipt(&mut self, root: [u8; 32], now: Time) {
         let (Some(stream), Some(key)) = (&self.stream, &self.receipts.key) else { return };
         if !self.receipts.taken {
@@ -122,7 +122,7 @@ impl ReceiverSession {
         self.receipts.add(receipt, (self.setup.id, self.setup.nonce), now + turn);
     }
 
-    /// Send what is due, and at a relay take over what has come from below.
+    /// Sends due receipts, and at a relay takes over those from below.
     pub(super) fn send_receipts(&mut self, now: Time) {
         let Some(stream) = &self.stream else { return };
         if let Some(relay) = &self.setup.relay {
@@ -142,13 +142,13 @@ impl ReceiverSession {
         }
     }
 
-    /// When there is something to do for receipts.
+    /// Returns when receipts need attention.
     pub(super) fn receipts_at(&self) -> Time {
         let has_come = self.setup.relay.as_ref().is_some_and(|relay| relay.has_receipts());
         if has_come { Time::ZERO } else { self.receipts.deadline() }
     }
 
-    /// The parent says whether it takes receipts, and which it has.
+    /// The parent states whether it accepts receipts, and which it has.
     pub(super) fn on_receipts_status(&mut self, status: &Status, now: Time) {
         let taken = status.flags & Status::RECEIPTS != 0;
         self.receipts.taken = taken;
@@ -168,7 +168,7 @@ impl ReceiverSession {
         }
     }
 
-    /// As it says on the wire.
+    /// Returns the pending receipts as on the wire.
     #[cfg(test)]
     pub(crate) const fn id(&self) -> ReceiverId {
         self.setup.id
@@ -179,14 +179,14 @@ impl ReceiverSession {
             relay.note_receipts_waiting(self.receipts.waiting());
         }
         if let Some(stream) = self.stream.as_mut().filter(|_| self.setup.relay.is_none()) {
-            // It is done, and says so in its turn.
+            // It is done, and reports so in its turn.
             let turn = now + stream.spread.scaled(self.rng.unit());
             (stream.member_at, stream.member_tries) = (stream.member_at.min(turn), 0);
         }
     }
 }
 
-/// What a receipt of this session is about.
+/// Returns the subject of a receipt of this session.
 fn about(stream: &Stream) -> Signed {
     let announced = &stream.announced;
     let (salt, started) = (announced.salt, announced.started);

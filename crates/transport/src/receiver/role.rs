@@ -1,4 +1,4 @@
-//! The part of a relay in the session above it: its receiver is one member, and speaks for those below.
+//! Relay side of the session above it: its receiver is one member, and speaks for those below.
 
 use super::symbol_sink::SymbolSink;
 use crate::error::Seen;
@@ -10,19 +10,19 @@ use faircast_core::schemes::Scheme;
 use faircast_core::time::Time;
 use faircast_wire::{Announce, DataPacket, Receipt, TreeNode};
 
-/// A relay as the receiver of its session above sees it. A receiver that is no relay has none.
+/// The interface of a relay to the receiver of its upstream session. A receiver that is not a relay has none.
 pub(crate) trait Relaying: Send {
     /// Whether this process may follow an announced session: no other part of it does, and it does not announce the session itself.
     fn may_follow(&self, session: SessionId, announce: &Announce) -> bool;
-    /// Take this session for this part of the process; `false`: another part has it.
+    /// Claims this session for this part of the process; `false`: another part has it.
     fn claim(&self, session: SessionId) -> bool;
     /// Whether another part of this process has the session.
     fn is_anothers(&self, session: SessionId) -> bool;
-    /// Why it cannot take part in a session of this congestion control.
+    /// Returns why it cannot take part in a session of this congestion control.
     fn why_not(&self, scheme: Option<&Scheme>) -> Option<Seen>;
     /// A parent has answered.
     fn note_fed(&self);
-    /// Begin to pass a session on: the place of its symbols.
+    /// Begins to forward a session: returns the sink of its symbols.
     fn begin(
         &self,
         session: SessionId,
@@ -31,44 +31,45 @@ pub(crate) trait Relaying: Send {
         requests: RequestScheduler,
         now: Time,
     ) -> Box<dyn SymbolSink>;
-    /// The congestion control at this end; `None`: that of a receiver.
+    /// Returns the congestion control at this end; `None`: that of a receiver.
     fn control(&self) -> Option<Box<dyn Receiver + Send>>;
 
-    /// Whether datagrams of the source are wanted as they came: data, and everything else.
+    /// Whether datagrams of the source are wanted in their received form: data, and all others.
     fn wants_raw(&self) -> (bool, bool);
-    /// A datagram of the source as it came; data have a number.
+    /// A datagram of the source in its received form; data have a number.
     fn on_raw(&self, seq: Option<Seq>, raw: &[u8]);
     /// A data packet of `size` bytes, IP header included.
     fn on_packet(&self, packet: &DataPacket<'_>, size: u16, now: Time);
 
-    /// Look after those below; `is_rooted`: the parent counts this member. Whether the limit of their buffers is to be told.
+    /// Serves the receivers below; `is_rooted`: the parent counts this member. Returns whether the limit of their buffers is to be
+    /// reported.
     fn tick(&self, is_rooted: bool, now: Time) -> bool;
-    /// When [`Relaying::tick`] is due.
+    /// Returns when [`Relaying::tick`] is due.
     fn tick_at(&self) -> Time;
-    /// The first number that the buffers below have no room for.
+    /// Returns the first packet number for which the buffers below have no room.
     fn limit(&self) -> Seq;
 
-    /// How many receivers below are to be told above, and how many of them have everything.
+    /// Returns the number of receivers below to report upstream, and the number of those that have everything.
     fn receivers(&self) -> (u32, u32);
-    /// The relays below.
+    /// Returns the relays below.
     fn tree(&self) -> Vec<TreeNode>;
-    /// Up to `most` receivers below that have everything and are not confirmed; all of them in turn.
+    /// Returns up to `most` receivers below that have everything and are not confirmed; all of them in turn.
     fn verified(&self, most: usize) -> Vec<ReceiverId>;
-    /// Whether one of them was not told yet.
+    /// Whether one of them was not reported yet.
     fn has_untold(&self) -> bool;
     /// Whether one of them is not confirmed.
     fn waits_for_confirmations(&self) -> bool;
-    /// The parent confirms receivers by number or does not, and these are confirmed.
+    /// The parent does or does not confirm receivers by number, and has confirmed these.
     fn on_confirmed(&self, confirms: bool, ids: &[ReceiverId], now: Time);
-    /// Another parent.
+    /// The parent has changed.
     fn on_other_parent(&self);
 
     /// Whether receipts have come from below.
     fn has_receipts(&self) -> bool;
-    /// Those; their answers are awaited from now on.
+    /// Takes these receipts; their answers are awaited from now on.
     fn take_receipts(&self) -> Vec<Receipt>;
-    /// The parent takes receipts or does not.
+    /// The parent does or does not accept receipts.
     fn note_receipts_taken(&self, taken: bool);
-    /// The number of receipts whose answers are awaited.
+    /// Takes the number of receipts whose answers are awaited.
     fn note_receipts_waiting(&self, waiting: usize);
 }

@@ -1,8 +1,8 @@
-//! Sources that are announced and have not answered yet.
+//! Announced sources that have not answered yet.
 //!
-//! What is announced may be somebody's recording, or come from somebody else. So a receiver asks: it sends the numbers that it
-//! has drawn to the address that the announcement names, and follows the session when a status repeats them. The first that
-//! it hears of it joins at once, which asks as well; any other it only asks, and joins when the first one stays silent.
+//! An announcement may be a recording, or forged. So a receiver asks: it sends its random numbers to the address that the announcement
+//! names, and follows the session when a status repeats them. It joins the first announced session at once, which asks as well; any other
+//! it only asks, and joins when the first one stays silent.
 
 use super::feedback::millis;
 use super::reach::is_relayed;
@@ -22,32 +22,32 @@ use faircast_core::time::{Span, Time};
 use faircast_wire::{Announce, Form, Member, MemberState, Message, Name, Status, Welcome, Words};
 use std::net::SocketAddr;
 
-/// So many sources are asked at a time.
+/// The greatest number of sources that are asked at a time.
 const MOST: usize = 8;
 
-/// A source that does not answer is asked so often,
+/// A source that does not answer is asked this number of times,
 const TRIES: u32 = 6;
 
 /// and then once in this time, as long as it is announced.
 const SELDOM: Span = Span::from_secs(15);
 
-/// Who was not announced for so long and is again may have been started again, and answer now: it is asked
+/// A source that was not announced for this time and is announced again may have been restarted, and answer now: it is asked
 const AWAY: Span = Span::from_secs(1);
 
-/// so often before it is asked seldom once more.
+/// this number of times before it is asked rarely again.
 const TRIES_AGAIN: u32 = 2;
 
-/// The first pause between two questions, beside the spread; each is twice the one before.
+/// The first pause between two questions, in addition to the spread; each is twice the one before.
 const FIRST_PAUSE: Span = Span::from_millis(10);
 const LONGEST_PAUSE: Span = Span::from_secs(1);
 
-/// An agent that is asked in a source's place is asked again after this.
+/// An agent that is asked instead of a source is asked again after this time.
 const ASK_AGENT: Span = Span::from_millis(100);
 
-/// Who is not announced for so long is not asked any more.
+/// A source that is not announced for this time is not asked any more.
 const GONE_AFTER: Span = Span::from_secs(5);
 
-/// A source that has not answered so many questions is silent.
+/// A source that has not answered this number of questions is silent.
 const SILENT: u32 = 3;
 
 /// A source that was announced.
@@ -61,16 +61,16 @@ pub(super) struct Candidate {
     tries: u32,
 }
 
-/// All that have been announced and have not answered.
+/// All announced sources that have not answered.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
     all: Vec<Candidate>,
-    /// The one that has answered and is followed: no other receiver of this host does.
+    /// The claim of the session that has answered and is followed: no other receiver of this host follows it.
     claim: Option<Claim>,
 }
 
 impl Candidate {
-    /// It was asked often enough to be asked seldom, and may answer now: at this time at the latest.
+    /// The source may answer now, though it is asked rarely: asks it again at this time at the latest.
     fn ask_anew(&mut self, at: Time) {
         if self.tries >= TRIES {
             (self.tries, self.ask_at) = (TRIES - TRIES_AGAIN, self.ask_at.min(at));
@@ -92,7 +92,7 @@ impl Candidates {
             return;
         }
         if self.all.len() == MOST {
-            // Who has been asked most often is least likely to answer.
+            // The source that has been asked most often is least likely to answer.
             let asked = (0..MOST).max_by_key(|at| self.all[*at].tries).expect("there are some");
             self.all.remove(asked);
         }
@@ -100,7 +100,7 @@ impl Candidates {
         self.all.push(Candidate { session, source, announce, heard_at: now, ask_at, tries: 0 });
     }
 
-    /// Whoever is at this address answers: what it announces is asked for soon.
+    /// The host at this address answers: the sessions it announces are asked for soon.
     pub(super) fn on_sign_of_life(&mut self, source: SocketAddr, now: Time) {
         let there = self.all.iter_mut().filter(|candidate| candidate.source == source);
         there.for_each(|candidate| candidate.ask_anew(now));
@@ -110,17 +110,17 @@ impl Candidates {
         self.all.iter_mut().find(|candidate| (candidate.session, candidate.source) == (session, source))
     }
 
-    /// Whether something of this session is waited for from this address.
+    /// Whether a packet of this session is expected from this address.
     pub(super) fn contains(&self, session: SessionId, source: SocketAddr) -> bool {
         self.all.iter().any(|candidate| (candidate.session, candidate.source) == (session, source))
     }
 
-    /// When one of them is to be asked.
+    /// Returns when one of them is to be asked.
     pub(super) fn deadline(&self) -> Time {
         self.all.iter().map(|candidate| candidate.ask_at).min().unwrap_or(Time::NEVER)
     }
 
-    /// Those to ask now.
+    /// Returns the sources to ask now.
     fn due(&mut self, now: Time) -> Vec<(SessionId, SocketAddr)> {
         let mut due = Vec::new();
         for candidate in self.all.iter_mut().filter(|one| one.ask_at <= now) {
@@ -138,32 +138,32 @@ impl Candidates {
         due
     }
 
-    /// This one has answered: it is the one to follow.
+    /// This source has answered: returns it, to be followed.
     fn answered(&mut self, session: SessionId, source: SocketAddr) -> Option<Candidate> {
         let place = self.all.iter().position(|one| (one.session, one.source) == (session, source))?;
         Some(self.all.swap_remove(place))
     }
 
-    /// Somebody else was asked for this one: that is no silence of its own.
+    /// Another host was asked for this one, so this source was not silent.
     fn ask_again(&mut self, session: SessionId, source: SocketAddr, at: Time) {
         if let Some(candidate) = self.find(session, source) {
             (candidate.tries, candidate.ask_at) = (0, at);
         }
     }
 
-    /// The one of this session that was heard last, for which somebody has answered.
+    /// Returns the last received source of this session for which a host has answered.
     pub(super) fn take(&mut self, session: SessionId) -> Option<Candidate> {
         let of_session = self.all.iter().enumerate().filter(|(_, one)| one.session == session);
         let place = of_session.max_by_key(|(_, one)| one.heard_at)?.0;
         Some(self.all.swap_remove(place))
     }
 
-    /// None is waited for any more.
+    /// Removes all sources.
     pub(super) fn clear(&mut self) {
         self.all.clear();
     }
 
-    /// Somebody who was asked often and has not answered.
+    /// Returns a source that was asked often and has not answered.
     fn silent(&self) -> Option<&Candidate> {
         self.all.iter().find(|candidate| candidate.tries >= SILENT)
     }
@@ -176,7 +176,7 @@ impl ReceiverSession {
         self.ask(now);
     }
 
-    /// Ask those whose time has come.
+    /// Asks the sources that are due.
     pub(super) fn ask(&mut self, now: Time) {
         for (session, to) in self.candidates.due(now) {
             let member = self.stranger(MemberState::Asking, 0);
@@ -191,7 +191,7 @@ impl ReceiverSession {
         }
     }
 
-    /// A status of a session that is not followed, or from elsewhere: does its source answer?
+    /// Takes a status of a session that is not followed, or from elsewhere: checks whether its source answers.
     pub(super) fn on_answer(&mut self, session: SessionId, from: SocketAddr, status: &Status, now: Time) {
         let me = Welcome { id: self.setup.id, nonce: self.setup.nonce };
         if !status.welcomed.contains(&me) {
@@ -201,7 +201,7 @@ impl ReceiverSession {
         self.accept(candidate.session, candidate.announce, candidate.source, now);
     }
 
-    /// What a receiver says of itself that is in no session yet.
+    /// Returns the membership message of a receiver that is in no session yet.
     pub(super) fn stranger(&self, state: MemberState, reason: u8) -> Member {
         Member {
             from: self.setup.id,
@@ -223,8 +223,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Follow this session: a first one, the one that is followed where its source is now, or the one that its source has begun
-    /// anew.
+    /// Follows this session: a first one, the present one from its source's new address, or the next one of a restarted source.
     pub(super) fn accept(&mut self, session: SessionId, announce: Announce, from: SocketAddr, now: Time) {
         self.candidates.clear();
         let is_new = self.stream.as_ref().is_none_or(|stream| stream.session != session);
@@ -248,8 +247,8 @@ impl ReceiverSession {
         }
     }
 
-    /// Whether another receiver of this host, or another part of this relay, takes part in it. One that takes part in an earlier
-    /// session with the same content has that content's place: it goes on there.
+    /// Whether another receiver of this host, or another part of this relay, takes part in it. A receiver in an earlier session with the
+    /// same content has that content's place: it continues there.
     pub(super) fn is_anothers(&self, session: SessionId, announce: &Announce) -> bool {
         let (accept, me) = (&self.setup.accept, self.setup.id);
         accept.is_anothers(session, me)
@@ -257,7 +256,7 @@ impl ReceiverSession {
             || self.setup.relay.as_ref().is_some_and(|relay| relay.is_anothers(session))
     }
 
-    /// Take part in it, if no other receiver of this host does, nor in another session with its content, and there is a place for it.
+    /// Claims the session, if no other receiver of this host follows it or another session with its content, and there is a place for it.
     fn claim(&mut self, session: SessionId, announce: &Announce, from: SocketAddr) -> bool {
         let standing = match self.codec.form() {
             Form::Sealed => Standing::HasKey,
@@ -272,7 +271,7 @@ impl ReceiverSession {
         is_ours
     }
 
-    /// Content has come.
+    /// Content has arrived.
     pub(super) fn keep_place(&self) {
         self.candidates.claim.iter().for_each(Claim::brings_content);
     }
@@ -282,7 +281,7 @@ impl ReceiverSession {
         self.candidates.claim.as_ref().is_some_and(Claim::is_lost)
     }
 
-    /// Another session has the place of this one: its source shall not wait.
+    /// Another session has the place of this one: its source must not wait.
     pub(super) fn give_way(&mut self, now: Time) {
         let Some(source_address) = self.stream.as_ref().map(|stream| stream.source) else { return };
         self.leave(now);
@@ -292,11 +291,11 @@ impl ReceiverSession {
         }));
     }
 
-    /// There is no place for this session's content here: tell its source why, for the user there.
+    /// There is no place for this session's content here: reports the reason to its source, for the user there.
     pub(super) fn refuse(&mut self, session: SessionId, error: Error, source: SocketAddr, now: Time) {
         let why = Words::clipped(&error.in_full());
         let member = Member { why, ..self.stranger(MemberState::Failed, reason(&error)) };
-        // Twice, for nobody waits for an answer.
+        // Twice, because no answer confirms it.
         for _ in 0..2 {
             self.outbox.add_to(session, Message::Member(member.clone()), source, now);
         }
@@ -306,15 +305,15 @@ impl ReceiverSession {
         self.phase = Phase::Over;
     }
 
-    /// Of content that has to be signed: who has signed this announcement.
+    /// For content that has to be signed: returns the key that has signed this announcement.
     ///
     /// # Errors
-    /// What is there instead.
+    /// The evidence found instead.
     pub(super) fn trust_in(&self, session: SessionId, announce: &Announce) -> Result<Option<Trust>, Seen> {
         self.setup.verify.as_ref().map(|keys| Trust::in_announcement(keys, session, announce)).transpose()
     }
 
-    /// A packet has come: join, before anything else is said, for who has not joined is not listened to.
+    /// A packet has come: joins before any other message, because messages of a host that has not joined are ignored.
     pub(super) fn join_first(&mut self, now: Time) {
         let waits = |stream: &&mut Stream| !stream.registered && stream.member_tries == 0;
         let asked = self.setup.freshness == Freshness::Answer && self.phase == Phase::Receiving;
@@ -324,7 +323,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Why this version cannot follow what is announced; `None`: it can.
+    /// Returns why this version cannot follow the announced session; `None`: it can.
     pub(super) fn why_not(&self, announce: &Announce) -> Option<Seen> {
         let scheme = scheme_of(announce);
         let unfit = self.setup.relay.as_ref().and_then(|relay| relay.why_not(scheme.as_ref()));
@@ -346,7 +345,7 @@ impl ReceiverSession {
         self.setup.freshness == Freshness::Answer || self.setup.relay.is_some()
     }
 
-    /// A session has been found: say where.
+    /// A session has been found: reports where.
     pub(super) fn tell_joined(&mut self, announce: &Announce, from: SocketAddr) {
         self.events.push_back(Event::Joined {
             receiver: Some(self.setup.id),

@@ -1,9 +1,9 @@
-//! Plausibility of the source's packet numbers: a bound from its statuses, and the way back when a forged number got in.
+//! Plausibility of the source's packet numbers: a bound from its statuses, and recovery from a forged number.
 //!
-//! Everybody who holds the key of a group, and in an open session everybody who spoofs the source's address, can forge a data packet.
-//! Its number alone would make a receiver answer packets that have not left, and take the real ones for late duplicates.
-//! A status states the number of the next packet, so numbers are bounded by it, and a number that a later status contradicts is
-//! forgotten, with everything that was derived from it.
+//! Every holder of the key of a group, and in an open session every host that spoofs the source's address, can forge a data packet. Its
+//! number alone would make a receiver answer packets that have not been sent, and treat the real ones as late duplicates. A status states
+//! the number of the next packet, so numbers are bounded by it. A number that a later status contradicts is discarded, with everything
+//! derived from it.
 
 use super::{BASE, Phase, ReceiverSession};
 use crate::announced::scheme_of;
@@ -20,7 +20,7 @@ const SLACK: u64 = 64;
 /// A source that starts doubles its rate once in a round trip, and statuses are two round trips apart.
 const FASTER: f64 = 4.0;
 
-/// Each packet that has come since a status explains this number of packets that have left: half of them may be lost.
+/// Each packet that has come since a status explains this number of sent packets: half of them may be lost.
 const EXPLAINED: u64 = 2;
 
 /// The measured pace counts half after this.
@@ -32,13 +32,13 @@ const SHORTEST: Span = Span::from_millis(2);
 /// A status may overtake data, or data a status, by this much.
 const REORDERED: Span = Span::from_millis(10);
 
-/// A source that goes on states its numbers more often than this, so a lower number after this time is no late status.
+/// An active source states its numbers more often than this, so a lower number after this time is not a late status.
 const LATE: Span = Span::from_millis(400);
 
 /// The numbers of one layer's packets.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct SequenceBounds {
-    /// The next packet's number as the source stated it last, and when that came.
+    /// The next packet's number in the source's last statement, and when that came.
     told: Option<(u64, Time)>,
     /// Packets per second between statuses.
     pace: f64,
@@ -50,7 +50,7 @@ pub(super) struct SequenceBounds {
 }
 
 impl SequenceBounds {
-    /// Whether a packet with this number on the wire, which arrived at this time, can have left the source.
+    /// Whether a packet with this number on the wire, which arrived at this time, can have been sent by the source.
     pub(super) fn allows(&self, wire: u32, arrived: Time) -> bool {
         let Some((next, at)) = self.told else { return true };
         let paced = self.pace * FASTER * arrived.since(at).as_secs_f64();
@@ -66,7 +66,7 @@ impl SequenceBounds {
         }
     }
 
-    /// The source states the number of its next packet. Whether a packet had come that it has not sent: it is forgotten.
+    /// The source states the number of its next packet. Returns whether a packet beyond it had come, which is discarded.
     pub(super) fn on_told(&mut self, next: u64, arrived: Time) -> bool {
         let known = self.told;
         if known.is_some_and(|(known, at)| next < known && arrived.since(at) < LATE) {
@@ -89,7 +89,7 @@ impl SequenceBounds {
         is_forged
     }
 
-    /// The newest packet that has come, and when.
+    /// Returns the newest packet, and when it came.
     pub(super) const fn newest(&self) -> Option<(Seq, Time)> {
         self.newest
     }
@@ -105,7 +105,7 @@ impl ReceiverSession {
         })
     }
 
-    /// The source states its numbers: those beyond them that have come are forgotten, layer by layer.
+    /// The source states its numbers: received ones beyond them are discarded, layer by layer.
     pub(super) fn check_numbers(&mut self, status: &Status, arrived: Time, now: Time) {
         let Some(stream) = &mut self.stream else { return };
         let forged = stream.layers.on_told(status.next_seq, &status.upper_seqs, arrived);

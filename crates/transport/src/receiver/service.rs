@@ -1,12 +1,13 @@
 //! Detection of a parent that answers and serves nothing.
 //!
-//! A source, a relay or an agent may announce a session, say that it has everything, and withhold what is asked for, or send symbols of which
-//! no block verifies. Once a second the receiver looks whether it has come any further. After a part of the patience without progress it
-//! leaves such a parent for another one that it hears; at the end of the patience it ends, and what is verified stays.
+//! A source, a relay or an agent may announce a session, state that it has everything, and withhold requested symbols, or send symbols of
+//! which no block verifies. Once a second the receiver checks its progress. After a part of the idle timeout without progress it leaves
+//! such a parent for another one that it receives; at the end of the idle timeout it ends, and verified blocks stay.
 //!
-//! A second counts only while symbols are asked for and the parent is heard. Data for others excuses a parent, unless blocks do not verify. A
-//! relay may itself wait for its parent as long as the patience lasts, so its children wait longer, by its distance from the source. A parent
-//! that says that it has nothing yet is left later, when another one is heard, and never a reason to end: its source may be paused.
+//! A second counts only while symbols are requested and the parent is received. Data for others excuses a parent, unless blocks do not
+//! verify. A relay may itself wait for its parent as long as the idle timeout lasts, so its children wait longer, by its distance from the
+//! source. A parent that states that it has nothing yet is left later, when another one is received, and never a reason to end: its source
+//! may be paused.
 
 use super::reach::{LEFT_AFTER, MOVED_AFTER};
 use super::{Phase, ReceiverSession};
@@ -17,10 +18,10 @@ use faircast_wire::Announce;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Data that is of no use here excuses a parent for so long.
+/// The time for which data that is of no use here excuses a parent.
 const EXCUSED: Span = Span::from_secs(5);
 
-/// How far a receiver has come.
+/// The progress of a receiver.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Reached {
     /// Blocks that are in their places.
@@ -31,17 +32,17 @@ pub(crate) struct Reached {
     pub(crate) wrong: u64,
 }
 
-/// What has come of what was asked for.
+/// The response to requests.
 #[derive(Debug, Default)]
 pub(super) struct Service {
-    /// Symbols were asked for since the latest progress.
+    /// Whether symbols were requested since the latest progress.
     asked: bool,
-    /// Blocks and blocks that did not verify at the latest progress, and the most symbols since: who collects a wrong block again and again
-    /// has never more of it.
+    /// Blocks and blocks that did not verify at the latest progress, and the most symbols since: a receiver that collects a wrong block
+    /// repeatedly never has more of it.
     best: Reached,
     /// The most symbols under this parent.
     most_here: u64,
-    /// When data came last.
+    /// The last time that data arrived.
     data_at: Time,
     /// Seconds without progress and without excuse: since the latest progress, and of them under this parent.
     vain: u64,
@@ -67,7 +68,7 @@ impl Service {
         (self.vain_here, self.idle_here) = (0, 0);
     }
 
-    /// Nothing is expected now.
+    /// No data is expected now.
     pub(super) fn rest(&mut self) {
         let Service { best, data_at, .. } = *self;
         *self = Service { best, most_here: best.symbols, data_at, ..Service::default() };
@@ -93,7 +94,7 @@ impl Service {
         }
     }
 
-    /// Whether to leave the parent.
+    /// Whether to leave the parent after this time without progress.
     fn is_vain(&self, patience: Span) -> bool {
         Span::from_secs(self.vain_here) >= patience.scaled(LEFT_AFTER)
             || Span::from_secs(self.idle_here) >= patience
@@ -101,7 +102,7 @@ impl Service {
 }
 
 impl ReceiverSession {
-    /// Whether the parent serves nothing, so that another one is looked for.
+    /// Whether the parent serves nothing, so that another one is sought.
     pub(super) fn is_unserved(&self) -> bool {
         self.says_to().is_some_and(|parent| self.has_forsaken(parent))
     }
@@ -111,13 +112,13 @@ impl ReceiverSession {
         self.service.forsaken.contains(&parent)
     }
 
-    /// Whether this one is no parent in place of one that serves nothing. When that one is silent, any is.
+    /// Whether this parent cannot replace one that serves nothing. When that one is silent, any other can.
     pub(super) fn is_no_better(&self, parent: SocketAddr, now: Time) -> bool {
         let is_heard = now.since(self.clocks.heard_at) < MOVED_AFTER;
         is_heard && self.is_unserved() && self.has_forsaken(parent)
     }
 
-    /// Leave a parent that serves nothing, and end when there is no other. Once a second.
+    /// Leaves a parent that serves nothing, and ends when there is no other. Call it once a second.
     pub(super) fn look_at_service(&mut self, now: Time) {
         let Some(stream) = &self.stream else { return };
         let patience = self.setup.patience;
@@ -143,7 +144,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Look for another parent.
+    /// Seeks another parent.
     pub(super) fn forsake(&mut self, now: Time) {
         let Some(parent) = self.says_to().filter(|parent| !self.has_forsaken(*parent)) else { return };
         self.service.forsaken.push(parent);
@@ -172,7 +173,7 @@ mod tests {
         Time::ZERO + Span::from_secs(100 + second)
     }
 
-    /// After how many seconds a parent is left that brings a receiver so far.
+    /// Returns the seconds after which a parent with this progress is left.
     fn left_after(asks: bool, reached: impl Fn(u64) -> (Reached, bool)) -> Option<u64> {
         let mut service = Service::default();
         (0..200).find(|second| {

@@ -1,8 +1,8 @@
-//! Live streams in layers at a receiver: blocks in, each layer's bytes out, in order.
+//! Receiver side of live streams in layers: takes blocks, writes the bytes of each layer in order.
 //!
-//! The source sends a layer's blocks one after the other, each with its repairs, and nothing of a block after the next one
-//! has begun. So what is incomplete when packets of a later block come, and some more for a path that reorders, is given
-//! up: a gap never holds up what follows.
+//! The source sends a layer's blocks one after the other, each with its repairs, and nothing of a block after the next one has begun. So a
+//! block that is incomplete when packets of a later block arrive, and a few more for a path that reorders, is given up: a gap never delays
+//! the following blocks.
 
 use super::block_sink::{Done, Ending};
 use super::symbol_sink::{Progressed, SymbolCounts, SymbolSink};
@@ -25,10 +25,10 @@ use std::path::PathBuf;
 /// Memory for the incomplete blocks of one layer: there are hardly more than two at a time.
 const INCOMPLETE: usize = 16 << 20;
 
-/// This part of the memory may wait for files and programs.
+/// The part of the memory that may wait for files and programs, one by this number.
 const BEHIND: usize = 8;
 
-/// A stream does not jump ahead by more blocks than this.
+/// The greatest jump of a stream, in blocks.
 const FARTHEST: u32 = 1 << 16;
 
 /// The streams of a session, by layer.
@@ -38,14 +38,14 @@ pub(super) struct Streams {
     symbols_per_block: u16,
     /// Bytes that may wait for files and programs.
     behind_most: usize,
-    /// The source has said that this was all.
+    /// The source has stated that the stream is complete.
     pub(super) ended: Option<Ended>,
     pub(super) events: Vec<Event>,
     pub(super) symbols: u64,
     pub(super) symbols_needed: u64,
 }
 
-/// That all streams have ended.
+/// All streams have ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ended;
 
@@ -56,11 +56,11 @@ struct Lane {
     state: State,
     /// Packets that have come since the layer was joined.
     packets: u64,
-    /// The newest blocks, and at which packet each was first heard of.
+    /// The newest blocks, and the packet with which each was first received.
     newest: VecDeque<(u32, u64)>,
     /// The block that is written next.
     next: u32,
-    /// The block in whose midst the layer was joined.
+    /// The block that was incomplete because the layer was joined in its middle.
     cut: Option<u32>,
     /// Complete blocks that wait for earlier ones.
     early: BTreeMap<u32, Vec<u8>>,
@@ -74,14 +74,14 @@ struct Lane {
 enum State {
     /// The layer is not joined.
     Left,
-    /// It is, and nothing has come yet.
+    /// The layer is joined, and nothing has come yet.
     Joined { since: Time },
     /// Its blocks come.
     Flowing { since: Time },
 }
 
 impl Streams {
-    /// Streams on `layers` layers, of which the base layer is joined. Files are written by `worker`.
+    /// Returns streams on `layers` layers, of which the base layer is joined. Files are written by `worker`.
     pub(super) fn new(
         destination: &Destination,
         layers_to: &[(Layer, PathBuf)],
@@ -126,12 +126,12 @@ impl Streams {
         streams
     }
 
-    /// Bytes that wait for files and programs.
+    /// Returns the bytes that wait for files and programs.
     fn waiting(&self) -> usize {
         self.lanes.iter().map(|lane| lane.output.waiting()).sum()
     }
 
-    /// All layers together may bring so much.
+    /// Limits all layers together to this quota.
     pub(super) fn limited_to(mut self, quota: &Quota) -> Streams {
         self.lanes.iter_mut().for_each(|lane| lane.quota = quota.clone());
         self
@@ -169,7 +169,7 @@ impl Streams {
         self.check(number, written)
     }
 
-    /// What users should know at the end.
+    /// Returns warnings for users at the end.
     fn warnings(&self) -> Vec<String> {
         let lost = (0..).zip(&self.lanes).filter(|(_, lane): &(u8, _)| lane.got.blocks_lost > 0);
         let refused = (0..).zip(&self.lanes).filter(|(_, lane): &(u8, _)| lane.refused > 0);
@@ -183,7 +183,7 @@ impl Streams {
         lost.chain(refused).collect()
     }
 
-    /// A layer comes no more, for now: write what is complete of it.
+    /// The layer stops for now: writes its complete blocks.
     fn stop(&mut self, layer: usize, now: Time) -> Result<(), Error> {
         let lane = &mut self.lanes[layer];
         let since = match lane.state {
@@ -196,7 +196,7 @@ impl Streams {
         if !flowed {
             return Ok(());
         }
-        // Of a layer that is left nothing is missing: the rest of its newest block was not waited for.
+        // Nothing is missing of a layer that is left: the rest of its newest block was not waited for.
         if self.ended.is_none() {
             lane.cut = Some(lane.newest());
         }
@@ -209,7 +209,7 @@ impl Streams {
         self.check(layer, written)
     }
 
-    /// An upper layer that cannot be written is no reason to lose the others.
+    /// Checks a write: an upper layer that cannot be written is no reason to lose the others.
     fn check(&mut self, layer: usize, written: Result<(), ObjectError>) -> Result<(), Error> {
         match written {
             Err(error) if layer > 0 => {
@@ -343,12 +343,12 @@ impl Lane {
         }
     }
 
-    /// The newest block that was heard of.
+    /// Returns the newest block received.
     fn newest(&self) -> u32 {
         self.newest.back().map_or(self.next, |(block, _)| *block)
     }
 
-    /// Keep a symbol. When it completes a block, how many that took.
+    /// Stores a symbol. When it completes a block, returns the number of symbols needed.
     fn take_in(&mut self, block: u32, packet: &DataPacket<'_>) -> Option<u16> {
         self.packets += 1;
         if self.newest.back().is_none_or(|(newest, _)| block > *newest) {
@@ -362,7 +362,7 @@ impl Lane {
             return None;
         }
         let (block, bytes) = self.blocks.take()?;
-        // Otherwise it is not what the source sealed, and counts as lost.
+        // Otherwise it differs from the source's block, and counts as lost.
         let sound = verify_block(&bytes).ok().map(|(data, _)| data.len());
         if let Some(len) = sound {
             let mut data = bytes;
@@ -372,7 +372,7 @@ impl Lane {
         sound.map(|_| packet.symbols)
     }
 
-    /// Of blocks below this one nothing will come any more.
+    /// Returns the block below which no symbol is expected any more.
     fn given_up(&mut self, reordering: u64) -> u32 {
         let mut below = self.next;
         while let Some(&(block, first)) = self.newest.front() {
@@ -388,7 +388,7 @@ impl Lane {
         below
     }
 
-    /// Write what is complete: without gaps, and below `given_up` across them.
+    /// Writes complete blocks: without gaps, and below `given_up` across them.
     fn write(&mut self, given_up: u32) -> Result<(), ObjectError> {
         let before = self.next;
         loop {

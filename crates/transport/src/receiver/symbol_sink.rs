@@ -11,7 +11,7 @@ use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_wire::{Activity, Announce, DataPacket, Hashes, Held, Status, Withdrawn};
 
-/// Whether a symbol has brought news.
+/// The result of taking a symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progressed {
     No,
@@ -26,7 +26,7 @@ pub(crate) enum Progressed {
 pub(crate) struct SymbolCounts {
     pub(crate) received: u64,
     pub(crate) needed: u64,
-    /// Blocks that took decoding.
+    /// Blocks that needed decoding.
     pub(crate) decoded: u64,
 }
 
@@ -36,82 +36,82 @@ pub(crate) trait SymbolSink: Send {
     /// A data packet has come.
     ///
     /// # Errors
-    /// When what it completes cannot be written.
+    /// When a block that it completes cannot be written.
     fn on_symbol(&mut self, packet: &DataPacket<'_>, now: Time, rng: &mut Rng) -> Result<Progressed, Error>;
 
-    /// The source says how far it is.
+    /// The source states its progress.
     fn on_status(&mut self, status: &Status, now: Time, rng: &mut Rng);
 
     /// The source has withdrawn these files.
     ///
     /// # Errors
-    /// When that cannot be noted, or the output cannot leave files out.
+    /// When that cannot be recorded, or the output cannot leave files out.
     fn withdraw(&mut self, _files: &[Withdrawn], _now: Time) -> Result<(), Error> {
         Ok(())
     }
 
-    /// How many files are known to be withdrawn; `None` where that does not matter.
+    /// Returns the number of files known to be withdrawn; `None` where that does not matter.
     fn withdrawn(&self) -> Option<usize> {
         None
     }
 
-    /// The source announces the session, again or in other words.
+    /// The source announces the session, again or with changed fields.
     fn on_announce(&mut self, _announce: &Announce) {}
 
-    /// A page of hashes has come: whether it completes anything.
+    /// A page of hashes has come. Returns whether it completes a block.
     ///
     /// # Errors
-    /// When what it completes cannot be written.
+    /// When a block that it completes cannot be written.
     fn on_page(&mut self, _page: &Hashes, _now: Time, _rng: &mut Rng) -> Result<Progressed, Error> {
         Ok(Progressed::No)
     }
 
-    /// How far it has come.
+    /// Returns the progress.
     fn reached(&self) -> Reached {
         Reached { symbols: self.symbols().needed, ..Reached::default() }
     }
 
-    /// Blocks that came complete and that the source has not signed.
+    /// Returns the number of complete blocks that the source has not signed.
     fn forged(&self) -> u64 {
         0
     }
 
-    /// Something may be missing: ask for it soon, if one asks at all.
+    /// Something may be missing: schedules a request soon, if this sink sends any.
     fn arm(&mut self, _now: Time, _rng: &mut Rng) {}
 
-    /// The source keeps no blocks before this one.
+    /// The source stores no blocks before this one.
     ///
     /// # Errors
-    /// When what was kept cannot be written.
+    /// When stored blocks cannot be written.
     fn skip_before(&mut self, _oldest: u32) -> Result<(), Error> {
         Ok(())
     }
 
-    /// The same content comes in a new session, which signs with what `trust` says.
+    /// The same content comes in a new session, which signs as `trust` states.
     ///
     /// # Errors
-    /// When what was kept cannot be written.
+    /// When stored blocks cannot be written.
     fn restart(&mut self, now: Time, trust: Option<Trust>) -> Result<(), Error>;
 
     /// Layers were joined or left.
     ///
     /// # Errors
-    /// When what was kept cannot be written.
+    /// When stored blocks cannot be written.
     fn subscribe(&mut self, _subscription: Subscription, _now: Time) -> Result<(), Error> {
         Ok(())
     }
 
-    /// What is to be told.
+    /// Returns pending events.
     fn take_events(&mut self) -> Vec<Event> {
         Vec::new()
     }
 
-    /// Its content in a few words, once that is known.
+    /// Returns a short title of the content, once known.
     fn title(&self) -> Option<String> {
         None
     }
 
-    /// How many entries there are, once that is known.
+    /// Returns the number of entries, once known.
     fn entries(&self) -> Option<Counts> {
         None
     }
@@ -119,12 +119,11 @@ pub(crate) trait SymbolSink: Send {
     /// Whether everything is here.
     fn is_complete(&self) -> bool;
 
-    /// Everything is here, `blocks` blocks with this root: check it, and give it its name. What turns out not to be what
-    /// the source has is wanted again, as if it had not come ([`Ending::Anew`]). While files get their names this is called again
-    /// ([`Ending::UnderWay`]).
+    /// Everything is here, `blocks` blocks with this root: checks it, and gives it its name. Blocks that contradict the source are wanted
+    /// again, as if they had not come ([`Ending::Anew`]). While files are being renamed this is called again ([`Ending::UnderWay`]).
     ///
     /// # Errors
-    /// When it is not what it should be, or cannot be written.
+    /// When the content is not as it should be, or cannot be written.
     fn finish(
         &mut self,
         blocks: u32,
@@ -133,7 +132,7 @@ pub(crate) trait SymbolSink: Send {
         now: Time,
     ) -> Result<Ending, Error>;
 
-    /// Work beside the session may have ended: whether it has brought blocks.
+    /// Jobs beside the session may have ended. Returns whether they have brought blocks.
     ///
     /// # Errors
     /// Why it failed.
@@ -141,32 +140,32 @@ pub(crate) trait SymbolSink: Send {
         Ok(Progressed::No)
     }
 
-    /// Whether blocks are on their way to the disk: [`SymbolSink::poll`] tells when they are there.
+    /// Whether blocks are on their way to the disk: [`SymbolSink::poll`] returns when they are there.
     fn is_storing(&self) -> bool {
         false
     }
 
-    /// Whether a job opens the files: it is not known yet what is missing.
+    /// Whether a job opens the files: the missing blocks are not known yet.
     fn is_opening(&self) -> bool {
         false
     }
 
-    /// Work on files that is under way, and how much of it is done, in percent.
+    /// Returns work on files that is in progress, and how much of it is done, in percent.
     fn activity(&self) -> Option<(Activity, u8)> {
         None
     }
 
-    /// When something is asked for next.
+    /// Returns when the next request is due.
     fn deadline(&self) -> Time {
         Time::NEVER
     }
 
-    /// What to ask for now, as (block, symbols), when it is time.
+    /// Returns the symbols to request now, as (block, symbols), when it is time.
     fn due(&mut self, _now: Time, _rng: &mut Rng) -> &[(u32, u16)] {
         &[]
     }
 
-    /// Whether what has come of this block, or with 0 symbols of the page with its hash, did not verify.
+    /// Whether received symbols of this block, or with 0 symbols the page with its hash, did not verify.
     fn is_wrong(&self, _block: u32, _symbols: u16) -> bool {
         false
     }
@@ -176,10 +175,10 @@ pub(crate) trait SymbolSink: Send {
         None
     }
 
-    /// Another parent, or the source elsewhere.
+    /// The parent, or the address of the source, has changed.
     fn on_other_parent(&mut self) {}
 
-    /// Whether what comes of the session is so old that no source can be behind it.
+    /// Whether packets of the session are so old that no source can be behind them.
     fn is_outdated(&self, _now: Time) -> bool {
         false
     }
@@ -189,39 +188,39 @@ pub(crate) trait SymbolSink: Send {
         false
     }
 
-    /// Requests keep to this round-trip time, and are spread over this.
+    /// Sets the round-trip time of requests, and the time over which they are spread.
     fn set_pace(&mut self, _rtt: Span, _spread: Span) {}
 
-    /// Whether what has come is to be written before more is taken.
+    /// Whether received data has to be written before more is taken.
     fn waits_for_output(&self) -> bool {
         false
     }
 
-    /// Blocks that are not there yet, and may come; [`u32::MAX`] while nobody knows.
+    /// Returns the number of missing blocks that may still come; [`u32::MAX`] while that is unknown.
     fn missing(&self) -> u32;
 
-    /// How far it is, in bytes of content.
+    /// Returns the progress, in bytes of content.
     fn gathered_bytes(&self) -> u64;
 
     /// Bytes that are verified.
     fn verified_bytes(&self) -> u64;
 
-    /// Bytes that are verified and in their places, so that a receiver that is started again goes on with them.
+    /// Returns the bytes that are verified and in their places, so that a restarted receiver continues from them.
     fn stored_bytes(&self) -> u64;
 
-    /// Bytes of the whole content, when known.
+    /// Returns the bytes of the whole content, when known.
     fn content_bytes(&self) -> Option<u64> {
         None
     }
 
-    /// Bytes verified in an earlier run, and those among them which had to come again.
+    /// Returns the bytes verified in an earlier run, and those of them that had to come again.
     fn resumed_bytes(&self) -> (u64, u64) {
         (0, 0)
     }
 
     fn symbols(&self) -> SymbolCounts;
 
-    /// What has come of each layer's stream.
+    /// Returns the received part of each layer's stream.
     fn streams(&self) -> Vec<StreamReceived> {
         Vec::new()
     }

@@ -1,8 +1,8 @@
-//! Another session of the same source takes the place of the one that is followed and has broken off.
+//! Takeover: another session of the same source replaces the followed one, which has broken off.
 //!
-//! The followed session has to be silent, as for a source that moves, and the other one has to answer, as every session that is joined.
-//! It has begun after the last packet of the former, as its source measures its own age: two sessions that a host sends at the same time
-//! do not end each other when the network is gone for a moment. No clock of another host is compared with this one's.
+//! The followed session has to be silent, as for a source that moves, and the other one has to answer, as every session that is joined. It
+//! has begun after the last packet of the former, as its source measures its own age: two sessions that a host sends at the same time do
+//! not end each other when the network fails for a moment. No clock of another host is compared with this one's.
 
 use super::reach::MOVED_AFTER;
 use super::{Phase, ReceiverSession, Totals, Under};
@@ -14,7 +14,7 @@ use faircast_core::time::{Span, Time};
 use faircast_wire::{Announce, MemberState, Message};
 use std::net::{IpAddr, SocketAddr};
 
-/// An announcement may have spent this time on its way through relays.
+/// The time that an announcement may have spent on its way through relays.
 const AGE_MARGIN: Span = Span::from_millis(500);
 
 impl ReceiverSession {
@@ -23,8 +23,8 @@ impl ReceiverSession {
         now.since(self.clocks.heard_at) >= MOVED_AFTER || self.is_unserved()
     }
 
-    /// Whether the announced session, another one, may take the place of the one that is followed: it has the same content, or it is
-    /// a later session of the same source.
+    /// Whether the announced session, another one, may replace the one that is followed: it has the same content, or it is a later session
+    /// of the same source.
     pub(super) fn may_succeed(&self, session: SessionId, announce: &Announce, now: Time) -> bool {
         let Some(stream) = &self.stream else { return false };
         // Where nobody answers, an older session may be a recording.
@@ -44,8 +44,8 @@ impl ReceiverSession {
             || is_under_its_key && announce.name == stream.announced.name
     }
 
-    /// Another receiver of this host takes part in the announced session: end the one that is followed here when it has broken off
-    /// and that one takes its place.
+    /// Another receiver of this host takes part in the announced session: ends the one that is followed here when it has broken off and
+    /// that one replaces it.
     pub(super) fn yield_to(&mut self, session: SessionId, announce: &Announce, now: Time) {
         if !self.is_quiet(now) || !self.may_move() || !self.may_succeed(session, announce, now) {
             return;
@@ -53,7 +53,7 @@ impl ReceiverSession {
         self.end_superseded(announce, now);
     }
 
-    /// The session that is followed ends here in favour of another one. A receiver that has everything has received it.
+    /// Ends the followed session in favour of another one. A receiver that has everything has received it.
     fn end_superseded(&mut self, announce: &Announce, now: Time) {
         if self.phase == Phase::Receiving {
             let silent = now.since(self.clocks.heard_at);
@@ -66,7 +66,7 @@ impl ReceiverSession {
         self.phase = Phase::Over;
     }
 
-    /// The source has started another session: go on with what is there, or with other content.
+    /// The source has started another session: continues with the stored blocks, or with other content.
     pub(super) fn follow_restarted(
         &mut self,
         session: SessionId,
@@ -75,8 +75,8 @@ impl ReceiverSession {
         now: Time,
     ) {
         if self.setup.relay.is_some() {
-            // What is kept is of the session that is over: whoever is below follows the new one by itself. That one's source has not
-            // heard of this relay, and is not told that it has failed there with so many receivers.
+            // The cached symbols belong to the session that is over: receivers below follow the new one by themselves. The new session's
+            // source has not heard of this relay, and is not notified of its failure with this number of receivers.
             self.failure = Some(Error::Transfer(TransferError::SourceRestarted));
             self.totals.finished = now;
             self.phase = Phase::Over;
@@ -103,7 +103,7 @@ impl ReceiverSession {
         }
     }
 
-    /// The source sends other content now. What is verified of the former stays in its place, and what comes now has a place of its own.
+    /// The source sends other content now. Verified blocks of the former stay in their place, and new ones have a place of their own.
     fn follow_other(&mut self, session: SessionId, announce: Announce, from: SocketAddr, now: Time) {
         if self.trust_in(session, &announce).is_err() {
             return;
@@ -116,7 +116,7 @@ impl ReceiverSession {
         let goes_on =
             format!("it has other content, and the {verified} bytes verified of the former are kept");
         self.tell_takeover(&announce, now.since(self.clocks.heard_at), &goes_on);
-        // Its process may go on all the same, and is not to wait.
+        // Its process may still be running, and must not wait.
         let member = self.stranger(MemberState::Leaving, 0);
         for _ in 0..2 {
             self.outbox.add_to(former.session, Message::Member(member.clone()), former.source, now);
@@ -129,7 +129,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Say that a session takes the place of the one that is followed, and how it goes on.
+    /// Reports that a session replaces the one that is followed, and how it continues.
     fn tell_takeover(&mut self, announce: &Announce, silent: Span, goes_on: &str) {
         self.events.push_back(Event::warning(format!(
             "{} started a new session; the session that broke off {:.0} s ago ends here; {goes_on}",
@@ -139,12 +139,12 @@ impl ReceiverSession {
     }
 }
 
-/// How long a session has gone on when this was announced, by its source's clock; up to a second less than it was.
+/// Returns the age of a session when this was announced, by its source's clock; up to a second less than the real one.
 pub(super) fn age(announce: &Announce) -> Span {
     Span::from_nanos(announce.unix_secs.saturating_mul(1_000_000_000).saturating_sub(announce.started))
 }
 
-/// The host of a source. One that serves hosts by unicast alone is its own relay, and its session stays within the host.
+/// Returns the host of a source. A source that serves hosts by unicast alone is its own relay, and its session stays within the host.
 pub(super) fn host_of(announce: &Announce) -> IpAddr {
     let Announce { source, parent, .. } = announce;
     if source.ip().is_loopback() { parent.ip() } else { source.ip() }

@@ -1,23 +1,23 @@
-//! What is believed of a session whose content has to be signed.
+//! Trust in a session whose content has to be signed.
 
 use crate::error::Seen;
 use faircast_core::packet::SessionId;
 use faircast_wire::{Announce, Hashes, Signed, Status, VerifyKey, VerifyKeys};
 
-/// The key that one session's announcement was signed with, and what else it has to sign.
+/// The key that signed one session's announcement, and the latest signed statement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Trust {
     key: VerifyKey,
     about: Signed,
-    /// How many blocks there are, how many files are withdrawn, and their root, as they were signed.
+    /// The number of blocks, the number of withdrawn files, and their root, as signed.
     told: Option<(u32, u32, [u8; 32])>,
 }
 
 impl Trust {
-    /// Whether one of these keys has signed this announcement.
+    /// Returns the trust if one of these keys has signed this announcement.
     ///
     /// # Errors
-    /// What is there instead.
+    /// The evidence found instead.
     pub(super) fn in_announcement(
         keys: &VerifyKeys,
         session: SessionId,
@@ -36,7 +36,7 @@ impl Trust {
         Ok(Trust { key: *key, about, told: None })
     }
 
-    /// Of this key, about this session.
+    /// Returns the trust in this key, for this session.
     #[cfg(test)]
     pub(super) fn of_key(key: VerifyKey, about: Signed) -> Trust {
         Trust { key, about, told: None }
@@ -47,7 +47,7 @@ impl Trust {
         self.key.verifies_page(&self.about, page.first_block, &page.hashes, &page.signature)
     }
 
-    /// Take out of a status what only the source can say, where it has not signed it.
+    /// Removes the fields of a status that only the source can state, where it has not signed them.
     pub(super) fn filter(&mut self, status: &mut Status) {
         let said = match (status.blocks, status.root, status.root_signature) {
             (Some(blocks), Some(root), Some(signature)) => {
@@ -55,7 +55,7 @@ impl Trust {
             }
             _ => None,
         };
-        // The list of withdrawn files only grows, so what is signed for a shorter one is older.
+        // The list of withdrawn files only grows, so a signature for a shorter one is older.
         if let Some((blocks, withdrawn, root, signature)) = said
             && self.told.is_none_or(|(_, before, _)| before < withdrawn)
             && self.key.verifies_root(&self.about, (blocks, withdrawn), &root, &signature)

@@ -1,5 +1,4 @@
-//! Whose child a receiver is: the source's, or an agent's (MTCP). Data comes from the source either way; what is said goes to the
-//! parent.
+//! The parent of a receiver: the source, or an agent (MTCP). Data comes from the source either way; feedback goes to the parent.
 //!
 //! ```text
 //!   Source   -- an agent has answered: ask it --------> Asking -- it serves --> Agent
@@ -8,8 +7,8 @@
 //!                             \-- none -----------------> Source
 //! ```
 //!
-//! A receiver that was not served by an agent in time is the source's child to the end of the session: so nobody is counted twice
-//! for long. Agents and relays seek no other agent: one that they found could be behind themselves.
+//! A receiver that was not served by an agent in time is the source's child to the end of the session: so nobody is counted twice for long.
+//! Agents and relays do not seek another agent: one that they found could be behind themselves.
 
 use super::reach::MOVED_AFTER;
 use super::{JOINED, Phase, ReceiverSession};
@@ -23,32 +22,32 @@ use faircast_wire::{Kind, MemberState, Message, Order as Word, OrderAction, Stat
 use std::borrow::Cow;
 use std::net::SocketAddr;
 
-/// An agent that has not answered for so long does not serve this session.
+/// An agent that has not answered within this time does not serve this session.
 const ANSWERS_WITHIN: Span = Span::from_secs(3);
 
-/// It is asked so often meanwhile.
+/// The interval of questions to an agent.
 const ASK_EVERY: Span = Span::from_millis(200);
 
-/// So long another agent is sought.
+/// For this time another agent is sought.
 const SEEK_FOR: Span = Span::from_secs(4);
 
-/// What an agent sends again gets so much time before symbols are asked for.
+/// The extra time for repairs of an agent before symbols are requested.
 const AGENT_REPAIRS: Span = Span::from_millis(50);
 
-/// The source has answered a request of an agent's child after this.
+/// The time after which the source has answered a request of an agent's child.
 const ANSWERED_AFTER: Span = Span::from_millis(300);
 
-/// When nothing has come from the agent for so long, nothing is on its way.
+/// When nothing has come from the agent for this time, nothing is in flight.
 const STALLED: Span = Span::from_secs(1);
 
-/// Whose child.
+/// The parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Parent {
     /// The source's.
     Source,
-    /// An agent is asked.
+    /// An agent, which has been asked.
     Asking { agent: SocketAddr, until: Time, next_at: Time },
-    /// This agent's.
+    /// This agent.
     Agent { at: SocketAddr, heard_at: Time },
     /// The agent is silent; others are asked to be one.
     Seeking { until: Time },
@@ -58,19 +57,19 @@ pub(super) enum Parent {
 #[derive(Debug)]
 pub(super) struct Under {
     pub(super) parent: Parent,
-    /// In which of the agent's groups it is: 0 hears the source.
+    /// The agent's group it is in: 0 receives from the source.
     group: u8,
     /// No agent serves it in this session, so none is asked any more.
     is_alone: bool,
-    /// The agent that it was under: it is to wait no more.
+    /// The former agent, which has to stop waiting.
     left: Option<SocketAddr>,
-    /// When an agent was asked first while sessions are searched.
+    /// When an agent was first asked while sessions are searched.
     asked_since: Option<Time>,
-    /// What was told last of this host's own window.
+    /// The last advertised limit of this host's own window.
     pub(super) own_limit: Seq,
-    /// What the source said, of packets that are still on their way through the agent.
+    /// A status of the source about packets that are still on their way through the agent.
     held_status: Option<Box<Status>>,
-    /// Whether symbols may be asked for, and from when on the answer to the last request is behind what is sent.
+    /// Whether symbols may be requested, and the packet number that follows the answer to the last request.
     may_ask: bool,
     answers_from: Time,
     /// An agent's buffer for a datagram as it came.
@@ -95,8 +94,8 @@ impl Default for Under {
 }
 
 impl Under {
-    /// What the source says of how far it is, as far as this receiver is concerned now. In an agent's own group packets come later than
-    /// what is said of them: that waits until they had time to come, lest what is on its way is asked for.
+    /// Returns the source's status that applies to this receiver now. In an agent's own group packets arrive later than the status about
+    /// them. The status is held until they had time to arrive, so that packets in flight are not requested.
     pub(super) fn due_status<'a>(
         &mut self,
         status: &'a Status,
@@ -117,30 +116,30 @@ impl Under {
         held.map(|held| Cow::Owned(*held))
     }
 
-    /// Whether no agent is between.
+    /// Whether there is no agent in between.
     pub(super) const fn is_of_the_source(&self) -> bool {
         matches!(self.parent, Parent::Source)
     }
 
-    /// Whether symbols may be asked for. In an agent's own group an answer comes behind all that waits at the agent, so it is asked
-    /// once in that time.
+    /// Whether symbols may be requested. In an agent's own group an answer follows all packets that wait at the agent, so they are
+    /// requested once in that time.
     pub(super) const fn may_ask(&self) -> bool {
         self.group == 0 || self.may_ask
     }
 
-    /// Symbols were asked for: what the source says from a round trip on tells when the answer must have come.
+    /// Symbols were requested: a status of the source, a round trip later or more, shows when the answer must have arrived.
     pub(super) fn on_asked(&mut self, now: Time) {
         (self.may_ask, self.held_status, self.answers_from) = (false, None, now + ANSWERED_AFTER);
     }
 
-    /// How much longer than a round trip symbols are waited for before they are asked for.
+    /// Returns the time beyond a round trip after which missing symbols are requested.
     pub(super) const fn repair_time(&self) -> Span {
         if matches!(self.parent, Parent::Agent { .. }) { AGENT_REPAIRS } else { Span::ZERO }
     }
 }
 
 impl ReceiverSession {
-    /// Where the agent is that it belongs to, or asks.
+    /// Returns the address of its agent, or of the one it asks.
     fn agent(&self) -> Option<SocketAddr> {
         match self.under.parent {
             Parent::Agent { at, .. } => Some(at),
@@ -149,13 +148,13 @@ impl ReceiverSession {
         }
     }
 
-    /// The agent that has answered and may serve it.
+    /// Returns the agent that has answered and may serve it.
     fn agent_to_ask(&self) -> Option<SocketAddr> {
         let attaching = self.attaching.as_ref().filter(|_| !self.under.is_alone)?;
         attaching.agent()
     }
 
-    /// Where a source that is announced is asked whether it goes on: at the agent, as long as that may answer.
+    /// Returns where to ask whether an announced source continues: at the agent, as long as that may answer.
     pub(super) fn whom_to_ask(&mut self, source: SocketAddr, now: Time) -> SocketAddr {
         let Some(agent) = self.agent_to_ask().filter(|_| self.phase == Phase::Searching) else {
             return source;
@@ -171,7 +170,7 @@ impl ReceiverSession {
         source
     }
 
-    /// Where what it says goes; `None`: it is nobody's child.
+    /// Returns the destination of its feedback; `None`: it has no parent.
     pub(super) fn says_to(&self) -> Option<SocketAddr> {
         match self.under.parent {
             Parent::Source => self.stream.as_ref().map(|stream| stream.source),
@@ -180,18 +179,19 @@ impl ReceiverSession {
         }
     }
 
-    /// Whether what the source says to all is to be heard in its group, by who has a parent.
+    /// Whether a receiver that has a parent also listens to the source in its group.
     pub(super) fn hears_the_group(&self) -> bool {
         let has_agent = self.attaching.as_ref().is_some_and(|attaching| attaching.has_met_agent());
         has_agent && self.under.group == 0 && self.phase != Phase::Over
     }
 
-    /// Whether other parents are asked although the source is heard.
+    /// Whether other parents are asked although the source is received.
     pub(super) fn seeks_an_agent(&self) -> bool {
         matches!(self.under.parent, Parent::Seeking { .. } | Parent::Asking { .. })
     }
 
-    /// A datagram has come from the agent: `true` when it is the agent's own word, and done. Everything else is the source's, handed on.
+    /// A datagram has come from the agent. Returns `true` when it is a message of the agent itself, and processed. Any other is the
+    /// source's, forwarded.
     pub(super) fn on_agents_word(&mut self, bytes: &mut [u8], from: SocketAddr, now: Time) -> bool {
         if peek(bytes).map(|header| header.kind) != Ok(Kind::Order) {
             return false;
@@ -205,7 +205,7 @@ impl ReceiverSession {
         true
     }
 
-    /// Who sent a datagram, as far as sessions are concerned, and whether an agent has handed it on.
+    /// Returns the sender of a datagram, as far as sessions are concerned, and whether an agent has forwarded it.
     pub(super) fn author(&mut self, bytes: &[u8], from: SocketAddr, now: Time) -> (SocketAddr, bool) {
         let handed_on = peek(bytes).is_ok_and(|header| {
             matches!(header.kind, Kind::Data | Kind::Announce | Kind::Status | Kind::Hashes)
@@ -219,7 +219,7 @@ impl ReceiverSession {
         }
     }
 
-    /// What the congestion control is to know of a packet that the agent has handed on.
+    /// Marks a packet that the agent has forwarded for the congestion control.
     pub(super) fn mark_handed_on(&self, data: &mut Data) {
         let newest =
             self.stream.as_ref().map(|stream| stream.newest.seq).filter(|seq| seq.0 < Window::UNLIMITED.0);
@@ -293,12 +293,13 @@ impl ReceiverSession {
         }
     }
 
-    /// Be in this group of the agent.
+    /// Joins this group of the agent.
     pub(super) fn attend(&mut self, group: u8) {
         (self.under.group, self.under.may_ask) = (group, false);
     }
 
-    /// Another parent: it has to count this receiver, and the one before no more. That one may not hear it, so it is said twice.
+    /// Begins under another parent, which has to count this receiver; the former one must not. It may lose the message, so it is sent
+    /// twice.
     fn begin_under_another(&mut self, now: Time) {
         self.under.group = 0;
         let before = self.under.left.take().filter(|before| self.says_to() != Some(*before));
@@ -334,7 +335,7 @@ impl ReceiverSession {
         self.begin_under_another(now);
     }
 
-    /// Look whether the agent is there, and for another one.
+    /// Checks whether the agent is there, and seeks another one if not.
     pub(super) fn watch_agent(&mut self, now: Time) {
         match self.under.parent {
             Parent::Source => {}
@@ -376,7 +377,7 @@ impl ReceiverSession {
         }
     }
 
-    /// When [`ReceiverSession::watch_agent`] wants to be called.
+    /// Returns when [`ReceiverSession::watch_agent`] has to be called.
     pub(super) fn watch_at(&self) -> Time {
         match self.under.parent {
             Parent::Source => Time::NEVER,

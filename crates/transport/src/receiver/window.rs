@@ -1,84 +1,85 @@
-//! The receive window: how many more packets this host's buffers can take, and when to tell the source
-//! (docs/design/windows.md).
+//! The receive window: the number of further packets that this host's buffers can take, and when to advertise it to the source
 //!
-//! As in TCP (RFC 9293, 3.8.6), the right edge of the window is the newest packet taken out of the socket plus all that the
-//! socket can hold, so it does not depend on how much waits there at the moment. A receiver that cannot keep up advertises less:
-//! what it takes out in [`DELAY`], for packets that wait in its socket delay its reports.
+//! As in TCP (RFC 9293, 3.8.6), the right edge of the window is the newest packet taken out of the socket plus the capacity of the socket's
+//! buffer, so it does not depend on the present fill. A receiver that cannot keep up advertises less: the packets it takes out in
+//! [`DELAY`], because packets that wait in its socket delay its reports.
 //!
-//! In a large group, who cannot keep up advertises in turns, two thousand a second of all together, and as much as it takes out in two of its
-//! turns. Where that is too rare to be of use nobody advertises: what buffers drop is what the congestion control sees.
+//! In a large group, receivers that cannot keep up advertise in turns, together at most two thousand times a second; each advertises the
+//! packets it takes out in two of its turns. Where turns are too rare to be useful nobody advertises: the congestion control observes the
+//! drops of the buffers.
 
 use crate::endpoint::Backlog;
 use faircast_core::packet::Seq;
 use faircast_core::time::{Span, Time};
 
-/// In groups of so many members at most, everybody advertises while data flow.
+/// In groups of at most this many members, every member advertises while data flow.
 pub(crate) const EVERYBODY: u32 = 24;
 
-/// The part of the buffer that is advertised. The kernel gives memory back lazily: up to a quarter of the buffer may still be
-/// charged for packets that have been read (`udp_rmem_release`). The rest is for packets without a number, and for bursts whose
-/// memory is larger than the average.
+/// The part of the buffer that is advertised. The kernel returns memory lazily: up to a quarter of the buffer may still be charged for
+/// packets that have been read (`udp_rmem_release`). The rest is for packets without a number, and for bursts with more memory per packet
+/// than the average.
 const ADVERTISED: f64 = 5.0 / 8.0;
 
 /// The part that the kernel may still charge for packets that have been read.
 const LAZY: f64 = 1.0 / 4.0;
 
-/// While a receiver keeps up it advertises so often.
+/// The interval of advertisements of a receiver that keeps up.
 const REGULARLY: Span = Span::from_millis(25);
 
-/// And whenever so large a part of the window has been used up since.
+/// It also advertises when one part in this number of the window has been used since the last advertisement.
 const PART: u64 = 4;
 
-/// Less than this part is not worth saying before [`CALM`] has passed.
+/// A change of less than one part in this number of the window waits for [`CALM`].
 const LITTLE: u64 = 64;
 
-/// When no packet was taken out for so long that had waited less, the receiver cannot keep up.
+/// When every packet taken out in a [`LOOK`] had waited longer than this, the receiver cannot keep up.
 const WAITED: Span = Span::from_millis(10);
 
-/// Over this is looked whether it keeps up, and how fast it takes packets out.
+/// The period over which the receiver measures whether it keeps up, and how fast it takes packets out.
 const LOOK: Span = Span::from_millis(20);
 
-/// A receiver that cannot keep up lets packets wait for so long: enough for a busy host's processes to take their turns.
+/// The delay that a receiver that cannot keep up allows in its buffer: enough for the processes of a busy host to take their turns.
 const DELAY: Span = Span::from_millis(100);
 
-/// After a loss in its own buffer a receiver advertises no more than the buffer holds for so long.
+/// For this time after a loss in its own buffer a receiver advertises no more than the buffer holds.
 const WARY: Span = Span::from_secs(5);
 
-/// Its window is no smaller than this, in packets.
+/// The smallest window, in packets.
 const SMALLEST: f64 = 16.0;
 
-/// While it keeps up its window grows by this factor in each [`LOOK`], up to the whole room.
+/// The growth of the window in each [`LOOK`] while the receiver keeps up, up to the whole room.
 const GROWTH: f64 = 1.25;
 
-/// In a large group, who keeps packets waiting is worth hearing from so large a part of the window on: of a stream of a few packets a second
-/// it would be all whose hosts are busy for a moment, and none of their buffers would ever fill.
+/// In a large group, a receiver that delays packets advertises only when they fill this part of the window. Otherwise, in a stream of a few
+/// packets a second, all receivers on hosts that are busy for a moment would advertise, although none of their buffers would ever fill.
 const FILLS: f64 = 1.0 / 64.0;
 
-/// From this fill on it is worth counting what the buffer holds.
+/// From this fill on the packets in the buffer are counted.
 const COUNTED: f64 = 1.0 / 16.0;
 
-/// A receiver that limits the source advertises so often at most, times the members of a small group.
+/// The shortest interval of advertisements of a receiver that limits the source, times the members of a small group.
 const OFTEN: Span = Span::from_micros(500);
 const OFTEN_LEAST: Span = Span::from_millis(2);
 
-/// Whatever happens, advertisements are so far apart.
+/// The shortest interval of any two advertisements.
 const LEAST: Span = Span::from_micros(500);
 
-/// In a large group, those who cannot keep up advertise so often at most, and leave so much time to each member's turn.
+/// In a large group, the shortest interval of advertisements of a receiver that cannot keep up, and the time of each member's turn.
 const CROWD_LEAST: Span = Span::from_millis(20);
 const CROWD_TURN: Span = Span::from_micros(500);
 
-/// Where turns are farther apart there are no windows: a source that is held waits no longer for who is silent.
+/// Where turns are farther apart there are no windows: a source that is held does not wait longer for a silent receiver.
 const CROWD_MOST: Span = Span::from_secs(1);
 
-/// In a large group, who could not keep up goes on advertising for so long. In a small one little news waits for so long.
+/// In a large group, the time for which a receiver that could not keep up continues to advertise. In a small one, the delay of small
+/// changes.
 const CALM: Span = Span::from_secs(1);
 
-/// An advertisement may be lost: without new data it is repeated after this, and then ever later, so often.
+/// An advertisement may be lost: without new data it is repeated after this time, then at growing intervals, [`REPEATS`] times.
 const REPEAT: Span = Span::from_millis(10);
 const REPEATS: u32 = 6;
 
-/// So often the source is told that there is no limit any more.
+/// The number of advertisements that state that the limit is lifted.
 const LIFTS: u32 = 3;
 
 /// No kernel buffers a datagram in less memory than this.
@@ -88,30 +89,30 @@ const LEAST_COST: f64 = 2304.0;
 #[derive(Debug)]
 pub(super) struct Window {
     buffer: Backlog,
-    /// Kernel memory per packet, in bytes: measured, and guessed on the safe side before that.
+    /// Kernel memory per packet, in bytes: measured, and before that a safe estimate.
     cost: f64,
-    /// At least and at most this much, whatever is measured.
+    /// The bounds of `cost`, in bytes.
     costs: (f64, f64),
     probe: Option<Probe>,
-    /// The newest packet taken out of the socket, or known not to come any more.
+    /// The newest packet taken out of the socket, or known to be lost.
     passed: Option<Seq>,
     told: Option<Told>,
-    /// The source waits: advertise as soon as may be.
+    /// The source waits: advertise as soon as possible.
     asked: bool,
     members: u32,
     look: Look,
-    /// What is advertised, in packets, if not the whole room.
+    /// The advertised window, in packets, if not the whole room.
     size: f64,
-    /// When it could not keep up last.
+    /// The last time it could not keep up.
     slow_at: Option<Time>,
-    /// When the buffer overflowed last.
+    /// The last time the buffer overflowed.
     dropped_at: Option<Time>,
-    /// The shortest round-trip time that the source has told.
+    /// The shortest round-trip time that the source has reported.
     rtt: Span,
-    /// In a large group: whether the source knows of a limit, and how often it was told that there is none any more.
+    /// In a large group: whether the source knows of a limit, and the number of advertisements that lifted it.
     limits: bool,
     lifted: u32,
-    /// In a large group: since when it has not kept up, and which part of the members' turns comes before its own.
+    /// In a large group: the time since which it has not kept up, and the part of the members' turns before its own.
     slow_from: Time,
     place: f64,
 }
@@ -121,19 +122,19 @@ pub(super) struct Window {
 struct Told {
     at: Time,
     passed: Seq,
-    /// How many packets more than the one before.
+    /// The number of packets beyond the previous advertisement.
     step: u64,
-    /// How often it has been said without anything new.
+    /// The number of repetitions without new data.
     times: u32,
 }
 
-/// What happened since [`Look::from`].
+/// Events since [`Look::from`].
 #[derive(Debug, Default)]
 struct Look {
     from: Option<(Time, Seq)>,
-    /// How long the packet had waited that had waited least.
+    /// The shortest wait of a packet in the buffer.
     waited: Option<Span>,
-    /// Packets per second that were taken out, over the last ones.
+    /// Packets taken out per second, over the last ones.
     rate: f64,
 }
 
@@ -143,12 +144,12 @@ struct Probe {
     at: Time,
     used: u64,
     count: u64,
-    /// The last of them that arrived together (coalesced): whether they were all in the buffer is not certain.
+    /// The last of them that arrived together (coalesced): it is uncertain whether all of them were in the buffer.
     run: (Time, u64),
 }
 
 impl Window {
-    /// A window for datagrams of `size` bytes on the wire, whose turn comes after this part of all.
+    /// Returns a window for datagrams of `size` bytes on the wire, whose turn comes after this part of all.
     pub(super) fn new(size: u16, place: f64) -> Window {
         let size = usize::from(size);
         // A datagram's memory is a power of two and the kernel's own record. With drivers that take a page for each it is not
@@ -176,7 +177,7 @@ impl Window {
         }
     }
 
-    /// Packet `seq` of the base layer was taken out of the socket, where it had been since `arrived`.
+    /// Packet `seq` of the base layer, which had arrived at `arrived`, was taken out of the socket.
     pub(super) fn on_packet(&mut self, seq: Seq, arrived: Time, now: Time) {
         self.passed = self.passed.max(Some(seq));
         let waited = now.since(arrived);
@@ -191,7 +192,7 @@ impl Window {
         }
     }
 
-    /// What the source had sent before it sent this status is here or will never be: the status came behind it.
+    /// All packets that the source sent before this status have arrived or are lost: the status was sent after them.
     pub(super) fn on_status(&mut self, next_seq: u64, members: u32, rtt: Span, held: bool) {
         self.rtt = self.rtt.min(rtt);
         if self.passed.is_some() {
@@ -201,13 +202,13 @@ impl Window {
         self.asked |= held && (self.is_small_group() || self.limits || self.lifted < LIFTS);
     }
 
-    /// Numbers from this one on were forged.
+    /// Packet numbers from this one on were forged.
     pub(super) fn go_back(&mut self, next: u64) {
         self.passed = self.passed.min(next.checked_sub(1).map(Seq));
         self.look.from = None;
     }
 
-    /// So full is the socket's buffer now.
+    /// Takes the present fill of the socket's buffer.
     pub(super) fn on_backlog(&mut self, backlog: Backlog, now: Time) {
         if backlog.dropped > self.buffer.dropped {
             self.dropped_at = Some(now);
@@ -218,7 +219,7 @@ impl Window {
         }
     }
 
-    /// Does this host keep up? At the end of each [`LOOK`] the window follows.
+    /// Measures whether this host keeps up. The window follows at the end of each [`LOOK`].
     fn look(&mut self, now: Time) {
         let Some(passed) = self.passed else { return };
         let Some((from, first)) = self.look.from else {
@@ -255,7 +256,7 @@ impl Window {
         if count < 8 || probe.count < 4 * probe.run.1 {
             return;
         }
-        // Some of what was in use may belong to packets that had been read already.
+        // Some of the memory in use may belong to packets that have been read already.
         let lazy = self.buffer.capacity as f64 * LAZY;
         let (least, most) = ((probe.used as f64 - lazy) / count as f64, probe.used as f64 / count as f64);
         if least > self.cost {
@@ -273,13 +274,13 @@ impl Window {
         }
     }
 
-    /// So many packets fit the empty buffer, for certain.
+    /// Returns the number of packets that certainly fit the empty buffer.
     fn whole(&self) -> f64 {
         self.buffer.capacity as f64 * ADVERTISED / self.cost
     }
 
-    /// So many packets are advertised. On a long and fast path more are under way than the buffer could hold: who keeps up
-    /// lets the source double its rate in each round trip.
+    /// Returns the number of packets to advertise. On a long and fast path more are in flight than the buffer could hold: a receiver that
+    /// keeps up lets the source double its rate in each round trip.
     fn room(&self) -> u64 {
         let whole = self.whole();
         let far = match self.dropped_at {
@@ -294,7 +295,7 @@ impl Window {
         self.slow_at.is_some_and(|at| self.look.from.is_none_or(|(from, _)| at >= from))
     }
 
-    /// The limit to tell the source now, if it is time: packets below it fit.
+    /// Returns the limit to advertise now, if it is time: packets below it fit.
     pub(super) fn due(&mut self, now: Time) -> Option<Seq> {
         if self.deadline() > now {
             return None;
@@ -312,7 +313,7 @@ impl Window {
             (self.limits, self.lifted) = (true, 0);
             return Some(Seq(passed.0 + 1 + self.room()));
         }
-        // It is not slow any more: said once, and again when the source waits.
+        // It is not slow any more: this is advertised once, and again when the source waits.
         self.limits = false;
         self.lifted += 1;
         Some(faircast_wire::Window::UNLIMITED)
@@ -323,12 +324,12 @@ impl Window {
         self.told.is_some() && (self.is_small_group() || self.limits)
     }
 
-    /// In a large group, the time that one turn of each member takes.
+    /// Returns the time that one turn of each member takes, in a large group.
     fn turns(&self) -> Span {
         (CROWD_TURN * u64::from(self.members)).max(CROWD_LEAST)
     }
 
-    /// When the next advertisement is due.
+    /// Returns when the next advertisement is due.
     pub(super) fn deadline(&self) -> Time {
         let Some(passed) = self.passed.filter(|_| self.buffer.capacity > 0) else { return Time::NEVER };
         let small = self.is_small_group();
@@ -336,7 +337,7 @@ impl Window {
         if !small && turns > CROWD_MOST {
             return Time::NEVER;
         }
-        // Members are slow at the same moment when they are many on one host.
+        // Many members on one host are slow at the same moment.
         let first = self.slow_from + turns.scaled(self.place);
         let Some(told) = self.told else {
             return match self.slow_at {
@@ -366,7 +367,7 @@ impl Window {
         told.at + pause
     }
 
-    /// Nobody knows how many there are before the first status.
+    /// Whether the group is small. The number of members is unknown before the first status.
     fn is_small_group(&self) -> bool {
         (1..=EVERYBODY).contains(&self.members)
     }

@@ -1,4 +1,4 @@
-//! The start of a transfer on the disk: its directory and journal, and a temporary file for symbols. A job does this.
+//! Start of a transfer on the disk: its directory and journal, and a temporary file for symbols. A job does this.
 
 use crate::config::Destination;
 use crate::object::abandoned::tidied;
@@ -9,14 +9,14 @@ use crate::object::{Admission, Geometry, KeepUnfinished, ObjectError, Store, Tol
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 
-/// How files are admitted to a directory, and what they get.
+/// The admission of files to a directory, and their permissions.
 #[derive(Default)]
 pub(in super::super) struct Admitting {
-    /// Without it names are stored as they are.
+    /// Without it names are stored as given.
     pub(in super::super) admission: Option<Admission>,
-    /// What files get when they get their names.
+    /// The permissions of files when they get their names.
     pub(in super::super) wanted: Wanted,
-    /// What stays of other transfers that are not finished.
+    /// Which other incomplete transfers stay.
     pub(in super::super) unfinished: KeepUnfinished,
     /// Whether symbols need a temporary file.
     pub(in super::super) spills: bool,
@@ -25,10 +25,10 @@ pub(in super::super) struct Admitting {
 /// A store, the blocks of an earlier run by its journal, and the order for a temporary file where that is not made yet.
 pub(super) type Opened = (Box<Store>, Option<Told>, Option<RoomOrder>);
 
-/// Takes a temporary file for symbols.
+/// Receives a temporary file for symbols.
 pub(super) type RoomOrder = Sender<Result<Room, ObjectError>>;
 
-/// Make the directory of a transfer, or take up what an earlier run has left in it.
+/// Makes the directory of a transfer, or takes over the one of an earlier run.
 pub(super) fn opened(
     disk: &Disk,
     out: &Path,
@@ -40,12 +40,12 @@ pub(super) fn opened(
     let (mut store, told) = Store::begin(disk, out, transfer, geometry, admission)?;
     store.files.wanted = wanted;
     store.files.warnings.extend(tidied);
-    // Blocks of an earlier run are verified first: the rest may be little.
+    // Blocks of an earlier run are verified first: the remainder may be small.
     let order = if told.is_some() { order } else { make_room(&store, order) };
     Ok((Box::new(store), told, order))
 }
 
-/// Make the temporary file for symbols beside the files to be.
+/// Makes the temporary file for symbols beside the files of the transfer.
 pub(super) fn make_room(store: &Store, order: Option<RoomOrder>) -> Option<RoomOrder> {
     if let Some(order) = order {
         order.send(store.room()).ok(); // a session that has ended does not listen
@@ -53,7 +53,7 @@ pub(super) fn make_room(store: &Store, order: Option<RoomOrder>) -> Option<RoomO
     None
 }
 
-/// Make the temporary file for symbols of content that does not become files.
+/// Makes the temporary file for symbols of content that does not become files.
 pub(super) fn temporary_room(disk: Disk, path: PathBuf) -> Result<Room, ObjectError> {
     let file = nameless(&path).map_err(|e| ObjectError::io(&path, "create a temporary file in it", e))?;
     Ok(Room { disk, file, path })

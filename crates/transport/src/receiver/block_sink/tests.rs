@@ -7,7 +7,7 @@ use crate::worker::Job;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// A place with all blocks of a file, and what it was made for.
+/// Returns a sink with all blocks of a file, and its parameters.
 fn with_all(dir: &Path) -> (BlockSink, TransferId, Geometry, Vec<Vec<u8>>) {
     std::fs::write(dir.join("file"), [7; 3_000]).expect("room");
     let (mut sink, transfer, geometry, blocks) = opened(dir, &["file"]);
@@ -15,7 +15,7 @@ fn with_all(dir: &Path) -> (BlockSink, TransferId, Geometry, Vec<Vec<u8>>) {
     (sink, transfer, geometry, blocks)
 }
 
-/// A place for these files, and their blocks.
+/// Returns a sink for these files, and their blocks.
 fn opened(dir: &Path, files: &[&str]) -> (BlockSink, TransferId, Geometry, Vec<Vec<u8>>) {
     opened_by(dir, files, (1 << 20, &Worker::at_once()))
 }

@@ -1,4 +1,4 @@
-//! The places that a block sink writes to, and the jobs that have them.
+//! The outputs of a block sink, and the jobs that have them.
 
 use super::super::storage::Storage;
 use super::opening::Opened;
@@ -17,11 +17,11 @@ pub(super) enum To {
         sink: Box<StreamSink<Box<dyn Write + Send>>>,
         /// The bytes that wait outside the session's thread.
         waiting: Option<Unwritten>,
-        /// What is gathered in memory until it is whole.
+        /// Content that is collected in memory until it is complete.
         gathered: Option<Gathering>,
-        /// Of all blocks, for the root; `None` for a live stream, which has none.
+        /// The hashes of all blocks, for the root; `None` for a live stream, which has none.
         hashes: Option<RootHasher>,
-        /// Bytes at the beginning of what is written that are no content.
+        /// Bytes at the beginning of the output that are not content.
         head: u32,
         lost: u32,
     },
@@ -35,7 +35,7 @@ pub(super) enum To {
         outcome: Receiver<Result<Box<Store>, ObjectError>>,
         gives_up: bool,
     },
-    /// Everything is here, and its files get their names.
+    /// Everything is here, and its files are being renamed.
     Publishing {
         blocks: u32,
         bytes: u64,
@@ -48,7 +48,7 @@ pub(super) enum To {
     },
 }
 
-/// The bytes that an output has taken and not written.
+/// The bytes that an output has accepted and not written.
 pub(super) enum Unwritten {
     /// They wait for the reader of the output.
     Unread(Waiting),
