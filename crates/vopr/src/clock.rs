@@ -1,4 +1,4 @@
-//! The clock and the random numbers of a world, for those parts of a process that are no endpoints.
+//! Clock and random numbers of a world, for the parts of a process that are not endpoints.
 
 use faircast_core::rng::Rng;
 use faircast_core::time::Time;
@@ -15,29 +15,29 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// A clock at zero.
+    /// Returns a clock at zero.
     pub(crate) fn new() -> Clock {
         Clock { began: Instant::now(), nanos: Arc::default() }
     }
 
-    /// Set it.
+    /// Sets it.
     pub(crate) fn set(&self, now: Time) {
         self.nanos.store(now.as_nanos(), Ordering::Relaxed);
     }
 
-    /// The world's time.
+    /// Returns the world's time.
     pub(crate) fn now(&self) -> Time {
         Time::from_nanos(self.nanos.load(Ordering::Relaxed))
     }
 
-    /// The same as a monotonic clock.
+    /// Returns the time as a monotonic clock.
     pub(crate) fn monotonic(&self) -> Monotonic {
         let clock = self.clone();
         Monotonic::of(move || clock.began + Duration::from_nanos(clock.now().as_nanos()))
     }
 }
 
-/// The random numbers that the seed gives.
+/// Returns random numbers from the seed.
 pub(crate) fn random(seed: u64) -> Random {
     let rng = Arc::new(Mutex::new(Rng::new(seed, 1 << 42)));
     Random::of(move || {

@@ -1,4 +1,4 @@
-//! What is sent, in all its versions, and what may lie in an output directory.
+//! Content of a world in all its versions, and checks of output directories.
 
 use faircast_core::rng::Rng;
 use faircast_transport::object::LeftOut;
@@ -9,14 +9,14 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Every so many bytes of content say this, so that content in the open is known when it is seen.
+/// The mark repeated in the content, so that content in the open is recognized.
 const MARK: [u8; 8] = *b"\xfa\x1c\xa5\x7eVOPR";
 const EVERY: usize = 64;
 
 /// When files and directories were last changed, in seconds since 1970.
 const CHANGED: u64 = 1_799_000_000;
 
-/// Where receivers keep what is not complete.
+/// The directory of a receiver's incomplete transfers.
 const STATE: &str = ".faircast";
 
 /// Versions of the content.
@@ -27,14 +27,14 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// The first version of these files, in this directory.
+    /// Makes the first version of these files, in this directory.
     pub fn new(directory: PathBuf, files: &[(String, usize)], rng: &mut Rng) -> io::Result<Contents> {
         let mut contents = Contents { directory, versions: Vec::new() };
         contents.add(files, rng)?;
         Ok(contents)
     }
 
-    /// One more version.
+    /// Adds a version.
     pub fn add(&mut self, files: &[(String, usize)], rng: &mut Rng) -> io::Result<()> {
         let version: BTreeMap<String, Vec<u8>> =
             files.iter().map(|(name, len)| (name.clone(), bytes(*len, rng))).collect();
@@ -58,7 +58,7 @@ impl Contents {
         Ok(())
     }
 
-    /// A file is changed in its place, cut, continued, or replaced by another one: a version more. In words.
+    /// Changes, cuts, continues or replaces a file in its place, as a new version. Returns a description.
     pub fn change(&mut self, rng: &mut Rng) -> io::Result<String> {
         let mut version = self.newest().clone();
         let at = rng.below(version.len() as u64) as usize;
@@ -92,14 +92,14 @@ impl Contents {
         self.directory.clone()
     }
 
-    /// What is sent now.
+    /// Returns the paths that are sent now.
     pub fn paths(&self) -> Vec<PathBuf> {
         let mut tops: Vec<&str> = self.newest().keys().map(|name| top(name)).collect();
         tops.dedup();
         tops.into_iter().map(|top| self.directory.join(top)).collect()
     }
 
-    /// How many versions there are.
+    /// Returns the number of versions.
     pub fn versions(&self) -> usize {
         self.versions.len()
     }
@@ -108,7 +108,7 @@ impl Contents {
         self.versions.last().expect("there is one from the beginning on")
     }
 
-    /// Something else than content of these names lies in an output directory: what.
+    /// Returns a description of a file in an output directory that is not content of these names.
     pub fn wrong_in(&self, out: &Path) -> Option<String> {
         let mut found = Vec::new();
         list(out, "", &mut found);
@@ -129,7 +129,7 @@ impl Contents {
         self.any_is_in_without(out, &[])
     }
 
-    /// The same without files that a source has left out, by their paths there.
+    /// Whether all of some version lies there, without files that a source has left out, by their paths there.
     pub fn any_is_in_without(&self, out: &Path, unsent: &[LeftOut]) -> bool {
         let is_unsent = |name: &str| unsent.iter().any(|one| Path::new(&one.path).ends_with(name));
         self.versions.iter().any(|version| {
@@ -138,7 +138,7 @@ impl Contents {
         })
     }
 
-    /// Words that must not be seen in sealed packets.
+    /// Returns the plaintexts that must not appear in sealed packets.
     pub fn secrets(&self) -> Vec<Vec<u8>> {
         vec![MARK.to_vec(), b"tree/below"[..8].to_vec(), b"content0".to_vec()]
     }
@@ -167,7 +167,7 @@ pub(crate) fn bytes(len: usize, rng: &mut Rng) -> Vec<u8> {
     bytes
 }
 
-/// All files below a directory, without what receivers keep for themselves.
+/// Lists all files below a directory, without the private ones of receivers.
 fn list(directory: &Path, below: &str, into: &mut Vec<String>) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();

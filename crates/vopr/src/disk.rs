@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What is torn is torn here, in bytes.
+/// The unit of torn writes, in bytes.
 const SECTOR: usize = 512;
 
 /// All disks of a run. The process that is driven uses its own.
@@ -18,10 +18,10 @@ pub struct Disks(Arc<Mutex<State>>);
 
 struct State {
     disks: Vec<HostDisk>,
-    /// Whose process runs.
+    /// The host whose process runs.
     current: Option<usize>,
     trace: Hasher,
-    /// Blocks are changed after they were written.
+    /// Whether blocks are changed after they were written.
     spoilt: bool,
     /// The last write of a block.
     written: Option<(File, u64)>,
@@ -33,29 +33,29 @@ pub struct HostDisk {
     pub full: bool,
     /// Each operation fails with this probability.
     pub broken: f64,
-    /// Each operation takes so long.
+    /// The duration of each operation.
     pub cost: Span,
-    /// What all operations have taken since it was last asked.
+    /// The duration of all operations since it was last read.
     spent: Span,
-    /// After so many more operations the process dies.
+    /// The number of operations after which the process dies.
     dies_in: Option<u64>,
-    /// It has died: nothing is done any more.
+    /// The process has died: nothing is done any more.
     dead: bool,
-    /// A name was given since it was last asked.
+    /// Whether a file was renamed since it was last read.
     renamed: bool,
-    /// A name was given since the process has started.
+    /// Whether a file was renamed since the process has started.
     publishes: bool,
-    /// What was written and not flushed, the oldest first; `None`: it is not kept.
+    /// Writes that were not flushed, the oldest first; `None`: they are not recorded.
     unflushed: Option<Vec<Unflushed>>,
     rng: Rng,
 }
 
-/// A write that the system has taken, and the disk perhaps not.
+/// A write that the system has accepted, and the disk perhaps not.
 struct Unflushed {
     file: File,
     inode: u64,
     at: u64,
-    /// What was there before, as far as there was anything.
+    /// The former bytes, as far as there were any.
     before: Vec<u8>,
     len: usize,
     file_len: u64,
@@ -124,13 +124,13 @@ impl HostDisk {
         let Some(kept) = &mut self.unflushed else { return };
         let (Ok(meta), Ok(file)) = (file.metadata(), file.try_clone()) else { return };
         let mut before = vec![0; len.min(meta.len().saturating_sub(at) as usize)];
-        // A file that cannot be read has nothing worth keeping.
+        // The bytes of a file that cannot be read are not worth storing.
         if file.read_exact_at(&mut before, at).is_ok() {
             kept.push(Unflushed { file, inode: meta.ino(), at, before, len, file_len: meta.len() });
         }
     }
 
-    /// The power is gone: of what was not flushed some sectors are on the disk and others are not.
+    /// The power fails: some sectors of unflushed writes are on the disk and others are not.
     fn lose_power(&mut self) {
         let Some(kept) = &mut self.unflushed else { return };
         for one in std::mem::take(kept).into_iter().rev() {
@@ -160,19 +160,19 @@ fn inode(file: &File) -> u64 {
     file.metadata().map_or(0, |meta| meta.ino())
 }
 
-/// What a process has done to its disk since it was last asked.
+/// The operations of a process on its disk since it was last asked.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Done {
-    /// How long that took.
+    /// The time they took.
     pub took: Span,
     /// The process is dead.
     pub died: bool,
-    /// Names were given.
+    /// Files were renamed.
     pub renamed: bool,
 }
 
 impl Disks {
-    /// Sound disks. `keeps`: bytes that are not flushed can be lost. `spoilt`: they change blocks that were written.
+    /// Returns sound disks. `keeps`: bytes that are not flushed can be lost. `spoilt`: they change blocks that were written.
     pub fn new(seed: u64, count: usize, keeps: bool, spoilt: bool) -> Disks {
         let disk = |at| HostDisk::new(Rng::new(seed, 1 << 41 | at as u64), keeps);
         let disks = (0..count).map(disk).collect();
@@ -180,7 +180,7 @@ impl Disks {
         Disks(Arc::new(Mutex::new(state)))
     }
 
-    /// The disk for sessions.
+    /// Returns the disk for sessions.
     pub fn disk(&self) -> Disk {
         Disk::with_faults(Arc::new(self.clone()))
     }
@@ -189,7 +189,7 @@ impl Disks {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Do this in the name of a host.
+    /// Runs this on behalf of a host.
     pub fn run_as<T>(&self, host: usize, act: impl FnOnce() -> T) -> T {
         self.lock().current = Some(host);
         let done = act();
@@ -197,29 +197,29 @@ impl Disks {
         done
     }
 
-    /// Change a disk.
+    /// Changes a disk.
     pub fn change(&self, host: usize, change: impl FnOnce(&mut HostDisk)) {
         change(&mut self.lock().disks[host]);
     }
 
-    /// The time that an operation takes.
+    /// Returns the time that an operation takes.
     pub fn cost(&self, host: usize) -> Span {
         self.lock().disks[host].cost
     }
 
-    /// The process of this host dies within the next operations.
+    /// Schedules the death of this host's process within the next operations.
     pub fn crash_soon(&self, host: usize, operations: u64) {
         self.change(host, |disk| disk.dies_in = Some(operations.max(1)));
     }
 
-    /// What was done since it was last asked.
+    /// Returns the operations since it was last asked.
     pub fn done(&self, host: usize) -> Done {
         let disk = &mut self.lock().disks[host];
         let took = std::mem::replace(&mut disk.spent, Span::ZERO);
         Done { took, died: disk.dead, renamed: std::mem::replace(&mut disk.renamed, false) }
     }
 
-    /// The host loses its power. A receiver that does not flush has promised nothing about files that have their names.
+    /// Cuts the host's power. A receiver that does not flush has promised nothing about files that have their names.
     pub fn lose_power(&self, host: usize, synced: bool) {
         let disk = &mut self.lock().disks[host];
         if synced || !disk.publishes {
@@ -231,8 +231,7 @@ impl Disks {
     pub fn restart(&self, host: usize, synced: bool) {
         let disk = &mut self.lock().disks[host];
         if let Some(kept) = &mut disk.unflushed {
-            // What the process before has written can still be lost, but where files have names and nobody flushes, nothing was
-            // promised.
+            // Writes of the former process can still be lost. But where files have names and nobody flushes, nothing was promised.
             kept.retain(|one| {
                 synced || (!disk.publishes && one.file.metadata().is_ok_and(|meta| meta.nlink() > 0))
             });
@@ -240,14 +239,14 @@ impl Disks {
         (disk.dead, disk.dies_in, disk.publishes) = (false, None, false);
     }
 
-    /// All disks are sound.
+    /// Makes all disks sound.
     pub fn heal(&self) {
         for disk in &mut self.lock().disks {
             (disk.full, disk.broken, disk.cost, disk.dies_in) = (false, 0.0, Span::ZERO, None);
         }
     }
 
-    /// A digest of everything that was done.
+    /// Returns a digest of all operations.
     pub fn fingerprint(&self) -> blake3::Hash {
         self.lock().trace.finalize()
     }
@@ -294,7 +293,7 @@ impl Faults for Disks {
 }
 
 impl State {
-    /// Change a byte of the last write to a part file, which is on the disk by now.
+    /// Changes a byte of the last write to a part file, which is on the disk by now.
     fn spoil(&mut self, op: &Op<'_>) {
         if !self.spoilt {
             return;

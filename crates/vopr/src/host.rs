@@ -1,4 +1,4 @@
-//! A host: its clock, its address, the buffer of its socket, and the process that runs on it.
+//! Hosts of a world: a clock, an address, the buffer of a socket, and a process.
 
 use crate::relay::{Jobs, Relay, ServedChild};
 use faircast_core::rng::Rng;
@@ -12,10 +12,10 @@ use faircast_wire::Name;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// The kernel charges so much for a datagram of up to 1500 bytes (Linux: a page's half and its own record).
+/// Kernel memory charged for a datagram of up to 1500 bytes (Linux: half a page and its own record).
 const COST: u64 = 2304;
 
-/// A process that gets so many turns at one moment does not let time pass.
+/// A process with this number of turns at one moment does not let time pass.
 const MOST_TURNS: u32 = 20_000;
 
 /// Session time zero of a host whose clock is right, in nanoseconds since 1970.
@@ -23,46 +23,46 @@ const UNIX: u64 = 1_800_000_000_000_000_000;
 
 const MILLION: u128 = 1_000_000;
 
-/// What a host is for.
+/// The role of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// It sends.
+    /// A source.
     Source,
-    /// It passes on, with so many branches.
+    /// A relay with this number of branches.
     Relay,
-    /// It receives.
+    /// A receiver.
     Receiver,
 }
 
 /// A process.
 pub enum Process {
-    /// Of a source.
+    /// A source's.
     Source(Box<Source>),
-    /// Of a receiver.
+    /// A receiver's.
     Receiver(Box<Receiver>),
-    /// Of a relay: for each session that it has found, and the next.
+    /// A relay's: for each session that it has found, and the next.
     Relay(Passing),
 }
 
-/// What a relay's process does.
+/// State of a relay's process.
 pub struct Passing {
-    /// What its sessions have in common.
+    /// The shared state of its sessions.
     pub handle: RelayHandle,
     /// Sessions; the place of one that is over is free.
     pub sessions: Vec<Option<Relay>>,
-    /// Endpoints of each: what hears above, and the branches.
+    /// The number of endpoints of each: the upstream one, and the branches.
     pub each: usize,
-    /// Which of them looks for a session.
+    /// The session that looks for a source.
     pub looking: Option<usize>,
-    /// Where hosts ask to be served.
+    /// The port at which hosts ask to be served.
     pub port: Option<Port>,
 }
 
 /// A relay's port.
 pub struct Port {
-    /// When it looks whom to invite next; never when it invites nobody.
+    /// When to look for the next host to invite; never when it invites nobody.
     pub invites_at: Time,
-    /// What is to leave it, and where to.
+    /// Datagrams to send, with their destinations.
     pub out: Vec<(Vec<u8>, SocketAddr)>,
 }
 
@@ -73,13 +73,13 @@ pub const LISTENS: u16 = 5780;
 pub const PORT: usize = 1 << 30;
 const CHILDREN: usize = 1 << 16;
 
-/// So many children may have been served in one session of a relay's process.
+/// The greatest number of children served in one session of a relay's process.
 const MOST_CHILDREN: usize = 1 << 10;
 
-/// Whom to invite is looked at so often.
+/// The interval of checks for hosts to invite.
 const INVITES_EVERY: Span = Span::from_millis(100);
 
-/// A reader that takes nothing now is asked again after this.
+/// The delay before a reader that takes nothing now is asked again.
 const ROOM_CHECK: Span = Span::from_millis(10);
 
 /// How a process ended.
@@ -91,25 +91,25 @@ pub enum Ended {
     Receiver(Box<Result<ReceiveReport, Error>>),
 }
 
-/// A clock that is never quite right.
+/// A clock that is never exact.
 #[derive(Debug, Clone, Copy)]
 pub struct HostClock {
     /// When the process started.
     origin: Time,
-    /// By how many millionths it is fast.
+    /// Its rate error, in millionths; positive is fast.
     pub fast: i64,
-    /// By how many seconds its time of day is ahead.
+    /// The error of its time of day, in seconds; positive is ahead.
     pub ahead: i64,
 }
 
 impl HostClock {
-    /// What it shows, since the process started.
+    /// Returns the time it shows, since the process started.
     pub fn local(&self, now: Time) -> Time {
         let span = u128::from(now.since(self.origin).as_nanos());
         Time::from_nanos((span * self.parts() / MILLION) as u64)
     }
 
-    /// The first moment at which the local clock shows this.
+    /// Returns the first moment at which the local clock shows this time.
     fn global(&self, here: Time) -> Time {
         if here.is_never() {
             return here;
@@ -118,22 +118,22 @@ impl HostClock {
         self.origin + Span::from_nanos(u64::try_from(span).unwrap_or(u64::MAX / 2))
     }
 
-    /// What it shows of a million.
+    /// Returns its progress in a million units of true time.
     fn parts(&self) -> u128 {
         (MILLION as i64 + self.fast) as u128
     }
 
-    /// Nanoseconds since 1970, as it shows them.
+    /// Returns nanoseconds since 1970, as it shows them.
     pub fn unix_nanos(&self, now: Time) -> u64 {
         (UNIX + now.as_nanos()).saturating_add_signed(self.ahead * 1_000_000_000)
     }
 }
 
-/// What a process wants to send: from which of its endpoints, and where to.
+/// A message of a process: its endpoint, and its destination.
 pub struct Sent {
     /// The endpoint.
     pub endpoint: usize,
-    /// The bytes, and how many each datagram has.
+    /// The bytes, and the length of each datagram.
     pub bytes: Vec<u8>,
     /// See there.
     pub transmit: Transmit,
@@ -148,9 +148,9 @@ struct Waiting {
 
 /// A host.
 pub struct Host {
-    /// What it is for.
+    /// Its role.
     pub role: Role,
-    /// As people call it.
+    /// Its name.
     pub name: String,
     /// Its address.
     pub address: SocketAddr,
@@ -170,21 +170,21 @@ pub struct Host {
     job_at: Time,
     /// It does nothing until then.
     pub stopped_until: Time,
-    /// Drawn from for its sessions.
+    /// Random numbers for its sessions.
     pub rng: Rng,
-    /// Drawn from for what its packets meet.
+    /// Random numbers for its path.
     pub path_rng: Rng,
     /// Bytes of its socket's buffer, as the kernel counts.
     pub buffer: u64,
     waiting: VecDeque<Waiting>,
     dropped: u64,
     backlog_at: Time,
-    /// Nobody takes what comes out: nothing is taken in until then.
+    /// The output is not read: nothing is taken in until then.
     full_until: Time,
 }
 
 impl Host {
-    /// A host without a process.
+    /// Returns a host without a process.
     pub fn new(role: Role, index: usize, name: String, seed: u64) -> Host {
         let port = match role {
             Role::Source => 5777,
@@ -213,7 +213,7 @@ impl Host {
         }
     }
 
-    /// Where an endpoint sends from: those of a relay have ports of their own.
+    /// Returns the source address of an endpoint: those of a relay have ports of their own.
     pub fn place(&self, endpoint: usize) -> SocketAddr {
         match endpoint {
             0 => self.address,
@@ -222,12 +222,12 @@ impl Host {
         }
     }
 
-    /// Where a relay is asked.
+    /// Returns the address at which a relay is asked.
     pub fn asked_at(&self) -> SocketAddr {
         SocketAddr::new(self.address.ip(), LISTENS)
     }
 
-    /// The endpoint that a datagram from there is for.
+    /// Returns the endpoint to which a datagram from there belongs.
     pub fn endpoint_at(&self, to: SocketAddr, from: SocketAddr) -> Option<usize> {
         if let Some(Process::Relay(relay)) = &self.process
             && relay.port.is_some()
@@ -239,7 +239,7 @@ impl Host {
         (0..self.endpoints()).find(|endpoint| self.place(*endpoint) == to)
     }
 
-    /// How many endpoints the process has, without those that serve children.
+    /// Returns the number of endpoints of the process, without those that serve children.
     pub fn endpoints(&self) -> usize {
         match &self.process {
             Some(Process::Relay(relay)) => relay.each * relay.sessions.len(),
@@ -248,7 +248,7 @@ impl Host {
         }
     }
 
-    /// Which of a session's endpoints this is: what hears above is the first.
+    /// Returns the index of this endpoint within its session: the upstream one is the first.
     pub fn part(&self, endpoint: usize) -> usize {
         match &self.process {
             Some(Process::Relay(_)) if endpoint >= CHILDREN => endpoint,
@@ -257,7 +257,7 @@ impl Host {
         }
     }
 
-    /// Those that hear what is sent to the group.
+    /// Returns the endpoints that receive packets to the group.
     pub fn ears(&self) -> impl Iterator<Item = usize> {
         let hears = move |endpoint: &usize| match &self.process {
             Some(Process::Relay(relay)) if !self.parents.is_empty() => {
@@ -268,12 +268,12 @@ impl Host {
         (0..self.endpoints()).filter(|endpoint| self.part(*endpoint) == 0).filter(hears)
     }
 
-    /// Numbers for a session.
+    /// Draws numbers for a session.
     pub fn draw(&mut self) -> [u64; 4] {
         std::array::from_fn(|_| self.rng.bits())
     }
 
-    /// A process begins.
+    /// Begins a process.
     pub fn begin(&mut self, process: Process, now: Time) {
         self.process = Some(process);
         (self.jobs, self.job_at) = (None, Time::NEVER);
@@ -283,7 +283,7 @@ impl Host {
         self.waiting.clear();
     }
 
-    /// The process is gone, and its sockets with it.
+    /// Ends the process, and its sockets with it.
     pub fn kill(&mut self) {
         self.process = None;
         self.jobs = None;
@@ -291,7 +291,7 @@ impl Host {
         self.stopped_until = Time::ZERO;
     }
 
-    /// A datagram arrives; whether there was room for it.
+    /// Delivers a datagram; returns whether there was room for it.
     pub fn put(&mut self, endpoint: usize, bytes: Vec<u8>, from: SocketAddr, now: Time) -> bool {
         if self.process.is_none() {
             return false;
@@ -308,7 +308,7 @@ impl Host {
         self.waiting.len() as u64 * COST
     }
 
-    /// Whether packets of this layer come here.
+    /// Whether packets of this layer arrive here.
     pub fn takes(&self, layer: usize) -> bool {
         match &self.process {
             Some(Process::Receiver(receiver)) if self.invited || !self.parents.is_empty() => {
@@ -320,7 +320,7 @@ impl Host {
         }
     }
 
-    /// When it wants to be called.
+    /// Returns when it has to be called.
     pub fn wake_at(&self, now: Time) -> Time {
         let here = self.clock.local(now);
         let at = match &self.process {
@@ -342,7 +342,7 @@ impl Host {
         at.max(self.stopped_until)
     }
 
-    /// The host has another address from now on.
+    /// Gives the host another address.
     pub fn move_to(&mut self, address: SocketAddr, now: Time) {
         self.address = address;
         let here = self.clock.local(now);
@@ -352,13 +352,13 @@ impl Host {
         }
     }
 
-    /// End in good order.
+    /// Ends the process in good order.
     pub fn stop(&mut self, now: Time) {
         let here = self.clock.local(now);
         endpoints(&mut self.process).iter_mut().for_each(|(_, endpoint)| endpoint.stop(here));
     }
 
-    /// The first job is done when it has waited this long; whether it is.
+    /// Completes the first job when it has waited this long; returns whether it did.
     fn run_job(&mut self, now: Time, takes: Span) -> bool {
         let Some(jobs) = self.jobs.as_ref().filter(|jobs| !jobs.is_empty()) else { return false };
         if self.job_at.is_never() {
@@ -372,7 +372,7 @@ impl Host {
         is_done
     }
 
-    /// Everything that is due, where a job on files takes so long. `Err`: what is wrong with the process.
+    /// Runs everything that is due, where a job on files takes this long. Returns `Err` with a fault of the process.
     pub fn drive(
         &mut self,
         now: Time,
@@ -419,7 +419,7 @@ impl Host {
         Err(format!("endpoint {busy} of {} does not let time pass", self.name))
     }
 
-    /// The process takes in what has arrived.
+    /// Passes received datagrams to the process.
     fn take_in(&mut self, (here, now): (Time, Time), drained: bool) {
         if let Some(Process::Receiver(receiver)) = &mut self.process
             && !receiver.endpoint().accepts(here)
@@ -469,7 +469,7 @@ impl Host {
 }
 
 impl Passing {
-    /// Those that serve children, by number.
+    /// Returns the endpoints that serve children, by number.
     fn children(&self) -> impl Iterator<Item = (usize, &ServedChild)> {
         self.sessions.iter().enumerate().flat_map(|(place, session)| {
             let children = session.iter().flat_map(|session| &session.children).enumerate();
@@ -477,7 +477,7 @@ impl Passing {
         })
     }
 
-    /// Answers and invitations leave the port, and who has asked is served.
+    /// Sends replies and invitations from the port, and serves hosts that have asked.
     fn serve_port(&mut self, name: &str, here: Time, sent: &mut Vec<Sent>) {
         let Some(port) = &mut self.port else { return };
         if here >= port.invites_at {
@@ -491,7 +491,7 @@ impl Passing {
         self.sessions.iter_mut().flatten().for_each(Relay::grow);
     }
 
-    /// What is over makes room.
+    /// Removes ended sessions.
     fn let_go(&mut self) {
         for (place, session) in self.sessions.iter_mut().enumerate() {
             if session.as_ref().is_some_and(Relay::is_over) {
@@ -502,7 +502,7 @@ impl Passing {
     }
 }
 
-/// Its endpoints, by number.
+/// Returns its endpoints, by number.
 fn endpoints(process: &mut Option<Process>) -> Vec<(usize, &mut dyn Endpoint)> {
     let mut all: Vec<(usize, &mut dyn Endpoint)> = Vec::new();
     match process {
@@ -515,7 +515,7 @@ fn endpoints(process: &mut Option<Process>) -> Vec<(usize, &mut dyn Endpoint)> {
                 for (at, one) in session.endpoints.iter_mut().enumerate() {
                     all.push((place * relay.each + at, &mut **one));
                 }
-                // As in the real loop, which lets go of what serves nobody any more.
+                // As in the real loop, which removes endpoints that serve nobody any more.
                 let children = session.children.iter_mut().enumerate();
                 for (at, child) in children.filter(|(_, child)| !child.endpoint.is_over()) {
                     all.push((CHILDREN + place * MOST_CHILDREN + at, &mut *child.endpoint));

@@ -1,7 +1,7 @@
-//! Kinds of worlds: how the session reaches who receives it, and whether it is files or something live.
+//! Kinds of worlds: how the session reaches its receivers, and whether it carries files or a live stream.
 //!
-//! They are drawn from numbers of their own, so that a world of files by multicast through repeaters is what it was before there were
-//! others.
+//! They are drawn from numbers of their own, so that a world of files by multicast through repeaters is the same as before the other kinds
+//! were added.
 
 use crate::plan::{Plan, SitePlan, Trouble, random_link, sites};
 use faircast_core::rng::Rng;
@@ -10,7 +10,7 @@ use faircast_core::time::Span;
 use faircast_simnet::Link;
 use faircast_transport::relay::RouterKind;
 
-/// What a world is about.
+/// The kind of a world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Files by multicast, and relays are repeaters.
@@ -28,7 +28,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them, and how many seeds of a hundred have each.
+    /// All kinds, and the number of seeds of a hundred that have each.
     pub const ALL: [(Kind, u64); 6] = [
         (Kind::Hops, 12),
         (Kind::Agents, 12),
@@ -38,7 +38,7 @@ impl Kind {
         (Kind::Files, 40),
     ];
 
-    /// That of this seed.
+    /// Returns the kind of this seed.
     pub fn of(seed: u64) -> Kind {
         let mut drawn = Rng::new(seed, 4).below(100);
         for (kind, part) in Kind::ALL {
@@ -55,7 +55,7 @@ impl Kind {
         matches!(self, Kind::Live | Kind::Layers)
     }
 
-    /// Make this plan one of this kind.
+    /// Makes this plan one of this kind.
     pub(crate) fn shape(self, plan: &mut Plan, seed: u64) {
         let mut rng = Rng::new(seed, 5);
         plan.kind = self;
@@ -100,7 +100,7 @@ impl Kind {
     }
 }
 
-/// Of how many layers a scheme is.
+/// Returns the number of layers of a scheme.
 fn layers(scheme: &str) -> u8 {
     scheme.parse::<Scheme>().map_or(1, |scheme| scheme.layers())
 }
@@ -110,7 +110,7 @@ fn some_scheme(suits: impl Fn(u8) -> bool, rng: &mut Rng) -> &'static Entry {
     all[rng.below(all.len() as u64) as usize]
 }
 
-/// Sites behind relays.
+/// Returns sites behind relays.
 fn with_relays(rng: &mut Rng) -> Vec<SitePlan> {
     loop {
         let sites = sites(false, rng);
@@ -120,7 +120,7 @@ fn with_relays(rng: &mut Rng) -> Vec<SitePlan> {
     }
 }
 
-/// Sites that all hear the source, with agents in some of them.
+/// Returns sites that all receive from the source, with agents in some of them.
 fn around_agents(rng: &mut Rng) -> Vec<SitePlan> {
     let count = 1 + rng.below(3);
     let site = |at: u64| SitePlan {
@@ -133,7 +133,7 @@ fn around_agents(rng: &mut Rng) -> Vec<SitePlan> {
     (0..count).map(site).collect()
 }
 
-/// The source's own relay, and sites that it serves host by host; perhaps a relay in one of them, which serves a site by multicast.
+/// Returns the source's own relay, and sites that it serves host by host; perhaps a relay in one of them, which serves a site by multicast.
 fn by_unicast(invites: bool, rng: &mut Rng) -> Vec<SitePlan> {
     let within = Link::after(Span::from_micros(20)).mbps(1_000.0).fifo(4 << 20);
     let mut all = vec![SitePlan { relay: None, link: within, receivers: 0, relays: 1, unicast: false }];
@@ -151,7 +151,7 @@ fn by_unicast(invites: bool, rng: &mut Rng) -> Vec<SitePlan> {
     all
 }
 
-/// What is live has no files that could change.
+/// Removes from a live stream's plan the files, which could change.
 fn stream(plan: &mut Plan, rng: &mut Rng) {
     let is_of_files = |trouble: &Trouble| {
         matches!(trouble, Trouble::NewContent | Trouble::SourceFile | Trouble::SourceDisk)

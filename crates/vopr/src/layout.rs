@@ -1,4 +1,4 @@
-//! From a plan to its hosts and sites, and who serves whom.
+//! Layout of a plan: its hosts and sites, and the parents of each.
 
 use crate::host::{Host, Role};
 use crate::kind::Kind;
@@ -9,10 +9,10 @@ use faircast_simnet::Site;
 /// A site with one head: a part of a host.
 type Segment = Site<usize, (usize, usize)>;
 
-/// The branch of a site whose hosts are served one by one.
+/// The branch number of a site whose hosts are served one by one.
 pub(crate) const UNICAST: usize = usize::MAX;
 
-/// Who serves whom by unicast.
+/// Assigns the unicast parents of hosts.
 fn attach(seed: u64, plan: &Plan, hosts: &mut [Host], sites: &[Segment]) {
     let mut rng = Rng::new(seed, 6);
     match plan.kind {
@@ -49,7 +49,7 @@ fn attach(seed: u64, plan: &Plan, hosts: &mut [Host], sites: &[Segment]) {
     }
 }
 
-/// The hosts and the sites of a plan: the source first, then relays, then receivers.
+/// Returns the hosts and the sites of a plan: the source first, then relays, then receivers.
 pub(crate) fn layout(seed: u64, plan: &Plan, rng: &mut Rng, sites: &mut Vec<Segment>) -> Vec<Host> {
     let relays: usize = plan.sites.iter().map(|site| site.relays).sum();
     let mut hosts = vec![Host::new(Role::Source, 0, "source".to_owned(), seed)];

@@ -1,7 +1,7 @@
 //! A simulated world for the transport: whole sessions, with their sources, relays and receivers, under faults.
 //!
-//! A seed decides everything: who is there, what is sent by which congestion control, what goes wrong and when. After a while nothing
-//! goes wrong any more, and everybody has to finish. What runs are the transport's own sessions, driven through
+//! A seed decides everything: the hosts, the content and its congestion control, the faults and their times. After a while all faults end,
+//! and every process has to finish. The code under test is the transport's own sessions, driven through
 //! [`Endpoint`](faircast_transport::Endpoint) in virtual time; their disks are real files with faults interposed.
 //!
 //! | module | what it holds |
@@ -45,20 +45,20 @@ use world::World;
 pub enum Mistake {
     /// Disks and readers get other bytes than were written.
     Spoilt,
-    /// Requests of receivers are lost, for ever.
+    /// Requests of receivers are lost permanently.
     Deaf,
 }
 
-/// How worlds are made.
+/// Options of worlds.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// In which a directory is made for each world; one in memory is fastest.
+    /// The parent directory of each world's directory; one in memory is fastest.
     pub directory: PathBuf,
-    /// What is wrong on purpose.
+    /// A deliberate fault.
     pub mistake: Option<Mistake>,
-    /// Say what happens while it does.
+    /// Report events as they happen.
     pub verbose: bool,
-    /// The world is of this kind, whatever the seed says.
+    /// The kind of the world, whatever the seed decides.
     pub kind: Option<Kind>,
 }
 
@@ -70,24 +70,24 @@ impl Default for Options {
     }
 }
 
-/// What came of a seed.
+/// The outcome of a seed.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     /// The seed.
     pub seed: u64,
-    /// What it has decided, in words.
+    /// A description of its plan.
     pub plan: String,
-    /// A digest of all datagrams with their moments, and of all that was done to disks.
+    /// A digest of all datagrams with their moments, and of all operations on disks.
     pub trace: String,
-    /// How long the world lasted, in its own time.
+    /// The duration of the world, in its own time.
     pub lasted: Time,
-    /// Of that, after the trouble was over.
+    /// The time after the trouble was over, in seconds.
     pub calm: f64,
     /// Datagrams sent.
     pub datagrams: u64,
-    /// What is wrong, if anything.
+    /// The fault found, if any.
     pub finding: Option<Finding>,
-    /// What happened last, a line each.
+    /// The last events, a line each.
     pub log: Vec<String>,
 }
 
@@ -102,7 +102,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Run the world of this seed.
+/// Runs the world of this seed.
 ///
 /// # Errors
 /// When there is no room for its files.

@@ -1,4 +1,4 @@
-//! Live streams: bytes that come over time at the source, and what readers get of them.
+//! Live streams: bytes that arrive over time at the source, and the bytes that readers get of them.
 
 use crate::clock::Clock;
 use crate::content;
@@ -16,55 +16,55 @@ pub(crate) struct Streams {
     clock: Clock,
     /// For each start of the source: the bytes of each layer.
     versions: Vec<Vec<Arc<Vec<u8>>>>,
-    /// Of each host: what its process has written, and whether any of its processes has had the end of a stream.
+    /// For each host: the output of its process, and whether any of its processes has received the end of a stream.
     sinks: Vec<Sink>,
-    /// How many processes of each host there were: each has a directory of its own.
+    /// The number of processes of each host: each has a directory of its own.
     runs: Vec<u32>,
-    /// How many of those have had the end of a stream, and whether the newest has.
+    /// The number of those that received the end of a stream, and whether the newest has.
     ended: Vec<(usize, bool)>,
     served: Vec<bool>,
 }
 
-/// What came out of a stream, of whose layer 0.
+/// Output of a stream, with its layer 0.
 #[derive(Clone)]
 struct Sink {
     taken: Arc<Mutex<Vec<u8>>>,
-    /// Bytes that its reader takes in a second; `None`: all.
+    /// The bytes that its reader takes per second; `None`: all.
     slow: Option<f64>,
     since: Time,
     clock: Clock,
-    /// It is to take everything from now on.
+    /// Whether it takes everything from now on.
     open: bool,
     /// A byte of each write is wrong.
     spoilt: bool,
 }
 
-/// Bytes that come over time.
+/// Bytes that arrive over time.
 struct Comes {
     bytes: Arc<Vec<u8>>,
-    /// When so many have come, the first first.
+    /// The number of bytes that have arrived at each time, in order.
     steps: Vec<(Time, usize)>,
     read: usize,
     clock: Clock,
 }
 
-/// What part of a stream something is.
+/// The position of an output in a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Part {
-    /// How many gaps it has.
+    /// The number of its gaps.
     pub(crate) gaps: usize,
     /// Whether it reaches the end.
     pub(crate) ends: bool,
 }
 
-/// So many bytes of a stream are nowhere else in it.
+/// The number of bytes that identify a position of a stream.
 const WINDOW: usize = 24;
 
-/// A stream ends within this after it began, at the latest, once trouble is over.
+/// A stream ends at the latest after this time, once trouble is over.
 const LONGEST: Span = Span::from_secs(6);
 
 impl Streams {
-    /// None yet, for this number of hosts. With `spoilt` readers get a wrong byte.
+    /// Returns no streams yet, for this number of hosts. With `spoilt` readers get a wrong byte.
     pub(crate) fn new(hosts: usize, clock: Clock, spoilt: bool) -> Streams {
         let taken = Arc::default();
         let sink = Sink { taken, slow: None, since: Time::ZERO, clock: clock.clone(), open: true, spoilt };
@@ -78,7 +78,7 @@ impl Streams {
         }
     }
 
-    /// What the source is to send from now on: a stream for each of so many layers. Until `calm` they may last long.
+    /// Returns the inputs of the source from now on: a stream for each of these layers. Until `calm` they may last long.
     pub(crate) fn begin(&mut self, lanes: usize, now: Time, calm: Time, rng: &mut Rng) -> Vec<Input> {
         let left = Span::from_nanos(calm.since(now).as_nanos() + 2_000_000_000);
         let mut made = Vec::new();
@@ -147,7 +147,7 @@ impl Streams {
         Ok(newest)
     }
 
-    /// The stream of this layer that `bytes` come from, by its number, and the part of it that they are.
+    /// Returns the stream of this layer that contains `bytes`, by its number, and their part of it.
     fn part_of(&self, lane: usize, bytes: &[u8]) -> Result<Option<(usize, Part)>, String> {
         if bytes.is_empty() {
             return Ok(None);
@@ -179,13 +179,14 @@ impl Streams {
         self.served[host]
     }
 
-    /// How many processes of this host have had the end of a stream. Who is killed after that and started again may have it once more.
+    /// Returns the number of processes of this host that received the end of a stream. A process that is killed after that and restarted
+    /// may receive it again.
     pub(crate) fn ended(&self, host: usize) -> usize {
         self.ended[host].0.max(usize::from(self.served[host]))
     }
 }
 
-/// Files of streams in an output directory, and their layers.
+/// Lists the files of streams in an output directory, and their layers.
 fn files(out: &Path) -> Vec<(usize, PathBuf)> {
     let entries = fs::read_dir(out).into_iter().flatten().flatten();
     let file = |path: PathBuf| {
@@ -198,13 +199,13 @@ fn files(out: &Path) -> Vec<(usize, PathBuf)> {
     all
 }
 
-/// Where `window` is in `all`, from `from` on.
+/// Returns the position of `window` in `all`, from `from` on.
 fn find(all: &[u8], from: usize, window: &[u8]) -> Option<usize> {
     let rest = all.get(from..)?;
     rest.windows(window.len()).position(|here| here == window).map(|at| from + at)
 }
 
-/// Which part of `all` it is, if it is one with some pieces left out and nothing else wrong.
+/// Returns the part of `all` that it is, if it is one with some pieces left out and no other fault.
 fn part(bytes: &[u8], all: &[u8], gaps: fn(&[u8], &[u8]) -> Option<usize>) -> Option<Part> {
     let found = gaps(bytes, all)?;
     let end = &bytes[bytes.len().saturating_sub(WINDOW)..];
@@ -216,7 +217,7 @@ fn part(bytes: &[u8], all: &[u8], gaps: fn(&[u8], &[u8]) -> Option<usize>) -> Op
     Some(Part { gaps: found, ends: all.ends_with(end) || (1..end.len()).rev().any(ends_so) })
 }
 
-/// How many gaps there are between pieces of `all`, if none is shorter than a window.
+/// Returns the number of gaps between pieces of `all`, if none is shorter than a window.
 fn gaps(bytes: &[u8], all: &[u8]) -> Option<usize> {
     let (mut done, mut at, mut gaps) = (0, 0, 0);
     while done < bytes.len() {
@@ -225,7 +226,7 @@ fn gaps(bytes: &[u8], all: &[u8]) -> Option<usize> {
         if done == bytes.len() {
             break;
         }
-        // What comes next is farther on: some bytes before may have been alike by chance.
+        // The next piece is farther on: some bytes before may have been alike by chance.
         let farther = (0..=WINDOW.min(done)).rev().find_map(|back| {
             let from = done - back;
             let window = &bytes[from..bytes.len().min(from + WINDOW)];
@@ -238,8 +239,8 @@ fn gaps(bytes: &[u8], all: &[u8]) -> Option<usize> {
     Some(gaps)
 }
 
-/// The same where pieces may be as short as a byte: a block holds what had come when it was written, and those around it may be lost. All that
-/// a piece may be is tried, the longest first.
+/// Returns the same where pieces may be as short as a byte: a block holds the bytes that had come when it was written, and those around it
+/// may be lost. All possible pieces are tried, the longest first.
 fn gaps_of_short_pieces(bytes: &[u8], all: &[u8]) -> Option<usize> {
     Pieces { bytes, all, seen: BTreeSet::new(), left: MOST_LOOKED_AT }.gaps(0, 0)
 }
@@ -247,20 +248,20 @@ fn gaps_of_short_pieces(bytes: &[u8], all: &[u8]) -> Option<usize> {
 struct Pieces<'a> {
     bytes: &'a [u8],
     all: &'a [u8],
-    /// How much was known, and where the next piece would begin: nothing came of it.
+    /// Failed states: the length known, and where the next piece would begin.
     seen: BTreeSet<(usize, usize)>,
-    /// So many bytes may still be looked at.
+    /// The number of bytes that may still be examined.
     left: usize,
 }
 
-/// Bytes that are looked at until it is given up.
+/// The greatest number of bytes examined before it gives up.
 const MOST_LOOKED_AT: usize = 50_000_000;
 
-/// Lengths of what is looked for, and in how many places.
+/// Lengths of search windows, and the number of places for each.
 const LENGTHS: [(usize, usize); 5] = [(WINDOW, 4), (12, 4), (6, 4), (3, 8), (1, 8)];
 
 impl Pieces<'_> {
-    /// How many gaps there are in what comes after `done` bytes, of which the next piece begins at `at` or later.
+    /// Returns the number of gaps after `done` bytes, where the next piece begins at `at` or later.
     fn gaps(&mut self, done: usize, at: usize) -> Option<usize> {
         let (bytes, all) = (self.bytes, self.all);
         let alike = bytes[done..].iter().zip(&all[at..]).take_while(|(a, b)| a == b).count();
@@ -271,7 +272,7 @@ impl Pieces<'_> {
         if self.left == 0 || !self.seen.insert((done, at)) {
             return None;
         }
-        // Of what is alike a few bytes may be so by chance.
+        // A few of the equal bytes may be equal by chance.
         for back in 0..=alike.min(2) {
             let from = done - back;
             for (length, places) in LENGTHS {

@@ -1,10 +1,10 @@
-//! What has happened: some words for people, and a digest of everything.
+//! Log of a world: text lines for people, and a digest of all events.
 
 use blake3::Hasher;
 use faircast_core::time::Time;
 use std::collections::VecDeque;
 
-/// So many of the last lines are kept.
+/// The number of last lines that are stored.
 const MOST_LINES: usize = 300;
 
 pub(crate) struct Log {
@@ -18,7 +18,7 @@ impl Log {
         Log { digest: Hasher::new(), lines: VecDeque::new(), verbose }
     }
 
-    /// Something worth a line.
+    /// Logs a line.
     pub(crate) fn say(&mut self, now: Time, words: &str) {
         let line = format!("{:12.6} {words}", now.as_secs_f64());
         if self.verbose {
@@ -30,7 +30,7 @@ impl Log {
         self.lines.push_back(line);
     }
 
-    /// A host sends this.
+    /// Traces a datagram that a host sends.
     pub(crate) fn trace(&mut self, now: Time, host: usize, bytes: &[u8]) {
         self.digest.update(&now.as_nanos().to_le_bytes());
         self.digest.update(&(host as u32).to_le_bytes());
@@ -38,7 +38,7 @@ impl Log {
         self.digest.update(bytes);
     }
 
-    /// Of everything that was sent.
+    /// Returns a digest of everything that was sent.
     pub(crate) fn fingerprint(&self) -> blake3::Hash {
         self.digest.finalize()
     }

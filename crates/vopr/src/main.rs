@@ -1,4 +1,4 @@
-//! `faircast-vopr`: run simulated worlds, one seed after the other, and keep what is found.
+//! `faircast-vopr`: runs simulated worlds, one seed after the other, and stores the findings.
 
 use clap::{Parser, ValueEnum};
 use faircast_vopr::{Kind, Mistake, Options, Outcome, run};
@@ -67,7 +67,7 @@ enum OfKind {
     Unicast,
 }
 
-/// How often it is said how far it is.
+/// The interval of progress reports.
 const SAID_EVERY: Duration = Duration::from_secs(10);
 
 fn main() -> ExitCode {
@@ -81,7 +81,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// How many seeds have found something.
+/// Runs the seeds; returns the number with findings.
 fn go(args: &Args) -> io::Result<u64> {
     let mut options = Options { verbose: args.verbose, ..Options::default() };
     options.directory = args.directory.clone().unwrap_or(options.directory);
@@ -132,7 +132,7 @@ fn go(args: &Args) -> io::Result<u64> {
     Ok(findings)
 }
 
-/// A finding, and how to see it again.
+/// Reports a finding, and how to reproduce it.
 fn report(args: &Args, outcome: &Outcome) -> io::Result<()> {
     let commit = Command::new("git").args(["rev-parse", "HEAD"]).output();
     let commit = commit

@@ -1,4 +1,4 @@
-//! What a seed decides before anything happens: who is there, what is sent and how, and what will go wrong when.
+//! Plan of a seed: hosts, content, and the faults with their times.
 
 use crate::kind::Kind;
 use faircast_core::rng::Rng;
@@ -8,7 +8,7 @@ use faircast_simnet::Link;
 use faircast_transport::relay::RouterKind;
 use std::fmt;
 
-/// How long trouble lasts at most; then everything heals.
+/// The longest time of trouble; then everything heals.
 const LONGEST_TROUBLE: Span = Span::from_secs(20);
 
 /// A kind of trouble. Each seed has a random subset of them, so that no kind hides what another would find.
@@ -65,7 +65,7 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    /// Kinds that were thought of later: drawn from numbers of their own, so that seeds without them are what they were.
+    /// Kinds that were added later: drawn from numbers of their own, so that seeds without them are unchanged.
     const LATER: [Trouble; 2] = [Trouble::SourceFile, Trouble::SourceDisk];
 
     /// The other kinds.
@@ -118,16 +118,16 @@ impl Trouble {
     }
 }
 
-/// Something that goes wrong at a time of its own.
+/// A fault at a time of its own.
 #[derive(Debug, Clone, Copy)]
 pub struct Episode {
     /// When it begins.
     pub at: Time,
-    /// What.
+    /// The kind of trouble.
     pub trouble: Trouble,
-    /// How long it lasts, or until what was killed is started again.
+    /// Its duration, or the time until a killed process is started again.
     pub lasts: Span,
-    /// Decides the rest: whom it hits, and how hard.
+    /// Random number for the rest: which host, and how severe.
     pub dice: u64,
 }
 
@@ -146,7 +146,7 @@ pub struct SitePlan {
     pub unicast: bool,
 }
 
-/// What goes wrong with packets while there is trouble: probabilities.
+/// Faults of packets while there is trouble: probabilities.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Weather {
     /// A packet is lost.
@@ -159,16 +159,16 @@ pub struct Weather {
     pub meddling: f64,
     /// It is late by up to [`Weather::late`].
     pub reordering: f64,
-    /// See there.
+    /// See [`Weather::reordering`].
     pub late: Span,
     /// It comes again within twenty seconds.
     pub ghosts: f64,
 }
 
-/// What a seed decides.
+/// The plan of a seed.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// What the world is about.
+    /// The kind of the world.
     pub kind: Kind,
     /// The congestion control, by its name and options.
     pub scheme: String,
@@ -188,35 +188,35 @@ pub struct Plan {
     pub expects: bool,
     /// The source's highest rate.
     pub max: Option<Rate>,
-    /// How long sessions wait for each other, in seconds.
+    /// The idle timeout of sessions, in seconds.
     pub patience: u64,
     /// Packets have to go far: answers are spread.
     pub weather: Weather,
     /// The kinds of trouble that this seed has.
     pub troubles: Vec<Trouble>,
-    /// What happens when, the first first.
+    /// The episodes, in order of time.
     pub episodes: Vec<Episode>,
     /// When everything heals.
     pub calm: Time,
-    /// Of each relay, the router that it is a hop with.
+    /// The router of each relay that is a hop.
     pub routers: Vec<Option<RouterKind>>,
-    /// The source invites those whom it serves by unicast.
+    /// Whether the source invites the hosts that it serves by unicast.
     pub invites: bool,
-    /// Live streams.
+    /// The number of live streams.
     pub lanes: usize,
-    /// How old blocks of a live stream may get.
+    /// The greatest age of blocks of a live stream.
     pub history: Span,
-    /// Who reads what comes out of a live stream does so slowly.
+    /// Whether readers of a live stream's output are slow.
     pub slow_readers: bool,
 }
 
 impl Plan {
-    /// What this seed decides.
+    /// Returns the plan of this seed.
     pub fn new(seed: u64) -> Plan {
         Plan::of(seed, Kind::of(seed))
     }
 
-    /// The same where the world is of this kind.
+    /// Returns the plan of this seed for a world of this kind.
     pub fn of(seed: u64, kind: Kind) -> Plan {
         let mut rng = Rng::new(seed, 1);
         let entry = &CATALOGUE[rng.below(CATALOGUE.len() as u64) as usize];
@@ -270,7 +270,7 @@ impl Plan {
 
     /// The most relays in a row between the source and a receiver.
     pub fn depth(&self) -> u64 {
-        // Of each relay, how many there are with it; a relay is numbered after those above it.
+        // The depth of each relay; a relay is numbered after those above it.
         let mut depths: Vec<u64> = Vec::new();
         for site in &self.sites {
             let above = site.relay.map_or(0, |relay| depths[relay]);
@@ -279,12 +279,12 @@ impl Plan {
         depths.into_iter().max().unwrap_or(0)
     }
 
-    /// Relays in all.
+    /// Returns the number of relays.
     pub fn relays(&self) -> usize {
         self.sites.iter().map(|site| site.relays).sum()
     }
 
-    /// Receivers in all.
+    /// Returns the number of receivers.
     pub fn receivers(&self) -> usize {
         self.sites.iter().map(|site| site.receivers).sum()
     }
@@ -317,7 +317,7 @@ impl fmt::Display for Plan {
     }
 }
 
-/// A swarm: sometimes none, sometimes one, sometimes many.
+/// Draws kinds of trouble (swarm testing): sometimes none, sometimes one, sometimes many.
 fn some_troubles(rng: &mut Rng) -> Vec<Trouble> {
     let part = match rng.below(20) {
         0 => 0.0,
@@ -334,7 +334,7 @@ fn episodes(troubles: &[Trouble], calm: Time, rng: &mut Rng) -> Vec<Episode> {
     for &trouble in troubles.iter().filter(|trouble| trouble.is_episode()) {
         let most = if matches!(trouble, Trouble::NewContent | Trouble::Stops) { 1 } else { 4 };
         for _ in 0..1 + rng.below(most) {
-            // Most of a session of little content happens in its first seconds.
+            // In a session of little content most happens in the first seconds.
             let early = if rng.chance(0.5) { 0.2 } else { 1.0 };
             let at = Time::ZERO + span.scaled(rng.unit() * early);
             let lasts = Span::from_secs_f64(rng.exponential(1.5).clamp(0.01, 8.0));
@@ -373,7 +373,7 @@ fn files(rng: &mut Rng) -> Vec<(String, usize)> {
         .collect()
 }
 
-/// A link somewhere.
+/// Returns a random link.
 pub(crate) fn random_link(rng: &mut Rng) -> Link {
     let rate = Rate::from_mbps(2f64.powf(1.0 + rng.unit() * 5.0));
     let delay = Span::from_secs_f64(0.0002 + 0.08 * rng.unit() * rng.unit());

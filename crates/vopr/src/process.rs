@@ -1,4 +1,4 @@
-//! Processes: how they start, and how they end.
+//! Start and end of processes.
 
 use crate::host::{Ended, Passing, Port, Process, Role};
 use crate::kind::Kind;
@@ -21,17 +21,17 @@ use faircast_wire::{GroupKey, KeyRing, VerifyKeys};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// And no process is started more often than this, and once more whenever a source has waited in vain for receivers that wait for
-/// another source's content as long as their patience lasts. That of those below a relay begins when the relay's is over: until then
-/// the relay says that it is there, and when it is silent they may find the session elsewhere.
+/// No process is started more often than this, and once more for each source that has waited in vain for receivers. Such receivers wait for
+/// another source's content as long as their idle timeout lasts. Below a relay that time begins when the relay's own is over: until then
+/// the relay states that it is there, and when it is silent they may find the session elsewhere.
 const MOST_STARTS: u32 = 6;
 
-/// The relay of a source that serves hosts by unicast: so many of them, and it keeps so many bytes.
+/// The greatest number of children of a source's own relay, and of bytes that it caches.
 pub(crate) const OWN_RELAY: usize = 1;
 const CHILDREN: usize = 16;
 const OWN_MEMORY: usize = 64 << 10;
 
-/// A source waits so many seconds for receivers.
+/// The time that a source waits for receivers, in seconds.
 const WAIT: u32 = 5;
 
 impl World {
@@ -94,12 +94,12 @@ impl World {
         self.drive(host)
     }
 
-    /// Whether the first relay is the source's own, which lives and dies with it.
+    /// Whether the first relay is the source's own, which starts and ends with it.
     pub(crate) fn serves_itself(&self) -> bool {
         self.plan.kind == Kind::Unicast
     }
 
-    /// A source that serves hosts by unicast has a relay of its session in its own process.
+    /// Starts the relay of a source that serves hosts by unicast: a part of the source's own process.
     fn start_own_relay(&mut self, session: SessionId) -> Result<(), Finding> {
         let (now, relay) = (self.now, self.passing(OWN_RELAY));
         relay.handle.take_only(session);
@@ -109,7 +109,7 @@ impl World {
         self.drive(OWN_RELAY)
     }
 
-    /// A relay's process that has found nothing yet.
+    /// Returns a relay's process that has found nothing yet.
     fn passing(&self, host: usize) -> Passing {
         let branches = self
             .network
@@ -129,7 +129,7 @@ impl World {
         Passing { handle, sessions: Vec::new(), each: 1 + branches, looking: None, port }
     }
 
-    /// What is sent: files, or streams that begin now.
+    /// Returns the content to send: files, or streams that begin now.
     fn content(&mut self) -> Content {
         let (lanes, now, calm) = (self.plan.lanes, self.now, self.plan.calm);
         let history = Duration::from_nanos(self.plan.history.as_nanos());
@@ -163,7 +163,7 @@ impl World {
         config
     }
 
-    /// Where what is received goes: a stream to a file, or to somebody who reads it.
+    /// Returns the destination of received content: a stream to a file, or to a reader.
     fn destination(&mut self, host: usize) -> Destination {
         if self.plan.kind.is_live() && self.rng.chance(0.7) {
             return Destination::Writer(self.streams.output(host, self.plan.slow_readers, &mut self.rng));
@@ -177,7 +177,7 @@ impl World {
 
     fn receive_config(&mut self, host: usize) -> ReceiveConfig {
         let destination = self.destination(host);
-        // Whose clock leaps may start a source before the one that it started last.
+        // A host whose clock leaps may start a source before its previous one.
         let leaps = self.plan.has(Trouble::Clocks)
             && (self.plan.has(Trouble::NewContent) || self.plan.has(Trouble::SourceFile));
         let mut config = ReceiveConfig::new(destination);
@@ -193,7 +193,7 @@ impl World {
         config
     }
 
-    /// A relay that looks for no session does so from now on: when it has found one, or that one is over.
+    /// Makes a relay look for a session, once it has found one or its session is over.
     pub(crate) fn look_for_next(&mut self, host: usize) {
         let Some(Process::Relay(relay)) = &self.hosts[host].process else { return };
         if relay.looking.is_some() {
@@ -289,8 +289,8 @@ impl World {
         Ok(())
     }
 
-    /// How many receivers have everything but what was left out, or how many of their processes had the end of a stream, as a source may
-    /// count them.
+    /// Returns the number of receivers that have everything but the files left out, or of their processes that received the end of a
+    /// stream, as a source may count them.
     fn have(&mut self, unsent: &[LeftOut]) -> Result<usize, Finding> {
         if !self.plan.kind.is_live() {
             let has = |host: &usize| self.contents.any_is_in_without(&self.out(*host), unsent);
@@ -304,7 +304,7 @@ impl World {
         Ok(receivers.into_iter().map(|host| self.streams.ended(host)).sum())
     }
 
-    /// The receiver of a stream has ended by itself. What it lacks it says.
+    /// The receiver of a stream has ended by itself. It reports its gaps.
     fn end_of_stream(
         &mut self,
         host: usize,

@@ -19,7 +19,7 @@ impl Jobs {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// Run the job that has waited longest.
+    /// Runs the job that has waited longest.
     pub fn run_next(&self) {
         let job = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         if let Some(job) = job {
@@ -27,18 +27,18 @@ impl Jobs {
         }
     }
 
-    /// A worker that puts jobs here.
+    /// Returns a worker that puts jobs here.
     pub fn worker(&self) -> Worker {
         let jobs = Arc::clone(&self.0);
         Worker::new(move |_, job| jobs.lock().unwrap_or_else(PoisonError::into_inner).push_back(job))
     }
 }
 
-/// A relay's endpoints for one session, or the next that it finds: the one that hears above first, and then the branches.
+/// The endpoints of a relay for one session, or the next that it finds: the upstream one first, then the branches.
 pub struct Relay {
     /// The endpoints.
     pub endpoints: Vec<Box<dyn Endpoint>>,
-    /// Those that serve hosts which have asked, in the order in which they did.
+    /// The endpoints for hosts that have asked to be served, in order of their requests.
     pub children: Vec<ServedChild>,
     handle: RelayHandle,
     session: RelaySession,
@@ -53,7 +53,7 @@ pub struct ServedChild {
 }
 
 impl Relay {
-    /// Branches send from these places to the group of the first source, each with two random numbers.
+    /// Builds branches that send from these addresses to the group of the first source, each with two random numbers.
     pub fn new(
         config: &RelayConfig,
         handle: &RelayHandle,
@@ -72,7 +72,7 @@ impl Relay {
         Relay { endpoints, children: Vec::new(), handle: handle.clone(), session }
     }
 
-    /// Serve the hosts that have asked since the last call.
+    /// Serves the hosts that have asked since the last call.
     pub fn grow(&mut self) {
         for host in self.session.new_hosts() {
             let endpoint = self.session.serve(&host, host.local, || self.handle.draw());
@@ -80,7 +80,7 @@ impl Relay {
         }
     }
 
-    /// Whether the endpoint that hears above hears the group, although it has a parent.
+    /// Whether the upstream endpoint listens to the group, although it has a parent.
     pub fn hears_group(&self) -> bool {
         self.endpoints[0].hears_group()
     }

@@ -1,4 +1,4 @@
-//! What goes wrong at a time of its own.
+//! Episodes of trouble, each at a time of its own.
 
 use crate::host::Role;
 use crate::plan::{Episode, Trouble};
@@ -32,7 +32,7 @@ impl World {
         Ok(())
     }
 
-    /// A host of this role, or any.
+    /// Returns a host of this role, or any.
     fn any(&self, dice: &mut Rng, role: Option<Role>) -> usize {
         let all = (0..self.hosts.len()).filter(|host| role.is_none_or(|role| self.hosts[*host].role == role));
         let all: Vec<usize> = all.collect();
@@ -76,7 +76,7 @@ impl World {
         self.book(self.now + episode.lasts, What::DiskHeals(host));
     }
 
-    /// What the source reads comes late, or not at all now and then.
+    /// Delays the source's reads, or makes them fail now and then.
     fn bad_source(&mut self, episode: &Episode, dice: &mut Rng) {
         let (fails, much) = (dice.chance(0.5), dice.unit());
         self.disks.change(0, |disk| match fails {
@@ -88,7 +88,7 @@ impl World {
         self.book(self.now + episode.lasts, What::DiskHeals(0));
     }
 
-    /// A file of the source is another one from now on, and the source is not told. Everybody is to have it.
+    /// Changes a file of the source without notice to the source. Every receiver has to get it.
     fn change_file(&mut self, dice: &mut Rng) -> Result<(), Finding> {
         match self.contents.change(dice) {
             Ok(words) => self.say(&words),
@@ -154,7 +154,7 @@ impl World {
         Ok(())
     }
 
-    /// Other content of the same names; everybody is to have it.
+    /// Replaces the content under the same names; every receiver has to get it.
     fn new_content(&mut self, dice: &mut Rng) -> Result<(), Finding> {
         self.say("the source is killed, and has other content");
         self.kill(0)?;

@@ -6,7 +6,7 @@ use faircast_core::time::Span;
 use faircast_simnet::Copies;
 
 impl Weather {
-    /// What becomes of a packet.
+    /// Returns the copies of a packet that arrive.
     pub fn befall(&self, bytes: &mut [u8], rng: &mut Rng) -> Copies {
         if self.loss > 0.0 && rng.chance(self.loss) {
             return [None; 3];
@@ -29,10 +29,10 @@ impl Weather {
     }
 }
 
-/// Where the checksum of an unsealed packet is, behind its header.
+/// The position of the checksum of an unsealed packet, behind its header.
 const CHECKSUM: std::ops::Range<usize> = 12..16;
 
-/// Change the end of an unsealed packet of data, which is its symbol, and make its checksum right.
+/// Changes the end of an unsealed data packet, which is its symbol, and corrects its checksum.
 fn meddle(bytes: &mut [u8], rng: &mut Rng) {
     let is_data = faircast_wire::peek(bytes)
         .is_ok_and(|header| !header.sealed && header.kind == faircast_wire::Kind::Data);

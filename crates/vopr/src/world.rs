@@ -28,22 +28,22 @@ const JOB_OPERATIONS: u64 = 10;
 /// IPv4 and UDP headers, in bytes.
 const HEADERS: u64 = 28;
 
-/// So many datagrams are more than any of these sessions needs.
+/// More datagrams than any of these sessions needs.
 const MOST_DATAGRAMS: u64 = 400_000;
 
-/// More than this happens in no second.
+/// More steps than happen in any second.
 const MOST_STEPS: u32 = 300_000;
 
-/// Once there is no trouble, everybody is done within this and so many times the patience of sessions.
+/// Once there is no trouble, every process is done within this time and a multiple of the sessions' idle timeout.
 const CALM_LASTS: Span = Span::from_secs(240);
 const TIMES_PATIENCE: u64 = 4;
 
-/// Something is wrong with faircast, or with this world.
+/// A fault of faircast, or of this world.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Which promise was not kept.
+    /// The broken promise.
     pub promise: &'static str,
-    /// What was seen.
+    /// The observation.
     pub seen: String,
 }
 
@@ -56,14 +56,14 @@ pub(crate) enum What {
     DiskHeals(usize),
     /// A link has its rate again.
     LinkHeals(usize),
-    /// All is well from now on.
+    /// Trouble ends here.
     Calm,
 }
 
 /// Hosts and their endpoints by number. Multicast is sent by a part of a host.
 pub(crate) type Links = Network<usize, usize, (usize, usize), What>;
 
-/// The hosts, as the network asks about them.
+/// The hosts, as the network queries them.
 struct Ears<'a> {
     hosts: &'a mut [Host],
     weather: Weather,
@@ -108,9 +108,9 @@ pub(crate) struct World {
     pub(crate) starts: Vec<u32>,
     /// Sessions that the source has started.
     pub(crate) sessions: u32,
-    /// How many versions of the content there were when the source was started.
+    /// The number of versions of the content when the source was started.
     pub(crate) sends: usize,
-    /// By host: the start of the source that has served it with all but files that were left out.
+    /// By host: the start of the source that has served it all except files that were left out.
     pub(crate) without: BTreeMap<usize, u32>,
     pub(crate) key: Option<GroupKey>,
     pub(crate) sign: Option<SigningKey>,
@@ -170,7 +170,7 @@ impl World {
         Ok(world)
     }
 
-    /// Everything that is known from the beginning on.
+    /// Schedules all events known from the beginning.
     fn book_all(&mut self) {
         let late = self.plan.has(Trouble::Latecomers);
         for host in 0..self.hosts.len() {
@@ -190,13 +190,13 @@ impl World {
         self.network.book(at, what);
     }
 
-    /// A process is started after so many milliseconds and up to a second more.
+    /// Starts a process after this number of milliseconds and up to a second more.
     pub(crate) fn start_after(&mut self, host: usize, millis: u64) {
         let wait = Span::from_millis(millis + self.rng.below(1_000));
         self.book(self.now + wait, What::Start(host));
     }
 
-    /// Until everybody is done, or something is found.
+    /// Runs until every process is done, or a fault is found.
     pub(crate) fn run(&mut self) -> Result<(), Finding> {
         let limit = CALM_LASTS.as_nanos() + TIMES_PATIENCE * self.plan.patience * 1_000_000_000;
         let end = self.plan.calm + Span::from_nanos(limit);
@@ -255,7 +255,7 @@ impl World {
         }
     }
 
-    /// All is well from now on.
+    /// Ends all trouble.
     fn calm(&mut self) {
         self.log.say(self.now, "all is well from now on");
         self.is_calm = true;
@@ -268,7 +268,7 @@ impl World {
         }
         for host in 0..self.hosts.len() {
             self.hosts[host].stopped_until = self.hosts[host].stopped_until.min(self.now);
-            // Whoever waits to be started does so by now.
+            // All pending processes start by now.
             self.start_after(host, 0);
             self.wake(host);
         }
@@ -284,7 +284,7 @@ impl World {
         }
     }
 
-    /// Whether this receiver has all that the source sends, whose files are others since: who starts both waits for the next session.
+    /// Whether this receiver has everything that the source sends, whose files have changed since. Then both wait for the next session.
     fn waits_for_the_next(&self, host: usize) -> bool {
         if self.plan.kind.is_live() {
             return false;
@@ -295,7 +295,7 @@ impl World {
             || goes_on && self.without.get(&host) == Some(&self.sessions)
     }
 
-    /// Whether a receiver runs for content that turned out to be what it had.
+    /// Whether a receiver runs for content that turned out to be the content it had.
     fn somebody_waits(&self) -> bool {
         let waits = |host: &Host| host.role == Role::Receiver && host.process.is_some();
         self.plan.has(Trouble::SourceFile) && self.hosts.iter().any(waits)
@@ -325,7 +325,7 @@ impl World {
         !self.hosts.iter().any(runs) && self.everybody_has_all()
     }
 
-    /// A process does what is due.
+    /// Runs the due work of a process.
     pub(crate) fn drive(&mut self, host: usize) -> Result<(), Finding> {
         let now = self.now;
         if self.hosts[host].process.is_none() {
@@ -370,7 +370,7 @@ impl World {
         }
     }
 
-    /// What is no endpoint sees this time.
+    /// Sets the time for parts that are not endpoints.
     pub(crate) fn be_at(&self, now: Time) {
         self.clock.set(now);
     }
@@ -452,7 +452,7 @@ impl World {
         }
     }
 
-    /// What comes out of a stream is what was written to it, in order; what part of it this host has.
+    /// Checks that the output of a stream is its input, in order. Returns the part that this host has.
     pub(crate) fn check_stream(&mut self, host: usize) -> Result<Option<Part>, Finding> {
         let out = self.out(host);
         self.streams.check(host, &out).map_err(|wrong| {
@@ -461,7 +461,7 @@ impl World {
         })
     }
 
-    /// Nothing is left over.
+    /// Checks that nothing remains.
     fn check_end(&mut self) -> Result<(), Finding> {
         self.receivers().collect::<Vec<_>>().into_iter().try_for_each(|host| self.check_names(host))
     }
@@ -493,7 +493,7 @@ impl World {
     }
 }
 
-/// A world's directory, gone with it. Its name is always the same, as receivers that fail say which file it was.
+/// A world's directory, removed with it. Its name is always the same, because errors of receivers contain paths.
 pub(crate) struct OwnDirectory {
     path: PathBuf,
     _lock: File,
@@ -502,7 +502,7 @@ pub(crate) struct OwnDirectory {
 impl OwnDirectory {
     fn new(directory: &Path, seed: u64) -> io::Result<OwnDirectory> {
         let path = directory.join(format!("faircast-vopr-{seed}"));
-        // Another world of this seed is waited for; what one that was killed has left is removed.
+        // Another world of this seed is waited for; files of a killed one are removed.
         let lock = File::create(directory.join(format!("faircast-vopr-{}.lock", seed % 256)))?;
         lock.lock()?;
         if path.exists() {
@@ -519,7 +519,7 @@ impl OwnDirectory {
 
 impl Drop for OwnDirectory {
     fn drop(&mut self) {
-        // What cannot be removed is removed by the next one.
+        // Remaining files are removed by the next world.
         fs::remove_dir_all(&self.path).ok();
     }
 }

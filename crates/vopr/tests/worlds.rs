@@ -1,4 +1,4 @@
-//! A fixed budget of worlds for continuous integration, and whether the world finds what is wrong.
+//! A fixed budget of worlds for continuous integration, and a test that the world finds deliberate faults.
 
 use faircast_vopr::{Kind, Mistake, Options, Outcome, Plan, Trouble, run};
 use std::collections::BTreeSet;
@@ -6,16 +6,15 @@ use std::collections::BTreeSet;
 /// Seeds that continuous integration runs.
 const BUDGET: u64 = 200;
 
-/// Seeds that have found something which is mended (docs/fuzzing.md), those among them that run quickly: a source was called again
-/// and again at one moment (70457); relays kept what was wrong (143, 1035, 3348, 39768), had dead sessions joined or held receivers in them
-/// (10346, 13854, 65436, 66859), cut pages of hashes (48787), or they or receivers
-/// below were counted twice (9429, 22061, 59282).
+/// Seeds that found a fault which is fixed (docs/fuzzing.md), those of them that run quickly. A source was called repeatedly at one moment
+/// (70457). Relays cached wrong symbols (143, 1035, 3348, 39768). They let receivers join dead sessions, or held them there (10346, 13854,
+/// 65436, 66859). They cut pages of hashes (48787). They or receivers below were counted twice (9429, 22061, 59282).
 const MENDED: [u64; 13] =
     [143, 1_035, 3_348, 9_429, 10_346, 13_854, 22_061, 39_768, 48_787, 59_282, 65_436, 66_859, 70_457];
 
-/// The same of other kinds: a source of streams in layers never ended (139), a relay called itself again and again (300), an agent spoke
-/// to where a child had been (425), what describes a stream was taken from what came after it (727), and one of two wrong symbols
-/// always waited to leave a relay (50,052).
+/// The same for other kinds. A source of streams in layers never ended (139). A relay called itself repeatedly (300). An agent sent to a
+/// child's former address (425). The description of a stream was taken from later packets (727). One of two wrong symbols always waited to
+/// leave a relay (50,052).
 const MENDED_OTHERS: [(Kind, u64); 6] = [
     (Kind::Layers, 139),
     (Kind::Agents, 300),
@@ -25,7 +24,7 @@ const MENDED_OTHERS: [(Kind, u64); 6] = [
     (Kind::Unicast, 50_052),
 ];
 
-/// A mistake is found among so many seeds.
+/// The number of seeds within which a deliberate fault is found.
 const MOST_SEEDS: u64 = 2_000;
 
 fn outcome(seed: u64, kind: Option<Kind>, mistake: Option<Mistake>) -> Outcome {
@@ -66,7 +65,7 @@ fn the_same_seed_gives_the_same_run_in_whatever_thread() {
     assert_eq!(traces.len(), 5, "other seeds give other runs");
 }
 
-/// The first seed that finds this mistake in a world of this kind, and what it says.
+/// Returns the outcome of the first seed that finds this fault in a world of this kind.
 fn found_in(kind: Kind, mistake: Mistake, likely: impl Fn(&Plan) -> bool) -> Outcome {
     let seeds = (0..MOST_SEEDS).filter(|seed| likely(&Plan::of(*seed, kind)));
     let mut found = seeds.map(|seed| outcome(seed, Some(kind), Some(mistake)));
