@@ -41,18 +41,17 @@ const RECEIVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 
 const STRANGER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 3)), 5777);
 const GROUP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(239, 255, 70, 1)), 5777);
 
-/// More steps tell nothing more.
+/// More steps find nothing more.
 const MOST_STEPS: usize = 64;
 
-/// Datagrams that leave in one step at most.
+/// The greatest number of datagrams that leave in one step.
 const MOST_DATAGRAMS: usize = 64;
 
 /// A source and a receiver, unsealed, between them a network that loses, changes and invents
 /// datagrams. When it only loses them, the file has to arrive whole.
 ///
-/// The first byte says how the source deals with slow receivers (bits 0 and 1), the geometry of blocks (2 to 4) and the scheme (5 to 7).
-/// Steps follow: a byte of mode, a
-/// byte of length, and the bytes. Bits of the mode:
+/// The first byte gives the source's treatment of slow receivers (bits 0 and 1), the geometry of blocks (2 to 4) and the scheme (5 to 7).
+/// Steps follow: a byte of mode, a byte of length, and the bytes. Bits of the mode:
 ///
 /// | bits | |
 /// |---|---|
@@ -160,7 +159,7 @@ struct Network {
     faithful: bool,
 }
 
-/// What becomes of the datagrams.
+/// The fate of the datagrams.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate<'a> {
     Change(&'a [u8]),
@@ -196,7 +195,7 @@ impl Network {
         }
     }
 
-    /// Both do what they do at this time.
+    /// Runs both endpoints at this time.
     fn run(&mut self, fate: Fate<'_>, marked: bool) {
         let (now, correct) = (self.now, self.correct);
         let mut faithful = true;
@@ -241,13 +240,13 @@ impl Network {
         self.faithful &= faithful;
     }
 
-    /// Let the network lose nothing any more: both have to end well.
+    /// Stops all losses: both have to end well.
     fn finish(&mut self) {
         for _ in 0..100_000 {
             if self.source.is_over() && self.receiver.is_over() {
                 return;
             }
-            // Who is over is not called any more.
+            // Endpoints that are over are not called any more.
             let wake_of =
                 |one: &dyn Endpoint| if one.is_over() { Time::NEVER } else { one.poll_timeout(self.now) };
             let wake = wake_of(&self.source).min(wake_of(&self.receiver));
@@ -258,9 +257,9 @@ impl Network {
     }
 }
 
-/// Relays, agents and hops between a hostile parent and hostile children, one of whom may have the key.
+/// Relays, agents and hops between a hostile parent and hostile children; one of the children may have the key.
 ///
-/// Two bytes say what there is (`Setting::of`). Steps follow: a byte of mode, and what it takes.
+/// Two bytes define the world (`Setting::of`). Steps follow: a byte of mode, and its arguments.
 ///
 /// | bits of the mode | |
 /// |---|---|
@@ -269,20 +268,21 @@ impl Network {
 /// | 6 | the datagram comes from a stranger (otherwise in the name of who belongs there); it is sealed as a relay |
 /// | 7 | it is sent as it is: of no member |
 ///
-/// A datagram: a byte says which of those heard is changed (`hostile::Order`), one where, one how long the change is, and the change.
+/// A datagram: one byte selects the observed datagram that is changed (`hostile::Order`), one the position, one the length of the change;
+/// the change follows.
 ///
-/// Without datagrams that count (in sealed sessions those that were not sealed anew do not), the content has to arrive. `scratch` is as
-/// that of [`sessions`].
+/// Without datagrams that count (in sealed sessions, those that were sealed again), the content has to arrive. `scratch` is as that of
+/// [`sessions`].
 pub fn relays(input: &[u8], scratch: &Path, correct: fn(&mut [u8])) {
     hostile_world(input, scratch, correct, false);
 }
 
-/// The same of sources in layers (rlc, gmcc, smcc), with nothing between them and the receiver, or a relay.
+/// Fuzzes sources in layers (rlc, gmcc, smcc) in the same way, with nothing between them and the receiver, or a relay.
 pub fn layers(input: &[u8], scratch: &Path, correct: fn(&mut [u8])) {
     hostile_world(input, scratch, correct, true);
 }
 
-/// How long a step lasts, in milliseconds.
+/// The durations of a step, in milliseconds.
 const WAITS: [u64; 8] = [0, 2, 10, 50, 200, 1_000, 3_000, 11_000];
 
 fn hostile_world(input: &[u8], scratch: &Path, correct: fn(&mut [u8]), layered: bool) {
@@ -310,7 +310,7 @@ fn hostile_world(input: &[u8], scratch: &Path, correct: fn(&mut [u8]), layered: 
     world.finish();
 }
 
-/// A datagram is made and comes; what is left of the input.
+/// Makes and delivers a datagram; returns the remaining input.
 fn come<'a>(world: &mut World, mode: u8, way: u8, input: &'a [u8]) -> &'a [u8] {
     let Some((&[pick, offset, len], rest)) = input.split_first_chunk() else { return &[] };
     let (change, rest) = rest.split_at(usize::from(len).min(rest.len()));
@@ -332,7 +332,7 @@ fn come<'a>(world: &mut World, mode: u8, way: u8, input: &'a [u8]) -> &'a [u8] {
     rest
 }
 
-/// Something happens to a host.
+/// Applies an event to a host.
 fn act(world: &mut World, what: u8, which: u8) {
     if what == 6 {
         if let (Some(relay), Some(id)) = (&mut world.relay, ReceiverId::new(u64::from(which & 15) + 2)) {

@@ -13,7 +13,7 @@ use replay::{assert_harmless_when_changed, assert_stored as stored, folder, repl
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// Where the source of the stored inputs is.
+/// The address of the source of the stored inputs.
 const SOURCE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 5777);
 
 #[test]
@@ -46,7 +46,7 @@ fn changed_inputs_of_layers_are_harmless() {
     assert_harmless_when_changed("layers", |input| sessions::layers(input, scratch.path()));
 }
 
-/// Sessions by what the network does, as [`super::sessions`] describes it.
+/// Returns sessions by the network's behaviour, as [`super::sessions`] describes it.
 fn journeys() -> Vec<(&'static str, Vec<u8>)> {
     let steps = |setup: u8, steps: &[[u8; 2]]| {
         let mut input = vec![setup];
@@ -76,14 +76,14 @@ fn journeys() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// What lies between a source and a receiver, by the first bits of an input of `relays`.
+/// The nodes between a source and a receiver, by the first bits of an input of `relays`.
 const BETWEEN: [&str; 7] = ["nothing", "repeater", "file", "unicast", "agent", "raccoom", "rmanp"];
 
-/// Worlds with relays or layers, as [`super::relays`] describes them: 50 ms pass after most steps.
+/// Returns worlds with relays or layers, as [`super::relays`] describes them: 50 ms pass after most steps.
 fn worlds(first: u8) -> Vec<(&'static str, Vec<u8>)> {
     let (run, lose) = (3 << 3, 1 | 3 << 3);
     let begin = |setup: [u8; 2], steps: &[u8]| [&setup[..], steps].concat();
-    // A datagram of each way that was heard, with a bit changed further and further behind, comes to everybody.
+    // A datagram observed in each direction, with a bit changed further and further behind, comes to every host.
     let changes = |mode: u8| {
         let mut steps = vec![run; 6];
         for at in 0..44u8 {
@@ -112,7 +112,7 @@ fn worlds(first: u8) -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// A live stream that jumps to where blocks have no numbers any more.
+/// Returns a live stream that jumps to where block numbers end.
 fn leaping_stream() -> Vec<u8> {
     let mut input = vec![0];
     let mut seq = 0u32;

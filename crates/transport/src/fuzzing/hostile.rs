@@ -1,4 +1,4 @@
-//! Who means harm in a fuzzed world: packets that were heard, changed, with the right checksum or under the session's key.
+//! Attacker in a fuzzed world: observed packets, changed, with the right checksum or under the session's key.
 
 use super::nodes::{SALT, SESSION};
 use super::places::{BRANCH, RELAY, SOURCE, STRANGER};
@@ -9,18 +9,18 @@ use faircast_wire::{
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-/// Datagrams of each way that are remembered.
+/// The number of datagrams stored for each direction.
 const KEPT: usize = 16;
 
-/// Members that one can pretend to be.
+/// The number of members whose names the attacker can use.
 const MOST_MEMBERS: usize = 16;
 
-/// Ways that datagrams go.
+/// Directions of datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pool {
     /// From the source.
     Down,
-    /// From a relay to those below.
+    /// From a relay to its children.
     Below,
     /// To the source.
     Up,
@@ -43,23 +43,23 @@ impl Pool {
     }
 }
 
-/// Datagrams that were heard on one way.
+/// Datagrams observed in one direction.
 #[derive(Default)]
 struct Heard {
     /// As they were sent.
     raw: VecDeque<Vec<u8>>,
-    /// And without their seal.
+    /// The same without their seal.
     plain: VecDeque<Vec<u8>>,
 }
 
-/// All that somebody with the session's key has.
+/// State of an attacker with the session's key.
 pub(super) struct Hostile {
     correct: fn(&mut [u8]),
     key: Option<GroupKey>,
     heard: [Heard; 4],
-    /// What opens what was heard: of sources and relays, and of receivers.
+    /// Codecs that open observed datagrams: of sources and relays, and of receivers.
     spies: (ReceiverCodec, SourceCodec),
-    /// What seals in the source's name, a relay's, and members'.
+    /// Codecs that seal in the names of the source, a relay, and members.
     source: SourceCodec,
     relay: SourceCodec,
     members: BTreeMap<ReceiverId, ReceiverCodec>,
@@ -70,12 +70,12 @@ pub(super) struct Hostile {
 /// A datagram to be made.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Order<'a> {
-    /// Which of those that were heard is changed: bits 0 to 3 the one, 4 and 5 the way; bit 6: none.
+    /// The observed datagram that is changed: bits 0 to 3 its index, 4 and 5 the direction; bit 6: none.
     pub(super) pick: u8,
-    /// Where the change begins.
+    /// The beginning of the change.
     pub(super) offset: u8,
     pub(super) change: &'a [u8],
-    /// It is sent as it is: no checksum, no seal.
+    /// Whether it is sent unchanged: no checksum, no seal.
     pub(super) is_raw: bool,
 }
 
@@ -100,7 +100,7 @@ impl Hostile {
         }
     }
 
-    /// Somebody hears it.
+    /// Records an observed datagram.
     pub(super) fn record(&mut self, pool: Pool, bytes: &[u8]) {
         let plain = match &self.key {
             None => Some(bytes.to_vec()),
@@ -120,7 +120,7 @@ impl Hostile {
         plain.into_iter().for_each(|plain| keep(&mut heard.plain, plain));
     }
 
-    /// A sealed datagram as it would be without a seal.
+    /// Returns a sealed datagram without its seal.
     fn open(&mut self, pool: Pool, bytes: &[u8]) -> Option<Vec<u8>> {
         let (mut sealed, mut plain) = (bytes.to_vec(), Vec::new());
         let seq = peek(bytes).ok()?.seq;
@@ -131,7 +131,7 @@ impl Hostile {
         put(&mut plain, seq, &message).then_some(plain)
     }
 
-    /// A datagram, and whether somebody could take it for the session's own.
+    /// Returns a datagram, and whether a host could take it for the session's own.
     pub(super) fn make(
         &mut self,
         order: Order<'_>,
@@ -157,7 +157,7 @@ impl Hostile {
         self.seal(&message, is_down, as_relay).map(|sealed| (sealed, true))
     }
 
-    /// Under the session's key, in whose name it is said.
+    /// Seals a message under the session's key, in the name of this sender.
     fn seal(&mut self, message: &Message<'_>, is_down: bool, as_relay: bool) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         let is_whole = match (message.from(), is_down) {

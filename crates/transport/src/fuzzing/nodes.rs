@@ -30,17 +30,17 @@ const UNIX_SECS: u64 = 1_790_000_000;
 /// IP and UDP headers.
 const OVERHEAD: usize = 28;
 const PATIENCE: Duration = Duration::from_secs(30);
-/// A relay serves so many by unicast.
+/// The greatest number of children that a relay serves by unicast.
 const MOST_CHILDREN: usize = 4;
 
-/// What lies between source and receiver.
+/// The nodes between source and receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Nothing.
     Direct,
     /// A relay with a branch to a group.
     Repeater,
-    /// The same, whose memory is a file as well.
+    /// A relay with a branch to a group, whose memory is extended by a file.
     Spilling,
     /// A relay that the receiver asks to serve it by unicast.
     Unicast,
@@ -60,7 +60,7 @@ impl Kind {
         Kind::Repeater,
     ];
 
-    /// Whether the receiver hears the source's own group.
+    /// Whether the receiver listens to the source's own group.
     pub(super) const fn is_heard_below(self) -> bool {
         matches!(self, Kind::Direct | Kind::Agent)
     }
@@ -76,24 +76,23 @@ impl Kind {
     }
 }
 
-/// What a world is made of.
+/// The setting of a world.
 #[derive(Debug, Clone)]
 pub(super) struct Setting {
     pub(super) kind: Kind,
     pub(super) key: Option<GroupKey>,
     pub(super) scheme: Scheme,
     cut: (u16, u16),
-    /// Bytes that a relay keeps.
+    /// Bytes that a relay caches.
     pub(super) memory: usize,
-    /// All goes well for the first second.
+    /// Whether there are no faults in the first second.
     pub(super) is_joined: bool,
 }
 
 impl Setting {
-    /// Of two bytes: bits 0 to 2 of the first say what lies between, bit 3 whether it is sealed, bits 4 to 7 the scheme where that is
-    /// free; bits 0 to 2 of the second the geometry, 3 and 4 the relay's memory, and 5 whether all goes well for
-    /// the first second. `layered`: nothing lies between, or a repeater, and
-    /// the scheme is one of layers.
+    /// Reads the setting from two bytes. First byte: bits 0 to 2 give the nodes between, bit 3 whether it is sealed, bits 4 to 7 the scheme
+    /// where that is free. Second byte: bits 0 to 2 give the geometry, 3 and 4 the relay's memory, and 5 whether there are no faults in the
+    /// first second. `layered`: nothing lies between, or a repeater, and the scheme is one of layers.
     pub(super) fn of([first, second]: [u8; 2], layered: bool) -> Setting {
         let free = [
             "ormcc",
@@ -134,8 +133,8 @@ impl Setting {
         }
     }
 
-    /// Whether content of so many bytes arrives when nothing goes wrong: a relay with memory for less than a block may never have one
-    /// whole.
+    /// Whether content of this number of bytes arrives without faults: a relay with memory for less than a block may never have a whole
+    /// one.
     pub(super) fn promises(&self, bytes: usize) -> bool {
         !matches!(self.kind, Kind::Repeater | Kind::Unicast) || self.memory > 2 * bytes
     }
@@ -185,13 +184,13 @@ impl Setting {
         ReceiverSession::new(member(codec, id, (number, parents), destination, None), now)
     }
 
-    /// The relay's process of this number.
+    /// Returns the relay's process of this number.
     pub(super) fn relay(&self, number: u64, now: Time) -> Option<RelayHost> {
         (self.kind != Kind::Direct).then(|| RelayHost::new(self, number, now))
     }
 }
 
-/// A receiver's session, or a relay's above.
+/// Returns a receiver's session, or a relay's upstream one.
 fn member(
     codec: ReceiverCodec,
     id: ReceiverId,
@@ -212,7 +211,7 @@ pub(super) fn groups(layers: u8) -> Vec<SocketAddr> {
     (0..layers.max(1)).map(|layer| SocketAddr::from(([239, 255, 70, 1 + layer], 5777))).collect()
 }
 
-/// Its sessions are known to its process, which they know: whoever ends lets go of that.
+/// Its process knows its sessions, and they know the process: the drop cuts this cycle.
 impl Drop for RelayHost {
     fn drop(&mut self) {
         self.shared.release();
@@ -316,7 +315,7 @@ impl RelayHost {
         Box::new(HopExit::new(self.shared.clone(), hop, 0, exit, groups(1)[0]))
     }
 
-    /// All of them, and where they send from.
+    /// Returns all endpoints, and their addresses.
     pub(super) fn endpoints(&mut self) -> Vec<(SocketAddr, &mut dyn Endpoint)> {
         let mut all: Vec<(SocketAddr, &mut dyn Endpoint)> = vec![(RELAY, &mut self.above)];
         all.extend(self.below.as_deref_mut().map(|below| (BRANCH, below as &mut dyn Endpoint)));
@@ -324,7 +323,7 @@ impl RelayHost {
         all
     }
 
-    /// Whoever has asked is served.
+    /// Serves all hosts that have asked.
     pub(super) fn grow(&mut self, now: Time) {
         // As in the real loop, which gives each endpoint a turn in each round.
         self.children.iter_mut().for_each(|(_, child)| child.handle_timeout(now));
@@ -348,7 +347,7 @@ impl RelayHost {
         self.above.handle_datagram(Datagram { bytes, from, ecn: Ecn::NotEct, arrived: now }, now);
     }
 
-    /// A datagram that was sent to one of its sockets; what its port answers.
+    /// Delivers a datagram to one of its sockets; returns the replies of its port.
     pub(super) fn give(
         &mut self,
         from: SocketAddr,
@@ -379,7 +378,7 @@ impl RelayHost {
         None
     }
 
-    /// A host comes to the port and shows that it is where it says.
+    /// A host asks at the port and proves its address.
     pub(super) fn attach(&mut self, from: SocketAddr, id: ReceiverId) {
         let host = Name::clipped("stranger");
         let mut attach = Attach { from: id, token: [0; 16], invitation: 0, relay: false, host };
@@ -390,7 +389,7 @@ impl RelayHost {
         }
     }
 
-    /// It keeps no more than it may.
+    /// Checks that it caches no more than it may.
     pub(super) fn assert_bounded(&self, setting: &Setting) {
         let places = self.shared.places();
         assert!(places <= 1 + 3 * MOST_CHILDREN, "{places} branches");

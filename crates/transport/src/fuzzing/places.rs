@@ -1,4 +1,4 @@
-//! Where the hosts of a fuzzed world are.
+//! Addresses of the hosts of a fuzzed world.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 

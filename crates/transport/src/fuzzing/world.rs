@@ -1,10 +1,10 @@
-//! A source, what lies between, and a receiver, in virtual time: what fuzzers of relays and of layers drive.
+//! A fuzzed world in virtual time: a source, the nodes between, and a receiver, for fuzzers of relays and of layers.
 //!
 //! ```text
 //!   SOURCE -- group --> RELAY (above | BRANCH, children) -- group --> RECEIVER
 //! ```
 //!
-//! Each datagram takes 3 ms. What endpoints do is counted, and bounded by the time that passes.
+//! Each datagram takes 3 ms. The work of endpoints is counted, and bounded by the time that passes.
 
 use super::hostile::{Hostile, Pool};
 use super::nodes::{RelayHost, Setting};
@@ -19,21 +19,21 @@ use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-/// How long a datagram is under way.
+/// The delay of a datagram.
 const DELAY: Span = Span::from_millis(3);
 
-/// Datagrams that all endpoints together send, and calls that they want, in one span: so many at once, and so many in a millisecond.
-/// Sources and branches have 1 Mbit/s.
+/// Bounds of the datagrams that all endpoints together send, and of the calls that they want: this number at once, and this number in a
+/// millisecond. Sources and branches have 1 Mbit/s.
 const MOST_SENT: (u64, u64) = (1_500, 16);
 const MOST_TURNS: (u64, u64) = (3_000, 32);
 
-/// Datagrams under way at a time; more are lost.
+/// The greatest number of datagrams in flight; others are lost.
 const MOST_FLIGHTS: usize = 4_096;
 
-/// After so much loss of everything, or time, nobody has promised anything: patience is 30 s.
+/// After total loss for this time the content need not arrive: the idle timeout is 30 s.
 const PATIENT_FOR: Span = Span::from_secs(8);
 
-/// What becomes of datagrams.
+/// The fate of datagrams.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     Arrive,
@@ -58,10 +58,10 @@ pub(super) struct World {
     flights: VecDeque<Flight>,
     content: Vec<u8>,
     out: PathBuf,
-    /// Nothing was done that anybody could take for the session's own.
+    /// Whether no datagram came that a host could take for the session's own.
     pub(super) faithful: bool,
     lost: Span,
-    /// Processes that were started again.
+    /// The number of restarted processes.
     processes: u64,
 }
 
@@ -97,7 +97,7 @@ impl World {
         all
     }
 
-    /// Everybody does what is due; how many datagrams left.
+    /// Runs all due work; returns the number of datagrams that left.
     fn drive(&mut self, fate: Fate) -> u64 {
         let (now, mut sent, mut out) = (self.now, Vec::new(), Vec::new());
         for (from, endpoint) in self.endpoints() {
@@ -135,7 +135,7 @@ impl World {
     pub(super) fn run(&mut self, span: Span, fate: Fate) {
         if fate == Fate::Lose {
             self.lost = self.lost + span;
-            // A relay that nobody is behind for two seconds needs nothing.
+            // A relay without anybody behind it for two seconds needs nothing.
             self.faithful &= self.lost <= PATIENT_FOR && (self.setting.is_joined || self.relay.is_none());
         }
         let (until, millis) = (self.now + span, span.as_nanos() / 1_000_000);
@@ -171,7 +171,7 @@ impl World {
         }
     }
 
-    /// A datagram comes to whoever hears it.
+    /// Delivers a datagram to the hosts that listen.
     pub(super) fn arrive(&mut self, from: SocketAddr, to: SocketAddr, bytes: &mut [u8]) {
         let (now, kind) = (self.now, self.setting.kind);
         if to.ip().is_multicast() {
@@ -199,18 +199,18 @@ impl World {
         }
     }
 
-    /// The relay's process dies, and another one is started.
+    /// Ends the relay's process, and starts another one.
     pub(super) fn restart_relay(&mut self, number: u64) {
-        // Who had everything left may have been the only one that the receiver could ask.
+        // An endpoint that left with everything may have been the only one that the receiver could ask.
         self.faithful &= !self.source.is_over();
         if self.relay.is_some() {
-            // Each process has drawn other numbers.
+            // Each process has its own random numbers.
             self.processes += 1;
             self.relay = self.setting.relay(self.processes << 6 | number, self.now);
         }
     }
 
-    /// The receiver's process dies, and another one is started in its directory.
+    /// Ends the receiver's process, and starts another one in its directory.
     pub(super) fn restart_receiver(&mut self, number: u64) {
         if !self.receiver.is_over() {
             self.faithful = false;
@@ -218,7 +218,7 @@ impl World {
         }
     }
 
-    /// The network changes, or the receiver's host is busy.
+    /// Changes the network, or makes the receiver's host busy.
     pub(super) fn notice(&mut self, which: u8) {
         let now = self.now;
         let backlog = Backlog { used: 1 << 19, capacity: 1 << 20, dropped: u64::from(which) };
@@ -232,7 +232,7 @@ impl World {
         self.endpoints().into_iter().for_each(|(_, endpoint)| endpoint.handle_notice(notice, now));
     }
 
-    /// A relay's user wants it to end.
+    /// Asks the relay to end.
     pub(super) fn stop_relay(&mut self) {
         let now = self.now;
         self.faithful = false;
@@ -241,7 +241,7 @@ impl World {
         }
     }
 
-    /// How it stands, for people.
+    /// Returns a description of the state, for people.
     fn describe(&self) -> String {
         let World { now, setting, source, relay, receiver, .. } = self;
         let relay = relay.as_ref().and_then(|relay| relay.shared.status());
@@ -249,7 +249,7 @@ impl World {
         format!("at {now:?}, source over: {source}, receiver over: {receiver}, relay {relay:?}, {setting:?}")
     }
 
-    /// Nothing more is done to them: when nothing was that counts, the content arrives.
+    /// Ends the attack: without datagrams that count, the content arrives.
     pub(super) fn finish(mut self) {
         if self.faithful {
             for _ in 0..240 {

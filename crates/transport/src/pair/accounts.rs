@@ -1,4 +1,4 @@
-//! The wait for receivers, and the account of hosts that do not take part or of a session that is stopped, with every scheme.
+//! The wait for receivers, and reports about hosts that do not take part or of a session that is stopped, with every scheme.
 
 use super::*;
 use crate::endpoint::Endpoint as _;
@@ -20,7 +20,7 @@ fn outcomes(each: &[ReceiverReport]) -> Vec<(&str, ReceiverOutcome)> {
     each.iter().map(|one| (one.host.as_str(), one.outcome)).collect()
 }
 
-/// Run until the source has ended; its report, and when that was.
+/// Runs until the source has ended; returns its report, and the time.
 fn ended(net: &mut Net, source: usize) -> (SendReport, f64) {
     net.run_until(secs(300), |net| net.sources[source].session.is_none());
     (net.sources[source].report().clone(), net.now.as_secs_f64())
@@ -41,7 +41,7 @@ fn the_wait_is_spent_before_the_start_or_at_the_end_not_twice() {
             "{name}: ended after {at} s: {report:?}"
         );
         assert_eq!((report.verified, &report.absent), (2, &vec!["host7".to_owned()]), "{name}");
-        // The wait is no part of the transfer at receivers either.
+        // At receivers the wait is not part of the transfer either.
         let took = net.receivers[0].report().duration.as_secs_f64();
         assert!(
             took > 0.0 && took < report.duration.as_secs_f64() + 0.5,
@@ -93,7 +93,7 @@ fn a_receiver_that_fails_during_the_wait_is_counted_once() {
         net.receivers(2, path(), path());
         let offer = Offer::bytes(300_000).by(entry.name).require(&["host0", "host1", "host7"]).wait_secs(6);
         let source = net.source(offer);
-        // Where the file would be is a directory that is not empty.
+        // A directory that is not empty lies in the place of the file.
         let name = net.sources[source].content.file_name().expect("it has a name").to_owned();
         fs::create_dir_all(net.receivers[0].dir.join(name).join("kept")).expect("a directory is made");
         let (report, _) = ended(&mut net, source);

@@ -1,11 +1,11 @@
-//! MTCP's agents within one session: who hears whom, who repairs, and who goes where when an agent dies.
+//! MTCP's agents within one session: who receives from whom, who repairs, and where receivers go when an agent dies.
 
 use super::node::ReceiverNode;
 use super::*;
 use faircast_core::packet::Seq;
 use faircast_wire::{GroupKey, Kind, Message, Newest, Order, OrderAction, encode, parse, peek};
 
-/// A source of some megabytes at a few megabits per second.
+/// Offers some megabytes at a few megabits per second.
 fn offer(receivers: u32) -> Offer {
     Offer::bytes(2_000_000).by("mtcp").expect(receivers)
 }
@@ -14,7 +14,7 @@ fn lan() -> Link {
     Link::millis(2).mbps(8.0).fifo(60_000)
 }
 
-/// Two agents with three receivers each.
+/// Builds two agents with three receivers each.
 fn two_agents(seed: u64, offer: Offer, lossy: f64) -> Net {
     let mut grove = Net::of(seed, offer);
     for place in 0..2 {
@@ -159,7 +159,7 @@ fn an_agent_that_is_started_again_serves_its_children_again() {
     assert_eq!(grove.agents[0].below(), (3, 3));
 }
 
-/// As soon as anybody below an agent is done the agent dies, in one network of each seed.
+/// The agent dies as soon as any receiver below it is done, in one network of each seed.
 fn dies_when_somebody_is_done(place: usize, network: impl Fn(u64) -> Net) {
     for seed in 0..20 {
         let mut grove = network(seed);
@@ -280,7 +280,7 @@ fn a_slow_child_is_moved_and_the_others_go_on() {
         let parents = if localized { vec![agent] } else { Vec::new() };
         grove.children(&[agent], 3, lan());
         let last = grove.children(&parents, 1, slow).start;
-        // Unicast to it goes by the same narrow way.
+        // Unicast to it passes the same narrow link.
         grove.near(Who::Receiver(last), slow);
         grove.start();
         grove.run_to_end(secs(600));
@@ -308,7 +308,7 @@ fn what_a_child_says_of_others_or_again_changes_nothing() {
         let recorded = grove.recorded.as_mut().map(std::mem::take).unwrap_or_default();
         let places: Vec<_> = recorded.iter().map(|(from, ..)| *from).collect();
         for (number, (from, to, bytes)) in recorded.into_iter().enumerate() {
-            // Once more from the same place, and from another child's.
+            // The same question again from the same address, and from another child's.
             grove.inject(from, to, bytes.clone());
             let other = places[(number + 1) % places.len()];
             let is_attach = peek(&bytes).is_ok_and(|header| header.kind == Kind::Attach);

@@ -1,4 +1,4 @@
-//! What both ends have to agree on is announced, not derived twice.
+//! Parameters on which both ends must agree are announced, not derived twice.
 
 use super::*;
 use crate::error::Seen;
@@ -12,7 +12,7 @@ fn key() -> GroupKey {
     GroupKey::from_bytes([5; 32])
 }
 
-/// A session that has begun: the source's scheme, and the bytes of the longest data packet on the link.
+/// Starts a session; returns the source's scheme, and the bytes of the longest data packet on the link.
 fn assert_agreed(scheme: &'static str, mut net: Net, key: Option<GroupKey>, headers: usize) {
     net.trace.record = true;
     let offer = Offer::bytes(400_000).by(scheme).datagrams_of(1_201).expect(2);

@@ -19,7 +19,7 @@ fn first_warning(events: &[(Time, Event)], words: &str) -> Option<Time> {
     events.iter().find(says).map(|(at, _)| *at)
 }
 
-/// What both ends say of total loss since `from`, and when.
+/// Returns the reports of both ends about total loss since `from`, with their times.
 fn assert_total_loss(net: &Net, source: usize, receivers: Range<usize>, from: Time, name: &str) {
     let after = |at: Time| at.since(from).as_secs_f64();
     let patience = PATIENCE.as_secs_f64();
@@ -95,7 +95,7 @@ fn one_member_in_a_black_hole_is_named_and_the_others_finish_meanwhile() {
     }
 }
 
-/// It asks for everything, again and again.
+/// It requests everything repeatedly.
 #[test]
 fn a_member_in_a_black_hole_costs_the_others_little() {
     let time_of_others = |lost: usize| {
@@ -145,7 +145,7 @@ fn no_session_on_a_good_path_speaks_of_loss() {
     }
 }
 
-/// A kernel that forwards multicast loses what leaves several packets at a time.
+/// A kernel that forwards multicast loses packets that are sent several at a time.
 #[test]
 fn where_bursts_are_lost_packets_leave_one_at_a_time() {
     for entry in CATALOGUE {
@@ -158,8 +158,8 @@ fn where_bursts_are_lost_packets_leave_one_at_a_time() {
         let told = first_warning(&net.sources[source].events, "one at a time");
         println!("{}: {:.1} s, told {told:?}", entry.name, report.duration.as_secs_f64());
         assert!(report.ok && report.verified == 2, "{}: {report:?}", entry.name);
-        // In layers the base layer may be slow enough to leave packet by packet, and of upper ones nobody names any; receivers
-        // leave those that bring nothing.
+        // In layers the base layer may be slow enough to send packets one by one, and those of upper layers are never requested; receivers
+        // leave layers that bring nothing.
         let is_in_layers = entry.layers != LayerRates::One;
         assert!(
             (told.is_some() || is_in_layers) && report.duration.as_secs_f64() < 60.0,

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A disk that takes this long to open a transfer, and for each job of a session on some blocks, and on all files.
+/// A disk that takes this long to open a transfer, for each job of a session on some blocks, and for the job on all files.
 #[derive(Default)]
 pub(super) struct SlowDisk {
     opening: Span,
@@ -17,7 +17,7 @@ pub(super) struct SlowDisk {
     files: Span,
     jobs: Arc<Mutex<VecDeque<(Span, Job)>>>,
     done_at: Option<Time>,
-    /// Jobs that it has done late.
+    /// The jobs that it has done late.
     late: u32,
 }
 
@@ -42,7 +42,7 @@ impl SlowDisk {
         })
     }
 
-    /// Do what is done by now.
+    /// Runs the jobs that are done by now.
     pub(super) fn work(&mut self, now: Time) {
         let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((takes, _)) = jobs.front() else { return };
@@ -68,7 +68,7 @@ fn a_directory_that_opens_late_delays_the_start_by_half_a_second_at_most() {
             let mut net = beside_a_disk_that_stalls(Span::ZERO, 2.0, 0.0);
             net.receivers[1].disk.opening = stall;
             net.start_receiver(1);
-            // Nothing is lost: before it is known what is missing, nothing is requested.
+            // Nothing is lost: until the missing blocks are known, nothing is requested.
             let offer = Offer::bytes(1_000_000).by(scheme).at_most_mbps(1.5).in_blocks_of(64);
             net.source(offer.expect(2));
             net.run_to_end(secs(100));
@@ -99,7 +99,7 @@ fn nothing_is_sent_before_the_membership_that_waits_for_open_files() {
     }
 }
 
-/// The source learns in time what a receiver has, and sends nothing else.
+/// The source learns in time which blocks a receiver has, and sends nothing else.
 #[test]
 fn a_resumed_session_sends_what_is_missing_although_files_are_opened_by_a_job() {
     let mut net = Net::new(32).with_trunk(Link::millis(5).mbps(20.0).fifo(100_000));
@@ -155,8 +155,8 @@ fn a_session_that_cannot_open_its_journal_fails_once() {
     assert!(ended.is_some_and(Result::is_err), "{ended:?}");
 }
 
-/// A session with a receiver on a fast disk and one whose disk stalls, or does not, sends the same datagrams up to a second before it is
-/// complete. What `run` gets is how long the disk stalls.
+/// A session with a receiver on a fast disk and one whose disk stalls, or does not, sends the same datagrams until a second before it is
+/// complete. The argument of `run` is the time that the disk stalls.
 fn assert_a_stall_changes_no_datagram(what: &str, run: impl Fn(Span) -> Net) {
     let (fast, slow) = (run(Span::ZERO), run(STALL));
     let complete = fast.receivers[0].ended_at.min(fast.receivers[1].ended_at);
@@ -172,7 +172,7 @@ fn assert_a_stall_changes_no_datagram(what: &str, run: impl Fn(Span) -> Net) {
     assert_eq!(same, fast.len().max(slow.len()), "{what}: {:?}", fast.get(same).map(|(at, ..)| at));
 }
 
-/// Two receivers behind a trunk of so many Mbit/s, the second with a disk that stalls for so long.
+/// Builds two receivers behind a trunk of this number of Mbit/s, the second with a disk that stalls for this time.
 fn beside_a_disk_that_stalls(stall: Span, mbps: f64, losses: f64) -> Net {
     let mut net = Net::new(23).with_trunk(Link::millis(5).mbps(mbps).fifo(50_000));
     net.receivers(2, Link::millis(2).losing(losses), Link::millis(2));
@@ -235,7 +235,7 @@ fn a_disk_that_stalls_delays_no_datagram_of_streams_in_layers() {
     }
 }
 
-/// What is reported of blocks whose symbols are on the disk comes as late as these; the messages do not.
+/// Reports of blocks whose symbols are on the disk come as late as these; the messages do not.
 #[test]
 fn a_disk_that_stalls_delays_no_datagram_while_symbols_go_to_it() {
     for scheme in ["rlc,base=250000", "gmcc", "smcc"] {
@@ -269,7 +269,7 @@ fn is_layered(scheme: &str) -> bool {
     scheme.parse::<Scheme>().is_ok_and(|scheme| scheme.layers() > 1)
 }
 
-/// The stream that a receiver has written to a file whose name ends like this.
+/// Returns the stream that a receiver has written to a file whose name ends like this.
 fn file_of(net: &Net, receiver: usize, end: &str) -> Vec<u8> {
     let files = std::fs::read_dir(&net.receivers[receiver].dir).expect("it has a directory");
     let mut files = files.filter_map(|entry| Some(entry.ok()?.path()));
@@ -280,10 +280,10 @@ fn file_of(net: &Net, receiver: usize, end: &str) -> Vec<u8> {
     files.find(is_stream).map_or_else(Vec::new, |path| std::fs::read(path).expect("it can be read"))
 }
 
-/// Longer than anybody waits for who is silent.
+/// A time longer than any idle timeout.
 const LONG: Span = Span::from_secs(70);
 
-/// A fast and a slow receiver of a file in a session with this scheme.
+/// Builds a fast and a slow receiver of a file in a session with this scheme.
 fn net(scheme: &'static str) -> Net {
     let mut net = Net::new(17).with_trunk(Link::millis(5).mbps(50.0).fifo(100_000));
     net.receivers(2, Link::millis(2), Link::millis(2));
@@ -293,7 +293,7 @@ fn net(scheme: &'static str) -> Net {
     net
 }
 
-/// Until the slow receiver works on its files.
+/// Runs until the slow receiver works on its files.
 fn until_it_works(net: &mut Net) {
     net.run_until(secs(60), |net| net.receivers[1].disk.done_at.is_some());
     assert!(net.receivers[1].disk.done_at.is_some(), "everything has come");

@@ -1,4 +1,4 @@
-//! Files that change while they are sent: each is withdrawn, and everything else arrives.
+//! Files that change while they are sent: each is withdrawn, and all others arrive.
 
 use super::node::{ReceiverNode, SourceNode};
 use super::tree::{branch, schemes};
@@ -13,17 +13,17 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 
-/// Files by name, as they were when the session began.
+/// Files by name, with their content when the session began.
 type Files = BTreeMap<String, Vec<u8>>;
 
-/// A file that the source comes to after a second and more.
+/// A file that the source reaches after more than a second.
 const LATE: &str = "m.log";
 
 fn path() -> Link {
     Link::millis(5).mbps(20.0).fifo(100_000)
 }
 
-/// The source begins with a tree.
+/// Gives the source a tree.
 fn tree(net: &mut Net, source: usize, seed: u64) -> Files {
     net.kill_source(source);
     let files = plant(&net.sources[source].content, seed);
@@ -31,7 +31,7 @@ fn tree(net: &mut Net, source: usize, seed: u64) -> Files {
     files
 }
 
-/// Files of many sizes in place of a source's content, and another name of one of them.
+/// Puts files of many sizes in place of a source's content, and another name of one of them.
 fn plant(content: &Path, seed: u64) -> Files {
     fs::remove_file(content).expect("our own file");
     fs::create_dir(content).expect("its place is free");
@@ -59,7 +59,8 @@ fn append(path: &Path) {
     file.write_all(b"one line more\n").expect("room");
 }
 
-/// All receivers have everything that is not withdrawn, as it was, and nothing else; both ends name what is. Names of these files.
+/// Checks that all receivers have exactly the files that are not withdrawn, with their first content, and that both ends name the withdrawn
+/// ones. Returns their names.
 fn assert_rest_arrived(
     source: &SourceNode,
     receivers: &[ReceiverNode],
@@ -179,7 +180,7 @@ fn next_session_brings_what_was_withdrawn() {
     let content = net.sources[source].content.clone();
     append(&content.join(LATE));
     net.run_for(Span::from_millis(500));
-    // In mid-session: receivers take over what they have.
+    // In mid-session: receivers take over the blocks that they have.
     net.kill_source(source);
     for name in [LATE, "y"] {
         files.insert(name.to_owned(), fs::read(content.join(LATE)).expect("our own file"));
@@ -209,7 +210,7 @@ fn one_way_session_goes_on_without_files_that_change() {
     assert!(withdrawn.contains(LATE));
 }
 
-/// Whatever changes whenever: sessions end, and nothing wrong is received.
+/// Whatever changes at any time: sessions end, and nothing wrong is received.
 #[test]
 fn whatever_changes_at_any_time_the_rest_arrives() {
     for seed in 0..40 {

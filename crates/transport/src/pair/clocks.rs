@@ -1,4 +1,4 @@
-//! Receivers whose clocks are not the source's.
+//! Receivers whose clocks differ from the source's.
 
 use super::node::UNIX_SECS;
 use super::*;
@@ -8,14 +8,14 @@ use faircast_wire::GroupKey;
 
 const HOUR: u64 = 3_600;
 
-/// What a receiver's clock shows at time zero where the source's is right: behind, ahead, and never set.
+/// The time a receiver's clock shows at time zero where the source's is right: behind, ahead, and never set.
 const WRONG: [u64; 3] = [UNIX_SECS - HOUR, UNIX_SECS + HOUR, 0];
 
 fn keys() -> [Option<GroupKey>; 2] {
     [None, Some(GroupKey::from_bytes([5; 32]))]
 }
 
-/// A session from a source whose clock is right to one receiver that has this clock; the network and the source, after so long.
+/// Runs a session from a source whose clock is right to one receiver that has this clock; network and source start after this time.
 fn run(key: Option<GroupKey>, unix_secs: u64, freshness: Freshness, time: Span) -> (Net, usize) {
     let mut net = Net::new(31);
     net.receivers_with(1, Link::millis(5), Link::millis(5), None, key.clone());

@@ -1,7 +1,7 @@
-//! Ten thousand receivers: how many reports reach the source at once, and whether all are confirmed.
+//! Ten thousand receivers: the number of reports that reach the source at once, and whether all are confirmed.
 //!
-//! The members are light-weight: they keep no content and speak only membership messages, when and
-//! as often as a receiver does (`receiver::feedback`).
+//! The members are light-weight: they store no content and send only membership messages, at the same times as a receiver does
+//! (`receiver::feedback`).
 
 use super::node::{Offer, SourceNode, group_of};
 use super::trace::Bins;
@@ -26,19 +26,19 @@ struct Fake {
     confirmed: Option<Time>,
 }
 
-/// All of them, one way away from the source.
+/// All members, one way away from the source.
 struct Crowd {
     fakes: Vec<Fake>,
     by_id: BTreeMap<ReceiverId, usize>,
-    /// Hears what all hear.
+    /// Processes a datagram to all members.
     ear: ReceiverCodec,
     session: Option<SessionId>,
-    /// Where the source is.
+    /// The address of the source.
     source: SocketAddr,
     spread: Span,
     rtt: Span,
     due: BinaryHeap<Reverse<(Time, usize)>>,
-    /// Everything is sent: whoever is asked says that it is done.
+    /// Everything is sent: each member that is asked reports that it is done.
     complete: bool,
     statuses: u64,
 }
@@ -71,7 +71,7 @@ impl Crowd {
         }
     }
 
-    /// Everybody draws a moment.
+    /// Each member draws a random moment.
     fn draw_turns(&mut self, now: Time) {
         for (index, fake) in self.fakes.iter_mut().enumerate() {
             let turn = match fake.state {
@@ -147,7 +147,7 @@ impl Crowd {
         self.due.peek().map_or(Time::NEVER, |Reverse((at, _))| *at)
     }
 
-    /// The reports that are due.
+    /// Returns the reports that are due.
     fn speak(&mut self, now: Time, mut send: impl FnMut(usize, Vec<u8>)) {
         while self.wake_at() <= now {
             let Some(Reverse((at, index))) = self.due.pop() else { return };
@@ -188,7 +188,7 @@ impl Crowd {
     }
 }
 
-/// What one run of a crowd did.
+/// The result of one run of a crowd.
 struct Run {
     crowd: Crowd,
     source: SourceNode,
@@ -199,7 +199,7 @@ struct Run {
     _dir: tempfile::TempDir,
 }
 
-/// A tiny transfer to `count` members, over a network with delays and `loss` on the way back.
+/// Runs a tiny transfer to `count` members, over a network with delays and `loss` on the way back.
 fn run(count: usize, offer: Offer, loss: f64) -> Run {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let mut source = SourceNode::new(1, 0, offer, dir.path().join("in").join("content"));
@@ -261,7 +261,7 @@ enum Place {
     Crowd,
 }
 
-/// One random stream for all losses.
+/// The single random stream of all losses.
 struct Loss(Rng);
 
 impl Hosts<Place, ()> for Loss {
@@ -295,7 +295,7 @@ impl Run {
     }
 }
 
-/// A small content at a rate of its own: the members tell nothing about congestion.
+/// Offers a small content at a fixed rate: the members report no congestion.
 fn offer() -> Offer {
     Offer::bytes(100_000).at_mbps(10.0)
 }
@@ -312,7 +312,7 @@ fn ten_thousand_that_are_expected_report_in_turns_and_are_all_confirmed() {
     assert!(run.seconds < 90.0, "{}", run.seconds);
 }
 
-/// Nobody knows that there are so many: the first reports must be few enough.
+/// The source does not know this number of members: the first reports must be few enough.
 fn assert_slowed_down(what: &str, offer: Offer) {
     let run = run(CROWD, offer.wait_secs(60), 0.001);
     run.print(&format!("10,000 unannounced, {what}"));
@@ -322,7 +322,7 @@ fn assert_slowed_down(what: &str, offer: Offer) {
     assert!(early <= 1_000, "{early}");
     assert!(run.reports.most_within(Span::from_millis(100)) <= 500);
     assert!(run.reports.most_within(Span::from_secs(1)) <= 1_800);
-    // Without `--expect` nobody waits for one whose only report so far was lost.
+    // Without `--expect` the source does not wait for a member whose only report so far was lost.
     assert!(run.source.report().verified >= CROWD as u64 - 5);
     assert!(run.confirmed() >= CROWD * 99 / 100, "{}", run.confirmed());
 }

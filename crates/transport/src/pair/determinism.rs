@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A lossy transfer to three receivers; its fingerprint.
+/// Runs a lossy transfer to three receivers; returns its fingerprint.
 fn fingerprint(seed: u64, spurious: Option<Span>) -> String {
     let mut net = Net::new(seed).with_trunk(Link::millis(5).mbps(50.0).fifo(60_000)).traced();
     if let Some(every) = spurious {

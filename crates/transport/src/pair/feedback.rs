@@ -1,14 +1,14 @@
-//! What a group of whole receivers says to its source in a second, kind by kind (docs/reliability.md, "The rate of feedback").
+//! Feedback of a group of complete receivers to its source in a second, kind by kind (docs/reliability.md, "The rate of feedback").
 //!
-//! Reports of congestion are the schemes' own: how many there are is in their documents, and printed here.
+//! Reports of congestion are the schemes' own: their numbers are in the schemes' documents, and printed here.
 
 use super::*;
 use crate::backoff::REQUESTS_PER_SECOND;
 use faircast_core::schemes::{CATALOGUE, Feedback, LayerRates};
 use faircast_core::time::Rate;
 
-/// What all receivers together say in a second here at most, besides reports of congestion. A thousand messages of membership, as many
-/// requests and two thousand windows are the bound; no group here says all of that at once.
+/// The greatest number of messages of all receivers together in a second here, besides reports of congestion. The bound is a thousand
+/// membership messages, as many requests and two thousand windows; no group here sends all of that at once.
 const STATED: u64 = 3_000;
 
 /// The schemes whose receivers report.
@@ -17,7 +17,7 @@ fn schemes() -> impl Iterator<Item = (&'static str, bool)> {
     reporting.map(|entry| (entry.name, entry.layers == LayerRates::One))
 }
 
-/// So many receivers, each with losses of its own.
+/// Builds this number of receivers, each with losses of its own.
 fn group(receivers: usize, loss: f64, offer: Offer) -> Net {
     let mut net = Net::new(5).with_trunk(Link::millis(2).mbps(50.0).fifo(200_000));
     net.receivers(receivers, Link::millis(2).losing(loss), Link::millis(4));
@@ -27,8 +27,8 @@ fn group(receivers: usize, loss: f64, offer: Offer) -> Net {
     net
 }
 
-/// Over so long: how many messages of each kind came in a second on average, and how many of all kinds but reports of congestion in the
-/// busiest second.
+/// Returns for this period: the mean number of messages of each kind in a second, and the number of all kinds but reports of congestion in
+/// the busiest second.
 fn count(net: &mut Net, span: Span) -> (impl Fn(&str) -> f64 + use<>, u64) {
     let from = net.now;
     net.run_for(span);

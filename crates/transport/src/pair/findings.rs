@@ -1,4 +1,4 @@
-//! What the simulated world has found (`docs/fuzzing.md`), each in a network made by hand, and what is beside it.
+//! Faults that the simulated world has found (`docs/fuzzing.md`), each in a network made by hand, and similar cases.
 
 use super::net::{Head, Net, Who};
 use super::node::Offer;
@@ -145,7 +145,7 @@ fn a_relay_whose_source_was_started_again_does_not_fail_in_the_session_that_it_n
 
 #[test]
 fn who_is_done_below_a_relay_that_dies_before_it_says_so_is_counted_once_and_not_forgotten() {
-    // The relay dies before its source has heard of the receiver, or after that.
+    // The relay dies before its source knows of the receiver, or after that.
     for source_knows in [false, true] {
         let mut tree = Net::of(47, Offer::bytes(60_000).expect(2).wait_secs(5));
         let relay = tree.relay(Head::Source(0), 1, MEMORY, link());

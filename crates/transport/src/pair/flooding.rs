@@ -1,4 +1,4 @@
-//! Sessions in layers on networks that carry every layer to everybody.
+//! Sessions in layers on networks that carry every layer to every host.
 
 use super::*;
 use faircast_core::schemes::{CATALOGUE, Scheme};
@@ -46,7 +46,7 @@ fn a_flooded_receiver_gets_everything_at_a_rate_that_its_link_carries() {
         let told = (warned(&net.receivers[slow.start].events), warned(&net.sources[source].events));
         println!("{scheme}: fast {} s, slow {} s, warned {told:?}", ended(&fast), ended(&slow));
         assert!(ended(&slow) < 90.0, "{scheme}: {} s for what takes 8 s at the link's rate", ended(&slow));
-        // The rates of RLC do not follow anybody: the two must have found it out.
+        // The rates of RLC are fixed: the two must have detected it.
         if scheme == "rlc" {
             assert!(told.0.is_some_and(|at| at < 15.0) && told.1.is_some_and(|at| at < 16.0), "{told:?}");
         }

@@ -1,4 +1,4 @@
-//! Data packets that somebody else sends in the source's name: in an open session whoever spoofs its address, in a sealed one a member.
+//! Data packets forged in the source's name: in an open session by a host that spoofs its address, in a sealed one by a member.
 
 use super::*;
 use faircast_core::packet::{Data, Layer, Payload, ReceiverId, Seq};
@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 
 const BYTES: u64 = 3_000_000;
 
-/// Schemes that have layers when they are asked to.
+/// Schemes that can have layers.
 const LAYERED: [&str; 3] = ["rlc,layers=4", "smcc,layers=4", "gmcc,layers=4"];
 
 fn key() -> GroupKey {
     GroupKey::from_bytes([7; 32])
 }
 
-/// The newest packet of each layer that has come to a receiver.
+/// Returns the newest packet of each layer that has come to a receiver.
 fn overhear(net: &mut Net, source: usize, receiver: usize, key: Option<&GroupKey>) -> BTreeMap<Layer, Data> {
     let keys: Vec<GroupKey> = key.cloned().into_iter().collect();
     let mut spy = ReceiverCodec::new(&keys, ReceiverId::new(99).expect("not zero"), 1);
@@ -33,7 +33,7 @@ fn overhear(net: &mut Net, source: usize, receiver: usize, key: Option<&GroupKey
     newest
 }
 
-/// Data packets without a symbol, in the source's name, with these numbers.
+/// Sends data packets without a symbol, in the source's name, with these numbers.
 fn forge(
     net: &Net,
     source: usize,
@@ -55,17 +55,17 @@ fn forge(
     numbers.map(one).collect()
 }
 
-/// Numbers ahead of the newest one of a layer.
+/// Returns numbers ahead of the newest one of a layer.
 type Ahead = std::ops::Range<u64>;
 
 struct Run {
     seconds: f64,
-    /// When the source had sent as much as before the attack once more.
+    /// Returns when the source had sent as much again as before the attack.
     report: crate::event::SendReport,
     warnings: Vec<String>,
 }
 
-/// A transfer in which somebody forges packets of each layer with these numbers after `at`.
+/// Runs a transfer in which packets of each layer with these numbers are forged after `at`.
 fn run(scheme: &'static str, key: Option<GroupKey>, at: Span, ahead: Ahead) -> Run {
     let mut net = Net::new(21).with_trunk(Link::millis(5).mbps(20.0).fifo(60_000));
     let all = net.receivers_with(2, Link::millis(5).losing(0.001), Link::millis(5), None, key.clone());
@@ -99,7 +99,7 @@ const FAR: [(&str, Ahead); 4] = [
     ("2^31", (1 << 31)..(1 << 31) + 1),
     ("many", 5_000..5_512),
 ];
-/// Numbers that the source reaches soon: what a receiver cannot know to be forged at once.
+/// Numbers that the source reaches soon: a receiver cannot recognize them as forged at once.
 const NEAR: [(&str, Ahead); 3] = [("20", 20..21), ("60", 60..61), ("a chain", 40..552)];
 
 fn assert_harmless(

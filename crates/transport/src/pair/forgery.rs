@@ -12,19 +12,19 @@ fn key() -> GroupKey {
     GroupKey::from_bytes([7; 32])
 }
 
-/// What an outsider does, every 20 ms, with what it has overheard since.
+/// The attack of an outsider, every 20 ms, with the datagrams overheard since.
 #[derive(Clone, Copy, PartialEq)]
 enum Attack {
     None,
-    /// Everything once more, to everybody.
+    /// Repeats all datagrams, to every host.
     Replay,
-    /// Everything once more with one bit changed.
+    /// Repeats all datagrams with one bit changed.
     Damage,
-    /// Reports of a congested receiver, and data packets, without the key.
+    /// Sends reports of a congested receiver, and data packets, without the key.
     Invent,
 }
 
-/// One transfer under attack: the source's seconds, packets, and what was refused.
+/// One transfer under attack: the source's seconds, packets, and refused datagrams.
 fn run(key: Option<GroupKey>, attack: Attack) -> (f64, u64, u64) {
     let mut net = Net::new(11).with_trunk(Link::millis(5).mbps(50.0).fifo(100_000));
     let all = net.receivers_with(2, Link::millis(5).losing(0.002), Link::millis(5), None, key.clone());
@@ -131,7 +131,7 @@ fn an_open_session_survives_repeated_datagrams_with_its_content_intact() {
     assert!(took < 2.0 * seconds);
 }
 
-/// What a member says that has joined and answers the first packet all the time, as if it took ever longer.
+/// Returns the message of a member that has joined and answers the first packet all the time, with a growing delay.
 fn far_away(net: &mut Net, source: usize, number: u32) {
     let state = if number < 3 { MemberState::Joined } else { MemberState::Receiving };
     let member = Member {

@@ -1,5 +1,5 @@
-//! A session with agents in virtual time: all hear the source's multicast, each by a link of its own, and agents and their children
-//! reach each other by unicast.
+//! A session with agents in virtual time: all hosts receive the source's multicast, each by a link of its own, and agents and their
+//! children reach each other by unicast.
 
 use super::net::{Head, Net, Who};
 use super::node::{PATIENCE, UNIX_SECS, groups};
@@ -18,7 +18,7 @@ use faircast_wire::{GroupKey, Kind, Message, Newest, ReceiverCodec, parse, peek}
 use std::net::SocketAddr;
 use std::ops::Range;
 
-/// An agent at work.
+/// A running agent.
 pub(super) struct AgentNode {
     pub(super) shared: Shared,
     agent: Option<Node<Agent>>,
@@ -62,7 +62,7 @@ impl AgentNode {
         self.above.as_ref().is_some_and(|above| self.parents.is_empty() || above.hears_group())
     }
 
-    /// A datagram for this host or its group; the answers.
+    /// Takes a datagram for this host or its group; returns the replies.
     pub(super) fn on_datagram(
         &mut self,
         bytes: &mut [u8],
@@ -134,13 +134,13 @@ impl AgentNode {
         self.agent().with(|agent| agent.status())
     }
 
-    /// Receivers below, and those of them that are done.
+    /// Returns the number of receivers below, and of those that are done.
     pub(super) fn below(&self) -> (u64, u64) {
         let below = self.agent().with(|agent| agent.tally());
         (below.receivers, below.done)
     }
 
-    /// The same of each child, as `relay --status` shows it.
+    /// Returns the same of each child, as `relay --status` shows it.
     pub(super) fn shown(&self) -> Vec<(u64, u64)> {
         let session = self.shared.status().expect("there is a session");
         session.branches.iter().map(|child| (child.receivers, child.done)).collect()
@@ -148,7 +148,7 @@ impl AgentNode {
 }
 
 impl Net {
-    /// An agent that hears the source by this link and takes this many children; perhaps under another agent.
+    /// Adds an agent that receives from the source by this link and takes this number of children; optionally under another agent.
     pub(super) fn agent(&mut self, parents: &[SocketAddr], most: usize, down: Link) -> usize {
         let at = self.agents.len();
         self.agents.push(AgentNode {
@@ -169,7 +169,7 @@ impl Net {
         at
     }
 
-    /// This many receivers that hear the source by such links, with these parents.
+    /// Adds this number of receivers that receive from the source by such links, with these parents.
     pub(super) fn children(&mut self, parents: &[SocketAddr], count: usize, down: Link) -> Range<usize> {
         let first = self.receivers.len();
         for _ in 0..count {
@@ -180,26 +180,26 @@ impl Net {
         first..first + count
     }
 
-    /// A host that hears the source by this link, and reaches others by unicast.
+    /// Adds a host that receives from the source by this link, and reaches others by unicast.
     fn attach_near(&mut self, who: Who, down: Link) {
         self.attach(who, Head::Source(0), down);
         self.near(who, Link::millis(1));
     }
 
-    /// All unicast to and from this host goes by such a link.
+    /// Sends all unicast to and from this host through such a link.
     pub(super) fn near(&mut self, who: Who, link: Link) {
         let site = self.network.sites.iter_mut().find(|site| site.members.contains(&who));
         site.expect("it is attached").near = Some(Pipe::new(link));
     }
 
-    /// The agent's process dies.
+    /// Ends the agent's process.
     pub(super) fn kill_agent(&mut self, agent: usize) {
         let node = &mut self.agents[agent];
         node.above = None;
         node.children.clear();
     }
 
-    /// These receivers have everything.
+    /// Checks that these receivers have everything.
     pub(super) fn assert_have_all(&self, receivers: Range<usize>) {
         for receiver in receivers {
             let node = &self.receivers[receiver];
@@ -208,7 +208,7 @@ impl Net {
         }
     }
 
-    /// Datagrams that the source heard of these receivers themselves.
+    /// Returns the datagrams that the source received from these receivers themselves.
     pub(super) fn heard_of(&self, receivers: Range<usize>) -> u64 {
         receivers.map(|at| self.heard.get(&self.receivers[at].address).copied().unwrap_or(0)).sum()
     }

@@ -1,5 +1,4 @@
-//! A forwarding hop with a router: it reads datagrams as a real one would, lets the router change what it may, and writes them
-//! anew.
+//! A forwarding hop with a router: it reads datagrams as a real one would, lets the router change permitted fields, and writes them again.
 
 use faircast_core::node::{Cx, Effect, Effects, Port, Router, RouterSpec, To, Verdict};
 use faircast_core::packet::{Body, Data, Flags, Layer, Packet, ReceiverId, Report, Seq};
@@ -13,13 +12,14 @@ pub(super) struct Hop {
     router: Box<dyn Router + Send>,
     rng: Rng,
     effects: Effects,
-    /// The datagrams of data that came lately: what the router holds is sent as such.
+    /// Recent data datagrams: the packets that the router releases are sent as these.
     kept: BTreeMap<(Layer, Seq), Vec<u8>>,
-    /// The number of the newest report of each receiver: what is said in its name has it, for it was not sent on.
+    /// The number of the newest report of each receiver: messages of the router in its name have this number, because that report was not
+    /// forwarded.
     numbers: BTreeMap<ReceiverId, u32>,
 }
 
-/// What leaves the hop: towards a receiver, or towards the source in the name of one.
+/// A packet that leaves the hop: towards a receiver, or towards the source in the name of one.
 pub(super) enum Out {
     Data(usize, Vec<u8>),
     Report(usize, Vec<u8>),
@@ -47,7 +47,7 @@ impl Hop {
         self.drain()
     }
 
-    /// A datagram wants to leave towards a receiver.
+    /// A datagram is about to leave towards a receiver.
     pub(super) fn on_data(&mut self, receiver: usize, bytes: &[u8], packet: Packet, now: Time) -> Vec<Out> {
         let Body::Data(data) = packet.body else { panic!("data goes to receivers: {packet:?}") };
         self.kept.insert((packet.layer, data.seq), bytes.to_vec());
@@ -65,7 +65,7 @@ impl Hop {
         out
     }
 
-    /// A receiver's report wants to leave towards the source.
+    /// A receiver's report is about to leave towards the source.
     pub(super) fn on_report(&mut self, receiver: usize, bytes: &[u8], packet: Packet, now: Time) -> Vec<Out> {
         if let Body::Report(report) = packet.body {
             self.numbers.insert(report.from, peek(bytes).expect("a receiver wrote it").seq);
@@ -83,7 +83,7 @@ impl Hop {
         out
     }
 
-    /// What the router wants to be sent.
+    /// Sends the packets of the router.
     fn drain(&mut self) -> Vec<Out> {
         let out = self.effects.drain().map(|effect| match effect {
             Effect::Send { to: To::Exit(Port(port)), packet } => {
@@ -107,7 +107,7 @@ fn of(packet: &Packet, report: &Report, numbers: &BTreeMap<ReceiverId, u32>) -> 
     Out::Report(report.from.get() as usize - 1, bytes)
 }
 
-/// The datagram, saying what the router made of it; its content and place stay.
+/// Returns the datagram with the router's changes; its content and position stay.
 fn rewritten(bytes: &[u8], packet: &Packet) -> Vec<u8> {
     let Body::Data(said) = packet.body else { panic!("no data: {packet:?}") };
     let (header, message) = parse(bytes, &Newest::default()).expect("the source wrote it");

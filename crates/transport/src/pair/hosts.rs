@@ -1,9 +1,9 @@
-//! What hosts do on their first day: they come late, and they are held up.
+//! Hosts that join late, and hosts that are held up.
 
 use super::*;
 use faircast_core::schemes::{CATALOGUE, Feedback};
 
-/// Schemes whose receivers answer; the others wait for nobody.
+/// Schemes whose receivers answer; sources of the others wait for nobody.
 fn schemes_with_feedback() -> impl Iterator<Item = &'static str> {
     let reporting = CATALOGUE.iter().filter(|entry| entry.feedback == Feedback::Reports);
     reporting.map(|entry| entry.name)

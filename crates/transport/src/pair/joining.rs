@@ -1,4 +1,4 @@
-//! Receivers of layers: what they join and leave, and what becomes of symbols on the way.
+//! Receivers of layers: joins and leaves, and symbols in flight meanwhile.
 
 use super::node::{ReceiverNode, SourceNode};
 use super::*;
@@ -15,7 +15,7 @@ fn fast() -> Link {
     Link::millis(5).mbps(20.0).fifo(60_000)
 }
 
-/// The subscriptions that a receiver told of, in order.
+/// Returns the subscriptions that a receiver reported, in order.
 fn told(net: &Net, receiver: usize) -> Vec<Subscription> {
     let layers = |event: &Event| match event {
         Event::Layers(subscription) => Some(*subscription),
@@ -24,7 +24,7 @@ fn told(net: &Net, receiver: usize) -> Vec<Subscription> {
     net.receivers[receiver].events.iter().filter_map(|(_, event)| layers(event)).collect()
 }
 
-/// Run until this receiver has joined so many layers.
+/// Runs until this receiver has joined this number of layers.
 fn run_until_joined(net: &mut Net, receiver: usize, joined: usize) {
     let has = |net: &Net| {
         let session = net.receivers[receiver].session.as_ref();
@@ -151,7 +151,7 @@ fn layers_are_sealed_like_everything_else() {
     assert!(stranger.groups().is_empty());
 }
 
-/// A receiver that gets nothing but the upper layers' symbols, as if it had just left them, and whose own buffer overflows.
+/// A receiver that gets only the upper layers' symbols, as if it had just left them, and whose own buffer overflows.
 #[test]
 fn symbols_of_layers_that_are_not_joined_are_content_and_nothing_to_the_scheme() {
     let dir = tempfile::tempdir().expect("a temporary directory");

@@ -99,7 +99,7 @@ fn layers_that_follow_their_receivers_bring_the_same_bytes_to_all() {
     }
 }
 
-/// How many datagrams asked the source for symbols.
+/// Returns the number of datagrams that requested symbols from the source.
 fn requests(net: &Net) -> usize {
     let is_request = |bytes: &[u8]| peek(bytes).is_ok_and(|header| header.kind == Kind::Request);
     net.trace.up.iter().filter(|(_, _, bytes)| is_request(bytes)).count()

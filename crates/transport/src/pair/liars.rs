@@ -1,5 +1,5 @@
-//! Receivers that mean harm: they say what is not so of how the packets come, to slow a session down or to have it go faster than the
-//! network carries. Sessions are open or the liar has the key: to the source it is a receiver like any other.
+//! Malicious receivers: they send false reports of received packets, to slow a session down or to make it faster than the network carries.
+//! Sessions are open or the liar has the key: to the source it is a receiver like any other.
 
 use super::*;
 use crate::config::Slow;
@@ -10,22 +10,22 @@ use faircast_core::time::Rate;
 use faircast_wire::{Member, MemberState, Message, Need, Newest, Request, encode, parse};
 use std::collections::BTreeMap;
 
-/// What a receiver makes of what it has to say.
+/// The lie of a receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lie {
-    /// It is as congested as can be said.
+    /// It reports the greatest congestion possible.
     Congested,
     /// Its buffers take nothing.
     Full,
-    /// Nothing is lost, all comes fast, and the round trip is short.
+    /// It reports no loss, fast arrival and a short round trip.
     Fine,
-    /// It lacks something, and asks for nothing.
+    /// It lacks something, and does not request it.
     Stuck,
-    /// It lacks everything, and asks for all of it all the time.
+    /// It lacks everything, and requests all of it all the time.
     Greedy,
-    /// It is as congested as can be said, and is never done.
+    /// It reports the greatest congestion possible, and is never done.
     Endless,
-    /// Of an agent: it passes nothing on.
+    /// For an agent: it forwards nothing.
     Withholding,
 }
 
@@ -34,7 +34,7 @@ pub(super) enum Lie {
 pub(super) struct Lies(pub(super) BTreeMap<Who, Lie>);
 
 impl Lies {
-    /// What is sent in place of what this one says, if anything.
+    /// Returns the datagram sent instead of this host's, if any.
     pub(super) fn told(&self, who: Who, bytes: Vec<u8>) -> Option<Vec<u8>> {
         match self.0.get(&who) {
             Some(lie) => lie.told(bytes),
@@ -44,7 +44,7 @@ impl Lies {
 }
 
 impl Lie {
-    /// What is sent in place of this datagram, if anything.
+    /// Returns the datagram sent instead of this one, if any.
     pub(super) fn told(self, bytes: Vec<u8>) -> Option<Vec<u8>> {
         let Ok((header, message)) = parse(&bytes, &Newest::default()) else { return Some(bytes) };
         let lie = match (self, message) {
@@ -87,7 +87,7 @@ const fn is_over(state: MemberState) -> bool {
     matches!(state, MemberState::Done | MemberState::Leaving)
 }
 
-/// As bad as it can be said.
+/// Makes a report as bad as possible.
 fn congested(content: &mut ReportContent) {
     match content {
         ReportContent::Congested { level, mean, .. } => (*level, *mean) = (1.0, 1.0),
@@ -103,7 +103,7 @@ fn congested(content: &mut ReportContent) {
     }
 }
 
-/// As well as it can be said; whether it is said at all.
+/// Makes a report as good as possible; returns whether it is sent at all.
 fn fine(content: &mut ReportContent) -> bool {
     let echo = content.echo_mut();
     echo.hold = echo.hold + Span::from_millis(40);
@@ -128,11 +128,11 @@ fn fine(content: &mut ReportContent) -> bool {
     true
 }
 
-/// Of a session, in Mbit/s, and the bytes that it has.
+/// The lowest rate of a session, in Mbit/s, and the bytes of its content.
 const FLOOR: f64 = 0.5;
 const BYTES: u64 = 1_500_000;
 
-/// Two honest receivers and a liar, all behind 4 Mbit/s.
+/// Returns two honest receivers and a liar, all behind 4 Mbit/s.
 fn three(offer: Offer, lie: Option<Lie>) -> Net {
     let mut net = Net::new(31);
     net.trace.off = true;
@@ -148,7 +148,7 @@ fn schemes() -> impl Iterator<Item = &'static str> {
     CATALOGUE.iter().map(|entry| entry.name)
 }
 
-/// When both honest receivers had everything, in seconds.
+/// Returns when both honest receivers had everything, in seconds.
 fn honest_at(net: &mut Net, limit: u64) -> f64 {
     net.run_until(secs(limit), |net| net.receivers[..2].iter().all(|node| node.ended.is_some()));
     assert!(net.receivers[..2].iter().all(|node| node.has(&net.sources[0])), "something else");
@@ -215,7 +215,7 @@ fn a_session_ends_although_a_member_lives_and_is_never_done() {
     }
 }
 
-/// The rate of data at which a source sends to a liar behind 2 Mbit/s, in Mbit/s: the highest that its progress shows.
+/// Returns the rate of data at which a source sends to a liar behind 2 Mbit/s, in Mbit/s: the highest that its progress shows.
 fn reached(scheme: &'static str, honest: usize, most: f64, lie: Option<Lie>) -> f64 {
     let mut net = Net::new(37);
     net.trace.off = true;
@@ -247,7 +247,8 @@ fn whoever_says_that_all_is_fine_has_a_source_go_no_faster_than_its_highest_rate
     }
 }
 
-/// A source that sends as it likes is told, and goes on; a receiver can only leave. A floor above what the network carries is such a one.
+/// A source that sends at its own rate is notified, and continues; a receiver can only leave. A rate floor above the network's capacity
+/// makes such a source.
 #[test]
 fn a_source_that_heeds_no_congestion_goes_on_whatever_it_is_told() {
     let mut net = Net::new(41);

@@ -1,4 +1,4 @@
-//! Receivers and sources that come, go and come back.
+//! Receivers and sources that start, end and return.
 
 use super::*;
 use crate::endpoint::Endpoint;
@@ -15,7 +15,7 @@ fn path() -> Link {
     Link::millis(2).losing(0.01)
 }
 
-/// Bytes of the content that a receiver has verified.
+/// Returns the bytes of the content that a receiver has verified.
 fn verified(net: &Net, receiver: usize) -> u64 {
     let told = net.receivers[receiver].events.iter().rev().find_map(|(_, event)| match event {
         Event::Progress(progress) => Some(progress.bytes),
@@ -165,7 +165,7 @@ fn without_any_receiver_the_source_gives_up_after_its_wait() {
     let source = net.source(Offer::bytes(2_000).wait_secs(4));
     net.run_to_end(secs(10));
     assert!(matches!(net.sources[source].ended, Some(Err(Error::Start(StartError::NoReceiver { .. })))));
-    // It says four times that it is over.
+    // It sends four times that it is over.
     let closing = LEAST + Span::from_millis(50);
     assert!(net.now >= Time::ZERO + secs(4) && net.now <= Time::ZERO + secs(4) + closing, "{:?}", net.now);
 }

@@ -96,7 +96,7 @@ fn routers_that_lie_cost_others_the_floor_at_most() {
     }
 }
 
-/// Nothing but words passes it.
+/// Only messages without content pass it.
 #[test]
 fn routers_that_withhold_data_cost_others_the_floor_at_most() {
     for kind in RouterKind::ALL {

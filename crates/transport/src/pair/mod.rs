@@ -74,7 +74,7 @@ use node::Offer;
 use std::ops::Range;
 
 impl Net {
-    /// These receivers have everything, and the source knows it.
+    /// Checks that these receivers have everything, and that the source knows it.
     fn assert_all_verified(&self, source: usize, receivers: Range<usize>) {
         let report = self.sources[source].report();
         assert!(report.ok, "{report:?}");
@@ -85,7 +85,7 @@ impl Net {
         }
     }
 
-    /// When the source told an event like this for the first time.
+    /// Returns when the source first reported an event like this.
     fn told(&self, source: usize, like: impl Fn(&Event) -> bool) -> Option<Time> {
         self.sources[source].events.iter().find(|(_, event)| like(event)).map(|(at, _)| *at)
     }

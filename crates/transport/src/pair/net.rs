@@ -68,7 +68,7 @@ pub(super) struct Net {
     pub(super) trace: Trace,
     pub(super) trunk: Pipe,
     pub(super) network: Network<Who, SocketAddr, Head, Spurious>,
-    /// By group: its site, the only source whose datagrams come there, if not all do, and a host in front of the link.
+    /// By group: its site, the only source whose datagrams arrive there, if not all do, and a host in front of the link.
     groups: Vec<(usize, Option<usize>, Option<RelayHost>)>,
     pub(super) seed: u64,
     trunk_rng: Rng,
@@ -81,17 +81,17 @@ pub(super) struct Net {
     pub(super) hostile: Option<(usize, Hostile)>,
     /// Datagrams that reached a source, by their sender.
     pub(super) heard: BTreeMap<SocketAddr, u64>,
-    /// Datagrams that children sent to agents, when they are to be kept: sender, agent, bytes.
+    /// Datagrams that children sent to agents, when they are to be stored: sender, agent, bytes.
     pub(super) recorded: Option<Vec<(SocketAddr, SocketAddr, Vec<u8>)>>,
     /// Status messages that sources sent.
     pub(super) statuses: u64,
     pub(super) dir: TempDir,
 }
 
-/// Everybody is called without a reason.
+/// Whether all hosts are called without a reason.
 pub(super) struct Spurious;
 
-/// The hosts, as the network asks about them.
+/// The hosts, as the network queries them.
 struct Ears<'a> {
     receivers: &'a mut [ReceiverNode],
     relays: &'a mut [RelayNode],
@@ -151,14 +151,14 @@ impl Net {
         }
     }
 
-    /// A network whose only source starts with everybody else, by [`Net::start`].
+    /// Returns a network whose only source starts with all other hosts, by [`Net::start`].
     pub(super) fn of(seed: u64, offer: Offer) -> Net {
         let mut net = Net::new(seed);
         net.place_source(SourceNode::address_of(0), offer);
         net
     }
 
-    /// Start relays, agents and receivers that are not late, then the sources.
+    /// Starts relays, agents and receivers that are not late, then the sources.
     pub(super) fn start(&mut self) {
         let relays = (0..self.relays.len()).map(Who::Relay);
         let agents = (0..self.agents.len()).map(Who::Agent);
@@ -170,7 +170,7 @@ impl Net {
             .for_each(|who| self.start_host(who));
     }
 
-    /// Start a host, or start it again.
+    /// Starts a host, or restarts it.
     pub(super) fn start_host(&mut self, who: Who) {
         let now = self.now;
         match who {
@@ -189,7 +189,7 @@ impl Net {
         self
     }
 
-    /// Over IPv6. Set before there is anybody.
+    /// Uses IPv6. Set before there is any host.
     pub(super) fn over_ipv6(mut self) -> Net {
         self.network.headers = IPV6_HEADERS as u64;
         self
@@ -199,20 +199,20 @@ impl Net {
         self.network.headers as usize
     }
 
-    /// Wake everybody up every so often, for nothing.
+    /// Wakes all hosts up at this interval, for nothing.
     pub(super) fn with_spurious_wakes(mut self, every: Span) -> Net {
         self.spurious = Some(every);
         self.network.book(Time::ZERO + every, Spurious);
         self
     }
 
-    /// Keep a digest of all datagrams.
+    /// Computes a digest of all datagrams.
     pub(super) fn traced(mut self) -> Net {
         self.trace.digest = Some(blake3::Hasher::new());
         self
     }
 
-    /// `count` receivers that start now, behind this link and back over that one.
+    /// Adds `count` receivers that start now, behind this link and back over that one.
     pub(super) fn receivers(&mut self, count: usize, down: Link, up: Link) -> Range<usize> {
         self.receivers_with(count, down, up, None, None)
     }
@@ -241,13 +241,13 @@ impl Net {
         members
     }
 
-    /// The host of a source has another address from now on.
+    /// Changes the address of a source's host from now on.
     pub(super) fn move_source(&mut self, source: usize, address: SocketAddr) {
         self.sources[source].move_to(address, self.now);
         self.drive(Who::Source(source));
     }
 
-    /// A relay in front of this group, which hears the sources that there will be.
+    /// Adds a relay in front of this group, which receives the future sources.
     pub(super) fn put_in_front(&mut self, group: usize, relay: RelayHost) {
         let (behind, _, place) = &mut self.groups[group];
         let heads = std::mem::replace(&mut self.network.sites[*behind].heads, vec![Head::Router(group)]);
@@ -257,7 +257,7 @@ impl Net {
         self.network.site(site);
     }
 
-    /// What the relay of this group has done.
+    /// Returns the actions of this group's relay.
     pub(super) fn relay_counts(&self, group: usize) -> RelayCounts {
         self.groups[group].2.as_ref().expect("there is one").counts
     }
@@ -296,35 +296,35 @@ impl Net {
         &mut self.network.sites[self.groups[self.receivers[receiver].group].0]
     }
 
-    /// The receiver's process dies.
+    /// Ends the receiver's process.
     pub(super) fn kill_receiver(&mut self, receiver: usize) {
         self.receivers[receiver].session = None;
     }
 
-    /// The receiver's process is stopped for so long: datagrams wait in its socket's buffer, as far as they fit.
+    /// Stops the receiver's process for this time: datagrams wait in its socket's buffer, as far as they fit.
     pub(super) fn pause_receiver(&mut self, receiver: usize, span: Span) {
         self.receivers[receiver].socket.stop_until(self.now + span);
         self.reschedule(Who::Receiver(receiver));
     }
 
-    /// The receiver's process takes in so much from now on, and no more.
+    /// Limits the rate at which the receiver's process takes datagrams in from now on.
     pub(super) fn limit_receiver(&mut self, receiver: usize, rate: Rate) {
         self.receivers[receiver].socket.takes(rate);
     }
 
-    /// The receiver is started (again), in its directory, under a new id.
+    /// Starts the receiver (again), in its directory, under a new ID.
     pub(super) fn start_receiver(&mut self, receiver: usize) {
         self.start_host(Who::Receiver(receiver));
     }
 
-    /// The live stream of this source goes on with a block, all of this byte.
+    /// Continues the live stream of this source with a block, all of this byte.
     pub(super) fn feed(&mut self, source: usize, byte: u8) -> Vec<u8> {
         let block = self.sources[source].feed(byte);
         self.drive(Who::Source(source));
         block
     }
 
-    /// The live stream of this source is over.
+    /// Ends the live stream of this source.
     pub(super) fn end_feed(&mut self, source: usize) {
         self.sources[source].end_feed();
         self.drive(Who::Source(source));
@@ -334,7 +334,7 @@ impl Net {
         self.sources[source].session = None;
     }
 
-    /// The source is started (again) with its content, as a new session.
+    /// Starts the source (again) with its content, as a new session.
     pub(super) fn start_source(&mut self, source: usize) {
         self.start_host(Who::Source(source));
     }
@@ -351,14 +351,14 @@ impl Net {
         self.network.put(self.now, target, from, bytes);
     }
 
-    /// A datagram in somebody's name that reaches this address now.
+    /// Delivers a datagram in another host's name to this address now.
     pub(super) fn inject(&mut self, from: SocketAddr, to: SocketAddr, bytes: Vec<u8>) {
         if let Some(host) = self.at(to) {
             self.network.put(self.now, (host, to), from, bytes);
         }
     }
 
-    /// Until every session has ended; panics when that takes longer.
+    /// Runs until every session has ended; panics when that takes longer.
     pub(super) fn run_to_end(&mut self, limit: Span) {
         self.run_until(limit, Net::is_over);
     }
@@ -369,7 +369,7 @@ impl Net {
         (self.now, self.network.now) = (end, end);
     }
 
-    /// Until `condition` holds; panics when that takes longer.
+    /// Runs until `condition` holds; panics when that takes longer.
     pub(super) fn run_until(&mut self, limit: Span, mut condition: impl FnMut(&Net) -> bool) {
         let end = self.now + limit;
         while !condition(self) {
@@ -383,7 +383,7 @@ impl Net {
             && self.relays.iter().all(RelayNode::is_over)
     }
 
-    /// Do what comes next, when that is not after `end`.
+    /// Runs the next event, when that is not after `end`.
     fn step(&mut self, end: Time) -> bool {
         let Some(next) = self.network.next(end) else { return false };
         self.now = self.network.now;
@@ -440,8 +440,8 @@ impl Net {
         self.drive(who);
     }
 
-    /// A relay in front of a group sends these: down its link, or up to the only source, where nothing takes time. `from` is whose answer
-    /// it was.
+    /// Sends these from a relay in front of a group: down its link, or up to the only source, which takes no time. `from` is the author of
+    /// the answer.
     fn leave_relay(&mut self, group: usize, from: SocketAddr, out: Vec<Out>) {
         let (own, to) = (SocketAddr::from(([10, 9, 0, group as u8], 5778)), self.sources[0].address);
         for out in out {
@@ -453,7 +453,7 @@ impl Net {
         }
     }
 
-    /// A host does all that is due.
+    /// Runs all due work of a host.
     fn drive(&mut self, who: Who) {
         let (now, mut sent) = (self.now, Vec::new());
         match who {
@@ -481,7 +481,7 @@ impl Net {
         self.reschedule(who);
     }
 
-    /// A host sends a datagram.
+    /// Sends a datagram of a host.
     fn send(&mut self, who: Who, (from, to): (SocketAddr, SocketAddr), bytes: Vec<u8>) {
         let Some(mut bytes) = self.lies.told(who, bytes) else { return };
         let mut at = self.now;
@@ -524,7 +524,7 @@ impl Net {
         }
     }
 
-    /// The host with this address.
+    /// Returns the host with this address.
     fn at(&self, address: SocketAddr) -> Option<Who> {
         let source = self.sources.iter().position(|node| node.address == address).map(Who::Source);
         let relay = || self.relays.iter().position(|node| node.has_branch_at(address)).map(Who::Relay);

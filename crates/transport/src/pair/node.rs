@@ -33,19 +33,19 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Session time zero, in seconds since 1970.
 pub(super) const UNIX_SECS: u64 = 1_800_000_000;
 
-/// How long sources and receivers wait for each other.
+/// The idle timeout of sources and receivers.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A source that wakes up so often at one moment does not sleep any more.
+/// A source that wakes up this number of times at one moment does not sleep any more.
 const MOST_TURNS: u32 = 200_000;
 
-/// What a source sends, and how.
+/// The content of a source, and how it is sent.
 #[derive(Debug, Clone)]
 pub(super) struct Offer {
     pub(super) bytes: u64,
     /// Congestion control, as on the command line.
     scheme: &'static str,
-    /// Announced as the size of a packet, in place of what it is.
+    /// The announced size of a packet, instead of the real one.
     announced_size: Option<u16>,
     /// Zeros that take no room on the disk.
     sparse: bool,
@@ -64,14 +64,14 @@ pub(super) struct Offer {
     pub(super) key: Option<GroupKey>,
     sign: Option<SigningKey>,
     receipts: Option<ReceiptKeys>,
-    /// A live stream on each layer, and how much older than this blocks may grow.
+    /// A live stream on each layer, and the age beyond it that blocks may reach.
     streams: Option<(Vec<Made>, Span)>,
-    /// A live stream of what is fed, whose blocks are kept for so long; it has sent so much of each kind already.
+    /// A live stream of fed blocks: the time they are stored, and the number of packets of each kind sent already.
     live: Option<(Span, u64)>,
 }
 
 impl Offer {
-    /// So many random bytes.
+    /// Offers this number of random bytes.
     pub(super) fn bytes(bytes: u64) -> Offer {
         Offer {
             bytes,
@@ -98,22 +98,23 @@ impl Offer {
         }
     }
 
-    /// A live stream of what is fed ([`SourceNode::feed`]). It is as if it had sent so many announcements and statuses already.
+    /// Offers a live stream of fed blocks ([`SourceNode::feed`]). It is as if it had sent this number of announcements and statuses
+    /// already.
     pub(super) fn live(history: Span, sent: u64) -> Offer {
         Offer { live: Some((history, sent)), ..Offer::bytes(0) }
     }
 
-    /// A live stream on each layer; what cannot be sent for so long is dropped.
+    /// Offers a live stream on each layer; blocks that cannot be sent within `history` are dropped.
     pub(super) fn streams(streams: &[Made], history: Span) -> Offer {
         Offer { streams: Some((streams.to_vec(), history)), ..Offer::bytes(0) }
     }
 
-    /// So many zeros.
+    /// Offers this number of zeros.
     pub(super) fn zeros(bytes: u64) -> Offer {
         Offer { sparse: true, ..Offer::bytes(bytes) }
     }
 
-    /// With this congestion control.
+    /// Uses this congestion control.
     pub(super) fn by(self, scheme: &'static str) -> Offer {
         Offer { scheme, ..self }
     }
@@ -122,7 +123,7 @@ impl Offer {
         Offer { expect: Some(receivers), ..self }
     }
 
-    /// These must have everything.
+    /// Requires these receivers to get everything.
     pub(super) fn require(self, names: &[&str]) -> Offer {
         let required: Vec<_> = names.iter().map(|name| RequiredHost::new(name)).collect();
         Offer { expect: Some(required.len() as u32), required, ..self }
@@ -136,12 +137,12 @@ impl Offer {
         Offer { datagram: bytes, ..self }
     }
 
-    /// Blocks have so many symbols.
+    /// Sets the number of symbols of a block.
     pub(super) fn in_blocks_of(self, symbols: u16) -> Offer {
         Offer { symbols_per_block: symbols, ..self }
     }
 
-    /// Say that packets have this size.
+    /// Announces this size of packets.
     pub(super) fn announcing(self, size: u16) -> Offer {
         Offer { announced_size: Some(size), ..self }
     }
@@ -150,17 +151,17 @@ impl Offer {
         Offer { slow, ..self }
     }
 
-    /// Without feedback, at this rate.
+    /// Sends without feedback, at this rate.
     pub(super) fn one_way_at_mbps(self, rate: f64, repeat: Repeat) -> Offer {
         Offer { one_way: Some(OneWay { rate: Rate::from_mbps(rate), repeat }), ..self }
     }
 
-    /// Exactly this rate, whatever the receivers say.
+    /// Sends at exactly this rate, whatever the receivers report.
     pub(super) fn at_mbps(self, rate: f64) -> Offer {
         Offer { min: Some(Rate::from_mbps(rate)), max: Some(Rate::from_mbps(rate)), ..self }
     }
 
-    /// No slower than this, whatever is said.
+    /// Sends no slower than this, whatever is reported.
     pub(super) fn at_least_mbps(self, rate: f64) -> Offer {
         Offer { min: Some(Rate::from_mbps(rate)), ..self }
     }
@@ -169,7 +170,7 @@ impl Offer {
         Offer { max: Some(Rate::from_mbps(rate)), ..self }
     }
 
-    /// Feedback is spread as over a far network.
+    /// Spreads feedback as over a far network.
     pub(super) fn far(self) -> Offer {
         Offer { spread: Span::from_millis(200), ..self }
     }
@@ -178,7 +179,7 @@ impl Offer {
         Offer { key: Some(key), ..self }
     }
 
-    /// One of these keys has to sign each receiver's receipt.
+    /// Requires each receiver's receipt to be signed by one of these keys.
     pub(super) fn receipts(self, keys: ReceiptKeys) -> Offer {
         Offer { receipts: Some(keys), ..self }
     }
@@ -188,7 +189,7 @@ impl Offer {
     }
 }
 
-/// The groups of so many layers.
+/// Returns the groups of this number of layers.
 pub(super) fn groups(layers: u8) -> Vec<SocketAddr> {
     (0..layers.max(1)).map(|layer| group_of(Layer(layer))).collect()
 }
@@ -198,13 +199,13 @@ pub(super) fn group_of(layer: Layer) -> SocketAddr {
     SocketAddr::from(([239, 255, 70, 1 + layer.0], 5777))
 }
 
-/// Whose group this is.
+/// Returns the layer of this group.
 pub(super) fn layer_of(group: SocketAddr) -> Layer {
     let IpAddr::V4(address) = group.ip() else { panic!("{group} is no group of these") };
     Layer(address.octets()[3] - 1)
 }
 
-/// A source and what it told.
+/// A source and its events.
 pub(super) struct SourceNode {
     /// Datagrams that have come.
     pub(super) heard: u64,
@@ -262,7 +263,7 @@ impl SourceNode {
         }
     }
 
-    /// Where the source of this number is.
+    /// Returns the address of the source of this number.
     pub(super) fn address_of(index: usize) -> SocketAddr {
         SocketAddr::from(([10, 0, 0, 1 + index as u8], 5777))
     }
@@ -276,14 +277,14 @@ impl SourceNode {
         }
     }
 
-    /// It sends so many other random bytes from its next start on.
+    /// Replaces the content by this number of other random bytes from its next start on.
     pub(super) fn replace_content(&mut self, bytes: u64) {
         let content: Vec<u8> = (0..bytes.div_ceil(8)).flat_map(|_| self.rng.bits().to_le_bytes()).collect();
         fs::write(&self.content, &content[..bytes as usize]).expect("room for the content");
         self.offer.bytes = bytes;
     }
 
-    /// What an announcement of it has to say, and no more.
+    /// Returns its announcement with the required fields only.
     pub(super) fn announced(&self) -> Announce {
         let (object, empty) = (self.object(), Name::EMPTY);
         Announce {
@@ -312,7 +313,7 @@ impl SourceNode {
         }
     }
 
-    /// The content as it is sent.
+    /// Returns the content as it is sent.
     pub(super) fn object(&self) -> ObjectStream {
         let symbols = self.offer.symbols_per_block;
         let object = ObjectStream::open(std::slice::from_ref(&self.content), self.symbol_size(), symbols);
@@ -328,7 +329,7 @@ impl SourceNode {
         ((self.offer.datagram - data_header_len(&self.scheme().mark(), form)) / 8 * 8) as u16
     }
 
-    /// A new session with the same content.
+    /// Starts a new session with the same content.
     pub(super) fn start(&mut self, now: Time) {
         let offer = &self.offer;
         let (scheme, symbol, symbols) = (self.scheme(), self.symbol_size(), offer.symbols_per_block);
@@ -399,7 +400,7 @@ impl SourceNode {
         }
     }
 
-    /// Everything that is due.
+    /// Runs all due work.
     pub(super) fn drive(&mut self, now: Time, mut send: impl FnMut(&[u8], Layer)) {
         let here = local(now, self.origin);
         for _ in 0..MOST_TURNS {
@@ -425,7 +426,7 @@ impl SourceNode {
         panic!("the source does not let time pass at {here:?}");
     }
 
-    /// The stream goes on with a block of these bytes, repeated as often as they fit.
+    /// Continues the stream with a block of these bytes, repeated as often as they fit.
     pub(super) fn feed(&mut self, bytes: u8) -> Vec<u8> {
         let len = usize::from(self.symbol_size()) * usize::from(self.offer.symbols_per_block) - TRAILER;
         let block = vec![bytes; len];
@@ -433,7 +434,7 @@ impl SourceNode {
         block
     }
 
-    /// The stream has ended.
+    /// Ends the stream.
     pub(super) fn end_feed(&mut self) {
         self.feeder.as_ref().expect("a live stream").end();
     }
@@ -447,7 +448,7 @@ impl SourceNode {
         self.session.as_ref().map_or(Time::NEVER, |session| global(wake(session), self.origin))
     }
 
-    /// The report of a session that has ended well.
+    /// Returns the report of a session that has ended well.
     pub(super) fn report(&self) -> &SendReport {
         match &self.ended {
             Some(Ok(report)) => report,
@@ -457,7 +458,7 @@ impl SourceNode {
     }
 }
 
-/// A receiver and what it told.
+/// A receiver and its events.
 pub(super) struct ReceiverNode {
     pub(super) group: usize,
     pub(super) address: SocketAddr,
@@ -468,24 +469,24 @@ pub(super) struct ReceiverNode {
     pub(super) ended_at: Time,
     pub(super) events: Vec<(Time, Event)>,
     pub(super) path_rng: Rng,
-    /// Into memory that nobody reads; only for content without bytes.
+    /// Whether it writes to memory that nobody reads; only for content without bytes.
     pub(super) to_stdout: bool,
     /// Bytes of memory for incomplete blocks.
     pub(super) memory: usize,
-    /// Its host joins no layer from this one on.
+    /// The first layer that its host does not join.
     pub(super) refuses: Option<Layer>,
     pub(super) socket: Socket,
     /// Bytes of the IP and UDP headers.
     pub(super) headers: usize,
-    /// Whose content it accepts, from its next start on.
+    /// The keys whose content it accepts, from its next start on.
     pub(super) verify: Option<VerifyKeys>,
-    /// What it signs receipts with, from its next start on.
+    /// The key of its receipts, from its next start on.
     pub(super) sign_receipts: Option<SigningKey>,
-    /// What sessions it accepts, from its next start on.
+    /// The sessions it accepts, from its next start on.
     pub(super) accept: crate::accept::Accept,
     /// Hosts that may serve it, from its next start on.
     pub(super) parents: Vec<SocketAddr>,
-    /// By what it believes announcements, from its next start on.
+    /// The check of announcements, from its next start on.
     pub(super) freshness: Freshness,
     /// Seconds since 1970 by its own clock at time zero, from its next start on.
     pub(super) unix_secs: u64,
@@ -577,7 +578,7 @@ impl ReceiverNode {
         }
     }
 
-    /// The process takes out what it can take by now.
+    /// Takes out the datagrams that the process can take by now.
     fn take_in(&mut self, now: Time) {
         let here = local(now, self.origin);
         while let Some((mut bytes, from, arrived)) = self.socket.take(now) {
@@ -614,7 +615,7 @@ impl ReceiverNode {
         }
     }
 
-    /// Bytes of the newest progress that it has told.
+    /// Returns the bytes of the newest progress that it has reported.
     pub(super) fn verified_bytes(&self) -> u64 {
         let told = self.events.iter().rev().find_map(|(_, event)| match event {
             Event::Progress(progress) => Some(progress.bytes),
@@ -623,7 +624,7 @@ impl ReceiverNode {
         told.unwrap_or(0)
     }
 
-    /// Whether it hears the session's group.
+    /// Whether it listens to the session's group.
     pub(super) fn hears_group(&self) -> bool {
         self.session.as_ref().is_some_and(|session| self.parents.is_empty() || session.hears_group())
     }
@@ -639,7 +640,7 @@ impl ReceiverNode {
         self.socket.wake_at(global(session.poll_timeout(here), self.origin))
     }
 
-    /// The report of a session that has ended well.
+    /// Returns the report of a session that has ended well.
     pub(super) fn report(&self) -> &ReceiveReport {
         match &self.ended {
             Some(Ok(report)) => report,

@@ -1,4 +1,4 @@
-//! Sessions without feedback: what receivers make of them, and what the source depends on.
+//! Sessions without feedback: reception, and the parameters on which the source depends.
 
 use super::*;
 use crate::config::{Freshness, Repeat};
@@ -10,7 +10,7 @@ use faircast_wire::{GroupKey, SigningKey, VerifyKeys};
 const BYTES: u64 = 1_500_000;
 const THRICE: Repeat = Repeat::Rounds(3);
 
-/// A path of this loss, and receivers that go by their clocks.
+/// Builds a path of this loss, and receivers with clocks of their own.
 fn receivers(net: &mut Net, count: usize, loss: f64, key: Option<&GroupKey>) -> Range<usize> {
     let all = net.receivers_with(count, Link::millis(5).losing(loss), Link::millis(5), None, key.cloned());
     for receiver in all.clone() {

@@ -1,4 +1,4 @@
-//! Receivers below relays that come late, or whose relay dies.
+//! Receivers below relays that join late, or whose relay dies.
 
 use super::tree::branch;
 use super::*;

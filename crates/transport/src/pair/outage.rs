@@ -1,4 +1,4 @@
-//! Paths that are gone for a while, or for ever, one way or both, with every scheme.
+//! Paths that fail for a while, or permanently, one way or both, with every scheme.
 
 use super::node::PATIENCE;
 use super::*;
@@ -14,7 +14,7 @@ fn back() -> Link {
     Link::millis(5)
 }
 
-/// Two receivers of so many bytes, by this scheme, some seconds after the start.
+/// Builds two receivers of this number of bytes, by this scheme, some seconds after the start.
 fn started(scheme: &'static str, bytes: u64) -> (Net, Range<usize>, usize) {
     let mut net = Net::new(7);
     let all = net.receivers(2, path(), back());
@@ -139,7 +139,7 @@ fn a_receiver_whose_last_word_is_lost_says_it_again_until_it_is_heard() {
     net.assert_all_verified(source, all);
 }
 
-/// A source that goes on from another address, and somebody who repeats its announcements from there.
+/// A source that continues from another address, and a host that repeats its announcements from there.
 #[test]
 fn a_source_that_moves_is_followed_when_its_old_address_is_silent() {
     for key in [None, Some(faircast_wire::GroupKey::from_bytes([5; 32]))] {
@@ -180,7 +180,7 @@ fn announcements_from_another_address_change_nothing_while_the_source_is_heard_n
         net.run_for(Span::from_nanos(1));
     };
     repeat(&mut net);
-    // Even when the source is not heard: its clock has gone on.
+    // Even when the source is not received: its clock has advanced.
     cut(&mut net, true, true);
     net.run_for(secs(8));
     repeat(&mut net);
@@ -192,7 +192,7 @@ fn announcements_from_another_address_change_nothing_while_the_source_is_heard_n
     }
 }
 
-/// What was recorded and is sent again from elsewhere leads nobody astray, though it is opened by the right key.
+/// Recorded packets that are sent again from elsewhere mislead nobody, though the right key opens them.
 #[test]
 fn a_recorded_announcement_leads_no_receiver_astray() {
     for key in [None, Some(faircast_wire::GroupKey::from_bytes([6; 32]))] {
@@ -220,7 +220,7 @@ fn a_recorded_announcement_leads_no_receiver_astray() {
     }
 }
 
-/// A whole session that was recorded and comes again, all packets from the address that they came from: nobody answers there.
+/// A whole session that was recorded and comes again, all packets from their former address: nobody answers there.
 #[test]
 fn a_recorded_session_is_not_followed() {
     for key in [None, Some(faircast_wire::GroupKey::from_bytes([6; 32]))] {

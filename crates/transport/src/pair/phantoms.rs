@@ -1,4 +1,4 @@
-//! Phantom members: crowds of made-up receivers that join a running session and say nothing more, or go on speaking.
+//! Phantom members: crowds of made-up receivers that join a running session and then are silent, or continue to send.
 
 use super::*;
 use faircast_core::packet::{Echo, ReceiverId, Seq};
@@ -6,10 +6,10 @@ use faircast_core::schemes::CATALOGUE;
 use faircast_wire::{GroupKey, Member, MemberState, Message, Name, ReceiverCodec, Words};
 use std::net::SocketAddr;
 
-/// Where the members of a crowd send from.
+/// The addresses of a crowd's members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum From {
-    /// Each has an address of its own, where nobody hears what is sent there.
+    /// Each member has an address of its own, where nobody receives its datagrams.
     Everywhere,
     OneHost,
 }
@@ -29,7 +29,7 @@ struct Crowd {
 }
 
 impl Crowd {
-    /// Of so many, who have heard the announcement of this session.
+    /// Makes a crowd of this number, which has received the announcement of this session.
     fn new(count: usize, from: From, net: &mut Net, key: Option<&GroupKey>) -> Crowd {
         let keys: Vec<GroupKey> = key.cloned().into_iter().collect();
         net.trace.record = true;
@@ -51,7 +51,7 @@ impl Crowd {
         Crowd { from, codecs }
     }
 
-    /// Each says once what it is doing, and that the packet before `next` has come.
+    /// Each member sends once its state, and that the packet before `next` has come.
     fn speak(&mut self, net: &mut Net, state: MemberState, next: Seq) {
         let session = net.sources[0].id;
         for (index, codec) in self.codecs.iter_mut().enumerate() {
@@ -83,7 +83,7 @@ impl Crowd {
     }
 }
 
-/// What is sent in each of so many spans of 2 s, as parts of what was sent before.
+/// Returns the datagrams sent in each of this number of spans of 2 s, as parts of those sent before.
 fn parts(net: &mut Net, before: f64, count: usize) -> Vec<f64> {
     let part = |_| {
         net.run_for(secs(2));
@@ -107,7 +107,7 @@ fn running(scheme: &'static str, key: Option<GroupKey>) -> Net {
 
 const MBPS: f64 = 10.0;
 
-/// The least part of its rate that a session has in the half minute after a crowd of this size has said once that it takes part.
+/// Returns the least part of its rate that a session has in the half minute after a crowd of this size has stated once that it takes part.
 fn least(scheme: &'static str, (from, count): (From, usize), key: Option<&GroupKey>) -> f64 {
     let mut net = running(scheme, key.cloned());
     let mut crowd = Crowd::new(count, from, &mut net, key);
@@ -146,7 +146,7 @@ fn phantoms_of_a_sealed_member_leave_a_session_its_rate() {
     }
 }
 
-/// Members that ask, join and say once more that they have a packet, which shows that they hear the source, and then nothing.
+/// Members that ask, join and state once more that they have a packet, which shows that they receive from the source, and then are silent.
 #[test]
 fn a_crowd_that_hears_the_source_and_falls_silent_costs_seconds() {
     for scheme in schemes() {

@@ -1,4 +1,4 @@
-//! Output directories in which something else lies than what the source has.
+//! Output directories that contain other data than the source's.
 
 use super::*;
 use crate::object::{BlockRead, Store, seal_block, verify_block};
@@ -6,7 +6,7 @@ use faircast_core::schemes::CATALOGUE;
 
 const BYTES: u64 = 2_500_000;
 
-/// What an earlier receiver left: these blocks, some of them with other content under a hash that fits it.
+/// Writes the remains of an earlier receiver: these blocks, some of them with other content under a matching hash.
 pub(super) fn leave(net: &Net, source: usize, receiver: usize, kept: impl Fn(u32) -> bool, wrong: &[u32]) {
     let mut object = net.sources[source].object();
     let (geometry, transfer) = (object.geometry(), object.transfer());
@@ -28,7 +28,7 @@ fn path() -> (Link, Link) {
     (Link::millis(5).mbps(20.0).fifo(100_000), Link::millis(5))
 }
 
-/// Two receivers, of which the first finds something wrong; both get everything in this session.
+/// Runs two receivers, of which the first finds wrong blocks; both get everything in this session.
 fn assert_heals(scheme: &'static str, kept: impl Fn(u32) -> bool, wrong: &[u32]) -> u64 {
     let mut net = Net::new(5);
     let all = net.receivers(2, path().0, path().1);

@@ -1,4 +1,4 @@
-//! Receipts: every receiver's signature reaches the source, whatever is lost and whoever passes it on.
+//! Receipts: every receiver's signature reaches the source, despite losses and through all relays.
 
 use super::node::ReceiverNode;
 use super::streams::Made;
@@ -11,7 +11,7 @@ use crate::relay::RouterKind;
 use faircast_core::schemes::{CATALOGUE, Scheme};
 use faircast_wire::{GroupKey, Name, Receipt, SigningKey};
 
-/// What this receiver signs with.
+/// Returns the key of this receiver's receipts.
 fn key(receiver: usize) -> SigningKey {
     SigningKey::from_seed([100 + receiver as u8; 32])
 }
@@ -28,7 +28,7 @@ fn receipts(report: &SendReport) -> &ReceiptsReport {
     report.receipts.as_ref().expect("somebody has signed, or should have")
 }
 
-/// So many receivers have signed, each with its own key, and everybody can check that with what the report says.
+/// Checks that this number of receivers have signed, each with its own key, and that the report is enough to verify that.
 fn assert_signed(report: &SendReport, receivers: usize) {
     let receipts = receipts(report);
     assert!(report.ok && receipts.lacking.is_empty(), "{report:?}");
@@ -148,7 +148,7 @@ fn a_member_cannot_sign_in_the_name_of_another_nor_repeat_what_was_signed_of_ano
     net.run_until(secs(60), |net| {
         net.told(source, |event| matches!(event, Event::Progress(p) if p.bytes > 0)).is_some()
     });
-    // Host 1's packets, with what host 1 cannot know: another session's receipt, and one by its key in the name of host 0.
+    // Host 1's packets with contents it cannot know: another session's receipt, and one by its key in the name of host 0.
     let ids = [0, 1].map(|at| net.receivers[at].session.as_ref().expect("it runs").id());
     let about = net.sources[source].session.as_ref().expect("it runs").about();
     let other = faircast_wire::Signed { salt: [1; 16], ..about };
@@ -160,7 +160,7 @@ fn a_member_cannot_sign_in_the_name_of_another_nor_repeat_what_was_signed_of_ano
         let from = net.receivers[1].address;
         let mut bytes = Vec::new();
         let message = faircast_wire::Message::Receipt(forged);
-        // Under numbers that host 1 has not come to, and that do not make its own too old.
+        // Under numbers that host 1 has not reached, and that do not make its own too old.
         for _ in 0..30 {
             bytes.clear();
             codec.encode(&mut bytes, session, &message).expect("it has a form");

@@ -1,7 +1,7 @@
-//! A relay between datagrams: it hears one source, and sends what it has heard to its children at a rate of its own.
+//! A relay between datagrams: it receives from one source, and sends the packets to its children at a rate of its own.
 //!
-//! The relay is asked as a driver asks it: one call, then what it wants is carried out, then its departure and its deadline are
-//! read again. What is no matter of congestion control (announcements, status, requests, membership) passes.
+//! The relay is called as a driver calls it: one call, then its actions are carried out, then its departure and its deadline are read
+//! again. Packets that do not concern the congestion control (announcements, status, requests, membership) pass.
 
 use super::net::{Net, OVERHEAD};
 use super::node::Offer;
@@ -25,11 +25,11 @@ mod toy;
 
 const BASE: Layer = Layer(0);
 
-/// Who the relay is to the source: no receiver of these tests has this number.
+/// The relay's ID for the source: no receiver of these tests has this number.
 const ME: u64 = 0xffff_fffe;
 
-/// A host that is a member above and a source below. Packets keep their order, so that those below have the numbers of those
-/// above, as long as none is lost in between.
+/// A host that is a member upstream and a source downstream. Packets stay in order, so that downstream numbers equal upstream ones, as long
+/// as none is lost in between.
 pub(super) struct RelayHost {
     relay: Box<dyn Relay + Send>,
     says_rate: SaysRate,
@@ -38,16 +38,16 @@ pub(super) struct RelayHost {
     gaps: Gaps,
     newest: Newest,
     session: SessionId,
-    /// It has told the source that it is there.
+    /// Whether it has joined at the source.
     joined: bool,
     /// The number of the first packet with content.
     first: Option<u64>,
-    /// Packets that have not been sent on.
+    /// Packets that have not been forwarded.
     waiting: VecDeque<Vec<u8>>,
     pub(super) counts: RelayCounts,
 }
 
-/// What a relay has done.
+/// The actions of a relay.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct RelayCounts {
     pub(super) relayed: u64,
@@ -56,12 +56,12 @@ pub(super) struct RelayCounts {
     pub(super) most_waiting: usize,
 }
 
-/// What leaves the relay.
+/// A packet that leaves the relay.
 pub(super) enum Out {
     Down(Vec<u8>),
-    /// A child's own words.
+    /// A child's own message.
     Up(Vec<u8>),
-    /// The relay's.
+    /// The relay's message.
     Own(Vec<u8>),
 }
 
@@ -84,7 +84,7 @@ impl RelayHost {
         }
     }
 
-    /// When it wants to do something.
+    /// Returns the relay's deadline.
     pub(super) fn wake_at(&self) -> Time {
         match self.relay.departure(BASE) {
             Departure::At(at) if !self.waiting.is_empty() => at.min(self.relay.deadline()),
@@ -92,7 +92,7 @@ impl RelayHost {
         }
     }
 
-    /// A datagram of the source.
+    /// Takes a datagram of the source.
     pub(super) fn on_datagram(&mut self, bytes: &[u8], now: Time) -> Vec<Out> {
         let (header, message) = parse(bytes, &self.newest).expect("the source wrote it");
         self.session = header.session;
@@ -121,7 +121,7 @@ impl RelayHost {
         self.go_on(now)
     }
 
-    /// A datagram of a child.
+    /// Takes a datagram of a child.
     pub(super) fn on_answer(&mut self, bytes: &[u8], now: Time) -> Vec<Out> {
         let (_, message) = parse(bytes, &self.newest).expect("a receiver wrote it");
         let mut out = Vec::new();
@@ -156,7 +156,7 @@ impl RelayHost {
         self.go_on(now)
     }
 
-    /// Carry out what the relay wants, and send what it may.
+    /// Carries out the relay's actions, and sends permitted packets.
     fn go_on(&mut self, now: Time) -> Vec<Out> {
         let mut out = Vec::new();
         self.carry_out(&mut out);
@@ -188,7 +188,7 @@ impl RelayHost {
         }
     }
 
-    /// The same content, as the relay sends it.
+    /// Returns the same content, as the relay sends it.
     fn stamped(&self, bytes: &[u8], stamp: Stamp, now: Time) -> Vec<u8> {
         let (header, message) = parse(bytes, &self.newest).expect("the source wrote it");
         let Message::Data(was) = message else { panic!("data waits") };
@@ -207,7 +207,7 @@ impl RelayHost {
     }
 }
 
-/// That the relay is there.
+/// Returns the relay's membership message.
 fn joining(session: SessionId) -> Vec<u8> {
     let from = ReceiverId::new(ME).expect("it is not zero");
     let member = Member {
@@ -233,7 +233,7 @@ fn joining(session: SessionId) -> Vec<u8> {
     bytes
 }
 
-/// A report of the relay to the source.
+/// Returns a report of the relay to the source.
 fn upwards(session: SessionId, seq: u64, mut report: Report) -> Vec<u8> {
     report.from = ReceiverId::new(ME).expect("it is not zero");
     let mut bytes = Vec::new();
@@ -250,7 +250,7 @@ fn schemes() -> impl Iterator<Item = (&'static str, Scheme)> {
 #[test]
 fn a_relay_carries_a_session_at_a_rate_of_its_own() {
     for (name, scheme) in schemes() {
-        // Above it is fast, below it is not, and loses.
+        // The upstream link is fast, the downstream one is slow and lossy.
         let mut net = Net::new(11).with_trunk(Link::millis(5).mbps(50.0).fifo(100_000));
         let below = Link::millis(10).mbps(4.0).fifo(60_000).losing(0.0005);
         let all = net.receivers(2, below, Link::millis(10));

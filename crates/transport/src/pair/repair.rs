@@ -1,12 +1,12 @@
-//! What repair costs: symbols sent over symbols needed.
+//! Cost of repair: symbols sent over symbols needed.
 
 use super::*;
 use faircast_core::rng::Rng;
 
 const SYMBOLS: u64 = 256;
 
-/// Symbols that must be sent of a block of K so that each of `receivers` gets K, over K: the mean
-/// of the largest of so many negative binomials.
+/// Returns the number of symbols that must be sent of a block of K so that each of `receivers` gets K, over K: the mean of the largest of
+/// this number of negative binomials.
 fn least(receivers: usize, loss: f64) -> f64 {
     let mut rng = Rng::new(1, 1);
     let rounds = 3_200 / receivers;
@@ -25,7 +25,7 @@ fn least(receivers: usize, loss: f64) -> f64 {
     total as f64 / rounds as f64 / SYMBOLS as f64
 }
 
-/// Symbols sent over symbols of the content, for receivers that lose packets independently.
+/// Returns symbols sent over symbols of the content, for receivers that lose packets independently.
 fn sent_over_needed(receivers: usize, loss: f64) -> f64 {
     let mut net = Net::new(7);
     let all = net.receivers(receivers, Link::millis(5).losing(loss), Link::millis(5).losing(loss));

@@ -1,4 +1,4 @@
-//! What a source says of each of its receivers, and of those that must have everything.
+//! Reports of a source about each of its receivers, and about required ones.
 
 use super::*;
 use crate::event::{ReceiverOutcome, ReceiverReport};
@@ -26,7 +26,7 @@ fn the_only_receiver_that_fails_ends_the_wait_and_its_reason_comes_in_full() {
     let mut net = net(1);
     net.receivers(1, path(), path());
     let source = net.source(Offer::bytes(2_000_000).expect(1).wait_secs(60));
-    // Where the file would be is a directory that is not empty.
+    // A directory that is not empty lies in the place of the file.
     let name = net.sources[source].content.file_name().expect("it has a name").to_owned();
     fs::create_dir_all(net.receivers[0].dir.join(name).join("kept")).expect("a directory is made");
     net.run_to_end(secs(120));

@@ -1,4 +1,4 @@
-//! Hops with routers in virtual time: packets go on under their numbers, and routers make few answers of many.
+//! Hops with routers in virtual time: packets are forwarded under their numbers, and routers merge many answers into few.
 
 use super::net::{Head, Net, Who};
 use super::node::Offer;
@@ -22,7 +22,7 @@ fn offer(kind: RouterKind, receivers: u32) -> Offer {
     Offer::bytes(4_000_000).by(kind.scheme()).expect(receivers).at_most_mbps(20.0)
 }
 
-/// Two hops, one behind the other: `each` receivers behind each of the first one's two exits, and behind the second's.
+/// Builds two hops, one behind the other: `each` receivers behind each of the first one's two exits, and behind the second's.
 fn two_hops(kind: RouterKind, each: usize, offer: Offer, loss: f64) -> Net {
     let mut tree = Net::of(41, offer);
     let first = tree.hop(Head::Source(0), kind, 2, lan());
@@ -112,7 +112,7 @@ fn a_hop_that_dies_is_replaced_by_plain_forwarding() {
         tree.start();
         tree.run_until(secs(60), |tree| tree.now > Time::ZERO + Span::from_millis(800));
         tree.kill_relay(0);
-        // The network below hears the source itself now; so does the other hop.
+        // The network below receives from the source itself now; so does the other hop.
         (0..4).for_each(|receiver| tree.attach(Who::Receiver(receiver), Head::Source(0), lan()));
         tree.attach(Who::Relay(1), Head::Source(0), lan());
         tree.run_to_end(secs(300));
@@ -181,11 +181,11 @@ fn a_hop_that_comes_late_takes_over() {
     }
 }
 
-/// What a router has no room for any more will not leave it. Who was told that it was still to come would wait for it for ever.
+/// A packet that a router has dropped for lack of room will not leave it. A receiver that was promised it would wait forever.
 #[test]
 fn hops_that_keep_fewer_packets_than_may_wait_end_with_their_source() {
-    // Packets kept and waiting, milliseconds to the source, the slow receiver's link in Mbit/s, and whether all behind the second hop
-    // have it: receivers there waited for ever when they lacked something, the source when they did not.
+    // Packets stored and waiting, milliseconds to the source, the slow receiver's link in Mbit/s, and whether all behind the second hop
+    // have it. Receivers there waited forever when they lacked something, the source when they did not.
     for (cache, queue, far, slow, all) in
         [(100, 100, 40, 10.0, true), (100, 100, 40, 10.0, false), (30, 100, 10, 4.0, false)]
     {

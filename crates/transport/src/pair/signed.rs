@@ -1,4 +1,4 @@
-//! Signed content: members of the group that forge it, and what is made of pages that are lost, late or wrong.
+//! Signed content: members of the group that forge it, and pages that are lost, late or wrong.
 
 use super::poison::leave;
 use super::*;
@@ -22,7 +22,7 @@ fn group() -> GroupKey {
     GroupKey::from_bytes([7; 32])
 }
 
-/// Receivers of a sealed session that accept nothing but what `keys` have signed.
+/// Adds receivers of a sealed session that accept only content that `keys` have signed.
 fn receivers(net: &mut Net, count: usize, down: Link, keys: Option<VerifyKeys>) -> Range<usize> {
     let all = net.receivers_with(count, down, Link::millis(5), None, Some(group()));
     for receiver in all.clone() {
@@ -40,20 +40,20 @@ fn offer(scheme: &'static str, receivers: u32) -> Offer {
     Offer::bytes(BYTES).by(scheme).expect(receivers).sealed(group()).signed(key())
 }
 
-/// What a member can write: it holds the group's key, and knows the session's salt from the announcement.
+/// Codec of a member: it holds the group's key, and knows the session's salt from the announcement.
 struct Forger(SourceCodec);
 
 impl Forger {
     fn of(net: &Net, source: usize) -> Forger {
         let node = &net.sources[source];
         let mut codec = SourceCodec::new(node.id, Some(&group()), node.salt);
-        // It is not sent: the codec wants to know whether each layer is a stream of its own.
+        // It is not sent: the codec has to know whether each layer is a stream of its own.
         codec.encode(&mut Vec::new(), &Message::Announce(node.announced()), 1_472).expect("it fits");
         Forger(codec)
     }
 
-    /// A whole block of other content, sealed as blocks are, to these receivers, under the numbers of packets from `first` on
-    /// that they have lost: they are let in once.
+    /// Sends a whole block of other content, sealed as blocks are, to these receivers. It uses the numbers of packets from `first` on that
+    /// they have lost, which are accepted once.
     fn block(&mut self, net: &mut Net, source: usize, receivers: Range<usize>, block: u32, first: u64) {
         let geometry = net.sources[source].object().geometry();
         let mark = net.sources[source].session.as_ref().expect("it runs").scheme().mark();
@@ -76,7 +76,7 @@ impl Forger {
         }
     }
 
-    /// Anything else that a source says.
+    /// Sends any other message of a source.
     fn say(&mut self, net: &mut Net, source: usize, receivers: Range<usize>, message: &Message<'_>) {
         let mut out = Vec::new();
         self.0.encode(&mut out, message, 1_472).expect("it fits");
@@ -94,14 +94,14 @@ fn warnings(net: &Net, receiver: usize, words: &str) -> usize {
     net.receivers[receiver].events.iter().filter(says).count()
 }
 
-/// Until the source has sent so many packets of its base layer.
+/// Runs until the source has sent this number of packets of its base layer.
 fn run_to_packet(net: &mut Net, source: usize, packet: u64) {
     let next =
         |net: &Net| net.sources[source].session.as_ref().map_or(Seq(u64::MAX), |session| session.next_seq());
     net.run_until(secs(60), |net| next(net).0 >= packet);
 }
 
-/// These receivers, behind one link, lose as many packets as a block has symbols. A member puts its own block in their place.
+/// These receivers, behind one link, lose as many packets as a block has symbols. A member sends its own block in their place.
 fn forge_after_a_gap(net: &mut Net, source: usize, receivers: Range<usize>) {
     run_to_packet(net, source, 30);
     net.group_of(receivers.start).down.set_link(path().losing(1.0));
@@ -133,7 +133,7 @@ fn signed_content_arrives_by_every_scheme_and_costs_next_to_nothing() {
     }
 }
 
-/// Two receivers of signed content, which a member forges a block of, get the source's own.
+/// Two receivers of signed content, of which a member forges a block, get the source's own.
 pub(super) fn run_with_a_forged_block(net: &mut Net, scheme: &'static str) -> Range<usize> {
     let all = receivers(net, 2, path(), Some(trusted()));
     let source = net.source(offer(scheme, 2).in_blocks_of(8));
@@ -148,7 +148,7 @@ fn a_block_that_a_member_forges_is_dropped_and_the_sources_own_arrives_by_every_
     for entry in CATALOGUE {
         let mut net = Net::new(4);
         let all = run_with_a_forged_block(&mut net, entry.name);
-        // In layers the source's symbols of this block may have come already: what is mixed is no block at all.
+        // In layers the source's symbols of this block may have come already: a mixture does not decode to a valid block.
         for receiver in all.filter(|_| entry.layers == LayerRates::One) {
             assert!(net.receivers[receiver].report().forged_blocks >= 1, "{}", entry.name);
             assert_eq!(warnings(&net, receiver, "forges content"), 1, "{}", entry.name);

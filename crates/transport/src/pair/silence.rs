@@ -1,9 +1,9 @@
-//! Nothing is heard, or nothing arrives, for a while or for good: the rate falls, and comes back.
+//! Silence: no feedback, or no delivery, for a while or permanently. The rate falls, and recovers.
 
 use super::*;
 use faircast_core::schemes::{CATALOGUE, Feedback};
 
-/// Schemes whose receivers answer: RLC's rates are fixed, and receivers leave what they cannot take.
+/// Schemes whose receivers answer: RLC's rates are fixed, and receivers leave layers that they cannot take.
 fn schemes_with_feedback() -> impl Iterator<Item = &'static str> {
     let reporting = CATALOGUE.iter().filter(|entry| entry.feedback == Feedback::Reports);
     reporting.map(|entry| entry.name)
@@ -11,7 +11,7 @@ fn schemes_with_feedback() -> impl Iterator<Item = &'static str> {
 
 const TRUNK: f64 = 20.0;
 
-/// Three receivers 40 ms away and a source that has sent for so many seconds.
+/// Builds three receivers 40 ms away and a source that has sent for this number of seconds.
 fn running(scheme: &'static str, seconds: u64) -> Net {
     let mut net = Net::new(11).with_trunk(trunk());
     net.receivers(3, Link::millis(10), Link::millis(20));
@@ -24,13 +24,13 @@ fn trunk() -> Link {
     Link::millis(10).mbps(TRUNK).fifo(100_000)
 }
 
-/// Bytes a second that left within the latest so many milliseconds.
+/// Returns the bytes a second that left within this latest number of milliseconds.
 fn sent(net: &Net, millis: u64) -> f64 {
     let bytes = net.trace.sent[0].between(net.now - Span::from_millis(millis), net.now);
     bytes as f64 * 1000.0 / millis as f64
 }
 
-/// The rate in each half of a second after an accident, as parts of the one before.
+/// Returns the rate in each half of a second after a fault, as parts of the one before.
 fn falls(net: &mut Net, halves: usize) -> Vec<f64> {
     let before = sent(net, 2_000);
     let half = |net: &mut Net| {

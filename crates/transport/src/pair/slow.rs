@@ -8,7 +8,7 @@ use faircast_core::time::Rate;
 const SLOW: usize = 3;
 const CONTENT: u64 = 40_000_000;
 
-/// Three receivers at up to 50 Mbit/s and, when `with_slow`, one at 10.
+/// Builds three receivers at up to 50 Mbit/s and, when `with_slow`, one at 10.
 fn run(slow: Slow, with_slow: Option<Link>) -> (Net, usize) {
     let mut net = Net::new(5).with_trunk(Link::millis(5).mbps(50.0).fifo(150_000));
     let fast = net.receivers(3, Link::millis(5), Link::millis(5));
@@ -25,7 +25,7 @@ fn narrow() -> Link {
     Link::millis(5).mbps(10.0).fifo(50_000)
 }
 
-/// When the last fast receiver was done.
+/// Returns when the last fast receiver was done.
 fn fast_done(net: &Net) -> f64 {
     (0..SLOW).map(|receiver| net.receivers[receiver].ended_at.as_secs_f64()).fold(0.0, f64::max)
 }

@@ -1,14 +1,14 @@
-//! The buffer of a receiver's socket, and a process that takes in only so much or is stopped.
+//! The buffer of a receiver's socket, and a process that takes datagrams in at a limited rate or is stopped.
 
 use crate::endpoint::Backlog;
 use faircast_core::time::{Rate, Span, Time};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// The kernel charges so much for a datagram of up to 1500 bytes (Linux: a page's half and its own record).
+/// Kernel memory charged for a datagram of up to 1500 bytes (Linux: half a page and its own record).
 const COST: u64 = 2304;
 
-/// What a process gets that asks for the default buffer and may have it, in the kernel's units.
+/// The default buffer size that a process may have, in the kernel's units.
 const CAPACITY: u64 = 16 << 20;
 
 /// Datagrams that have arrived and were not taken out yet.
@@ -37,12 +37,12 @@ impl Default for Socket {
 }
 
 impl Socket {
-    /// Another process opens it anew.
+    /// Another process opens it again.
     pub(super) fn restart(&mut self) {
         *self = Socket { capacity: self.capacity, rate: self.rate, ..Socket::default() };
     }
 
-    /// A datagram arrives; whether there was room for it.
+    /// Takes an arriving datagram; returns whether there was room for it.
     pub(super) fn put(&mut self, bytes: &[u8], from: SocketAddr, now: Time) -> bool {
         let fits = self.used() <= self.capacity;
         if fits {
@@ -52,7 +52,7 @@ impl Socket {
         fits
     }
 
-    /// The next datagram, if the process takes one by now; and when it had arrived.
+    /// Returns the next datagram, if the process takes one by now; and its arrival time.
     pub(super) fn take(&mut self, now: Time) -> Option<(Vec<u8>, SocketAddr, Time)> {
         if self.is_stopped(now) || self.free_at > now {
             return None;
@@ -76,7 +76,7 @@ impl Socket {
         now < self.stopped_until
     }
 
-    /// When the process does something, which wants to at `at`.
+    /// Returns when the process acts, given its own deadline `at`.
     pub(super) fn wake_at(&self, at: Time) -> Time {
         let next = if self.waiting.is_empty() { Time::NEVER } else { self.free_at };
         at.min(next).max(self.stopped_until)

@@ -1,4 +1,4 @@
-//! Live streams in layers: what comes of each layer, in order, whatever is lost or left.
+//! Live streams in layers: the output of each layer, in order, despite losses and leaves.
 
 use super::*;
 use crate::config::Pacing;
@@ -23,12 +23,12 @@ pub(super) struct Made {
 }
 
 impl Made {
-    /// So many bytes that come at a rate, from the start on.
+    /// An input of this number of bytes at a rate, from the start on.
     pub(super) fn live(mbps: f64, bytes: usize) -> Made {
         Made { rate: Some(Rate::from_mbps(mbps)), bytes, taken: 0 }
     }
 
-    /// So many bytes that wait to be sent.
+    /// An input of this number of bytes that wait to be sent.
     pub(super) fn file(bytes: usize) -> Made {
         Made { rate: None, bytes, taken: 0 }
     }
@@ -71,7 +71,7 @@ fn access(mbps: f64) -> Link {
 }
 
 impl Net {
-    /// What a receiver has of a layer.
+    /// Returns the output of a receiver for a layer.
     fn got(&self, receiver: usize, layer: u8) -> Vec<u8> {
         let dir = std::fs::read_dir(&self.receivers[receiver].dir).expect("it has a directory");
         let end = format!(".layer{layer}");
@@ -80,7 +80,7 @@ impl Net {
         file.map_or_else(Vec::new, |path| std::fs::read(path).expect("it can be read"))
     }
 
-    /// Of a layer, the report of a receiver that ended well.
+    /// Returns the layer's report of a receiver that ended well.
     fn stream(&self, receiver: usize, layer: usize) -> &StreamReceived {
         &self.receivers[receiver].report().streams[layer]
     }
@@ -94,7 +94,7 @@ impl Net {
     }
 }
 
-/// The numbers of the whole records in a part of a stream.
+/// Returns the numbers of the whole records in a part of a stream.
 fn records(part: &[u8]) -> Vec<usize> {
     let lines = std::str::from_utf8(part).expect("records are text").lines();
     lines.filter_map(|line| line.strip_prefix("record ")?.get(..12)?.parse().ok()).collect()
@@ -121,7 +121,7 @@ fn each_layers_stream_comes_whole_to_whoever_can_take_it() {
     assert!(Made::all(600_000).ends_with(&upper), "joined at the present: {:?}", net.stream(fast, 1));
     assert!(upper.len() > 350_000, "{:?}", net.stream(fast, 1));
     assert_eq!(net.flows(fast, 1), [Flow::Comes, Flow::Stops]);
-    // The slow one tries the upper layer now and then, and loses some packets of the base while it does.
+    // The slow one tries the upper layer now and then, and loses some packets of the base layer then.
     let base = net.got(slow, 0);
     assert_in_order(&base);
     assert!(base.len() > 550_000, "{:?}", net.stream(slow, 0));

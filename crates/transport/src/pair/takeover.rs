@@ -22,7 +22,7 @@ fn key() -> GroupKey {
     GroupKey::from_bytes([7; 32])
 }
 
-/// Two receivers and a source of this scheme, which has sent for so long.
+/// Builds two receivers and a source of this scheme, which has sent for this time.
 fn started(scheme: &'static str, key: Option<&GroupKey>, after: Span) -> (Net, Range<usize>, usize) {
     let mut net = Net::new(11);
     let all = net.receivers_with(2, path(), back(), None, key.cloned());
@@ -32,7 +32,7 @@ fn started(scheme: &'static str, key: Option<&GroupKey>, after: Span) -> (Net, R
     (net, all, source)
 }
 
-/// Warnings of a receiver with these words.
+/// Returns the warnings of a receiver that contain these words.
 fn warned(net: &Net, receiver: usize, words: &str) -> usize {
     let says = |(_, event): &&(Time, Event)| matches!(event, Event::Warning { message, .. } if message.contains(words));
     net.receivers[receiver].events.iter().filter(says).count()
@@ -108,7 +108,7 @@ fn a_session_that_starts_again_with_a_clock_of_the_past_is_followed() {
     }
 }
 
-/// A source that takes the place of a broken session: by its address, or by its key and name.
+/// A source that replaces a broken session: by its address, or by its key and name.
 #[test]
 fn another_source_takes_no_place_unless_it_shows_the_key_and_the_name() {
     for (key, is_followed) in [(None, false), (Some(key()), true)] {
@@ -131,7 +131,7 @@ fn another_source_takes_no_place_unless_it_shows_the_key_and_the_name() {
     }
 }
 
-/// One host sends two things at once, and its network is gone for a while.
+/// One host sends two sessions at once, and its network fails for a while.
 #[test]
 fn sessions_of_one_host_do_not_end_each_other_over_an_outage() {
     for entry in CATALOGUE {

@@ -1,4 +1,4 @@
-//! What crossed the network, for assertions.
+//! Record of the network's traffic, for assertions.
 
 use faircast_core::time::{Span, Time};
 use faircast_wire::peek;
@@ -23,19 +23,19 @@ impl Bins {
         self.0.iter().sum()
     }
 
-    /// The sum over `from..to`.
+    /// Returns the sum over `from..to`.
     pub(super) fn between(&self, from: Time, to: Time) -> u64 {
         let at = |time: Time| ((time.as_nanos() / BIN.as_nanos()) as usize).min(self.0.len());
         self.0[at(from)..at(to)].iter().sum()
     }
 
-    /// The largest sum over any stretch of `span`.
+    /// Returns the largest sum over any stretch of `span`.
     pub(super) fn most_within(&self, span: Span) -> u64 {
         let width = (span.as_nanos() / BIN.as_nanos()).max(1) as usize;
         self.0.windows(width.min(self.0.len().max(1))).map(|window| window.iter().sum()).max().unwrap_or(0)
     }
 
-    /// The end of the first stretch of `span` whose sum is at least `amount`.
+    /// Returns the end of the first stretch of `span` whose sum is at least `amount`.
     pub(super) fn first_with(&self, span: Span, amount: u64) -> Option<Time> {
         let width = (span.as_nanos() / BIN.as_nanos()).max(1) as usize;
         let at = self.0.windows(width).position(|window| window.iter().sum::<u64>() >= amount)?;
@@ -43,20 +43,20 @@ impl Bins {
     }
 }
 
-/// Everything that was sent and heard.
+/// All datagrams sent and received.
 #[derive(Default)]
 pub(super) struct Trace {
-    /// Nothing is kept: for runs of months.
+    /// Whether nothing is stored: for runs of months.
     pub(super) off: bool,
     pub(super) digest: Option<blake3::Hasher>,
-    /// By source: bytes sent, and datagrams heard.
+    /// By source: bytes sent, and datagrams received.
     pub(super) sent: Vec<Bins>,
     pub(super) heard: Vec<Bins>,
-    /// When set, datagrams are kept: to receivers, and to sources.
+    /// When set, datagrams are stored: to receivers, and to sources.
     pub(super) record: bool,
     pub(super) down: Vec<(Time, usize, Vec<u8>)>,
     pub(super) up: Vec<(Time, usize, Vec<u8>)>,
-    /// When set, what sources hear is counted by kind.
+    /// When set, datagrams to sources are counted by kind.
     pub(super) kinds: Option<BTreeMap<String, Bins>>,
 }
 
@@ -106,7 +106,7 @@ impl Trace {
         }
     }
 
-    /// One number for all of it.
+    /// Returns a single digest of the record.
     pub(super) fn fingerprint(&self) -> String {
         let digest = self.digest.as_ref().expect("the net was built with `traced`");
         digest.finalize().to_hex()[..16].to_owned()

@@ -58,8 +58,8 @@ thread_local! {
     static COLLECTED: RefCell<Option<Vec<Traced>>> = const { RefCell::new(None) };
 }
 
-/// A subscriber for all threads. One for each test would lose events: `tracing` may note that nobody wants the events of a place which
-/// another test reaches just before a subscriber comes.
+/// A subscriber for all threads. One for each test would lose events: `tracing` may cache that no subscriber wants the events of a place
+/// which another test reaches just before a subscriber is set.
 struct Collector;
 
 impl Subscriber for Collector {
@@ -91,11 +91,11 @@ impl Subscriber for Collector {
     fn exit(&self, _: &Id) {}
 }
 
-/// The events of a network, in their order.
+/// Returns the events of a network, in their order.
 struct Events(Vec<Traced>);
 
 impl Events {
-    /// What happens in `run`.
+    /// Returns the events during `run`.
     fn of(run: impl FnOnce()) -> Events {
         static SUBSCRIBED: Once = Once::new();
         SUBSCRIBED

@@ -1,6 +1,6 @@
 //! Trees of relays in virtual time: a source, relays and receivers, each behind a link of its own.
 //!
-//! What heads a segment (the source, or a branch of a relay) sends to all who are attached to it; answers go up their links.
+//! The head of a segment (the source, or a branch of a relay) sends to all hosts attached to it; replies go up their links.
 
 use super::net::{Head, Net, OVERHEAD, Who};
 use super::node::{Offer, PATIENCE, ReceiverNode, UNIX_SECS, groups};
@@ -22,7 +22,7 @@ use faircast_simnet::{Link, Site};
 use faircast_wire::{GroupKey, ReceiverCodec, SigningKey};
 use std::net::SocketAddr;
 
-/// A relay at work.
+/// A running relay.
 pub(super) struct RelayNode {
     pub(super) shared: Shared,
     pub(super) hop: Option<Node<Hop>>,
@@ -35,9 +35,9 @@ pub(super) struct RelayNode {
     key: Option<GroupKey>,
     memory: usize,
     in_file: bool,
-    /// It is a hop with a router for this, and its branches are exits.
+    /// The router of a hop, whose branches are exits.
     router: Option<RouterKind>,
-    /// That router has these options.
+    /// The options of that router.
     pub(super) options: Option<faircast_core::schemes::rmanp::router::Config>,
     count: usize,
     pub(super) path_rng: Rng,
@@ -50,7 +50,7 @@ impl RelayNode {
         SocketAddr::new(self.address.ip(), 6000 + branch as u16)
     }
 
-    /// The branch that sends from this address.
+    /// Returns the branch that sends from this address.
     pub(super) fn branch_at(address: SocketAddr) -> usize {
         usize::from(address.port()) - 6000
     }
@@ -74,7 +74,7 @@ impl RelayNode {
         }
     }
 
-    /// The process starts.
+    /// Starts the process.
     pub(super) fn start(&mut self, now: Time) {
         let id = ReceiverId::new(u64::from(self.rng.bits() as u32 | 1)).expect("an odd number is not zero");
         let hop = self.key.as_ref().map(GroupKey::hop);
@@ -126,7 +126,7 @@ impl RelayNode {
         self.ended = None;
     }
 
-    /// The same of a hop.
+    /// Starts the process of a hop.
     fn exit(&mut self, branch: usize) -> Box<dyn Endpoint> {
         let (boot, local) = (self.rng.bits(), self.branch_address(branch));
         self.shared.announces_from(local);
@@ -136,7 +136,7 @@ impl RelayNode {
         Box::new(HopExit::new(self.shared.clone(), hop, branch, exit, groups(1)[0]))
     }
 
-    /// Everything that is due: datagrams with their senders and targets.
+    /// Runs all due work: returns datagrams with their senders and destinations.
     pub(super) fn drive(&mut self, now: Time, sent: &mut Vec<((SocketAddr, SocketAddr), Vec<u8>)>) {
         let addresses: Vec<SocketAddr> = (0..self.count).map(|branch| self.branch_address(branch)).collect();
         let mut out = Vec::new();
@@ -181,12 +181,12 @@ impl RelayNode {
 }
 
 impl Net {
-    /// Blocks for which the relay has no room in memory go to a file.
+    /// Stores blocks for which the relay has no room in memory in a file.
     fn cached_in_file(&mut self, relay: usize) {
         self.relays[relay].in_file = true;
     }
 
-    /// A relay that keeps this many bytes, with this many branches, attached here by this link.
+    /// Adds a relay that caches this number of bytes, with this number of branches, attached here by this link.
     pub(super) fn relay(&mut self, to: Head, branches: usize, memory: usize, link: Link) -> usize {
         let at = self.relays.len();
         self.relays.push(RelayNode {
@@ -212,14 +212,14 @@ impl Net {
         at
     }
 
-    /// A hop with a router and this many exits, attached here by this link.
+    /// Adds a hop with a router and this number of exits, attached here by this link.
     pub(super) fn hop(&mut self, to: Head, kind: RouterKind, exits: usize, link: Link) -> usize {
         let at = self.relay(to, exits, 0, link);
         self.relays[at].router = Some(kind);
         at
     }
 
-    /// This many receivers, each attached here by such a link.
+    /// Adds this number of receivers, each attached here by such a link.
     pub(super) fn behind(&mut self, to: Head, count: usize, link: Link) {
         for _ in 0..count {
             let at = self.place_receiver();
@@ -236,21 +236,21 @@ impl Net {
         at
     }
 
-    /// A host hears this head by a link of its own, too. Only multicast is damaged on it.
+    /// Lets a host receive from this head by a link of its own, too. Only multicast is damaged on it.
     pub(super) fn attach(&mut self, who: Who, to: Head, link: Link) {
         let mut site = Site::new(vec![to], link, link.sound());
         site.members.push(who);
         self.network.site(site);
     }
 
-    /// The relay's process dies.
+    /// Ends the relay's process.
     pub(super) fn kill_relay(&mut self, relay: usize) {
         let node = &mut self.relays[relay];
         (node.above, node.ended) = (None, Some(Ok(())));
         node.branches.clear();
     }
 
-    /// Everybody has everything, and the source knows it.
+    /// Checks that all receivers have everything, and that the source knows it.
     pub(super) fn assert_everybody_has_all(&self) {
         let report = self.sources[0].report();
         assert_eq!(report.verified, self.receivers.len() as u64, "{report:?}");
@@ -285,7 +285,7 @@ fn a_relay_passes_a_session_on_with_every_scheme() {
     }
 }
 
-/// What the source sent beside each symbol once.
+/// Returns the packets that the source sent beyond each symbol once.
 fn overhead_of(tree: &Net) -> f64 {
     tree.sources[0].report().repair_ratio
 }
@@ -470,7 +470,7 @@ fn a_relay_that_dies_costs_nothing_when_there_is_another() {
         let second = tree.relay(Head::Source(0), 1, MEMORY, link());
         tree.behind(branch(first, 0), 2, link());
         tree.behind(branch(second, 0), 2, link());
-        // Those of the first hear the second as well, and turn to it when theirs is silent.
+        // Receivers of the first relay can receive from the second as well, and turn to it when theirs is silent.
         tree.attach(Who::Receiver(0), branch(second, 0), link());
         tree.attach(Who::Receiver(1), branch(second, 0), link());
         tree.start();

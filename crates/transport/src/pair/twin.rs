@@ -1,6 +1,5 @@
-//! One network in two worlds: inside the simulator, and between the transport's sessions, which here lack nothing but
-//! their sockets. What the scheme does must be the same to the last bit in both: every packet that is offered to every
-//! link, when, what it says and whether it is lost.
+//! One network in two worlds: in the simulator, and between the transport's sessions, which here lack only their sockets. The scheme must
+//! behave the same to the last bit in both: every packet that is offered to every link, its time, its content and whether it is lost.
 //!
 //! The transport does more than the simulator, and so that this does not disturb the scheme ([`Setting::EQUAL`]):
 //! - announcements, status messages and requests travel beside the links: as fast, but without taking their room;
@@ -51,7 +50,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// As the simulator numbers its first session.
+/// The session ID, as the simulator numbers its first session.
 const SESSION: SessionId = SessionId(1);
 
 /// Bytes of a symbol.
@@ -60,51 +59,51 @@ const SYMBOL: u16 = 952;
 /// Session time zero, in seconds since 1970.
 const UNIX_SECS: u64 = 1_800_000_000;
 
-/// The receivers are there so long before the source starts.
+/// The time from the receivers' start to the source's.
 const EARLIER: Span = Span::from_secs(1);
 
 /// A source, a router, and receivers with a link each.
 struct Star {
     seed: u64,
     scheme: Scheme,
-    /// Bytes of a data packet on the simulator's links; the transport's have what they have.
+    /// Bytes of a data packet on the simulator's links; the transport's have their real size.
     packet_size: u16,
     /// Between source and router, both ways.
     trunk: LinkSpec,
     /// From the router to each receiver, and back.
     leaves: Vec<(LinkSpec, LinkSpec)>,
-    /// What the node between them does besides forwarding.
+    /// The function of the node between them besides forwarding.
     router: Option<toy::ToyRouter>,
     until: Time,
 }
 
-/// What makes the sessions more or less like the simulator's.
+/// Differences of the sessions from the simulator's.
 #[derive(Debug, Clone, Copy)]
 struct Setting {
     heard: Heard,
-    /// A packet is lost when so many later ones have come.
+    /// A packet is lost when this number of later ones has arrived.
     reordering: u8,
-    /// How much the receivers' clocks are ahead of the source's.
+    /// The lead of the receivers' clocks over the source's.
     ahead: Span,
 }
 
-/// What the source hears from receivers that have joined.
+/// The messages that the source receives from members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Heard {
-    /// Only what their schemes report.
+    /// Only the reports of their schemes.
     Reports,
-    /// Also what they lack.
+    /// Also requests.
     Requests,
-    /// Also that they are there.
+    /// Also membership messages.
     Everything,
 }
 
 impl Setting {
-    /// As the simulator has it. The coarsest time buckets of throughput have 2^40 ns.
+    /// The simulator's setting. The coarsest time buckets of throughput have 2^40 ns.
     const EQUAL: Setting =
         Setting { heard: Heard::Requests, reordering: 1, ahead: Span::from_nanos(1 << 40) };
 
-    /// As it is on real networks.
+    /// The setting of real networks.
     const REAL: Setting = Setting {
         heard: Heard::Everything,
         reordering: receiver::REORDERING,
@@ -112,9 +111,9 @@ impl Setting {
     };
 }
 
-/// What happened.
+/// The record of a run.
 struct Trace {
-    /// Whatever was offered to any link.
+    /// All packets offered to any link.
     packets: Vec<Tapped>,
     /// The rate after each departure, in bit/s.
     rates: Vec<(Time, Seq, f32)>,
@@ -122,7 +121,7 @@ struct Trace {
 }
 
 impl Trace {
-    /// Of when each packet was offered to which link, its size, its number and whether it was lost (FNV-1a).
+    /// Returns a digest (FNV-1a) of each packet's time, link, size, number and loss.
     fn digest(&self) -> u64 {
         let mut digest = 0xcbf2_9ce4_8422_2325_u64;
         for tapped in &self.packets {
@@ -144,12 +143,12 @@ impl Trace {
         self.packets.iter().filter(|packet| packet.lost.is_some()).count()
     }
 
-    /// Those that came to the router.
+    /// Returns the number of reports that came to the router.
     fn reports(&self) -> usize {
         self.packets.iter().filter(|packet| packet.link == LinkId(1)).count()
     }
 
-    /// How many receivers were followed.
+    /// Returns the number of representatives.
     fn representatives(&self) -> usize {
         let followed = self.packets.iter().filter_map(|packet| match packet.what {
             TappedPacket::Session(Packet {
@@ -170,7 +169,7 @@ fn wide(mbps: f64, millis: u64) -> LinkSpec {
     link(mbps, millis, QueueSpec::UNLIMITED)
 }
 
-/// Behind a drop-tail queue of so many packets.
+/// Returns a link with a drop-tail queue of this number of packets.
 fn narrow(mbps: f64, millis: u64, packets: u32) -> LinkSpec {
     link(mbps, millis, QueueSpec::DropTail(Limit::Packets(packets)))
 }
@@ -192,7 +191,7 @@ fn report_size() -> u16 {
     (bytes.len() + OVERHEAD) as u16
 }
 
-/// As the simulator numbers its members.
+/// Returns the ID that the simulator gives to a member.
 fn receiver_id(index: usize) -> ReceiverId {
     ReceiverId::new(index as u64 + 1).expect("one more than something")
 }
@@ -294,7 +293,7 @@ impl Star {
     }
 }
 
-/// Lets packets in the simulator say what they would say after a journey as datagrams.
+/// Rounds the fields of packets in the simulator as a journey in datagrams would.
 struct Rounding {
     rates: Arc<Mutex<Vec<(Time, Seq, f32)>>>,
 }
@@ -314,7 +313,7 @@ impl PacketTransform for Rounding {
     }
 }
 
-/// The scheme's packet in a datagram.
+/// Returns the scheme's packet in a datagram.
 fn read(bytes: &[u8], size: u16) -> Packet {
     let (header, message) = parse(bytes, &Newest::default()).expect("it was just written");
     let (layer, body) = match message {
@@ -332,7 +331,7 @@ fn read(bytes: &[u8], size: u16) -> Packet {
 struct World {
     now: Time,
     links: Vec<Link>,
-    /// How long what travels beside the links takes, each way.
+    /// The delay of messages beside the links, each way.
     beside: Vec<(Span, Span)>,
     source: source::SourceSession,
     receivers: Vec<receiver::ReceiverSession>,
@@ -353,7 +352,7 @@ enum What {
     AtSource(usize, Vec<u8>),
 }
 
-/// Who is to be woken.
+/// The endpoint to be woken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Who {
     Hop,
@@ -399,7 +398,7 @@ impl World {
         now + self.setting.ahead
     }
 
-    /// Before the source's time begins, the receivers have heard its announcement and it their answers.
+    /// Before the source's time begins, the receivers have received its announcement, and it their replies.
     fn join(&mut self) {
         let mut announcement = Vec::new();
         self.source
@@ -559,7 +558,7 @@ impl World {
         }
     }
 
-    /// A datagram goes into a link now; when it comes out.
+    /// Offers a datagram to a link now; returns when it comes out.
     fn offer(&mut self, link: usize, bytes: &[u8]) -> Option<Time> {
         let is_up = link % 2 == 1;
         let size = if is_up { report_size() } else { (bytes.len() + OVERHEAD) as u16 };
@@ -604,7 +603,7 @@ fn source(star: &Star, net: &Network, dir: &TempDir) -> source::SourceSession {
         max: None,
         expect: Some(star.leaves.len() as u32),
         required: Vec::new(),
-        // Nobody is missed who does not say that it is there.
+        // The source waits for no receiver that is silent.
         ttl: 1,
         wait: Duration::from_secs(3600),
         start: crate::config::StartNow::default(),
@@ -633,8 +632,8 @@ fn receiver(index: usize, setting: Setting, net: &Network, dir: &TempDir) -> rec
     receiver::ReceiverSession::new(setup, Time::ZERO + setting.ahead - EARLIER)
 }
 
-/// The thesis's source. Receivers learn the scheme from an announcement and run it as on real networks, which differs in
-/// how often they may report, and over how long.
+/// Returns the thesis's source. Receivers learn the scheme from an announcement and run it as on real networks, which differs in the rate
+/// of reports and their period.
 fn as_the_seed() -> Scheme {
     let transport = Config::transport(1000);
     Scheme::Ormcc(Config {
@@ -644,9 +643,9 @@ fn as_the_seed() -> Scheme {
     })
 }
 
-/// What `faircast send` runs, but for the start.
+/// Returns the configuration of `faircast send`, except for the start.
 fn as_shipped(start: Start) -> Scheme {
-    // What receivers say about themselves is lost here; the simulator takes a group with members for alive.
+    // Membership messages of receivers are lost here; the simulator treats a group with members as alive.
     let mut config = Config::transport(1000);
     (config.sending.start, config.sending.silent_group_guard) = (start, Guard::Off);
     Scheme::Ormcc(config)
@@ -661,7 +660,7 @@ fn assert_same<T: PartialEq + Debug>(what: &str, simulated: &[T], transported: &
     assert_eq!(simulated.len(), transported.len(), "number of {what}s");
 }
 
-/// Both worlds give the same.
+/// Checks that both worlds give the same.
 #[track_caller]
 fn assert_twins(star: &Star, setting: Setting) -> Trace {
     let (simulated, transported) = (star.simulated(), star.transported(setting));
@@ -671,7 +670,7 @@ fn assert_twins(star: &Star, setting: Setting) -> Trace {
     simulated
 }
 
-/// Both worlds give the same, what was recorded, and enough happens in them.
+/// Checks that both worlds give the same and the recorded result, and that enough happens in them.
 #[track_caller]
 fn assert_busy_twins(star: &Star, setting: Setting, recorded: u64) {
     let simulated = assert_twins(star, setting);
@@ -698,7 +697,7 @@ fn the_same_with_early_drops_and_losses_on_the_way() {
     assert_busy_twins(&star, Setting::EQUAL, 0x6029_e70f_573f_5e88);
 }
 
-/// A router in the node between holds what goes to every second receiver and marks it, and merges reports.
+/// A router in the node between delays and marks the packets of every second receiver, and merges reports.
 #[test]
 fn a_router_does_the_same_in_the_simulator_and_between_datagrams() {
     let router = toy::ToyRouter { delay: Span::from_micros(7_300), spacing: Span::from_micros(41_700) };
@@ -713,7 +712,7 @@ fn a_router_does_the_same_in_the_simulator_and_between_datagrams() {
     assert!(lost > 100 && reports > 30 && simulated.cuts > 10);
 }
 
-/// Its guard against a silent group takes requests for signs of life, which the simulator does not have.
+/// Its guard against a silent group accepts requests as signs of life, which the simulator does not have.
 #[test]
 fn the_transports_own_scheme_does_the_same_when_it_hears_reports_only() {
     let scheme = as_shipped(Start::Linear);
@@ -768,7 +767,7 @@ fn with_all_that_the_transport_does_beside_the_rate_is_about_that_of_the_simulat
     assert!((0.97..1.03).contains(&ratio), "{ratio}");
 }
 
-/// Over several runs.
+/// Counts over several runs.
 #[derive(Debug, Default)]
 struct Sums {
     sent: usize,

@@ -35,7 +35,7 @@ fn settle(net: &mut Net, source: usize) {
     net.run_until(secs(30), |net| net.trace.sent.get(source).is_some_and(|sent| sent.total() > 2_000_000));
 }
 
-/// How fast the source sends from now on, over `span`, in bit/s.
+/// Returns the source's rate from now on, over `span`, in bit/s.
 fn rate_over(net: &mut Net, source: usize, span: Span) -> f64 {
     let from = net.now;
     net.run_for(span);
@@ -53,13 +53,13 @@ fn the_rate_is_what_a_slow_receiver_takes_without_loss_and_follows_it_both_ways(
         settle(&mut net, source);
         net.run_for(secs(2));
         for mbps in [16.0, 48.0, 16.0_f64] {
-            // Before the first time its buffer had room for much more.
+            // Before the first such moment its buffer had room for much more.
             let first = net.receivers[1].socket.rate.bps() > 1e12;
             net.limit_receiver(1, Rate::from_mbps(mbps));
             net.run_for(if first { secs(3) } else { millis(500) });
             let rate = rate_over(&mut net, source, secs(2)) / 1e6;
             println!("{scheme}: {mbps} Mbit/s taken, {rate:.1} sent");
-            // TFMCC's receivers report twice what they have received of late, and that was nothing for a while.
+            // TFMCC's receivers report twice their recent receive rate, and that was zero for a while.
             let least = if scheme == "tfmcc" { 0.5 } else { 0.8 * mbps };
             assert!((least..1.2 * mbps).contains(&rate), "{scheme} sends {rate} Mbit/s for {mbps}");
         }
@@ -72,7 +72,7 @@ fn a_process_that_is_stopped_for_a_moment_loses_nothing_and_costs_a_moment() {
     for scheme in schemes() {
         let run = |pause: bool| {
             let (mut net, source) = net(scheme, 3, Offer::bytes(8_000_000));
-            // As much as a user without privileges gets.
+            // The buffer size that a user without privileges gets.
             net.receivers[2].socket.capacity = 425_984;
             settle(&mut net, source);
             if pause {
@@ -154,10 +154,10 @@ fn forged_windows_neither_stop_a_group_for_ever_nor_say_what_cannot_be() {
     for scheme in schemes() {
         let (mut net, source) = net(scheme, 2, Offer::bytes(12_000_000).at_most_mbps(40.0));
         settle(&mut net, source);
-        // Packets that were never sent, and every number there is.
+        // Packets that were never sent, and all possible numbers.
         forge(&mut net, source, Seq((1 << 62) - 2), Seq(0));
         assert!(rate_over(&mut net, source, millis(200)) > 0.0, "{scheme}");
-        // The newest packet, and no room: the true receiver's are never newer for long.
+        // The newest packet, and no room: those of the true receiver are soon newer.
         let end = net.now + secs(8);
         while net.now < end
             && let Some(session) = &net.sources[source].session
@@ -176,7 +176,7 @@ fn a_window_that_stays_closed_is_named_and_given_up() {
     for scheme in schemes() {
         let (mut net, source) = net(scheme, 3, Offer::bytes(12_000_000).at_most_mbps(40.0));
         settle(&mut net, source);
-        // It takes in a packet in a minute, and goes on saying so.
+        // It takes in a packet in a minute, and continues to report it.
         net.limit_receiver(2, Rate::from_bps(200.0));
         let began = net.now;
         net.run_until(secs(60), |net| net.receivers[..2].iter().all(|node| node.session.is_none()));

@@ -11,12 +11,12 @@ use faircast_wire::{DataPacket, GroupKey, Message, Newest, SourceCodec, Status, 
 const BYTES: u64 = 3_000_000;
 const MEMORY: usize = 64 << 20;
 
-/// A relay's ways not to serve.
+/// The ways in which a relay does not serve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
-    /// It sends no symbol, and says so.
+    /// It sends no symbol, and states so.
     Withholds,
-    /// It sends no symbol, and says that it does.
+    /// It sends no symbol, and states that it does.
     Pretends,
     /// All symbols are wrong.
     Spoils,
@@ -24,7 +24,7 @@ pub(super) enum Way {
 
 const WAYS: [Way; 3] = [Way::Withholds, Way::Pretends, Way::Spoils];
 
-/// A relay that does so.
+/// A relay that does not serve.
 #[derive(Debug)]
 pub(super) struct Hostile {
     way: Way,
@@ -33,7 +33,7 @@ pub(super) struct Hostile {
 }
 
 impl Hostile {
-    /// What it sends in place of this datagram, of an open session.
+    /// Returns the datagram that it sends instead of this one, in an open session.
     pub(super) fn sends(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         let Ok((header, message)) = parse(bytes, &Newest::default()) else { return Some(bytes.to_vec()) };
         let mut spoilt;
@@ -68,14 +68,14 @@ fn offer(scheme: &'static str) -> Offer {
     Offer::bytes(BYTES).by(scheme).expect(2).at_most_mbps(8.0)
 }
 
-/// Two receivers below a relay or a hop, when content has begun to come.
+/// Builds two receivers below a relay or a hop, when content has begun to arrive.
 fn begin(tree: &mut Net, relay: usize) {
     tree.behind(branch(relay, 0), 2, link());
     tree.start();
     tree.run_until(secs(60), |tree| tree.receivers.iter().all(|node| node.verified_bytes() > BYTES / 8));
 }
 
-/// All have everything; after how many seconds.
+/// Runs until all have everything; returns the seconds.
 fn end(tree: &mut Net, name: &str) -> f64 {
     let from = tree.now;
     tree.run_until(secs(300), |tree| tree.receivers.iter().all(|node| node.ended.is_some()));
@@ -86,8 +86,8 @@ fn end(tree: &mut Net, name: &str) -> f64 {
     tree.now.since(from).as_secs_f64()
 }
 
-/// The relay becomes hostile in each way, and its receivers hear another parent: the content comes anew from there, after the patience at
-/// most.
+/// The relay becomes hostile in each way, and its receivers can receive from another parent: the content comes again from there, after the idle timeout
+/// at most.
 fn assert_left(name: &str, make: impl Fn() -> (Net, usize, Head)) {
     let (mut tree, relay, _) = make();
     begin(&mut tree, relay);
@@ -156,7 +156,7 @@ fn an_agent_that_serves_nothing_is_left_for_the_source() {
     assert!(took < at_the_floor + PATIENCE.as_secs_f64(), "{took} s, {at_the_floor} s");
 }
 
-/// A source that lives and says that it has sent everything. No relay and no other address goes on with the session.
+/// A source that lives and states that it has sent everything. No relay and no other address continues the session.
 #[test]
 fn the_only_parent_that_serves_nothing_is_waited_for_as_long_as_patience_lasts() {
     for scheme in schemes() {
@@ -192,7 +192,7 @@ fn the_only_parent_that_serves_nothing_is_waited_for_as_long_as_patience_lasts()
     }
 }
 
-/// It waits itself for its parent, as long as its own patience lasts.
+/// It waits itself for its parent, as long as its own idle timeout lasts.
 #[test]
 fn an_honest_relay_that_has_nothing_for_a_while_is_waited_for() {
     for scheme in schemes() {
@@ -209,7 +209,7 @@ fn an_honest_relay_that_has_nothing_for_a_while_is_waited_for() {
     }
 }
 
-/// A relay passes on symbols of a sealed session that it cannot verify. A receiver can: they do not open.
+/// A relay forwards symbols of a sealed session that it cannot verify. A receiver can: they do not open.
 #[test]
 fn wrong_symbols_that_a_relay_has_stored_of_a_sealed_session_are_replaced() {
     for scheme in schemes() {

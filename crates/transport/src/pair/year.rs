@@ -1,7 +1,7 @@
-//! A source that runs for months: numbers and times wrap, keys turn, silences last for hours.
+//! Runs of a source for months: numbers and times wrap, keys turn, silences last for hours.
 //!
-//! Time is virtual, so what is slow costs little: a live stream of a block now and then, between which announcements, statuses and
-//! reports go on as ever. What has wrapped before, has wrapped by a start just below it.
+//! Time is virtual, so slow sessions cost little: a live stream with a block now and then, while announcements, statuses and reports
+//! continue as usual. Counters that have wrapped before are tested by a start just below the wrap.
 
 use super::*;
 use faircast_wire::GroupKey;
@@ -10,33 +10,33 @@ use std::fs;
 /// Numbers have 32 bits in packets.
 const WRAP: u64 = 1 << 32;
 
-/// A sender's packets have another key after so many.
+/// A sender's packets have another key after this number.
 const TURN: u64 = 1 << 18;
 
 const MINUTE: Span = Span::from_secs(60);
 const HOUR: u64 = 60;
 const DAY: u64 = 24 * HOUR;
 
-/// How often statuses come while nothing is sent.
+/// The rate of statuses while nothing is sent.
 #[derive(Clone, Copy, PartialEq)]
 enum Pace {
     /// Five times a second.
     Usual,
-    /// Once a second, as of a session that may have 10 kbit/s at most.
+    /// Once a second, as in a session with at most 10 kbit/s.
     Slow,
 }
 
-/// A live stream, whose blocks tell their number.
+/// A live stream, whose blocks contain their number.
 struct Stream {
     net: Net,
     source: usize,
     fed: Vec<u8>,
-    /// What had been fed when each receiver came.
+    /// The number of blocks fed when each receiver joined.
     since: Vec<usize>,
 }
 
 impl Stream {
-    /// A source that has sent so many announcements and statuses before, by this scheme, and a receiver.
+    /// Returns a source that has sent this number of announcements and statuses before, by this scheme, and a receiver.
     fn new(scheme: &'static str, key: Option<GroupKey>, sent: u64, pace: Pace) -> Stream {
         let mut net = Net::new(41);
         net.trace.off = true;
@@ -49,14 +49,14 @@ impl Stream {
         stream
     }
 
-    /// Another receiver comes.
+    /// Adds a receiver.
     fn join(&mut self, key: Option<GroupKey>) {
         self.net.receivers_with(1, Link::millis(100), Link::millis(100), None, key);
         self.since.push(self.fed.len());
         self.net.run_for(secs(20));
     }
 
-    /// Some minutes in which nothing is fed.
+    /// Passes some minutes in which nothing is fed.
     fn pass(&mut self, minutes: u64) {
         for _ in 0..minutes {
             self.net.run_for(MINUTE);
@@ -65,14 +65,14 @@ impl Stream {
         }
     }
 
-    /// A block, and so many minutes.
+    /// Feeds a block, then passes this number of minutes.
     fn block(&mut self, minutes: u64) {
         let byte = (self.fed.len() / 100 % 251) as u8;
         self.fed.extend(self.net.feed(self.source, byte));
         self.pass(minutes);
     }
 
-    /// Everybody has all that came since it was there, and the source knows it.
+    /// Checks that every receiver has everything sent since it joined, and that the source knows it.
     fn end(mut self) {
         self.net.end_feed(self.source);
         self.net.run_to_end(secs(120));
@@ -83,7 +83,7 @@ impl Stream {
             assert!(node.report().ok, "{}", node.host);
             let file = fs::read_dir(&node.dir).expect("its directory").next().expect("the stream's file");
             let got = fs::read(file.expect("it can be seen").path()).expect("it can be read");
-            // Who comes late begins with the newest blocks that are kept.
+            // A late joiner begins with the newest blocks that are stored.
             let least = self.fed.len() - since;
             assert!(
                 self.fed.ends_with(&got) && got.len() >= least,
@@ -99,7 +99,7 @@ fn keys() -> [Option<GroupKey>; 2] {
     [None, Some(GroupKey::from_bytes([5; 32]))]
 }
 
-/// Packets tell when they left in 32 bits of microseconds: 71.6 minutes, and half of it is where what is nearest changes.
+/// Packets state their departure in 32 bits of microseconds: 71.6 minutes. At half of that the nearest value changes.
 #[test]
 fn a_stream_that_is_silent_for_longer_than_times_in_packets_reach_goes_on_as_before_by_any_scheme() {
     for scheme in ["ormcc", "tfmcc", "pgmcc", "mca-plus", "le-sbcc"] {
@@ -135,7 +135,7 @@ fn a_stream_whose_numbers_wrap_and_whose_keys_turn_goes_on_and_who_joins_then_re
     }
 }
 
-/// A day in a test of seconds: a block every ten minutes, a silence of three hours, and receivers that come.
+/// A day in a test of seconds: a block every ten minutes, a silence of three hours, and late joiners.
 #[test]
 fn a_source_that_runs_for_a_day_serves_who_was_there_from_the_beginning_and_who_comes_late() {
     days(1, 40_000);
@@ -148,7 +148,7 @@ fn a_source_that_runs_for_a_year_serves_who_was_there_from_the_beginning_and_who
     days(365, 15_000_000);
 }
 
-/// So many days of a stream whose source has `before` statuses to go until their number wraps: half of the run.
+/// Runs this number of days of a stream whose source has `before` statuses to go until their number wraps: half of the run.
 fn days(days: u64, before: u64) {
     let key = Some(GroupKey::from_bytes([5; 32]));
     let mut stream = Stream::new("ormcc", key.clone(), WRAP - before, Pace::Slow);

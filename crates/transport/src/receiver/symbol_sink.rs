@@ -170,7 +170,7 @@ pub(crate) trait SymbolSink: Send {
         false
     }
 
-    /// Which source symbols of an incomplete block are here, where that can be told.
+    /// Returns the source symbols of an incomplete block that are here, where that is known.
     fn held(&self, _block: u32) -> Option<Held> {
         None
     }
