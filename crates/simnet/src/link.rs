@@ -8,18 +8,18 @@ use faircast_core::time::{Rate, Span, Time};
 pub struct Link {
     rate: Rate,
     delay: Span,
-    /// Bytes that wait at most.
+    /// Capacity of the queue, in bytes.
     queue: u64,
     loss: f64,
     duplication: f64,
     corruption: f64,
-    /// Larger datagrams do not pass.
+    /// Larger datagrams are dropped.
     largest: usize,
-    /// This part of the datagrams takes up to so much longer.
+    /// The part of the datagrams that is delayed, and the greatest extra delay.
     reordering: (f64, Span),
 }
 
-/// The copies of a datagram that arrive, by how much later each is than on a sound link.
+/// The copies of a datagram that arrive, by their delay beyond a sound link's.
 pub type Copies = [Option<Span>; 3];
 
 impl Default for Link {
@@ -104,7 +104,7 @@ impl Link {
         Link { rate: self.rate, delay: self.delay, queue: self.queue, ..Link::default() }
     }
 
-    /// Damage a datagram on its way to one host, and give the copies that arrive.
+    /// Damages a datagram on its way to one host, and returns the copies that arrive.
     pub fn damage(&self, bytes: &mut [u8], rng: &mut Rng) -> Copies {
         if bytes.len() > self.largest || (self.loss > 0.0 && rng.chance(self.loss)) {
             return [None; 3];
@@ -127,16 +127,16 @@ pub struct Pipe {
     free_at: Time,
     /// Datagrams that found the queue full.
     pub dropped: u64,
-    /// The part of its rate that is left.
+    /// The present part of its rate.
     pub slowed: f64,
-    /// Nothing passes until then.
+    /// Nothing passes until this time.
     pub cut_until: Time,
-    /// Packets of more than this many bytes do not pass until then.
+    /// Packets of more than this number of bytes do not pass until then.
     pub hole: (u64, Time),
 }
 
 impl Pipe {
-    /// A sound and empty one.
+    /// Returns a sound and empty one.
     #[must_use]
     pub fn new(link: Link) -> Pipe {
         let (slowed, cut_until, hole) = (1.0, Time::ZERO, (0, Time::ZERO));
@@ -149,17 +149,17 @@ impl Pipe {
         &self.link
     }
 
-    /// Change the link from now on. Queued packets stay queued.
+    /// Changes the link from now on. Queued packets stay queued.
     pub fn set_link(&mut self, link: Link) {
         self.link = link;
     }
 
-    /// End what `slowed`, `cut_until` and `hole` do.
+    /// Ends the effects of `slowed`, `cut_until` and `hole`.
     pub fn heal(&mut self) {
         *self = Pipe { free_at: self.free_at, dropped: self.dropped, ..Pipe::new(self.link) };
     }
 
-    /// The time at which a packet of `size` bytes that comes at `now` is at the other end; `None` when it is dropped.
+    /// Returns the time at which a packet of `size` bytes that comes at `now` is at the other end; `None` when it is dropped.
     pub fn pass(&mut self, size: u64, now: Time) -> Option<Time> {
         if now < self.cut_until || (now < self.hole.1 && size > self.hole.0) {
             return None;

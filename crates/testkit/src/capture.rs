@@ -1,4 +1,4 @@
-//! Packet captures, and what tshark says about them.
+//! Packet captures, and their analysis by tshark.
 
 use crate::error::KitError;
 use crate::node::Node;
@@ -16,7 +16,7 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Capture on a host's interface what this filter of libpcap lets through (all, if empty) into a file.
+    /// Captures the packets on a host's interface that match this filter of libpcap (all, if empty) into a file.
     ///
     /// # Errors
     /// When tcpdump cannot be started or does not listen within 10 s.
@@ -42,7 +42,7 @@ impl Capture {
     }
 }
 
-/// Some fields of the packets that a display filter lets through, a row for each packet.
+/// Returns some fields of the packets that match a display filter, a row for each packet.
 ///
 /// # Errors
 /// When tshark fails, for example on a field that it does not know.
@@ -54,8 +54,8 @@ pub fn fields(file: &Path, filter: &str, names: &[&str]) -> Result<Vec<Vec<Strin
     Ok(out.stdout.lines().map(|line| line.split('\t').map(str::to_string).collect()).collect())
 }
 
-/// What tshark finds malformed or in error in a capture, one line each; further arguments, such as
-/// `-X lua_script:FILE`, load a dissector.
+/// Returns the malformed packets and errors that tshark finds in a capture, one line each; further arguments, such as `-X lua_script:FILE`,
+/// load a dissector.
 ///
 /// # Errors
 /// When tshark fails.

@@ -36,13 +36,13 @@ pub struct Chain {
 impl Chain {
     /// A hop's interface towards the source.
     pub const UP: &'static str = "above";
-    /// And away from it.
+    /// And the one away from it.
     pub const DOWN: &'static str = "below";
 
-    /// As many hops as there are numbers, each of which is that of receivers on the network behind it.
+    /// Builds as many hops as there are numbers; each number is that of the receivers on the network behind it.
     ///
     /// # Errors
-    /// When a command fails, or other labs hold the machine for too long. What was built is removed.
+    /// When a command fails, or other labs hold the machine for too long. A partly built network is removed.
     pub fn build(_root: &Root, receivers: &[u8], company: Company) -> Result<Chain, KitError> {
         let turn = Turn::take(company)?;
         remove_orphans();
@@ -116,7 +116,7 @@ impl Chain {
         &self.source
     }
 
-    /// A host between two networks.
+    /// Returns a host between two networks.
     ///
     /// # Panics
     /// When there is none of this number.
@@ -132,12 +132,12 @@ impl Chain {
         &self.receivers[number]
     }
 
-    /// How many there are.
+    /// Returns the number of receivers.
     pub fn receivers(&self) -> usize {
         self.receivers.len()
     }
 
-    /// Where it is.
+    /// Returns the address of a receiver.
     ///
     /// # Panics
     /// When there is none of this number.
@@ -145,7 +145,7 @@ impl Chain {
         self.places[receiver].1
     }
 
-    /// Put a bottleneck before a receiver.
+    /// Puts a bottleneck before a receiver.
     ///
     /// # Errors
     /// When `tc` refuses.
@@ -156,7 +156,7 @@ impl Chain {
         bottleneck.put(&self.wires, &self.places[receiver].0)
     }
 
-    /// Let a hop's kernel forward this group from the source's side to the other, from any source, until the daemon is dropped
+    /// Lets a hop's kernel forward this group from the source's side to the other, from any source, until the daemon is dropped
     /// (`smcrouted`).
     ///
     /// # Errors

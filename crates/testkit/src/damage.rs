@@ -6,7 +6,7 @@ use faircast_core::rng::Rng;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// Kinds of damage, and how often each happens. The default is none.
+/// Kinds of damage, and their frequencies. The default is no damage.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Damage {
     /// Part of the datagrams lost, 0 to 1.
@@ -136,7 +136,7 @@ const IPV6_HEADER: usize = 40;
 const UDP_HEADER: usize = 8;
 const UDP: u8 = 17;
 
-/// Where a whole UDP datagram, its header included, lies in a frame that is no broadcast.
+/// Returns the position of a whole UDP datagram, its header included, in a frame that is not a broadcast.
 fn datagram(frame: &[u8]) -> Option<Range<usize>> {
     let (ethernet, packet) = frame.split_at_checked(ETHERNET_HEADER)?;
     if ethernet[..6] == [0xff; 6] {
@@ -206,7 +206,7 @@ mod tests {
         frame
     }
 
-    /// The frames that come of 10,000 with numbers of four bytes.
+    /// Returns the frames that result from 10,000 with numbers of four bytes.
     fn frames(damage: Damage, stream: u64) -> (Vec<Vec<u8>>, Tally) {
         let mut injector = Injector::new(damage, stream);
         let mut out = Vec::new();

@@ -132,7 +132,7 @@ impl Tap {
             *to = from as libc::c_char;
         }
         request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
-        // SAFETY: the descriptor is open, and the kernel reads and writes one ifreq, which is what it gets.
+        // SAFETY: the descriptor is open, and the kernel reads and writes one ifreq, which is the argument.
         match unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &mut request) } {
             0 => Ok(Tap(file)),
             _ => Err(io::Error::last_os_error()),

@@ -22,7 +22,7 @@ pub struct EmulatedLab {
 }
 
 impl EmulatedLab {
-    /// Build and start what the text says: a plan of `faircast_emulator::plan`, where addresses and namespaces are chosen here.
+    /// Builds and starts the plan of this text, in the format of `faircast_emulator::plan`; addresses and namespaces are chosen here.
     ///
     /// # Errors
     /// When the plan is wrong, a command fails, or other labs hold the machine for too long.
@@ -31,7 +31,7 @@ impl EmulatedLab {
         EmulatedLab::of(root, plan)
     }
 
-    /// The same while others run at the same time: where nothing is measured that a busy processor would change.
+    /// Does the same while others run at the same time: for tests without measurements that a busy processor would change.
     ///
     /// # Errors
     /// As [`EmulatedLab::start`].
@@ -87,7 +87,7 @@ impl EmulatedLab {
         &found.unwrap_or_else(|| panic!("the plan has no host {name}")).1
     }
 
-    /// Stop the links, and tell what they have been like.
+    /// Stops the links, and reports their behaviour.
     ///
     /// # Errors
     /// When the emulation had broken down.
@@ -102,7 +102,7 @@ impl Drop for EmulatedLab {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A test that did not ask for the report does not want its error either.
+            // A test that does not use the report does not use its error either.
             let _ = thread.join();
         }
     }

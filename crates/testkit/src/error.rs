@@ -1,10 +1,10 @@
-//! What can go wrong while a network is built or driven.
+//! Errors of building or driving a network.
 
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What can go wrong while a network is built or driven.
+/// An error of building or driving a network.
 #[derive(Debug, thiserror::Error)]
 pub enum KitError {
     /// A program could not be started.
@@ -12,7 +12,7 @@ pub enum KitError {
     Start {
         /// The program.
         program: String,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
     /// A program failed.
@@ -20,9 +20,9 @@ pub enum KitError {
     Failed {
         /// Program and arguments.
         command: String,
-        /// How it ended.
+        /// Its exit status.
         status: String,
-        /// What it said.
+        /// Its error output.
         stderr: String,
     },
     /// A program did not end in time and was killed.
@@ -32,15 +32,15 @@ pub enum KitError {
         command: String,
         /// The limit.
         within: Duration,
-        /// What it said.
+        /// Its error output.
         stderr: String,
     },
     /// A file or system call failed.
     #[error("{what}: {source}")]
     System {
-        /// What was tried.
+        /// The attempted operation.
         what: String,
-        /// Why it failed.
+        /// The reason.
         source: io::Error,
     },
     /// A program's output was not understood.
@@ -48,7 +48,7 @@ pub enum KitError {
     Output {
         /// The program.
         program: &'static str,
-        /// What was missing.
+        /// The missing part.
         why: String,
     },
     /// An offload could not be switched off, so a bottleneck would not be honest.
@@ -69,7 +69,7 @@ pub enum KitError {
     Busy {
         /// The lock file.
         lock: PathBuf,
-        /// How long this one waited.
+        /// The time that this one waited.
         waited: Duration,
     },
 }

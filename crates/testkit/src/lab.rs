@@ -27,14 +27,14 @@ pub struct Bottleneck {
     pub rate_bps: u64,
     /// Size of the bucket, in bytes; at least a packet, and the smaller the smoother.
     pub burst: u32,
-    /// Longest queue, in bytes; what does not fit is dropped at the tail.
+    /// Longest queue, in bytes; packets that do not fit are dropped at the tail.
     pub queue: u32,
 }
 
 /// Whether hosts and bridge may join packets into large ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Offloads {
-    /// As the kernel likes: fast.
+    /// As the kernel chooses: fast.
     #[default]
     On,
     /// Every packet on its own, as on a wire: what a bottleneck needs.
@@ -47,12 +47,12 @@ pub enum Forwarding {
     /// To every host.
     #[default]
     ToAll,
-    /// To hosts that have joined it. The bridge asks for members and waits after a leave as a multicast router
-    /// with default timers does (RFC 3376, 8; RFC 3810, 9): it goes on sending a group for 2 s.
+    /// To hosts that have joined it. The bridge asks for members and waits after a leave as a multicast router with default timers does
+    /// (RFC 3376, 8; RFC 3810, 9): it continues to send a group for 2 s.
     ToMembers,
 }
 
-/// What a lab will be.
+/// The plan of a lab.
 #[derive(Debug, Clone)]
 pub struct LabPlan {
     receivers: u16,
@@ -107,7 +107,7 @@ impl Bottleneck {
         Bottleneck { queue: bytes, ..self }
     }
 
-    /// Put it on an interface, or in the place of what is there.
+    /// Puts it on an interface, or in the place of the present one.
     pub(crate) fn put(self, namespace: &str, interface: &str) -> Result<(), KitError> {
         let Bottleneck { rate_bps, burst, queue } = self;
         let command = format!(
@@ -118,35 +118,35 @@ impl Bottleneck {
 }
 
 impl LabPlan {
-    /// With so many receivers.
+    /// Sets the number of receivers.
     #[must_use]
     pub fn receivers(mut self, count: u16) -> LabPlan {
         self.receivers = count;
         self
     }
 
-    /// With this MTU on every link, in bytes; 1500 if not said. Below 1280 hosts have no IPv6 address.
+    /// Sets the MTU of every link, in bytes; the default is 1500. Below 1280 hosts have no IPv6 address.
     #[must_use]
     pub fn mtu(mut self, bytes: u32) -> LabPlan {
         self.mtu = bytes;
         self
     }
 
-    /// With or without offloads; with, if not said.
+    /// Sets offloads; the default is on.
     #[must_use]
     pub fn offloads(mut self, offloads: Offloads) -> LabPlan {
         self.offloads = offloads;
         self
     }
 
-    /// With groups forwarded to all, or to members only; to all, if not said.
+    /// Sets the forwarding of groups, to all or to members only; the default is to all.
     #[must_use]
     pub fn forwarding(mut self, forwarding: Forwarding) -> LabPlan {
         self.forwarding = forwarding;
         self
     }
 
-    /// With other labs at the same time, or without; without, if not said.
+    /// Sets whether other labs may run at the same time; the default is no.
     #[must_use]
     pub fn company(mut self, company: Company) -> LabPlan {
         self.company = company;
@@ -177,8 +177,7 @@ impl LabPlan {
     /// Build it.
     ///
     /// # Errors
-    /// When a command fails, an offload cannot be switched off, or other labs hold the machine for too long.
-    /// What was built is removed.
+    /// When a command fails, an offload cannot be switched off, or other labs hold the machine for too long. A partly built lab is removed.
     pub fn build(self, _root: &Root) -> Result<Lab, KitError> {
         let turn = Turn::take(self.company)?;
         remove_orphans();

@@ -1,4 +1,4 @@
-//! Joins and leaves of multicast groups, as the router of a lab hears them: IGMP (RFC 3376) and MLD (RFC 3810).
+//! Joins and leaves of multicast groups, as the router of a lab receives them: IGMP (RFC 3376) and MLD (RFC 3810).
 
 use crate::error::KitError;
 use crate::task::{enter, open_namespace};
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What a host told the router about a group.
+/// A host's report to the router about a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Membership {
     /// It wants the group, and did not before.
@@ -26,17 +26,17 @@ pub enum Membership {
 /// A host joined or left a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Change {
-    /// Since the watch began.
+    /// Time since the watch began.
     pub at: Duration,
     /// The receiver, counted from 0.
     pub receiver: usize,
     /// The group.
     pub group: IpAddr,
-    /// Which of the two.
+    /// Join or leave.
     pub what: Membership,
 }
 
-/// Hears what the receivers of a lab tell the router about groups, except those that stay on a link. It ends when dropped.
+/// Receives the reports of a lab's receivers to the router about groups, except those that stay on a link. It ends when dropped.
 #[derive(Debug)]
 pub struct MemberWatch {
     stop: Arc<AtomicBool>,
@@ -45,7 +45,7 @@ pub struct MemberWatch {
 }
 
 impl MemberWatch {
-    /// Watch these ports, those of the receivers in their order. Nothing is missed from when this returns.
+    /// Watches these ports, those of the receivers in their order. Nothing is missed after this returns.
     pub(crate) fn start(bridge: &str, ports: Vec<String>) -> Result<MemberWatch, KitError> {
         let namespace = open_namespace(&Path::new("/run/netns").join(bridge))?;
         let (stop, heard) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
@@ -56,7 +56,7 @@ impl MemberWatch {
             let ready = ready.map_err(KitError::system("listen for IGMP at the bridge"));
             let begin = Instant::now();
             let tap = ready?;
-            // Whoever started it is waiting for this; when it is not, the watch has been dropped.
+            // The caller waits for this message; if it does not, the watch has been dropped.
             let _ = first.send(());
             let mut members = Members::default();
             while !stopped.load(Ordering::Relaxed) {
@@ -75,23 +75,22 @@ impl MemberWatch {
         let watch = MemberWatch { stop, heard, thread: Some(thread) };
         match begun.recv() {
             Ok(()) => Ok(watch),
-            // The thread has dropped its end: it could not listen, and says why.
+            // The thread has dropped its end: it could not listen, and reports the reason.
             Err(_) => watch.stop().map(|_| unreachable!("a watch that began has sent its first word")),
         }
     }
 
-    /// What has changed since the watch began. A group that a receiver was in before then counts as joined
-    /// when it is next reported.
+    /// Returns the changes since the watch began. A group that a receiver was in before then counts as joined when it is next reported.
     pub fn changes(&self) -> Vec<Change> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How often a receiver joined or left a group so far.
+    /// Returns the number of times that a receiver joined or left a group so far.
     pub fn count(&self, receiver: usize, what: Membership) -> usize {
         self.changes().iter().filter(|change| change.receiver == receiver && change.what == what).count()
     }
 
-    /// Stop, and take what was heard.
+    /// Stops, and returns the changes.
     ///
     /// # Errors
     /// When the watch could not listen.
@@ -107,14 +106,14 @@ impl Drop for MemberWatch {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // What went wrong has nobody to hear it any more.
+            // Nobody receives the error any more.
             let _ = thread.join();
         }
     }
 }
 
-/// Whether routers forward a group at all; those that stay on a link are a host's own affair, like the groups by
-/// which IPv6 finds its neighbours (RFC 5771, 4; RFC 4291, 2.7).
+/// Whether routers forward a group at all. Groups that stay on a link concern the host alone, like those by which IPv6 finds its neighbours
+/// (RFC 5771, 4; RFC 4291, 2.7).
 pub(crate) fn is_routed(group: IpAddr) -> bool {
     match group {
         IpAddr::V4(group) => group.octets()[..3] != [224, 0, 0],
@@ -122,7 +121,7 @@ pub(crate) fn is_routed(group: IpAddr) -> bool {
     }
 }
 
-/// What a report says about one group (RFC 3376, 4.2.12).
+/// A record of a report about one group (RFC 3376, 4.2.12).
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Record {
     group: IpAddr,
@@ -132,22 +131,22 @@ struct Record {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Says {
-    /// These sources and no other.
+    /// Only these sources.
     Include,
     /// All but these.
     Exclude,
-    /// These too.
+    /// Also these.
     Allow,
-    /// These no more.
+    /// These no longer.
     Block,
 }
 
-/// What every receiver wants: sources of a group, or all but some when there is no list.
+/// The memberships of every receiver: sources of a group, or all but some when there is no list.
 #[derive(Debug, Default)]
 struct Members(BTreeMap<(usize, IpAddr), Option<BTreeSet<IpAddr>>>);
 
 impl Members {
-    /// Take a record in. Reports are sent twice, and again when the router asks: most change nothing.
+    /// Processes a record. Reports are sent twice, and again when the router asks: most change nothing.
     fn hear(&mut self, receiver: usize, record: &Record) -> Option<Membership> {
         let key = (receiver, record.group);
         let before = self.0.remove(&key);
@@ -159,7 +158,7 @@ impl Members {
             (Says::Allow, before) => {
                 Some(Some(before.flatten().unwrap_or_default().into_iter().chain(named).collect()))
             }
-            // All but some, and now one more: it is a member still.
+            // All but some, and now one more: it is still a member.
             (Says::Block, Some(None)) => Some(None),
             (Says::Block, before) => {
                 let mut sources = before.flatten().unwrap_or_default();
@@ -183,7 +182,7 @@ impl Members {
 const ETHERNET: usize = 14;
 const IPV6: usize = 40;
 
-/// The records of a frame; none if it is no report or is cut off.
+/// Returns the records of a frame; none if it is not a report or is cut off.
 fn records(frame: &[u8]) -> Vec<Record> {
     match frame.get(12..ETHERNET) {
         Some([0x08, 0x00]) => {
@@ -199,8 +198,8 @@ fn records(frame: &[u8]) -> Vec<Record> {
     }
 }
 
-/// Records of a report with addresses of `N` bytes. `types` are those of the newest report, of two older ones
-/// and of an older leave; in the older ones the group stands at `group`.
+/// Returns the records of a report with addresses of `N` bytes. `types` are those of the newest report, of two older ones and of an older
+/// leave; in the older ones the group stands at `group`.
 fn report<const N: usize>(body: &[u8], types: [u8; 4], group: usize) -> Vec<Record> {
     let [newest, oldest, older, leave] = types;
     let says = match body.first() {
@@ -213,7 +212,7 @@ fn report<const N: usize>(body: &[u8], types: [u8; 4], group: usize) -> Vec<Reco
     group.map(|group| Record { group, says, sources: Vec::new() }).into_iter().collect()
 }
 
-/// The records of a report of IGMPv3 or MLDv2, which differ in the length of addresses alone.
+/// Returns the records of a report of IGMPv3 or MLDv2, which differ in the length of addresses alone.
 fn newest_report<const N: usize>(body: &[u8]) -> Option<Vec<Record>> {
     let count = u16::from_be_bytes(body.get(6..8)?.try_into().ok()?);
     let mut at = 8;
@@ -263,7 +262,7 @@ const WANTED: [libc::sock_filter; 9] = {
     ]
 };
 
-/// A socket that sees every frame at the interfaces of the calling thread's namespace that [`WANTED`] lets through.
+/// Opens a socket that receives every frame at the interfaces of the calling thread's namespace that [`WANTED`] lets through.
 fn tap() -> std::io::Result<File> {
     // All protocols, in network byte order: a bridge's ports hand packets over before listeners to single
     // protocols see them.
@@ -291,7 +290,7 @@ fn set<T>(tap: &File, option: libc::c_int, value: &T) -> std::io::Result<()> {
     if done == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-/// The next frame that came in, its length and the name of its interface; `None` when there was none for a while.
+/// Returns the next frame that came in, its length and the name of its interface; `None` when there was none for a while.
 fn receive(tap: &File, frame: &mut [u8]) -> Result<Option<(usize, String)>, KitError> {
     // SAFETY: all zeros is a valid address.
     let mut from: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
@@ -351,7 +350,7 @@ mod tests {
         igmp(&message)
     }
 
-    /// What the router takes these frames of one host for.
+    /// Returns the router's interpretation of these frames of one host.
     fn heard(frames: &[Vec<u8>]) -> Vec<Membership> {
         let mut members = Members::default();
         frames.iter().flat_map(|frame| records(frame)).filter_map(|r| members.hear(0, &r)).collect()

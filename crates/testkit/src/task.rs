@@ -24,19 +24,19 @@ pub struct Task {
 /// A program that has ended.
 #[derive(Debug, Clone)]
 pub struct Finished {
-    /// How.
+    /// Its exit status.
     pub status: ExitStatus,
-    /// What it wrote to standard output.
+    /// Its standard output.
     pub stdout: String,
-    /// What it wrote to standard error.
+    /// Its standard error.
     pub stderr: String,
-    /// From start to end.
+    /// The time from start to end.
     pub took: Duration,
     command: String,
 }
 
 impl Finished {
-    /// This, if the exit code was 0.
+    /// Returns this, if the exit code was 0.
     ///
     /// # Errors
     /// [`KitError::Failed`] otherwise.
@@ -103,7 +103,7 @@ impl Task {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Wait until its output, on either stream, contains this.
+    /// Waits until its output, on either stream, contains this.
     ///
     /// # Errors
     /// [`KitError::TooLong`] when the time is over, [`KitError::Failed`] when it ends before.
@@ -165,7 +165,7 @@ impl Task {
     /// Wait for its end; it is killed when the time is over.
     ///
     /// # Errors
-    /// [`KitError::TooLong`]; an exit code other than 0 is no error here, see [`Finished::ok`].
+    /// [`KitError::TooLong`]; an exit code other than 0 is not an error here, see [`Finished::ok`].
     pub fn finish(mut self, within: Duration) -> Result<Finished, KitError> {
         let end = Instant::now() + within;
         let status = loop {

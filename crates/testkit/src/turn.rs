@@ -1,17 +1,17 @@
-//! Turns: a lab that measures has the machine to itself, others share it with a few of their kind.
+//! Turns of labs: one that measures has the machine to itself, others share it with a few.
 
 use crate::error::KitError;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-/// Held by all labs that are there: shared, or by one alone.
+/// The lock of all running labs: shared, or exclusive.
 const LAB: &str = "/run/lock/faircast-lab";
 
-/// Held by one who waits to be alone, so that those who share do not keep it waiting for ever.
+/// The lock of a lab that waits to be alone, so that sharing labs do not delay it forever.
 const GATE: &str = "/run/lock/faircast-lab-gate";
 
-/// So many share the machine.
+/// The greatest number of labs that share the machine.
 const SHARERS: usize = 8;
 
 /// The longest that one lab waits for others.
@@ -20,10 +20,10 @@ const PATIENCE: Duration = Duration::from_secs(900);
 /// Whether other labs of this machine may run at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Company {
-    /// None: rates, delays and losses are measured, and another lab would take the processor.
+    /// No: rates, delays and losses are measured, and another lab would take the processor.
     #[default]
     Alone,
-    /// Some: it matters what happens, and not when.
+    /// Yes: results matter, and not their times.
     Shared,
 }
 
@@ -40,7 +40,7 @@ enum Hold {
 }
 
 impl Turn {
-    /// Wait for it.
+    /// Waits for the turn.
     ///
     /// # Errors
     /// When others hold the machine for too long, or its lock files cannot be made.

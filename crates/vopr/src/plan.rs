@@ -182,9 +182,9 @@ pub struct Plan {
     pub files: Vec<(String, usize)>,
     /// The sites; relays are numbered as they come.
     pub sites: Vec<SitePlan>,
-    /// Receivers flush before they give names.
+    /// Whether receivers flush before they rename files.
     pub synced: bool,
-    /// The source knows how many receivers there are.
+    /// Whether the source knows the number of receivers.
     pub expects: bool,
     /// The source's highest rate.
     pub max: Option<Rate>,
