@@ -1,4 +1,4 @@
-//! Says of which code the results of this build come: a hash of everything that a simulated packet passes.
+//! Identifies the code of this build's results: a hash of everything that a simulated packet passes.
 
 #![allow(clippy::disallowed_methods, reason = "a build script reads files")]
 

@@ -1,13 +1,13 @@
 //! Changes to a scenario's text before it is read: by hand (`--set`), for comparisons, for quick runs.
 //!
-//! The result is a text again, so that what is stored beside results is what was run.
+//! The result is a text again, so that the text stored with results is the one that was run.
 
 use toml_edit::{DocumentMut, InlineTable, Item, TableLike, TomlError, Value};
 
 /// Why a change cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
-    /// The text is no TOML at all.
+    /// The text is not TOML.
     #[error("the scenario is not TOML: {0}")]
     NotToml(String),
     /// The path ends before it should.
@@ -73,7 +73,7 @@ impl Edit {
         Ok(())
     }
 
-    /// Keep those tables of a list for which `keep` says so of the text of a key.
+    /// Keeps those tables of a list whose key's text `keep` accepts.
     pub fn retain(&mut self, list: &str, key: &str, keep: impl Fn(&str) -> bool) {
         match self.document.get_mut(list) {
             Some(Item::ArrayOfTables(tables)) => tables.retain(|table| keep(text(table, key))),

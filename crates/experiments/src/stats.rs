@@ -25,8 +25,8 @@ pub fn variation(values: &[f64]) -> f64 {
     deviation(values) / mean(values)
 }
 
-/// Jain's fairness index `(sum x)^2 / (n sum x^2)`: 1 when all get the same, `1/n` when one gets all. Not-a-number when
-/// nobody gets anything.
+/// Returns Jain's fairness index `(sum x)^2 / (n sum x^2)`: 1 when all get the same, `1/n` when one gets all.
+/// NaN when all get nothing.
 pub fn jain(shares: &[f64]) -> f64 {
     let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
     sum * sum / (shares.len() as f64 * squares)

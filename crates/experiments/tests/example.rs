@@ -1,4 +1,4 @@
-//! The example runs to its end and does what it says.
+//! The example runs to its end with the expected result.
 
 use std::path::PathBuf;
 use std::process::Command;

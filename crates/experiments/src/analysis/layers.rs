@@ -5,7 +5,7 @@
 /// times the loss event rate: the packets of the base layer between its synchronisation points, times the
 /// probability that one is a loss event.
 ///
-/// The chain goes on for ever in both directions here; a real one ends at the base layer.
+/// The chain has no end in either direction here; a real one ends at the base layer.
 pub fn rlc_constant(points: f64) -> f64 {
     // A level is left upwards at a rate of 1 / (P W 2^i) and downwards at p 2^i, in units of 1 / tau.
     let log_ratio = |level: i32| -(points.ln() + (f64::from(level) * 2.0 + 1.0) * 2f64.ln());

@@ -6,7 +6,7 @@
 /// How packets get lost within a round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Losses {
-    /// Each by itself.
+    /// Each packet independently.
     Independent,
     /// After the first lost one all others of the round trip, as at the end of a full queue.
     Bursty,
@@ -91,8 +91,8 @@ pub fn point(losses: Losses, first_loss: f64, largest: usize) -> Point {
     Point { first_loss, indications, events, window }
 }
 
-/// The mean number of packets lost out of `x` when all after the first lost one are lost too: what is left of `x` after
-/// the packets before it.
+/// Returns the mean number of packets lost out of `x` when all after the first lost one are lost too: the
+/// remainder of `x` after the packets before it.
 fn lost_in_burst(x: usize, first_loss: f64) -> f64 {
     let arrives = (-first_loss).ln_1p();
     x as f64 - (1.0 - first_loss) * has_loss(x, arrives) / first_loss

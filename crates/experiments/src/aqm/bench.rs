@@ -18,7 +18,7 @@ pub struct Settings {
     pub seeds: Vec<u64>,
     /// Simulated seconds of a run.
     pub seconds: f64,
-    /// Threads, and where runs are kept.
+    /// Threads, and the directory of stored runs.
     pub options: RunOptions,
 }
 

@@ -127,7 +127,7 @@ fn titled(what: &str, point: &Point) -> String {
     if place.is_empty() { what.to_owned() } else { format!("{what}, {place}") }
 }
 
-/// At most [`MOST_PANELS`] panels; the subtitle says where there would be more.
+/// Cuts a figure to [`MOST_PANELS`] panels; the subtitle states that there are more.
 fn cut(mut figure: Figure) -> Figure {
     if figure.panels.len() > MOST_PANELS {
         figure.panels.truncate(MOST_PANELS);
@@ -136,7 +136,7 @@ fn cut(mut figure: Figure) -> Figure {
     figure
 }
 
-/// Names the run that stands for all runs of a point.
+/// Names the run that represents all runs of a point.
 fn one_run(results: &Results) -> String {
     match (&results.identity.seeds[..], results.identity.shard) {
         ([first, _, ..], None) => format!("the run with seed {first}"),

@@ -214,7 +214,7 @@ fn legend(canvas: &mut Canvas, figure: &Figure, page: f64, top: f64) -> f64 {
     let (mut x, mut y) = (EDGE, top + 8.0);
     let all = swatches(figure);
     if all.len() < 2 && !all.iter().any(|(_, swatch)| *swatch == Swatch::Diamond) {
-        // One series needs no name of its own: the title and the axis say what it is.
+        // One series needs no name of its own: the title and the axis name it.
         if all.iter().all(|(_, swatch)| matches!(swatch, Swatch::Box(_))) {
             return top;
         }
@@ -284,7 +284,7 @@ fn places(layer: &Layer) -> Vec<f64> {
     }
 }
 
-/// The lowest and the highest of what is a number; 0 to 1 when nothing is.
+/// Returns the lowest and the highest number, without NaNs; 0 to 1 without numbers.
 fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (low, high) = values
         .filter(|value| value.is_finite())

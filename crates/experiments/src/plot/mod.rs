@@ -107,7 +107,7 @@ impl Axis {
     }
 }
 
-/// A colour that says which series it is; the same number is the same colour in every panel.
+/// A colour that identifies a series; the same number is the same colour in every panel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
     /// One of the palette; it begins again after seven.

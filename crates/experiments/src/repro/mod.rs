@@ -1,4 +1,4 @@
-//! The documents' figures and tables, run again and compared with what is published.
+//! The documents' figures and tables, run again and compared with the published ones.
 //!
 //! Every [`Entry`] has a scenario file with the published values and the tolerances that were set before anything was
 //! measured. A claim that does not hold is reported as not holding.
@@ -51,7 +51,7 @@ pub enum ReproError {
 /// How thoroughly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Pace {
-    /// As the scenario says.
+    /// As in the scenario.
     #[default]
     Full,
     /// Two seeds, a tenth of the time, smaller groups: shows that it works, and decides nothing.
@@ -71,7 +71,7 @@ pub struct Settings {
     pub set: Vec<(String, String)>,
     /// Number of seeds, at most, for the alternatives of values that a document leaves open; 0: do not run them.
     pub alternatives: usize,
-    /// Take what was run before from here, and keep what is run now.
+    /// Store of former runs, which are reused; new runs are added.
     pub kept: Option<Kept>,
     /// Bytes of memory that a scenario's runs may take, by an estimate; `None` for
     /// [`DEFAULT`](faircast_topology::memory::DEFAULT).

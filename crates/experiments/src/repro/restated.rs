@@ -3,7 +3,7 @@
 use super::{Judged, ReproError, ReproOutcome, Restated, Settings, Tolerance, Verdict, find, reproduce};
 use crate::run::Progress;
 
-/// Repeat what is summed up, and judge the summary by it.
+/// Repeats the summarised entries, and judges the summary by them.
 pub(super) fn judge_all(
     summary: &[Restated],
     settings: &Settings,
@@ -24,7 +24,7 @@ pub(super) fn judge_all(
     Ok(judged.collect())
 }
 
-/// Whether all claims hold that one line sums up; what is measured is the share of them that does.
+/// Judges whether all claims hold that one line sums up; the measured value is the share of them that holds.
 pub(super) fn judge(line: &Restated, outcome: &ReproOutcome) -> Judged {
     let summed_up = |claim: &&Judged| line.claims.iter().any(|start| claim.name.starts_with(start.as_str()));
     let parts: Vec<&Judged> = outcome.claims.iter().filter(summed_up).collect();

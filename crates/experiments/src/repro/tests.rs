@@ -238,7 +238,7 @@ fn what_was_run_is_kept_and_only_what_changes_runs_again() {
     let fresh = run(&of(OPEN), &RunOptions::default(), &Silent).expect("it runs");
     assert!(is_same(&first, &fresh));
     assert_eq!(files().len(), 2, "one for each seed");
-    // A file of nonsense is not believed; what is whole is taken as it is.
+    // A file of nonsense is rejected; a complete one is used as it is.
     let [broken, whole] = &files()[..] else { panic!("two files") };
     let (a, b) = (std::fs::read(broken).expect("a file"), std::fs::read(whole).expect("a file"));
     std::fs::write(broken, &a[..a.len() / 2]).expect("written");

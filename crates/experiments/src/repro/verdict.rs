@@ -81,7 +81,7 @@ impl Tolerance {
     }
 }
 
-/// A claim and what was measured.
+/// A claim and its measured value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Judged {
     /// Name of the claim.

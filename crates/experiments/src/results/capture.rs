@@ -43,7 +43,7 @@ const SINK_PORT: u16 = 5_001;
 /// Ports of unicast senders begin here.
 const SENDER_PORTS: u16 = 10_000;
 
-/// Write what the tapped links carried.
+/// Writes the packets of the tapped links.
 pub(crate) fn capture(
     plan: &RunPlan,
     layout: &Layout,
@@ -163,7 +163,7 @@ fn station(node: u32) -> [u8; 6] {
     [0x02, 0x00, a, b, c, d]
 }
 
-/// An IPv4 packet around what UDP or TCP says; fills in both checksums.
+/// Writes an IPv4 packet around a UDP or TCP payload; fills in both checksums.
 fn ip(out: &mut Vec<u8>, (from, to): ([u8; 4], [u8; 4]), ecn: Ecn, protocol: u8, mut body: Vec<u8>) {
     let length = (body.len() as u16).to_be_bytes();
     let pseudo = [&from[..], &to, &[0, protocol], &length, &body].concat();

@@ -40,7 +40,7 @@ pub(crate) const TABLES: &[&str] = &[
     "bottlenecks",
 ];
 
-/// One run, its plan, and who is who.
+/// One run, its plan, and its flows and hosts.
 pub(super) struct Run<'a> {
     pub(super) plan: &'a RunPlan,
     pub(super) layout: &'a Layout,

@@ -1,4 +1,4 @@
-//! The results of several shards into one: what a single run of everything would have written, byte for byte.
+//! Merges the results of several shards into one, equal to those of a single run of everything, byte for byte.
 
 use super::WriteError;
 use super::write::{MANIFEST, Manifest, list, put};
@@ -21,7 +21,7 @@ pub enum MergeError {
         /// The system's error.
         source: io::Error,
     },
-    /// A file is not what a run writes.
+    /// A file that no run writes.
     #[error("{path} is not what a run writes: {reason}", path = path.display())]
     NotResults {
         /// The file.
@@ -35,7 +35,7 @@ pub enum MergeError {
         /// The file.
         path: PathBuf,
     },
-    /// Results of different things.
+    /// Results of different experiments.
     #[error("{a} and {b} do not belong together: they differ in `{what}`", a = a.display(), b = b.display())]
     Different {
         /// The first directory.
@@ -113,7 +113,7 @@ pub fn merge(directories: &[PathBuf], into: &Path) -> Result<Merged, MergeError>
     Ok(Merged { runs: runs.len(), missing, files })
 }
 
-/// The first thing in which results differ that must not.
+/// Returns the first property in which results differ and must not.
 fn difference(a: &Manifest, b: &Manifest) -> Option<&'static str> {
     let checks = [
         ("faircast", a.faircast == b.faircast),

@@ -11,8 +11,7 @@ use std::sync::Arc;
 
 /// Writes the table as a Parquet file. NaN is written as null.
 ///
-/// # Errors
-/// What the library says.
+/// # Errors The library's error.
 pub fn to_parquet(table: &Table) -> Result<Vec<u8>, ParquetError> {
     let columns = table.columns.iter().map(|(name, column)| {
         let nullable = matches!(column, Column::Number(_));

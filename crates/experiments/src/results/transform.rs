@@ -15,7 +15,8 @@ pub struct Differences {
     pub packets: u64,
     /// Came out to the last bit as they went in.
     pub same: u64,
-    /// Came out with numbers rounded to what the format carries: rates and levels to 1/2048, times to microseconds.
+    /// Packets with numbers rounded to the precision of the format: rates and levels to 1/2048, times to
+    /// microseconds.
     pub rounded: u64,
     /// Came out as something else.
     pub wrong: u64,

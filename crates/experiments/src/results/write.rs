@@ -18,7 +18,7 @@ use std::time::Duration;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// The system says no.
+    /// The system's refusal.
     #[error("cannot write {path}: {source}", path = path.display())]
     Io {
         /// The file.

@@ -118,7 +118,7 @@ impl Kept {
         whole.then_some(Done { measured, totals, capture, codec: None })
     }
 
-    /// Keep what a run gave.
+    /// Stores the results of a run.
     ///
     /// # Errors
     /// When it cannot be written.

@@ -31,7 +31,7 @@ pub struct RunOptions {
     pub mode: Mode,
     /// Whether packets of sessions go through the wire format.
     pub codec: Codec,
-    /// Take what was run before from here, and keep what is run now.
+    /// Store of former runs, which are reused; new runs are added.
     pub kept: Option<Kept>,
     /// Bytes of memory that all runs together may take, by an estimate; `None` for
     /// [`DEFAULT`](faircast_topology::memory::DEFAULT).
@@ -66,7 +66,7 @@ pub struct Status {
 }
 
 impl Status {
-    /// How long it will take from now on, once that can be said.
+    /// Returns the remaining duration, once it can be estimated.
     pub fn remaining(&self) -> Option<Duration> {
         let share = (self.simulated - self.stored) / (self.to_simulate - self.stored);
         let known = share > 0.0 && self.elapsed > Duration::from_millis(200);
@@ -117,7 +117,7 @@ pub enum RunError {
         /// By how much, and what makes it so.
         refused: TooLarge,
     },
-    /// Somebody asked to stop.
+    /// A caller asked to stop.
     #[error("stopped before all runs were done")]
     Cancelled,
 }

@@ -28,7 +28,7 @@ pub struct Diagnostics {
     severity: miette::Severity,
 }
 
-/// Diagnostics that are kept: nobody reads more, and each is searched for in the text.
+/// Largest number of stored diagnostics: a reader needs no more, and each is searched for in the text.
 const MOST: usize = 100;
 
 /// How diagnostics are drawn.

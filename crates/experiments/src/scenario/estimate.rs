@@ -1,6 +1,6 @@
 //! How much memory a run would take, from its plan alone: before a node of it is laid out.
 //!
-//! Each number is what a run of that kind was measured to take, rounded up; a test compares both.
+//! Each number is the measured memory of a run of that kind, rounded up; a test compares both.
 
 use super::names::{Brackets, brackets};
 use super::plan::{At, Ends, FlowKind, FlowPlan, Many, Patterns, Per, RunPlan, Topology, Usual, Wire};
@@ -19,7 +19,7 @@ const LINK: u64 = memory::LINK;
 const RECEIVER: u64 = 1_400;
 /// Bytes of a hop of a path, or of a branch of a tree.
 const HOP: u64 = 100;
-/// Bytes of a flow: its sender, its sink, its counts and the room for what is noted of it.
+/// Bytes of a flow: its sender, its sink, its counts and the room for its records.
 const FLOW: u64 = 8_000;
 /// Bytes of a session's source beside that, with the room for representatives and cuts.
 const SESSION: u64 = 400_000;
@@ -201,7 +201,7 @@ impl Sizes<'_> {
         }
     }
 
-    /// Hosts at links that are fast unless something else is said.
+    /// Adds hosts at links that are fast unless specified otherwise.
     fn hosts(&mut self, prefix: &str, count: u64, wire: &Wire) {
         self.row(prefix, count);
         self.wire(wire, count, Usual::ACCESS);
@@ -406,7 +406,7 @@ fn wires(plan: &RunPlan) -> Vec<(&Wire, Usual)> {
     of_topology.into_iter().chain(plan.links.iter().map(|link| (&link.wire, Usual::BOTTLENECK))).collect()
 }
 
-/// Bits per second of the narrowest link that is said to have any.
+/// Returns the bits per second of the narrowest link that has a specified rate.
 fn narrowest(plan: &RunPlan) -> f64 {
     let lines = match &plan.topology {
         Topology::Text(network) => network.edges(),

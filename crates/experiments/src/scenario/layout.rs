@@ -84,7 +84,7 @@ const WIRE_STREAM: u64 = u64::MAX - 1;
 const FLOW_STREAM: u64 = u64::MAX - 1_000;
 
 impl Layout {
-    /// Lay out; on error, what is wrong where.
+    /// Lays out the plan; on error, returns the faults with their places.
     pub(crate) fn new(plan: &RunPlan, seed: u64) -> Result<Layout, Vec<Diagnostic>> {
         let mut builder = Builder {
             layout: Layout::default(),
@@ -468,7 +468,7 @@ impl Builder {
         all
     }
 
-    /// Say what is wrong with a pattern.
+    /// Reports the fault of a pattern.
     fn refuse(&mut self, pattern: &At<String>) {
         self.refuse_part(pattern, &pattern.value);
     }

@@ -1,8 +1,8 @@
-//! Scenario files: what is simulated, what is recorded, what is claimed.
+//! Scenario files: network, flows, records and claims.
 //!
-//! A scenario is a TOML file (`docs/scenarios.md`). [`Scenario::parse`] reads it and lays out its network at every point
-//! of its sweep, so that whatever can be wrong is said at once, with line and column; after that only the run itself
-//! can fail.
+//! A scenario is a TOML file (`docs/scenarios.md`). [`Scenario::parse`] reads it and lays out its network at
+//! every point of its sweep, so that all faults are reported at once, with line and column; after that only the
+//! run itself can fail.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -97,7 +97,7 @@ pub enum Setting {
     Text(String),
 }
 
-/// A claim about a metric, for whoever compares.
+/// A claim about a metric, for comparison by the caller.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Claim {
     /// Name of the claim.
@@ -251,8 +251,7 @@ impl Scenario {
     /// Reads a scenario whose runs may each take `memory` bytes, by an estimate that is made before anything is
     /// laid out.
     ///
-    /// # Errors
-    /// Everything that is wrong in it, and what it would take when that is more.
+    /// # Errors All its faults, and the estimated memory when that is more than allowed.
     pub fn parse_within(text: &str, file: &str, memory: u64) -> Result<Scenario, Diagnostics> {
         Scenario::read(text, file, memory).map_err(|wrong| Diagnostics::new(file, text, wrong))
     }
@@ -581,7 +580,7 @@ fn plan_at(root: &Node, axes: &[Ruled<'_>], index: usize) -> Result<(RunPlan, St
     Ok((plan, root.fingerprint(HEAD).to_hex().to_string()))
 }
 
-/// Choices must concern claims that exist, and what they might be must be a scenario.
+/// Checks that choices concern claims that exist, and that their alternatives are valid scenarios.
 fn check_choices(root: &Node, wrong: &mut Vec<Diagnostic>) {
     let claims = root.list("claim").iter();
     let names: Vec<&str> = claims.filter_map(|claim| claim.get("name").and_then(Node::text)).collect();

@@ -1,4 +1,4 @@
-//! Names of nodes. Rows such as `leaf1` ... `leaf1000000` are kept as one prefix and a count.
+//! Names of nodes. Rows such as `leaf1` ... `leaf1000000` are stored as one prefix and a count.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ struct Row {
 pub(crate) enum Nothing {
     /// No node is called so; a name that is like it.
     Unknown(Option<String>),
-    /// The row has no such number; what it has.
+    /// The row has no such number; its range.
     Beyond(String),
     /// `[a-b]` is not two numbers.
     BadRange,
@@ -86,7 +86,7 @@ impl Names {
         Some(row.first + (number - row.number))
     }
 
-    /// The same as [`Self::find`], without a search for what was meant.
+    /// Returns the same as [`Self::find`], without suggestions.
     pub fn existing(&self, pattern: &str) -> Option<Vec<u32>> {
         match pattern.contains(['*', '[']) {
             true => self.find(pattern).ok(),

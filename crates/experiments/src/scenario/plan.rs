@@ -23,7 +23,7 @@ pub(crate) struct At<T> {
 /// Names or patterns.
 pub(crate) type Patterns = Vec<At<String>>;
 
-/// Numbers for a row of things.
+/// Numbers for a row of items.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Many {
     /// Used in turn.
@@ -38,7 +38,7 @@ impl Many {
         Many::Turn(vec![value])
     }
 
-    /// For the thing of this number.
+    /// Returns the number for the item at `index`.
     pub fn get(&self, index: usize, rng: &mut Rng) -> f64 {
         match self {
             Many::Turn(values) => values[index % values.len()],
@@ -59,7 +59,7 @@ pub(crate) struct Wire {
     pub back: Option<Box<Wire>>,
 }
 
-/// A link of which nothing is said.
+/// A link without a specification.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Usual {
     /// Bits per second.
@@ -223,7 +223,7 @@ pub(crate) enum TreePlan {
     FanOut(u32),
     /// A receiver's parent is the nearest receiver on its way from the source.
     Nearest,
-    /// Agents and their children; who is not named is the source's child.
+    /// Agents and their children; members that are not named are the source's children.
     Agents(Vec<AgentPlan>),
 }
 

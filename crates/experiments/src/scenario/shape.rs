@@ -261,7 +261,7 @@ fn many(node: &Node, read: fn(&Node) -> Option<f64>) -> bool {
     }
 }
 
-/// `None` when it is no range at all, `Some(None)` when it is a bad one.
+/// Returns `None` when it is not a range, `Some(None)` when it is a bad one.
 pub(crate) fn range(node: &Node, read: fn(&Node) -> Option<f64>) -> Option<Option<(f64, f64)>> {
     let (low, high) = node.text()?.split_once("..")?;
     let part =

@@ -1,4 +1,4 @@
-//! Files to start from: each runs within seconds and shows one more of what can be said.
+//! Files to start from: each runs within seconds and shows one more feature.
 
 /// A file to start from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -155,7 +155,7 @@ pub(crate) fn limit(node: &Node) -> Option<Limit> {
     }
 }
 
-/// A queue; the error is what its own parser says, when it was asked.
+/// Reads a queue; the error is the message of its own parser, if it was called.
 pub(crate) fn queue(node: &Node) -> Result<QueueSpec, Option<String>> {
     let spec = match (limit(node), node.text()) {
         (Some(limit), _) => QueueSpec::DropTail(limit),
@@ -167,7 +167,7 @@ pub(crate) fn queue(node: &Node) -> Result<QueueSpec, Option<String>> {
     spec.checked().map_err(|error| Some(error.to_string()))
 }
 
-/// Losses, likewise; no loss at all for probability zero.
+/// Reads losses in the same way; probability zero means no loss.
 pub(crate) fn loss(node: &Node) -> Result<Option<LossSpec>, Option<String>> {
     match (share(node), node.text()) {
         (Some(share), _) => Ok((share > 0.0).then_some(LossSpec::Bernoulli(share))),

@@ -1,4 +1,4 @@
-//! Trees of sessions: who is whose parent.
+//! Trees of sessions: the parent of each receiver.
 
 use super::super::diagnostic::Diagnostic;
 use super::super::plan::{AgentPlan, SessionPlan, TreePlan};
@@ -8,8 +8,9 @@ use faircast_sim::NodeId;
 use faircast_topology::Routes;
 use std::ops::Range;
 
-/// A tree in which nobody has more than `fan` children: members are divided into runs of their order; the first of a run is a child of the
-/// source and has the others of the run below it, divided likewise. Members that are near each other in a topology are near each other in it.
+/// Returns a tree in which no node has more than `fan` children. Members are divided into runs of their order;
+/// the first of a run is a child of the source and has the others of the run below it, divided in the same way.
+/// Members that are near each other in a topology are near each other in it.
 fn in_runs(count: usize, fan: usize) -> Vec<Option<u32>> {
     let mut parents = vec![None; count];
     let mut undivided = vec![(0..count, None)];
