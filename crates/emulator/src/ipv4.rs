@@ -21,7 +21,7 @@ const ECN: u8 = 0b11;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// Read a packet; `None` if it is no IPv4 packet as long as it says.
+/// Reads a packet; `None` if it is not an IPv4 packet of the stated length.
 pub fn parse(bytes: &[u8]) -> Option<Header> {
     let fixed = bytes.first_chunk::<FIXED>()?;
     let header = usize::from(fixed[0] & 0x0f) * 4;

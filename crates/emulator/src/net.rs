@@ -26,7 +26,7 @@ pub struct Entries {
     pub too_long: u64,
     /// Packets for the local network only.
     pub local_only: u64,
-    /// Packets for nobody.
+    /// Packets without a way to a destination.
     pub no_way: u64,
     /// Packets for which the plan's memory had no room.
     pub no_room: u64,
@@ -41,7 +41,7 @@ pub struct Delivery<'a> {
     pub host: usize,
     /// When it arrived; not after the time that was asked for.
     pub at: Time,
-    /// The packet, marked if a queue said so.
+    /// The packet, marked if a queue has marked it.
     pub bytes: &'a [u8],
 }
 
@@ -287,7 +287,7 @@ impl Net {
         let size = (packet.bytes.len() as u16).saturating_add(self.overhead);
         let (flow, ecn) = (packet.flow, packet.ecn);
         if self.lines[number as usize].link.next_dequeue() <= now {
-            // A host's packet may come before the driver has asked for what was due.
+            // A host's packet may come before the driver has asked for due events.
             self.depart(now, number);
         }
         let line = &mut self.lines[number as usize];

@@ -4,7 +4,7 @@ use crate::plan::{EmulationPlan, Groups, Host, PlanError};
 use faircast_topology::{LinkId, NodeId, Trees};
 use std::net::Ipv4Addr;
 
-/// Stands for no link.
+/// Value for "no link".
 const NONE: u32 = u32::MAX;
 
 /// Goal of a packet.
@@ -19,13 +19,13 @@ pub(crate) enum Goal {
 /// Why a packet that a host sent goes nowhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ignored {
-    /// It is no IPv4 packet, or one that is not as long as it says.
+    /// Not an IPv4 packet, or not of the stated length.
     NotIpv4,
     /// It is longer than the plan's MTU.
     TooLong,
     /// It is for the local network only (224.0.0.0/24, broadcast).
     LocalOnly,
-    /// Nobody has its address, or is a member of its group, or no way leads there.
+    /// No host has its address, or is a member of its group, or no way leads there.
     NoWay,
     /// The number of packets under way has reached the plan's memory.
     NoRoom,
@@ -160,7 +160,7 @@ fn named_groups(hosts: &[Host]) -> Vec<Ipv4Addr> {
     groups
 }
 
-/// Whether it gets this group, or one that nobody has named.
+/// Returns whether it gets this group, or one that no host has named.
 fn gets(member_of: &Groups, group: Option<Ipv4Addr>) -> bool {
     match member_of {
         Groups::None => false,

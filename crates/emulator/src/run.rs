@@ -1,8 +1,9 @@
 //! The devices and the clock.
 //!
-//! One thread reads what hosts send, and writes what has arrived at the moment at which it does. It sleeps until shortly
-//! before the next arrival and then asks the clock; with the right to, it runs before all ordinary programs. How late
-//! packets really were is in its [`Report`]: on a busy machine look there before believing a measurement.
+//! One thread reads the packets that hosts send, and writes packets to hosts at their moments of arrival. It
+//! sleeps until shortly before the next arrival and then polls the clock; with the privilege, it runs before
+//! all ordinary programs. Its [`Report`] has the real lateness of packets: on a busy machine look there before
+//! believing a measurement.
 
 use crate::net::{Entries, Net};
 use crate::plan::{EmulationPlan, Host, PlanError};
@@ -71,7 +72,7 @@ pub enum EmulatorError {
 /// How late packets were written, after the moment at which the links said they arrive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lateness {
-    /// Packets by lateness in steps of [`Lateness::STEP`]; the last stands for all that were later.
+    /// Packets by lateness in steps of [`Lateness::STEP`]; the last step counts all that were later.
     steps: Vec<u64>,
     /// The latest.
     pub most: Span,
@@ -180,7 +181,7 @@ impl Emulator {
         Time::from_nanos(self.begin.elapsed().as_nanos() as u64)
     }
 
-    /// Write what has arrived.
+    /// Writes the packets that have arrived.
     fn deliver(&mut self) {
         loop {
             let now = self.now();
@@ -192,7 +193,7 @@ impl Emulator {
         }
     }
 
-    /// Read what a host has sent.
+    /// Reads the packets that a host has sent.
     fn collect(&mut self, host: usize) -> io::Result<()> {
         for _ in 0..BUDGET {
             let Some(packet) = self.tuns[host].read(&mut self.buffer)? else { break };

@@ -85,7 +85,7 @@ impl Watch {
     pub(crate) fn wait(&mut self, most: Duration) -> io::Result<usize> {
         let most =
             libc::timespec { tv_sec: most.as_secs() as libc::time_t, tv_nsec: most.subsec_nanos().into() };
-        // SAFETY: the array is as long as said and the time a valid one; no signal mask is given.
+        // SAFETY: the array has the stated length and the time is a valid one; no signal mask is given.
         let ready = unsafe {
             libc::ppoll(self.0.as_mut_ptr(), self.0.len() as libc::nfds_t, &most, std::ptr::null())
         };

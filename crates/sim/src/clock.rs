@@ -1,7 +1,7 @@
 //! Clocks of senders that are not exact.
 //!
-//! The quartz of a real host is off by some ten millionths, so no two hosts' periods are equal. In a simulator they are, and
-//! flows with one period then meet the same queue for ever.
+//! The quartz of a real host is off by some ten millionths, so no two hosts' periods are equal. In a simulator
+//! they are, and flows with one period then meet the same queue in every period.
 
 use faircast_core::time::Time;
 

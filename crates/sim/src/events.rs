@@ -56,7 +56,7 @@ pub enum Happening {
     Follows {
         /// The session.
         flow: FlowId,
-        /// The member; `None` for nobody.
+        /// The member; `None` without one.
         member: Option<u32>,
     },
     /// A receiver takes more layers or fewer.

@@ -77,7 +77,7 @@ struct Kept {
 }
 
 impl Store {
-    /// Keep a packet until nobody holds it.
+    /// Stores a packet until its last holder releases it.
     pub fn keep(&mut self, data: &Data, layer: Layer) -> u32 {
         let kept = Kept { data: *data, users: 0, layer };
         match self.free.pop() {

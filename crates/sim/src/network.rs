@@ -34,7 +34,7 @@ pub struct SessionSpec {
     pub members: Vec<ReceiverSpec>,
     /// When the source starts.
     pub start: Time,
-    /// When it stops sending; [`Time::NEVER`] for not at all.
+    /// Time at which it stops sending; [`Time::NEVER`]: it does not stop.
     pub stop: Time,
     /// How long a join takes per router that has to be asked for the group.
     pub join_latency: Span,
@@ -52,7 +52,7 @@ pub struct ReceiverSpec {
     pub node: NodeId,
     /// When it joins.
     pub join: Time,
-    /// When it leaves; [`Time::NEVER`] for not at all.
+    /// Time at which it leaves; [`Time::NEVER`]: it does not leave.
     pub leave: Time,
     /// Total time as the representative after which it sends no more reports (seed 000, 3.3.4).
     pub mute_after: Option<Span>,
@@ -87,7 +87,7 @@ pub struct UnicastSpec {
     pub to: NodeId,
     /// When it starts.
     pub start: Time,
-    /// When it stops sending; [`Time::NEVER`] for not at all.
+    /// Time at which it stops sending; [`Time::NEVER`]: it does not stop.
     pub stop: Time,
     /// Data of the application.
     pub supply: ApplicationData,
@@ -130,7 +130,7 @@ pub enum Change {
     Up,
 }
 
-/// For which members of a session arrivals are kept per bin; sums are always kept.
+/// Members of a session whose arrivals are recorded per bin; sums are always recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Watch {
     /// All members of a session with at most this number, otherwise the first ones up to this number.

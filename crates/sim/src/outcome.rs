@@ -77,7 +77,8 @@ pub struct FlowOutcome {
     pub representatives: Vec<(Time, Option<u32>)>,
     /// When the source cut its rate or the sender its window, over all connections.
     pub cuts: Vec<Time>,
-    /// When the sender's retransmission timer ran out (TFRC and RAP: when it heard nothing for too long), over all connections.
+    /// Expirations of the sender's retransmission timer (TFRC and RAP: of the timer for feedback), over all
+    /// connections.
     pub timeouts: Vec<Time>,
     /// How reports became cuts, in the source's own words; nothing for unicast flows.
     pub tally: Tally,
@@ -179,7 +180,7 @@ pub struct MemberOutcome {
     pub delivered: u64,
     /// Reports or acknowledgements sent.
     pub reports: u64,
-    /// Those among a session's reports that acknowledge what has arrived.
+    /// Reports of a session that acknowledge arrivals.
     pub acknowledgements: u64,
     /// Congestion events that were not reported.
     pub suppressed: u64,
@@ -187,7 +188,7 @@ pub struct MemberOutcome {
     pub subscriptions: Vec<(Time, u8)>,
     /// Bytes received per bin; empty for members that are not watched.
     pub bins: Vec<u64>,
-    /// As [`FlowOutcome::counts`], of what it received; empty for members that are not watched.
+    /// Counts of received packets, as [`FlowOutcome::counts`]; empty for members that are not watched.
     pub counts: Vec<FlowCounts>,
     /// When it was excluded from its session.
     pub excluded: Option<Time>,

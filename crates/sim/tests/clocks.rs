@@ -53,7 +53,7 @@ fn datagrams_go_by_their_senders_clock() {
     assert!((fast / exact - 1.01).abs() < 2e-4, "{exact} and {fast}");
 }
 
-/// Behind a link that is down nobody answers, so TCP waits for one timeout after the other.
+/// Behind a link that is down no host answers, so TCP waits for one timeout after the other.
 #[test]
 fn timeouts_of_a_sender_come_by_its_clock() {
     let sent = |ppm: f64| {

@@ -48,7 +48,7 @@ enum Op {
     Arrive(u8, u8),
     /// The n-th feedback on its way arrives, or is lost.
     Hear(u8, u8),
-    /// Feedback that nobody sent.
+    /// Feedback that was never sent.
     Invent(u32, u32, u8),
     Supply(u16),
     /// A neighbour moves the window, or shares its estimate of the round trip.
@@ -251,7 +251,7 @@ fn invented(a: u32, b: u32, kind: u8, now: Time) -> Feedback {
     let echo = now - Span::from_nanos(u64::from(a));
     let small = |number: u32| number % 64;
     match kind % 4 {
-        // An acknowledgement of what was not sent, or with blocks that make no sense.
+        // An acknowledgement of data that was not sent, or with blocks that make no sense.
         0 => {
             let blocks = [(a, b), (small(a), small(b)), (b, a)];
             Feedback::Ack(Ack { next: a, echo, blocks, ece: kind > 128, syn: kind > 192 })

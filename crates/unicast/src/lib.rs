@@ -188,7 +188,7 @@ pub trait Sender {
     fn deadline(&self) -> Time;
     /// The deadline may have passed.
     fn on_deadline(&mut self, cx: &mut Cx<'_>);
-    /// Reductions of window or rate so far, as [`SenderView::cuts`] says.
+    /// Returns the reductions of window or rate so far, as in [`SenderView::cuts`].
     fn cuts(&self) -> u32;
     /// How it looks.
     fn observe(&self) -> SenderView;

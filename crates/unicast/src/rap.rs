@@ -160,7 +160,7 @@ impl Sender {
         }
     }
 
-    /// The acknowledgement's triple says what arrived; true if something new is lost.
+    /// Takes the arrivals from the acknowledgement's triple; returns true if something new is lost.
     fn is_loss(&mut self, ack: &RapAck) -> bool {
         let mut lost = false;
         for (seq, (_, state)) in (self.oldest + 1..=ack.last_received).zip(&mut self.out) {

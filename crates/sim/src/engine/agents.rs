@@ -288,7 +288,7 @@ impl MemberExtra {
     }
 }
 
-/// A receiver says that it is there, as a transport's do: with the first packet after each such time.
+/// A receiver reports its presence, as a transport's do: with the first packet after each such time.
 #[derive(Debug, Clone, Copy)]
 pub struct Alive {
     pub every: u64,

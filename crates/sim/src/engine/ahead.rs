@@ -108,8 +108,8 @@ impl Builder<'_> {
         if !is_eager(self.options.mode) {
             return Vec::new();
         }
-        // A host may run ahead of the calendar when all its packets come over one link, and nobody else feeds the
-        // links that it feeds.
+        // A host may run ahead of the calendar when all its packets come over one link, and no other node feeds
+        // the links that it feeds.
         let mut may_run_ahead: Vec<bool> =
             structure.only_way_in.iter().map(|way| matches!(way, Feeder::Link(_))).collect();
         // The least delay of a link out of each node.

@@ -41,7 +41,7 @@ use faircast_topology::{Edge, Routes};
 use faircast_unicast::SenderView;
 use std::collections::BTreeMap;
 
-/// Random streams: which kind of thing, then its number.
+/// Random streams: the kind of owner, then its number.
 enum Stream {
     Link = 1,
     Source = 2,
@@ -524,7 +524,7 @@ impl Builder<'_> {
                 calendar.push(Entry::new(at.as_nanos(), Class::Change, ROUTER | RESTART | router as u32));
             }
         }
-        // Room for all that is kept regularly, so that nothing is allocated on the way.
+        // Room for all regular records, so that nothing is allocated during the run.
         let room = |every: Span| {
             if every == Span::MAX { 0 } else { until.div_ceil(every.as_nanos().max(1)) as usize }
         };

@@ -68,7 +68,7 @@ impl Engine {
         it.written = it.written.wrapping_add(1);
     }
 
-    /// All parts take what is in the log.
+    /// All parts process the packets in the log.
     pub(super) fn flush(&mut self, bundle: u32) {
         let it = &mut self.bundles[bundle as usize];
         let (parts, session, written) = (it.parts, it.session, it.written);
@@ -84,7 +84,7 @@ impl Engine {
         it.log.clear();
     }
 
-    /// Something touches this link or the host behind it: it takes what is in its bundle's log first.
+    /// Something touches this link or the host behind it: first it processes its packets in the bundle's log.
     #[inline]
     pub(super) fn catch_up(&mut self, link: u32) {
         let branch = self.links[link as usize].bundled;
@@ -108,7 +108,7 @@ impl Engine {
         self.bundles[bundle as usize].log = log;
     }
 
-    /// One last hop takes what it has not taken.
+    /// One last hop processes its pending packets.
     fn take(&mut self, branch: u32, session: u32, written: u32, log: &[Logged]) {
         let part = &mut self.branches[branch as usize];
         let behind = written.wrapping_sub(part.taken) as usize;

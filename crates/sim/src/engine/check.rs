@@ -1,4 +1,4 @@
-//! Whether a network can be built: what it names exists, and times are in order.
+//! Checks whether a network can be built: all named items exist, and times are in order.
 
 use crate::network::{Flow, LinkId, Network, NodeId, SessionExtras, SessionSpec, UnicastProtocol};
 use faircast_core::time::Time;
@@ -7,7 +7,7 @@ use faircast_topology::Edge;
 /// Why a network cannot be simulated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SimError {
-    /// A role wanted what the simulator cannot do for it.
+    /// A role wanted an action that the simulator cannot carry out for it.
     #[error("{role} of the run {what}: that is an error of its scheme")]
     Effect {
         /// Which role.

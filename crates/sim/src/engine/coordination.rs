@@ -271,7 +271,7 @@ impl Engine {
                     (None, Some(id)) => coordinator.join(id, view),
                     (None, None) => return,
                 };
-                // A group that is full has no place: the connection goes on by itself.
+                // A group that is full has no place: the connection continues alone.
                 let Ok(joined) = joined else { return };
                 it.member = Some(joined.member);
                 it.times = SendTimes::default();
@@ -361,7 +361,7 @@ impl Engine {
         it.times.on_acknowledged(after.una);
         let after = cocoon::View { una_sent_at: it.times.of_first(), ..after };
         if let Some(marked) = cut {
-            // As it was before the cut; what was acknowledged is no longer out.
+            // As it was before the cut; acknowledged data is no longer out.
             let view = cocoon::View { cwnd: before.cwnd, ssthresh: before.ssthresh, ..after };
             _ = if marked {
                 coordinator.on_ecn(member, view, time(now))
@@ -471,7 +471,7 @@ impl Engine {
             && let (Some(member), Some(view), Some(after)) = (it.member, view, after)
         {
             let sent_at = it.times.of_first();
-            // A SYN that was lost says nothing of packets that are out.
+            // The loss of a SYN gives no information about packets that are out.
             let lost = timeouts > 0 && view.flight > 0.0;
             if lost {
                 let view = cocoon::View { una_sent_at: sent_at, ..view };
@@ -577,7 +577,7 @@ impl Engine {
         }
     }
 
-    /// The first flow of a group wakes when the group has something to do by itself.
+    /// The first flow of a group wakes when the group's own timer expires.
     fn set_group_timer(&mut self, membership: u32) {
         let it = &self.memberships[membership as usize];
         let coordination = &self.coordinations[it.coordination as usize];

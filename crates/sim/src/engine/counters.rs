@@ -43,7 +43,7 @@ impl Engine {
         it.end_count();
     }
 
-    /// Before a session's source sends, when its meter says so.
+    /// Called before a session's source sends, when its meter is due.
     #[cold]
     pub(super) fn turn_source(&mut self, number: u32, now: u64) {
         let it = &mut self.sessions[number as usize];
@@ -55,7 +55,7 @@ impl Engine {
         }
     }
 
-    /// Before a packet reaches a session's member, when its meter says so.
+    /// Called before a packet reaches a session's member, when its meter is due.
     #[cold]
     pub(super) fn turn_member(&mut self, session: u32, member: u32, now: u64) {
         let session = &mut self.sessions[session as usize];
@@ -76,7 +76,7 @@ impl Engine {
         }
     }
 
-    /// Before a unicast flow's packet leaves, when the sender's meter says so.
+    /// Called before a unicast flow's packet leaves, when the sender's meter is due.
     #[cold]
     pub(super) fn turn_sender(&mut self, number: u32, now: u64) {
         let it = &mut self.senders[number as usize];
@@ -88,7 +88,7 @@ impl Engine {
         }
     }
 
-    /// Before a unicast flow's packet is taken, when the receiver's meter says so.
+    /// Called before a unicast flow's packet is taken, when the receiver's meter is due.
     #[cold]
     pub(super) fn turn_sink(&mut self, number: u32, now: u64) {
         let flow = self.senders[number as usize].flow;

@@ -147,7 +147,7 @@ impl Engine {
         let it = &mut self.sessions[number as usize];
         if it.phase == Phase::Waiting && it.start <= now {
             it.phase = Phase::Running;
-            // As a transport does once it knows who is there.
+            // As a transport does once it knows its members.
             it.source.control(SourceControl::Members(it.at_start), time(now));
             it.source.start(&mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects });
             it.starting = it.source.observe().starting;
@@ -329,7 +329,7 @@ impl Engine {
         self.after_data(session, number, now);
     }
 
-    /// A member has taken data: see to its deadline and what it wants to say.
+    /// A member has taken data: handles its deadline and its feedback.
     pub(super) fn after_data(&mut self, session: u32, number: u32, now: u64) {
         let it = &mut self.sessions[session as usize].members[number as usize];
         let deadline = it.deadline();
@@ -688,7 +688,7 @@ fn other_deadline(it: &SenderAgent) -> u64 {
             let more = application.talks == Talks::On && *number < application.transfer.0;
             if more { *next } else { NEVER }
         }
-        // A macroflow's first flow wakes for it; a sender says itself when.
+        // A macroflow's first flow wakes for it; a sender has its own departure.
         SenderKind::Shared | SenderKind::Controlled(_) => NEVER,
     }
 }

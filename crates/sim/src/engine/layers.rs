@@ -1,4 +1,4 @@
-//! Sessions of several layers: who is subscribed to what, and which links carry which layer.
+//! Sessions of several layers: the subscriptions of members, and the layers that links carry.
 //!
 //! Every branch of such a session has a gate for each layer. A member that wants a layer asks at the gate of its last hop;
 //! a gate that opens asks at the one before it, nearer to the source; a gate that nobody asks for any more closes after a
@@ -105,7 +105,7 @@ impl MulticastForwarding {
         self.gates[number as usize].state == State::Open
     }
 
-    /// Somebody below the gate wants the layer.
+    /// A node below the gate wants the layer.
     pub fn ask(&mut self, number: u32, now: u64, calendar: &mut Calendar) {
         let gate = &mut self.gates[number as usize];
         gate.wanted += 1;
@@ -119,7 +119,7 @@ impl MulticastForwarding {
         }
     }
 
-    /// Somebody below the gate does not want the layer any more.
+    /// A node below the gate does not want the layer any more.
     pub fn release(&mut self, number: u32, now: u64, calendar: &mut Calendar) {
         let gate = &mut self.gates[number as usize];
         gate.wanted -= 1;

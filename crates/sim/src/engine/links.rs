@@ -255,7 +255,7 @@ impl Engine {
         }
     }
 
-    /// A packet goes into a link at which somebody looks.
+    /// A packet goes into a link that is watched.
     #[inline(never)]
     fn offer_watched(&mut self, link: u32, now: u64, frame: &Frame) -> Fate {
         if self.links[link as usize].is_sampled() {

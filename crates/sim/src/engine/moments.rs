@@ -1,4 +1,4 @@
-//! Moments in nanoseconds, and the small things that are done at them.
+//! Moments in nanoseconds, and the small tasks that are due at them.
 
 use faircast_core::time::Time;
 

@@ -152,7 +152,8 @@ impl Engine {
         self.after_relay(below, now);
     }
 
-    /// A relay was called by the session above: do what it wants, send what it may, and see to its deadline.
+    /// Carries out the actions of a relay after a call by the session above, sends its packets, and updates its
+    /// deadline.
     fn after_relay(&mut self, below: u32, now: u64) {
         self.carry_out_for_source(below, now);
         if self.sessions[below as usize].phase == Phase::Running {

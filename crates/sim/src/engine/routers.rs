@@ -142,7 +142,7 @@ impl Engine {
     pub(super) fn router_timer(&mut self, router: u32, now: u64) {
         let it = &mut self.routers[(router & !RESTART) as usize];
         if router & RESTART != 0 {
-            // It forgets all that it knew, and what it held is lost.
+            // It loses all its state, and the packets that it held.
             it.before = it.seen();
             (it.router, it.scheduled) = (it.spec.router(), NEVER);
             return self.settle(router & !RESTART, now);
@@ -157,7 +157,7 @@ impl Engine {
         self.settle(router, now);
     }
 
-    /// A router was called: do what it wants, and see to its deadline.
+    /// Carries out the actions of a router after a call, and updates its deadline.
     fn settle(&mut self, router: u32, now: u64) {
         if !self.effects.as_slice().is_empty() {
             let mut effects = std::mem::take(&mut self.effects);
@@ -214,14 +214,14 @@ impl Engine {
         }
     }
 
-    /// Whether a session's packet goes over this branch at all.
+    /// Returns whether a session's packet goes over this branch.
     fn is_wanted(&self, number: u32, packet: &Logged) -> bool {
         let branch = &self.branches[number as usize];
         let is_open = branch.gates == NONE || self.gates.is_open(branch.gates + u32::from(packet.layer.0));
         is_open && (branch.active.is_none() || self.flows_over(number, packet.at))
     }
 
-    /// A role wants what the simulator cannot do for it: the run's outcome is an error.
+    /// A role wants an action that the simulator cannot carry out: the run's outcome is an error.
     #[cold]
     pub(super) fn refuse(&mut self, role: &'static str, what: &'static str) {
         self.trouble.get_or_insert(SimError::Effect { role, what });

@@ -142,7 +142,7 @@ impl Engine {
         if place.is_there {
             match &mut place.agent {
                 Some(agent) => agent.on_deadline(cx),
-                // A receiver says that it leaves; an agent is gone without a word.
+                // A receiver reports that it leaves; an agent disappears without a message.
                 None if leaves => member.receiver.on_leave(cx),
                 None => member.receiver.on_deadline(cx),
             }
@@ -168,7 +168,7 @@ impl Engine {
         }
     }
 
-    /// A member was called: do what it wants, and see to its deadline.
+    /// Carries out the actions of a member after a call, and updates its deadline.
     fn after_call(&mut self, session: u32, number: u32, now: u64) {
         if !self.effects.as_slice().is_empty() {
             self.carry_out_in_tree(session, number, now);
@@ -389,7 +389,8 @@ impl Engine {
         }
     }
 
-    /// A member's parent is another one, if that is the nearest ancestor that is there: it hears of it, and introduces itself.
+    /// Changes a member's parent if another one is now the nearest ancestor present: it is notified, and
+    /// introduces itself.
     fn reparent(&mut self, session: u32, number: u32, now: u64) {
         let it = &mut self.sessions[session as usize];
         let Some(tree) = &mut it.tree else { return };

@@ -194,8 +194,7 @@ impl Coordinator {
 
     /// A connection opens and becomes a member. Its windows in `view` are those that it would begin with by itself.
     ///
-    /// # Errors
-    /// When the group is closed or full; the connection goes on by itself.
+    /// # Errors When the group is closed or full; the connection continues alone.
     pub fn join(&mut self, group: GroupId, view: View) -> Result<Joined, Full> {
         let it = self.group(group).ok_or(Full::Closed)?;
         if it.members >= self.config.most_members {
@@ -419,7 +418,7 @@ impl Coordinator {
         if covered { Own::Covered } else { cut }
     }
 
-    /// Losses of what is out now reduce nothing any more.
+    /// Losses of data that is out now cause no further reduction.
     fn cover(&mut self, index: u32) {
         let it = &mut self.members[index as usize];
         it.covered = it.covered.max(it.view.nxt);

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SocketId(pub(super) u64);
 
-/// A datagram's size is no larger, whatever a caller says.
+/// Upper bound of a datagram's size, whatever the caller states.
 const MOST_SIZE: f64 = 1e9;
 
 /// Fate of a datagram.
@@ -16,7 +16,7 @@ const MOST_SIZE: f64 = 1e9;
 pub enum Offered {
     /// It waits for its turn.
     Queued,
-    /// The socket holds as many as it may.
+    /// The socket is full.
     Dropped,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Sockets {
     window: f64,
     /// Data sent and not yet made up for by acknowledgements (`FlightSize_v`).
     flight: f64,
-    /// When the next one may leave where nobody acknowledges anything.
+    /// Departure of the next one while nothing is acknowledged.
     next_at: Time,
 }
 

@@ -425,7 +425,7 @@ impl Grouping {
             covered += u32::from(lost_near);
             both += u32::from(x.lost && lost_near);
             bins += 1;
-            // Without its own part a group that is one atom says nothing.
+            // Without its own part a group that is one atom has no information.
             let (samples, delay) = if own {
                 (y.samples - x.samples.min(y.samples), y.delay - x.delay)
             } else {
@@ -605,7 +605,7 @@ impl Atom {
         watched && lost_at >= self.since && self.connections > 0 && self.rate(now) < self.before / 2.0
     }
 
-    /// It was merged: what follows is compared with what was.
+    /// It was merged: later rates are compared with the former ones.
     fn watch_from(&mut self, now: Time) {
         self.before = self.rate(now);
         (self.since, self.counted_from, self.acknowledged) = (now, now, 0.0);

@@ -66,7 +66,7 @@ impl View {
     }
 }
 
-/// Windows that a rule asks for; `None` for what it leaves.
+/// Windows that a rule sets; `None` for those that it does not change.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Windows {
     /// The congestion window.

@@ -12,7 +12,7 @@ pub struct SendTimes {
     times: VecDeque<Time>,
 }
 
-/// No more are kept: those beyond are taken for new.
+/// Largest number of stored entries: those beyond are taken for new.
 const MOST: usize = 1 << 16;
 
 impl SendTimes {

@@ -36,7 +36,7 @@ pub enum Full {
 pub struct Joined {
     /// Its name from now on.
     pub member: MemberId,
-    /// The window and threshold to begin with; `None` for slow start, as a connection by itself begins.
+    /// Initial window and threshold; `None` for slow start, as for a connection alone.
     pub start: Option<Windows>,
 }
 
@@ -88,7 +88,8 @@ pub struct Counters {
 }
 
 impl MemberId {
-    /// A small number that no other member has at the same time; who has left gives its number to a later one.
+    /// Returns a small number that no other member has at the same time; the number of a member that has left is
+    /// reused.
     pub const fn slot(self) -> usize {
         self.index as usize
     }

@@ -161,7 +161,7 @@ impl Macroflow {
         }
     }
 
-    /// The next packet leaves now, if one may: of which connection, and what.
+    /// Returns the packet that leaves now and its connection, if one may leave.
     pub fn next(&mut self, now: Time) -> Option<(usize, Segment)> {
         if self.departure() > now {
             return None;

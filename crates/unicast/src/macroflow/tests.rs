@@ -123,7 +123,7 @@ fn an_acknowledgement_of_what_another_connection_sent_later_tells_of_a_loss() {
     run(&mut it, 3, |_, _, _| false); // 1, 2, 4
     let sent = leaving(&mut it, at(150));
     assert_eq!(sent.len(), 8);
-    // Connection 0 hears nothing of its four packets, 1 is answered for packets that it sends afterwards.
+    // Connection 0 gets no answer to its four packets, 1 is answered for packets that it sends afterwards.
     let mine = |connection: usize| move |(of, _): &&(usize, Segment)| *of == connection;
     let last = sent.iter().rfind(mine(1)).expect("it sent").1;
     it.on_feedback(1, &ack(last.seq + 1, at(150)), at(199));

@@ -3,7 +3,7 @@
 use super::config::{Config, Counting, Halving};
 use super::window::CongestionWindow;
 
-/// How a window grows with acknowledgements, and what a loss leaves of it.
+/// Growth of a window with acknowledgements, and its reduction at a loss.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Aimd {
     counting: Counting,

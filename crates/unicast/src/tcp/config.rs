@@ -32,7 +32,7 @@ impl Variant {
         !matches!(self, Variant::Tahoe | Variant::Reno | Variant::NewReno | Variant::Vegas)
     }
 
-    /// Whether its receiver says of every packet whether it was marked (RFC 8257, 3.2).
+    /// Returns whether its receiver echoes for every packet whether it was marked (RFC 8257, 3.2).
     pub const fn echoes_exactly(self) -> bool {
         matches!(self, Variant::Dctcp | Variant::Prague)
     }
@@ -72,7 +72,7 @@ pub enum Halving {
 pub enum Recovery {
     /// A count of packets in the pipe, and every hole is lost (ns-2's `Sack1`; Fall and Floyd 1996).
     PipeCount,
-    /// The scoreboard says what is in the pipe and what is lost (RFC 6675).
+    /// The scoreboard decides which packets are in the pipe and which are lost (RFC 6675).
     Scoreboard,
 }
 

@@ -141,7 +141,7 @@ impl Scoreboard {
         }
     }
 
-    /// Whether this says anything new.
+    /// Adds all blocks; returns whether they contain new information.
     fn add_all(&mut self, ack: &Ack) -> bool {
         let mut news = false;
         for &(from, to) in &ack.blocks {

@@ -51,10 +51,10 @@ pub struct Sender {
 
 const _: () = assert!(size_of::<Sender>() <= 320);
 
-/// How far somebody who coordinates several senders reduces the window of one.
+/// Amount by which a coordinator of several senders reduces the window of one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Reduction {
-    /// As at a loss that it finds itself: the window and the threshold are what [`Config::halving`] says.
+    /// As at a loss that it finds itself: the window and the threshold by [`Config::halving`].
     Half,
     /// To this window and slow-start threshold, in packets. A window is never made larger.
     To {

@@ -16,12 +16,12 @@ pub struct Sink {
     /// Number in the latest acknowledgement.
     acked: u32,
     selective: bool,
-    /// A mark is echoed until the sender says that it reduced its window (RFC 3168, 6.1.3).
+    /// A mark is echoed until the sender reports that it reduced its window (RFC 3168, 6.1.3).
     echoing: bool,
     /// Whether the echo states that the packets which an acknowledgement acknowledges first were marked (RFC 8257,
     /// 3.2).
     exact: bool,
-    /// How long to wait for a second packet; zero for not at all.
+    /// Time to wait for a second packet; zero: it does not wait.
     delay: Span,
     /// When the waiting ends.
     due: Time,

@@ -31,7 +31,7 @@ pub(super) enum Reaction {
 /// Why a packet leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// It is sent again whatever the window says.
+    /// It is retransmitted regardless of the window.
     Urgent,
     /// The window has room.
     Window,
@@ -50,7 +50,7 @@ pub(super) struct ControlBlock {
     pub(super) limit: u32,
     /// The application's packets are below this.
     pub(super) supply: u32,
-    /// A packet that leaves at once, whatever the window says.
+    /// A packet that leaves at once, regardless of the window.
     pub(super) urgent: u32,
     /// [`ControlBlock::max`] at the latest loss; fast retransmit again only beyond it. 0: no loss yet.
     pub(super) recover: u32,

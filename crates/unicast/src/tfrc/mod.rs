@@ -47,7 +47,7 @@ impl Config {
         Config { packet_size: 1000, rules: Rules::Ns235, ecn: Switch::Off }
     }
 
-    /// As RFC 5348 says.
+    /// Returns the values of RFC 5348.
     pub const fn rfc() -> Config {
         Config { rules: Rules::Rfc5348, ..Config::ns235() }
     }

@@ -154,7 +154,7 @@ impl Sender {
         self.restart_silence(now);
     }
 
-    /// Whether no report was heard before.
+    /// Returns whether no report was received before.
     fn silence_is_first(&self) -> bool {
         self.rounds == 1 + self.silences
     }

@@ -21,7 +21,7 @@ struct Out {
 /// Sample of one acknowledgement.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sample {
-    /// Packets that it says have arrived.
+    /// Packets that it reports as arrived.
     pub newly: u32,
     /// Packets delivered when the newest of them left.
     pub prior_delivered: u64,
@@ -87,7 +87,7 @@ impl Delivery {
         }
     }
 
-    /// Packet `seq` has arrived, as this acknowledgement says or one before it.
+    /// Packet `seq` has arrived, by this acknowledgement or one before it.
     pub(super) fn on_arrival(&mut self, seq: u32, now: Time) {
         let Some(mask) = self.out.len().checked_sub(1) else { return };
         let out = &mut self.out[seq as usize & mask];
