@@ -70,7 +70,7 @@ pub fn source_open(input: &[u8]) {
         let mut bytes = datagram.to_vec();
         correct(&mut bytes);
         let _ = open.open(&mut bytes, at());
-        // A sealed report is let in once, and not at all when anything is changed.
+        // A sealed report is accepted once, and never when anything is changed.
         let mut sealed = Vec::new();
         member.encode(&mut sealed, SESSION, &report()).expect("it fits");
         let change = datagram.iter().zip(&sealed).any(|(&change, _)| change != 0);

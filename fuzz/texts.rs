@@ -10,7 +10,7 @@ use faircast_unicast::Protocol;
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
-/// Read or refused; what is read can be written and reads the same again.
+/// Reads or refuses a text; an accepted one can be written and reads the same again.
 fn same<T: FromStr<Err: Debug> + Display + PartialEq + Debug>(text: &str) -> Option<T> {
     let read = text.parse::<T>().ok()?;
     assert_eq!(read.to_string().parse::<T>().expect("what was written is read"), read, "{text}");

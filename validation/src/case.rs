@@ -17,7 +17,7 @@ pub struct Section {
     pub cases: Vec<Case>,
 }
 
-/// A network and what was measured in it.
+/// A network and the values measured in it.
 #[derive(Debug, Clone)]
 pub struct Case {
     /// Its section and its own name.
@@ -90,7 +90,7 @@ pub enum Rule {
     /// Those of a simulator whose TCP is another one.
     #[serde(skip)]
     OtherTcp,
-    /// The same, where a single run says nothing about the spread.
+    /// The same, where a single run gives no information about the spread.
     #[serde(skip)]
     OtherTcpOnce,
 }

@@ -40,7 +40,7 @@ pub struct Ours {
 pub enum Judged {
     /// It may be so far from the reference, and so far from the runs with other seeds.
     Within(f64, f64),
-    /// Not at all, and why.
+    /// Not compared, with the reason.
     Not(&'static str),
 }
 

@@ -42,7 +42,7 @@ impl Found {
     }
 }
 
-/// Everything that can be said of this run.
+/// Returns all values that can be measured in this run.
 pub fn measure(ready: &Ready, outcome: &Outcome) -> Values {
     let mut found = Found::default();
     if let [link] = ready.bottlenecks[..] {

@@ -31,11 +31,11 @@ pub enum Ecn {
     /// It may not be marked.
     #[default]
     NotEct,
-    /// ECT(0): its sender takes a mark for what a loss would be.
+    /// ECT(0): its sender answers a mark as it answers a loss.
     Ect0,
     /// ECT(1): its sender takes marks by their share, and wants a short queue (L4S).
     Ect1,
-    /// It is marked already; nobody knows what it was.
+    /// Marked already; the former value is unknown.
     Ce,
 }
 

@@ -7,7 +7,8 @@
 //!   all others ---- classic -------- marked or dropped with probability p^2 -------------------+
 //! ```
 //!
-//! Above `p = 1 / k` nothing more can be said by marks: then packets of both queues are dropped with probability p^2.
+//! Above `p = 1 / k` marks carry no further information: then packets of both queues are dropped with probability
+//! p^2.
 
 use crate::discipline::{Decision, DropCause, Ecn, Offer};
 use crate::qdisc::{Dropped, PacketQueue, Qdisc, Queued, Sent, Ticket};

@@ -157,7 +157,7 @@ struct Rest {
     decides: Decides,
     rng: Rng,
     rate: Rate,
-    /// Packets accepted before `Link::accepted` began anew.
+    /// Packets accepted before `Link::accepted` was reset.
     accepted: u64,
     overflow: u64,
     rare: Option<Box<LinkExtras>>,

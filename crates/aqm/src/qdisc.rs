@@ -1,6 +1,6 @@
 //! Disciplines that hold packets: they decide at departure too, and in which order packets leave.
 //!
-//! They hold no contents. A packet is known by its [`Ticket`]; whoever drives the link keeps what it stands for.
+//! They hold no contents. A packet is known by its [`Ticket`]; the driver of the link stores the packet itself.
 
 use crate::discipline::{Decision, DropCause, Ecn, Offer};
 use faircast_core::rng::Rng;
@@ -8,8 +8,8 @@ use faircast_core::time::{Rate, Time};
 use std::collections::VecDeque;
 use std::fmt;
 
-/// A waiting packet's number on its link, from the offer until the link says what became of it. Numbers are small and used
-/// again, so that a driver keeps packets in a plain vector.
+/// A waiting packet's number on its link, from the offer until the link reports its fate. Numbers are small and
+/// reused, so that a driver stores packets in a plain vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u32);
 

@@ -146,7 +146,7 @@ pub struct Red {
 /// Whether early drops are possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Zone {
-    /// Below the lower threshold, or nearly nobody waits.
+    /// Below the lower threshold, or hardly any packet waits.
     Calm,
     /// Above it.
     Alert,

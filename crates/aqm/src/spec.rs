@@ -1,4 +1,4 @@
-//! The list of disciplines: one line for each, whose file says the rest.
+//! The list of disciplines: one line for each; its file has the details.
 
 use crate::any::AnyDiscipline;
 use crate::limit::Limit;

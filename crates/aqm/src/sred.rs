@@ -1,5 +1,6 @@
-//! Stabilized RED (Ott, Lakshman and Wong 1999): a list of recently seen flows says how many there are, and the probability of a drop
-//! follows from that number and from how full the buffer is. No average of the queue is kept.
+//! Stabilized RED (Ott, Lakshman and Wong 1999): a list of recently seen flows estimates their number. The
+//! probability of a drop follows from that number and from the fill of the buffer. No average of the queue is
+//! computed.
 //!
 //! Every arrival is compared with a random entry of the list. With N equal flows it is a hit with probability 1/N, so the inverse of
 //! the hit frequency estimates N.

@@ -1,4 +1,4 @@
-//! Disciplines as text, and how they are made of it: what each discipline's file says of itself.
+//! Disciplines as text: how they are read, written and built from the table in each discipline's file.
 
 use faircast_core::spec::{self, Described, Opt, SpecError};
 use faircast_core::time::{Rate, Span};

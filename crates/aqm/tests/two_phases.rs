@@ -52,7 +52,7 @@ impl Driver {
         Driver::new(Link::new(&spec, Rng::new(1, 1)))
     }
 
-    /// Everything that happens by itself until `now`.
+    /// Executes everything that is due until `now`.
     fn advance(&mut self, now: Time) {
         while let Some(news) = self.link.dequeue(now) {
             match news {
@@ -373,7 +373,7 @@ struct Seen {
     waiting: BTreeMap<u32, u32>,
     departed: u32,
     idle: Vec<Time>,
-    /// Whether what a departure says of the queue was what had been counted.
+    /// Whether the queue reported by a departure differed from the counted one.
     disagreed: bool,
 }
 

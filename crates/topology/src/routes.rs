@@ -5,8 +5,9 @@
 //! it takes the link of the least delay, then of the lowest number. No path leads through a host
 //! ([`Topology::is_host`]).
 //!
-//! Parts of the network without any loop hang, as trees, on what is left, the core. Inside such a tree there is one way only, which
-//! costs nothing to find or to keep; ways through the core are found per destination and kept.
+//! Parts of the network without any loop are trees that hang on the rest, the core. Inside such a tree there is
+//! one way only, which costs neither search nor memory; ways through the core are computed per destination and
+//! cached.
 
 use crate::topology::{LinkId, NodeId, Topology};
 use std::cmp::Reverse;

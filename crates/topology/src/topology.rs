@@ -13,7 +13,7 @@ pub struct NodeId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);
 
-/// One direction of a link: from where, to where, and what it is like.
+/// One direction of a link: its ends and its specification.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Edge {
     /// Where packets enter it.

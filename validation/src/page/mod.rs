@@ -145,7 +145,7 @@ fn by_section(text: &mut String, reference: &Reference, all: &[Compared<'_>]) {
     }
 }
 
-/// All that lies outside, first what has no reason.
+/// Writes all values outside, first those without a reason.
 fn outside(text: &mut String, all: &[Compared<'_>]) {
     for (wanted, title) in
         [(Verdict::Outside, "Outside without a reason"), (Verdict::Explained, "Outside with a reason")]

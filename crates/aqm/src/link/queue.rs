@@ -11,7 +11,7 @@ use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
 use std::collections::VecDeque;
 
-/// The discipline, and what the link knows of the packets that it holds.
+/// The discipline, and the link's state of the packets that it holds.
 #[derive(Debug)]
 pub(super) struct Queue {
     qdisc: Box<dyn Qdisc>,
@@ -31,7 +31,7 @@ pub(super) struct Queue {
     told_idle: Time,
     departed_bytes: u64,
     counts: LinkCounts,
-    // Room for what the discipline says, used again.
+    // Buffer for the discipline's answers, reused.
     dropped: Vec<Dropped>,
     lost: Vec<Ticket>,
 }
@@ -169,7 +169,8 @@ impl Queue {
         self.dropped = dropped;
     }
 
-    /// The transmitter is free: the discipline says what goes. The answer is news, unless packets that were dropped before it come first.
+    /// The transmitter is free: the discipline selects the next packet. The answer is a pending report, unless
+    /// packets that were dropped before it come first.
     #[inline]
     fn send_next(
         &mut self,
@@ -214,7 +215,7 @@ impl Queue {
         None
     }
 
-    /// All is lost but what was sent until now; when the last of that arrives.
+    /// Loses all packets but those sent until now; returns when the last of these arrives.
     pub fn go_down(&mut self, now: Time) -> Time {
         let in_transmission = self.in_transmission(now);
         if let Some(sending) = self.sending.take().filter(|_| in_transmission > 0) {
