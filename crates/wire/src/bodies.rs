@@ -66,8 +66,8 @@ pub struct Fit {
     pub receivers: usize,
 }
 
-/// Share `room` bytes among lists of `lens` entries of `sizes` bytes: every list is sure of an equal
-/// part, and what one does not use goes to the others, first come first served.
+/// Shares `room` bytes among lists of `lens` entries of `sizes` bytes: every list gets at least an equal
+/// part, and the unused bytes of one go to the others, first come first served.
 pub(crate) fn share<const N: usize>(mut room: usize, lens: [usize; N], sizes: [usize; N]) -> [usize; N] {
     let sure = room / N;
     let mut counts = [0; N];

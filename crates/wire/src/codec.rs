@@ -48,7 +48,7 @@ pub trait Quantised {
     fn quantised(&self) -> Self;
 }
 
-/// `count` entries of `size` bytes each. Memory is asked for only once their bytes are there.
+/// `count` entries of `size` bytes each. Memory is allocated only once their bytes are there.
 pub(crate) fn take_list<C: Codec>(
     r: &mut Reader<'_>,
     field: &'static str,
@@ -66,7 +66,7 @@ pub(crate) enum U24 {}
 pub(crate) enum Bits32 {}
 /// A number of a packet or block of packets: below 2^62.
 pub(crate) enum Counter {}
-/// A number, of which the largest stands for none.
+/// A number, of which the largest means none.
 pub(crate) enum U32OrNone {}
 /// The same with eight bytes.
 pub(crate) enum U64OrNone {}
@@ -572,7 +572,7 @@ impl Codec for Words {
     }
 }
 
-/// A text that has no more than 255 bytes, behind its length.
+/// A text of at most 255 bytes, behind its length.
 fn put_text(out: &mut Vec<u8>, text: &str) {
     out.push(text.len() as u8);
     out.extend_from_slice(text.as_bytes());

@@ -11,7 +11,7 @@
 //!
 //! A declaration names all fields of its type, or it does not compile.
 
-/// A field's name: that of the struct's field, or what comes after `as`.
+/// A field's name: that of the struct's field, or the one after `as`.
 macro_rules! name_of {
     ($name:ident) => {
         stringify!($name)

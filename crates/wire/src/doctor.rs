@@ -10,7 +10,7 @@
 use crate::key::GroupKey;
 use std::fmt;
 
-/// Bytes of a message without what fills it up.
+/// Bytes of a message without its padding.
 pub const LEN: usize = 80;
 const MAGIC: [u8; 8] = *b"fcdoctor";
 const VERSION: u8 = 1;
@@ -27,7 +27,7 @@ impl fmt::Debug for Key {
 }
 
 impl Key {
-    /// That of a group, or of those who have none.
+    /// The key of a group, or of hosts without one.
     pub fn of(group: Option<&GroupKey>) -> Key {
         let context = "faircast 2026 doctor: messages between hosts";
         match group {
@@ -36,7 +36,7 @@ impl Key {
         }
     }
 
-    /// Write the tag of a message of at least [`LEN`] bytes into its place; `false` when it is shorter.
+    /// Writes the tag of a message of at least [`LEN`] bytes; `false` when it is shorter.
     pub fn seal(&self, bytes: &mut [u8]) -> bool {
         let is_whole = bytes.len() >= LEN;
         if is_whole {
@@ -121,11 +121,11 @@ pub struct Message {
     pub step: u16,
     /// Its number in the train.
     pub number: u32,
-    /// Which test; drawn by who asks for it.
+    /// Number of the test; drawn by the host that asks for it.
     pub test: u64,
     /// Token given by the answering host; 0 before.
     pub token: u64,
-    /// As the kind says.
+    /// Meaning depends on the kind.
     pub values: [u64; 4],
 }
 
@@ -185,7 +185,7 @@ impl Tally {
         Tally { step, received, span, reordered, ..Tally::default() }
     }
 
-    /// One of a train came at this time, in nanoseconds; the first of another train begins anew.
+    /// A datagram of a train arrived at this time, in nanoseconds; the first of another train begins again.
     pub fn take(&mut self, step: u16, number: u32, now: u64) {
         if self.received == 0 || step != self.step {
             *self = Tally { step, first: now, ..Tally::default() };

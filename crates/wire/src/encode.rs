@@ -14,7 +14,7 @@ use crate::seal::{BOOT_LEN, KEY_ID_LEN, NONCE_LEN, TAG_LEN};
 use crate::{marks, reports};
 use faircast_core::packet::{Data, Layer, Mark, Payload, ReceiverId, ReportContent, SessionId};
 
-/// Bytes of the sender's id in front of what receivers send.
+/// Bytes of the sender's id in front of receivers' messages.
 pub(crate) const ID_LEN: usize = 4;
 /// Limit of receivers' datagrams, bytes: it fits any path that carries IPv6.
 pub const FEEDBACK_LIMIT: usize = 1232;
@@ -44,7 +44,7 @@ pub const MOST_AROUND_STATUS: usize = most_around(Kind::Status, Status::LAYOUT) 
 /// Most entries of a request within the limit of receivers' datagrams.
 pub const MOST_NEEDS: usize = most_needs(FEEDBACK_LIMIT);
 
-/// The most bytes of what a receiver or relay says of itself.
+/// The most bytes of a receiver's or relay's description of itself.
 pub const MOST_MEMBER: usize = most_around(Kind::Member, Member::LAYOUT);
 /// The most bytes of a receipt.
 pub const MOST_RECEIPT: usize = most_around(Kind::Receipt, Receipt::LAYOUT);
@@ -54,7 +54,7 @@ pub const fn most_needs(limit: usize) -> usize {
     room_for_list(limit, Kind::Request, Request::LAYOUT) / len_of(fields_of(Need::SHAPE))
 }
 
-/// The same when each of them has a map of what is held.
+/// The same when each of them has a map of the cached symbols.
 pub const fn most_needs_with_maps(limit: usize) -> usize {
     let entry = len_of(fields_of(Need::SHAPE)) + len_of(fields_of(Held::SHAPE));
     room_for_list(limit, Kind::Request, Request::LAYOUT) / entry
@@ -70,7 +70,7 @@ pub const fn most_verified(limit: usize) -> usize {
     room_for_list(limit, Kind::Verified, Verified::LAYOUT) / ID_LEN
 }
 
-/// Bytes for the entries of lists in what a receiver or relay says upwards in a datagram of `limit` bytes.
+/// Bytes for the entries of lists in a receiver's or relay's upstream datagram of `limit` bytes.
 const fn room_for_list(limit: usize, kind: Kind, layout: Layout) -> usize {
     let limit = if limit < FEEDBACK_LIMIT { limit } else { FEEDBACK_LIMIT };
     limit.saturating_sub(most_around(kind, layout))
@@ -112,7 +112,7 @@ const _: () = assert!(
     "a message is longer than what receivers may send"
 );
 
-/// Bytes around a body: header, CRC or what the seal adds, sender.
+/// Bytes around a body: header, CRC or seal, sender.
 pub(crate) const fn overhead(kind: Kind, form: Form) -> usize {
     match (form, kind) {
         (
@@ -181,7 +181,7 @@ pub fn encode(
     })
 }
 
-/// Run `put`; when it fails, take back what it appended.
+/// Runs `put`; on failure, removes the bytes that it appended.
 pub(crate) fn undo_on_error<T>(
     out: &mut Vec<u8>,
     put: impl FnOnce(&mut Vec<u8>, usize) -> Result<T, EncodeError>,
@@ -199,7 +199,7 @@ fn check_len(need: usize, limit: usize) -> Result<(), EncodeError> {
     if need > limit { Err(EncodeError::TooLong { need, limit }) } else { Ok(()) }
 }
 
-/// Append a data packet's header. It does not name the relay that writes the packet: the place that it comes from does, so that a
+/// Appends a data packet's header. It does not name the relay that writes the packet: its source address does, so that a
 /// packet is no longer behind a relay than before it.
 pub(crate) fn put_data_header(
     out: &mut Vec<u8>,

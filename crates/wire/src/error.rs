@@ -42,7 +42,7 @@ pub enum ParseError {
     /// An unknown option that must be understood.
     #[error("option {0:#04x} must be understood and is not: update this program")]
     UnknownOption(u8),
-    /// A field's number stands for nothing.
+    /// A field's number has no meaning.
     #[error("{field} cannot be {value}")]
     BadValue {
         /// Which field.
@@ -88,7 +88,7 @@ pub enum EncodeError {
         /// Largest number that fits.
         max: u64,
     },
-    /// A number is smaller than what there can be.
+    /// A number is below the smallest possible one.
     #[error("{field} is {value} but must be at least {least}")]
     TooSmall {
         /// Which field.

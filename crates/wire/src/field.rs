@@ -11,7 +11,7 @@ pub struct Field {
     pub meaning: &'static str,
 }
 
-/// Numbers or bits, and what they are called.
+/// Numbers or bits, and their names.
 pub type Names = &'static [(u8, &'static str)];
 
 /// How a field is written. Numbers are big endian.

@@ -1,4 +1,4 @@
-//! The field table: what `docs/wire.md` and the Wireshark dissector are made from.
+//! The field table: the source of `docs/wire.md` and the Wireshark dissector.
 //!
 //! It is made from the same declarations as the codec.
 

@@ -26,14 +26,14 @@ const RELAYS: usize = 4;
 /// 8192 numbers and one word that is being refilled.
 const DATA_WORDS: usize = 8_192 / 64 + 1;
 
-/// One end's start, for the key of what it says itself.
+/// One end's start, for the key of its own packets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Me {
     pub(crate) id: ReceiverId,
     pub(crate) boot: u64,
 }
 
-/// Keys, and what is known of sessions.
+/// Keys, and state of sessions.
 #[derive(Debug)]
 pub(crate) struct Inbound {
     me: Me,
@@ -55,7 +55,7 @@ struct Known {
     group: Option<GroupKey>,
 }
 
-/// A session that was heard of.
+/// A session that was announced.
 #[derive(Debug)]
 pub(crate) struct Heard {
     session: SessionId,
@@ -72,7 +72,7 @@ pub(crate) struct Heard {
 #[derive(Debug)]
 struct Relay {
     sender: Sender,
-    /// Where it announces from: its data packets do not say who wrote them.
+    /// Address of its announcements: its data packets do not name their sender.
     place: SocketAddr,
     flow: Box<Flow>,
 }
@@ -105,7 +105,7 @@ struct Flow {
 }
 
 impl Inbound {
-    /// A member's, who opens symbols; without keys only what is not sealed is let in.
+    /// State of a member, which opens symbols; without keys only packets that are not sealed are admitted.
     pub(crate) fn of_member(keys: &[GroupKey], me: Me) -> Inbound {
         let keys = keys.iter().map(|key| Known::new(key.hop(), Some(key.clone())));
         Inbound {
@@ -118,7 +118,7 @@ impl Inbound {
         }
     }
 
-    /// A relay's, who passes symbols on.
+    /// State of a relay, which forwards symbols.
     pub(crate) fn of_relay(key: Option<&HopKey>, me: Me) -> Inbound {
         let keys = key.map(|key| Known::new(key.clone(), None)).into_iter().collect();
         Inbound { me, keys, sessions: Vec::new(), followed: None, clock: None, now: Time::ZERO }
@@ -182,7 +182,7 @@ impl Inbound {
         self.sessions.iter().position(|heard| heard.session == session)
     }
 
-    /// The same, when there is nothing yet in place of the session that was heard of first.
+    /// The same, while nothing has replaced the session that was announced first.
     fn know(&mut self, session: SessionId) -> &mut Heard {
         let at = match self.place_of(session) {
             Some(at) => at,
@@ -200,8 +200,8 @@ impl Inbound {
         &mut self.sessions[at]
     }
 
-    /// Open what a source or relay sent from this address. Announcements of all sessions are let in, statuses of all that were
-    /// announced, data of the session that is followed.
+    /// Opens a datagram of a source or relay from this address. Announcements of all sessions are admitted, statuses of all announced
+    /// ones, and data of the session that is followed.
     pub(crate) fn open<'a>(
         &mut self,
         bytes: &'a mut [u8],
@@ -307,7 +307,7 @@ impl Inbound {
         Ok(message)
     }
 
-    /// An announcement comes from where it says.
+    /// Checks that an announcement comes from the address that it states.
     fn check_place(&self, announce: &Announce, from: SocketAddr) -> Result<(), OpenError> {
         let from = SocketAddr::new(from.ip().to_canonical(), from.port());
         let says = announce.parent;
@@ -323,8 +323,8 @@ impl Inbound {
     }
 }
 
-/// The relay at this place that has sealed this data packet. One process is at a place at a time, but announcements of those that were there
-/// before come late, or are sent again by somebody: whose packets open is tried, whoever was heard last first.
+/// Returns the relay at this address that has sealed this data packet. One process is at an address at a time, but announcements of
+/// earlier ones may be late or replayed. So packets are tried with the keys of all, that of the newest packet first.
 fn relay_at<'r>(
     relays: &'r mut [Relay],
     from: SocketAddr,
@@ -502,7 +502,7 @@ impl Heard {
         }
     }
 
-    /// Take in what an announcement says.
+    /// Takes in the content of an announcement.
     fn learn(&mut self, announce: &Announce, relay: Option<Sender>, from: SocketAddr) {
         (self.salt, self.streams) = (Some(announce.salt), Streams::of(announce));
         if let (Some(keys), Some(sender)) = (&self.keys, relay) {
@@ -539,7 +539,7 @@ impl Flow {
         }
     }
 
-    /// The newest numbers known of a packet's layer; the source's clock has gone on since.
+    /// Returns the newest numbers known of a packet's layer; the source's clock has advanced since.
     fn newest(&self, fixed: &Fixed, now: Time) -> Newest {
         let sent_at = self.sent_at + now.since(self.came_at);
         Newest { seq: self.newest[usize::from(fixed.header.layer.0)], sent_at }
@@ -555,7 +555,7 @@ impl Flow {
         let (seq, bytes) = open_numbered(&self.statuses, self.keys.as_mut(), fixed, clear, bytes)?;
         let mut message = read_body(fixed, None, Reader { bytes, at: clear }, &Newest::default())?;
         if let Message::Status(status) = &mut message {
-            // A relay cannot say when the content is complete.
+            // A relay cannot state when the content is complete.
             if let (Some(content), Some(root)) = (content, &status.root) {
                 let proof = status.proof.take().ok_or(OpenError::Forged)?;
                 if !content.proves(&proof, root, (status.blocks, status.withdrawn_count())) {

@@ -38,7 +38,7 @@ pub struct GroupKey(Secret32);
 #[derive(Clone, PartialEq, Eq)]
 pub struct HopKey(Secret32);
 
-/// The keys of a group while one takes the place of another: a source seals with the first, receivers open all.
+/// The keys of a group while one replaces another: a source seals with the first, receivers open all.
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeyRing(Vec<GroupKey>);
 

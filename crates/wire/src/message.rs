@@ -65,7 +65,7 @@ pub struct DataPacket<'a> {
     pub layer: Layer,
     /// Number of source symbols of its block; 0 when it carries none.
     pub symbols: u16,
-    /// One symbol; nothing in place of one that does not open under the content key, which a relay has sent.
+    /// One symbol; empty if a relay sent one that does not open under the content key.
     pub payload: &'a [u8],
 }
 
@@ -179,9 +179,9 @@ pub struct Status {
     pub upper_seqs: Vec<u64>,
     /// Repairs that are under way: nobody needs to ask for them again.
     pub scheduled: Vec<Scheduled>,
-    /// Receivers whose completion the source has heard of.
+    /// Receivers whose completion has reached the source.
     pub confirmed: Vec<ReceiverId>,
-    /// Receivers that ask, with the numbers that they have drawn: so they know that this session goes on now.
+    /// Receivers that ask, with the numbers that they have drawn: proof to them that this session continues.
     pub welcomed: Vec<Welcome>,
     /// Receivers that hold the others up.
     pub lagging: Vec<ReceiverId>,
@@ -204,7 +204,7 @@ impl Status {
     pub const HELD: u8 = 1 << 3;
     /// Flag: the source wants relays to report complete receivers by number ([`Verified`]), and confirms each of them.
     pub const BY_NUMBER: u8 = 1 << 4;
-    /// Flag: receipts are taken, and answered as who joins is.
+    /// Flag: receipts are accepted, and answered like a join.
     pub const RECEIPTS: u8 = 1 << 5;
     /// Flag of a session that ends: its source was stopped.
     pub const STOPPED: u8 = 1 << 6;
@@ -228,7 +228,7 @@ impl Status {
     }
 }
 
-/// The answer to a receiver that asks.
+/// The answer to a receiver's request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Welcome {
     /// Sender of the request.
@@ -291,16 +291,16 @@ impl Held {
     }
 }
 
-/// A receiver's place in the session.
+/// A receiver's membership in the session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Member {
-    /// Who.
+    /// Its number.
     pub from: ReceiverId,
     /// Drawn at random when it started: with its id, the number that a source must have heard to answer it.
     pub nonce: u16,
     /// In which state.
     pub state: MemberState,
-    /// Why, in the transport's code; 0 when there is nothing to say.
+    /// Reason, in the transport's code; 0 when there is none.
     pub reason: u8,
     /// Receivers that it speaks for: 1 for a receiver, those below it for a relay.
     pub receivers: u32,
@@ -331,7 +331,7 @@ pub struct Member {
 /// A receive window: flow control, as in TCP and QUIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
-    /// Whose.
+    /// Receiver with this window.
     pub from: ReceiverId,
     /// The newest packet that it has taken out of its buffers.
     pub echo: Echo,
@@ -355,11 +355,11 @@ pub struct Hashes {
     pub hashes: Vec<[u8; 32]>,
 }
 
-/// A receiver hears a session and does not follow it. Without the session's key it cannot be sealed and proves nothing, so the source
+/// A receiver observes a session and does not follow it. Without the session's key it cannot be sealed and proves nothing, so the source
 /// only reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
-    /// Who.
+    /// Receiver that refuses.
     pub from: ReceiverId,
     /// Why.
     pub reason: RefusalReason,
@@ -383,15 +383,15 @@ impl Refusal {
     }
 }
 
-/// A receiver (or relay) without multicast asks to be served by unicast. It is never sealed, for the session and with it the keys
-/// are learned afterwards; it grants nothing but announcements, and these only to who has repeated a [`Token`].
+/// A receiver (or relay) without multicast asks to be served by unicast. It is never sealed, because the session and its keys
+/// are learned afterwards; it grants nothing but announcements, and these only to a host that has repeated a [`Token`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attach {
-    /// Who.
+    /// Receiver that attaches.
     pub from: ReceiverId,
     /// Token of the parent; zeros before it is known.
     pub token: [u8; 16],
-    /// [`Invite::number`] of who was invited; 0 otherwise.
+    /// [`Invite::number`] of the invitation; 0 without one.
     pub invitation: u64,
     /// Whether it is a relay.
     pub relay: bool,
@@ -400,7 +400,7 @@ pub struct Attach {
 }
 
 /// A source asks a host to attach to it. It is never sealed, and proves nothing: the host answers with one [`Attach`], and
-/// goes on when a [`Token`] comes back, which shows that the inviter is where it says.
+/// continues when a [`Token`] comes back, which proves the address of the inviter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Invite {
     /// Drawn at random for this host; not 0.
@@ -422,10 +422,10 @@ pub struct Tree {
     pub relays: Vec<TreeNode>,
 }
 
-/// Receivers behind a relay that have everything, each by its number: so they are counted once, whichever relays say it of them.
+/// Complete receivers behind a relay, each by its number: so they are counted once, whichever relays report them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
-    /// The relay that says it.
+    /// The relay that reports them.
     pub from: ReceiverId,
     /// The receivers.
     pub receivers: Vec<ReceiverId>,
@@ -434,7 +434,7 @@ pub struct Verified {
 /// A relay, as the one that it is attached to knows it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TreeNode {
-    /// Relays between it and who says this: 0 for one that is attached there. Less than 16.
+    /// Relays between it and the reporting one: 0 for one that is attached there. Less than 16.
     pub level: u8,
     /// Receivers below it.
     pub receivers: u32,
@@ -461,7 +461,7 @@ impl TreeNode {
         host
     }
 
-    /// The name, without what a terminal obeys.
+    /// The name, without terminal control characters.
     pub fn name(&self) -> Name {
         let end = self.host.iter().position(|byte| *byte == 0).unwrap_or(TreeNode::HOST);
         Name::clipped(&String::from_utf8_lossy(&self.host[..end]))
@@ -475,7 +475,7 @@ pub struct Token {
     pub to: ReceiverId,
     /// To be repeated.
     pub token: [u8; 16],
-    /// Whether who says it is an agent (MTCP), whose children hear the source as well.
+    /// Whether the sender is an agent (MTCP), whose children receive the source as well.
     pub agent: bool,
 }
 
@@ -513,11 +513,11 @@ pub enum OrderAction {
     Poll,
     /// The agent serves this child, or is still there.
     Serves,
-    /// It has heard that the child is done, or has failed or left.
+    /// It knows that the child is done, or has failed or left.
     Heard,
 }
 
-/// Why a receiver does not follow a session that it hears.
+/// Reason why a receiver does not follow a session that it observes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusalReason {
     /// The session is sealed, and there is no key.
@@ -569,7 +569,7 @@ pub enum Activity {
     /// Receives from the network.
     #[default]
     Network,
-    /// It verifies what an earlier run has left.
+    /// It verifies the data of an earlier run.
     Verifying,
     /// It gives files their times, owners and modes, and flushes them.
     Completing,
@@ -697,7 +697,7 @@ impl Message<'_> {
         }
     }
 
-    /// The receiver that says it, when a receiver does.
+    /// The sender, if it is a receiver.
     pub const fn from(&self) -> Option<ReceiverId> {
         match self {
             Message::Report(report) => Some(report.from),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A short text, at most [`Name::MAX`] bytes of UTF-8, kept inline.
+/// A short text, at most [`Name::MAX`] bytes of UTF-8, stored inline.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Name {
     len: u8,
@@ -34,7 +34,7 @@ impl Name {
         Ok(Name::clipped(text))
     }
 
-    /// From a text, without control characters (which a terminal obeys), cut at a character's edge to what fits.
+    /// Creates a name from a text, without control characters (which a terminal obeys), cut at a character's edge.
     pub fn clipped(text: &str) -> Name {
         let mut name = Name::EMPTY;
         for character in text.chars().filter(|character| !character.is_control()) {

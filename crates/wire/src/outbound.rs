@@ -12,7 +12,7 @@ use crate::seal::{Cipher, PacketKeys, Secret, TAG_LEN, nonce};
 use crate::shells::{Symbols, seal_data};
 use faircast_core::packet::{Layer, ReceiverId, SessionId};
 
-/// The numbers of what was sent.
+/// Numbers of the packets sent.
 #[derive(Debug)]
 pub(crate) struct Numbers {
     announced: u64,
@@ -28,7 +28,7 @@ pub(crate) struct Numbers {
 /// Packets that are older than this many newer ones are not forwarded any more.
 type Passed = ReplayWindow<33>;
 
-/// With what an end seals.
+/// Keys with which an end seals.
 pub(crate) struct Sealer<'a> {
     pub(crate) session: SessionId,
     /// Its id and boot number; `None`: it is the source.

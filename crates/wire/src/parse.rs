@@ -172,7 +172,7 @@ impl Fixed {
         self.flags & OPTIONS != 0
     }
 
-    /// Whether a data packet says its rate.
+    /// Whether a data packet has a rate.
     pub(crate) const fn has_rate(&self) -> bool {
         self.flags & RATE != 0
     }
@@ -183,7 +183,7 @@ impl Fixed {
     }
 }
 
-/// Read what follows the header, the CRC or what the seal added, and the sender's id.
+/// Reads the part after the header, the CRC or the seal's fields, and the sender's id.
 pub(crate) fn read_body<'a>(
     fixed: &Fixed,
     from: Option<ReceiverId>,

@@ -12,9 +12,9 @@ use faircast_core::packet::{Layer, ReceiverId, SessionId};
 use faircast_core::time::Time;
 use std::net::SocketAddr;
 
-/// Opens what sources send, and turns what one receiver answers into datagrams.
+/// Opens packets of sources, and turns one receiver's answers into datagrams.
 ///
-/// Announcements of all sessions are let in, statuses of those that were announced, and data only of the session that is
+/// Announcements of all sessions are admitted, statuses of announced ones, and data only of the session that is
 /// followed.
 #[derive(Debug)]
 pub struct ReceiverCodec {
@@ -33,7 +33,7 @@ impl ReceiverCodec {
     /// How far an announcement's time may be from ours where that counts, in seconds.
     pub const SKEW: u64 = 600;
 
-    /// A codec for one receiver. With keys only what is sealed under one of them is let in, and answers are sealed.
+    /// Creates a codec for one receiver. With keys only packets sealed under one of them are admitted, and answers are sealed.
     ///
     /// `boot` must be drawn at random at each start: it keeps two runs under the same id from sealing
     /// different messages alike.
@@ -65,8 +65,8 @@ impl ReceiverCodec {
         self.inbound.me().id
     }
 
-    /// Refuse announcements that were sent more than `skew` seconds from `unix_secs`, the present in seconds since 1970.
-    /// For sessions that nobody answers in; call it every few minutes then.
+    /// Refuses announcements that were sent more than `skew` seconds from `unix_secs`, the present in seconds since 1970.
+    /// For sessions without answers; call it every few minutes then.
     pub const fn check_time(&mut self, unix_secs: u64, skew: u64) {
         self.inbound.set_clock(unix_secs, skew);
     }
