@@ -144,7 +144,7 @@ pub enum OwnersBy {
     /// By name where one of this name is known here, otherwise by number.
     #[default]
     Name,
-    /// By number, whatever its name is here.
+    /// By number, whatever the name is on this host.
     Number,
 }
 
@@ -213,7 +213,7 @@ impl Attributes {
     /// These, which must be in the order of their names.
     ///
     /// # Errors
-    /// [`MetadataError`] says what is wrong.
+    /// [`MetadataError`] states the error.
     pub fn new(all: Vec<(String, Vec<u8>)>) -> Result<Attributes, MetadataError> {
         let set = Attributes(all);
         set.check()?;

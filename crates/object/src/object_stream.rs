@@ -43,7 +43,7 @@ struct Withdrawals {
     /// Whether they may be withdrawn while others are left; otherwise they are errors.
     allowed: bool,
     entries: BTreeSet<u32>,
-    /// Those that nobody has taken.
+    /// Withdrawals that are not taken yet.
     fresh: Vec<Withdrawal>,
 }
 
@@ -131,7 +131,7 @@ impl ObjectStream {
     /// 1970) distinguishes this stream from others of that name. It is stored in `spool_dir` until the end.
     ///
     /// # Errors
-    /// An [`ObjectError`] when the name is not allowed or nothing can be kept in `spool_dir`.
+    /// An [`ObjectError`] when the name is not allowed or nothing can be stored in `spool_dir`.
     pub fn from_reader(
         reader: Box<dyn Read + Send>,
         name: &str,
@@ -244,7 +244,7 @@ impl ObjectStream {
         &self.notes
     }
 
-    /// The symbolic links that receivers get without what they lead to.
+    /// Returns the symbolic links that receivers get without their targets.
     pub fn stray_links(&self) -> StrayLinks {
         stray_links(self.manifest.entries())
     }
@@ -253,7 +253,7 @@ impl ObjectStream {
     /// used again. For a stream this waits until the whole block has come or the stream has ended.
     ///
     /// # Errors
-    /// [`ObjectError::Changed`] when a file is no longer what it was, and whatever the system says.
+    /// [`ObjectError::Changed`] when a file has changed, and any error of the system.
     pub fn read_block(&mut self, index: u32, buf: &mut Vec<u8>) -> Result<BlockRead, ObjectError> {
         let range = self.geometry.range(index);
         if range.is_empty() {
@@ -357,7 +357,7 @@ impl ObjectStream {
         &self.layout
     }
 
-    /// Block `index` reads differently than before, and no size or time says which file changed: withdraw all files in it.
+    /// Block `index` reads differently than before, and no size or time shows which file changed: withdraws all files in it.
     ///
     /// # Errors
     /// [`ObjectError::Changed`] or [`ObjectError::ChangedOneOf`] when that is not allowed or nothing else is left.
@@ -389,7 +389,7 @@ fn check_name(name: &str) -> Result<(), ObjectError> {
 }
 
 impl ObjectStream {
-    /// Block `index` reads differently than before: whose fault that is.
+    /// Block `index` reads differently than before: finds the file that changed.
     pub(crate) fn changed(&self, index: u32) -> ObjectError {
         let entries = self.manifest.entries();
         let in_block: Vec<&Entry> = (self.layout.pieces(self.geometry.range(index)))
@@ -420,7 +420,7 @@ fn source_path(tops: &BTreeMap<OsString, PathBuf>, entry: &Entry) -> PathBuf {
 
 fn open_source(tops: &BTreeMap<OsString, PathBuf>, entry: &Entry) -> Result<File, ObjectError> {
     let path = source_path(tops, entry);
-    // A pipe that has taken the file's place must not make us wait.
+    // A pipe in the place of the file must not block.
     let flags = OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::options().read(true).custom_flags(flags.bits() as i32).open(&path);
     let file = file.map_err(|e| match e.kind() {
@@ -428,7 +428,7 @@ fn open_source(tops: &BTreeMap<OsString, PathBuf>, entry: &Entry) -> Result<File
         _ => ObjectError::io(&path, "read", e),
     })?;
     check_unchanged(&file, &path, entry)?;
-    // Advice only; what does not take it reads as well without.
+    // Advice only; files that do not take it can be read as well.
     rustix::fs::fadvise(&file, 0, None, Advice::Sequential).ok();
     Ok(file)
 }

@@ -105,7 +105,7 @@ impl OutputDirectory {
         self.own(&self.state, name)
     }
 
-    /// Open or create a file of the store's own, which has no other name: what is written there is written nowhere else.
+    /// Opens or creates a file of the store's own that has no other name: writes to it change no other file.
     fn own(&self, directory: &OwnedFd, name: &str) -> Result<File, ObjectError> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let state = || self.out_path.join(STATE_DIR);
@@ -163,7 +163,7 @@ impl OutputDirectory {
         Ok(self.disk.openat(&self.parts, part_name(entry), flags, Mode::empty())?.into())
     }
 
-    /// Remove what another transfer left: the journal does not know it.
+    /// Removes the files of another transfer that the journal does not know.
     pub(crate) fn wipe(&self) -> Result<(), ObjectError> {
         for name in [FINISHING, PUBLISHED] {
             self.disk.unlinkat(&self.state, name, AtFlags::empty()).ok(); // usually not there
@@ -253,7 +253,7 @@ impl OutputDirectory {
         }
     }
 
-    /// Remove the state directory. All is published: what cannot be removed does no harm.
+    /// Removes the state directory. Everything is published: remainders that cannot be removed do no harm.
     pub(crate) fn remove(&self, name: &str) {
         self.disk.unlinkat(&self.state, PARTS, AtFlags::REMOVEDIR).ok();
         for file in [HEAD, JOURNAL, PUBLISHED, LOCK] {
@@ -277,7 +277,7 @@ impl OutputDirectory {
         Tree::new(&self.disk, &self.out, &self.out_path)
     }
 
-    /// Remove what has this name if it is no file, or a file with other names.
+    /// Removes the object of this name if it is not a file, or is a file with other names.
     fn remove_unless_own(&self, directory: &OwnedFd, name: impl rustix::path::Arg + Copy) {
         let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
         let is_foreign =

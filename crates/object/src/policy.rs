@@ -1,4 +1,4 @@
-//! Rules of an output directory: what it may replace, when it is flushed, and how much unfinished content it holds.
+//! Rules of an output directory: replacement, flushing, and the amount of unfinished content.
 
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ pub enum Freshness {
     /// Its source has answered a number that the receiver has drawn.
     #[default]
     Answer,
-    /// The source cannot hear receivers: announcements are no more than ten minutes off this host's clock, and the output
-    /// directory remembers what is newer.
+    /// The source receives no feedback: announcements are no more than ten minutes off this host's clock, and the output
+    /// directory remembers newer ones.
     Clock,
 }
 

@@ -83,7 +83,7 @@ struct Known {
     order: u64,
 }
 
-/// The file is not what was written there.
+/// The file does not have the bytes that were written.
 #[derive(Debug)]
 pub(crate) struct Damaged;
 
@@ -267,7 +267,7 @@ pub(crate) fn remember(
     Ok(sound)
 }
 
-/// A directory that nobody else has locked meanwhile.
+/// Returns a directory that no other process has locked meanwhile.
 struct Locked<Fd: AsFd>(Fd);
 
 impl<Fd: AsFd> Locked<Fd> {

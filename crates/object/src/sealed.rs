@@ -15,7 +15,7 @@ use crate::host::disk::Disk;
 pub struct SealedBlocks {
     object: ObjectStream,
     hashes: Vec<Option<Hash>>,
-    /// Withdrawals that nobody has taken.
+    /// Withdrawals that are not taken yet.
     withdrawn: Vec<Withdrawal>,
 }
 

@@ -22,11 +22,11 @@ pub struct StreamSink<W> {
 /// Result of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sunk {
-    /// It and perhaps some kept ones were written: this many bytes.
+    /// It was written, perhaps with some stored ones: this many bytes.
     Written(u64),
-    /// It is kept until those before it come.
+    /// It is stored until the blocks before it arrive.
     Kept,
-    /// It was written or kept before.
+    /// It was written or stored before.
     AlreadyHad,
     /// It does not fit into the memory allowed: bring it again later. Here it is.
     Full(Vec<u8>),
@@ -51,7 +51,7 @@ impl<W: Write> StreamSink<W> {
     /// Take block `index`.
     ///
     /// # Errors
-    /// When writing fails, for instance because the reading end of the pipe is gone.
+    /// When writing fails, for instance because the reader has closed the pipe.
     pub fn put(&mut self, index: u32, data: Vec<u8>) -> Result<Sunk, ObjectError> {
         if index < self.next || self.early.contains_key(&index) {
             return Ok(Sunk::AlreadyHad);
@@ -70,7 +70,7 @@ impl<W: Write> StreamSink<W> {
         Ok(Sunk::Written(self.written - before))
     }
 
-    /// Give up what is missing before block `index`: go on there (live streams whose history has
+    /// Gives up the missing blocks before block `index` and continues there (live streams whose history has
     /// passed). Returns how many blocks of the stream are missing.
     ///
     /// # Errors
@@ -105,7 +105,7 @@ impl<W: Write> StreamSink<W> {
         self.written
     }
 
-    /// Bytes kept because they came too early.
+    /// Bytes of blocks that arrived too early.
     pub fn kept(&self) -> usize {
         self.kept
     }

@@ -1,4 +1,4 @@
-//! A stream, kept for repairs and late joiners.
+//! A stream, stored for repairs and late joiners.
 
 use super::error::ObjectError;
 use crate::host::disk::Disk;
@@ -55,7 +55,7 @@ impl Spool {
     /// as it takes when these bytes have not come yet.
     ///
     /// # Errors
-    /// When the stream cannot be read or not be kept.
+    /// When the stream cannot be read or stored.
     pub fn read_at(&mut self, buf: &mut [u8], offset: u64) -> Result<usize, ObjectError> {
         let (want, before) = (offset + buf.len() as u64, self.len);
         let mut aside = Vec::new();

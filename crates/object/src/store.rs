@@ -33,7 +33,7 @@ pub use files::Files;
 pub use ledger::Ledger;
 pub use ledger::{Operation, Performed, Plan};
 
-/// From this many bytes on, what an earlier receiver left is verified in two halves.
+/// From this many bytes on, blocks of an earlier receiver are verified in two halves.
 const HALVES_FROM: u64 = 64 << 20;
 
 /// A stream's block may be this far beyond the highest one that is there; memory grows with it.
@@ -77,7 +77,7 @@ pub(crate) enum Stage {
 pub enum Put {
     /// It is stored.
     Stored,
-    /// It is stored, and with it the manifest is complete: blocks kept back can come again.
+    /// It is stored and completes the manifest: blocks that were held back can be passed again.
     ManifestComplete,
     /// It was there before.
     AlreadyHad,
@@ -85,7 +85,7 @@ pub enum Put {
     NeedsManifest,
 }
 
-/// What [`Store::finish`] made.
+/// Objects that [`Store::finish`] made.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Finished {
     /// Entries published.
@@ -131,7 +131,7 @@ impl Store {
         Ok(store)
     }
 
-    /// As [`Store::open`]; what an earlier receiver left is not verified before [`Store::go_on`].
+    /// As [`Store::open`]; blocks of an earlier receiver are not verified before [`Store::go_on`].
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -170,7 +170,7 @@ impl Store {
         Ok((Store { ledger, files }, told))
     }
 
-    /// Verify what an earlier receiver left, and go on with that.
+    /// Verifies the blocks of an earlier receiver, and continues with them.
     ///
     /// # Errors
     /// As [`Store::open`], and [`ObjectError::Cancelled`].
@@ -186,10 +186,10 @@ impl Store {
         }
     }
 
-    /// A temporary file beside the files to be, for symbols of blocks that are still to come.
+    /// Opens a temporary file beside the part files, for symbols of blocks that are not complete.
     ///
     /// # Errors
-    /// [`ObjectError::DiskFull`] when there is no room for that and for the files.
+    /// [`ObjectError::DiskFull`] when there is no room for it and for the files.
     pub fn room(&self) -> Result<Room, ObjectError> {
         let (file, path) = self.files.room(self.geometry.stream_len.unwrap_or(0), self.left())?;
         Ok(Room { disk: self.files.place.disk.clone(), file, path })
@@ -207,7 +207,7 @@ impl Store {
         self.files.wanted = Wanted { preserve, owners_by };
     }
 
-    /// Say how long the object stream is, when a stream has ended.
+    /// Sets the length of the object stream, when a stream has ended.
     ///
     /// # Errors
     /// [`ObjectError::TwoEnds`] when it is known to have another length, and
@@ -261,7 +261,7 @@ impl Store {
     /// again goes on.
     ///
     /// # Errors
-    /// As [`Ledger::check`], or what was in the way.
+    /// As [`Ledger::check`], or the obstacle.
     pub fn finish(self, root: &Hash, durability: Durability) -> Result<Finished, ObjectError> {
         self.finish_as(root, durability, &FileWork::default())
     }
@@ -278,7 +278,7 @@ impl Store {
         Ok(())
     }
 
-    /// Keep what an earlier receiver stored, as far as it can be read back.
+    /// Reuses the blocks of an earlier receiver, as far as they can be read back.
     fn resume(&mut self, blocks: Vec<(u32, Hash)>, work: &FileWork) -> Result<(), ObjectError> {
         let end = self.geometry.blocks().unwrap_or(u32::MAX);
         // The later of two records of a block counts.
@@ -289,7 +289,7 @@ impl Store {
         let head = journaled.partition_point(|&(index, _)| index < self.geometry.manifest_blocks());
         if self.stage == Stage::Published {
             if self.that_verify(&journaled[..head], work)?.len() < self.geometry.manifest_blocks() as usize {
-                // Without the manifest nothing can be said about what was published.
+                // Without the manifest the published files are unknown.
                 self.ledger.stage = Stage::Receiving;
                 return self.files.place.wipe();
             }

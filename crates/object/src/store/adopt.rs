@@ -23,8 +23,8 @@ struct Adopted {
 }
 
 impl Store {
-    /// Take over what unfinished transfers have of files with the same path, size and time of modification. It counts as what an
-    /// earlier run has left: the root, or signed hashes, decide whether it is right.
+    /// Takes over files of unfinished transfers with the same path, size and time of modification. They count like blocks of an
+    /// earlier run: the root, or signed hashes, decide whether they are right.
     ///
     /// # Errors
     /// When the journal cannot be written, when there is no room for the rest, or [`ObjectError::Cancelled`].
@@ -53,7 +53,7 @@ impl Store {
         Ok(())
     }
 
-    /// Other transfers whose blocks verify and whose manifests are known.
+    /// Returns other transfers whose blocks verify and whose manifests are known.
     fn others(&self, work: &FileWork) -> Result<Vec<Store>, ObjectError> {
         let out = &self.files.place.out_path;
         let mut others = Vec::new();
@@ -113,7 +113,7 @@ impl Store {
         }
     }
 
-    /// Count the blocks that lie wholly in what was taken over.
+    /// Counts the blocks that lie wholly in the files taken over.
     fn note_adopted(
         &mut self,
         adopted: &BTreeMap<u32, Adopted>,

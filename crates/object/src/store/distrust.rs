@@ -1,10 +1,10 @@
-//! When what is here is not what the source has: give it up, so that it comes again.
+//! Contradictions between stored blocks and the source: the blocks are given up and received again.
 
 use super::{Stage, Store};
 use crate::error::ObjectError;
 
 impl Store {
-    /// As [`Store::distrust`], because of this contradiction. The bytes count as spoiled, and a warning says so.
+    /// As [`Store::distrust`], because of this contradiction. The bytes count as spoiled, and a warning is added.
     ///
     /// # Errors
     /// As [`Store::distrust`].
@@ -39,7 +39,7 @@ impl Store {
         Ok(before - self.verified)
     }
 
-    /// Block `index` is not what the source has: it counts as missing from now on.
+    /// Block `index` differs from the source's: it counts as missing from now on.
     ///
     /// # Errors
     /// When the journal cannot be written.

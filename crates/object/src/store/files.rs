@@ -214,7 +214,7 @@ impl Files {
         }
     }
 
-    /// Check that entries take no more beside their content than is allowed for the content.
+    /// Checks that entries take no more beside their content than is allowed for the content.
     fn check_footprint(&self, manifest: &Manifest) -> Result<(), ObjectError> {
         let Some(most) = self.admission.as_ref().and_then(|admission| admission.most) else { return Ok(()) };
         let bytes = manifest.footprint();

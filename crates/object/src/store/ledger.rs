@@ -168,8 +168,8 @@ impl Ledger {
         self.resumed_bytes
     }
 
-    /// Bytes that an earlier receiver had verified and that are not what they were: they have to be
-    /// fetched again.
+    /// Bytes that an earlier receiver had verified and that have changed since: they have to be
+    /// received again.
     pub fn spoiled_bytes(&self) -> u64 {
         self.spoiled
     }
@@ -327,7 +327,7 @@ impl Ledger {
         Ok(Plan::Write(Operation::Write { spot, data, hash, ends_at: short.then_some(end) }))
     }
 
-    /// Take the result of an operation. Returns what to do next.
+    /// Takes the result of an operation. Returns the next step.
     pub fn settle(&mut self, performed: Performed) -> Option<Operation> {
         match performed {
             Performed::Written { index, hash, .. } => {
@@ -440,7 +440,7 @@ impl Ledger {
         std::mem::take(&mut self.from_before)
     }
 
-    /// Block `index` of an earlier receiver is not what the source has: it counts as spoiled, and as missing. Returns the note for the disk.
+    /// Block `index` of an earlier receiver differs from the source's: it counts as spoiled, and as missing. Returns the note for the disk.
     pub fn reject(&mut self, index: u32) -> Option<Operation> {
         let bytes = u64::from(self.geometry.block_len(index));
         self.spoiled += bytes;

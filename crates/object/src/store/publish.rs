@@ -29,7 +29,7 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// Find, before anything is received, what could not be published.
+/// Finds obstacles to publication before anything is received.
 pub(crate) fn check_for_obstacles(place: &OutputDirectory, manifest: &Manifest) -> Result<(), ObjectError> {
     let mut tree = place.tree();
     // Nothing is in the way below a directory that is not there.
@@ -161,7 +161,7 @@ impl Store {
     }
 }
 
-/// Publish a store whose blocks are all there and right.
+/// Publishes a store whose blocks are all complete and verified.
 fn publish(mut store: Store, durability: Durability, work: &FileWork) -> Result<Finished, ObjectError> {
     store.files.open.clear();
     let known = store.known.as_ref().expect("when all blocks are there, so is the manifest");
@@ -279,7 +279,7 @@ fn make_writable(place: &OutputDirectory, manifest: &Manifest) -> Result<(), Obj
             && let Ok(stat) = rustix::fs::fstat(dir)
             && stat.st_mode & 0o700 != 0o700
         {
-            // If it is another user's, writing into it will say so.
+            // If it belongs to another user, writing to it will fail.
             place.disk.fchmod(dir, Mode::from_raw_mode(stat.st_mode) | Mode::RWXU).ok();
         }
     }
