@@ -14,7 +14,7 @@
 //! | [`half`] | the 16-bit numbers of marks |
 //! | [`delivery`] | gaps, requests, and the account of what must be sent again |
 
-// So that what the tests of other crates use as well can name it.
+// An alias for code that the tests of other crates use as well.
 #[cfg(test)]
 extern crate self as faircast_core;
 

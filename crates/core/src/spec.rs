@@ -116,8 +116,8 @@ impl<C: 'static, T: 'static> Clone for Field<C, T> {
 
 impl<C: 'static, T: 'static> Copy for Field<C, T> {}
 
-/// The field of a configuration that an option sets: `field!(beta)`, `field!(sending.shortest_rtt)`; with the type of a
-/// whole number that is kept in fewer bits, `field!(layers as u8)`; `field!(deaf?)` for one that may have no value.
+/// The field of a configuration that an option sets: `field!(beta)`, `field!(sending.shortest_rtt)`; with the type of a whole number that
+/// is stored in fewer bits, `field!(layers as u8)`; `field!(deaf?)` for one that may have no value.
 #[macro_export]
 macro_rules! field {
     ($($field:ident).+) => {
@@ -266,7 +266,7 @@ impl<C: 'static> Opt<C> {
         Opt::new(name, Value::Choice(words, field), meaning)
     }
 
-    /// Anything else: what it takes, its value as text, and a function that answers `None` to what does not fit.
+    /// Any other option: its permitted values, its value as text, and a function that returns `None` for a text that does not fit.
     pub const fn other(
         name: &'static str,
         takes: &'static str,
@@ -277,8 +277,8 @@ impl<C: 'static> Opt<C> {
         Opt::new(name, Value::Other { takes, get, set }, meaning)
     }
 
-    /// A value that has several forms ([`Form`]): what it takes, its value as text, and a function that answers `None` to what has
-    /// none of them.
+    /// A value that has several forms ([`Form`]): its permitted values, its value as text, and a function that returns `None` for a text
+    /// without one of them.
     pub const fn formed(
         name: &'static str,
         takes: fn() -> String,
@@ -395,7 +395,7 @@ impl<C: 'static> Opt<C> {
 /// The rate above which no link exists, in bits per second.
 pub const MOST_RATE: f64 = 1e15;
 
-/// Units that may stand behind a number, and what they are worth.
+/// Units that may stand behind a number, and their factors.
 type Units = [(&'static str, f64)];
 
 const SECONDS: [(&str, f64); 3] = [("ms", 1e-3), ("us", 1e-6), ("s", 1.0)];
@@ -417,7 +417,7 @@ pub fn number(value: f64) -> String {
     format!("{}", plain(value))
 }
 
-/// The number with nine decimals, when no more than an error of computing is between them.
+/// The number with nine decimals, when the difference is no more than a rounding error.
 fn plain(value: f64) -> f64 {
     let short = (value * 1e9).round() / 1e9;
     let is_near = (short - value).abs() <= value.abs() * 1e-12;
@@ -505,8 +505,8 @@ pub fn split(text: &str) -> (&str, &str) {
     (name.trim(), rest)
 }
 
-/// Give `config` the options of `text` (what stands behind the name), from tables that are looked through in turn. `of` says what
-/// is configured, as in `scheme ormcc`.
+/// Gives `config` the options of `text` (the text behind the name), from tables that are searched in turn. `of` names the configured
+/// object, as in `scheme ormcc`.
 ///
 /// # Errors
 /// An unknown option, or a value that does not fit; the error names fitting ones.

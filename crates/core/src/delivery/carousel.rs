@@ -228,7 +228,7 @@ impl Carousel {
         if self.is_between_rounds() { self.turns } else { self.turns.saturating_sub(1) }
     }
 
-    /// Whether what the base layer sends next begins another turn around the blocks.
+    /// Returns whether the base layer's next symbol begins another turn around the blocks.
     pub fn is_between_rounds(&self) -> bool {
         let Ring { at, is_visiting, .. } = self.rings[0];
         let goes_on = is_visiting && at < self.blocks.len() && self.is_below(at, 0);
@@ -300,7 +300,7 @@ impl Carousel {
             && self.served[block * self.layers + level] + worth <= self.share(self.rings[level].goal, weight)
     }
 
-    /// The part of a block of `weight` in what a full one gets.
+    /// Returns the share of a block of `weight` for the share `of_full` of a full block.
     fn share(&self, of_full: u64, weight: u64) -> u64 {
         of_full * weight / self.full
     }

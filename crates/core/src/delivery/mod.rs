@@ -1,9 +1,8 @@
 //! Delivery, which no scheme sees: gaps in the stream, what must be sent again, who needs what.
 //!
-//! A transfer is cut into blocks of K source symbols. The source sends every block's source
-//! symbols once; receivers then ask for a *count* of further symbols per block, and any repair
-//! symbol serves any receiver. [`gaps`] and [`request_scheduler`] are the receiver's side, [`repair_scheduler`] is the
-//! source's. On layers nobody asks: [`carousel`] keeps sending symbols that nobody has had yet.
+//! A transfer is cut into blocks of K source symbols. The source sends every block's source symbols once; receivers then request a *count*
+//! of further symbols per block, and any repair symbol serves any receiver. [`gaps`] and [`request_scheduler`] are the receiver's side,
+//! [`repair_scheduler`] is the source's. Layers work without requests: [`carousel`] keeps sending symbols that no receiver has had yet.
 
 pub mod carousel;
 pub mod gaps;

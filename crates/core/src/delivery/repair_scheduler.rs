@@ -1,4 +1,4 @@
-//! The repair scheduler, the source's account of blocks: what has been sent, and what must be sent again.
+//! The repair scheduler, the source's record of blocks that have been sent, and that must be sent again.
 //!
 //! Three things wait to be sent, in this order of urgency: repairs (a few symbols of a block that nearly all receivers have); the front
 //! (blocks that no receiver has yet); and the backfill (whole blocks for receivers that joined late or were deferred). The first blocks,
@@ -51,7 +51,7 @@ pub struct RepairScheduler {
 struct Block {
     /// Source symbols, K.
     symbols: u16,
-    /// Symbols still to be sent of what was asked for.
+    /// Requested symbols still to be sent.
     want: u16,
     /// Source symbols are being sent again from here; K when not.
     resend: u16,
@@ -108,7 +108,7 @@ impl RepairScheduler {
         });
     }
 
-    /// Everything has been sent before, in an earlier session: send only what is asked for.
+    /// Everything has been sent before, in an earlier session: sends only requested symbols.
     pub fn skip_front(&mut self) {
         self.front = self.end();
         self.front_symbol = 0;

@@ -1,4 +1,4 @@
-//! The request scheduler: when a receiver asks for what it lacks (negative acknowledgements that count symbols).
+//! The request scheduler: the times at which a receiver requests missing symbols (negative acknowledgements that count symbols).
 //!
 //! A request is delayed by a random time: of many receivers with the same loss one sends first, and the others receive the source's notice
 //! that it schedules the repair. A request is not repeated before an answer can have come.

@@ -22,15 +22,14 @@
 //! clocks are exact. It asks for higher ones where hosts add noise (5.1.2). [`Measuring::transport`] defends itself at
 //! four places, each against one kind of noise:
 //!
-//! - *Bursts of the sender*: a control packet is the first of a burst, never in the middle of one
-//!   ([`ControlClock`]), so it does not wait behind packets that its own source sent at the same moment.
-//! - *Noise of every packet's time* (interrupts, timers): thresholds are at least what the flow sends in `floor` plus
-//!   `noise` times the mean difference between the delays of two control packets in a row. That difference is
-//!   measured all the time; a queue hardly enters it, for queues grow slowly from one control packet to the next.
-//! - *Late wake-ups*: congestion counts when `confirm` control packets in a row show it over at least `persist`, and
-//!   anew after each cut. A receiver that wakes late delays the packets of that moment only. A sender that wakes late
-//!   catches up by up to 10 ms of packets at once; a path with a fifth to spare has carried them off 40 ms later. The
-//!   queue of a rate that is too high stays.
+//! - *Bursts of the sender*: a control packet is the first of a burst, never in the middle of one ([`ControlClock`]). It does not wait
+//!   behind packets that its own source sent at the same moment.
+//! - *Noise of every packet's time* (interrupts, timers): thresholds are at least the amount that the flow sends in `floor` plus `noise`
+//!   times the mean difference between the delays of two consecutive control packets. That difference is measured all the time; a queue
+//!   hardly affects it, because queues grow slowly from one control packet to the next.
+//! - *Late wake-ups*: congestion counts when `confirm` control packets in a row show it over at least `persist`, and again after each cut.
+//!   A receiver that wakes late delays the packets of that moment only. A sender that wakes late catches up by up to 10 ms of packets at
+//!   once; a path with a fifth to spare has carried them off 40 ms later. The queue of a rate that is too high stays.
 //! - *Clocks of different speed*: a quiet moment becomes the synchronisation point every `resync` (5 s: clocks differ
 //!   by less than 100 millionths, or half a millisecond in that time, half of `floor`).
 
@@ -57,7 +56,7 @@ pub struct Measuring {
     pub high: f64,
     /// The end of congestion at this accumulation, in packets ("L_thresh").
     pub low: f64,
-    /// Congestion is at least what is sent in this time.
+    /// Congestion is at least the amount sent in this time.
     pub floor: Span,
     /// And in this many mean differences of successive delays.
     pub noise: f64,
@@ -92,8 +91,8 @@ pub enum Carry {
 /// Noise that is reckoned with before the first measurement, in seconds.
 const FIRST_NOISE: f32 = 1e-3;
 const NOISE_GAIN: f32 = 1.0 / 16.0;
-/// A larger difference between two delays in a row counts as this much, in seconds: a host that stood still for long
-/// says nothing about ordinary noise.
+/// A larger difference between two consecutive delays counts as this much, in seconds: a host that stood still for a while is no evidence
+/// of ordinary noise.
 const LARGEST_STEP: f32 = 5e-3;
 /// Noise adds at most this to a threshold, so that a queue of a few tens of milliseconds is always noticed.
 const MOST_NOISE: f64 = 10e-3;
@@ -159,7 +158,7 @@ pub struct Accumulation {
     point: Option<Point>,
     /// Whether there was congestion since the synchronisation point.
     epoch: Epoch,
-    /// When the newest control packet left: older ones are late and say nothing.
+    /// When the newest control packet left: older ones are late and carry no information.
     newest: Time,
     /// When a loss was last seen.
     lost_at: Option<Time>,

@@ -16,7 +16,7 @@ impl Ewma {
         Ewma { gain, mean: None, deviation: 0.0 }
     }
 
-    /// Take a sample. The first one becomes the mean, with `first_deviation` beside it.
+    /// Takes a sample. The first one becomes the mean, with the deviation `first_deviation`.
     pub fn add(&mut self, sample: f64, first_deviation: f64) {
         let Some(mean) = self.mean else { return self.restart(sample, first_deviation) };
         let error = sample - mean;
@@ -24,7 +24,7 @@ impl Ewma {
         self.mean = Some(mean + self.gain * error);
     }
 
-    /// Forget what was, and begin with this mean and deviation.
+    /// Forgets the past, and restarts with this mean and deviation.
     pub fn restart(&mut self, mean: f64, deviation: f64) {
         self.mean = Some(mean);
         self.deviation = deviation;

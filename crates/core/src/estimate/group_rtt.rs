@@ -1,7 +1,7 @@
 //! The largest round-trip time of a group, from recent samples of its members.
 //!
-//! It times start-up rounds, the spread of feedback and the patience with silent receivers. One late answer (a host that
-//! was held up) says nothing about the path, so each member counts with the median of its latest three samples.
+//! It times start-up rounds, the spread of feedback and the timeouts of silent receivers. One late answer (a host that was held up) is no
+//! evidence about the path, so each member counts with the median of its latest three samples.
 
 use crate::packet::ReceiverId;
 use crate::time::{Span, Time};
@@ -48,8 +48,8 @@ const SAMPLES: usize = 3;
 const MOST_MEMBERS: usize = 16;
 
 impl GroupRtt {
-    /// Nothing is known: `assumed` stands in. Without a `memory` the largest sample counts for ever, as in the seed; with
-    /// one, recent medians count, of members that were heard within it.
+    /// Nothing is known: `assumed` stands in. Without a `memory` the largest sample counts without limit, as in the seed; with one, recent
+    /// medians count, of members that were heard within it.
     pub fn new(assumed: Span, memory: Option<Span>) -> GroupRtt {
         let estimate = match memory {
             None => Estimate::Largest(Span::ZERO),

@@ -65,7 +65,7 @@ impl Adaptive {
         &self.weights
     }
 
-    /// The prediction after these values, the newest first; what is missing counts as nothing.
+    /// Returns the prediction after these values, the newest first; missing ones count as zero.
     pub fn predict(&self, newest_first: impl Iterator<Item = f64>) -> f64 {
         self.weights.iter().zip(newest_first).map(|(weight, value)| weight * value).sum()
     }

@@ -1,5 +1,5 @@
-//! The promises of every relay: `keeps_its_promises` for any [`RelaySpec`], whatever its parent and its children say: duplicates, stale
-//! summaries, orders for somebody else, numbers that cannot be, and a restart in the middle.
+//! The promises of every relay: `keeps_its_promises` for any [`RelaySpec`], whatever its parent and its children send: duplicates, stale
+//! summaries, orders for another node, impossible numbers, and a restart in the middle.
 
 #[path = "../../tests/toy/relay.rs"]
 mod toy;
@@ -15,7 +15,7 @@ use crate::schemes::{CATALOGUE, Feedback, Scheme};
 use crate::time::{Span, Time};
 use proptest::prelude::*;
 
-/// A call has no more effects than this.
+/// The highest number of effects of a call.
 const FEW: usize = 32;
 
 #[derive(Debug, Clone)]

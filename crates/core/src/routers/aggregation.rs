@@ -38,8 +38,7 @@ impl Aggregation {
         Aggregation { hold, known: BTreeMap::new(), ends: VecDeque::new(), merged: 0 }
     }
 
-    /// The part of these packets that nothing was said about yet, from the first to the last of them; they are known
-    /// from now on.
+    /// The part of these packets that was not reported yet, from the first to the last of them; they are known from now on.
     fn news(&mut self, session: SessionId, now: Time, first: u64, count: u16) -> Option<(u64, u16)> {
         while let Some(&(end, key)) = self.ends.front()
             && (end <= now || self.ends.len() > MOST)

@@ -1,4 +1,4 @@
-//! Answers to the rounds of a source's doubling start-up ([`crate::rate::start`]), of which a router lets through what is news.
+//! Answers to the rounds of a source's doubling start-up ([`crate::rate::start`]): a router forwards those with news.
 
 use crate::packet::{ReportContent, Seq};
 
@@ -10,7 +10,7 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// Whether an answer goes on: the first to a round, and those that say that less has come or more was lost. `None` for reports of
+    /// Returns whether an answer goes on: the first to a round, and those that state a lower rate or a higher loss. `None` for reports of
     /// another kind.
     pub fn lets_through(&mut self, content: &ReportContent) -> Option<bool> {
         let ReportContent::Received { echo, rate, loss } = *content else { return None };

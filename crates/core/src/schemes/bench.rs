@@ -134,7 +134,7 @@ impl<S: Source> Bench<S> {
         }
     }
 
-    /// A call of the source. It sends nothing but repairs, and orders that nobody gets.
+    /// A call of the source. It sends nothing but repairs, and orders that no receiver gets.
     pub fn call<T>(&mut self, act: impl FnOnce(&mut S, &mut Cx<'_>) -> T) -> T {
         let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
         let result = act(&mut self.source, cx);
@@ -239,7 +239,7 @@ impl<S: Source> Bench<S> {
         (0..self.source.layers()).map(|layer| of(Layer(layer))).min().expect("there is a base layer")
     }
 
-    /// Performs the earliest event by `end`; false when there is none.
+    /// Performs the earliest action by `end`; false if no action is due.
     fn step(&mut self, end: Time) -> bool {
         let timers = self.leaves.iter().map(|leaf| leaf.receiver.deadline()).min().unwrap_or(Time::NEVER);
         let timers = timers.min(self.source.deadline());
@@ -401,7 +401,7 @@ pub fn said(effects: Vec<Effect>) -> Vec<ReportContent> {
     effects.into_iter().map(content).collect()
 }
 
-/// A packet without payload whose rate is not said.
+/// A packet without payload that states no rate.
 pub fn data(seq: u64, sent_at: Time, mark: Mark) -> Data {
     let (payload, flags, signal) = (Payload::NONE, Flags::default(), Signal::None);
     Data { seq: Seq(seq), sent_at, rate: 0.0, payload, flags, signal, mark }

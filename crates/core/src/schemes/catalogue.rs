@@ -25,9 +25,9 @@ pub struct Entry {
     pub sender: &'static str,
     /// The receivers' part.
     pub receiver: &'static str,
-    /// Whether receivers say anything.
+    /// Whether receivers send feedback.
     pub feedback: Feedback,
-    /// When packets say the rate at which they are sent.
+    /// When packets state the rate at which they are sent.
     pub says_rate: SaysRate,
     /// The wire formats in which it can serve receivers, those of other programs with them.
     pub wires: &'static [Wire],
@@ -37,16 +37,16 @@ pub struct Entry {
     pub deviations: &'static [&'static str],
 }
 
-/// Whether receivers say anything.
+/// Whether receivers send feedback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feedback {
     /// They report to the source, which follows them.
     Reports,
-    /// Never: the source hears nothing.
+    /// Never: the source receives no feedback.
     None,
 }
 
-/// When packets say the rate at which they are sent ([`crate::packet::Data::rate`]).
+/// When packets state the rate at which they are sent ([`crate::packet::Data::rate`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SaysRate {
     /// In start-up alone, whose receivers compare it with what arrives.
@@ -84,7 +84,7 @@ pub enum LayerRates {
     Adaptive,
 }
 
-/// Options of all schemes, beside each one's own.
+/// Options of all schemes, in addition to each one's own.
 pub(super) const fn common_of<C: Configure>() -> [Opt<C>; 3] {
     [
         Opt::other(
@@ -170,7 +170,7 @@ pub(super) trait Configure: Sized + 'static {
     }
     /// Another number of them, which a scheme of one rate ignores.
     fn set_layers(&mut self, _layers: u8) {}
-    /// As it can work when receivers say nothing but what they miss.
+    /// Returns the variant that works when receivers report nothing but missing packets.
     #[must_use]
     fn without_answers(self) -> Self {
         self
@@ -189,7 +189,7 @@ pub(super) trait Configure: Sized + 'static {
     }
 }
 
-/// Packet size before a transport says its own.
+/// Packet size before a transport states its own.
 const DEFAULT_PACKET_SIZE: u16 = 1400;
 
 /// As a real network runs it, before the size of packets is known.
@@ -318,7 +318,7 @@ impl Scheme {
         self
     }
 
-    /// The scheme as it can work when receivers say nothing but what they miss.
+    /// Returns the variant of the scheme that works when receivers report nothing but missing packets.
     #[must_use]
     pub fn without_answers(mut self) -> Scheme {
         each!(&mut self, Scheme, config => *config = config.without_answers());

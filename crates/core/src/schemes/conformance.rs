@@ -27,8 +27,8 @@ const FEW: usize = 4;
 /// Deadlines of one pause that are met on time.
 const ON_TIME: usize = 200;
 
-/// The schemes under test: each as its document has it, as a real network runs it, with limits, and in its variants; those of one name
-/// alone where the environment says `FAIRCAST_SCHEME=NAME`.
+/// The schemes under test: each as its document has it, as a real network runs it, with limits, and in its variants; only those of one name
+/// where the environment has `FAIRCAST_SCHEME=NAME`.
 fn schemes() -> Vec<Scheme> {
     let literal =
         Config { across_switch: AcrossSwitch::Continue, switch_on: SwitchOn::Average, ..Config::published() };
@@ -208,7 +208,7 @@ impl SourceRun {
         run
     }
 
-    /// A packet leaves before the start, and somebody answers.
+    /// A packet leaves before the start, and a receiver answers.
     fn probe(&mut self, turn: u8) {
         let mut stamp = None;
         self.call(|source, cx| stamp = Some(source.on_departure(Layer(0), SIZE, cx)));

@@ -38,7 +38,7 @@ pub trait PacedPolicy: Sized {
     fn on_tick(&mut self, period: Span, now: Time);
     /// A receiver left or is excluded: it is not followed any longer.
     fn forget(&mut self, receiver: ReceiverId, now: Time);
-    /// The group is another one now: what was learned about the old one's paths does not hold. The controller has started again.
+    /// The group has changed: forgets everything learned about the old group's paths. The controller has started again.
     fn on_start_again(&mut self, now: Time);
     /// `seen` with the receiver that limits the rate, its level, cuts and tally.
     fn observe(&self, seen: Observation) -> Observation;
@@ -61,7 +61,7 @@ pub trait PacedPolicy: Sized {
     }
     /// The session starts; the controller has started.
     fn on_start(&mut self, _now: Time) {}
-    /// The application sends again after this pause: what was timed goes on where it stopped.
+    /// The application sends again after this pause: timers continue where they stopped.
     fn on_resume(&mut self, _pause: Span, _now: Time) {}
     /// A packet has left.
     fn on_departed(&mut self, _now: Time) {}
@@ -73,7 +73,7 @@ pub trait PacedPolicy: Sized {
     fn on_sample(&mut self, _from: ReceiverId, _sample: Span) {}
     /// An answer has ended the start-up, or the lack of one.
     fn on_started(&mut self, _now: Time) {}
-    /// When [`PacedPolicy::on_deadline`] wants to be called, besides ticks and start-up. Nobody asks while the source is idle.
+    /// When [`PacedPolicy::on_deadline`] wants to be called, besides ticks and start-up. Not used while the source is idle.
     fn deadline(&self) -> Time {
         Time::NEVER
     }

@@ -29,7 +29,7 @@ impl Representative {
         *self = Representative { id: Some(receiver), is_valid: true };
     }
 
-    /// Headers say from now on that everybody may report. The receiver is remembered: a report from it makes it valid again.
+    /// Headers state from now on that every receiver may report. The receiver is remembered: a report from it makes it valid again.
     pub(super) fn distrust(&mut self) {
         self.is_valid = false;
     }

@@ -18,7 +18,7 @@ use proptest::prelude::*;
 
 /// Exits of the router under test.
 const PORTS: u16 = 4;
-/// A call has no more effects than this for each packet that is held.
+/// The highest number of effects of a call for each packet that is held.
 const FEW: usize = 4;
 
 /// Inputs of a router.
@@ -83,9 +83,9 @@ enum Op {
         port: u16,
         back: u8,
     },
-    /// This exit is there no more, or is there again.
+    /// This exit vanishes, or is there again.
     Toggle(u16),
-    /// From now on what came by one port comes by the next: routes have changed.
+    /// From now on packets of one port come by the next: routes have changed.
     Reroute,
     /// The router has lost all that it knew.
     Restart,
@@ -131,7 +131,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Rates in bit/s as receivers of low ones, ordinary ones and broken ones say them.
+/// Rates in bit/s as receivers of low ones, ordinary ones and broken ones report them.
 fn level() -> impl Strategy<Value = f32> {
     prop_oneof![4 => 1e3f32..1e5, 1 => prop::sample::select(vec![f32::NAN, f32::INFINITY, -1.0, 0.0, f32::MAX])]
 }
@@ -234,7 +234,7 @@ impl Bench {
             Body::Order(_) => false,
         };
         if !is_known {
-            // Debug output: reports may say what is not a number.
+            // Debug output: reports may contain NaN.
             assert_eq!(
                 (verdict, format!("{passed:?}")),
                 (Verdict::Pass, format!("{packet:?}")),
@@ -252,7 +252,7 @@ const MARKS: [Mark; 3] = [
     Mark::REPRESENTATIVE,
 ];
 
-/// Runs these operations, and gives what was seen.
+/// Runs these operations, and returns the trace.
 fn run(spec: &dyn RouterSpec, knows: Knows, ops: &[Op], spurious: bool) -> Vec<String> {
     let mut bench = Bench {
         router: spec.router(),
@@ -404,7 +404,7 @@ proptest! {
     fn every_router_keeps_its_promises(ops in prop::collection::vec(op(), 1..100)) {
         keeps_its_promises(&aggregation::Config { hold: Span::from_secs(1) }, LOSSES, &ops);
         keeps_its_promises(&acknowledgements::Config, ACKNOWLEDGEMENTS, &ops);
-        // No session here is forgotten for its silence, after which numbers may begin anew.
+        // No session here is forgotten for its silence, after which numbers may restart.
         let active = rmanp::Config { forget: Span::from_secs(3000), ..rmanp::Config::default() };
         keeps_its_promises(&active, ACTIVE, &ops);
         let small = rmanp::Config { cache: 4, queue: 2, exclude: 2, ..active };

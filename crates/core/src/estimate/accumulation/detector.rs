@@ -90,8 +90,8 @@ impl Detector {
         self.newest_sent = self.newest_sent.max(data.sent_at);
     }
 
-    /// How fast packets arrive; before there are enough of them, the rate that `data` says it was sent at. `None` where
-    /// it does not say either.
+    /// Returns the rate at which packets arrive; before there are enough of them, the sending rate that `data` states. `None` where it does
+    /// not state one.
     pub fn egress(&self, data: &Data, now: Time) -> Option<Rate> {
         self.accumulation.egress(now).or(Some(data.sent_rate())).filter(|rate| rate.is_usable())
     }

@@ -9,7 +9,7 @@ use crate::rng::Rng;
 
 const SIZE: u16 = 1400;
 const RTT: Span = Span::from_millis(20);
-/// A transport sends what is due within this time at once.
+/// A transport sends packets that are due within this time at once.
 const BURST: Span = Span::from_millis(1);
 /// The share of wake-ups that are late by milliseconds.
 const RARELY: f64 = 1.0 / 200.0;
@@ -64,7 +64,7 @@ impl Hosts {
         if self.rng.chance(RARELY) { usual + longest.scaled(self.rng.unit()) } else { usual }
     }
 
-    /// The sender wakes and sends what is due; how many of its packets show accumulation.
+    /// The sender wakes and sends due packets; returns the number of its packets that show accumulation.
     fn wake(&mut self) -> u32 {
         let late = self.lateness(Span::from_millis(10));
         self.now = self.now.max(self.pacer.departure()) + late;

@@ -10,7 +10,7 @@ pub(super) struct ArrivalLog {
     oldest: usize,
     len: usize,
     total: u64,
-    /// Nobody asks for what came before.
+    /// The time before which arrivals are not needed.
     needed_from: Time,
     /// Arrivals in the ring since the rate was last forgotten.
     fresh: usize,
@@ -71,7 +71,7 @@ impl ArrivalLog {
         self.marked = (self.marked + 1).min(MARKS as u8);
     }
 
-    /// Nobody will ask for what arrived before `time`.
+    /// Arrivals before `time` are not needed any more.
     pub(super) fn keep_from(&mut self, time: Time) {
         self.needed_from = time;
     }
@@ -119,7 +119,7 @@ impl ArrivalLog {
         (self.oldest + index) & (self.places.len() - 1)
     }
 
-    /// The ring is full: drop what nobody needs, else grow, else keep every second arrival.
+    /// The ring is full: drops unneeded arrivals, else grows, else retains every second arrival.
     fn make_room(&mut self) {
         let spare = self.len > RATE_PACKETS + 2 && self.at(1).at <= self.needed_from;
         if spare {

@@ -74,7 +74,7 @@ impl Acknowledged {
         }
     }
 
-    /// Somebody else is followed from now on: packets that named nobody will not be acknowledged.
+    /// Another receiver is followed from now on: packets without an acker will not be acknowledged.
     pub(super) fn follow(&mut self, sample: Option<Span>, now: Time) {
         self.window.credit_unasked();
         self.timeout.restart(sample);

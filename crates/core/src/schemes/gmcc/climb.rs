@@ -1,12 +1,12 @@
-//! Joining layers before the statistics of losses are there: what a layer's start-up and its silence prove.
+//! Joining layers before the statistics of losses exist: the evidence of a layer's start-up and its silence.
 //!
-//! Seed 000 compares losses, so a receiver waits until a representative has had `N` of them, in every layer anew. Fast
-//! layers lose a packet each few seconds or minutes. Three things are known much sooner:
+//! Seed 000 compares losses, so a receiver waits until a representative has had `N` of them, again in every layer. Fast layers lose a
+//! packet each few seconds or minutes. Three things are known much sooner:
 //!
 //! - A layer that starts doubles its rate until a receiver cannot follow. A receiver that got the fastest round without a loss has been
 //!   shown a path for that rate, and the layer goes on at less.
 //! - The representative has lost again and again, and nothing was lost here meanwhile.
-//! - Packets say how fast the layer above is sent, so that a receiver need not try what cannot fit.
+//! - Packets state the rate of the layer above, so that a receiver need not try a layer that cannot fit.
 
 use crate::packet::{Data, Flags};
 use crate::time::{Span, Time};
@@ -26,7 +26,7 @@ pub(super) struct Climb {
 /// How a layer looks to the receiver now.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ObservedLayer {
-    /// The rate that the newest packet said, in bit/s.
+    /// The rate that the newest packet states, in bit/s.
     pub(super) rate: Option<f32>,
     pub(super) rtt: Span,
     /// Updates of the representative since the latest loss here.

@@ -76,7 +76,7 @@ configuration! {
             => seconds["beat", Within::of(0.0, 10.0), "least time between two heartbeats"];
         /// The number of losses per round-trip time that the representative reports; `None` for each.
         reports_per_rtt: Option<u16> = None;
-        /// Whether a representative says that it leaves a layer.
+        /// Whether a representative reports that it leaves a layer.
         farewell: LeaveNotice = LeaveNotice::Silent
             => choice["farewell", { "silent" => Silent, "told" => Told },
                 "whether a representative says that it leaves a layer"];
@@ -185,7 +185,7 @@ pub enum Joins {
 pub enum LeaveNotice {
     /// It falls silent: the seed.
     Silent,
-    /// It says so.
+    /// It reports that.
     Told,
 }
 

@@ -75,9 +75,9 @@ pub(super) enum News {
     Updated,
 }
 
-/// Before a header says one.
+/// The round-trip time before a header states one.
 pub(super) const DEFAULT_RTT: Span = Span::from_millis(100);
-/// Round-trip times that a header can say.
+/// Round-trip times that a header can carry.
 const RTT_RANGE: (Span, Span) = (Span::from_micros(100), Span::from_secs(10));
 
 impl Joined {
@@ -112,19 +112,19 @@ impl Joined {
         self.heard.and_then(|heard| heard.representative)
     }
 
-    /// The statistics of who is followed, as far as they are known.
+    /// Returns the representative's statistics, as far as they are known.
     pub(super) fn followed(&self) -> Option<Estimate> {
         self.heard.and_then(|heard| heard.followed)
     }
 
-    /// Whether nobody is followed and somebody has to be, for somebody was before, or because acknowledgements are needed:
-    /// all are asked to answer.
+    /// Returns whether there is no representative and there has to be one, because there was one before, or because acknowledgements are
+    /// needed: all are asked to answer.
     pub(super) fn is_orphaned(&self, settings: &Settings) -> bool {
         let wanted = |heard: &NewestHeader| heard.updates != 0 || settings.acknowledges;
         self.heard.is_some_and(|heard| heard.representative.is_none() && wanted(&heard))
     }
 
-    /// Copy what a packet that is not late says about its layer.
+    /// Copies the statements of a packet that is not late about its layer.
     #[inline]
     pub(super) fn read(&mut self, data: &Data, now: Time) -> News {
         let Mark::Layered { id, mean, error, rtt, updates, .. } = data.mark else { return News::Same };
@@ -216,12 +216,12 @@ impl Joined {
         self.quiet
     }
 
-    /// The rate that the newest packet said, in bit/s.
+    /// Returns the rate that the newest packet states, in bit/s.
     pub(super) fn rate(&self) -> Option<f32> {
         self.heard.filter(|heard| heard.size > 0).map(|heard| heard.rate)
     }
 
-    /// Whether, this being the receiver's highest layer, what it has proved is enough to join the next ([`Climb::has_room`]).
+    /// Returns whether, this being the receiver's highest layer, its evidence is enough to join the next ([`Climb::has_room`]).
     pub(super) fn has_room(&self, lost_at: Time, total: f64, above: f64, now: Time) -> bool {
         let packet_bits = self.heard.map_or(0, |heard| u32::from(heard.size) * 8);
         let layer = ObservedLayer { rate: self.rate(), rtt: self.rtt(), quiet: self.quiet, packet_bits };
@@ -243,7 +243,7 @@ impl Joined {
         }
     }
 
-    /// Another set of layers: begin anew to wait for the network to settle (seed 000, 4.1.5).
+    /// Another set of layers: waits again for the network to settle (seed 000, 4.1.5).
     pub(super) fn reopen_gate(&mut self) {
         (self.gate, self.at_own, self.at_others) = (0, 0, 0);
         self.taf.forget_shifts();

@@ -30,7 +30,7 @@ pub(super) struct LayerControl {
     representative: Option<Representative>,
     rtt: Ewma,
     updates: u8,
-    /// When the representative was heard last.
+    /// When the latest report of the representative arrived.
     heard_at: Time,
     pub(super) gate: CutGate,
     tick_at: Time,
@@ -49,7 +49,7 @@ pub(super) enum Mode {
     On,
     /// The representative fell silent: everybody is asked.
     Seek { since: Time },
-    /// Nobody answered: a packet per round-trip time.
+    /// No receiver answered: a packet per round-trip time.
     Low { since: Time },
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Representative {
     pub(super) mean: f64,
     pub(super) deviation: f64,
     pub(super) samples: u16,
-    /// At what rate the layer arrived there, as far as it said so.
+    /// The rate at which the layer arrived there, as far as it was reported.
     pub(super) rate: Option<Rate>,
 }
 
@@ -96,7 +96,7 @@ impl Representative {
         Estimate { mean: self.mean, error: self.deviation / count.sqrt() }
     }
 
-    /// Whether its statistics say anything.
+    /// Returns whether its statistics are empty.
     fn knows_nothing(&self) -> bool {
         self.samples == 0 || self.mean <= 0.0
     }
@@ -195,7 +195,7 @@ impl LayerControl {
         self.follow(nothing, None, now);
     }
 
-    /// Nobody is there any more.
+    /// The layer has no receivers any more.
     fn switch_off(&mut self) {
         self.mode = Mode::Off;
         self.representative = None;
@@ -208,7 +208,7 @@ impl LayerControl {
         self.representative.as_ref().filter(|_| self.mode == Mode::On)
     }
 
-    /// Where the layer stands, as headers say it.
+    /// Returns the layer's state, as headers carry it.
     pub(super) fn standing(&self) -> LayerState {
         match (self.mode, self.followed()) {
             (Mode::Off, _) => LayerState::Off,
@@ -248,7 +248,7 @@ impl LayerControl {
         self.control_rtt().max(self.shortest_beat)
     }
 
-    /// The rate of the layer's own control, without what is shifted.
+    /// Returns the rate of the layer's own control, without the shifted part.
     pub(super) fn lambda(&self) -> Rate {
         Rate::from_bps((self.controller.rate().bps() - self.shift).max(1.0))
     }
@@ -375,7 +375,7 @@ impl LayerControl {
         }
     }
 
-    /// Headers say from now on that everybody may report.
+    /// Headers state from now on that every receiver may report.
     fn seek(&mut self, now: Time) {
         self.mode = Mode::Seek { since: now };
     }
@@ -497,7 +497,7 @@ impl LayerControl {
         }
     }
 
-    /// Zero is only said before anybody was followed.
+    /// Zero is only sent before the first representative.
     fn count_update(&mut self) {
         self.updates = self.updates.checked_add(1).unwrap_or(1);
     }
@@ -534,7 +534,7 @@ impl LayerControl {
             self.rtt.add(sample.as_secs_f64(), 0.0);
         }
         if let Mode::Low { .. } = self.mode {
-            // Somebody is there, who has lost nothing lately: as before anybody was followed.
+            // The receivers have lost nothing recently: as before the first representative.
             (self.mode, self.representative) = (Mode::On, None);
         }
         self.controller.on_alive(from, sample, now);

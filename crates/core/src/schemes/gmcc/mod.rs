@@ -1,9 +1,9 @@
 //! GMCC: generalized multicast congestion control, several rates in layers that adapt themselves (seed 000, chapter 4).
 //!
-//! The stream is cut into layers, each sent to a group of its own. A receiver is subscribed to the lowest layers, from
-//! the base layer up to its highest one. Within a layer the source follows one receiver, the most congested one, its
-//! *representative*, and all the others keep silent. Layers have no fixed rates: each goes as fast as its representative
-//! can take. Receivers compare their own congestion with what the source says about the representative:
+//! The stream is cut into layers, each sent to a group of its own. A receiver is subscribed to the lowest layers, from the base layer up to
+//! its highest one. Within a layer the source follows one receiver, the most congested one, its *representative*, and all the others keep
+//! silent. Layers have no fixed rates: each goes as fast as its representative can take. Receivers compare their own congestion with the
+//! representative's, which the source announces:
 //!
 //! ```text
 //!               far less congested than the representative of my highest layer, J times in a row

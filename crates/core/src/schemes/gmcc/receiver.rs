@@ -105,7 +105,7 @@ const LONGEST: u8 = 6;
 const HOLD_OFF: u64 = 64;
 
 impl Receiver {
-    /// A receiver that has heard nothing yet.
+    /// Creates a receiver that has received nothing yet.
     pub fn new(me: ReceiverId, config: &Config) -> Receiver {
         let settings = Settings::new(config);
         Receiver {
@@ -157,7 +157,7 @@ impl Receiver {
         joined.rtt().max(self.settings.beat)
     }
 
-    /// Whether this receiver has something to say in a layer (seed 000, 4.1.2 and 4.1.3).
+    /// Returns whether this receiver may report in a layer (seed 000, 4.1.2 and 4.1.3).
     // Seed gap: 4.1.2 compares statistics of N samples only. A representative without any sample - it asked for the layer, or
     // answered when nobody else did - gives way to everybody who has one, or nothing would slow the layer down until
     // somebody has N.
@@ -179,7 +179,7 @@ impl Receiver {
         }
     }
 
-    /// The delay of a report of somebody who is not followed: the more congested, the sooner (seed 000, 4.1.3).
+    /// Returns the delay of a report of a receiver that is not followed: the more congested, the sooner (seed 000, 4.1.3).
     // Seed gap: 4.1.3 says "the larger the TAF, the sooner". Here ORMCC's law over two round-trip times, shortened by the share
     // of the last representative's factor in the sum of both.
     fn delay(&self, joined: &Joined, cx: &mut Cx<'_>) -> Span {
@@ -452,7 +452,7 @@ impl Receiver {
         self.knock(cx);
     }
 
-    /// Ask for the layer if nobody has it switched on; give up after a while (seed 000, 4.1.3).
+    /// Requests the layer if it is off; gives up after a while (seed 000, 4.1.3).
     // Seed gap: 4.1.3 has the first receiver of a layer send reports until the layer is on, and does not say how long. Here
     // twenty times, once in a round-trip time, and for two seconds at least; then the layer is left, and no other joined for
     // 64 round-trip times.
@@ -474,7 +474,7 @@ impl Receiver {
         self.knocking = Some(knocking);
     }
 
-    /// A layer that this receiver is subscribed to is off: somebody has to ask for it again.
+    /// A layer that this receiver is subscribed to is off: a receiver has to request it again.
     fn watch_standings(&mut self, cx: &mut Cx<'_>) {
         if self.knocking.is_some() {
             return;

@@ -34,12 +34,12 @@ impl Shift {
         }
     }
 
-    /// A layer may have been switched off, or started anew.
+    /// A layer may have been switched off, or restarted.
     pub(super) fn check(&mut self, layers: &[LayerControl]) {
         self.gaining = self.gaining.filter(|layer| may_shift(*layer, layers));
     }
 
-    /// Keep what is shifted in proportion to rates as they are now.
+    /// Keeps the shifted bandwidth in proportion to the present rates.
     // Seed gap: 4.1.4.3 lets the giving layer fall to zero, where nobody could tell it from one that is off. Here it keeps the
     // lowest rate that a layer may have.
     pub(super) fn apply(&self, layers: &mut [LayerControl], now: Time) {

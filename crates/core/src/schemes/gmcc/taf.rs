@@ -185,7 +185,7 @@ impl Taf {
         added
     }
 
-    /// An interval as it is kept.
+    /// Returns an interval in its stored form.
     fn stored(&self, interval: f64) -> f64 {
         match self.cor_mean {
             CorMean::Mean => 1.0 / interval,
@@ -193,7 +193,7 @@ impl Taf {
         }
     }
 
-    /// The rate of occurrence that a mean of what is kept stands for.
+    /// Returns the rate of occurrence for a mean of stored intervals.
     fn rate_of(&self, mean: Option<f64>) -> Option<f64> {
         match self.cor_mean {
             CorMean::Mean => mean,
@@ -232,7 +232,7 @@ impl Taf {
         (mean, error * f64::from(self.factors.len().max(1)).sqrt())
     }
 
-    /// The estimate, with what the silence since the latest epoch says: as many samples as there should have been meanwhile are as if a
+    /// Returns the estimate, with the silence since the latest epoch: as many samples as there should have been meanwhile count as if a
     /// packet were lost now.
     pub(super) fn estimate_now(&self, now: Time) -> Estimate {
         let silence = now.since(self.latest).max(SHORTEST).as_secs_f64();
@@ -246,7 +246,7 @@ impl Taf {
         self.factors.estimate_with(itaf * cor, missed)
     }
 
-    /// As if a packet were lost now, and `copies` times so (seed 000, 4.1.4.2). Nothing is kept of it.
+    /// Returns the estimate as if a packet were lost now, `copies` times (seed 000, 4.1.4.2). Nothing of it is stored.
     // Seed gap: 4.1.4.2 prints 1 / (t1 - t2), which is negative, for t2 is the later one.
     pub(super) fn assumed(&self, copies: u8, now: Time) -> Estimate {
         let interval = now.since(self.latest).max(SHORTEST).as_secs_f64();
@@ -260,7 +260,7 @@ impl Taf {
         self.latest
     }
 
-    /// Another set of layers: what was measured about shifting does not hold any longer.
+    /// Another set of layers: measurements about shifting do not hold any longer.
     pub(super) fn forget_shifts(&mut self) {
         self.steady.clear();
         self.shifted.clear();

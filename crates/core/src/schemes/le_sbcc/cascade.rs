@@ -11,7 +11,7 @@ use crate::packet::{ReceiverId, Seq};
 use crate::rng::Rng;
 use crate::time::{Span, Time};
 
-/// The filters and what they remember.
+/// The filters and their state.
 #[derive(Debug, Clone)]
 pub(super) struct Cascade {
     li2le: Part,
@@ -34,7 +34,7 @@ const DECAY_AFTER: u64 = 100;
 // Seed gap: 2.1.2 keeps state for every receiver that ever reported. Here one is forgotten when its count is below 0.01
 // and it has had no loss event for 1000 round trips.
 const SWEEP_AFTER: u32 = 10;
-/// Without LI2LE each indication is looked at; of one report, no more than this.
+/// Without LI2LE each indication is processed; of one report, at most this number.
 const MOST_AT_ONCE: u32 = 1024;
 
 impl Cascade {
@@ -71,7 +71,7 @@ impl Cascade {
         self.reductions
     }
 
-    /// Whether the rate was reduced so lately that it must not grow yet.
+    /// Returns whether the rate was reduced too recently to grow yet.
     pub(super) fn is_congested(&self, now: Time) -> bool {
         now < self.epoch_until
     }

@@ -82,7 +82,7 @@ configuration! {
 /// Whether a part of the scheme is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// It is not: for experiments that show what it does.
+    /// It is not: for experiments that show its effect.
     Off,
     /// It is.
     On,
@@ -95,7 +95,7 @@ pub enum Part {
 // two. So it is the filter that is printed, unless asked for otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Events {
-    /// When it comes more than `SRTT + 2 sigma` after the one that was the latest (appendix A).
+    /// When it comes more than `SRTT + 2 sigma` after the latest one (appendix A).
     Window,
     /// When it is the receiver's first in a slot: slots of a mean round-trip time follow each other, for all receivers alike.
     Slots,
@@ -128,8 +128,7 @@ pub enum Silence {
 /// Which packet a report names for the round-trip time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Echoes {
-    /// The first lost one, as if it had been answered at once: what the source makes of any protocol's negative
-    /// acknowledgement.
+    /// The first lost one, as if it had been answered at once: the source's reading of any protocol's negative acknowledgement.
     Lost,
     // Seed gap: 2.1.1 times the lost packet, which includes the wait for the packet that reveals the loss and the random
     // delay of the report. `Config::transport` names the revealing packet and how long the report was held.

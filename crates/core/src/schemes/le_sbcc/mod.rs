@@ -1,8 +1,8 @@
 //! LE-SBCC: loss-event oriented source-based multicast congestion control (seed 000, chapter 2, appendix A).
 //!
-//! One rate for one group, and all the control is at the source. Receivers send what the receivers of any reliable
-//! protocol send, negative acknowledgements. The source makes of these *loss indications* (LI) as many *loss events*
-//! (LE) as the most congested receiver has, and of those at most one *rate reduction* (RR) per round trip.
+//! One rate for one group, and all the control is at the source. Receivers send negative acknowledgements, like the receivers of any
+//! reliable protocol. The source reduces these *loss indications* (LI) to as many *loss events* (LE) as the most congested receiver has,
+//! and those to at most one *rate reduction* (RR) per round trip.
 //!
 //! ```text
 //!    LIs of all       ┌───────┐ LEs of  ┌──────────┐ as many as the  ┌─────┐ at most one in

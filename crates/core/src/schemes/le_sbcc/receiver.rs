@@ -41,7 +41,7 @@ struct Event {
     lost: u16,
 }
 
-/// How long the source's start-up rounds are: about a round-trip time, which packets do not say.
+/// The length of the source's start-up rounds: about a round-trip time, which packets do not state.
 #[derive(Debug, Clone, Copy)]
 struct RoundLength {
     rate: f32,
@@ -56,7 +56,7 @@ const MOST_WAITING: usize = 4;
 const ROUNDS: (Span, Span) = (Span::from_millis(1), Span::from_secs(2));
 
 impl Receiver {
-    /// A receiver that has heard nothing yet.
+    /// Creates a receiver that has received nothing yet.
     pub fn new(me: ReceiverId, config: &Config) -> Receiver {
         Receiver {
             me,
@@ -94,7 +94,7 @@ impl Receiver {
         self.insert(waiting);
     }
 
-    /// Keep the one that is due first in front, and no gaps.
+    /// Moves the one that is due first to the front, without gaps.
     fn insert(&mut self, waiting: Waiting) {
         let later = |other: &Option<Waiting>| other.is_none_or(|other| other.at > waiting.at);
         let place = self.waiting.iter().position(later).unwrap_or(MOST_WAITING - 1);
@@ -116,7 +116,7 @@ impl Receiver {
             Echoes::Revealing => Echo { seq: revealing, hold: cx.now.since(event_at) },
         };
         let content = match lost {
-            // The packet has arrived: nobody needs to send it again.
+            // The packet has arrived: no repair is needed.
             0 => ReportContent::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Mark },
             _ => ReportContent::Lost { echo, first, count: lost, loss: 0.0 },
         };

@@ -24,7 +24,7 @@ pub(super) struct Reporters {
     worst_is: Option<ReceiverId>,
 }
 
-/// One receiver, or nobody.
+/// One receiver, or an empty place.
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
     is: Option<ReceiverId>,
@@ -52,7 +52,7 @@ pub(super) struct Shares {
 
 /// Places of an empty table.
 const FEWEST: usize = 16;
-/// No more reporters than this: a source must not run out of memory when somebody invents receivers.
+/// The highest number of reporters: a source must not run out of memory when an attacker invents receivers.
 const MOST: usize = 1 << 20;
 /// A count that has decayed to this is forgotten.
 const FORGOTTEN_BELOW: f32 = 0.01;

@@ -1,4 +1,4 @@
-//! LE-SBCC's source: makes of all receivers' loss reports what a path to the worst of them would give.
+//! LE-SBCC's source: reduces the loss reports of all receivers to those of a path to the worst of them.
 
 use super::cascade::Cascade;
 use super::config::Config;
@@ -33,7 +33,7 @@ struct Losses {
     count: u16,
 }
 
-/// The reduction that ends a start-up keeps no more than this part of a rate that has just been doubled.
+/// The reduction that ends a start-up leaves at most this part of a rate that has just been doubled.
 const AFTER_START_UP: f64 = 0.5;
 /// The number of packets of one report that are timed.
 const MOST_SAMPLES: u16 = 64;

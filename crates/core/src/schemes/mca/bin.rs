@@ -27,7 +27,7 @@ pub(super) struct Bin {
 
 #[derive(Debug, Clone, Copy)]
 struct Count {
-    /// Events so far, "X_i", less what has decayed.
+    /// Events so far, "X_i", less the decayed ones.
     events: f64,
     /// When the latest report was accepted.
     accepted_at: Time,

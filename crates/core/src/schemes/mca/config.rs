@@ -68,7 +68,7 @@ pub enum Mode {
     Er,
 }
 
-/// How often Bin-CI takes `V_s - V_d` off, what the rate has grown by since a cut was due.
+/// How often Bin-CI takes `V_s - V_d` off, the growth of the rate since a cut was due.
 // Seed gap: D.2 goes back to V_d, responds, "and cancels excessive increment due to late response": beta (V_d - V_e) - (V_s - V_d).
 // The excess is gone with going back; taken off again, a session whose events pass late gets less than one whose events
 // pass at once, and figure D.8 has them equal. It is as printed unless asked for otherwise.

@@ -15,8 +15,8 @@
 //!   state: a count per receiver                               state: one receiver, mean and deviation of V_f
 //! ```
 //!
-//! Between reports the rate grows by a packet per `RTT + 2 sigma`. Like TCP Vegas, MCA gets little beside flows that
-//! fill queues until they overflow (seed 000, 5): it is for networks, or queues, of its own.
+//! Between reports the rate grows by a packet per `RTT + 2 sigma`. Like TCP Vegas, MCA gets little against flows that fill queues until
+//! they overflow (seed 000, 5): it is for networks, or queues, of its own.
 
 mod bin;
 mod config;

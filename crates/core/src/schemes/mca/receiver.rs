@@ -46,13 +46,13 @@ enum Phase {
 
 /// The shortest time over which start-up measures an arrival rate.
 const SHORTEST_WINDOW: Span = Span::from_millis(5);
-/// The largest round-trip time before a header says one.
+/// The largest round-trip time before a header states one.
 const DEFAULT_RTT_MAX: Span = Span::from_millis(100);
-/// Largest round-trip times that a header can say.
+/// Largest round-trip times that a header can carry.
 const RTT_RANGE: (Span, Span) = (Span::from_micros(100), Span::from_secs(10));
 
 impl Receiver {
-    /// A receiver that has heard nothing yet.
+    /// Creates a receiver that has received nothing yet.
     pub fn new(me: ReceiverId, config: &Config) -> Receiver {
         Receiver {
             me,

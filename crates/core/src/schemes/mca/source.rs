@@ -101,8 +101,7 @@ impl Policy {
         }
     }
 
-    /// D.2: three filters, then a decrease that also takes back what was added since the event that should have
-    /// passed.
+    /// D.2: three filters, then a decrease that also takes back the growth since the event that should have passed.
     // Seed gap: D.2 prints that ATF passes an event when the latest one passed at most RTT + 4 sigma ago. It would then
     // never pass one again after a pause; LE-SBCC's filter and the next sentence of D.2 are the other way round.
     fn on_binary(&mut self, from: ReceiverId, cx: &mut Cx<'_>) {

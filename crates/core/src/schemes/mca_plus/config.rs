@@ -48,7 +48,7 @@ configuration! {
         /// Which reports give round-trip samples.
         samples: Samples = Samples::Followed
             => choice["samples", { "followed" => Followed, "all" => All }, "whose reports give round-trip samples"];
-        /// When receivers report while nobody is valid.
+        /// When receivers report without a valid representative.
         while_invalid: WhileInvalid = WhileInvalid::AtOnce
             => choice["invalid", { "spread" => Spread, "at-once" => AtOnce },
                 "when receivers report while there is no representative"];
@@ -56,7 +56,7 @@ configuration! {
         sending: Sending = Sending::published()
             => option[Opt::seconds("period", Within::POSITIVE, field!(sending.shortest_rtt),
                 "no round-trip time counts as shorter than this")];
-        /// The law of the delay of reports while nobody is valid, and of answers to the start-up.
+        /// The law of the delay of reports without a valid representative, and of answers to the start-up.
         delay_law: TruncatedExponential = TruncatedExponential::default()
             => spread["spread", "steepness of the law of report delays"];
         // Seed gap: 5.2.2 sends a report at each loss, which at 100,000 packets a second is a flood that the source ignores

@@ -2,13 +2,13 @@
 
 use crate::packet::Seq;
 
-/// Instances in [`PARTS`] parts of the period and the one that is being counted. The oldest part counts in proportion to
-/// what is still within the period.
+/// Instances in [`PARTS`] parts of the period and the one that is being counted. The oldest part counts in proportion to its share within
+/// the period.
 #[derive(Debug, Clone)]
 pub(super) struct CongestionRate {
     /// Sequence numbers per part.
     width: u16,
-    /// The first packet heard.
+    /// The first packet received.
     first: Option<Seq>,
     /// The newest part.
     newest: u64,
@@ -26,7 +26,7 @@ impl CongestionRate {
         CongestionRate { width, first: None, newest: 0, counts: [0; PARTS + 1] }
     }
 
-    /// A packet was heard; the first one begins the count.
+    /// Counts a received packet; the first one begins the count.
     pub(super) fn hear(&mut self, seq: Seq) {
         if self.first.is_none() {
             (self.first, self.newest) = (Some(seq), self.part(seq));

@@ -20,8 +20,8 @@
 //!                                                      no report for 4 periods: nobody is valid, all may report
 //! ```
 //!
-//! Like TCP Vegas, MCA+ gets little beside flows that fill queues until they overflow (seed 000, 5): it is for networks,
-//! or queues, of its own.
+//! Like TCP Vegas, MCA+ gets little against flows that fill queues until they overflow (seed 000, 5): it is for networks, or queues, of its
+//! own.
 
 mod config;
 mod congestion_rate;

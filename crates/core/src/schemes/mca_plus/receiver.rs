@@ -91,9 +91,9 @@ enum Turn {
 
 /// The shortest time over which throughput is measured.
 const SHORTEST_WINDOW: Span = Span::from_millis(5);
-/// The largest round-trip time before a header says one.
+/// The largest round-trip time before a header states one.
 const DEFAULT_RTT_MAX: Span = Span::from_millis(100);
-/// Largest round-trip times that a header can say.
+/// Largest round-trip times that a header can carry.
 const RTT_RANGE: (Span, Span) = (Span::from_micros(100), Span::from_secs(10));
 /// Silence after which a pending report is worth nothing, in largest round-trip times.
 const STALE_AFTER: u64 = 10;
@@ -104,7 +104,7 @@ const FIRST_DEVIATION: f64 = 0.25;
 const LEAST_WEIGHT: f64 = 0.1;
 
 impl Receiver {
-    /// A receiver that has heard nothing yet.
+    /// Creates a receiver that has received nothing yet.
     pub fn new(me: ReceiverId, config: &Config) -> Receiver {
         let settings = Settings {
             window: config.window,
@@ -243,7 +243,7 @@ impl Receiver {
         cx.effects.push(Effect::Report(Report { from: self.me, layer, content }));
     }
 
-    /// A header may have taken away the reason for what is pending.
+    /// A header may have taken away the reason for a pending report.
     fn reconsider(&mut self) {
         if self.pending.is_some() && self.turn() == Turn::Never {
             self.pending = None;

@@ -44,7 +44,7 @@ const PERIOD: u64 = 4;
 const FULL: f64 = 4.0;
 
 impl Policy {
-    /// Headers say from now on that everybody may report.
+    /// Headers state from now on that every receiver may report.
     fn distrust(&mut self) {
         self.representative.distrust();
         self.absent_at = None;
@@ -173,7 +173,7 @@ impl PacedPolicy for Policy {
         self.controller.rtt_or_max(self.rtt.mean().map(Span::from_secs_f64))
     }
 
-    /// `SRTT + 4 sigma`, which times growth, cuts and patience.
+    /// `SRTT + 4 sigma`, which times growth, cuts and timeouts.
     // Seed gap: 5.2.1.1 prints sigma = 7/8 sigma + 1/8 (|SRTT - s| - sigma), which takes sigma off twice. Here the plain
     // mean deviation.
     fn period(&self) -> Span {

@@ -35,14 +35,14 @@ struct Said {
     at: Time,
 }
 
-/// A round-trip time no shorter than this goes into what is shown.
+/// The least round-trip time in observations.
 const SHORTEST: Span = Span::from_millis(1);
 
 impl Agent {
     /// An agent that has received nothing yet, which is called `me` by its parent.
     ///
-    /// In a session whose delivery repairs ([`Repair::Session`]) it repairs for its children under the old numbers all the same, and
-    /// moves slow ones; what has not come here itself never does under its number, so nobody below waits for it.
+    /// In a session whose delivery repairs ([`Repair::Session`]) it still repairs for its children under the old numbers, and moves slow
+    /// ones. Packets that have not arrived here never do under their numbers, so no descendant waits for them.
     pub fn new(me: ReceiverId, config: &Config) -> Agent {
         let below = Config { repair: Repair::Tree, localize: Localize::Either, ..*config };
         let (below, from) = match config.repair {
@@ -59,7 +59,7 @@ impl Agent {
         }
     }
 
-    /// The lowest packet that this node or somebody below it waits for.
+    /// The lowest packet that this node or a descendant waits for.
     fn low(&self) -> u64 {
         match self.config.repair {
             Repair::Tree => self.parent.low().min(self.inbound.base()),
@@ -76,7 +76,7 @@ impl Agent {
         }
     }
 
-    /// Say how this part of the tree stands, and what is missing here.
+    /// Reports the state of this part of the tree, and the packets missing here.
     fn report(&mut self, cx: &mut Cx<'_>) {
         let (window, transit, low) = (self.parent.least_window(), self.parent.transit(), self.low());
         self.said = Said { window, transit, low, at: cx.now };
@@ -94,7 +94,7 @@ impl Agent {
         if outstanding { self.said.at + self.config.report_every } else { Time::NEVER }
     }
 
-    /// Whether the parent must hear at once how this part of the tree stands.
+    /// Returns whether the parent must learn the state of this part of the tree at once.
     fn has_news(&self, now: Time) -> bool {
         let (window, low, end) = (self.parent.least_window(), self.low(), self.inbound.end());
         if end == 0 {
@@ -116,11 +116,11 @@ impl Agent {
     fn settle(&mut self, cx: &mut Cx<'_>) {
         if let Some(from) = self.parent.take_wanted() {
             if self.config.repair == Repair::Session {
-                // Nobody sends it again under its number: they go on from what is here.
+                // It is not repeated under its number: they go on from the first packet stored here.
                 self.parent.skip_to(self.parent.store.first(), cx.now);
                 return self.parent.pump(cx.now, cx.effects);
             }
-            // Children of an agent that is gone, or of this one before it came back, may miss what is not here.
+            // Children of an agent that is gone, or of this one before it came back, may lack packets that are not here.
             self.inbound.reach_back(from, self.parent.store.first());
             self.parent.store.reach_back(self.inbound.base());
             self.report(cx);
@@ -151,7 +151,7 @@ impl crate::node::Receiver for Agent {
         if arrival.marked {
             congested(&self.inbound, Cause::Mark, cx);
         }
-        // A full store drops what comes, and its parent feels it (seed 001, 3.2).
+        // A full store drops packets, and its parent feels it (seed 001, 3.2).
         if self.inbound.end() > 0 && data.seq.0 >= self.parent.end && !self.parent.has_room(data.seq.0) {
             self.refused += 1;
             return;

@@ -1,5 +1,5 @@
-//! A parent beside a delivery that repairs under new numbers: what its own node lacks never comes under its number, so no child is
-//! to wait for that.
+//! A parent next to a delivery that repairs under new numbers: packets that its own node lacks never come under their numbers, so no child
+//! is to wait for them.
 
 use super::child::Group;
 use super::parent::{From, Parent};
@@ -7,7 +7,7 @@ use crate::time::Time;
 use std::ops::Range;
 
 impl Parent {
-    /// The lowest packet that is on its way to somebody of this part, for all that is known.
+    /// The lowest packet in flight to a node of this part, as far as is known.
     pub(super) fn under_way(&self) -> u64 {
         if self.has(Group::Session) { self.children.extremes().under_way } else { self.end }
     }

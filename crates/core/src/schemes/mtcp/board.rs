@@ -1,4 +1,4 @@
-//! Which packets have arrived somewhere: all below a number, and a bitmap of what came behind it.
+//! Record of the packets that have arrived somewhere: all below a number, and a bitmap of later ones.
 
 /// Everything below `base`, and of the next [`Board::SPAN`] packets those whose bit is set.
 #[derive(Debug, Clone)]

@@ -17,9 +17,9 @@ pub(super) struct Child {
     pub(super) lost_to: u64,
     /// How many packets that are.
     pub(super) lost: u64,
-    /// Since when packets leave for it and it says nothing.
+    /// The beginning of its silence while packets leave for it.
     pub(super) silent_since: Option<Time>,
-    /// Which group it belongs to, and whether it has said so itself.
+    /// Its group, and whether it has confirmed that itself.
     pub(super) group: Group,
     pub(super) is_there: bool,
     /// The latest order about that, and the time of its repetition.
@@ -51,16 +51,16 @@ pub(super) struct Child {
 /// To which of the two groups of a node a child belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Group {
-    /// The session's: it hears the source.
+    /// The session's: it receives from the source.
     Session,
-    /// The node's own: it hears the node.
+    /// The node's own: it receives from the node.
     Local,
 }
 
 impl Group {
     pub(super) const BOTH: [Group; 2] = [Group::Session, Group::Local];
 
-    /// As reports and orders say it.
+    /// The number in reports and orders.
     pub(super) const fn number(self) -> u8 {
         self as u8
     }
@@ -82,7 +82,7 @@ pub(super) struct Summary {
     pub(super) window: f64,
     /// Most packets under way, when the child had received all below its `end`.
     pub(super) transit: u64,
-    /// The lowest packet that somebody misses.
+    /// The lowest packet that is missing somewhere.
     pub(super) low: u64,
 }
 
@@ -182,7 +182,7 @@ impl Child {
         self.board.missing_below(end).saturating_sub(self.lost)
     }
 
-    /// The lowest packet that it or somebody below it misses.
+    /// The lowest packet that it or a descendant misses.
     pub(super) fn low(&self) -> u64 {
         let own = self.board.base();
         self.summary.map_or(own, |summary| summary.low.min(own))
@@ -194,13 +194,13 @@ impl Child {
         (from..self.end).find(|seq| !self.board.has(*seq)).unwrap_or(from.max(self.end))
     }
 
-    /// The same, to it or to somebody below it.
+    /// The same, to it or to a descendant.
     pub(super) fn under_way(&self) -> u64 {
         let own = self.first_under_way();
         self.summary.map_or(own, |summary| summary.low.min(own))
     }
 
-    /// Packets below `end` that are on their way to it or to somebody below it.
+    /// Packets below `end` that are in flight to it or to a descendant.
     pub(super) fn transit(&self, end: u64) -> u64 {
         let below = self.summary.map_or(0, |summary| summary.transit + end.saturating_sub(self.end));
         self.outstanding(end).max(below)
@@ -223,7 +223,7 @@ impl Child {
         }
     }
 
-    /// It misses more than it said before, down to `base`: it has taken on others, or their needs.
+    /// It misses more than it reported before, down to `base`: it has taken on others, or their needs.
     pub(super) fn fall_back(&mut self, base: u64) {
         let before = std::mem::replace(&mut self.board, Board::new(base));
         for seq in (before.base()..self.end).filter(|seq| before.has(*seq)) {
@@ -240,17 +240,17 @@ impl Child {
         }
     }
 
-    /// Whether its latest summary says that packets are outstanding below it.
+    /// Returns whether its latest summary has packets outstanding below it.
     pub(super) fn has_outstanding_below(&self) -> bool {
         self.summary.is_some_and(|it| it.transit > 0 || it.low < self.end)
     }
 
-    /// It has said something, and may wait for packets below `end`.
+    /// A report of it has arrived, and it may wait for packets below `end`.
     pub(super) fn hear(&mut self, end: u64, now: Time) {
         self.silent_since = if self.board.base() < end { Some(now) } else { None };
     }
 
-    /// Counts of lost packets must agree with what is missing.
+    /// Counts of lost packets must agree with the missing ones.
     #[cfg(test)]
     pub(super) fn check(&self) {
         let missing = (self.board.base()..self.lost_to).filter(|seq| self.wants(*seq)).count() as u64;

@@ -14,7 +14,7 @@ pub(super) struct Children {
     /// A tree of extremes. The root is at 1; the leaves, one for each child, begin at `leaves`.
     extremes: Vec<Extremes>,
     leaves: usize,
-    /// By child: when its first packet is late, as [`Children::set_late`] says; a tree as above.
+    /// By child: when its first packet is late, as set by [`Children::set_late`]; a tree as above.
     late: Vec<Time>,
     /// Children that changed since, each once.
     stale: Vec<usize>,
@@ -50,7 +50,7 @@ pub(super) struct Extremes {
     pub(super) low: u64,
     pub(super) under_way: u64,
     pub(super) window: f64,
-    /// Packets on their way to one or below it, less the end of what was sent, if that is `regular_from` or later.
+    /// Packets in flight to one or below it, less the end of the sent packets, if that is `regular_from` or later.
     transit: i64,
     regular_from: u64,
 }
@@ -148,7 +148,7 @@ impl Children {
         &self.extremes[1]
     }
 
-    /// Most packets below `end` that are on their way to a child that hears the session or to somebody below it.
+    /// Most packets below `end` that are in flight to a child that receives the session or to a descendant of one.
     pub(super) fn transit(&self, end: u64) -> u64 {
         let Extremes { count, transit, regular_from, .. } = *self.extremes();
         if count[Group::Session as usize] == 0 {
@@ -305,7 +305,7 @@ impl Children {
 
 #[cfg(test)]
 impl Children {
-    /// Extremes must be those of the children, and what was sent must be awaited.
+    /// Extremes must be those of the children, and sent packets must be awaited.
     pub(super) fn check(&self, end: u64) {
         let folded = self.list.iter().map(|child| Extremes::of(child, &self.view));
         assert_eq!(*self.extremes(), folded.fold(Extremes::NONE, |all, one| all.and(&one)));

@@ -1,4 +1,4 @@
-//! Parameters of MTCP. The seed prints few numbers; what it leaves open says so.
+//! Parameters of MTCP. The seed prints few numbers; those that it leaves open are marked.
 
 use crate::field;
 use crate::node::RelaySpec;
@@ -78,7 +78,7 @@ configuration! {
         longest_slack: Option<Span> = None
             => seconds["longest-slack" or "off", Within::up_to(1e4),
                 "time-outs in a row double the slack up to this; off: up to 64 times"];
-        /// Which rounds of slow start grow. Vegas' rule is every second one; the seed says nothing else.
+        /// Which rounds of slow start grow. Vegas' rule is every second one; the seed has no other.
         slow_start: SlowStart = SlowStart::EverySecond
             => choice["slow-start", { "every-second" => EverySecond, "every" => Every },
                 "which rounds of slow start grow"];
@@ -91,7 +91,7 @@ configuration! {
                 "between the first four questions for a round-trip time"];
         /// And then.
         poll_every: Span = Span::from_secs(5) => seconds["poll", Within::up_to(1e4), "between further ones"];
-        /// Packets that a node keeps at most. Open: the seed says that buffers are bounded.
+        /// Packets that a node stores at most. Open: the seed states that buffers are bounded.
         store: u32 = 512 => whole["store", 16, 1_000_000, "packets that a node keeps for its children"];
         /// Up to this the retransmission window opens by one per acknowledged repair. Open.
         repair_threshold: f64 = 16.0
@@ -131,7 +131,7 @@ configuration! {
                 "who came back stays for so long")];
     }
 
-    /// The seed, with what it leaves open as the fields say.
+    /// The seed, with open values as the fields state.
     pub fn published;
 
     impl Configure for Config {
@@ -173,7 +173,7 @@ pub struct Local {
 }
 
 impl Local {
-    /// As the fields say.
+    /// As the fields state.
     const fn published() -> Local {
         Local {
             slow_starts: 3,
@@ -230,7 +230,7 @@ pub enum SlowStart {
 pub enum Rounds {
     /// At most once per round of the whole tree: a near child would else make it act many times before anything comes of it.
     Tree,
-    /// Once its own children have acknowledged what was out.
+    /// Once its own children have acknowledged all packets in flight.
     Own,
 }
 
@@ -254,9 +254,9 @@ impl Config {
         self.longest_slack.map_or(long, |longest| long.min(longest.max(slack)))
     }
 
-    /// A real network: the session's delivery repairs, nobody is moved but by agents below the source, and a first timeout of 1 s as in
-    /// RFC 6298, 2.1. Packets are paced. After an interruption the first packet leaves within a second, and every round of slow start
-    /// grows; a receiver that is silent for a second holds nobody.
+    /// A real network: the session's delivery repairs, only agents below the source move children, and a first timeout of 1 s as in RFC
+    /// 6298, 2.1. Packets are paced. After an interruption the first packet leaves within a second, and every round of slow start grows; a
+    /// receiver that is silent for a second holds no other back.
     pub fn transport(packet_size: u16) -> Config {
         Config {
             sending: Sending::transport(packet_size),

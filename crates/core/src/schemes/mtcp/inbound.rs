@@ -44,9 +44,9 @@ pub(super) enum News {
     NoRoom,
 }
 
-/// In sessions that repair by themselves, packets so far behind the newest one are waited for no more.
+/// In sessions that repair by themselves, packets this far behind the newest one are not awaited any more.
 const WAITED_FOR: u64 = 256;
-/// A step this large is another stream: everything begins anew (00-common, C5).
+/// A step this large is another stream: everything restarts (00-common, C5).
 const ANEW: u64 = 1 << 15;
 
 impl Inbound {
@@ -147,7 +147,7 @@ impl Inbound {
         }
     }
 
-    /// Say what has arrived, in as many reports as a call may have.
+    /// Acknowledges the packets that have arrived, in as many reports as a call may have.
     pub(super) fn acknowledge(&mut self, cx: &mut Cx<'_>) {
         if self.end == 0 {
             return;
@@ -198,7 +198,7 @@ impl Inbound {
         due
     }
 
-    /// The parent says something. Returns whether this node is to say how it stands.
+    /// Handles an order of the parent. Returns whether this node is to report its state.
     pub(super) fn on_order(&mut self, order: &Order, cx: &mut Cx<'_>) -> bool {
         if order.to != self.me {
             return false;
@@ -245,10 +245,10 @@ impl Inbound {
     }
 }
 
-/// Numbers stay below what the wire carries.
+/// Numbers stay below the limit of the wire format.
 const LAST: u64 = (1 << 61) - 1;
 
-/// The next holes, as a report says them.
+/// Returns the next holes, in the form of a report.
 fn list(holes: &mut impl Iterator<Item = (u64, u64)>, end: u64) -> Holes {
     let mut listed = Holes::default();
     for (place, (first, count)) in listed.0.iter_mut().zip(holes) {

@@ -1,4 +1,4 @@
-//! Congestion localization: children with persistent congestion hear their parent instead of the source (seed 001, 3.2).
+//! Congestion localization: children with persistent congestion receive from their parent instead of the source (seed 001, 3.2).
 
 use super::board::Board;
 use super::child::{Child, Group};

@@ -1,9 +1,9 @@
 //! MTCP: TCP-like congestion control over a tree (seed 001).
 //!
-//! The source is the root of a tree, whose inner nodes are sender's agents: receivers that hear their children's acknowledgements,
-//! keep packets for them and send again what they miss. Every parent has a window over its children, moved by TCP Vegas' rules with
-//! delays between two clocks; agents report the smallest window of their part of the tree, and the source sends as much as the
-//! smallest of all allows. Children with persistent congestion are moved into a group of their parent, at a pace of its own.
+//! The source is the root of a tree, whose inner nodes are sender's agents: receivers that receive their children's acknowledgements, store
+//! packets for them and send missing ones again. Every parent has a window over its children, moved by TCP Vegas' rules with delays between
+//! two clocks; agents report the smallest window of their part of the tree, and the source sends as much as the smallest of all allows.
+//! Children with persistent congestion are moved into a group of their parent, at a pace of its own.
 //!
 //! ```text
 //!   source ---- multicast data ----> all             window   moves with acknowledgements of the children

@@ -28,7 +28,7 @@ pub(super) struct Parent {
     pub(super) store: Store,
     /// One more than the highest packet that came or left here.
     pub(super) end: u64,
-    /// The session's window and round, as the source says them.
+    /// The session's window and round, as the source states them.
     pub(super) session_window: f64,
     pub(super) session_round: Span,
     /// The next packet for the local group.
@@ -46,15 +46,16 @@ pub(super) struct Parent {
     pub(super) moves: u64,
     /// Losses that children reported.
     pub(super) losses: u64,
-    /// A child is gone, and others may be in its place, or some are told to begin earlier: until when packets from where on are kept.
+    /// A child is gone, and others may be in its place, or some are ordered to begin earlier: the first packet that is retained for that,
+    /// and the time until which it is.
     kept: Option<(u64, Time)>,
     /// A child misses packets from this one on, which are not here and may be had from above.
     wanted: Option<u64>,
-    /// Whether what is not here may still come.
+    /// Whether packets missing here may still come.
     pub(super) from: From,
 }
 
-/// Where what a node lacks comes from.
+/// The origin of packets that a node lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum From {
     /// Its own parent sends it again, under its number.
@@ -75,7 +76,7 @@ pub(super) struct GroupState {
 /// Whether acknowledgements open the windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
-    /// The session uses what it may.
+    /// The session uses all that it may.
     Full,
     /// It does not, so that nothing is known of more.
     Partial,
@@ -129,7 +130,7 @@ impl Parent {
         self.expected = children;
     }
 
-    /// Whether children are missing that are said to be there.
+    /// Returns whether announced children are missing.
     pub(super) fn waits_for_children(&self) -> bool {
         self.config.repair == Repair::Tree && self.children.len() < self.expected
     }
@@ -143,7 +144,7 @@ impl Parent {
         self.children.iter().filter(move |child| child.group == group)
     }
 
-    /// The smallest window of this part of the tree; infinite when nobody limits it.
+    /// The smallest window of this part of the tree; infinite without a limit.
     pub(super) fn least_window(&self) -> f64 {
         let own = if self.has(Group::Session) { self.window().size() } else { f64::INFINITY };
         own.min(self.children.extremes().window)
@@ -162,7 +163,7 @@ impl Parent {
         if self.waits_for_children() { most.max(self.end.saturating_sub(self.store.first())) } else { most }
     }
 
-    /// The lowest packet that somebody of this part misses.
+    /// The lowest packet that a node of this part misses.
     pub(super) fn low(&self) -> u64 {
         let low = if self.has(Group::Session) { self.children.extremes().low } else { self.end };
         if self.waits_for_children() { low.min(self.store.first()) } else { low }
@@ -182,7 +183,7 @@ impl Parent {
         self.count(group) > 0
     }
 
-    /// Whether there is room for this packet, which nobody below needs any more or the store can keep.
+    /// Returns whether there is room for this packet, which is not needed below any more or fits into the store.
     pub(super) fn has_room(&self, seq: u64) -> bool {
         self.config.repair == Repair::Session
             || self.store.len() == 0
@@ -243,7 +244,7 @@ impl Parent {
         self.timer_at = self.timer_at.min(next);
     }
 
-    /// A child says something. Whether it was any news about it.
+    /// Handles a report of a child. Returns whether it was any news about it.
     pub(super) fn on_report(&mut self, report: &Report, usage: Use, now: Time) -> bool {
         let echo = report.content.echo();
         if echo.seq.0 >= self.end + Board::SPAN {
@@ -425,7 +426,7 @@ impl Parent {
         let Ok(place) = self.place(id) else { return base..end };
         let child = &self.children[place];
         let before = child.board.base();
-        // Beside a delivery a child goes on listing what was given up here.
+        // Next to a delivery a child goes on listing packets that were given up here.
         let is_old = self.from == From::Delivery || end < child.end || base >= before;
         if !child.is_there || is_old {
             return 0..0;
@@ -614,7 +615,7 @@ impl Parent {
         self.groups[group as usize].repairs.begin_anew(self.round_trip(group), &self.config, now);
     }
 
-    /// A packet is lost on the way to a child: it is sent again, or waited for no more.
+    /// A packet is lost on the way to a child: it is sent again, or not awaited any more.
     pub(super) fn miss(&mut self, place: usize, seq: u64) {
         let mut child = self.children.edit(place);
         match self.config.repair {

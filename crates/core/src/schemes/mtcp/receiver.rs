@@ -1,4 +1,4 @@
-//! MTCP's receiver: acknowledges to its parent what has arrived.
+//! MTCP's receiver: acknowledges arrived packets to its parent.
 
 use super::config::Config;
 use super::inbound::Inbound;
@@ -13,7 +13,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// A receiver that has heard nothing yet.
+    /// Creates a receiver that has received nothing yet.
     pub fn new(me: ReceiverId, config: &Config) -> Receiver {
         Receiver { inbound: Inbound::new(me, config) }
     }

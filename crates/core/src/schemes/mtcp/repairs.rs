@@ -47,7 +47,7 @@ impl Repairs {
         }
     }
 
-    /// Somebody misses this packet.
+    /// Notes that a child misses this packet.
     pub(super) fn ask(&mut self, seq: u64) {
         let place = self.list.partition_point(|repair| repair.seq < seq);
         if self.list.get(place).is_none_or(|repair| repair.seq != seq) {
@@ -56,8 +56,8 @@ impl Repairs {
         }
     }
 
-    /// Acknowledgements came: what nobody wants any more leaves the list, and what was sent opens the window. `wanted` knows the
-    /// place of a child that wanted the packet, and may choose another one.
+    /// Acknowledgements came: packets that no child wants any more leave the list, and those of them that were sent open the window.
+    /// `wanted` knows the place of a child that wanted the packet, and may choose another one.
     pub(super) fn settle(&mut self, wanted: impl Fn(u64, &mut usize) -> bool, now: Time) {
         if self.list.is_empty() {
             return;
@@ -130,7 +130,7 @@ impl Repairs {
         self.list.iter_mut().for_each(|repair| repair.sent_at = None);
     }
 
-    /// After a round without repairs the next losses are another matter: the window begins anew.
+    /// After a round without repairs the next losses are another matter: restarts the window.
     pub(super) fn begin_anew(&mut self, round: Option<Span>, config: &Config, now: Time) {
         if let (Some(since), Some(round)) = (self.idle_since, round)
             && now.since(since) > round

@@ -18,7 +18,7 @@ pub struct Source {
     history: SendHistory,
     is_running: bool,
     pacer: Pacer,
-    /// A round of the tree, in seconds: from sending a packet until nobody misses it.
+    /// A round of the tree, in seconds: from sending a packet until no node misses it.
     round: Ewma,
     /// The packet of the round that is being measured.
     measured: Option<(u64, Time)>,
@@ -62,7 +62,7 @@ impl Source {
         source
     }
 
-    /// A round of the tree; before there is a sample, what is assumed.
+    /// Returns a round of the tree; before there is a sample, the assumed one.
     fn round(&self) -> Span {
         let known = self.round.mean().map(Span::from_secs_f64);
         known.unwrap_or(self.parent.config.sending.initial_rtt).max(self.parent.config.sending.shortest_rtt)

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 /// The local record of a packet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slot {
-    /// When the source sent it, in the source's time; `None` for one that came in another way, whose delay says nothing.
+    /// When the source sent it, in the source's time; `None` for one that came in another way, whose delay carries no information.
     pub(super) sent_at: Option<Time>,
     /// When it came here.
     pub(super) here_at: Time,

@@ -108,7 +108,7 @@ impl Parent {
             }
             self.losses += 1;
             match self.config.repair {
-                // Nothing that is out counts any more, as in TCP: an agent whose store was full has nothing new to say.
+                // Packets in flight do not count any more, as in TCP: an agent whose store was full has nothing new to report.
                 Repair::Session => {
                     let mut child = self.children.edit(place);
                     child.advance(next);
@@ -119,7 +119,7 @@ impl Parent {
         }
     }
 
-    /// Children that have said nothing for too long are given up.
+    /// Gives up children that have been silent for too long.
     pub(super) fn give_up_the_silent(&mut self, now: Time) {
         let (end, silence) = (self.end, self.config.silence);
         let next_local = self.next_local;
@@ -142,7 +142,7 @@ impl Parent {
 
 #[cfg(test)]
 impl Parent {
-    /// Values that are kept of all children must be those of each.
+    /// Values stored of all children must be those of each.
     pub(super) fn check(&self) {
         self.children.check(self.end);
         for (place, child) in self.children.iter().enumerate().filter(|_| !self.has(Group::Local)) {

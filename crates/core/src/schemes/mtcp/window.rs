@@ -38,7 +38,7 @@ struct Spared {
     round: u64,
 }
 
-/// No window is larger; a summary says it as a float.
+/// No window is larger; a summary carries it as a float.
 const LARGEST: f64 = 1e6;
 
 impl Window {

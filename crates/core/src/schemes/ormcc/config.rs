@@ -92,8 +92,8 @@ pub enum AcrossSwitch {
 impl Config {
     /// A sender on a real network: doubling start, all guards, at least a packet per 8 s.
     ///
-    /// Beta is the 0.65 that the thesis uses at user level (seed 000, 3.1.5), and throughput at congestion is measured over what
-    /// was reached just before it (`docs/design/congestion-control.md`).
+    /// Beta is the 0.65 that the thesis uses at user level (seed 000, 3.1.5), and throughput at congestion is measured over the packets
+    /// just before it (`docs/design/congestion-control.md`).
     pub fn transport(packet_size: u16) -> Config {
         Config {
             sending: Sending::transport(packet_size),

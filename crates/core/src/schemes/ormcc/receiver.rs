@@ -58,7 +58,7 @@ struct NewestHeader {
     representative: Option<ReceiverId>,
     mean: f32,
     deviation: f32,
-    /// As the header says it, in seconds, and as it counts.
+    /// The value in the header, in seconds, and the one that counts.
     rtt_max_said: f32,
     rtt_max: Span,
 }
@@ -92,15 +92,15 @@ struct Pending {
 
 /// The shortest time over which start-up measures throughput.
 const SHORTEST_WINDOW: Span = Span::from_millis(5);
-/// The largest round-trip time before a header says one.
+/// The largest round-trip time before a header states one.
 const DEFAULT_RTT_MAX: Span = Span::from_millis(100);
-/// Largest round-trip times that a header can say.
+/// Largest round-trip times that a header can carry.
 const RTT_RANGE: (Span, Span) = (Span::from_micros(100), Span::from_secs(10));
 /// Silence after which a pending report is worth nothing, in largest round-trip times.
 const STALE_AFTER: u64 = 10;
 
 impl Receiver {
-    /// A receiver that has heard nothing yet.
+    /// Creates a receiver that has received nothing yet.
     pub fn new(me: ReceiverId, config: &Config) -> Receiver {
         let settings = Settings {
             alpha: config.alpha_receiver as f32,
@@ -243,7 +243,7 @@ impl Receiver {
         cx.effects.push(Effect::Report(Report { from: self.me, layer, content }));
     }
 
-    /// A header may have taken away the reason for what is pending.
+    /// A header may have taken away the reason for a pending report.
     #[inline]
     fn reconsider(&mut self) {
         if self.pending.is_some() && !self.may_report() {

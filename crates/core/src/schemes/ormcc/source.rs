@@ -61,7 +61,7 @@ impl Policy {
         }
     }
 
-    /// Headers say from now on that everybody may report.
+    /// Headers state from now on that every receiver may report.
     fn distrust(&mut self) {
         self.representative.distrust();
         self.check = None;

@@ -88,7 +88,7 @@ pub enum Measure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tokens {
     /// It comes back: the packet has left the network.
-    // The draft never gives it back, so that each loss takes a token for ever, until a timeout.
+    // The draft never gives it back, so that each loss takes a token until a timeout.
     Returned,
     /// It is gone until a timeout: the letter of the draft.
     Kept,

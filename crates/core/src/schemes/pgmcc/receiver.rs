@@ -49,11 +49,11 @@ struct Losses {
 
 /// A packet this long after the latest acknowledgement does not wait for further ones.
 const ACK_SPACING: Span = Span::from_millis(1);
-/// A stream that was silent this long is over: what is pending is worth nothing.
+/// A stream that was silent this long is over: pending feedback has no value.
 const STALE_AFTER: Span = Span::from_secs(10);
 
 impl Receiver {
-    /// A receiver that has heard nothing yet.
+    /// Creates a receiver that has received nothing yet.
     pub fn new(me: ReceiverId, config: &Config) -> Receiver {
         Receiver {
             me,

@@ -29,7 +29,7 @@ pub struct Source {
     timeout_at: Time,
     // The draft begins to count again with each negative acknowledgement, so that those of others would keep an acker that
     // is gone.
-    /// Timeouts since the acker was heard, "RETRY".
+    /// Timeouts since the acker's last report, "RETRY".
     retries: u32,
     /// When there was no token last: only a window that is used may open.
     starved_at: Option<Time>,
@@ -112,7 +112,7 @@ impl Source {
         Some(sample)
     }
 
-    /// Nobody is the acker: headers ask all receivers to offer themselves.
+    /// There is no acker: headers ask all receivers to offer themselves.
     fn elect_anew(&mut self) {
         self.former = self.acker.take().or(self.former);
         self.load = 0.0;
@@ -429,7 +429,7 @@ impl crate::node::Source for Source {
     }
 }
 
-/// With so few losses the formula says nothing.
+/// The load above which there are too few losses for the formula.
 const MEANINGLESS: f64 = 1e12;
 /// TCP's formula over the inverse of the load.
 const SQUARE_ROOT_OF_1_5: f64 = 1.224_744_871_391_589;

@@ -241,7 +241,7 @@ impl CongestionWindow {
         self.suspended_to = None;
     }
 
-    /// Packets that named nobody will not be acknowledged: give their tokens back.
+    /// Packets without an acker will not be acknowledged: gives their tokens back.
     // The draft gives back one token. With as many as there are such packets, tokens and packets in flight still add up.
     pub(in crate::schemes) fn credit_unasked(&mut self) {
         for seq in self.oldest..self.next {

@@ -16,7 +16,7 @@ configuration! {
     pub struct Config {
         /// How packets are sent, whatever the scheme.
         sending: Sending = published_sending();
-        /// How the rate follows what is queued.
+        /// How the rate follows the number of queued packets.
         law: Law = Law::Printed
             => choice["law", { "steady" => Steady, "printed" => Printed, "seconds" => Seconds },
                 "how the rate follows what is queued; the thesis prints one that oscillates"];

@@ -107,7 +107,7 @@ pub enum Points {
     Every,
 }
 
-/// A layer is left when nobody answered two queries, a second apart (IGMPv2; RFC 2236, 8.8).
+/// A layer is left when no receiver answered two queries, a second apart (IGMPv2; RFC 2236, 8.8).
 const LEAVE_DELAY: Span = Span::from_secs(2);
 
 /// Chosen by measurement (`bench/layers/fill`), of 30, 40, 50, 60 and 80 ms: at 8 Mbit/s the others keep receivers a level lower.
@@ -116,7 +116,7 @@ const BESIDE: Span = Span::from_millis(50);
 impl Config {
     /// A real network: from 0.5 to 64 Mbit/s, every burst a point. Less than half a megabit is of no use for file transfers, and eight
     /// layers of it end below twice the rate of an ordinary access line. Slots are shorter then than the paper's, so there are six times as
-    /// many to a burst and between bursts: a burst still lasts an eighth of a second, long enough to fill a queue, and points of the lowest
+    /// many to a burst and between bursts. A burst still lasts an eighth of a second, long enough to fill a queue, and points of the lowest
     /// level are still a second apart.
     pub fn transport(packet_size: u16) -> Config {
         Config {

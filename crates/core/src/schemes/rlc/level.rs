@@ -5,8 +5,8 @@ use crate::packet::{Arrival, Layer, Seq};
 
 /// A layer that a receiver is subscribed to.
 ///
-/// The driver says how many packets are lost, up to a few packets after the gap was seen, and in the order in which the
-/// gaps opened. Here is remembered which packets those were.
+/// The driver states the number of lost packets, up to a few packets after the gap was seen, and in the order in which the gaps opened.
+/// This record has the numbers of those packets.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LayerReception {
     /// The newest packet and its slot.

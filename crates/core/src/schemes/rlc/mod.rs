@@ -14,7 +14,7 @@
 //! ```
 //!
 //! Points of a level are also points of the levels below, so that receivers behind one bottleneck, which lose the same packets, move
-//! together: otherwise one of them leaving a layer would be of no use.
+//! together. Otherwise one of them leaving a layer would be of no use.
 
 mod config;
 mod level;

@@ -1,9 +1,9 @@
-//! Which losses are rare enough to cost no layer ([`super::Config::beside`]).
+//! Rule for losses that are rare enough to cost no layer ([`super::Config::beside`]).
 
 use super::config::Config;
 use crate::time::{Span, Time};
 
-/// How far apart losses are at a receiver's level, beside those of a TCP flow of that rate.
+/// How far apart losses are at a receiver's level, compared with those of a TCP flow of that rate.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rarity {
     /// TCP's round-trip time.

@@ -1,4 +1,4 @@
-//! RLC's receiver: goes up at synchronisation points, down at losses, and never says anything (seed 004, 3).
+//! RLC's receiver: goes up at synchronisation points, down at losses, and never reports (seed 004, 3).
 
 use super::config::{Config, Points};
 use super::level::{Copy, LayerReception, News};
@@ -62,7 +62,7 @@ enum BurstOutcome {
     Gone,
 }
 
-/// A burst from this many cycles ago is late; from before that, the source has begun anew.
+/// A burst from this many cycles ago is late; from before that, the source has restarted.
 const LATE_CYCLES: u64 = 4;
 
 impl Receiver {

@@ -7,7 +7,7 @@ use crate::packet::{Flags, Layer, Mark, Report, Seq, Signal};
 use crate::rate::Bounds;
 use crate::time::{Rate, Span, Time};
 
-/// The source of a session. It hears nothing and adapts nothing.
+/// The source of a session. It receives no feedback and adapts nothing.
 ///
 /// Packets that it may not send in time are not sent later, except those that a late host may catch up with: turns pass unused while the
 /// application has nothing or the socket is blocked.
@@ -174,7 +174,7 @@ impl crate::node::Source for Source {
     fn control(&mut self, control: SourceControl, now: Time) {
         match control {
             SourceControl::Limits(bounds) => self.set_bounds(bounds, now),
-            // Nobody limits the rate, and nothing was learned about anybody.
+            // No receiver limits the rate, and nothing was learned about any.
             SourceControl::Forget(_)
             | SourceControl::StartAgain
             | SourceControl::Members(_)

@@ -103,8 +103,8 @@ configuration! {
 pub enum Repair {
     /// Source and active routers, under the old numbers: the paper.
     Tree,
-    /// A delivery beside the scheme, under new numbers. Active routers send again what they have; what they have not never comes, and
-    /// nobody waits for it.
+    /// A delivery next to the scheme, under new numbers. Active routers repeat stored packets; those that they lack never come, and no
+    /// receiver waits for them.
     Session,
 }
 
@@ -113,7 +113,7 @@ pub enum Repair {
 pub enum Answers {
     /// Every receiver acknowledges each packet and reports each loss at once: the paper, whose active routers merge reports.
     All,
-    /// As many as the source can hear, until an active router says that it listens.
+    /// As many as the source can process, until an active router states that it listens.
     // Seed gap: the paper has no answer to a large group without active routers.
     Few,
 }
@@ -121,15 +121,15 @@ pub enum Answers {
 /// Where a receiver begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Begin {
-    /// With the first packet that it hears.
+    /// With the first packet that it receives.
     Here,
     /// With the first packet of the session, whatever it has missed.
     AtStart,
 }
 
 impl Config {
-    /// A real network: delivery repairs, few answer, nobody is excluded, the rate starts by doubling and then grows by 800 bit/s with each
-    /// packet, e-fold in 15 s with packets of 1,500 bytes.
+    /// A real network: delivery repairs, few answer, no receiver is excluded, the rate starts by doubling and then grows by 800 bit/s with
+    /// each packet, e-fold in 15 s with packets of 1,500 bytes.
     // Seed gap: with the paper's values the rate grows e-fold in 106 s, whatever it is.
     pub fn transport(packet_size: u16) -> Config {
         Config {

@@ -1,4 +1,4 @@
-//! ACK fusion: of several that acknowledge, the least counts (seed 003, 2.4 and 3: packets are kept until all have them).
+//! ACK fusion: the least of several acknowledgements counts (seed 003, 2.4 and 3: packets are stored until all have them).
 
 use crate::packet::{Echo, ReportContent, Seq};
 use crate::time::{Span, Time};
@@ -26,7 +26,7 @@ impl<K: Copy + Ord> Fusion<K> {
         Fusion { children: Vec::new(), least: 0, at_least: 0 }
     }
 
-    /// Everybody has all packets below this one; `None` while there is nobody.
+    /// All children have all packets below this one; `None` without children.
     pub(crate) fn least(&self) -> Option<u64> {
         (!self.children.is_empty()).then_some(self.least)
     }
@@ -52,7 +52,7 @@ impl<K: Copy + Ord> Fusion<K> {
         self.children.binary_search_by(|child| child.key.cmp(&key))
     }
 
-    /// A child has all packets below `acked`. An acknowledgement that says less than one before is a late one.
+    /// A child has all packets below `acked`. An acknowledgement that reports less than one before is a late one.
     pub(crate) fn on_ack(&mut self, key: K, acked: u64, now: Time) {
         match self.place(key) {
             Ok(place) => {
@@ -80,7 +80,7 @@ impl<K: Copy + Ord> Fusion<K> {
         }
     }
 
-    /// A child has all packets below `acked`, and no more, whatever it said before.
+    /// A child has all packets below `acked`, and no more, whatever it reported before.
     pub(crate) fn set(&mut self, key: K, acked: u64, now: Time) {
         match self.place(key) {
             Ok(place) if acked < self.children[place].acked => {
@@ -92,7 +92,7 @@ impl<K: Copy + Ord> Fusion<K> {
         }
     }
 
-    /// A child is gone: what the others have counts.
+    /// A child is gone: the progress of the others counts.
     pub(crate) fn leave(&mut self, key: K) {
         if let Ok(place) = self.place(key) {
             self.children.remove(place);
@@ -124,7 +124,7 @@ impl<K: Copy + Ord> Fusion<K> {
     }
 }
 
-/// An acknowledgement of all packets below `acked`, which must be more than none, by somebody who has nothing beyond.
+/// Returns an acknowledgement of all packets below `acked`, which must be at least one, by a receiver that has nothing beyond.
 pub(crate) fn acknowledged(acked: u64, hold: Span) -> ReportContent {
     let echo = Echo { seq: Seq(acked.saturating_sub(1)), hold };
     ReportContent::Selective { echo, behind: 0, bitmap: u32::MAX, loss: 0.0 }

@@ -3,9 +3,9 @@
 //! One rate for one group, moved by its source, and rate limits at the exits of active routers on the path. Receivers and active routers
 //! watch sequence numbers. A gap is congestion right upstream, and the first node to see it sends a *congestion indication* (CI) with the
 //! rate that would have been right, `Da` times the rate at which the packet was sent. Every active router that the CI passes limits the
-//! exit that it came in by to that rate, queues packets that come faster, and sends `Dr` times the rate on; a CI that reports no less than
-//! one before is filtered. Acknowledgements are merged on their way and raise rates. Packets are stored until all receivers have them, and
-//! are repeated from where they are stored.
+//! exit that it came in by to that rate. It queues packets that come faster, and sends `Dr` times the rate on; a CI that reports no less
+//! than one before is filtered. Acknowledgements are merged on their way and raise rates. Packets are stored until all receivers have them,
+//! and are repeated from where they are stored.
 //!
 //! ```text
 //!   source              active router            active router             receivers
@@ -16,8 +16,8 @@
 //!     |                      |---- data n, again ---->|---- data n, again ---->|
 //! ```
 //!
-//! Without any active router receivers speak to the source itself, which repairs (`repair=tree`) or leaves that to a delivery that
-//! works beside it (`repair=session`).
+//! Without any active router receivers report to the source itself, which repairs (`repair=tree`) or leaves that to an independent delivery
+//! (`repair=session`).
 //!
 //! | module | what it holds |
 //! |---|---|

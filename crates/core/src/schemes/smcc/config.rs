@@ -15,7 +15,7 @@ pub(super) const LAYERS: usize = 16;
 const SLOWEST_GAP: Span = Span::from_secs(8);
 
 configuration! {
-    /// Everything that can be chosen. [`Config::published`] is what the thesis says of it, [`Config::transport`] is for real networks.
+    /// Everything that can be chosen. [`Config::published`] follows the thesis, [`Config::transport`] is for real networks.
     ///
     /// The lowest rate of the limits raises the base layer; the highest takes from the upper layers.
     pub struct Config {
@@ -29,7 +29,7 @@ configuration! {
         joins: Joins = Joins::Rounds
             => choice["joins", { "rounds" => Rounds, "early" => Early },
                 "after a feedback round, or in start-up after four round trips; layers are left after four with too little, and who joins too much stays away for longer"];
-        /// An upper layer is never slower than this part of its highest rate; who has less left for it leaves it.
+        /// An enhancement layer is never slower than this part of its highest rate; a receiver with less left for it leaves it.
         // Seed gap: 4.1 has no lowest rate. Who has nearly nothing left for its highest layer then slows it to nearly nothing, and those who
         // join it meanwhile wait for its first packet in vain.
         least: f64 = 0.0
@@ -83,10 +83,10 @@ pub enum Lower {
 /// When layers are joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Joins {
-    /// When the estimate was above what the layers may have for a whole feedback round.
+    /// When the estimate was above the rate that the layers may have for a whole feedback round.
     Rounds,
     /// In start-up after four round-trip times, which goes on where the lowest layers' losses were not followed by others. A layer makes
-    /// room for who joins it, and who has left it soon stays away, longer each time.
+    /// room for a receiver that joins it. A receiver that has left it soon stays away, longer each time.
     // Seed gap: 4.1 joins by the estimate alone. At the beginning that is what the flows beside have made of the base layer, whose slow
     // rate says little about a fast path: sixty seconds later a receiver at 100 Mbit/s had a quarter of its share.
     Early,
@@ -115,7 +115,7 @@ impl Config {
         Rate::of(u64::from(self.control.sending.packet_size), SLOWEST_GAP)
     }
 
-    /// The lowest rate of `layer`, an upper one, while it is heard of.
+    /// Returns the lowest rate of `layer`, an enhancement layer, while receivers report about it.
     pub fn least_of(&self, layer: u8) -> Rate {
         self.slowest().max(self.cap_of(layer) * self.least)
     }

@@ -10,8 +10,8 @@
 //!                                              layer 2   at most 4     not joined      X < 1 + 2
 //! ```
 //!
-//! Each layer is a TFMCC session of its own ([`super::tfmcc`]): its reports say how much of the estimate the layers below
-//! leave over. A layer that nobody is subscribed to is off; a receiver that joins it asks for it.
+//! Each layer is a TFMCC session of its own ([`super::tfmcc`]): its reports state how much of the estimate the layers below leave over. A
+//! layer without receivers is off; a receiver that joins it requests it.
 
 mod config;
 mod receiver;

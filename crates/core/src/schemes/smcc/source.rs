@@ -33,7 +33,7 @@ enum State {
     On,
 }
 
-/// A layer that nobody reports about is off after this time. Its limiting receiver reports every round trip.
+/// A layer without reports is off after this time. Its limiting receiver reports every round trip.
 const OFF_AFTER: Span = Span::from_secs(10);
 
 impl Source {
@@ -76,7 +76,7 @@ impl Source {
 
     /// Makes room: a receiver that joins `layer` can take this rate of it.
     fn make_room(&mut self, layer: Layer, rate: Rate, now: Time) {
-        // Nobody joins the base layer of a session that it is in: that would let a newcomer stop it for all.
+        // The base layer is joined with the session: making room there would let a newcomer stop it for all.
         if self.config.joins == Joins::Early
             && layer > Layer(0)
             && rate.is_usable()

@@ -1,8 +1,7 @@
 //! Round-trip times at a receiver (RFC 4654, 5.2 and 6.2), from stamps of its own and from one-way delays.
 //!
-//! The clocks of source and receiver differ by any amount. A measurement is of the receiver's clock alone. Between
-//! measurements the forward delay is followed: the reverse delay, with the difference of the clocks, is kept from the
-//! latest measurement.
+//! The clocks of source and receiver differ by any amount. A measurement is of the receiver's clock alone. Between measurements the forward
+//! delay is followed; the reverse delay, with the difference of the clocks, is stored from the latest measurement.
 //!
 //! ```text
 //!   source    ------ ts_i ------------- ts_j ---     D  = ts_i - tr'          (reverse delay + clock difference)

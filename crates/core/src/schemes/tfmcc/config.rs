@@ -42,7 +42,7 @@ configuration! {
         event: f64 = 1.0;
         /// The increase of a calculated rate after a loss event.
         recovery: Recovery = Recovery::Equation;
-        /// How fast the source rises to what the limiting receiver says.
+        /// How fast the source rises to the rate that the limiting receiver reports.
         rise: Rise = Rise::Packet;
         /// The rate does not rise so soon after the limiting receiver has left, nor in six largest round-trip times.
         hold: Span = Span::ZERO;
@@ -96,10 +96,10 @@ pub enum Discounting {
 /// The basis of the loss interval before the first loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FirstInterval {
-    /// The square root alone (RFC 4654, 5.6). At a few packets per round-trip time the equation makes of it much less than
-    /// what was received: at one packet, a thirtieth.
+    /// The square root alone (RFC 4654, 5.6). At a few packets per round-trip time the equation turns it into much less than the received
+    /// rate: at one packet, a thirtieth.
     Rfc4654,
-    /// The whole equation (RFC 5348, 6.3.1): it gives back what was received.
+    /// The whole equation (RFC 5348, 6.3.1): it gives back the received rate.
     Rfc5348,
 }
 
@@ -109,7 +109,7 @@ pub enum Recovery {
     /// The equation's result for the open loss interval: at most a seventh of a packet per round-trip time in each, or a quarter where
     /// older intervals are discounted.
     Equation,
-    /// At least what TCP does: from half of what was received, a packet per round-trip time in each (RFC 5681, 3.1).
+    /// At least TCP's increase: from half of the received rate, a packet per round-trip time in each (RFC 5681, 3.1).
     Tcp,
 }
 

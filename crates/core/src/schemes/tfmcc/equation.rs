@@ -13,14 +13,14 @@ pub(super) fn rate(packet_size: f64, rtt: Span, loss: f64) -> Rate {
     if secs > 0.0 { Rate::from_bps(8.0 * packet_size / secs) } else { Rate::UNLIMITED }
 }
 
-/// The loss interval before the first loss event: what the rate that was received then corresponds to by the square root
-/// alone (RFC 4654, 5.6). At least one packet.
+/// The loss interval before the first loss event: the interval that corresponds to the rate received then by the square root alone (RFC
+/// 4654, 5.6). At least one packet.
 pub(super) fn first_interval(packet_size: f64, received: Rate, rtt: Span) -> f64 {
     let packets = received.bps() * rtt.as_secs_f64() / (8.0 * packet_size);
     (packets * packets / 1.5).max(1.0)
 }
 
-/// The same by the whole equation (RFC 5348, 6.3.1): the interval at which it gives what was received.
+/// The same by the whole equation (RFC 5348, 6.3.1): the interval at which it gives the received rate.
 pub(super) fn first_interval_exactly(packet_size: f64, received: Rate, rtt: Span) -> f64 {
     let (mut low, mut high) = (1e-8f64, 1.0f64);
     // Halves the interval's logarithm each time.

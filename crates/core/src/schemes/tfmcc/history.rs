@@ -122,7 +122,7 @@ impl History {
             }
         }
         if left > 0 {
-            // The place is not known: as if it were the packet before the one that reveals it.
+            // The place is unknown: as if it were the packet before the one that reveals it.
             begun |= self.lose_one(by.0.saturating_sub(1), now, rtt, discounting);
         }
         begun
@@ -217,8 +217,7 @@ impl History {
         }
     }
 
-    /// The packet that began an event has come: it begins with the next one that is lost, and may reach to what was
-    /// another event until now.
+    /// The packet that began an event has arrived: the event begins with the next one that is lost, and may extend into the event after it.
     fn begin_later(&mut self, index: usize, rtt: Span) {
         let later = index.checked_sub(1).map(|newer| self.events[newer]);
         let event = &mut self.events[index];

@@ -22,7 +22,7 @@ pub struct Receiver {
     began: Began,
     /// Mean size of a packet, in bytes.
     size: f32,
-    /// When the latest loss event was seen, and half of what was received then.
+    /// The time of the latest loss event, and half of the rate received then.
     cut: Option<(Time, Rate)>,
     /// `None` before anything was missing.
     history: Option<Box<History>>,
@@ -53,7 +53,7 @@ struct NewestHeader {
     at: Time,
     sent_at: Time,
     layer: Layer,
-    /// The rate that it says it was sent at.
+    /// The rate at which it was sent, by its header.
     rate: f32,
     suppress_above: f32,
     rtt_max: Span,
@@ -69,9 +69,9 @@ struct Planned {
     rate: f32,
 }
 
-/// Largest round-trip times that a header can say.
+/// Largest round-trip times that a header can carry.
 const RTT_RANGE: (Span, Span) = (Span::from_micros(100), Span::from_secs(10));
-/// Before a header says one.
+/// The largest round-trip time before a header states one.
 const DEFAULT_RTT_MAX: Span = Span::from_millis(500);
 /// A stream that paused this many largest round-trip times has forgotten its losses (RFC 4654, 6.1).
 const FORGOTTEN_AFTER: u64 = 10;
@@ -100,7 +100,7 @@ impl Began {
 }
 
 impl Receiver {
-    /// A receiver that has heard nothing yet.
+    /// Creates a receiver that has received nothing yet.
     pub fn new(me: ReceiverId, config: &Config) -> Receiver {
         let settings = Settings {
             timer: config.timer,
@@ -141,7 +141,7 @@ impl Receiver {
         self.clock.rtt(self.rtt_max())
     }
 
-    /// Whether the source follows this receiver, as far as headers have said.
+    /// Returns whether the source follows this receiver, as far as headers have stated.
     pub fn is_limiting(&self) -> bool {
         self.role == Role::Limiting
     }
@@ -156,7 +156,7 @@ impl Receiver {
         (self.cut, self.history) = (None, None);
     }
 
-    /// Report now, whatever others have said.
+    /// Reports now, whatever others have reported.
     pub fn report_now(&mut self, cx: &mut Cx<'_>) {
         self.send(Knows::default(), cx);
     }
@@ -445,7 +445,7 @@ impl crate::node::Receiver for Receiver {
         }
         let Some(heard) = self.heard else { return };
         match self.role {
-            // Without packets there is nothing new to say (RFC 5348, 6.2), and the next one will wake it.
+            // Without packets there is nothing new to report (RFC 5348, 6.2), and the next one will wake it.
             Role::Limiting if self.reported == Some(heard.seq) => {}
             Role::Limiting => self.send_as_limiting(cx),
             Role::Other if self.has_reason(&heard, cx.now) => self.send(Knows::default(), cx),

@@ -31,7 +31,7 @@ pub struct Policy {
     round: FeedbackRound,
     echoes: Echoes,
     heard_at: Time,
-    /// Whether the rate was lowered because nobody was heard, and nobody has been since.
+    /// Whether the rate was lowered for lack of reports, and no report has arrived since.
     is_silent: bool,
     /// That is over since the latest tick.
     is_heard_again: bool,
@@ -42,7 +42,7 @@ pub struct Policy {
 /// How the rate moves.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Phase {
-    /// Nobody has lost anything: up to twice what the slowest receives, in the course of a round trip.
+    /// No receiver has lost anything: up to twice the rate of the slowest one, in the course of a round trip.
     SlowStart(Ramp),
     /// After a pause: doubling up to the rate before it.
     Resuming {
@@ -129,7 +129,7 @@ const GIVEN_UP_AFTER: u64 = 10;
 const LONGEST_RTT: Span = Span::from_secs(10);
 
 impl Policy {
-    /// A packet per largest round-trip time: what the rate may rise by in that time.
+    /// A packet per largest round-trip time: the permitted rise of the rate in that time.
     fn step(&self) -> Rate {
         Rate::of(u64::from(self.config.sending.packet_size), self.rtt_max)
     }
@@ -242,7 +242,7 @@ impl Policy {
         }
     }
 
-    /// "R_max" is what the group's recent samples make it.
+    /// "R_max" follows the group's recent samples.
     // RFC 4654, 2.4.2 takes any larger sample at once, so that one late answer would stretch the rounds of feedback for
     // minutes. On real networks a receiver has to confirm it.
     fn follow_group(&mut self) {
@@ -271,7 +271,7 @@ impl Policy {
             }
             _ if leaves => {}
             Some(limiting) if !limiting.leaves => {
-                // While nobody has lost anything the rate is still below all; compare what they receive.
+                // While no receiver has lost anything the rate is still below all; compare their received rates.
                 let level = if matches!(self.phase, Phase::SlowStart(_)) {
                     limiting.rate
                 } else {
@@ -401,8 +401,7 @@ impl Policy {
         self.round = FeedbackRound::new(self.round.number.wrapping_add(1), now);
     }
 
-    /// Nobody is heard: half the rate. When it is known again what the receivers can take, the rate comes back by
-    /// doubling.
+    /// No reports arrive: halves the rate. Once the receivers' rates are known again, the rate comes back by doubling.
     fn halve(&mut self, now: Time) {
         let before = self.controller.rate();
         let sending = &self.config.sending;
@@ -427,7 +426,7 @@ impl Policy {
         self.heard_at = now;
     }
 
-    /// Somebody is heard again: begin as at the start, unless the rate before was lower.
+    /// Reports arrive again: begins as at the start, unless the rate before was lower.
     fn come_back(&mut self, now: Time) {
         let sending = &self.config.sending;
         let Start::Doubling(doubling) = sending.start else { return };
@@ -450,7 +449,7 @@ impl Policy {
 }
 
 impl Source {
-    /// A receiver that can take this rate is about to join: the rate is no more than that now, whoever limits it.
+    /// A receiver that can take this rate is about to join: the rate is at most that now, whichever receiver limits it.
     pub fn make_room(&mut self, rate: Rate, now: Time) {
         let policy = &mut self.policy;
         let rate = rate.max(policy.config.least);

@@ -119,7 +119,7 @@ impl Config {
     ];
 }
 
-/// Options, separated by commas: `da=0.9,queue=20`; the paper's values for all that is not said.
+/// Options, separated by commas: `da=0.9,queue=20`; all others have the paper's values.
 impl FromStr for Config {
     type Err = SpecError;
 

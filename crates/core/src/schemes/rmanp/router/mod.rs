@@ -1,8 +1,8 @@
 //! RMANP's active router (seed 003, 2): sequence control, rate limits at exits, a cache with local repair, filtered congestion
 //! indications, and one acknowledgement of many.
 //!
-//! It knows a session by the mark of its data ([`Mark::Floor`]); packets and reports of all others pass as they are, and nothing is
-//! kept of them. Its neighbours are ports: which of them lead to receivers it learns from the data that leaves by them.
+//! It knows a session by the mark of its data ([`Mark::Floor`]); packets and reports of all others pass as they are, and nothing of them is
+//! stored. Its neighbours are ports: it learns which of them lead to receivers from the data that leaves by them.
 //!
 //! **What it keeps.** Up to [`Config::cache`] packets of each session, until all behind its exits have acknowledged them. A packet that it
 //! sends by [`Effect::Send`] out of an exit always left or was held at that router before, by its number, and is one of the newest

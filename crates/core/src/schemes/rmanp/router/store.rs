@@ -11,7 +11,7 @@ pub(super) struct Store {
     most: usize,
     /// Above this no packet was kept so far.
     end: u64,
-    /// Below this nothing is kept.
+    /// Below this nothing is stored.
     first: u64,
     count: usize,
 }
@@ -68,7 +68,7 @@ impl Store {
         *slot = Some(Slot { seq, packet, came_at: now, repaired: None });
     }
 
-    /// All have what is below `seq`.
+    /// All receivers have the packets below `seq`.
     pub(super) fn forget_below(&mut self, seq: u64) {
         if seq <= self.first {
             return;
