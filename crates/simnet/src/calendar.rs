@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// Events, each at a time `T` with a rank `K`. The earliest comes first; of several at one time the one with the lowest rank, then the one
-/// that was booked first.
+/// Events, each at a time `T` with a rank `K`. The earliest comes first. Of several at one time the one with the lowest rank comes first,
+/// then the one that was booked first.
 #[derive(Debug)]
 pub struct Calendar<T, K, E> {
     heap: BinaryHeap<Entry<T, K, E>>,
@@ -30,13 +30,13 @@ impl<T: Copy + Ord, K: Ord, E> Calendar<T, K, E> {
         self.heap.push(Entry { key: (at, rank, self.booked), event });
     }
 
-    /// The time of the next event.
+    /// Returns the time of the next event.
     #[must_use]
     pub fn next_at(&self) -> Option<T> {
         self.heap.peek().map(|entry| entry.key.0)
     }
 
-    /// The next event, when it is not after `end`.
+    /// Returns the next event, when it is not after `end`.
     pub fn pop_until(&mut self, end: T) -> Option<(T, E)> {
         if self.next_at()? > end {
             return None;
@@ -46,7 +46,7 @@ impl<T: Copy + Ord, K: Ord, E> Calendar<T, K, E> {
 }
 
 impl<T: Ord, K: Ord, E> Ord for Entry<T, K, E> {
-    /// Reversed: the heap gives its greatest entry first.
+    /// Reversed: the heap returns its greatest entry first.
     fn cmp(&self, other: &Self) -> Ordering {
         other.key.cmp(&self.key)
     }

@@ -1,4 +1,4 @@
-//! Sites of hosts, the way of a datagram between them, and the wake-ups of hosts.
+//! Sites of hosts, the path of a datagram between them, and the wake-ups of hosts.
 
 use crate::calendar::Calendar;
 use crate::link::{Copies, Link, Pipe};
@@ -6,15 +6,15 @@ use faircast_core::time::{Span, Time};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// The delay between hosts of one site, and of those that no site connects.
+/// The delay between hosts of one site, and between hosts that no site connects.
 const NEIGHBOURS: Span = Span::from_millis(1);
 
 /// The answers that the network needs about hosts `H` with sockets `P`.
 pub trait Hosts<H, P> {
-    /// Add the sockets of a host that hear a group.
+    /// Adds the sockets of a host that listen to a group.
     fn ears(&self, host: H, group: SocketAddr, into: &mut Vec<(H, P)>);
 
-    /// Damage a datagram on the last part of its way, which belongs to `path`, and give the copies that arrive.
+    /// Damages a datagram on the last part of its path, which belongs to `path`, and returns the copies that arrive.
     fn damage(&mut self, path: H, link: &Link, bytes: &mut [u8]) -> Copies;
 }
 
@@ -31,7 +31,7 @@ pub struct Site<H, D> {
     pub up: Pipe,
     /// Between the host and all others, for unicast in both directions, in place of `down` and `up`.
     pub near: Option<Pipe>,
-    /// The link carries all groups. Otherwise it carries those that a host hears, and the base layer.
+    /// Whether the link carries all groups. Otherwise it carries those to which a host listens, and the base layer.
     pub floods: bool,
 }
 
@@ -93,19 +93,19 @@ pub struct Network<H, P, D, O> {
     ties: Ties,
     calendar: Calendar<Time, Rank<H>, Booked<H, P, O>>,
     scheduled: BTreeMap<H, Time>,
-    /// Sockets that hear the present datagram.
+    /// Sockets that receive the present datagram.
     ears: Vec<(H, P)>,
 }
 
 impl<H: Copy + Ord, P: Clone, D: PartialEq, O> Network<H, P, D, O> {
-    /// A network without sites at time zero.
+    /// Returns a network without sites at time zero.
     #[must_use]
     pub fn new(headers: u64, ties: Ties) -> Network<H, P, D, O> {
         let (calendar, scheduled) = (Calendar::default(), BTreeMap::new());
         Network { now: Time::ZERO, sites: Vec::new(), headers, ties, calendar, scheduled, ears: Vec::new() }
     }
 
-    /// Add a site; its number.
+    /// Adds a site; returns its number.
     pub fn site(&mut self, site: Site<H, D>) -> usize {
         self.sites.push(site);
         self.sites.len() - 1
@@ -118,12 +118,12 @@ impl<H: Copy + Ord, P: Clone, D: PartialEq, O> Network<H, P, D, O> {
         }
     }
 
-    /// Book an event of the test's own.
+    /// Books an event of the test's own.
     pub fn book(&mut self, at: Time, other: O) {
         self.push(at, (2, None), Booked::Other(other));
     }
 
-    /// A host wants to be called at this time, or earlier when it said so before.
+    /// Calls a host at this time, or earlier when it asked for that before.
     pub fn wake(&mut self, host: H, at: Time) {
         let scheduled = self.scheduled.get(&host).copied().unwrap_or(Time::NEVER);
         if at < scheduled {
@@ -132,12 +132,12 @@ impl<H: Copy + Ord, P: Clone, D: PartialEq, O> Network<H, P, D, O> {
         }
     }
 
-    /// A datagram reaches a socket at this time, whatever is between.
+    /// Delivers a datagram to a socket at this time, whatever is between.
     pub fn put(&mut self, at: Time, (host, socket): (H, P), from: SocketAddr, bytes: Vec<u8>) {
         self.push(at, (0, Some(host)), Booked::Arrives { host, socket, from, bytes });
     }
 
-    /// The next event, when it is not after `end`. It is the present then.
+    /// Returns the next event, when it is not after `end`. Its time becomes the present.
     pub fn next(&mut self, end: Time) -> Option<Happens<H, P, O>> {
         loop {
             let (at, booked) = self.calendar.pop_until(end)?;
@@ -146,7 +146,7 @@ impl<H: Copy + Ord, P: Clone, D: PartialEq, O> Network<H, P, D, O> {
                 Booked::Arrives { host, socket, from, bytes } => {
                     Happens::Arrives { host, socket, from, bytes }
                 }
-                // The host was called before, and wanted another time then.
+                // The host was called before, and asked for another time then.
                 Booked::Wakes(host) if self.scheduled.get(&host) != Some(&at) => continue,
                 Booked::Wakes(host) => {
                     self.scheduled.remove(&host);
@@ -157,7 +157,8 @@ impl<H: Copy + Ord, P: Clone, D: PartialEq, O> Network<H, P, D, O> {
         }
     }
 
-    /// A sender sends a datagram at this time to all hosts that hear a group. Sites carry the base layer even when nobody hears it.
+    /// Sends a datagram of a sender at this time to all hosts that listen to a group. Sites carry the base layer even when no host listens
+    /// to it.
     pub fn multicast(
         &mut self,
         hosts: &mut impl Hosts<H, P>,
@@ -184,7 +185,7 @@ impl<H: Copy + Ord, P: Clone, D: PartialEq, O> Network<H, P, D, O> {
         }
     }
 
-    /// A host sends a datagram to a socket of another one.
+    /// Sends a datagram of a host to a socket of another one.
     pub fn unicast(
         &mut self,
         hosts: &mut impl Hosts<H, P>,
@@ -199,7 +200,7 @@ impl<H: Copy + Ord, P: Clone, D: PartialEq, O> Network<H, P, D, O> {
         }
     }
 
-    /// The time at which a packet is at another host, and the host whose part of the way damages it, with the link there.
+    /// Returns the time at which a packet is at another host, and the host whose part of the path damages it, with the link there.
     fn way(
         &mut self,
         (from, to): (H, H),
@@ -226,7 +227,7 @@ impl<H: Copy + Ord, P: Clone, D: PartialEq, O> Network<H, P, D, O> {
             (at, link) = (pipe.pass(size, now)?, *pipe.link());
         }
         if let Some(pipe) = down.map(|site| &mut self.sites[site].down) {
-            // As if it were there now: a link that was kept free for it until then would drop packets that come sooner.
+            // Treated as if it were there now: a link reserved for it until then would drop packets that come sooner.
             (at, path, link) = (at + pipe.pass(size, now)?.since(now), to, *pipe.link());
         }
         if up.or(down).is_none() {

@@ -88,12 +88,12 @@ impl Task {
         self.child.id()
     }
 
-    /// What it has written to standard output so far.
+    /// Returns its standard output so far.
     pub fn stdout(&self) -> String {
         contents(&self.stdout)
     }
 
-    /// What it has written to standard error so far.
+    /// Returns its standard error so far.
     pub fn stderr(&self) -> String {
         contents(&self.stderr)
     }

@@ -264,7 +264,7 @@ impl Network {
 /// | bits of the mode | |
 /// |---|---|
 /// | 0 to 2 | 0: all goes well; 1: everything is lost; 2 to 5: a datagram comes to the relay from above, to the relay from below, to the source, to the receiver; 6: a host asks the relay's port; 7: a process is started again, a notice, an end (by the next byte) |
-/// | 3 to 5 | so much time passes then: 0, 2, 10, 50, 200, 1000, 3000 or 11,000 ms |
+/// | 3 to 5 | time that passes then: 0, 2, 10, 50, 200, 1000, 3000 or 11,000 ms |
 /// | 6 | the datagram comes from a stranger (otherwise in the name of who belongs there); it is sealed as a relay |
 /// | 7 | it is sent as it is: of no member |
 ///

@@ -26,7 +26,7 @@ use std::time::Duration;
 /// the relay states that it is there, and when it is silent they may find the session elsewhere.
 const MOST_STARTS: u32 = 6;
 
-/// The greatest number of children of a source's own relay, and of bytes that it caches.
+/// The number of a source's own relay among hosts, the greatest number of its children, and the bytes that it caches.
 pub(crate) const OWN_RELAY: usize = 1;
 const CHILDREN: usize = 16;
 const OWN_MEMORY: usize = 64 << 10;

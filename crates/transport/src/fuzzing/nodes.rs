@@ -211,7 +211,7 @@ pub(super) fn groups(layers: u8) -> Vec<SocketAddr> {
     (0..layers.max(1)).map(|layer| SocketAddr::from(([239, 255, 70, 1 + layer], 5777))).collect()
 }
 
-/// Its process knows its sessions, and they know the process: the drop cuts this cycle.
+/// A process and its sessions refer to each other: the end of the process releases them.
 impl Drop for RelayHost {
     fn drop(&mut self) {
         self.shared.release();

@@ -210,7 +210,7 @@ fn one_way_session_goes_on_without_files_that_change() {
     assert!(withdrawn.contains(LATE));
 }
 
-/// Whatever changes at any time: sessions end, and nothing wrong is received.
+/// Random changes at random times: sessions end, and nothing wrong is received.
 #[test]
 fn whatever_changes_at_any_time_the_rest_arrives() {
     for seed in 0..40 {

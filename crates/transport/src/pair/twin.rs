@@ -1,16 +1,16 @@
 //! One network in two worlds: in the simulator, and between the transport's sessions, which here lack only their sockets. The scheme must
 //! behave the same to the last bit in both: every packet that is offered to every link, its time, its content and whether it is lost.
 //!
-//! The transport does more than the simulator, and so that this does not disturb the scheme ([`Setting::EQUAL`]):
-//! - announcements, status messages and requests travel beside the links: as fast, but without taking their room;
-//! - everybody has joined when the source starts, and what receivers tell about themselves after that is lost: a scheme
-//!   takes round-trip samples from it, which the simulator does not have (and no guard against silence is on);
-//! - nothing is reordered, and the receivers are told so; the schemes at both ends draw from the simulator's random streams;
-//! - the packets in the simulator are rounded as those on a network are ([`Rounding`]): marks travel in 16 bits;
-//! - the receivers' clocks are ahead by a multiple of the time buckets in which throughput is measured;
-//! - rates are low (above a packet per millisecond the transport sends packets in pairs and more), and all reports count as equally long;
-//! - start-up by doubling is looked at alone, for its packets are longer by two bytes that say their rate, and with one
-//!   receiver, for only the transport tells the scheme how many there are.
+//! The transport does more than the simulator. So that this does not disturb the scheme ([`Setting::EQUAL`]):
+//! - Announcements, status messages and requests travel beside the links: as fast, but without using their capacity.
+//! - Every receiver has joined when the source starts. Later membership messages are lost: a scheme takes round-trip samples from them,
+//!   which the simulator does not have (and no guard against silence is on).
+//! - Nothing is reordered, and the receivers are configured for that. The schemes at both ends draw from the simulator's random streams.
+//! - The packets in the simulator are rounded as those on a network are ([`Rounding`]): marks travel in 16 bits.
+//! - The receivers' clocks are ahead by a multiple of the time buckets in which throughput is measured.
+//! - Rates are low (above a packet per millisecond the transport sends packets in pairs and more), and all reports count as equally long.
+//! - Slow start is tested alone, because its packets are longer by the two bytes of their rate. It is tested with one receiver, because
+//!   only the transport gives the scheme the number of receivers.
 
 #[path = "../../../core/tests/toy/router.rs"]
 mod toy;

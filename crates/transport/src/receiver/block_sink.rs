@@ -25,13 +25,13 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use to::{To, Unwritten};
 
-/// Blocks that arrive before the manifest wait in memory, in one part of it by this number.
+/// The divisor of the memory: the part for blocks that arrive before the manifest.
 const WAITING: usize = 4;
 
-/// The same for blocks of a stream that arrive before their predecessors.
+/// The same, for blocks of a stream that arrive before their predecessors.
 const EARLY: usize = 2;
 
-/// The worker may lag by one part of the memory by this number.
+/// The divisor of the memory: the part by which the worker may lag.
 const BEHIND: u64 = 8;
 
 /// The least memory in bytes for blocks that wait for their predecessors: a few blocks.
@@ -379,10 +379,10 @@ impl BlockSink {
         waiting.try_for_each(|(block, (data, hash))| self.give(block, data, hash))
     }
 
-    /// Settle what the worker has done, and begin what waits.
+    /// Processes the results of the worker, and begins pending work.
     ///
     /// # Errors
-    /// Why an operation, or the one `before`, failed.
+    /// The reason for which an operation, or the one `before`, failed.
     fn settled(&mut self, before: Result<(), ObjectError>) -> Result<Polled, Error> {
         match before.and_then(|()| self.take_results()) {
             Err(error) if error.is_contradiction() => self.give_up(error),
@@ -397,7 +397,7 @@ impl BlockSink {
     /// As [`BlockSink::poll`], but for a job that has the whole store.
     ///
     /// # Errors
-    /// Why an operation failed.
+    /// The reason for which an operation failed.
     pub(super) fn settle(&mut self) -> Result<Polled, Error> {
         self.settled(Ok(()))
     }
@@ -425,7 +425,7 @@ impl BlockSink {
         Ok(polled)
     }
 
-    /// Memory of a block that is stored, for other blocks.
+    /// Returns the memory of a stored block, for other blocks.
     pub(super) fn take_spent(&mut self) -> Option<Vec<u8>> {
         match &mut self.to {
             To::Files(storage) => storage.take_spent(),
@@ -433,7 +433,7 @@ impl BlockSink {
         }
     }
 
-    /// Whether [`BlockSink::poll`] will have news: blocks are on their way to the disk, or being given up.
+    /// Whether [`BlockSink::poll`] will return results: blocks are on their way to the disk, or being given up.
     pub(super) fn is_storing(&self) -> bool {
         match &self.to {
             To::Files(storage) => !storage.is_idle(),
@@ -444,10 +444,10 @@ impl BlockSink {
         }
     }
 
-    /// Whether so many bytes are on their way to the disk, with these, that no more should come.
+    /// Whether the bytes on their way to the disk, with these, have reached the limit.
     pub(super) fn is_behind(&self, more: u64) -> bool {
         let written = match &self.to {
-            // Blocks that wait for the manifest go on when a job has read it.
+            // Blocks that wait for the manifest continue when a job has read it.
             To::Files(storage) if !storage.is_idle() => {
                 storage.ledger().bytes_written() + self.waiting_bytes as u64
             }
@@ -458,17 +458,17 @@ impl BlockSink {
         more + written > self.behind_most
     }
 
-    /// The worker of its jobs.
+    /// Returns the worker of its jobs.
     pub(super) fn worker(&self) -> &Worker {
         &self.worker
     }
 
-    /// Whether what is written is not looked at again: a live stream.
+    /// Whether written data is never read again: a live stream.
     pub(super) fn is_live(&self) -> bool {
         matches!(self.to, To::Stream { hashes: None, .. })
     }
 
-    /// Whether there is room for this block now, as far as can be told.
+    /// Whether there is room for this block now, as far as known.
     pub(super) fn takes(&self, block: u32) -> bool {
         match &self.to {
             To::Files(storage) => {
@@ -479,7 +479,7 @@ impl BlockSink {
         }
     }
 
-    /// The temporary file for symbols of incomplete blocks, once, when it is made.
+    /// Returns the temporary file for symbols of incomplete blocks, once, when it is made.
     pub(super) fn take_room(&mut self) -> Result<Option<Room>, Error> {
         let Some(Ok(room)) = self.room.as_ref().map(Receiver::try_recv) else { return Ok(None) };
         self.room = None;
@@ -491,7 +491,7 @@ impl BlockSink {
         self.room.is_some()
     }
 
-    /// The source has forgotten the blocks before this one (a live stream). How many are lost.
+    /// The source has dropped the blocks before this one (a live stream). Returns the number of lost blocks.
     pub(super) fn skip_before(&mut self, oldest: u32) -> Result<u32, Error> {
         match &mut self.to {
             To::Stream { sink, lost, .. } => {
@@ -503,8 +503,8 @@ impl BlockSink {
         }
     }
 
-    /// Everything is here, `blocks` blocks in all: check the root and give the files their names. Where that takes long it goes on
-    /// beside the session, and this is called until it has ended.
+    /// Everything is here, `blocks` blocks in all: checks the root and gives the files their names. A long renaming continues beside the
+    /// session, and this is called until it has ended.
     pub(super) fn finish(
         &mut self,
         blocks: u32,
@@ -518,7 +518,7 @@ impl BlockSink {
                 _ if self.is_storing() => return Ok(Ending::UnderWay),
                 _ => {}
             }
-            // The length that a journal or the last block tells is checked with the root.
+            // The length from a journal or the last block is checked with the root.
             let To::Files(storage) = &mut self.to else { return Ok(Ending::UnderWay) };
             let known = match storage.ledger().geometry().stream_len {
                 Some(_) => Ok(()),
@@ -589,7 +589,7 @@ impl BlockSink {
                 let ours = work.clone();
                 self.to = To::Publishing { blocks: held, bytes: verified, work, outcome };
                 let job = Box::new(move || {
-                    // A session that has ended does not listen.
+                    // A session that has ended does not receive this.
                     tell.send(published(store, &Hash(root), durability, &ours)).ok();
                 });
                 self.worker.run(Load::Files, job);
@@ -599,7 +599,7 @@ impl BlockSink {
         Ok(Ending::Done(done))
     }
 
-    /// The first name of its content, and how many others there are beside it.
+    /// Returns the first name of its content, and the number of other names.
     pub(super) fn title(&self) -> Option<String> {
         let To::Files(storage) = &self.to else { return self.content.as_ref()?.1.clone() };
         let mut names = storage.ledger().manifest()?.tops();
@@ -610,7 +610,7 @@ impl BlockSink {
         })
     }
 
-    /// Entries known to come, once the manifest is here.
+    /// Returns the number of expected entries, once the manifest is here.
     pub(super) fn entries(&self) -> Option<Counts> {
         match &self.to {
             To::Files(storage) => storage.ledger().manifest().map(Manifest::counts),
@@ -628,7 +628,7 @@ impl BlockSink {
         placed + self.waiting.len() as u32
     }
 
-    /// Bytes of verified content. Blocks that wait for the manifest are among them.
+    /// Returns the bytes of verified content, including blocks that wait for the manifest.
     pub(super) fn verified_bytes(&self) -> u64 {
         let written = match &self.to {
             To::Files(storage) => storage.ledger().bytes_written(),
@@ -637,7 +637,7 @@ impl BlockSink {
         self.stored_bytes() + written + self.waiting_bytes as u64
     }
 
-    /// Bytes of verified content that lie in their places. Blocks on their way there, and blocks that wait for the manifest, may be lost
+    /// Returns the bytes of verified content in their places. Blocks on their way there, and blocks that wait for the manifest, may be lost
     /// if the session ends.
     pub(super) fn stored_bytes(&self) -> u64 {
         match &self.to {
@@ -648,7 +648,7 @@ impl BlockSink {
         }
     }
 
-    /// Bytes that are verified and that the reader of the output has not taken.
+    /// Returns the bytes that are verified and that the reader of the output has not taken.
     pub(super) fn waiting_for_output(&self) -> u64 {
         match &self.to {
             To::Stream { waiting: Some(waiting @ Unwritten::Unread(_)), .. } => waiting.bytes(),
@@ -666,7 +666,7 @@ impl BlockSink {
 }
 
 impl BlockSink {
-    /// Have a job do this with the whole store.
+    /// Runs this as a job with the whole store.
     fn prepare(
         &mut self,
         gives_up: bool,
@@ -681,16 +681,16 @@ impl BlockSink {
         let mut store = storage.into_store().expect("no job has the files of an idle storage");
         let job = Box::new(move || {
             let done = how(&mut store, &ours);
-            // A session that has ended does not listen.
+            // A session that has ended does not receive this.
             tell.send(done.map(|()| Box::new(store))).ok();
         });
         self.worker.run(Load::Files, job);
     }
 
-    /// Take the results of work beside the session, and go on with it.
+    /// Processes the results of jobs beside the session, and continues them.
     ///
     /// # Errors
-    /// Why it failed.
+    /// The reason of a failure.
     pub(super) fn poll(&mut self) -> Result<Polled, Error> {
         if let To::Opening { outcome } = &self.to {
             let (store, told, order) = match outcome.try_recv() {
@@ -729,22 +729,22 @@ impl BlockSink {
         }
     }
 
-    /// Whether a job opens the store: blocks can come, and it is not known yet what is missing.
+    /// Whether a job opens the store: blocks can come, and the missing ones are not known yet.
     pub(super) fn is_opening(&self) -> bool {
         matches!(self.to, To::Opening { .. })
     }
 
-    /// Whether it is not known yet what is missing.
+    /// Whether the missing blocks are not known yet.
     pub(super) fn is_preparing(&self) -> bool {
         matches!(self.to, To::Preparing { .. }) || self.contradiction.is_some()
     }
 
-    /// Whether the manifest decides what is missing, and has not come.
+    /// Whether the missing blocks depend on the manifest, which has not come.
     pub(super) fn wants_manifest(&self) -> bool {
         matches!(&self.to, To::Files(storage) if storage.ledger().may_adopt())
     }
 
-    /// The work on files that is under way, and how much of it is done, in percent.
+    /// Returns the work on files in progress, and how much of it is done, in percent.
     pub(super) fn activity(&self) -> Option<(Activity, u8)> {
         match &self.to {
             To::Publishing { work, .. } | To::Preparing { work, .. } => {
@@ -763,7 +763,7 @@ impl BlockSink {
     }
 }
 
-/// Give the files their names.
+/// Gives the files their names.
 fn published(store: Store, root: &Hash, durability: Durability, work: &FileWork) -> Result<Done, Error> {
     let finished = store.finish_as(root, durability, work)?;
     let mut warnings = finished.warnings;

@@ -38,7 +38,7 @@ struct Joined {
     since: Time,
 }
 
-/// What the scheme learns from a packet.
+/// Information of the scheme about a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ForScheme {
     /// It belongs to the subscription.

@@ -113,7 +113,7 @@ pub(crate) struct Setup {
     pub(crate) durability: Durability,
     /// The directory of unnamed files when the destination is not a directory.
     pub(crate) temporary: PathBuf,
-    /// Which files are accepted, and their permissions.
+    /// Which files are accepted, and their metadata.
     pub(crate) files: FilePolicy,
     /// Accept only content that one of these keys has signed.
     pub(crate) verify: Option<VerifyKeys>,
@@ -221,9 +221,9 @@ struct Stream {
     receiver: Box<dyn Receiver + Send>,
     layers: Layers,
     sink: Box<dyn SymbolSink>,
-    /// Of signed content.
+    /// The trust in signed content.
     trust: Option<Trust>,
-    /// Of the base layer.
+    /// The newest packet of the base layer.
     newest: Echo,
     newest_at: Time,
     /// The number of packets that the source had sent, by its last status.
@@ -476,7 +476,7 @@ impl ReceiverSession {
         };
         self.totals.packets += 1;
         self.totals.bytes += u64::from(size);
-        // A probe before the start is no part of the session that the scheme controls.
+        // A probe before the start does not belong to the session that the scheme controls.
         let is_probe = packet.data.payload == Payload::NONE;
         if !is_probe {
             self.totals.first_packet.get_or_insert(now);

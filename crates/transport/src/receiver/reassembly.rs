@@ -25,7 +25,7 @@ pub(crate) const INCOMPLETE: usize = 256 << 20;
 /// The greatest jump of a stream, in blocks.
 const FARTHEST: u32 = 1 << 16;
 
-/// Complete blocks that wait for the source's signature take one part of the memory by this number.
+/// The divisor of the memory: the part for complete blocks that wait for the source's signature.
 const HELD: usize = 4;
 
 /// The greatest number of blocks recorded as having received wrong symbols.

@@ -25,7 +25,7 @@ use std::path::PathBuf;
 /// Memory for the incomplete blocks of one layer: there are hardly more than two at a time.
 const INCOMPLETE: usize = 16 << 20;
 
-/// The part of the memory that may wait for files and programs, one by this number.
+/// The divisor of the memory: the part that may wait for files and programs.
 const BEHIND: usize = 8;
 
 /// The greatest jump of a stream, in blocks.

@@ -26,10 +26,10 @@ const LAZY: f64 = 1.0 / 4.0;
 /// The interval of advertisements of a receiver that keeps up.
 const REGULARLY: Span = Span::from_millis(25);
 
-/// It also advertises when one part in this number of the window has been used since the last advertisement.
+/// The divisor of the window: it also advertises when this part has been used since the last advertisement.
 const PART: u64 = 4;
 
-/// A change of less than one part in this number of the window waits for [`CALM`].
+/// The divisor of the window: a change of less than this part waits for [`CALM`].
 const LITTLE: u64 = 64;
 
 /// When every packet taken out in a [`LOOK`] had waited longer than this, the receiver cannot keep up.

@@ -9,12 +9,12 @@ use crate::object::{Admission, Geometry, KeepUnfinished, ObjectError, Store, Tol
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 
-/// The admission of files to a directory, and their permissions.
+/// The admission of files to a directory, and their metadata.
 #[derive(Default)]
 pub(in super::super) struct Admitting {
     /// Without it names are stored as given.
     pub(in super::super) admission: Option<Admission>,
-    /// The permissions of files when they get their names.
+    /// The metadata of files when they get their names.
     pub(in super::super) wanted: Wanted,
     /// Which other incomplete transfers stay.
     pub(in super::super) unfinished: KeepUnfinished,
