@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// Events, each at a time `T` with a rank `K`. The earliest comes first. Of several at one time the one with the lowest rank comes first,
-/// then the one that was booked first.
+/// Events, each at a time `T` with a rank `K`. The earliest comes first. Simultaneous events come in order of rank, lowest first, then in
+/// order of booking.
 #[derive(Debug)]
 pub struct Calendar<T, K, E> {
     heap: BinaryHeap<Entry<T, K, E>>,
