@@ -37,9 +37,9 @@ pub struct Meta {
     /// When the kernel received it, on the clock of [`Instant`]. Coalesced datagrams share one time,
     /// the first one's.
     pub received_at: Instant,
-    /// The same moment in nanoseconds since 1970, as the kernel said it.
+    /// The same moment in nanoseconds since 1970, as the kernel reported it.
     pub received_at_unix_ns: u64,
-    /// Its place among the datagrams that were coalesced with it.
+    /// Index among the datagrams that were coalesced with it.
     pub segment: u16,
 }
 
@@ -118,7 +118,7 @@ impl Batch {
         self.cut
     }
 
-    /// Forget the last call's datagrams and receive new ones; says how many datagrams there are.
+    /// Drops the last call's datagrams and receives new ones; returns the number of datagrams.
     pub(crate) fn fill(&mut self, fd: BorrowedFd<'_>, own: SocketAddr) -> io::Result<usize> {
         self.slots.clear();
         self.taken = (0, 0);

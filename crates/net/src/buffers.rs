@@ -1,21 +1,21 @@
-//! Socket buffers: what was asked, what was granted, and how full they are.
+//! Socket buffers: requested size, granted size, and fill level.
 
 /// A receive buffer below this is refused, in bytes: it would not hold one coalesced receive.
 pub const MIN_RECEIVE_BUFFER: usize = 64 * 1024;
 
-/// A buffer's size as asked for and as granted, in bytes.
+/// Requested and granted size of a buffer, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Granted {
-    /// Bytes asked for.
+    /// Bytes requested.
     pub asked: usize,
     /// Bytes granted (half of what the kernel reports, which counts its own overhead).
     pub granted: usize,
 }
 
-/// How full a receive buffer is.
+/// Fill level of a receive buffer.
 ///
 /// The kernel counts its own overhead and releases memory lazily, so `used_bytes` can exceed
-/// what is really waiting by a quarter of the capacity.
+/// the waiting bytes by a quarter of the capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backlog {
     /// Bytes of kernel memory in use.

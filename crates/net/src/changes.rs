@@ -36,7 +36,7 @@ const MESSAGE: usize = 64;
 /// in those about addresses (`ifaddrmsg`).
 const INDEX_AT: usize = 20;
 
-/// A host whose interfaces change faster than this is asked again at the next call.
+/// Messages that are read in one call, at most; the others are read at the next call.
 const MOST_MESSAGES: usize = 256;
 
 impl Changes {

@@ -78,7 +78,7 @@ fn probe(index: u32, address: Ipv4Addr) -> Result<Option<[u8; 6]>, NetError> {
     Ok(None)
 }
 
-/// A probe: the sender's own IP address is zero, so that nobody learns anything from it (RFC 5227, 1.1).
+/// A probe: the sender's own IP address is zero, so that no cache learns from it (RFC 5227, 1.1).
 fn question(own: [u8; 6], address: Ipv4Addr) -> [u8; LEN] {
     let mut packet = [0; LEN];
     packet[..6].copy_from_slice(&KIND);
@@ -88,7 +88,7 @@ fn question(own: [u8; 6], address: Ipv4Addr) -> [u8; LEN] {
     packet
 }
 
-/// The hardware address of another host that says that it has the address.
+/// Returns the hardware address of another host that claims the address.
 fn holder(packet: &[u8], own: [u8; 6], address: Ipv4Addr) -> Option<[u8; 6]> {
     let (packet, _) = packet.split_first_chunk::<LEN>()?;
     let hardware: [u8; 6] = *packet[8..].first_chunk()?;

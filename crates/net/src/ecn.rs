@@ -6,9 +6,9 @@ pub enum Ecn {
     /// The sender does not take part.
     #[default]
     NotEct,
-    /// The sender takes part: ECT(1).
+    /// The sender supports ECN: ECT(1).
     Ect1,
-    /// The sender takes part: ECT(0).
+    /// The sender supports ECN: ECT(0).
     Ect0,
     /// A router on the way was congested.
     Ce,

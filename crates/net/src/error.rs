@@ -130,7 +130,7 @@ pub enum NetError {
         /// Bytes needed.
         needed: usize,
     },
-    /// The kernel had more to say about a datagram than there was room for: a bug of this crate.
+    /// The kernel's metadata of a datagram exceeded its buffer: a bug of this crate.
     #[error("the control data of a received datagram was cut short; its ECN mark is not known")]
     ControlTruncated,
     /// A system call failed in a way that has no better name.
@@ -164,8 +164,8 @@ impl NetError {
         }
     }
 
-    /// Whether this may pass by itself: an interface that is down, gone or without its address, a route that has
-    /// vanished, a packet filter, a queue that takes nothing.
+    /// Whether the error may be transient: an interface that is down, removed or without its address, a route that has
+    /// vanished, a packet filter, a full queue.
     pub fn may_pass(&self) -> bool {
         match self {
             NetError::NoSuchInterface { .. }

@@ -26,7 +26,7 @@ pub enum Membership {
 /// How a [`GroupSocket`] is set up.
 #[derive(Debug, Clone)]
 pub struct GroupOptions {
-    /// Bytes of receive buffer to ask for.
+    /// Bytes of receive buffer to request.
     pub receive_buffer: usize,
 }
 
@@ -73,8 +73,8 @@ impl GroupSocket {
         GroupSocket::with_feedback(feedback, group, membership, choice, options.receive_buffer)
     }
 
-    /// Join another group (a layer) on the same interface, with the same membership and as much receive
-    /// buffer asked for. Feedback leaves from the same socket for both.
+    /// Joins another group (a layer) on the same interface, with the same membership and the same requested
+    /// receive buffer. Feedback leaves from the same socket for both.
     ///
     /// # Errors
     /// As [`GroupSocket::open`].
@@ -113,8 +113,8 @@ impl GroupSocket {
         Ok(socket)
     }
 
-    /// Join again, as after [`GroupSocket::leave`] or to make routers that forgot the membership
-    /// learn it anew.
+    /// Joins again, as after [`GroupSocket::leave`] or for routers that have lost the
+    /// membership.
     ///
     /// # Errors
     /// [`NetError::TooManyMemberships`], or [`NetError::System`].
@@ -123,8 +123,8 @@ impl GroupSocket {
         self.join()
     }
 
-    /// Leave the group but keep the socket. Leaving a group that was left is nothing, and so is
-    /// leaving on an interface that has gone.
+    /// Leaves the group but keeps the socket. Leaving again has no effect, nor has
+    /// leaving on an interface that was removed.
     ///
     /// # Errors
     /// [`NetError::System`].
@@ -152,7 +152,7 @@ impl GroupSocket {
         sys::membership(self.udp.as_fd(), self.choice.chosen.index, self.group, source, change)
     }
 
-    /// Receive what is there; 0 when nothing is.
+    /// Receives the waiting datagrams; 0 when there are none.
     ///
     /// # Errors
     /// [`NetError::ControlTruncated`], or [`NetError::System`].
@@ -173,7 +173,7 @@ impl GroupSocket {
         &self.feedback
     }
 
-    /// How full the receive buffer is, and what was dropped.
+    /// Returns the fill level of the receive buffer, and the number of dropped datagrams.
     ///
     /// # Errors
     /// [`NetError::System`].
@@ -181,7 +181,7 @@ impl GroupSocket {
         self.udp.backlog()
     }
 
-    /// The receive buffer asked for and granted.
+    /// Returns the requested and the granted size of the receive buffer.
     pub fn receive_buffer(&self) -> Granted {
         self.udp.receive_buffer()
     }

@@ -24,7 +24,7 @@ pub struct Choice {
 /// How an interface was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// It was asked for.
+    /// The user has named it.
     Asked,
     /// The kernel's routing table sends the group there.
     Route,
@@ -53,7 +53,7 @@ pub fn interfaces() -> Result<Vec<Interface>, NetError> {
     sys::interfaces().map_err(NetError::system("listing the network interfaces"))
 }
 
-/// Whether sessions of this host can use IPv6 alone, as far as its addresses say: no interface that carries multicast has an IPv4
+/// Whether sessions of this host can use IPv6 only, judging by its addresses: no interface that carries multicast has an IPv4
 /// address, and one has an IPv6 address of more than its link. With an interface named, by name or address, that one alone counts.
 pub fn is_ipv6_only(wanted: Option<&str>) -> bool {
     interfaces().is_ok_and(|all| without_ipv4(&all, wanted))
@@ -126,7 +126,7 @@ fn again(
     before: &Choice,
     routed: impl FnOnce() -> Option<IpAddr>,
 ) -> Result<Choice, NetError> {
-    // An interface that was asked for by an address which has moved is the one that has it now.
+    // An interface that was named by an address which has moved is the one that has the address now.
     let named = wanted.filter(|wanted| wanted.parse::<IpAddr>().is_ok());
     if let Some(Ok(choice)) = named.map(|address| asked(all, group, address)) {
         return Ok(choice);

@@ -27,9 +27,9 @@ pub enum Port {
 pub struct SourceOptions {
     /// How many routers a packet may pass, plus one: 1 stays on the local network.
     pub ttl: u8,
-    /// Bytes of send buffer to ask for.
+    /// Bytes of send buffer to request.
     pub send_buffer: usize,
-    /// Bytes of receive buffer to ask for, for feedback.
+    /// Bytes of receive buffer to request, for feedback.
     pub receive_buffer: usize,
     /// Differentiated services code point, 0 to 63; `None` leaves it at 0.
     pub dscp: Option<u8>,
@@ -99,8 +99,8 @@ impl SourceSocket {
         Ok(SourceSocket { udp, group: choice.here(like, group.port()), local, choice: choice.clone() })
     }
 
-    /// Listen at this address, or at all of this host's when it is unspecified, and answer from there: what a receiver does
-    /// that waits to be invited.
+    /// Listens at this address, or at all of this host's when it is unspecified, and answers from there: for a receiver
+    /// that waits for an invitation.
     ///
     /// # Errors
     /// [`NetError::PortTaken`], [`NetError::BufferTooSmall`], or [`NetError::System`] when the system refuses.
@@ -198,7 +198,7 @@ impl SourceSocket {
         self.udp.stop_segments();
     }
 
-    /// The receive buffer asked for and granted.
+    /// Returns the requested and the granted size of the receive buffer.
     pub fn receive_buffer(&self) -> Granted {
         self.udp.receive_buffer()
     }

@@ -85,7 +85,7 @@ impl Udp {
         shared.map_err(NetError::system("sharing a UDP port"))
     }
 
-    /// Hear this host alone, and before a socket that hears all.
+    /// Receives from this host alone, and before a socket that receives from all.
     pub(crate) fn connect(&self, host: SocketAddr) -> Result<(), NetError> {
         self.socket.connect(&host.into()).map_err(NetError::system("connecting a UDP socket"))
     }
@@ -107,7 +107,7 @@ impl Udp {
         done.map_err(NetError::system("setting the traffic class"))
     }
 
-    /// Ask for a send buffer, in bytes; less may be granted, which only means blocking earlier.
+    /// Requests a send buffer, in bytes; less may be granted, which only means blocking earlier.
     pub(crate) fn set_send_buffer(&self, bytes: usize) -> Result<(), NetError> {
         let size = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX / 2);
         if sys::force_send_buffer(self.as_fd(), size).is_ok() {
@@ -171,7 +171,7 @@ impl Udp {
         Ok(SendOutcome::Sent)
     }
 
-    /// One call's worth; says how many datagrams went (at least one).
+    /// Sends the datagrams of one call; returns the number sent (at least one).
     fn send_part(&self, to: &SockAddr, part: &[u8], size: usize) -> io::Result<usize> {
         if part.len() <= size {
             return sys::send(self.socket.as_fd(), to, part, None).map(|_| 1);
@@ -217,13 +217,13 @@ impl Udp {
         }
     }
 
-    /// Receive what is there into `batch`; 0 when nothing is.
+    /// Receives the waiting datagrams into `batch`; 0 when there are none.
     pub(crate) fn receive(&self, batch: &mut Batch, own: SocketAddr) -> Result<usize, NetError> {
         let mut patience = PATIENCE;
         loop {
             match batch.fill(self.socket.as_fd(), own) {
                 Ok(_) if batch.is_cut() => return Err(NetError::ControlTruncated),
-                // Empty datagrams only, which nobody of ours sends: look behind them.
+                // Empty datagrams only, which no endpoint of ours sends: look behind them.
                 Ok(0) if !batch.is_empty() && patience > 0 => patience -= 1,
                 Ok(count) => return Ok(count),
                 Err(e) => match classify(&e) {

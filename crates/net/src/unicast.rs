@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 /// How a [`UnicastSocket`] is set up.
 #[derive(Debug, Clone)]
 pub struct UnicastOptions {
-    /// Bytes of receive buffer to ask for.
+    /// Bytes of receive buffer to request.
     pub receive_buffer: usize,
     /// UDP port; 0 lets the system choose.
     pub port: u16,
@@ -68,7 +68,7 @@ impl UnicastSocket {
         self.udp.send_to(bytes, self.choice.here(to.ip(), to.port()))
     }
 
-    /// Receive what is there; 0 when nothing is.
+    /// Receives the waiting datagrams; 0 when there are none.
     ///
     /// # Errors
     /// [`NetError::ControlTruncated`], or [`NetError::System`].
@@ -86,7 +86,7 @@ impl UnicastSocket {
         self.udp.largest()
     }
 
-    /// The receive buffer asked for and granted.
+    /// Returns the requested and the granted size of the receive buffer.
     pub fn receive_buffer(&self) -> Granted {
         self.udp.receive_buffer()
     }

@@ -18,7 +18,7 @@ pub enum Want {
     Either,
 }
 
-/// A descriptor and what to wait for on it.
+/// A descriptor and the events to wait for.
 #[derive(Debug, Clone, Copy)]
 pub struct Watch<'a> {
     fd: BorrowedFd<'a>,
@@ -47,7 +47,7 @@ impl Waiter {
         Waiter::default()
     }
 
-    /// Wait until something of `watched` is ready or `until` has come (`None`: never); says how many
+    /// Waits until one of `watched` is ready or `until` has come (`None`: never); returns how many
     /// are ready, 0 when the moment came first. May also return early with 0, after a signal.
     ///
     /// # Errors
@@ -96,7 +96,7 @@ impl Waiter {
         self.has(place, libc::POLLIN | libc::POLLERR | libc::POLLHUP)
     }
 
-    /// Whether the last wait found the descriptor at this place of `watched` writable.
+    /// Whether the last wait found the descriptor at this index of `watched` writable.
     pub fn writable(&self, place: usize) -> bool {
         self.has(place, libc::POLLOUT | libc::POLLERR)
     }

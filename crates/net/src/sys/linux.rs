@@ -12,7 +12,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 use std::time::Duration;
 
-/// Room for what the kernel says about one datagram: receive time (32), destination (40), ECN (24)
+/// Space for the kernel's metadata of one datagram: receive time (32), destination (40), ECN (24)
 /// and segment size (24) are 120 bytes.
 const CONTROL: usize = 256;
 /// The largest address: `sockaddr_in6`.
@@ -128,7 +128,7 @@ fn set(fd: BorrowedFd<'_>, level: libc::c_int, name: libc::c_int, value: libc::c
     set_option(fd, level, name, &value)
 }
 
-/// Ask for receive time, destination and ECN of every datagram.
+/// Requests receive time, destination and ECN of every datagram.
 pub(crate) fn ask_for_metadata(fd: BorrowedFd<'_>, like: IpAddr) -> io::Result<()> {
     set(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
     match Family::of(like) {
@@ -180,7 +180,7 @@ pub(crate) fn force_send_buffer(fd: BorrowedFd<'_>, bytes: libc::c_int) -> io::R
     set(fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, bytes)
 }
 
-/// The size of a receive buffer in the caller's terms: the kernel doubles what it is asked for, to
+/// Returns the size of a receive buffer in the caller's terms: the kernel doubles the requested size, to
 /// count its overhead, and reports that.
 pub(crate) fn usable(reported: usize) -> usize {
     reported / 2
@@ -208,7 +208,7 @@ fn words<const N: usize>(fd: BorrowedFd<'_>, level: libc::c_int, name: libc::c_i
     if done == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
 }
 
-/// A control message that asks the kernel to cut what is sent into segments: length, level, type and
+/// A control message that requests segmentation by the kernel: length, level, type and
 /// a 16-bit size, padded to a word.
 #[repr(C, align(8))]
 struct SegmentControl([u8; SegmentControl::SPACE]);
@@ -251,8 +251,8 @@ pub(crate) fn send(
 
 const FLAGS: libc::c_int = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
 
-/// Send up to [`MAX_CALL`] datagrams of `segment` bytes each (the last one may be shorter) and say
-/// how many went. Does not block.
+/// Sends up to [`MAX_CALL`] datagrams of `segment` bytes each (the last one may be shorter) and returns
+/// the number sent. Does not block.
 pub(crate) fn send_each(
     fd: BorrowedFd<'_>,
     to: &SockAddr,
@@ -278,8 +278,8 @@ pub(crate) fn send_each(
     if sent >= 0 { Ok(sent as usize) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Receive as many datagrams as there are heads (at most [`MAX_CALL`]), each into its own `slot`
-/// bytes of `bytes`, and say how many came. Does not block.
+/// Receives as many datagrams as there are heads (at most [`MAX_CALL`]), each into its own `slot`
+/// bytes of `bytes`, and returns their number. Does not block.
 pub(crate) fn receive_each(
     fd: BorrowedFd<'_>,
     bytes: &mut [u8],
@@ -335,7 +335,7 @@ fn message(part: &mut libc::iovec) -> libc::msghdr {
     message
 }
 
-/// Wait until a descriptor is ready or the time is over; `None` waits for ever. Says how many are
+/// Waits until a descriptor is ready or the time is over; `None` waits without limit. Returns how many are
 /// ready.
 pub(crate) fn poll(watched: &mut [libc::pollfd], timeout: Option<Duration>) -> io::Result<usize> {
     let timeout = timeout.map(|t| libc::timespec {

@@ -68,7 +68,7 @@ pub(crate) fn force_send_buffer(_fd: BorrowedFd<'_>, _bytes: libc::c_int) -> io:
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// The system reports what it was asked for.
+/// The system reports the requested size.
 pub(crate) fn usable(reported: usize) -> usize {
     reported
 }
@@ -91,7 +91,7 @@ pub(crate) fn send(
     }
 }
 
-/// Send up to [`MAX_CALL`] datagrams of `segment` bytes one by one and say how many went.
+/// Sends up to [`MAX_CALL`] datagrams of `segment` bytes one by one and returns the number sent.
 pub(crate) fn send_each(
     fd: BorrowedFd<'_>,
     to: &SockAddr,
@@ -109,7 +109,7 @@ pub(crate) fn send_each(
     Ok(sent)
 }
 
-/// Receive datagrams one by one, each into its own `slot` bytes, and say how many came.
+/// Receives datagrams one by one, each into its own `slot` bytes, and returns their number.
 pub(crate) fn receive_each(
     fd: BorrowedFd<'_>,
     bytes: &mut [u8],
@@ -129,7 +129,7 @@ pub(crate) fn receive_each(
     Ok(received)
 }
 
-/// Wait until a descriptor is ready or the time is over, to a millisecond; `None` waits for ever.
+/// Waits until a descriptor is ready or the time is over, to a millisecond; `None` waits without limit.
 pub(crate) fn poll(watched: &mut [libc::pollfd], timeout: Option<Duration>) -> io::Result<usize> {
     let millis =
         timeout.map_or(-1, |t| t.as_nanos().div_ceil(1_000_000).min(i32::MAX as u128) as libc::c_int);
