@@ -26,7 +26,7 @@ struct Unit {
     first: Option<u32>,
 }
 
-/// Where content goes, and what went there.
+/// Destination of content, and counts of it.
 struct Target {
     to: Box<dyn Write + Send>,
     /// Behind each ZeroMQ message.
@@ -126,7 +126,7 @@ impl Unit {
             self.drop_part(broken);
             self.first = Some(fragment.first);
         }
-        // One that belongs to nothing is the rest of a unit whose beginning is lost.
+        // A fragment without a unit is the rest of one whose beginning is lost.
         if !fits || self.first != Some(fragment.first) || self.bytes.len() != fragment.offset as usize {
             self.drop_part(broken);
             return false;

@@ -8,11 +8,11 @@ use std::io;
 
 /// The longest line that becomes one ZeroMQ message.
 const LONGEST_LINE: usize = 64 << 20;
-/// Bytes of the options that say where a fragment belongs.
+/// Bytes of the options that locate a fragment.
 pub(super) const FRAGMENT_LEN: usize = 20;
 /// Bytes of ZeroMQ's offset.
 const OFFSET_LEN: usize = 2;
-/// Bytes asked of the input at once.
+/// Bytes requested from the input at once.
 const CHUNK: usize = 64 << 10;
 
 /// Where content comes from.
@@ -106,7 +106,7 @@ impl Feed {
         self.counts
     }
 
-    /// Stop reading: only what is under way still comes.
+    /// Stops reading: only content that is under way still comes.
     pub(super) fn stop(&mut self) {
         self.input_state = Got::End;
         self.raw.truncate(self.cut);

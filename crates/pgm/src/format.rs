@@ -1,4 +1,4 @@
-//! PGM as a format among others: its options, what it does not have, and reports in words.
+//! PGM as a format among others: its options, the features that it lacks, and reports in words.
 
 use crate::{
     Framing, Messages, PgmOptions, PgmReceive, PgmReceiveReport, PgmSend, PgmSendReport, WindowLimits,

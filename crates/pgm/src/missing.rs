@@ -12,14 +12,14 @@ use faircast_core::time::{Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// Moments are whole multiples of this, so that what is due at nearly the same time is asked for together.
+/// Deadlines are whole multiples of this, so that packets due at nearly the same time are requested together.
 const TICK: u64 = 4_000_000;
 
 /// Packets that are requested at the same time. The others wait in the order of their numbers. One SPM can state that 65,536 are
 /// missing, and neither the receiver nor the source processes all of them four times a second.
 const MOST_ASKED: usize = 512;
 
-/// How long to wait for what (RFC 3208, 6.3; the values are within what stock receivers use).
+/// Timeouts of the states (RFC 3208, 6.3; the values are within those of stock receivers).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
     /// Longest wait before a NAK ("NAK_BO_IVL").
@@ -49,7 +49,7 @@ impl Default for Patience {
 /// Missing packets. The cost of one does not grow with their number.
 #[derive(Debug, Default)]
 pub(super) struct Missing {
-    /// Those that are asked for.
+    /// Packets that are requested.
     all: BTreeMap<u64, Entry>,
     /// When each is to go on.
     due: BTreeSet<(Time, u64)>,
@@ -85,7 +85,7 @@ enum State {
 /// Result of an expired timer of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
-    /// Ask for it now.
+    /// Request it now.
     Ask(u64),
     /// There is no hope.
     GiveUp(u64),
@@ -137,7 +137,7 @@ impl Missing {
         true
     }
 
-    /// The source has heard of it, from here or elsewhere: no NAK for now.
+    /// The source has received a NAK for it, from here or elsewhere: no NAK for now.
     pub(super) fn confirm(&mut self, sqn: u64, patience: &Patience, now: Time) {
         let Some(entry) = self.all.get_mut(&sqn) else { return };
         self.due.remove(&(entry.until, sqn));

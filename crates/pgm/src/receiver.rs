@@ -29,7 +29,7 @@ use std::time::Duration;
 
 /// Packets that may wait for one that is missing, and as far as a number may jump.
 pub(super) const MOST_HELD: u64 = 1 << 16;
-/// Buffers that are kept for packets to come.
+/// Buffers that are stored for packets to come.
 const MOST_SPARE: usize = 1024;
 /// A source that has said its end answers for a while only.
 const UNCONFIRMED_AFTER_FIN: u16 = 5;
@@ -88,11 +88,11 @@ struct Told {
     missed: u64,
 }
 
-/// The session that is followed: the first one heard.
+/// The session that is followed: the first one received.
 struct Stream {
     tsi: Tsi,
     address: Ipv4Addr,
-    /// Where NAKs go, once an SPM has said it.
+    /// Destination of NAKs, once an SPM has stated it.
     path: Option<Ipv4Addr>,
     spm_sqn: Option<u32>,
     writer: ContentWriter,
@@ -308,7 +308,7 @@ impl PgmReceiver {
         }
     }
 
-    /// Send what the scheme's receiver has to say.
+    /// Sends the report of the scheme's receiver.
     fn say_reports(&mut self, now: Time) {
         let Some(stream) = &mut self.stream else { return };
         let Some(end) = &mut stream.scheme else { return };
@@ -500,7 +500,7 @@ struct Arrived {
     repair: bool,
 }
 
-/// Number of a scheme whose source is no faircast.
+/// Number of a scheme whose source is not faircast.
 const FOREIGN: u8 = u8::MAX;
 
 impl Stream {

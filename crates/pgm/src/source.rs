@@ -146,13 +146,13 @@ struct Clocks {
     spm_sent: Time,
     started: Option<Time>,
     data_at: Time,
-    /// When something was last sent or asked for.
+    /// Time at which something was last sent or requested.
     busy_at: Time,
     progress_at: Time,
     phase_at: Time,
 }
 
-/// A host that has said something.
+/// A host that has sent something.
 #[derive(Debug, Clone, Copy, Default)]
 struct Reporter {
     /// It runs the scheme's receiver: its NAKs are no news to the scheme.
@@ -359,7 +359,7 @@ impl PgmSource {
         self.refuse_effects();
     }
 
-    /// The scheme was called; a source has nothing to say but through its packets.
+    /// The scheme was called; a source has no output except its packets.
     fn refuse_effects(&mut self) {
         if let Some(effect) = self.effects.refuse() {
             self.failure.get_or_insert(Error::effect("source", &effect));
@@ -422,7 +422,7 @@ impl PgmSource {
         }
     }
 
-    /// Read no more content; end as soon as nothing is missing.
+    /// Reads no more content; ends as soon as nothing is missing.
     fn drain(&mut self, now: Time) {
         if self.phase == Phase::LeadIn {
             return self.close(now);
@@ -477,7 +477,7 @@ impl PgmSource {
             }
             let len = out.len() - from;
             if segment > 0 && len > segment {
-                // The scheme had more to say than before: it goes on its own, right behind the others.
+                // The scheme's fields are longer than before: it leaves alone, right behind the others.
                 self.control.extend_from_slice(&out[from..]);
                 self.control_lens.push_back(len);
                 out.truncate(from);

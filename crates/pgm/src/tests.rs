@@ -60,7 +60,7 @@ struct Plan {
     loss: f64,
     first: u32,
     window: WindowLimits,
-    /// The source does not hear for this long after its first data.
+    /// The source receives nothing for this long after its first data.
     deaf: Span,
 }
 

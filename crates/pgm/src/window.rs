@@ -1,4 +1,4 @@
-//! The transmit window: what has been sent and can be sent again.
+//! The transmit window: packets that were sent and can be sent again.
 
 use super::WindowLimits;
 use crate::codec::Fragment;
@@ -8,7 +8,7 @@ use faircast_core::time::Time;
 /// No window is smaller, however large its packets are.
 const FEWEST: usize = 256;
 
-/// Sent packets in a ring, in memory that is asked for once and touched as it is used.
+/// Sent packets in a ring, in memory that is allocated once and touched as it is used.
 pub(super) struct TransmitWindow {
     limits: WindowLimits,
     slot: usize,
@@ -107,7 +107,7 @@ impl TransmitWindow {
         sqn
     }
 
-    /// Forget what has become too old.
+    /// Drops packets that have become too old.
     pub(super) fn forget(&mut self, now: Time) {
         while self.trail < self.next && now.since(self.sent[self.at(self.trail)].born) > self.limits.age {
             self.trail += 1;

@@ -23,7 +23,7 @@ const FLAGS_AT: usize = 5;
 /// Why a packet cannot be written.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum EncodeError {
-    /// More data than the header can say.
+    /// More data than the header can state.
     #[error("{0} bytes of data do not fit a PGM packet; use at most 65535")]
     TooLong(usize),
     /// A NAK that names too much.

@@ -45,7 +45,7 @@ use std::net::IpAddr;
 pub const HEADER_LEN: usize = 16;
 /// Bytes of a data packet before its options or its payload.
 pub const DATA_HEADER_LEN: usize = HEADER_LEN + 8;
-/// The option that carries what faircast's schemes say; RFC 3208 leaves the number free.
+/// The option for the fields of faircast's schemes; RFC 3208 leaves the number free.
 pub const OPT_FAIRCAST: u8 = 0x7e;
 /// The longest application data unit; OpenPGM takes none that is longer.
 pub const MOST_APDU: usize = 65_535;
@@ -68,7 +68,7 @@ pub struct Tsi {
 /// A packet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Packet<'a> {
-    /// The source's id, also on what flows towards the source.
+    /// The source's id, also in packets towards the source.
     pub gsi: Gsi,
     /// PGM's own source port.
     pub source_port: u16,
@@ -93,9 +93,9 @@ pub enum Body {
     Rdata(Data),
     /// Something is missing (8.3).
     Nak(Nak),
-    /// Something was missing, and somebody else has said so (8.3).
+    /// Something was missing, and another host has requested it (8.3).
     Nnak(Nak),
-    /// The source has heard it (8.3: "NAK confirmation").
+    /// The source has received it (8.3: "NAK confirmation").
     Ncf(Nak),
     /// Somebody wants to know where the source is (13.6).
     Spmr,

@@ -22,7 +22,7 @@ pub(super) const END: u8 = 0x80;
 pub(super) const OPTION_HEADER: usize = 4;
 /// Bytes of OPT_LENGTH, which comes first.
 pub(super) const LENGTH_LEN: usize = 4;
-/// In the third octet: what to do about an option that is not known.
+/// In the third octet: treatment of an unknown option.
 pub(super) const EXTENSIBILITY: u8 = 0x03;
 pub(super) const DISCARD: u8 = 0x02;
 
@@ -71,7 +71,7 @@ pub struct Fragment {
     pub len: u32,
 }
 
-/// A list of packet numbers, as it stands in the packet.
+/// A list of packet numbers, as encoded in the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NakList<'a>(pub &'a [[u8; 4]]);
 

@@ -50,7 +50,7 @@ pub enum ParseError {
     /// An address of an unknown family.
     #[error("address family {0} is neither IPv4 (1) nor IPv6 (2)")]
     AddressFamily(u16),
-    /// The header says another length.
+    /// The header states another length.
     #[error("the header says {said} bytes of data, but {have} follow")]
     Length {
         /// Length in the header.
@@ -158,7 +158,7 @@ fn read_body(kind: u8, r: &mut Reader<'_>) -> Result<Body, ParseError> {
     })
 }
 
-/// The options, beginning with OPT_LENGTH, which says how long they are together (RFC 3208, 9.1).
+/// The options, beginning with OPT_LENGTH, which states their length together (RFC 3208, 9.1).
 fn read_options<'a>(r: &mut Reader<'a>) -> Result<Options<'a>, ParseError> {
     let start = r.at;
     let [kind, len, high, low] = r.array()?;

@@ -14,12 +14,12 @@
 //!
 //! The offset lets a receiver that joins late, or that has lost something for good, find the next message.
 
-/// Says that no message begins in this packet.
+/// States that no message begins in this packet.
 const NONE_BEGINS: u16 = 0xffff;
 const LONG: u8 = 0xff;
 const MORE: u8 = 1;
 
-/// How a packet's share of the stream joins what came before.
+/// How a packet's share of the stream joins the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Joint<'a> {
     /// Where in `bytes` the first message begins.
