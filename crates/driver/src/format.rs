@@ -82,9 +82,9 @@ pub struct ReceiverPlace {
     pub interface: Option<String>,
     /// Accept packets from this source only.
     pub source: Option<IpAddr>,
-    /// Give up when no session is heard for this long; wait for ever when `None`.
+    /// Gives up when no session is received for this long; waits without limit when `None`.
     pub wait: Option<Duration>,
-    /// Give up when a session that was heard is silent for this long.
+    /// Gives up when a session that was received is silent for this long.
     pub silence: Duration,
     /// Receive buffer of each socket, in bytes.
     pub buffer: usize,
@@ -202,7 +202,7 @@ impl SourceSockets {
 }
 
 impl ReceiverSockets {
-    /// Run the endpoint until it is over. When nothing was heard because the network is gone, that is the error.
+    /// Runs the endpoint until it is over. When nothing was received because the network is gone, that is the error.
     ///
     /// # Errors
     /// Those of the sockets and of the endpoint's report.

@@ -51,12 +51,12 @@ pub enum FecError {
     /// The id is not that of a repair symbol.
     #[error("{esi} is no repair symbol of a block of {symbols}; repair symbols are {symbols} to {}", MAX_ESI - 1)]
     NotARepair {
-        /// The symbol asked for.
+        /// Requested symbol.
         esi: u32,
         /// `K`.
         symbols: u16,
     },
-    /// The place for one symbol is not `T` bytes long.
+    /// The buffer for one symbol is not `T` bytes long.
     #[error("room for {found} bytes where a symbol takes {expected}")]
     Room {
         /// `T`.
@@ -71,7 +71,7 @@ pub trait ErasureCode {
     /// Makes repair symbols of one block.
     type Encoder: RepairSource;
 
-    /// Take a block for encoding; the work is put off until the first repair is asked for.
+    /// Takes a block for encoding; the work is deferred until the first repair is requested.
     ///
     /// # Errors
     /// [`FecError::BlockLength`] when the block is not `K * T` bytes long.

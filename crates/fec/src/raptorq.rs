@@ -19,7 +19,7 @@ const FEW: usize = 24;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RaptorQ;
 
-/// Makes the repair symbols of one block; built when the first repair is asked for.
+/// Makes the repair symbols of one block; built when the first repair is requested.
 #[derive(Debug)]
 pub struct BlockEncoder {
     shape: Shape,

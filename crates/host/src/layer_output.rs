@@ -189,7 +189,7 @@ impl PipeWriter {
     }
 }
 
-/// The end: readers get what is on its way to them.
+/// At the end readers get the bytes on their way to them.
 impl Drop for PipeWriter {
     fn drop(&mut self) {
         let end = Instant::now() + PATIENCE;

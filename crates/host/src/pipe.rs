@@ -1,4 +1,4 @@
-//! Inputs, files and named pipes, each read by a thread of its own so that nobody waits for it.
+//! Inputs, files and named pipes, each read by a thread of its own so that no session waits for it.
 
 use crate::ends::Input;
 use crate::system::Monotonic;

@@ -167,7 +167,7 @@ impl Reader {
         let known = self.under_way.contains(&block) || self.early.iter().any(|read| read.block == block);
         if block < self.blocks && !known {
             self.under_way.push_back(block);
-            // A thread that is gone is noticed when its answer is missing.
+            // A thread that has ended is noticed when its answer is missing.
             _ = self.orders.send((block, self.spare.pop().unwrap_or_default()));
         }
     }
