@@ -100,8 +100,8 @@ fn both_engines_agree_on_networks_with_clocks_that_are_off() {
     }
 }
 
-/// Two sessions with timetables of one period keep their distance for ever; with clocks that differ by 10 ppm they drift
-/// apart by 10 us in a second.
+/// Two sessions with timetables of one period always keep their distance; with clocks that differ by 10 ppm
+/// they drift apart by 10 us in a second.
 #[test]
 fn timetables_by_clocks_that_differ_drift_apart() {
     let distance = |ppm: f64| {

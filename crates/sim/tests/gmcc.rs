@@ -140,7 +140,7 @@ fn mbps(member: &MemberOutcome, secs: f64) -> f64 {
     member.bytes as f64 * 8.0 / secs / 1e6
 }
 
-/// When the subscription changed, and what it was then.
+/// Returns the changes of the subscription: time and new level.
 fn changes(member: &MemberOutcome) -> Vec<(f64, u8)> {
     member.subscriptions.iter().map(|(at, layer)| (at.as_secs_f64(), *layer)).collect()
 }

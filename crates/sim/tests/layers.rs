@@ -46,7 +46,7 @@ fn star(mbps: &[f64], change: impl Fn(usize, &mut ReceiverSpec)) -> (Network, Ve
     (net, links)
 }
 
-/// When packets of which layer entered a link.
+/// Returns when packets entered a link, with their layers.
 fn packets(outcome: &Outcome, link: LinkId) -> Vec<(Time, u8)> {
     let of_link = outcome.taps.iter().filter(|tapped| tapped.link == link);
     let data = of_link.filter_map(|tapped| match tapped.what {

@@ -136,7 +136,7 @@ fn routers_that_restart_and_links_that_break_delay_the_session_and_no_more() {
         net.restart_router(Time::from_secs_f64(8.0 + turn as f64), *router);
         net.restart_router(Time::from_secs_f64(13.0), *router);
     }
-    // A receiver's link breaks for a while: its exit is there all the time, and it says nothing.
+    // A receiver's link breaks for a while: its exit is there all the time, and it sends nothing.
     net.change(Time::from_secs_f64(20.0), last_hops[2], Change::Down);
     net.change(Time::from_secs_f64(28.0), last_hops[2], Change::Up);
     let outcome = nets::in_both_engines(&net, 45.0);

@@ -129,7 +129,8 @@ fn receivers_behind_one_bottleneck_that_came_at_different_times_keep_to_one_leve
             if packets > 10 {
                 assert!(share > 0.95, "{share} with {packets} packets");
             } else {
-                // Bursts at level 5 overflow so small a buffer: whoever is below loses packets in each.
+                // Bursts at level 5 overflow such a small buffer: a receiver at a lower level loses packets in
+                // each.
                 assert!(share < 0.05 && rates[0] > 3.0 * rates[3], "{rates:?} with {packets} packets");
             }
         }

@@ -1,4 +1,5 @@
-//! Nodes with routers: what a session sends through them passes the very state machines that would run in a forwarding hop.
+//! Nodes with routers: a session's packets through them pass the very state machines that would run in a
+//! forwarding hop.
 
 mod nets;
 #[path = "../../core/tests/toy/router.rs"]

@@ -161,7 +161,7 @@ fn a_source_with_a_window_sends_at_the_moment_an_acknowledgement_comes() {
     assert!(sent.len() > 1_000 && at_once * 100 > sent.len() * 95, "{at_once} of {}", sent.len());
 }
 
-/// Ackers and limiting receivers fall silent like representatives, and somebody else takes their place.
+/// Ackers and limiting receivers fall silent like representatives, and another receiver takes their place.
 #[test]
 fn whoever_limits_the_rate_can_fall_silent_in_every_scheme_that_names_it() {
     for scheme in ["pgmcc,preset=published", "tfmcc,preset=published"] {

@@ -127,7 +127,8 @@ fn a_congested_leaf_moves_and_comes_back() {
     assert!(flow.sent - flow.members[3].packets < 300, "{} of {}", flow.members[3].packets, flow.sent);
 }
 
-/// Children of an agent that dies go to its parent, and back to it when it returns; nobody but the agent misses anything in the end.
+/// Children of an agent that dies go to its parent, and back to it when it returns; no receiver but the agent
+/// misses anything in the end.
 #[test]
 fn an_agent_dies_and_comes_back() {
     for (seed, loss) in [(1, None), (2, None), (3, Some(0.01)), (4, Some(0.03)), (5, Some(0.03))] {
@@ -151,7 +152,8 @@ fn an_agent_dies_and_comes_back() {
     }
 }
 
-/// An agent dies, then the one to which its children went, and the second one comes back: they always have somebody.
+/// An agent dies, then the one to which its children went, and the second one comes back: they always have a
+/// parent.
 #[test]
 fn children_of_agents_that_die_one_above_the_other_go_to_who_is_there() {
     for seed in 1..=3 {

@@ -419,7 +419,7 @@ pub enum AnySink {
     Rap(rap::Sink),
 }
 
-/// A call of the enum is one of what it holds.
+/// Forwards a call of the enum to the value that it holds.
 macro_rules! dispatch {
     ($(#[$inline:meta])? $any:ident: $($variant:ident),+) => {
         impl Sender for $any {

@@ -54,7 +54,7 @@ pub struct Sender {
     heard: bool,
     supply: u32,
     next: u32,
-    /// Packets of which nothing is known, from `oldest` on; false: it arrived or counts as lost.
+    /// Packets without feedback, from `oldest` on; false: it arrived or counts as lost.
     out: VecDeque<(Time, bool)>,
     oldest: u32,
     /// Packets per second.

@@ -234,7 +234,7 @@ pub fn saying(receivers: usize, alive: Option<Span>) -> Network {
     net
 }
 
-/// Members of which one comes late and some leave.
+/// Returns a network of members, one of which joins late and some of which leave.
 pub fn coming_and_going(receivers: usize) -> Network {
     let mut net = Network::new(5);
     let (source, router) = (net.node(), net.node());

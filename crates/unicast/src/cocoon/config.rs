@@ -38,7 +38,7 @@ pub enum Again {
     /// Those of them that do not wait for a packet that has timed out already: "with the hope of avoiding a
     /// timeout" (4.3). A member that has timed out backs off, and the others would keep it from doing so.
     NotTimedOut,
-    /// Nobody.
+    /// No member.
     Nobody,
 }
 
@@ -65,9 +65,9 @@ pub enum Start {
 /// Whom congestion at one member cuts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cuts {
-    /// The others as well, as figure 4.2 says.
+    /// The others as well, as in figure 4.2.
     Others,
-    /// Nobody else.
+    /// No other member.
     Alone,
 }
 
@@ -107,7 +107,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// As the chapter says; what it leaves open as `docs/cocoon.md` has it.
+    /// Returns the chapter's values; for open questions those of `docs/cocoon.md`.
     pub const fn published() -> Config {
         Config {
             covers: Covers::AllMembers,

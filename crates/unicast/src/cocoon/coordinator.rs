@@ -119,7 +119,7 @@ impl Coordinator {
         Ok(GroupId { index: self.groups.len() as u32 - 1, generation: 0 })
     }
 
-    /// The group is no more. Its members and sockets go on by themselves, and what they say is heard by nobody.
+    /// Closes the group. Its members and sockets continue alone, and their later calls have no effect on others.
     pub fn close_group(&mut self, group: GroupId) {
         if self.group(group).is_none() {
             return;
@@ -132,8 +132,8 @@ impl Coordinator {
         self.free_groups.push(group.index);
     }
 
-    /// All members and sockets of `from` go to `into`, and `from` is no more. The round trip is that of `into`, if it has one.
-    /// Costs a step per member.
+    /// Moves all members and sockets of `from` to `into`, and closes `from`. The round trip is that of `into`,
+    /// if it has one. Costs a step per member.
     ///
     /// # Errors
     /// When one of them is closed, or both together have more than [`Config::most_members`]; nothing has changed then.
@@ -192,7 +192,7 @@ impl Coordinator {
 
     // Members.
 
-    /// A connection opens and becomes a member. Its windows in `view` are those that it would begin with by itself.
+    /// A connection opens and becomes a member. Its windows in `view` are those with which it would begin alone.
     ///
     /// # Errors When the group is closed or full; the connection continues alone.
     pub fn join(&mut self, group: GroupId, view: View) -> Result<Joined, Full> {
@@ -247,7 +247,8 @@ impl Coordinator {
         }
     }
 
-    /// A share of the active members' windows for one more; each of them gives up what it has beyond it.
+    /// Returns a share of the active members' windows for one more; each of them gives up its excess over the
+    /// share.
     fn even_share(&mut self, group: u32, mss: f64) -> Option<Windows> {
         let (mut all, mut thresholds, mut count) = (0.0, 0.0, 0);
         for index in self.walk(group) {
@@ -561,8 +562,9 @@ impl Coordinator {
         }
     }
 
-    /// The socket whose first datagram may leave now, round robin. Call it until it says `None`: after every call about a member of
-    /// the group, after [`Coordinator::offer`], and at [`Coordinator::datagram_at`].
+    /// Returns the socket whose first datagram may leave now, round robin. Call it until it returns `None`:
+    /// after every call about a member of the group, after [`Coordinator::offer`], and at
+    /// [`Coordinator::datagram_at`].
     pub fn next_datagram(&mut self, group: GroupId, now: Time) -> Option<SocketId> {
         self.group(group)?;
         let it = &mut self.groups[group.index as usize];

@@ -11,8 +11,8 @@
 //! from bin to bin or that losses come together. `N` tests in a row that agree merge two groups or split an
 //! atom off.
 //!
-//! A caller that sees every acknowledgement says [`Grouping::on_ack`]; one that reads counters now and then, as beside a kernel, says
-//! [`Grouping::on_seen`]. Both come to the same.
+//! A caller that sees every acknowledgement calls [`Grouping::on_ack`]; one that reads counters now and then,
+//! as with a kernel, calls [`Grouping::on_seen`]. Both have the same effect.
 //!
 //! Each acknowledgement earns [`Config::overhead`] of a step, and a bin that a test looks at costs one, so that grouping is never more than that part
 //! of the work on acknowledgements.
@@ -598,8 +598,8 @@ impl Atom {
         if secs <= 0.0 { 0.0 } else { self.acknowledged / secs / f64::from(self.connections.max(1)) }
     }
 
-    /// Whether its connections get less than half of what they got before it was merged, ten seconds after, and its group has lost
-    /// something since.
+    /// Returns whether its connections get less than half of their rate before it was merged, ten seconds
+    /// after, and its group has lost something since.
     fn has_lost_by_merging(&self, lost_at: Time, now: Time) -> bool {
         let watched = !self.since.is_never() && now.since(self.since) >= Span::from_secs(10);
         watched && lost_at >= self.since && self.connections > 0 && self.rate(now) < self.before / 2.0
