@@ -41,7 +41,7 @@ pub enum Effect {
     Send {
         /// Where to.
         to: To,
-        /// What.
+        /// The packet.
         packet: Packet,
     },
 }
@@ -214,8 +214,8 @@ pub enum Verdict {
     Drop,
 }
 
-/// The sender's end of a scheme. It is asked *when may layer L send next*, not for a rate or a
-/// window; a blocked socket simply stops asking.
+/// The sender's end of a scheme. Its driver queries *when may layer L send next*, not a rate or a window; a blocked socket simply stops the
+/// queries.
 pub trait Source {
     /// The session starts now. Called once. Packets that leave before it are probes: they are numbered and marked, and from
     /// reports about them a source learns round-trip times and nothing else. Until then it has no deadline.
@@ -298,7 +298,7 @@ pub trait Router: std::fmt::Debug {
     fn sees_data(&self) -> bool {
         true
     }
-    /// A data packet wants to leave through `exit`: asked for every exit that it leaves by, each with a copy of its own.
+    /// A data packet is about to leave through `exit`: called for every exit that it leaves by, each with a copy of its own.
     fn on_data(&mut self, _exit: Port, _packet: &mut Packet, _cx: &mut Cx<'_>) -> Verdict {
         Verdict::Pass
     }

@@ -168,7 +168,7 @@ pub enum Mark {
     },
     /// The receiver that acknowledges (PGMCC).
     Acker {
-        /// Its identity; `None` asks for an election.
+        /// Its identity; `None` requests an election.
         id: Option<ReceiverId>,
     },
     /// Equation-based control (TFMCC; RFC 4654, 2.1).
@@ -350,7 +350,7 @@ pub enum ReportContent {
         deviation: f32,
         /// Over how many events.
         samples: u16,
-        /// At what rate packets of the layer arrive, in bit/s; zero when unknown.
+        /// The rate at which packets of the layer arrive, in bit/s; zero when unknown.
         rate: f32,
         /// Why it is sent.
         cause: Cause,
@@ -366,7 +366,7 @@ pub enum ReportContent {
         /// How many ranges there are between the newest of them and `echo.seq`; 0: everything behind it has arrived.
         newer: u8,
     },
-    /// What I have, and how the part of the tree below me stands (MTCP).
+    /// The packets that arrived, and the state of the part of the tree below (MTCP).
     Summary {
         /// The highest packet received.
         echo: Echo,
@@ -478,18 +478,18 @@ pub enum Cause {
     Heartbeat,
     /// The receiver is leaving.
     Leaving,
-    /// The receiver asks for the layer to be switched on.
+    /// The receiver requests the layer.
     Joining,
 }
 
 /// A parent's word to one of its children (MTCP).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
-    /// To whom.
+    /// The receiver of the order.
     pub to: ReceiverId,
     /// The parent's number for it, which is in the answer ([`ReportContent::Answered`]).
     pub number: u32,
-    /// What.
+    /// The content.
     pub content: OrderContent,
 }
 

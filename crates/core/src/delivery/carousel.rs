@@ -165,7 +165,7 @@ impl Carousel {
         self.pass_complete();
     }
 
-    /// Receivers have come, on the base layer: what describes the content is sent to them at once, in turns with the rest.
+    /// Receivers have come, on the base layer: symbols that describe the content are sent to them at once, in turns with the rest.
     pub fn lead(&mut self) {
         if self.blocks.len() >= self.lead.blocks * LEAD_FROM
             && let Some(first) = self.blocks.first().filter(|_| self.lead.blocks > 0)

@@ -1,4 +1,4 @@
-//! Delivery, which no scheme sees: gaps in the stream, what must be sent again, who needs what.
+//! Delivery, which is independent of schemes: gaps in the stream, repairs, and requests.
 //!
 //! A transfer is cut into blocks of K source symbols. The source sends every block's source symbols once; receivers then request a *count*
 //! of further symbols per block, and any repair symbol serves any receiver. [`gaps`] and [`request_scheduler`] are the receiver's side,

@@ -24,7 +24,7 @@ pub struct Pick {
 pub enum PickKind {
     /// A source symbol in the first pass.
     Front,
-    /// A repair symbol that was asked for.
+    /// A requested repair symbol.
     Repair,
     /// A source symbol once more, for receivers that lack most of the block.
     Backfill,
@@ -39,7 +39,7 @@ pub struct RepairScheduler {
     /// The block being sent in the first pass, and the next symbol of it.
     front: u32,
     front_symbol: u32,
-    /// Blocks below this are urgent whatever is asked of them.
+    /// Blocks below this are urgent, with or without requests.
     urgent_below: u32,
     repairs: BTreeSet<u32>,
     backfill: BTreeSet<u32>,
@@ -237,7 +237,7 @@ impl RepairScheduler {
         }
     }
 
-    /// Drop all requests (the receivers that asked are deferred or gone).
+    /// Drops all requests (the requesting receivers are deferred or gone).
     pub fn clear_requests(&mut self) {
         for block in std::mem::take(&mut self.repairs).into_iter().chain(std::mem::take(&mut self.backfill)) {
             if let Some(entry) = self.entry(block) {

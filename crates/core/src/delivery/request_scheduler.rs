@@ -7,7 +7,7 @@ use crate::rng::Rng;
 use crate::time::{Span, Time};
 use std::collections::BTreeMap;
 
-/// Requests that wait for answers at once, at most: a receiver that lacks more asks in turns.
+/// Requests that wait for answers at once, at most: a receiver that lacks more sends requests in turns.
 const WINDOW: usize = 512;
 
 /// Exponent of the delay law: most receivers draw late, a few early (`suppress`).
@@ -24,7 +24,7 @@ pub struct RequestScheduler {
 
 #[derive(Debug, Clone, Copy)]
 struct Asked {
-    /// Do not ask again before this.
+    /// The earliest time of a repeated request.
     again_at: Time,
     tries: u32,
 }
@@ -40,7 +40,7 @@ impl RequestScheduler {
         (self.rtt, self.spread) = (rtt, spread);
     }
 
-    /// Something may be missing that was not before: ask soon.
+    /// Something may be missing that was not before: schedules a request soon.
     pub fn arm(&mut self, now: Time, rng: &mut Rng) {
         let wanted = now + self.delay(rng);
         self.timer = Some(self.timer.map_or(wanted, |timer| timer.min(wanted)));
@@ -54,7 +54,7 @@ impl RequestScheduler {
         }
     }
 
-    /// The source has scheduled enough symbols for `block`: no need to ask.
+    /// The source has scheduled enough symbols for `block`: no request is needed.
     pub fn on_scheduled(&mut self, block: u32, now: Time) {
         let again_at = now + self.patience(1);
         let asked = self.asked.entry(block).or_insert(Asked { again_at, tries: 0 });
@@ -76,8 +76,7 @@ impl RequestScheduler {
         self.timer.unwrap_or(Time::NEVER)
     }
 
-    /// Which of `missing` (block, symbols needed), in ascending order, to ask for now. Sets the
-    /// next deadline.
+    /// Selects the entries of `missing` (block, symbols needed), in ascending order, to request now. Sets the next deadline.
     pub fn due(
         &mut self,
         now: Time,

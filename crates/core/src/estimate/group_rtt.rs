@@ -49,7 +49,7 @@ const MOST_MEMBERS: usize = 16;
 
 impl GroupRtt {
     /// Nothing is known: `assumed` stands in. Without a `memory` the largest sample counts without limit, as in the seed; with one, recent
-    /// medians count, of members that were heard within it.
+    /// medians count, of members with samples within it.
     pub fn new(assumed: Span, memory: Option<Span>) -> GroupRtt {
         let estimate = match memory {
             None => Estimate::Largest(Span::ZERO),

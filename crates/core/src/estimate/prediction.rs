@@ -44,7 +44,7 @@ pub fn covariances(series: &[f64], mean: f64, found: &mut [f64]) {
     }
 }
 
-/// A predictor that learns: after each value its weights move towards what would have predicted it (normalised least mean squares).
+/// An adaptive predictor: after each value its weights move towards those that would have predicted it (normalised least mean squares).
 #[derive(Debug, Clone)]
 pub struct Adaptive {
     weights: Vec<f64>,

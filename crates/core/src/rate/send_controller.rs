@@ -1,5 +1,5 @@
-//! The send controller, which all rate-based sources share: limits, pacing, the memory of what left, start-up, and guards
-//! against rates that nothing in the network confirms.
+//! The send controller, which all rate-based sources share: limits, pacing, the record of sent packets, start-up, and guards against rates
+//! that the network does not confirm.
 //!
 //! ```text
 //!   the scheme: whom to follow, when to grow, when to cut
@@ -542,8 +542,7 @@ impl SendController {
         seq < self.silence.over_at
     }
 
-    /// A round-trip sample from an answer to `echo` that came now. `None` for an unknown packet and what
-    /// cannot be true.
+    /// Returns a round-trip sample from an answer to `echo` that came now. `None` for an unknown packet and for an impossible time.
     pub fn sample(&self, echo: Echo, now: Time) -> Option<Span> {
         self.history.sample(echo, now).filter(|sample| *sample <= LONGEST_RTT)
     }

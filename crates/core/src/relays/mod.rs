@@ -1,3 +1,3 @@
-//! Relays: what every one must keep to. Schemes with agents make theirs themselves ([`crate::schemes::Scheme::agents`]).
+//! Relays: the promises of every one. Schemes with agents make theirs themselves ([`crate::schemes::Scheme::agents`]).
 
 mod conformance;

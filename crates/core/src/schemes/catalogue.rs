@@ -80,7 +80,7 @@ pub enum LayerRates {
     One,
     /// Each layer has a highest rate.
     Bounded,
-    /// Each layer takes what its receivers' paths carry.
+    /// Each layer has the rate that its receivers' paths carry.
     Adaptive,
 }
 

@@ -16,7 +16,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// A receiver that has heard nothing yet.
+    /// Creates a receiver that has received nothing yet.
     pub fn new(me: ReceiverId, config: &Config) -> Receiver {
         Receiver { me, start_up: StartUpReceiver::default(), round: config.sending.initial_rtt }
     }

@@ -1,4 +1,4 @@
-//! One layer at the source: whom it follows, how fast it goes, and whether it is on (seed 000, 4.1.2 and 4.1.3).
+//! One layer at the source: its representative, its rate, and whether it is on (seed 000, 4.1.2 and 4.1.3).
 
 use super::acks::{Acknowledged, Halved};
 use super::conditions::Estimate;
@@ -47,7 +47,7 @@ pub(super) enum Mode {
     Off,
     /// The rate follows the representative; the base layer may have none yet.
     On,
-    /// The representative fell silent: everybody is asked.
+    /// The representative fell silent: all receivers are asked to report.
     Seek { since: Time },
     /// No receiver answered: a packet per round-trip time.
     Low { since: Time },
@@ -180,7 +180,7 @@ impl LayerControl {
         self.tick_at = now + self.control_rtt();
     }
 
-    /// A receiver asks for the layer: it is switched on and follows that receiver (seed 000, 4.1.3).
+    /// A receiver requests the layer: it is switched on and follows that receiver (seed 000, 4.1.3).
     pub(super) fn switch_on(&mut self, config: &Config, from: ReceiverId, rtt: Span, now: Time) {
         self.mode = Mode::On;
         self.policy = config.policy_choice().policy_after(config.sending.start);
@@ -355,7 +355,7 @@ impl LayerControl {
         }
     }
 
-    /// Silence has lasted long enough: ask everybody, slow down, switch off (seed 000, 4.1.3). The base layer is never off.
+    /// Silence has lasted long enough: asks all receivers, slows down, switches off (seed 000, 4.1.3). The base layer is never off.
     fn step(&mut self, layer: Layer, now: Time) {
         if now < self.step_at(layer) {
             return;

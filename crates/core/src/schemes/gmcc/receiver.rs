@@ -446,7 +446,7 @@ impl Receiver {
         cx.effects.push(Effect::Subscribe(Layer(top as u8 - 1)));
     }
 
-    /// Begin to ask for a layer of which no packets come.
+    /// Begins to request a layer of which no packets come.
     fn knock_at(&mut self, layer: Layer, cx: &mut Cx<'_>) {
         self.knocking = Some(PendingJoin { layer, since: cx.now, tries: 0, next_at: cx.now });
         self.knock(cx);

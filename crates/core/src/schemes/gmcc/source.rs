@@ -36,7 +36,7 @@ impl Source {
         all.fold(LayerStates::default(), |all, (layer, control)| all.with(Layer(layer), control.standing()))
     }
 
-    /// A receiver asks for a layer that is off. Layers are on cumulatively.
+    /// A receiver requests a layer that is off. Layers are on cumulatively.
     fn on_joining(&mut self, layer: Layer, from: ReceiverId, now: Time) {
         let index = usize::from(layer.0);
         let below = self.layers.iter().take(index).all(LayerControl::is_on);
@@ -83,7 +83,7 @@ impl Source {
         self.shift.apply(&mut self.layers, now);
     }
 
-    /// A highest rate is one of all layers together: each layer gets what those below leave.
+    /// A highest rate is one of all layers together: each layer gets the remainder of those below.
     fn share_limits(&mut self, now: Time) {
         let Bounds { min, max } = self.config.sending.bounds;
         if !max.is_usable() {

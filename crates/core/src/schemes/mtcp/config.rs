@@ -85,7 +85,7 @@ configuration! {
         /// For how long the least relative delay is remembered. Open: without an end, clocks that drift would freeze it.
         delay_memory: Span = Span::from_secs(300)
             => seconds["delay-memory", Within::of(1.0, 1e6), "for so long the least delay is remembered"];
-        /// How often an agent asks a new child for its round-trip time, four times.
+        /// The interval at which an agent queries a new child's round-trip time, four times.
         poll_first: Span = Span::from_secs(1)
             => seconds["poll-first", Within::up_to(1e4),
                 "between the first four questions for a round-trip time"];
@@ -109,7 +109,7 @@ configuration! {
         localize: Localize = Localize::Either
             => choice["localize", { "off" => Off, "slow-starts" => SlowStarts, "delay" => Delay, "either" => Either },
                 "by what persistent congestion of a child is detected, which is then moved into its parent's local group"];
-        /// How it is measured and what follows.
+        /// The parameters of detection and moves.
         local: Local = Local::published()
             => option[Opt::whole("local-starts", 1, 8, field!(local.slow_starts as u8),
                 "slow starts that a child causes until it is moved")]

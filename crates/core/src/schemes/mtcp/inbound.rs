@@ -17,7 +17,7 @@ pub(super) struct Inbound {
     ack_every: u8,
     ack_delay: Span,
     board: Board,
-    /// The first packet that it is to have; who comes late begins later.
+    /// The first packet that it is to have; a late joiner begins later.
     begun: u64,
     /// One more than the highest packet received; 0 before the first one.
     end: u64,
@@ -185,7 +185,7 @@ impl Inbound {
         self.send(ReportContent::Summary { echo, behind, window, transit, lag }, cx);
     }
 
-    /// Whether anything is missing of what others have.
+    /// Returns whether packets are missing that others have.
     pub(super) const fn has_holes(&self) -> bool {
         self.board.base() < self.end
     }

@@ -76,9 +76,8 @@ impl Parent {
         (child.tell_at, child.told) = (now + again, Some((number, now)));
     }
 
-    /// Asks a child for its round-trip time, and an agent for its summary. An agent does not repeat a summary after which
-    /// nothing is outstanding. When that one is lost, the window stays closed, and only a question opens it again, as a
-    /// probe opens TCP's window (RFC 9293, 3.8.6.1).
+    /// Queries a child's round-trip time, or an agent's summary. An agent does not repeat a summary after which nothing is outstanding.
+    /// When that one is lost, the window stays closed, and only a query opens it again, as a probe opens TCP's window (RFC 9293, 3.8.6.1).
     fn ask(&mut self, now: Time, effects: &mut Effects) {
         let Some(place) = self.children.first(|it| it.ask_at <= now) else { return };
         let child = &self.children[place];

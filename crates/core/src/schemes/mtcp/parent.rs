@@ -288,7 +288,7 @@ impl Parent {
         self.regroup(now);
     }
 
-    /// Packets from `low` on may still be asked for, although no child is known to miss them.
+    /// Packets from `low` on may still be requested, although no child is known to miss them.
     fn keep(&mut self, low: u64, now: Time) {
         let low = self.kept.map_or(low, |(other, _)| other.min(low));
         self.kept = Some((low, now + self.config.first_timeout));

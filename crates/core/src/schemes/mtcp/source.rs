@@ -100,7 +100,7 @@ impl Source {
         self.window() - out as f64
     }
 
-    /// Whether the window is what holds the session back.
+    /// Returns whether the window holds the session back.
     fn usage(&self, now: Time) -> Use {
         let starved = self.starved_at.is_some_and(|at| now.since(at) <= self.round());
         let closed = self.allowance() < 1.0;

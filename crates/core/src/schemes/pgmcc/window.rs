@@ -92,7 +92,7 @@ impl CongestionWindow {
         self.threshold = threshold;
     }
 
-    /// The next packet leaves and asks `acker` to acknowledge it.
+    /// The next packet leaves and requests an acknowledgement of `acker`.
     pub(in crate::schemes) fn depart(&mut self, acker: Option<ReceiverId>) {
         if self.next - self.oldest == self.slots.len() as u64 {
             if self.slots.len() < MOST { self.grow() } else { self.credit_oldest() }
@@ -118,7 +118,7 @@ impl CongestionWindow {
         seq as usize & (self.slots.len() - 1)
     }
 
-    /// Whom packet `seq` asked for an acknowledgement, while that is remembered.
+    /// Returns the receiver whose acknowledgement packet `seq` requested, while that is remembered.
     pub(in crate::schemes) fn designated(&self, seq: Seq) -> Option<ReceiverId> {
         let known = seq.0 < self.next && self.next - seq.0 <= self.slots.len() as u64;
         if known { self.slots[self.place(seq.0)].acker } else { None }

@@ -1,4 +1,4 @@
-//! The queue that a TCP flow's throughput asks for (seed 002, 3.7).
+//! The queue that corresponds to a TCP flow's throughput (seed 002, 3.7).
 
 use crate::time::{Span, Time};
 

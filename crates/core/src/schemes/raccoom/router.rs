@@ -34,7 +34,7 @@ struct Session {
     children: Aggregator<Child>,
     /// Exits that data leaves by, and the newest packet that did.
     exits: BTreeMap<Port, u64>,
-    /// Exits that data left by once: what still comes from there is of receivers that are gone.
+    /// Exits that data left by once: later feedback from there is of receivers that are gone.
     former: BTreeSet<Port>,
     newest: Option<u64>,
     /// The receiver named in reports for all: the one of the least number that was observed. The same part of the tree thus always has the

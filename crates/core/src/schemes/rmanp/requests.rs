@@ -9,16 +9,16 @@ pub(crate) struct Requests {
     list: Vec<Missing>,
     /// Smoothed time from first request to arrival, in seconds: where repairs wait for their turn, an earlier request helps nobody.
     rtt: Option<f64>,
-    /// When the first of them is asked for next.
+    /// The time of the next request for the first of them.
     due: Option<Time>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Missing {
     seq: u64,
-    /// When it is asked for next; [`Time::NEVER`] while it may just be late.
+    /// The time of its next request; [`Time::NEVER`] while it may just be late.
     at: Time,
-    /// When it was asked for first, if it was.
+    /// The time of its first request, if there was one.
     asked_at: Time,
     is_asked: bool,
     asked: u8,
@@ -31,7 +31,7 @@ struct Missing {
 pub(crate) enum Overdue {
     /// Requested again, from the beginning.
     AskAgain,
-    /// Not asked for any more.
+    /// Not requested any more.
     GiveUp,
 }
 
@@ -58,7 +58,7 @@ impl Requests {
         self.list.binary_search_by_key(&seq, |missing| missing.seq)
     }
 
-    /// When the next one is to be asked for.
+    /// Returns the time of the next request.
     pub(crate) fn due(&self) -> Time {
         self.due.unwrap_or(Time::NEVER)
     }

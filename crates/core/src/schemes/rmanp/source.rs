@@ -27,7 +27,7 @@ pub struct Policy {
     children: Fusion<ReceiverId>,
     /// All have the packets below this one.
     acked: u64,
-    /// Packets that are to be sent again, in the order in which they were asked for.
+    /// Packets that are to be sent again, in the order of their requests.
     again: VecDeque<u64>,
     /// Packets repeated recently, with the time.
     repeated: VecDeque<(u64, Time)>,

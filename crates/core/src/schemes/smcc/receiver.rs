@@ -135,7 +135,7 @@ impl ReceiverState {
         }
     }
 
-    /// What TCP's rate must be above for another layer.
+    /// Returns the rate that TCP's must exceed for another layer.
     fn enough(&self) -> f64 {
         match self.config.lower {
             Lower::Caps => self.config.cap_up_to(self.level()).bps(),
@@ -271,7 +271,7 @@ impl ReceiverState {
         cx.effects.push(Effect::Subscribe(Layer(level - 1)));
     }
 
-    /// Ask the source for the highest layer, which may be off.
+    /// Requests the highest layer, which may be off, from the source.
     fn ask(&mut self, cx: &mut Cx<'_>) {
         let Some(wait) = &mut self.wait else { return };
         if cx.now < wait.next_at {

@@ -78,8 +78,8 @@ impl Clock {
         true
     }
 
-    /// The round-trip time by the one-way delay of a packet that left at `sent_at`; `None` before a measurement and for
-    /// what cannot be.
+    /// Returns the round-trip time by the one-way delay of a packet that left at `sent_at`; `None` before a measurement and for impossible
+    /// values.
     pub(super) fn by_one_way(&self, sent_at: Time, now: Time) -> Option<Span> {
         let nanos = self.reverse?.wrapping_sub(difference(sent_at, now));
         let span = Span::from_nanos(u64::try_from(nanos).unwrap_or(0)).max(self.shortest);

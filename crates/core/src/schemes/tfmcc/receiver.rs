@@ -199,7 +199,7 @@ impl Receiver {
         rate.max(Rate::of(size as u64, self.settings.slowest_gap))
     }
 
-    /// What TCP would have grown to since the latest loss event, where that counts.
+    /// Returns the rate to which TCP would have grown since the latest loss event, where that counts.
     fn recovered(&self, now: Time) -> Rate {
         match (self.settings.recovery, self.cut) {
             (Recovery::Tcp, Some((at, half))) => {

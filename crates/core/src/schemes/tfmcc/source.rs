@@ -212,7 +212,7 @@ impl Policy {
         }
     }
 
-    /// `None` for what cannot be.
+    /// Checks a report; `None` for impossible values.
     fn checked(&self, report: &Report, now: Time) -> Option<Calculated> {
         let ReportContent::Calculated { echo, rate, stamp, round, knows } = report.content else {
             return None;

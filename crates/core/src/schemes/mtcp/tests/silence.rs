@@ -1,4 +1,4 @@
-//! Nothing is heard of a child: time-outs in a row, giving it up, and what is owed when somebody comes back.
+//! Silence of a child: time-outs in a row, giving it up, and repairs owed when a child comes back.
 
 use super::super::window::Window;
 use super::*;

@@ -22,7 +22,7 @@ pub struct Config {
     pub exclude: u8,
     /// In this time.
     pub exclude_within: Span,
-    /// Requests for a packet that it makes upstream until it gives up; who still wants it asks again.
+    /// Requests for a packet that it makes upstream until it gives up; receivers that still want it send further requests.
     pub requests: u8,
     /// The duration of silence after which a receiver holds no other back.
     pub silence: Span,

@@ -1,4 +1,4 @@
-//! An exit of an active router: its limit, the packets that wait for it, and what receivers behind it asked for (seed 003, 2.3 and 2.4).
+//! An exit of an active router: its limit, the packets that wait for it, and the requests from behind it (seed 003, 2.3 and 2.4).
 
 use super::config::Config;
 use super::store::Store;
@@ -16,7 +16,7 @@ pub(super) struct Exit {
     pub next: u64,
     /// The newest packets before that one that neither left nor wait, up to a limit.
     skipped: VecDeque<u64>,
-    /// Packets that were asked for and are not here.
+    /// Requested packets that are not here.
     asked: VecDeque<u64>,
     limit: Option<Rate>,
     limited_at: Time,
@@ -201,7 +201,7 @@ impl Exit {
         Verdict::Pass
     }
 
-    /// A receiver behind the exit asks for a packet that is not here.
+    /// A receiver behind the exit requests a packet that is not here.
     pub(super) fn wants(&mut self, seq: u64) {
         if !self.asked.contains(&seq) {
             if self.asked.len() >= MOST {

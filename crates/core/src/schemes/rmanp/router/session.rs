@@ -26,7 +26,7 @@ pub(super) struct Session {
     requested: Option<u64>,
     /// In the order of their ports.
     exits: Vec<Exit>,
-    /// By port: what all behind it have.
+    /// By port: the progress of all receivers behind it.
     acks: Fusion<Port>,
     /// The newest packet acknowledged upstream, and the time of that.
     acked: u64,
@@ -56,7 +56,7 @@ const LOOK: Span = Span::from_secs(1);
 const MOST_CHILDREN: usize = 4096;
 /// Exits that are distinguished.
 const MOST_EXITS: usize = 4096;
-/// Ranges that one call asks for.
+/// Ranges in the requests of one call.
 const RANGES: usize = 2;
 /// A packet is not sent again out of the same exit within this part of the time after which a receiver asks again.
 const PART_OF_RETRY: f64 = 0.5;
