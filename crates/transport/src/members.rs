@@ -1,4 +1,4 @@
-//! Who takes part, as the source knows it.
+//! Members of a session, as the source knows them.
 
 mod below;
 mod busy;
@@ -22,23 +22,22 @@ use std::net::{IpAddr, SocketAddr};
 /// More receivers than this are served but not known by name.
 const MOST: usize = 200_000;
 
-/// Congestion reports within [`MemberRecord::SLOW_WINDOW`] that show a receiver to be slow, when there
-/// was none of a higher rate between them.
+/// Congestion reports within [`MemberRecord::SLOW_WINDOW`] that show a receiver to be slow, without a report of a higher rate between them.
 const SLOW_REPORTS: u8 = 3;
 
-/// A receiver that was silent for so long, and whose host has a newer one of its name, was started again.
+/// A receiver that was silent for this duration, and whose host has a newer one of its name, was restarted.
 const REPLACED_AFTER: Span = Span::from_secs(3);
 
-/// So many that have gone on elsewhere are remembered.
+/// Largest number of moved members that are remembered.
 const MOST_MOVED: usize = 4_096;
 
 /// More relays than this are not listened to.
 const MOST_RELAYS: usize = 4_096;
 
-/// So many receivers wait to be answered at most; the others ask again.
+/// Largest number of receivers that wait to be answered; the others ask again.
 const MOST_ANSWERS: usize = 20_000;
 
-/// A receiver is confirmed in so many status messages.
+/// Number of status messages in which a receiver is confirmed.
 const CONFIRMATIONS: u8 = 2;
 
 /// All receivers that have reported.
@@ -51,25 +50,25 @@ pub struct Members {
     completions: completions::Completions,
     /// How many there are at each host.
     hosts: BTreeMap<IpAddr, usize>,
-    /// How many are done, and how many of those served together are not: asked for all the time.
+    /// Numbers of completed members and of unfinished ones served together, which are read all the time.
     tally: Tally,
-    /// To be answered in the next status messages: who asks, with the number that it has drawn, and who has joined, is done
-    /// or leaves.
+    /// Receivers to be answered in the next status messages: joining ones with the number that they have drawn, and joined, completed or
+    /// leaving ones.
     confirm: VecDeque<(Answer, u8)>,
     /// How many of them wait for the first time.
     unanswered: usize,
     /// The same, to find them.
     confirming: BTreeSet<Answer>,
-    /// Relays that have told of others.
+    /// Relays that have reported relays behind them.
     trees: usize,
-    /// Those who have gone on to another parent, and the number of the message that said so: what comes late is of before.
+    /// Members that have moved to another parent, and the number of the message that reported it: late messages are from before.
     moved: BTreeMap<ReceiverId, u64>,
-    /// Of those who are not known yet, or wait for an answer, since then.
+    /// Reports since then of unknown members, or ones that wait for an answer.
     reports: u64,
     window_from: Time,
     /// Feedback is spread over at least this.
     floor: Span,
-    /// Those who have asked to join, and the number of the next packet then.
+    /// Hosts that have asked to join, and the number of the next packet then.
     asked: BTreeMap<ReceiverId, Seq>,
     /// Members that take turns, as they were counted last.
     speaking: usize,
@@ -83,26 +82,26 @@ pub struct MemberRecord {
     pub host: String,
     /// Where it reports from.
     pub address: SocketAddr,
-    /// What it is doing.
+    /// Reported state.
     pub state: MemberState,
     /// Why, when it failed.
     pub reason: u8,
-    /// When it was last heard.
+    /// When it last sent.
     pub heard_at: Time,
     /// Blocks that it lacks.
     pub blocks_missing: u32,
-    /// Whether it speaks for others.
+    /// Whether it reports for others.
     pub is_relay: bool,
-    /// Receivers that it speaks for: itself, or those below it when it is a relay, without those that it has told by number.
+    /// Receivers that it reports for: itself, or a relay's receivers downstream without those reported by number.
     pub receivers: u32,
     /// Those among them that have everything.
     pub receivers_done: u32,
-    /// Of a relay: receivers that it has told by number, and those among them that the source knows.
+    /// Receivers that a relay has reported by number, and those among them that the source knows.
     named: u32,
     named_known: u32,
-    /// Of a receiver that is done: the source knows that.
+    /// Whether the source knows that this receiver is done.
     is_known: bool,
-    /// Another process has come in its place, and it has not been heard since.
+    /// Whether another process has come in its place, and it has been silent since.
     is_replaced: bool,
     /// An earlier process of the same receiver had everything as well, and counts in its place.
     is_again: bool,
@@ -115,33 +114,33 @@ pub struct MemberRecord {
     /// The furthest that this work has been, and since when.
     furthest: (u8, u8),
     pub further_at: Time,
-    /// What it receives, in bit/s.
+    /// Rate at which it receives, bit/s.
     pub rate: f32,
-    /// What a relay says of those behind it.
+    /// A relay's report of the relays behind it.
     below: Option<Box<below::Below>>,
-    /// Whether it holds the others up, and what was done about it.
+    /// Whether it delays the others, and the action taken.
     pub pace: Pace,
-    /// The newest packet of the base layer that it has, as far as it has told; the congestion control may ask.
+    /// Newest packet of the base layer that it has reported; the congestion control may ask.
     pub echo: Option<Seq>,
     /// When that last was another one.
     pub echo_at: Time,
-    /// Whether it is heard, and data reaches it.
+    /// Whether it sends, and data reaches it.
     pub mute: Mute,
-    /// It was first heard before this packet left.
+    /// Number of the first packet that left after its first datagram.
     first: Seq,
-    /// It has shown that it hears the source: its echo named a packet that left after it was first heard.
+    /// Whether it has shown that it receives the source: its echo named a packet that left after its first datagram.
     hears: bool,
     slow_reports: u8,
     slow_since: Time,
-    /// When it was first heard,
+    /// When its first datagram arrived,
     pub joined_at: Time,
     /// and the bytes that it had verified then, in an earlier run.
     pub resumed_bytes: u64,
     /// When it had everything.
     pub done_at: Option<Time>,
-    /// Symbols that it has asked for.
+    /// Symbols that it has requested.
     pub asked_symbols: u64,
-    /// Why it has failed, in its own words; empty when it has said nothing.
+    /// Reason of its failure, in its own words; empty if it gave no reason.
     pub why: String,
     /// The number of its newest report.
     reported: u64,
@@ -156,14 +155,14 @@ pub enum Pace {
     Deferred,
     /// It is not served.
     Dropped,
-    /// It is not heard any more.
+    /// It does not send any longer.
     Gone,
 }
 
-/// Who is answered; the number that it says when it asks or joins.
+/// A receiver to answer, and the number in its question or its join.
 type Answer = (ReceiverId, Option<u16>);
 
-/// What a report changed.
+/// Effect of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// Nothing worth telling.
@@ -174,7 +173,7 @@ pub enum Change {
     Done,
     /// It has given up or left.
     Failed,
-    /// It goes on under another parent, and is no member here any more.
+    /// It has moved to another parent, and is not a member here any longer.
     Moved,
 }
 
@@ -200,7 +199,7 @@ impl Members {
     }
 
     fn take_report(&mut self, report: &Report, seq: u64, address: SocketAddr, now: Time) -> Change {
-        // Those who are known to be there have turns already, however many come together from a busy host.
+        // Known members have turns already, however many come together from a busy host.
         self.reports += u64::from(report.state != MemberState::Receiving);
         if report.state == MemberState::Relaying && self.relays.len() < MOST_RELAYS {
             self.relays.insert(report.from);
@@ -234,7 +233,7 @@ impl Members {
         }
         let is_newer = seq > member.reported;
         member.reported = seq;
-        // What somebody else has said in its name, it takes back.
+        // It withdraws a report that somebody else has forged in its name.
         let takes_back = member.state == MemberState::Done && report.state == MemberState::Receiving;
         let was_finished = member.is_finished() && !is_new && !takes_back;
         let had_number = member.has_number() && !is_new && !takes_back;
@@ -293,8 +292,8 @@ impl Members {
         }
     }
 
-    /// Whether a receiver that now has everything is a later process of one that had everything and ended. It counts once, by its
-    /// first number: a relay has reported that number above.
+    /// Whether a completed receiver is a later process of one that had everything and ended. It counts once, by its first number: a relay
+    /// has reported that number to its parent.
     fn is_done_again(&self, report: &Report, address: IpAddr, now: Time) -> bool {
         let known = self.known.get(&report.from);
         let is_news = report.state == MemberState::Done && !known.is_some_and(MemberRecord::is_finished);
@@ -329,7 +328,7 @@ impl Members {
         Change::Moved
     }
 
-    /// Whoever asks, has joined, is done or leaves is told that it was heard.
+    /// Schedules an answer to a receiver that asks, has joined, is done or leaves.
     fn answer(&mut self, report: &Report) {
         let nonce = match report.state {
             MemberState::Receiving => return,
@@ -340,17 +339,17 @@ impl Members {
         self.answer_with((report.from, nonce));
     }
 
-    /// This receiver is told that it is known to be done.
+    /// Schedules a confirmation that this receiver is known to be done.
     fn confirm(&mut self, id: ReceiverId) {
         self.answer_with((id, None));
     }
 
-    /// A receipt has come in the message of this number: whoever sent it is told that it is here.
+    /// Schedules the acknowledgement of a receipt to the sender of the message with this number.
     pub fn acknowledge(&mut self, from: ReceiverId, nonce: u16) {
         self.answer_with((from, Some(nonce)));
     }
 
-    /// Whether this receipt may come from who sends it: who is no relay speaks for itself alone.
+    /// Whether this receipt may come from its sender: a member that is not a relay signs for itself alone.
     pub fn may_sign(&self, receipt: &Receipt) -> bool {
         let member = self.known.get(&receipt.from);
         member.is_some_and(|member| member.is_relay || receipt.receiver == receipt.from)
@@ -363,7 +362,7 @@ impl Members {
         }
     }
 
-    /// Whether a packet that says it is from this receiver comes from elsewhere, while it is heard where it is.
+    /// Whether a packet in the name of this receiver comes from another address, while the receiver still sends from its own.
     pub fn is_elsewhere(&self, from: ReceiverId, address: SocketAddr, now: Time) -> bool {
         let bound = |member: &MemberRecord| {
             let quiet = REPLACED_AFTER.max(self.floor * 4);
@@ -382,9 +381,8 @@ impl Members {
         }
     }
 
-    /// A receiver reported congestion at `level`, while no more than about `bound` was sent; whether
-    /// that makes it too slow for `bound`: when it goes on for `least`, longer than what was sent
-    /// faster before takes to drain.
+    /// Handles a receiver's report of congestion at `level`, while no more than about `bound` was sent. Returns whether it is too slow for
+    /// `bound`: the congestion lasts for `least`, longer than earlier, faster packets take to drain.
     pub fn on_congestion(
         &mut self,
         from: ReceiverId,
@@ -435,8 +433,8 @@ impl Members {
         self.known.iter().map(|(id, member)| (*id, member))
     }
 
-    /// The receivers that are deferred or dropped, and which of both. A status names them, and there are several of those for a report, so who
-    /// is served with the others is not looked at where nobody else is.
+    /// Returns the receivers that are deferred or dropped, and which of both. A status names them, and several statuses leave per report,
+    /// so members are not scanned when all are served together.
     pub fn set_aside(&self) -> impl Iterator<Item = (ReceiverId, Pace)> {
         let among = if self.tally.set_aside > 0 { self.known.len() } else { 0 };
         let all = self.known.iter().take(among);
@@ -483,18 +481,18 @@ impl Members {
         self.tally.unfinished as usize
     }
 
-    /// How many of those served together, and without everything yet, are heard and reached.
+    /// Returns how many unfinished members served together send and are reached.
     pub fn answering(&self) -> usize {
         self.tally.answering as usize
     }
 
-    /// The same, of those who have shown that they hear the source.
+    /// Returns how many of those have shown that they receive the source.
     pub fn counted_on(&self) -> usize {
         self.tally.counted_on as usize
     }
 
-    /// Earlier records of receivers that were started again, which have a new id each time: another receiver of the same name
-    /// joined from the same address, and the earlier one has not been heard since, or both have everything.
+    /// Returns earlier records of restarted receivers, which have a new ID each time. Another receiver of the same name joined from the
+    /// same address; the earlier one has been silent since, or both have everything.
     pub fn replaced(&self) -> BTreeSet<ReceiverId> {
         let mut newest: BTreeMap<(&str, IpAddr), Time> = BTreeMap::new();
         for member in self.known.values() {
@@ -529,24 +527,24 @@ impl Members {
         (confirmed, welcomed)
     }
 
-    /// Whether somebody waits to be confirmed for the first time.
+    /// Whether a receiver waits for its first confirmation.
     pub const fn has_confirmations(&self) -> bool {
         self.unanswered > 0
     }
 
-    /// Whether somebody is to be confirmed, for the first time or once more.
+    /// Whether a receiver is to be confirmed, for the first time or again.
     pub fn has_any_confirmation(&self) -> bool {
         !self.confirm.is_empty()
     }
 }
 
-/// A rate that can be told.
+/// Limits a reported rate to possible values.
 fn sensible(rate: f32) -> f32 {
     if rate.is_finite() { rate.max(0.0) } else { 0.0 }
 }
 
-/// For how many receivers it speaks, and how many of them are done: a relay's word, within what there can be. Others speak for themselves
-/// alone; a relay is done, too, when the only receiver below it has failed.
+/// Returns how many receivers it reports for, and how many of them are done: a relay's report, within possible values. Others report for
+/// themselves alone; a relay is done, too, when the only receiver downstream has failed.
 fn spoken_for(report: &Report, is_relay: bool) -> (u32, u32) {
     let receivers = report.receivers.min(if is_relay { MOST as u32 } else { 1 });
     let is_done = report.state == MemberState::Done;
@@ -554,7 +552,7 @@ fn spoken_for(report: &Report, is_relay: bool) -> (u32, u32) {
 }
 
 impl MemberRecord {
-    /// Receivers that count as its own: those of a relay that is gone have gone on elsewhere, or are missing.
+    /// Returns the receivers that count as its own: those of a relay that is gone have moved, or are missing.
     pub fn counted(&self) -> u32 {
         let is_gone = self.pace == Pace::Gone || self.is_mute() && !self.is_finished();
         if self.is_replaced || self.is_relay && is_gone {
@@ -626,7 +624,7 @@ impl MemberRecord {
         self.mute != Mute::No
     }
 
-    /// Whether others may wait for what it says.
+    /// Whether others may wait for its feedback.
     fn counts(&self) -> bool {
         self.hears && !self.is_mute()
     }

@@ -1,4 +1,4 @@
-//! Relays that take part, and those behind them, as they say.
+//! Member relays and the relays behind them, as they report.
 
 use super::{MOST, MemberRecord, Members, Pace};
 use crate::event::RelayBelow;
@@ -8,19 +8,19 @@ use faircast_wire::{Tree, TreeNode};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// So many relays behind one are known at most; there may be more.
+/// Largest number of known relays behind one; there may be more.
 const MOST_BELOW: usize = RelayBelow::MOST;
 
-/// Of so many relays it is known which ones are behind them.
+/// Largest number of relays whose relays downstream are known.
 const MOST_TREES: usize = 256;
 
-/// So many are told of at a time.
+/// Largest number of relays reported at a time.
 const MOST_TOLD: usize = 256;
 
 /// Relays in a row.
 const DEEPEST: u8 = RelayBelow::DEEPEST;
 
-/// What a relay says of those behind it.
+/// A relay's report of the relays behind it.
 #[derive(Debug, Default)]
 pub struct Below {
     whole: Vec<TreeNode>,
@@ -47,8 +47,8 @@ impl Below {
     }
 }
 
-/// Whatever a relay says: none is deeper than can be, each is at most one below the one before it, and no more are done than
-/// there are.
+/// Limits a relay's report to possible values: no relay is deeper than can be, each is at most one level below the one before it, and
+/// completed receivers do not exceed all receivers.
 fn make_sense(relays: &mut Vec<TreeNode>) {
     relays.retain(|relay| relay.level + 1 < DEEPEST);
     let mut most = 0;
@@ -62,7 +62,7 @@ fn make_sense(relays: &mut Vec<TreeNode>) {
 }
 
 impl Members {
-    /// A relay says which ones are behind it.
+    /// Handles a relay's list of the relays behind it.
     pub fn on_tree(&mut self, tree: &Tree) {
         let Some(member) = self.known.get_mut(&tree.from).filter(|member| member.is_relay) else { return };
         if member.below.is_none() {
@@ -74,7 +74,7 @@ impl Members {
         self.tally.update(member, |member| member.below.get_or_insert_default().on_part(tree));
     }
 
-    /// This one has just come. Where it is a relay, one that was there before under its name has been replaced, until it is heard again.
+    /// Handles a new member. If it is a relay, an earlier relay of its name has been replaced, until that sends again.
     pub(super) fn replace_relay(&mut self, newest: ReceiverId) {
         let Some(new) = self.known.get(&newest).filter(|member| member.is_relay) else { return };
         let (host, place) = (new.host.clone(), new.address.ip());
@@ -86,7 +86,7 @@ impl Members {
         }
     }
 
-    /// The same of those that were heard once more since, what they had said having been late, and are silent now for so long.
+    /// Does the same for relays that sent once more since, with late packets, and have been silent for `span` now.
     pub(super) fn replace_silent_relays(&mut self, now: Time, span: Span) {
         let mut newest: BTreeMap<(String, IpAddr), Time> = BTreeMap::new();
         for member in self.known.values().filter(|member| member.is_relay) {
@@ -109,9 +109,8 @@ impl Members {
 }
 
 impl MemberRecord {
-    /// Receivers that it speaks for and that have everything. Of a relay that was started again: those that were attached to it. They
-    /// have ended, while relays below it go on below its next process, with all that they speak for. Those that it has told by number
-    /// are nobody else's.
+    /// Receivers behind it that have everything. For a restarted relay: the receivers attached to it, which have ended, while its relays
+    /// continue under its next process with all their receivers. Receivers reported by number belong to no other member.
     pub fn verified(&self) -> u32 {
         let all = self.receivers_done;
         let Some(below) = self.below.as_ref().filter(|_| self.is_replaced) else { return self.named + all };
@@ -135,7 +134,7 @@ impl MemberRecord {
 }
 
 impl RelayBelow {
-    /// One that is told of by a relay whose children are at this depth.
+    /// Describes a relay reported by a parent whose children are at this depth.
     fn of(node: &TreeNode, depth: u8) -> RelayBelow {
         RelayBelow {
             depth: depth + node.level,
@@ -147,7 +146,7 @@ impl RelayBelow {
         }
     }
 
-    /// As it is told to the source.
+    /// Returns the form sent to the source.
     pub(crate) fn node(&self) -> TreeNode {
         let count = |count: u64| count.min(u64::from(u32::MAX)) as u32;
         TreeNode {
@@ -218,7 +217,7 @@ mod tests {
         assert_eq!(depths, [1, 2, 3, 2]);
         assert_eq!((relays[0].receivers, relays[0].done, relays[0].rate.bps()), (9, 4, 8e6));
         assert_eq!((relays[2].host.as_str(), relays[2].receivers, relays[2].done), ("far", 3, 2));
-        // What is heard here is told on as it is: a relay's children are at level 0 there.
+        // The report is forwarded unchanged: a relay's children are at level 0 there.
         let levels: Vec<u8> = relays.iter().map(|relay| relay.node().level).collect();
         assert_eq!(levels, [0, 1, 2, 1]);
         members.on_tree(&tree(1, 0, 0, Vec::new()));

@@ -5,7 +5,7 @@ use crate::event::Busy;
 use faircast_wire::Activity;
 
 impl Members {
-    /// Those that are heard and not done, [`Busy::NAMED`] at most.
+    /// Returns members that send and are not done, [`Busy::NAMED`] at most.
     pub fn busy(&self) -> Vec<Busy> {
         let busy = self.known.values().filter(|member| {
             member.activity.0 != Activity::Network && member.is_waited_for() && !member.is_mute()

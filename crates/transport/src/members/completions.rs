@@ -1,10 +1,9 @@
 //! Receivers behind relays that have everything, each by its number.
 //!
-//! How many a relay speaks for can be added up as long as each receiver is behind one relay. One that is done and whose relay is killed
-//! before it has heard that this is known says so to the relay's next process as well, and a relay below goes on below that process with
-//! all that it speaks for. So relays tell who is done ([`Verified`]), the source keeps who they are, and each counts once, whoever tells.
-//! A relay counts a receiver among those that are outstanding, and does not confirm it, until the source has confirmed its number: then no
-//! process that dies takes that with it.
+//! The counts of relays can be added as long as each receiver is behind one relay. A completed receiver whose relay is killed before it
+//! confirms reports to the relay's next process as well. A downstream relay continues under that process with all its receivers. So relays
+//! report completed receivers by ID ([`Verified`]); the source stores the IDs and counts each once. A relay counts a receiver as
+//! outstanding, and does not confirm it, until the source has confirmed its ID: no process that dies then loses it.
 
 use super::{MOST, MemberRecord, Members};
 use faircast_core::packet::ReceiverId;
@@ -15,15 +14,15 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub(super) struct Completions {
     by: BTreeMap<ReceiverId, Teller>,
-    /// At a relay: who has become done since it was last asked.
+    /// At a relay: receivers completed since the last call.
     fresh: Vec<ReceiverId>,
     /// This is a relay's: a number is known when the source has confirmed it.
     of_relay: bool,
-    /// All the same, whoever says that it is done is answered at once: nobody above confirms numbers.
+    /// Whether completed receivers are answered at once all the same, because no parent confirms numbers.
     at_once: bool,
 }
 
-/// Which relay has told of a receiver last, and whether that is known to the source.
+/// The relay that last reported a receiver, and whether the source knows it.
 #[derive(Debug, Clone, Copy)]
 struct Teller {
     relay: ReceiverId,
@@ -31,34 +30,34 @@ struct Teller {
 }
 
 impl Members {
-    /// None yet, at a relay.
+    /// Creates an empty set of members, at a relay.
     pub fn of_relay() -> Members {
         let mut members = Members::default();
         members.tell_numbers();
         members
     }
 
-    /// These are a relay's: what is done is told to the source by number, and known when it is confirmed there.
+    /// Makes these a relay's members: completed ones are reported to the source by number, and are known once it confirms them.
     pub fn tell_numbers(&mut self) {
         self.completions.of_relay = true;
     }
 
-    /// Whether numbers are confirmed by nobody now.
+    /// Sets whether no parent confirms numbers now.
     pub fn answer_at_once(&mut self, at_once: bool) {
         self.completions.at_once = at_once;
     }
 
-    /// Who is done and was not when this was last asked.
+    /// Returns the receivers completed since the last call.
     pub fn take_numbers(&mut self) -> Vec<ReceiverId> {
         std::mem::take(&mut self.completions.fresh)
     }
 
-    /// The relay that has told of this receiver last, unless it has said itself that it is done.
+    /// Returns the relay that last reported this receiver, unless the receiver has reported itself that it is done.
     pub fn told_by(&self, id: ReceiverId) -> Option<ReceiverId> {
         self.completions.by.get(&id).map(|teller| teller.relay)
     }
 
-    /// A relay tells who is done behind it.
+    /// Handles a relay's report of completed receivers.
     pub fn on_verified(&mut self, told: &Verified) {
         if self.known.get(&told.from).is_some_and(|member| member.is_relay) {
             told.receivers.iter().for_each(|id| self.on_number(*id, told.from));
@@ -66,7 +65,7 @@ impl Members {
     }
 
     fn on_number(&mut self, id: ReceiverId, by: ReceiverId) {
-        // It has said so itself.
+        // The receiver has reported it itself.
         if let Some(member) = self.known.get(&id).filter(|member| member.has_number()) {
             if member.is_known || self.completions.at_once {
                 self.confirm(id);
@@ -100,7 +99,7 @@ impl Members {
         }
     }
 
-    /// One number more, or less, that this relay has told.
+    /// Counts one number more, or less, reported by this relay.
     fn count_number(&mut self, teller: Teller, by: i32) {
         let Some(member) = self.known.get_mut(&teller.relay) else { return };
         self.tally.update(member, |member| {
@@ -111,7 +110,7 @@ impl Members {
         });
     }
 
-    /// A receiver has said itself that it is done: no relay speaks for it any more.
+    /// Records that a receiver has reported itself that it is done: no relay counts it any longer.
     pub(super) fn on_own_number(&mut self, id: ReceiverId) {
         let teller = self.completions.by.remove(&id);
         if let Some(teller) = teller {
@@ -129,7 +128,7 @@ impl Members {
         self.tally.update(member, |member| member.is_known = is_known);
     }
 
-    /// The source knows of these; whether anybody here is told so.
+    /// Records that the source knows these receivers; returns whether any of them waits for a confirmation here.
     pub fn on_known(&mut self, ids: &[ReceiverId]) -> bool {
         let mut is_news = false;
         for id in ids {
@@ -148,25 +147,25 @@ impl Members {
         is_news
     }
 
-    /// Whether this one is not told yet that it is done.
+    /// Whether this receiver must wait for its confirmation.
     pub(super) fn is_to_wait(&self, id: ReceiverId) -> bool {
         let waits = |member: &MemberRecord| member.has_number() && !member.is_known;
         self.completions.of_relay && !self.completions.at_once && self.known.get(&id).is_some_and(waits)
     }
 
-    /// A relay goes on elsewhere, and tells there who is done.
+    /// Forgets the numbers reported by a relay that has moved: it reports them to its new parent.
     pub(super) fn forget_numbers(&mut self, relay: ReceiverId) {
         self.completions.by.retain(|_, teller| teller.relay != relay);
     }
 }
 
 impl MemberRecord {
-    /// Whether it is a receiver that has said itself that it has everything.
+    /// Whether it is a receiver that has reported itself that it has everything.
     pub(super) fn has_number(&self) -> bool {
         !self.is_relay && self.state == MemberState::Done && self.receivers == 1
     }
 
-    /// Receivers that it has told by number, when it is a relay.
+    /// Returns how many receivers a relay has reported by number.
     pub fn named(&self) -> u32 {
         self.named
     }
@@ -176,7 +175,7 @@ impl MemberRecord {
         if self.is_relay { self.named_known } else { u32::from(self.is_known && self.has_number()) }
     }
 
-    /// Receivers that have everything, and whose numbers nobody has told.
+    /// Returns the completed receivers whose numbers were not reported.
     pub(super) fn unnamed(&self) -> u32 {
         if self.has_number() { 0 } else { self.verified().saturating_sub(self.named) }
     }
@@ -235,7 +234,7 @@ mod tests {
         confirmed(members)
     }
 
-    /// As a relay reports them above: outstanding, those among them that are done, and the done without a number.
+    /// Counts in a relay's report to its parent: outstanding receivers, completed ones among them, and completed ones without a number.
     fn above(members: &Members) -> (u64, u64, u64) {
         let (outstanding, done) = members.tally().outstanding();
         (outstanding, done, members.tally().unnamed)
@@ -252,7 +251,7 @@ mod tests {
         assert_eq!(tells(&mut members, 1, &[11, 12]), [11, 12]);
         relay(&mut members, 1, 1);
         assert_eq!((members.receivers(), members.verified()), (3, 2));
-        // The relay's next process: one of them has not heard that it is known, and the third is done there.
+        // The relay's next process: one of them has not been confirmed, and the third completes there.
         relay(&mut members, 2, 2);
         assert_eq!(tells(&mut members, 2, &[12, 13]), [12, 13]);
         relay(&mut members, 2, 0);
@@ -280,7 +279,7 @@ mod tests {
         assert_eq!(confirmed(&mut members), [11, 12]);
         assert_eq!(above(&members), (1, 0, 0));
         assert_eq!(tells(&mut members, 1, &[11]), [11], "the answer was lost");
-        // An older relay says how many are done, and nobody above confirms numbers now.
+        // An older relay reports the number of completed receivers, and no parent confirms numbers now.
         let older = Member { done: 2, ..member_of(3) };
         members.on_report(&older, 1, SocketAddr::from(([10, 0, 0, 3], 4000)), Time::ZERO);
         members.answer_at_once(true);

@@ -1,49 +1,49 @@
-//! Members that can be counted on: they have shown that they hear the source, they are heard, and data reaches them.
+//! Members that can be counted on: they have shown that they receive the source, they send, and data reaches them.
 //!
-//! A datagram that joins a session proves nothing: anybody can write one, under any number and from any address. A member shows that it
-//! hears the source when its echo names a packet that left after it was first heard. Until then it is served, and nothing waits for it: no
-//! turn of feedback is kept for it, its silence is nobody's, and the congestion control does not hear it.
+//! A datagram that joins a session proves nothing: anybody can forge one, under any number and from any address. A member shows that it
+//! receives the source when its echo names a packet that left after its first datagram. Until then it is served, but nothing waits for it:
+//! it has no turn of feedback, its silence is not reported, and the congestion control ignores it.
 
 use super::{MemberRecord, Members, Pace, REPLACED_AFTER, turns};
 use faircast_core::packet::{ReceiverId, Seq};
 use faircast_core::time::{Span, Time};
 
-/// Data has not reached a receiver when so many packets left and it has none of them;
+/// Data has not reached a receiver when this number of packets left and it has none of them;
 const UNREACHED_PACKETS: u64 = 4;
 
 /// that is sure when half as many more have left and been lost as well, and this long has passed.
 const UNREACHED_SURE: Span = Span::from_secs(2);
 
-/// This many that have asked to join are remembered.
+/// Largest number of joining hosts that are remembered.
 const MOST_ASKED: usize = 20_000;
 
-/// A member that was not heard for this many of its turns, and no shorter time than [`RECENT`], has none.
+/// A member that was silent for this many of its turns, and at least for [`RECENT`], has no turn.
 const TURNS: u64 = 2;
 const RECENT: Span = Span::from_secs(2);
 
 /// Whether a receiver can be counted on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mute {
-    /// It is heard and reached, as far as anybody knows.
+    /// It sends and is reached, as far as known.
     No,
-    /// It has not been heard for some time.
+    /// It has been silent for some time.
     Silent,
-    /// It is heard, and none of the packets that left since has reached it.
+    /// It sends, and none of the packets that left since has reached it.
     Unreached {
         /// When that was noticed,
         since: Time,
-        /// what the next packet was then,
+        /// Number of the next packet then,
         next: Seq,
         /// and whether those were lost too that left later.
         sure: bool,
         /// Whether it was named.
         told: bool,
     },
-    /// It is heard, lacks something, and asks for nothing.
+    /// It sends, lacks symbols, and requests none.
     Stuck,
 }
 
-/// Receivers of which something has to be told.
+/// Receivers to be reported.
 #[derive(Debug, Default)]
 pub struct Muted {
     /// They have fallen silent.
@@ -59,8 +59,8 @@ impl Members {
         self.known.values().filter(unreached).filter(|member| member.is_waited_for()).count()
     }
 
-    /// A member has told the newest packet that it has, when the next one would be `next`; those below `long_gone` had
-    /// left seconds ago, those below `recent` a moment ago. Whether it counts again.
+    /// Handles a member's echo, the newest packet that it has, when the next one is `next`. Packets before `long_gone` had left seconds
+    /// ago, packets before `recent` a moment ago. Returns whether the member counts again.
     pub fn on_echo(
         &mut self,
         from: ReceiverId,
@@ -96,7 +96,7 @@ impl Members {
         !counted && member.counts()
     }
 
-    /// Somebody asks whether it may join, when the next packet would be `next`.
+    /// Records a join request, when the next packet is `next`.
     pub fn on_asking(&mut self, from: ReceiverId, next: Seq) {
         if self.asked.len() >= MOST_ASKED {
             self.asked.clear(); // they show later that they hear the source
@@ -104,7 +104,7 @@ impl Members {
         self.asked.entry(from).or_insert(next);
     }
 
-    /// A member has told the newest packet that it has, when the next one would be `next`: has it shown that it hears the source?
+    /// Handles a member's echo, when the next packet is `next`, as a possible proof that the member receives the source.
     pub fn on_answer(&mut self, from: ReceiverId, echo: Option<Seq>, next: Seq, now: Time) {
         let Some(member) = self.known.get_mut(&from) else { return };
         if member.joined_at == now && member.echo.is_none() {
@@ -116,12 +116,12 @@ impl Members {
         }
     }
 
-    /// A member lacks something and asks for nothing.
+    /// Marks a member that lacks symbols and requests none.
     pub fn set_stuck(&mut self, id: ReceiverId) {
         self.set_mute(id, Mute::Stuck);
     }
 
-    /// A receiver has asked for this many symbols.
+    /// Records that a receiver has requested this number of symbols.
     pub fn on_asked(&mut self, from: ReceiverId, symbols: u64) {
         let Some(member) = self.known.get_mut(&from) else { return };
         member.asked_symbols += symbols;
@@ -137,24 +137,24 @@ impl Members {
         }
     }
 
-    /// Whether this member has shown that it hears the source; `None`: it is not known.
+    /// Whether this member has shown that it receives the source; `None`: unknown member.
     pub fn hears(&self, id: ReceiverId) -> Option<bool> {
         self.known.get(&id).map(|member| member.hears)
     }
 
-    /// Members that take turns: they have shown that they hear the source, and go on speaking.
+    /// Returns the number of members that take turns: they have shown that they receive the source, and still send.
     pub const fn speaking(&self) -> usize {
         self.speaking
     }
 
-    /// Once a second: count those who take turns.
+    /// Counts, once a second, the members that take turns.
     pub fn count_speaking(&mut self, now: Time) {
         let recent = (turns::alive_every(self.speaking as u32) * TURNS).max(RECENT);
         let speaks = |member: &&MemberRecord| member.hears && now.since(member.heard_at) <= recent;
         self.speaking = self.known.values().filter(speaks).count();
     }
 
-    /// Those who have fallen silent for `silent_after`, and those who are not reached, when it has not been said before.
+    /// Returns members that have been silent for `silent_after`, and unreached ones, if not reported before.
     pub fn mute(&mut self, now: Time, silent_after: Span) -> Muted {
         let mut muted = Muted::default();
         for (id, member) in &mut self.known {
@@ -178,8 +178,8 @@ impl Members {
         muted
     }
 
-    /// Mark those that have been silent, or not been reached, for `patience` as gone, and sooner those that were started
-    /// again; their ids. All that live are heard once in `spread`.
+    /// Marks members as gone that have been silent, or not reached, for `patience`, and restarted ones sooner; returns their IDs. All live
+    /// members send once in `spread`.
     pub fn expire(&mut self, now: Time, patience: Span, spread: Span) -> Vec<ReceiverId> {
         let silent = |member: &MemberRecord, span: Span| {
             let unreached = matches!(member.mute, Mute::Unreached { since, told: true, .. }

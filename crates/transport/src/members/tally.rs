@@ -16,9 +16,9 @@ pub(crate) struct Tally {
     pub(crate) unnamed: u64,
     /// Members, relays included, that are served with the others and lack something.
     pub(crate) unfinished: u64,
-    /// Members among the unfinished that are heard and reached.
+    /// Members among the unfinished that send and are reached.
     pub(crate) answering: u64,
-    /// Members among the answering that have shown that they hear the source.
+    /// Members among the answering that have shown that they receive the source.
     pub(crate) counted_on: u64,
     /// Members that have everything.
     pub(crate) members_done: u64,

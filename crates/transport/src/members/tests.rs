@@ -16,7 +16,7 @@ fn report(members: &mut Members, number: u64, host: char, state: MemberState, no
     numbered(members, number, host, (state, u64::MAX), now)
 }
 
-/// One that says why.
+/// A report with a reason.
 fn because(reason: u8, number: u64, state: MemberState) -> Report {
     Report {
         from: id(number),
@@ -269,7 +269,7 @@ fn whether_anybody_waits_for_an_answer_is_known_without_looking_at_all_who_do() 
         members.take_confirmations((number % 7 * 6) as usize);
         assert_eq!(members.has_confirmations(), plainly(&members));
     }
-    // 20,000 who have been answered once: a look at each of them for each report took 20 us.
+    // 20,000 that have been answered once: scanning each of them for each report took 20 us.
     (0..20_000)
         .for_each(|number| _ = report(&mut members, number + 100, 'a', MemberState::Asking, Time::ZERO));
     while members.has_confirmations() {
@@ -347,7 +347,7 @@ fn who_was_started_again_and_is_given_up_is_no_receiver_that_lacks_something() {
     assert_eq!(members.receivers(), 2);
 }
 
-/// What a member says that has the packet before this one, of which the next has this number.
+/// Handles a report of a member that has packet `before` - 1, when the next packet has this number.
 fn has(members: &mut Members, number: u64, before: u64, next: u64, now: Time) {
     report(members, number, 'a', MemberState::Receiving, now);
     members.on_echo(id(number), Some(Seq(before - 1)), Seq(next), Seq(0), Seq(0), now);

@@ -1,16 +1,16 @@
-//! The turns in which members speak.
+//! Turns in which members send feedback.
 
 use super::Members;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 
-/// Reports that the source wants to hear per second, all receivers together: about 1 Mbit/s.
+/// Target of reports per second at the source, all receivers together: about 1 Mbit/s.
 const REPORTS_PER_SECOND: u64 = 1_000;
 
-/// Reports are counted for so long before the spread follows them.
+/// Duration over which reports are counted before the spread follows them.
 const SPREAD_WINDOW: Span = Span::from_millis(20);
 
-/// Nobody waits longer for its turn.
+/// Longest wait of a receiver for its turn.
 const LONGEST_SPREAD: Span = Span::from_secs(60);
 
 /// Exponent of the law of first turns.
@@ -25,13 +25,13 @@ pub fn alive_every(members: u32) -> Span {
 }
 
 impl Members {
-    /// The time in which so many receivers can report one after the other.
+    /// Returns the time in which this number of receivers can report one after the other.
     pub fn turns(receivers: usize) -> Span {
         Span::from_nanos(1_000_000_000 / REPORTS_PER_SECOND) * receivers as u64
     }
 
-    /// Over what time receivers spread their reports, so that the source hears about
-    /// [`REPORTS_PER_SECOND`]; grows at once when more come.
+    /// Returns the time over which receivers spread their reports, so that the source receives about [`REPORTS_PER_SECOND`]; it grows at
+    /// once when more arrive.
     pub fn spread(&mut self, now: Time, least: Span) -> Span {
         let current = least.max(Members::turns(self.known.len())).max(self.floor).min(LONGEST_SPREAD);
         let elapsed = now.since(self.window_from);
@@ -48,9 +48,8 @@ impl Members {
     }
 }
 
-/// How long a receiver that has just heard of a session waits before it says so. Nobody knows yet how
-/// many there are, so few speak early, and of a crowd only these before the source has told all others
-/// to take more time.
+/// Draws the delay before a receiver that has just discovered a session reports. The number of receivers is unknown then, so few report
+/// early; the source asks all others of a crowd to take more time.
 pub fn first_turn(spread: Span, rng: &mut Rng) -> Span {
     let early_few = (1.0 + rng.unit() * STEEPNESS.exp_m1()).ln() / STEEPNESS;
     spread.scaled(rng.unit()) + onset(spread).scaled(early_few)
