@@ -1,4 +1,4 @@
-//! What a session is told before it starts.
+//! Configuration of a session.
 
 use crate::accept::Accept;
 use crate::ends::{Input, Output};
@@ -35,7 +35,7 @@ pub const FIND_GROUP_V6: &str = "[ff15::4643:2]:5778";
 /// The port of relays at which hosts without multicast ask, and of hosts that wait to be invited.
 pub const RELAY_PORT: u16 = 5778;
 
-/// Memory for what a relay keeps of each session, in bytes.
+/// Memory for a relay's cache of each session, bytes.
 pub const RELAY_MEMORY: usize = 256_000_000;
 
 /// The congestion control used when none is named.
@@ -44,10 +44,10 @@ pub const DEFAULT_SCHEME: &str = "ormcc";
 /// Receive buffer asked of the system, in bytes: a tenth of a second at 1 Gbit/s.
 pub const RECEIVE_BUFFER: usize = 16 << 20;
 
-/// How long what may pass is waited for when nothing else is said.
+/// Default timeout for transient faults.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What one slow receiver may cost the others.
+/// Action taken on slow receivers.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Slow {
     /// The group adapts to its slowest receiver.
@@ -55,11 +55,11 @@ pub enum Slow {
     Follow,
     /// Receivers that cannot keep up with this rate are served after the others are done.
     Floor(Rate),
-    /// Receivers that cannot keep up with this rate are left out, and told so.
+    /// Receivers that cannot keep up with this rate are dropped, and notified.
     Drop(Rate),
 }
 
-/// What is sent.
+/// Content of a session.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Content {
@@ -67,27 +67,26 @@ pub enum Content {
     Paths(Vec<PathBuf>),
     /// Files in memory, of these names or paths.
     Memory(Vec<MemoryFile>),
-    /// What this delivers as one file of this name: read to its end, every receiver gets all of it. It is kept in a
-    /// nameless temporary file until the session ends.
+    /// An input as one file of this name: it is read to its end, and every receiver gets all of it. It is stored in a nameless temporary
+    /// file until the session ends.
     Reader {
         /// The file's name at the receivers.
         name: String,
-        /// What is read.
+        /// Input to read.
         input: Input,
     },
-    /// What this delivers, live: a receiver that joins late starts at the present, and data older than
-    /// `history` is not repaired.
+    /// A live input: a late joiner starts at the present, and data older than `history` is not repaired.
     Live {
-        /// What is read.
+        /// Input to read.
         input: Input,
         /// How long sent data can still be repaired.
         history: Duration,
     },
-    /// A live stream of its own on each layer of a layered scheme. Nobody asks for repairs: they are sent with the data.
+    /// A live stream of its own on each layer of a layered scheme. Repairs are not requested: they are sent with the data.
     Layers {
-        /// What each layer carries, the base layer's first.
+        /// Inputs of the layers, the base layer's first.
         inputs: Vec<LayerInput>,
-        /// What an input has brought is dropped when its layer could not send it for so long. Files wait instead.
+        /// Age at which unsent input of a layer is dropped. Files wait instead.
         history: Duration,
         /// Repair symbols over source symbols, 0 to 1. Twice as many are sent to receivers that lose much.
         repair: f64,
@@ -108,13 +107,13 @@ impl Content {
     }
 }
 
-/// What a layer carries.
+/// Input of a layer.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum LayerInput {
-    /// What this delivers.
+    /// A reader.
     Reader {
-        /// What is read.
+        /// Input to read.
         input: Input,
         /// Whether it waits for its layer.
         pacing: Pacing,
@@ -123,20 +122,20 @@ pub enum LayerInput {
     Path(PathBuf),
 }
 
-/// Hosts that a source serves by unicast, each at a rate of its own: they need no multicast, and the source needs none for them.
+/// Hosts that a source serves by unicast, each at its own rate, without multicast.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unicast {
-    /// Where hosts ask to be served ([`ReceiveConfig::parents`]); an address of zeros is all of this host's. Without any, at a
-    /// port that the system chooses, and those that are invited alone.
+    /// Addresses to which hosts attach ([`ReceiveConfig::parents`]); an unspecified address stands for all of this host's. Without any, the
+    /// system chooses a port, and only invited hosts are served.
     pub listen: Vec<SocketAddr>,
-    /// So many hosts that were not invited are served at most.
+    /// Largest number of served hosts that were not invited.
     pub children: usize,
     /// Hosts that are invited ([`ReceiveConfig::listen`]).
     pub invite: Vec<InvitedHost>,
     /// Whether the group is sent to as well; otherwise it stays within this host.
     pub multicast: Multicast,
-    /// Bytes of memory for what slower hosts have not got yet, about; more of it is read again from the content.
+    /// Approximate memory for data that slower hosts still need, bytes; more of it is read again from the content.
     pub memory: usize,
 }
 
@@ -167,7 +166,7 @@ impl InvitedHost {
 }
 
 impl Unicast {
-    /// Invite these hosts and serve nobody else.
+    /// Invites these hosts and serves no others.
     pub fn invite(hosts: Vec<InvitedHost>) -> Unicast {
         Unicast {
             listen: Vec::new(),
@@ -184,7 +183,7 @@ impl Unicast {
     }
 }
 
-/// Starts a session that waits for receivers with those that are there. A clone is the same one.
+/// Starts a waiting session with the receivers that have joined. A clone is the same one.
 #[derive(Debug, Clone, Default)]
 pub struct StartNow {
     asked: Arc<AtomicBool>,
@@ -192,12 +191,12 @@ pub struct StartNow {
 }
 
 impl StartNow {
-    /// Start now; with the first receiver when none is there. A session that has started goes on as before.
+    /// Starts now, or with the first receiver if none has joined. A session that has started is not affected.
     pub fn start(&self) {
         self.asked.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the session waits no more.
+    /// Whether the session no longer waits.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
@@ -218,7 +217,7 @@ impl StartNow {
     }
 }
 
-/// How long a source that nobody answers goes on.
+/// How long a source without answers continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repeat {
     /// This number of times the whole content.
@@ -258,8 +257,8 @@ pub struct SendConfig {
     pub unicast: Option<Unicast>,
     /// Interface by name or address; chosen by route when `None`.
     pub interface: Option<String>,
-    /// UDP port of this host that receivers answer to, and no other; when `None` the group's, or one that the system chooses while
-    /// another program has that.
+    /// The only UDP port of this host for receivers' feedback. `None`: the group's, or one that the system chooses while another program
+    /// has that.
     pub port: Option<u16>,
     /// Time to live (hop limit) of the packets: 1 stays on the local network.
     pub ttl: u8,
@@ -271,7 +270,7 @@ pub struct SendConfig {
     pub min: Option<Rate>,
     /// Never faster than this, all layers together.
     pub max: Option<Rate>,
-    /// What one slow receiver may cost. Layers answer that in their own way: with them it is [`Slow::Follow`].
+    /// Action taken on slow receivers. Layers have their own: with them it is [`Slow::Follow`].
     pub slow: Slow,
     /// Send without feedback: `min`, `max`, `slow`, `expect`, `required`, `receipts` and `wait` mean nothing then. Not for live
     /// streams, schemes with layers and hosts that are served by unicast.
@@ -282,7 +281,7 @@ pub struct SendConfig {
     pub sign: Option<SigningKey>,
     /// End when this many receivers are done, and start when this many have joined.
     pub expect: Option<u32>,
-    /// These must have everything: the session starts when they have joined, and the report names those that have not come.
+    /// Hosts that must have everything: the session starts when they have joined, and the report names absent ones.
     pub required: Vec<RequiredHost>,
     /// Each receiver has to sign a receipt with one of these keys. Receipts are recorded without as well.
     pub receipts: Option<ReceiptKeys>,
@@ -291,16 +290,16 @@ pub struct SendConfig {
     pub wait: Duration,
     /// Ends the wait before the start.
     pub start: StartNow,
-    /// How long receivers may be silent, or get nothing, and the network be gone, before they are given up.
+    /// Duration for which receivers may be silent or unreached, or the network gone, before they are given up.
     pub patience: Duration,
     /// Largest UDP datagram, in bytes, without IP and UDP headers; from the interface's MTU (at
     /// most 1500) when `None`.
     pub datagram: Option<u16>,
-    /// What is sent.
+    /// Content to send.
     pub content: Content,
-    /// What is said of files beyond names, permission bits, times and hard links.
+    /// Metadata of files to send beyond names, permission bits, times and hard links.
     pub preserve: Preserve,
-    /// What is done about files that cannot be read.
+    /// Action taken on files that cannot be read.
     pub unreadable: Unreadable,
     /// Which symbolic links are sent as the files that they lead to.
     pub follow: FollowLinks,
@@ -320,7 +319,7 @@ impl ReceiptKeys {
         self.0.contains(key)
     }
 
-    /// Those that are not among `used`.
+    /// Returns the keys that are not among `used`.
     pub(crate) fn without(&self, used: &BTreeSet<[u8; 32]>) -> Vec<[u8; 32]> {
         self.0.difference(used).copied().collect()
     }
@@ -335,7 +334,7 @@ impl FromIterator<VerifyKey> for ReceiptKeys {
 /// A receiver that must have everything.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequiredHost {
-    /// By the name that it says, in any case; a name without dots is also that of a host with a domain.
+    /// By the name that it states, in any case; a name without dots also matches a host with a domain.
     Name(String),
     /// By the address that it reports from.
     Address(IpAddr),
@@ -376,7 +375,7 @@ impl std::fmt::Display for RequiredHost {
 pub enum Destination {
     /// Into this directory, under the names that the source sends.
     Directory(PathBuf),
-    /// In order to this; a tree cannot go there. Of a live stream in layers it is the base layer.
+    /// Sequential output, not for a tree. With a live stream in layers it is the base layer.
     Writer(Output),
     /// Into memory.
     Memory(Memory),
@@ -398,7 +397,7 @@ impl Destination {
     }
 }
 
-/// What files of an output directory are accepted, and what they get.
+/// Files that an output directory accepts, and their metadata.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FilePolicy {
     /// Whether content of a later session or of another source may be replaced.
@@ -407,9 +406,9 @@ pub(crate) struct FilePolicy {
     pub(crate) preserve: Preserve,
     /// How owners are known.
     pub(crate) owners_by: OwnersBy,
-    /// What becomes of names that a terminal obeys.
+    /// Handling of names with terminal control characters.
     pub(crate) names: Names,
-    /// How much of what is unfinished stays.
+    /// How much unfinished data stays.
     pub(crate) unfinished: KeepUnfinished,
 }
 
@@ -430,13 +429,13 @@ pub struct ReceiveConfig {
     pub source: Option<IpAddr>,
     /// Where content goes.
     pub destination: Destination,
-    /// What files get beyond names, permission bits, times and hard links, where their source says it and this user may.
+    /// Metadata of files to restore beyond names, permission bits, times and hard links, if the source sends it and this user may.
     pub preserve: Preserve,
     /// How owners are known here, when files get them.
     pub owners_by: OwnersBy,
-    /// What becomes of names with characters that a terminal obeys.
+    /// Handling of names with terminal control characters.
     pub names: Names,
-    /// How much of what earlier sessions have left unfinished in an output directory stays when a session begins.
+    /// How much unfinished data of earlier sessions in an output directory stays when a session begins.
     pub unfinished: KeepUnfinished,
     /// Whether content of a later session or of another source may be replaced: output directories remember them.
     pub replace: Replace,
@@ -450,9 +449,9 @@ pub struct ReceiveConfig {
     pub verify: Option<VerifyKeys>,
     /// Sign a receipt with this key when everything is verified and in its place.
     pub sign_receipts: Option<SigningKey>,
-    /// Give up when no session is announced for so long; wait for ever when `None`.
+    /// Give up when no session is announced for this duration; `None`: wait without limit.
     pub wait: Option<Duration>,
-    /// Give up when a session that has started is silent, brings no data, or the network is gone for so long.
+    /// Give up when a started session is silent, brings no data, or the network is gone for this duration.
     pub patience: Duration,
     /// Whether content is flushed to the disk.
     pub durability: Durability,
@@ -466,11 +465,11 @@ pub struct ReceiveConfig {
     pub accept: Accept,
 }
 
-/// Where temporary files are made when nothing else is said.
+/// Default directory of temporary files.
 const TEMPORARY: &str = "/tmp";
 
 impl SendConfig {
-    /// Send this to [`DEFAULT_GROUP`] with ORMCC, unsealed, to whoever is there within 10 s, and with a patience of 60 s.
+    /// Sends this to [`DEFAULT_GROUP`] with ORMCC, unsealed, to the receivers that join within 10 s, and with an idle timeout of 60 s.
     pub fn new(content: Content) -> SendConfig {
         SendConfig {
             group: default_group(),
@@ -504,7 +503,7 @@ impl SendConfig {
 }
 
 impl ReceiveConfig {
-    /// Receive into this from [`DEFAULT_GROUP`]: wait for a session for ever, and with a patience of 60 s for its source.
+    /// Receives into this from [`DEFAULT_GROUP`]: waits for a session without limit, and with an idle timeout of 60 s for its source.
     pub fn new(destination: Destination) -> ReceiveConfig {
         ReceiveConfig {
             parents: Vec::new(),

@@ -1,7 +1,7 @@
 //! The endpoint: one session at one host, without sockets and without a clock.
 //!
-//! Whoever drives it gives it datagrams and the present, sends what it wants sent, and is in the groups that it wants to
-//! be in: `faircast-driver` does so with sockets, tests do so with a network in virtual time.
+//! Its driver delivers datagrams and the time, sends its packets, and joins the groups that it wants: `faircast-driver` with sockets, tests
+//! with a virtual network.
 //!
 //! ```text
 //!   handle_datagram(..)            poll_transmit(..) until None   -> datagrams to a group or a host
@@ -10,7 +10,7 @@
 //!                                  poll_timeout(now)              -> when to call handle_timeout
 //! ```
 //!
-//! After each call what it polls may be different. Calls that were not needed do no harm.
+//! After each call the polled values may have changed. Unnecessary calls are harmless.
 
 use crate::event::Event;
 use faircast_core::time::{Span, Time};
@@ -23,7 +23,7 @@ use std::net::SocketAddr;
 pub struct Datagram<'a> {
     /// Its payload. It is decrypted in place.
     pub bytes: &'a mut [u8],
-    /// Who sent it.
+    /// Sender's address.
     pub from: SocketAddr,
     /// The congestion mark of its IP header.
     pub ecn: Ecn,
@@ -31,14 +31,14 @@ pub struct Datagram<'a> {
     pub arrived: Time,
 }
 
-/// What is to leave: datagrams in the buffer that was given, one after the other.
+/// Datagrams to send: in the caller's buffer, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transmit {
     /// Bytes of each of them; the last may be shorter.
     pub segment: usize,
     /// The group or host that they go to.
     pub to: SocketAddr,
-    /// How many routers they may pass on the way to a group, plus one, where that is not what the socket is set to.
+    /// Time to live: the number of routers on the path to a group, plus one, if it differs from the socket's.
     pub hops: Option<u8>,
 }
 
@@ -53,12 +53,12 @@ pub struct Backlog {
     pub dropped: u64,
 }
 
-/// What the host has to say.
+/// A notice from the host.
 #[derive(Clone, Copy)]
 pub enum Notice<'a> {
     /// The buffers of this endpoint's sockets: fill of the base group's, drops of all.
     Backlog(Backlog),
-    /// All that has arrived was handled: a good moment to write what was collected.
+    /// All arrived datagrams were handled: a good moment to write collected data.
     Drained,
     /// The network has changed, or is back after it was gone.
     NetworkChanged {
@@ -82,10 +82,10 @@ pub trait Endpoint {
     /// Time has passed.
     fn handle_timeout(&mut self, now: Time);
 
-    /// The host has something to say.
+    /// Handles a notice from the host.
     fn handle_notice(&mut self, _notice: Notice<'_>, _now: Time) {}
 
-    /// What is to leave now goes into `out`, which is emptied first; `None` when nothing is.
+    /// Writes the packets to send now to `out`, which is emptied first; `None`: no packets.
     fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit>;
 
     /// When [`Endpoint::handle_timeout`] wants to be called next, whatever arrives. Not after `now` if it wants to send.
@@ -94,30 +94,30 @@ pub trait Endpoint {
     /// Something worth telling, the oldest first.
     fn poll_event(&mut self) -> Option<Event>;
 
-    /// The groups that datagrams are wanted from besides the session's own, in the order in which they are joined.
+    /// Returns the groups to join besides the session's own, in the order in which they are joined.
     fn groups(&self) -> &[SocketAddr] {
         &[]
     }
 
-    /// Whether the session's own group is wanted as well, by one that has a parent.
+    /// Whether an endpoint with a parent also wants the session's own group.
     fn hears_group(&self) -> bool {
         false
     }
 
-    /// Whether datagrams are taken. If not, leave them in the sockets for a moment: whoever reads this endpoint's output is
-    /// slower than what comes.
+    /// Whether datagrams are accepted. If not, leave them in the sockets for a moment: the reader of this endpoint's output is slower than
+    /// the input.
     fn accepts(&mut self, _now: Time) -> bool {
         true
     }
 
-    /// For how long nothing has come from the source that it follows; `None` while it follows none, or is a source.
+    /// Returns for how long the followed source has been silent; `None` for a source, and while no source is followed.
     fn silence(&self, _now: Time) -> Option<Span> {
         None
     }
 
-    /// End early, and tell the others.
+    /// Ends early, and notifies the peers.
     fn stop(&mut self, now: Time);
 
-    /// Whether nothing is left to do. What still waits in [`Endpoint::poll_transmit`] was sent before.
+    /// Whether all work is done; call it after the datagrams of [`Endpoint::poll_transmit`] were sent.
     fn is_over(&self) -> bool;
 }

@@ -10,7 +10,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Whose fault it is.
+/// Class of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// The transfer did not succeed.
@@ -30,14 +30,14 @@ impl From<ExitClass> for Class {
     }
 }
 
-/// What a receiver saw of sessions that it could not take part in.
+/// Sessions that a receiver saw and could not join.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Seen {
-    /// One that is sealed, and there is no key here.
+    /// A sealed session, without a key here.
     #[error("a sealed session is there: give its key")]
     Sealed,
-    /// One that is not sealed, and there is a key here.
+    /// An unsealed session, with a key here.
     #[error("an unsealed session is there: leave out the key to accept it")]
     Unsealed,
     /// One whose packets look minutes old.
@@ -46,7 +46,7 @@ pub enum Seen {
          needs none"
     )]
     Stale,
-    /// One that is sealed under a key that is not here.
+    /// A session sealed under another key.
     #[error("a session is there that is sealed under another key ({0}): is it the same key?")]
     OtherKey(faircast_wire::KeyId),
     /// One of another version of the format.
@@ -54,12 +54,12 @@ pub enum Seen {
         "a session of format version {0} is there, and this program speaks version {VERSION}: update the older end"
     )]
     Version(u8),
-    /// An announcement that is not from where it says.
+    /// An announcement from another address than it states.
     #[error(
         "a session is announced from {from} in the name of {says}: a recording, or addresses are translated on the way"
     )]
     Elsewhere {
-        /// Where it says it is.
+        /// Stated address.
         says: std::net::SocketAddr,
         /// Where its announcement came from.
         from: std::net::SocketAddr,
@@ -70,33 +70,33 @@ pub enum Seen {
     /// One whose content is not signed, where it has to be.
     #[error("a session is there whose content is not signed: leave out the public key to accept it")]
     Unsigned,
-    /// One that another key has signed.
+    /// A session signed with another key.
     #[error("a session is there that another key has signed: is it the public key of this source?")]
     OtherSigner,
-    /// One whose announcement is not what was signed.
+    /// A session whose announcement does not match its signature.
     #[error("a session is there whose signature is wrong: somebody has changed or forged its announcement")]
     WrongSignature,
     /// Streams in layers, where content has to be signed.
     #[error("streams in layers are there, which cannot be signed: leave out the public key to accept them")]
     UnsignedStreams,
-    /// One with a scheme that nobody here knows.
+    /// A session with an unknown scheme.
     #[error("a session is there that uses a congestion control this version does not know")]
     UnknownScheme,
-    /// A host that should serve this one by unicast says nothing.
+    /// A host that should serve this one by unicast does not answer.
     #[error("{}", unanswered(.0))]
     NoParent(std::net::SocketAddr),
-    /// Nothing, and nobody has invited this host.
+    /// No session, and no invitation of this host.
     #[error("no source has invited this host: is it on its list, and does UDP come in here?")]
     Uninvited,
     /// At a relay: it has a stream on each layer.
     #[error("a session with a stream on each layer is announced: relays pass on files and single streams")]
     Layered,
-    /// At an agent: its congestion control has none.
+    /// At an agent: a session whose congestion control has no agents.
     #[error(
         "a session is there whose congestion control has no agents, only `mtcp` has: a relay that is a repeater passes it on"
     )]
     NoAgents,
-    /// One that this hop's router is not for.
+    /// A session that this hop's router does not support.
     #[error(
         "a session is there that is not of `{0}`, for which this hop's router is: it is left to the kernel's forwarding"
     )]
@@ -153,7 +153,7 @@ pub fn amount(bytes: u64) -> String {
     }
 }
 
-/// Data that a failed receiver keeps, and whether the next run resumes from it.
+/// Describes the data that a failed receiver stores, and whether the next run resumes from it.
 fn kept(verified_bytes: u64, resumes: bool) -> String {
     match (verified_bytes, resumes) {
         (0, _) => "nothing was verified, start the receiver again".to_owned(),
@@ -166,7 +166,7 @@ fn kept(verified_bytes: u64, resumes: bool) -> String {
     }
 }
 
-/// Nobody joined, and why, as far as hosts say it.
+/// Describes that no receiver joined, with reasons that hosts sent.
 fn nobody_joined(
     group: SocketAddr,
     waited: Duration,
@@ -213,7 +213,7 @@ fn nobody_came(invited: usize, waited: Duration) -> String {
     }
 }
 
-/// Nobody answers at a host, or in a group in which relays are looked for.
+/// Describes that a host, or a group in which relays are looked for, does not answer.
 fn nothing_found(group: SocketAddr, waited: Duration, seen: Option<Seen>) -> String {
     let waited = seconds(waited.as_secs_f64());
     match seen {
@@ -251,7 +251,7 @@ pub enum EndReason {
 }
 
 impl EndReason {
-    /// Why a session is over for a receiver that takes part in it, by what its source says of the end and whether it hears anybody.
+    /// Returns why a session is over for a member, by its source's last status and whether the session has no feedback.
     pub(crate) const fn of(status: &faircast_wire::Status, is_one_way: bool) -> EndReason {
         match (status.flags & faircast_wire::Status::STOPPED != 0, is_one_way) {
             (true, _) => EndReason::Stopped,
@@ -261,7 +261,7 @@ impl EndReason {
     }
 }
 
-/// What does not go with layers.
+/// Options that layers do not support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unlayered {
@@ -280,7 +280,7 @@ pub enum Unlayered {
 }
 
 impl Unlayered {
-    /// What to do instead.
+    /// Returns the alternative.
     const fn instead(self) -> &'static str {
         match self {
             Unlayered::LiveStream => "give each layer a stream of its own, or choose another scheme",
@@ -295,18 +295,18 @@ impl Unlayered {
     }
 }
 
-/// What goes wrong in sessions of one format, as this format has it.
+/// Error of a session of one format, in that format's terms.
 pub trait FormatFault: std::error::Error + Send + Sync + 'static {
-    /// Whose fault it is.
+    /// Returns the class of the error.
     fn class(&self) -> Class;
 
-    /// Whether it says no more than that nothing was heard, which has another cause when this host's network was gone.
+    /// Whether it states only that nothing was received, which has another cause when this host's network was gone.
     fn may_be_the_network(&self) -> bool {
         false
     }
 }
 
-/// What went wrong in a session of another format.
+/// Error of a session of another format.
 #[derive(Debug)]
 pub struct FormatError(Box<dyn FormatFault>);
 
@@ -392,7 +392,7 @@ pub enum ConfigError {
         /// The scheme's name.
         scheme: &'static str,
     },
-    /// Streams in layers with a scheme that has none.
+    /// Streams in layers with a scheme without layers.
     #[error("streams on layers need a scheme that sends in layers, which {scheme} does not; use rlc or gmcc")]
     NeedsLayers {
         /// The scheme's name.
@@ -454,11 +454,11 @@ pub enum ConfigError {
     },
 }
 
-/// Why a session did not begin: nobody came.
+/// Reason why a session did not begin: no receiver joined.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// Nobody answered the announcement.
+    /// No receiver answered the announcement.
     #[error("{}", nobody_joined(*.group, *.waited, (*.ttl, *.port), .each))]
     NoReceiver {
         /// The group.
@@ -469,7 +469,7 @@ pub enum StartError {
         ttl: u8,
         /// The port of this host that receivers answer to.
         port: u16,
-        /// Those that were expected: refused or absent.
+        /// Expected hosts: refusing or absent.
         each: Vec<ReceiverReport>,
     },
     /// No host came to be served by unicast.
@@ -487,7 +487,7 @@ pub enum StartError {
         group: std::net::SocketAddr,
         /// How long the receiver waited.
         waited: Duration,
-        /// What was seen instead, if anything.
+        /// Session seen instead, if any.
         seen: Option<Seen>,
     },
 }
@@ -496,7 +496,7 @@ pub enum StartError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransferError {
-    /// The source is heard, but nothing that it sends arrives.
+    /// Packets of the source arrive, but none of its data.
     #[error(
         "announcements arrive but no data: none of {packets} packets of up to {bytes} bytes within {} s; {LOOK_AT_PATH}; {}",
         .lasted.as_secs(), kept(*.verified_bytes, *.resumes)
@@ -513,7 +513,7 @@ pub enum TransferError {
         /// Whether a receiver that is started again goes on there.
         resumes: bool,
     },
-    /// The source, or a relay in its place, answers and serves nothing of what is asked for.
+    /// The source, or a relay in its place, answers and serves nothing that is requested.
     #[error(
         "{source_address} answers and has served nothing of what was asked for within {} s; {}",
         .lasted.as_secs(), kept(*.verified_bytes, *.resumes)
@@ -550,7 +550,7 @@ pub enum TransferError {
         /// How long the session had been silent.
         silent: Duration,
     },
-    /// The source of a session that is passed on was restarted.
+    /// The source of a relayed session was restarted.
     #[error("the source was restarted: the session goes on as a new one")]
     SourceRestarted,
     /// The source ended the session before this receiver had everything.
@@ -625,7 +625,7 @@ pub enum SystemError {
     /// A packet could not be written: a number that the format has no room for.
     #[error("cannot write a packet: {0}")]
     Wire(#[from] faircast_wire::EncodeError),
-    /// A scheme's role wanted what cannot be done for it here.
+    /// A scheme's role requested an effect that is not supported here.
     #[error(
         "the congestion control's {role} wants what cannot be done for it here ({effect}): that is an error of the scheme, please report it"
     )]
@@ -686,7 +686,7 @@ by_way_of! {
 }
 
 impl Error {
-    /// The message, and those of its causes that it does not hold already.
+    /// Returns the message, and those of its causes that it does not contain already.
     pub(crate) fn in_full(&self) -> String {
         let mut message = self.to_string();
         let mut cause = std::error::Error::source(self);
@@ -700,12 +700,12 @@ impl Error {
         message
     }
 
-    /// A role wants what cannot be done for it here.
+    /// A role requested an effect that is not supported here.
     pub fn effect(role: &'static str, effect: &Effect) -> Error {
         SystemError::Effect { role, effect: format!("{effect:?}") }.into()
     }
 
-    /// Whether it says no more than that nothing was heard, which has another cause when this host's network was gone.
+    /// Whether it states only that nothing was received, which has another cause when this host's network was gone.
     pub fn may_be_the_network(&self) -> bool {
         match self {
             Error::Start(StartError::NoReceiver { .. } | StartError::NoSession { .. }) => true,
@@ -718,7 +718,7 @@ impl Error {
         }
     }
 
-    /// Whose fault it is.
+    /// Returns the class of the error.
     pub fn class(&self) -> Class {
         match self {
             Error::Config(_) => Class::Usage,

@@ -33,7 +33,7 @@ pub struct RelayConfig {
     /// Bytes of receive buffer to ask for.
     pub buffer: usize,
     /// Serve hosts that attach at these addresses and ports by unicast. An unspecified address stands for all of this host's addresses of
-    /// its family. If there are none, it is left out, provided that another address is given.
+    /// its family. Without any of that family it is left out, provided that another address is given.
     pub listen: Vec<SocketAddr>,
     /// Largest number of children.
     pub children: usize,

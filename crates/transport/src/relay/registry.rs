@@ -100,24 +100,24 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(10);
 /// How a relay is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RelayStatus {
-    /// The sessions that it passes on.
+    /// Relayed sessions.
     pub sessions: Vec<RelayedSession>,
     /// Hosts that wait to be served by unicast, as they call themselves.
     pub waiting: Vec<String>,
-    /// How often somebody was turned away because there were too many.
+    /// Count of hosts that were refused for lack of room.
     pub turned_away: u64,
 }
 
-/// A session that is passed on.
+/// A relayed session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RelayedSession {
     /// Its number, in hexadecimal digits.
     pub session: String,
-    /// The source's host, or what it sends.
+    /// The source's host, or the name of its content.
     pub name: String,
     /// The source's address and port.
     pub source: SocketAddr,
-    /// Where it is heard from: the source, or another relay.
+    /// Address from which it is received: the source's, or another relay's.
     pub parent: SocketAddr,
     /// Relays between the source and this one.
     pub hops: u8,
@@ -131,12 +131,12 @@ pub struct RelayedSession {
     pub written_bytes: u64,
     /// Bytes of symbols that had to leave the cache for others.
     pub evicted_bytes: u64,
-    /// The branches, in the order in which they were asked for; an agent's children.
+    /// The branches, in the configured order; an agent's children.
     pub branches: Vec<BranchStatus>,
-    /// Of an agent: what it has done.
+    /// Counters of an agent.
     #[serde(default)]
     pub agent: Option<AgentStatus>,
-    /// Of a hop with a router: what it has done.
+    /// Counters of a hop with a router.
     #[serde(default)]
     pub hop: Option<HopStatus>,
 }
@@ -153,58 +153,58 @@ pub struct BranchStatus {
     pub receivers: u64,
     /// Those among them that have everything.
     pub done: u64,
-    /// All source symbols of the blocks below this one have left once.
+    /// All source symbols of the blocks before this one have left once.
     pub blocks_sent: u32,
     /// Symbols sent.
     pub symbols_sent: u64,
-    /// The relays below, each before those behind it.
+    /// The relays downstream, each before those behind it.
     #[serde(default)]
     pub relays: Vec<RelayBelow>,
 }
 
-/// What an agent has done.
+/// Counters of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct AgentStatus {
     /// Packets sent again to children, copies counted.
     pub repairs: u64,
-    /// Packets passed on to children that were moved into the agent's own group.
+    /// Packets forwarded to children that were moved into the agent's own group.
     pub passed_on: u64,
-    /// Reports of children heard.
+    /// Reports of children received.
     pub reports_heard: u64,
     /// Reports sent to its own parent.
     pub reports_sent: u64,
     /// Children in the agent's own group now.
     pub moved: u32,
-    /// The smallest window below, in packets.
+    /// Smallest window downstream, packets.
     pub window: f64,
     /// Packets in its store.
     pub stored: u32,
 }
 
-/// What a hop has done.
+/// Counters of a hop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct HopStatus {
     /// Packets that have come.
     pub packets: u64,
-    /// Packets passed on, copies for several exits counted.
+    /// Packets forwarded, copies for several exits counted.
     pub passed: u64,
-    /// Requests for packets that the router met from what it keeps: cache hits.
+    /// Requests for packets that the router met from its cache: cache hits.
     pub repairs: u64,
     /// Packets that found a queue full, the router's or that of an exit.
     pub dropped: u64,
-    /// Indications of congestion that the router sent, and those that it kept back because one before had said as much.
+    /// Indications of congestion that the router sent, and those that it suppressed because an earlier one had reported as much.
     pub indications: u64,
     /// See `indications`.
     pub filtered: u64,
-    /// Reports heard.
+    /// Reports received.
     pub reports_heard: u64,
     /// Reports sent to its own parent.
     pub reports_sent: u64,
-    /// Requests for repairs heard.
+    /// Requests for repairs received.
     pub requests: u64,
     /// Packets that wait for their turn at the exits, now.
     pub held: u64,
-    /// Packets that the router keeps, sent or not.
+    /// Packets in the router's cache, sent or not.
     pub stored: u64,
     /// Entries in the router's memory.
     pub entries: u64,
