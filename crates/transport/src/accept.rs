@@ -1,4 +1,4 @@
-//! Which sessions a receiver follows that stays: it takes part in one after another, or in several at once, and in none twice.
+//! Selection of sessions by a receiver that stays: it takes part in one after another, or in several at once, and in none twice.
 
 use crate::places::{Held, Room, Standing, room_for};
 use crate::system::Monotonic;
@@ -8,10 +8,10 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A manifest of this length is always accepted; what its entries take is checked when they are known.
+/// Length of a manifest that is always accepted, bytes; the memory of its entries is checked when they are known.
 const LITTLE_MANIFEST: u64 = 64 << 10;
 
-/// So many sessions are remembered.
+/// Number of remembered sessions.
 const REMEMBERED: usize = 256;
 
 /// Which sessions are followed; all of them by default. Clones remember the same sessions.
@@ -19,15 +19,15 @@ const REMEMBERED: usize = 256;
 pub struct Accept {
     /// Only those whose sources call themselves like one of these, where `*` stands for anything; empty: all.
     pub names: Vec<String>,
-    /// Only those that say how many bytes they have, and have no more than this; and streams, which end with an error when they have
-    /// brought so many.
+    /// Largest number of bytes of a session: only sessions that announce their size and are not larger, and streams, which end with an
+    /// error beyond this number.
     pub most_bytes: Option<u64>,
     /// Sessions at a time of all clones together; `None`: as many as there are receivers.
     pub places: Option<usize>,
     shared: Arc<Mutex<Shared>>,
 }
 
-/// What receivers with clones of one [`Accept`] know of each other.
+/// State shared by receivers with clones of one [`Accept`].
 #[derive(Debug, Default)]
 struct Shared {
     time: Monotonic,
@@ -44,7 +44,7 @@ struct Taken {
     session: SessionId,
     transfer: TransferId,
     by: ReceiverId,
-    /// Its source, and what that has shown.
+    /// Its source, and the source's proof of its address.
     source: Held,
 }
 
@@ -100,13 +100,13 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
 }
 
 impl Accept {
-    /// Sources with names like one of these, and content of so many bytes at most.
+    /// Accepts sources with names like one of these, and at most this number of bytes of content.
     #[must_use]
     pub fn new(names: Vec<String>, most_bytes: Option<u64>) -> Accept {
         Accept { names, most_bytes, ..Accept::default() }
     }
 
-    /// Whether what is announced is wanted here.
+    /// Whether the announced session is wanted here.
     pub(crate) fn takes(&self, announce: &Announce) -> bool {
         let manifest = u64::from(announce.manifest_len);
         let fits = |most: u64| match announce.stream_len {
@@ -147,8 +147,8 @@ impl Accept {
         lock(&self.shared).taken.iter().any(|taken| taken.transfer == transfer && taken.by != me)
     }
 
-    /// This receiver takes part in it from now on; `None`: another does, or in a session with the same content, it has ended here, or there is no place for it. Its source has
-    /// shown this by its answer.
+    /// Claims a session for this receiver. `None`: another receiver takes part in it, or in a session with the same content; or it has
+    /// ended here; or there is no place for it. `standing` is what its source has proved by its answer.
     pub(crate) fn claim(
         &self,
         (session, transfer): (SessionId, TransferId),
@@ -174,8 +174,8 @@ impl Accept {
         Some(Claim { shared: Arc::clone(&self.shared), session, by })
     }
 
-    /// Say whether a receiver with a clone of this waits for a session: then those that take part in one do not tell the sources
-    /// of others that this host is busy.
+    /// Sets whether a receiver with a clone of this waits for a session: then receivers in a session do not report to the sources of others
+    /// that this host is busy.
     pub fn one_waits(&self, one_waits: bool) {
         lock(&self.shared).one_waits = one_waits;
     }

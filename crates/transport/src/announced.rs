@@ -5,20 +5,20 @@ use faircast_core::schemes::Scheme;
 use faircast_wire::encode::IPV6_HEADERS;
 use faircast_wire::{Announce, MOST_DATA_HEADER};
 
-/// A live stream has no root: nobody need have all of it.
+/// A live stream has no root: no receiver needs all of it.
 pub(crate) const LIVE_ROOT: [u8; 32] = [0; 32];
 
-/// The most that is around a symbol: the headers, and what is left of a datagram when symbols have a multiple of eight bytes.
+/// Largest overhead around a symbol: the headers, and the rest of a datagram when symbols have a multiple of eight bytes.
 const MOST_AROUND: usize = IPV6_HEADERS + MOST_DATA_HEADER + 7;
 
-/// The scheme that is announced, with its options; `None` for one that this version does not know.
+/// Returns the announced scheme, with its options; `None` if this version does not know it.
 pub(crate) fn scheme_of(announce: &Announce) -> Option<Scheme> {
     let number = Scheme::from_number(announce.scheme)?;
     let scheme: Scheme = format!("{},{}", number.name(), announce.options.as_str()).parse().ok()?;
     Some(scheme.with_packet_size(announce.packet_size))
 }
 
-/// How the content is cut; `None` when that makes no sense.
+/// Returns how the content is cut; `None` if that is invalid.
 pub(crate) fn geometry_of(announce: &Announce) -> Option<Geometry> {
     let geometry = Geometry {
         stream_len: announce.stream_len,
@@ -26,12 +26,12 @@ pub(crate) fn geometry_of(announce: &Announce) -> Option<Geometry> {
         symbol_size: announce.symbol_size,
         symbols_per_block: announce.symbols_per_block,
     };
-    // Streams in layers have no manifest, for who joins late would never see it.
+    // Streams in layers have no manifest, because late joiners would never see it.
     let described = if announce.has_streams() { Geometry { manifest_len: 1, ..geometry } } else { geometry };
     described.check().is_ok().then_some(geometry)
 }
 
-/// Whether packets of the announced size hold a symbol, and no more around it than there can be.
+/// Whether packets of the announced size hold a symbol, and no more overhead than possible.
 pub(crate) fn packet_size_fits(announce: &Announce) -> bool {
     let around = announce.packet_size.checked_sub(announce.symbol_size);
     around.is_some_and(|bytes| (Announce::LEAST_PACKET.into()..=MOST_AROUND).contains(&usize::from(bytes)))

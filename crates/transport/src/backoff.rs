@@ -1,10 +1,10 @@
-//! How many requests a group makes. Whoever lacks something asks at once and not in its turn, as membership is told
-//! ([`Members::spread`](crate::members::Members::spread)): any request serves all, so others that lack the same need not ask. That is little as
-//! long as many lack the same, and has no bound where each lacks something else. So the source counts, and where more than
-//! [`REQUESTS_PER_SECOND`] come its status asks for less: at the highest level each receiver asks once in the spread, so that all of
-//! them together make [`REQUESTS_PER_SECOND`] however many they are (docs/reliability.md, "The rate of feedback"). A request asks for everything
-//! that is lacked at the moment. Few who ask often are told to ask no more rarely than they have to: of a large group where two lack
-//! something, both would wait for seconds otherwise.
+//! The rate of requests of a group. A receiver requests symbols at once and not in its turn, as with membership messages
+//! ([`Members::spread`](crate::members::Members::spread)): a repair serves all, so others with the same loss need not request it. That is
+//! little while many have the same losses, and has no bound where each has different ones. So the source counts requests. Where more than
+//! [`REQUESTS_PER_SECOND`] arrive, its status asks for fewer: at the highest level each receiver sends one request in the spread. All of
+//! them together then send [`REQUESTS_PER_SECOND`], whatever their number (docs/reliability.md, "The rate of feedback"). A request has all
+//! losses of the moment. A few receivers with many requests are slowed down no more than necessary: if two of a large group lack symbols,
+//! both would wait for seconds otherwise.
 
 use faircast_core::packet::ReceiverId;
 use faircast_core::rng::Rng;
@@ -14,28 +14,30 @@ use std::collections::BTreeSet;
 /// Requests that a source takes in a second, of all receivers together.
 pub const REQUESTS_PER_SECOND: u64 = 1_000;
 
-/// At once it takes what comes in half a second.
+/// Requests taken at once: those of half a second.
 const BURST: f64 = REQUESTS_PER_SECOND as f64 / 2.0;
 
-/// Groups of so many members say what they have to: what they ask for is bounded by the data, and windows come as TCP's acknowledgements.
+/// Groups of up to this number of members are not limited: their requests are bounded by the data, and windows come as TCP's
+/// acknowledgements.
 pub const SMALL: usize = 24;
 
 /// The highest level.
 const MOST: u8 = 3;
 
-/// What was said before receivers had heard of a new level still comes for so long, and two round trips.
+/// Duration, beyond two round trips, for which requests still arrive that were sent before receivers knew a new level.
 const SETTLES: Span = Span::from_millis(100);
 
-/// After so long a level is looked at, whether a lower one would do.
+/// Interval after which a lower level is considered.
 const LOOK: Span = Span::from_secs(2);
 
-/// Each level lets receivers ask less than the one below, by this factor: a lower one would do when this times what is asked is not too much.
+/// Factor by which each level lets receivers request less than the one below: a lower one is enough if this multiple of the requests is not
+/// too much.
 const STEP: u64 = 8;
 
-/// What comes at this multiple of what is wanted is taken to the highest level at once.
+/// Multiple of the wanted requests at which the level rises to the highest at once.
 const FAR_TOO_MUCH: f64 = 4.0;
 
-/// The part of the spread that receivers wait at each level, as one in so many; at the lowest they do not.
+/// Divisor of the spread that receivers wait at each level; at the lowest they do not wait.
 const PARTS: [usize; 4] = [usize::MAX, 64, 8, 1];
 
 /// The least time between two requests of one receiver.
@@ -46,7 +48,7 @@ pub fn pause(level: u8, spread: Span) -> Span {
     }
 }
 
-/// The source's part: how much it hears, and what it says about that.
+/// The source's part: counts requests and sets the level.
 #[derive(Debug, Default)]
 pub struct RequestRate {
     level: u8,
@@ -55,16 +57,16 @@ pub struct RequestRate {
     at: Time,
     /// and since when it has not been empty.
     since: Time,
-    /// Who has asked since then: [`BURST`] of them at the most are kept.
+    /// Receivers that have sent requests since then, at most [`BURST`].
     askers: BTreeSet<ReceiverId>,
-    /// When the level changed last, or was looked at, and what has come since.
+    /// When the level last changed, or was reviewed, and the requests since.
     looked_at: Time,
     count: u64,
 }
 
 impl RequestRate {
-    /// A request has come from one of so many members, whose largest round-trip time is this. Whether the level has risen: they have
-    /// to hear of it soon.
+    /// Counts a request from one of `members` members with a largest round-trip time of `rtt`. Returns whether the level has risen:
+    /// receivers must be notified soon.
     pub fn on_request(&mut self, from: ReceiverId, members: usize, rtt: Span, now: Time) -> bool {
         if members <= SMALL {
             return false;
@@ -95,7 +97,7 @@ impl RequestRate {
         has_risen
     }
 
-    /// The level that would do if nobody asked but those who have: that of all where most have asked once.
+    /// Returns the level that is enough if only the present requesters send requests; that of all members where most have sent one.
     fn enough(&self, members: usize) -> u8 {
         let askers = self.askers.len();
         if askers as f64 > BURST / 2.0 {
@@ -105,7 +107,7 @@ impl RequestRate {
         (1..MOST).find(|level| askers * PARTS[usize::from(*level)] <= members).unwrap_or(MOST)
     }
 
-    /// The level to tell now.
+    /// Returns the level to announce now.
     pub fn level(&mut self, now: Time) -> u8 {
         let span = now.since(self.looked_at);
         if self.level > 0 && span >= LOOK {
@@ -125,10 +127,10 @@ pub struct RequestBackoff {
 }
 
 impl RequestBackoff {
-    /// The source wants so much time between two requests ([`pause`]).
+    /// Follows the source's minimum time between two requests ([`pause`]).
     pub fn follow(&mut self, pause: Span, now: Time, rng: &mut Rng) {
         if pause > self.pause {
-            // All of them hear of it at once: each draws its turn.
+            // All receivers get the level at once: each draws its turn.
             self.free_at = self.free_at.max(now + pause.scaled(rng.unit()));
         } else if pause < self.pause {
             self.free_at = self.free_at.min(now + pause.scaled(rng.unit()));
@@ -141,7 +143,7 @@ impl RequestBackoff {
         self.free_at
     }
 
-    /// It has asked.
+    /// Records that it has sent a request.
     pub fn on_asked(&mut self, now: Time, rng: &mut Rng) {
         if self.pause > Span::ZERO {
             self.free_at = now + self.pause.scaled(0.5 + rng.unit());
@@ -159,7 +161,8 @@ mod tests {
         ReceiverId::new(number).expect("it is not zero")
     }
 
-    /// What `count` receivers say in each second, for so long, who all have something to say all the time, at most once in `least`.
+    /// Counts the requests of `count` receivers in each of `seconds` seconds, each of which always has a request to send, at most once in
+    /// `least`.
     fn seconds(count: u32, seconds: u64, least: Span) -> (Vec<u64>, RequestRate) {
         let spread = Span::from_millis(u64::from(count)).max(Span::from_millis(10));
         let mut rng = Rng::new(1, u64::from(count));

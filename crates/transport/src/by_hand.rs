@@ -1,6 +1,6 @@
 //! An [`Endpoint`] driven by hand, without sockets and without a clock: in tests, and by fuzzers.
 //!
-//! [`give`] brings a datagram and [`take_all`] takes what is to leave. [`Steps`] reads datagrams from the input of a fuzzer, and [`pump`]
+//! [`give`] delivers a datagram and [`take_all`] takes pending ones. [`Steps`] reads datagrams from the input of a fuzzer, and [`pump`]
 //! lets an endpoint work for a while.
 
 use crate::endpoint::{Datagram, Endpoint};
@@ -8,8 +8,8 @@ use faircast_core::time::{Span, Time};
 use faircast_net::Ecn;
 use std::net::SocketAddr;
 
-/// Datagrams one after the other: a byte of mode, a byte of length, the bytes. Bits 0 to 3 of the mode are the time after it (1 ms, 2 ms,
-/// 4 ms ... 33 s), bit 6 says that it carries a congestion mark, bit 7 that the bytes are sent as they are.
+/// A sequence of datagrams: a byte of mode, a byte of length, the bytes. Bits 0 to 3 of the mode are the time after it (1 ms, 2 ms, 4 ms
+/// ... 33 s), bit 6 means a congestion mark, bit 7 that the bytes are sent unchanged.
 #[derive(Debug, Clone, Copy)]
 pub struct Steps<'a>(pub &'a [u8]);
 
@@ -20,7 +20,7 @@ pub struct Step<'a> {
     pub bytes: &'a [u8],
     /// The time after it.
     pub wait: Span,
-    /// Whether the bytes are given as they are.
+    /// Whether the bytes are passed unchanged.
     pub is_raw: bool,
     ecn: Ecn,
 }

@@ -1,18 +1,18 @@
-//! Places of which there are few, such as children of a relay or sessions of a receiver that stays: who gets one.
+//! Allocation of few places, such as children of a relay or sessions of a receiver that stays.
 //!
-//! Everybody who reaches a port can ask for a place. So a holder that has shown nothing gives way to a newcomer of a host with fewer
-//! places, and no host without the key takes all places.
+//! Anybody who reaches a port can ask for a place. So a holder without proof gives way to a newcomer of a host with fewer places, and no
+//! host without the key takes all places.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-/// A holder has this time to prove something before a host that holds no more places than its own can take its place.
+/// Time for a holder to prove something before a host that holds no more places than its own can take its place.
 const TIME_TO_PROVE: Duration = Duration::from_secs(1);
 
-/// This part of the places is for other hosts than the one that holds the most.
+/// Divisor: this part of the places is for other hosts than the one that holds the most.
 const FOR_OTHERS: usize = 4;
 
-/// A place that somebody holds.
+/// A place in use.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Held {
     pub(crate) host: IpAddr,

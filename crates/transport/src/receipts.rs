@@ -1,8 +1,8 @@
-//! Receipts as they are told, and how they are checked later, without the session.
+//! Receipts in reports, and their verification later, without the session.
 //!
-//! A receipt is a receiver's signature (Ed25519) under the session, the content's root and the time
-//! ([`faircast_wire::receipt`]). The root is a hash over how the content is cut into blocks and the hashes of all of them, which a receiver
-//! has compared with its own before it is done, in signed sessions and in others.
+//! A receipt is a receiver's signature (Ed25519) under the session, the content's root and the time ([`faircast_wire::receipt`]). The root
+//! is a hash over the cut of the content into blocks and the hashes of all blocks. A receiver compares it with its own before it is done,
+//! in signed sessions and in others.
 
 use crate::object::{
     HardLinks, Hash, ObjectError, ObjectStream, Preserve, Reading, RootHasher, Unreadable, hash_of,
@@ -39,7 +39,7 @@ pub struct ReceiptReport {
 pub struct Lacking {
     /// Host name.
     pub host: String,
-    /// What is wrong, in words.
+    /// Reason, in words.
     pub reason: String,
 }
 
@@ -71,7 +71,7 @@ pub struct ReceiptsReport {
 }
 
 impl ReceiptReport {
-    /// As it was signed, about the content with this root; `None` when a field does not have its form.
+    /// Returns the receipt as signed, for the content with this root; `None` when a field does not have its form.
     pub fn receipt(&self, root: [u8; 32]) -> Option<Receipt> {
         let receiver = ReceiverId::new(u64::from_str_radix(&self.receiver, 16).ok()?)?;
         let (key, signature) = (bytes_of(&self.key)?, bytes_of(&self.signature)?);
@@ -81,7 +81,7 @@ impl ReceiptReport {
 }
 
 impl ReceiptsReport {
-    /// What all its receipts are about; `None` when a field does not have its form.
+    /// Returns the subject of all its receipts; `None` when a field does not have its form.
     pub fn about(&self) -> Option<Signed> {
         Some(Signed {
             session: SessionId(u32::from_str_radix(&self.session, 16).ok()?),
@@ -91,7 +91,7 @@ impl ReceiptsReport {
         })
     }
 
-    /// The root; `None` when it was not known, or does not have its form.
+    /// Returns the root; `None` when it was not known, or does not have its form.
     pub fn root_hash(&self) -> Option<[u8; 32]> {
         bytes_of(self.root.as_deref()?)
     }
@@ -103,7 +103,7 @@ impl ReceiptsReport {
         checked().unwrap_or(false)
     }
 
-    /// The root of these files and trees, cut as in this session: the same when names, times, modes and content are those that were
+    /// Returns the root of these files and trees, cut as in this session: the same when names, times, modes and content are those that were
     /// sent.
     ///
     /// # Errors
@@ -127,7 +127,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// And back; `None` when there are not as many digits as that.
+/// Parses hexadecimal digits; `None` when their number is wrong.
 fn bytes_of<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digits = text.as_bytes();
     if digits.len() != 2 * N || !digits.iter().all(u8::is_ascii_hexdigit) {

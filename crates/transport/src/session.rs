@@ -106,7 +106,7 @@ impl Receiver {
         self.0.poll_timeout(now)
     }
 
-    /// Whether it hears its session's group, although it has a parent.
+    /// Whether it receives its session's group, although it has a parent.
     pub fn hears_group(&self) -> bool {
         self.0.hears_group()
     }
@@ -212,7 +212,7 @@ fn source_at(
     Ok(source::SourceSession::new(setup, at.now))
 }
 
-/// How many receivers are waited for: no fewer than those that must have everything.
+/// Returns the number of receivers to wait for: no fewer than the required ones.
 fn expected(config: &SendConfig) -> Option<u32> {
     let required = u32::try_from(config.required.len()).unwrap_or(u32::MAX);
     if required == 0 { config.expect } else { Some(config.expect.unwrap_or(0).max(required)) }

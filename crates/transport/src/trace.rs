@@ -30,7 +30,7 @@ pub(crate) enum Call<'a> {
 pub(crate) const SOURCE: &str = "source";
 /// The part of a receiver.
 pub(crate) const RECEIVER: &str = "receiver";
-/// The part of a relay, above and below.
+/// The part of a relay, upstream and downstream.
 pub(crate) const RELAY: &str = "relay";
 
 #[cfg(feature = "tracing")]
@@ -150,7 +150,7 @@ impl Scope {
         emit!(self, INFO, "faircast::join", at, "member left", receiver = %receiver, host = host, reason = reason);
     }
 
-    /// A member is not waited for any more.
+    /// A member is no longer waited for.
     pub(crate) fn given_up(&self, receiver: ReceiverId, host: &str, reason: &str, at: Time) {
         emit!(self, WARN, "faircast::join", at, "member given up", receiver = %receiver, host = host, reason = reason);
     }

@@ -1,6 +1,6 @@
 //! The list of withdrawn files as statuses carry it: in slices of fixed places, one after the other.
 //!
-//! The list only grows. A slice is signed as it is, so a relay passes it on unchanged, and takes a longer one in its place.
+//! The list only grows. A slice is signed as a unit, so a relay forwards it unchanged, and replaces it by a longer one.
 
 use faircast_wire::{Signature, Status, Withdrawn, WithdrawnPart};
 
@@ -61,7 +61,7 @@ impl Slices {
         status.withdrawals.get(known..).unwrap_or_default()
     }
 
-    /// The slice that the next status carries; an empty one when there is none.
+    /// Returns the slice for the next status, or an empty one.
     pub(crate) fn next(&mut self) -> Slice {
         if self.slices.is_empty() {
             return Slice::default();

@@ -1,4 +1,4 @@
-//! Work that may take long, such as that of disks, beside the loop of a session.
+//! Work that may take long, such as disk accesses, in parallel with the loop of a session.
 
 use crate::object::{Both, FileWork};
 use faircast_host::write_behind::Perform;
@@ -21,7 +21,7 @@ pub enum Load {
     Files,
 }
 
-/// Does the jobs of a session, those of a kind in their order: in threads, at once, or as a simulated world wants it.
+/// Runs the jobs of a session, those of a kind in their order: in threads, at once, or as a simulated world decides.
 #[derive(Clone)]
 pub struct Worker {
     run: Arc<dyn Fn(Load, Job) + Send + Sync>,

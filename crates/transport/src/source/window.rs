@@ -38,7 +38,7 @@ pub(super) struct Windows {
     holding: Option<Holding>,
     /// When the last packet left: without any limit, at least one packet leaves per such interval (`--min`).
     sent_at: Time,
-    /// Time held since `asked_at`, the last query, and the last holder.
+    /// Time held since `asked_at`, when it was last taken, and the last holder.
     held: (Span, Option<ReceiverId>),
     asked_at: Time,
 }
