@@ -119,7 +119,7 @@ impl Chain {
     /// Returns a host between two networks.
     ///
     /// # Panics
-    /// When there is none of this number.
+    /// When this number does not exist.
     pub fn hop(&self, number: usize) -> &Node {
         &self.hops[number]
     }
@@ -127,7 +127,7 @@ impl Chain {
     /// A receiving host.
     ///
     /// # Panics
-    /// When there is none of this number.
+    /// When this number does not exist.
     pub fn receiver(&self, number: usize) -> &Node {
         &self.receivers[number]
     }
@@ -140,7 +140,7 @@ impl Chain {
     /// Returns the address of a receiver.
     ///
     /// # Panics
-    /// When there is none of this number.
+    /// When this number does not exist.
     pub fn address(&self, receiver: usize) -> Ipv4Addr {
         self.places[receiver].1
     }
@@ -151,7 +151,7 @@ impl Chain {
     /// When `tc` refuses.
     ///
     /// # Panics
-    /// When there is none of this number.
+    /// When this number does not exist.
     pub fn limit(&self, receiver: usize, bottleneck: Bottleneck) -> Result<(), KitError> {
         bottleneck.put(&self.wires, &self.places[receiver].0)
     }

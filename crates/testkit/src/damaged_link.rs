@@ -139,7 +139,7 @@ impl Tap {
         }
     }
 
-    /// Returns the next frame that the kernel has sent; `None` if there is none now.
+    /// Returns the next frame that the kernel has sent; `None` if no frame waits.
     fn read<'a>(&self, buffer: &'a mut [u8]) -> io::Result<Option<&'a mut [u8]>> {
         match (&self.0).read(buffer) {
             Ok(length) => Ok(Some(&mut buffer[..length])),

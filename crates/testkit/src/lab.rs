@@ -328,7 +328,7 @@ impl Lab {
     /// Take the bottleneck before a receiver away.
     ///
     /// # Errors
-    /// When there was none.
+    /// When the receiver has no bottleneck.
     ///
     /// # Panics
     /// When there is no such receiver.

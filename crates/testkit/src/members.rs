@@ -290,7 +290,7 @@ fn set<T>(tap: &File, option: libc::c_int, value: &T) -> std::io::Result<()> {
     if done == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-/// Returns the next frame that came in, its length and the name of its interface; `None` when there was none for a while.
+/// Returns the next frame that came in, its length and the name of its interface; `None` when no frame came for a while.
 fn receive(tap: &File, frame: &mut [u8]) -> Result<Option<(usize, String)>, KitError> {
     // SAFETY: all zeros is a valid address.
     let mut from: libc::sockaddr_ll = unsafe { std::mem::zeroed() };

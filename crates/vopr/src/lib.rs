@@ -4,17 +4,17 @@
 //! and every process has to finish. The code under test is the transport's own sessions, driven through
 //! [`Endpoint`](faircast_transport::Endpoint) in virtual time; their disks are real files with faults interposed.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | `plan` | what a seed decides |
-//! | `world` | hosts, links, the calendar, and what is checked |
+//! | `world` | hosts, links, the calendar, and the checks |
 //! | `process` | how processes start, and how they end |
 //! | `trouble` | what goes wrong at a time of its own |
 //! | `host`, `link`, `disk` | a process with its clock and socket; a path; a disk |
 //! | `kind` | kinds of worlds: relays of all kinds, live streams, unicast |
 //! | `layout` | hosts and sites of a plan, and who serves whom |
 //! | `live` | live streams, and what comes out of them |
-//! | `content` | what is sent, and what may lie in an output directory |
+//! | `content` | the sent content, and the permitted content of an output directory |
 
 mod clock;
 mod content;

@@ -171,7 +171,7 @@ fn who_is_done_below_a_relay_that_is_no_more_tells_another_relay_with_every_sche
         let first = tree.relay(Head::Source(0), 1, MEMORY, link());
         let second = tree.relay(Head::Source(0), 1, MEMORY, link());
         tree.behind(Head::Branch { relay: first, branch: 0 }, 2, link());
-        // It is served long after the others, so the session goes on.
+        // It is served long after the others, so the session continues.
         let slow = Link::millis(2).mbps(0.2).fifo(60_000);
         tree.behind(Head::Branch { relay: second, branch: 0 }, 1, slow);
         (0..2)

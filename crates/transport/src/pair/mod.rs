@@ -1,6 +1,6 @@
 //! A network in memory for tests of both sessions together: one source (or two) and N receivers.
 //!
-//! Time is virtual and jumps to whatever happens next; every accident on the way comes from a seed.
+//! Time is virtual and jumps to the next event; every fault on the path comes from a random seed.
 //! There is no socket, no sleep and no clock, so a test of minutes takes milliseconds, and the same
 //! seed gives the same datagrams at the same nanoseconds.
 //!

@@ -177,7 +177,7 @@ fn every_scheme_traces_joins_reports_cuts_repairs_and_blocks() {
         for event in &events.0 {
             assert!((0.0..=end).contains(&event.number("at")), "{name}: {event:?}");
             assert!(["source", "receiver"].contains(&event.text("role")), "{name}: {event:?}");
-            // A receiver asks whether a session goes on before it follows one.
+            // A receiver asks whether a session continues before it follows one.
             let is_asked = event.text("state") == "Asking" && event.text("way") == "sent";
             let session = if is_asked { "" } else { "source" };
             assert_eq!(event.text("session"), session, "{name}: {event:?}");

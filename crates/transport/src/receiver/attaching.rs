@@ -265,7 +265,7 @@ impl Attaching {
 }
 
 impl ReceiverSession {
-    /// Whether a parent is sought: there is none yet, or the present one is silent.
+    /// Whether a parent is sought: there is no parent yet, or the present one is silent.
     fn attaches(&self, now: Time) -> bool {
         match self.phase {
             Phase::Searching => true,

@@ -37,7 +37,7 @@ const BEHIND: u64 = 8;
 /// The least memory in bytes for blocks that wait for their predecessors: a few blocks.
 const LEAST_EARLY: usize = 4 << 20;
 
-/// A stream's block may be this far ahead of what is written; memory grows with it.
+/// A stream's block may be this far ahead of the written ones; memory grows with it.
 const FARTHEST: u32 = 1 << 20;
 
 /// The greatest number of times that stored data is fetched again because it contradicts the source.

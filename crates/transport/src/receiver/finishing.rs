@@ -123,7 +123,7 @@ impl ReceiverSession {
         self.totals.repaired = symbols.decoded;
         let blocks = stream.blocks.unwrap_or(0);
         match stream.sink.finish(blocks, root, self.setup.durability, now) {
-            // Not what the source has: collect it again. The root may be what was wrong.
+            // It differs from the source's block: collect it again. The root may be wrong instead.
             Ok(Ending::Anew) => {
                 (stream.root, stream.finishing_since) = (None, None);
                 stream.sink.arm(now, &mut self.rng);

@@ -46,7 +46,7 @@ impl Fountain {
     }
 }
 
-/// How what is missing comes.
+/// The way in which missing symbols come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Repair {
     /// It is asked for.

@@ -456,7 +456,7 @@ impl ReceiverSession {
         }
     }
 
-    /// Whether this packet belongs to the session that is followed but is not from its source. Of such packets only an announcement is
+    /// Whether this packet belongs to the session that is followed but is not from its source. From there only an announcement is
     /// examined, and packets of a source that may have moved there.
     fn is_from_elsewhere(&self, bytes: &[u8], from: SocketAddr) -> bool {
         let Some(stream) = self.stream.as_ref().filter(|stream| stream.source != from) else { return false };

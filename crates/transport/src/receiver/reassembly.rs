@@ -314,7 +314,7 @@ impl Reassembly {
         Ok(all)
     }
 
-    /// Stored blocks were given up: collects what is missing.
+    /// Stored blocks were given up: collects the missing ones.
     fn look_anew(&mut self) {
         match &mut self.incomplete {
             Incomplete::InTurn(blocks) => {
@@ -786,7 +786,7 @@ impl SymbolSink for Reassembly {
     }
 }
 
-/// The hash of a block's data, where the block is what was sealed.
+/// Returns the hash of a block's data, where the block is as sealed.
 fn hash_of_block(bytes: &[u8]) -> Option<Hash> {
     verify_block(bytes).ok().map(|(_, hash)| hash)
 }

@@ -52,7 +52,7 @@ impl Storage {
     /// Store a block of verified data.
     ///
     /// # Errors
-    /// When the block contradicts what is stored.
+    /// When the block contradicts the stored one.
     pub(super) fn put(&mut self, block: u32, data: Vec<u8>, hash: Hash) -> Result<Given, ObjectError> {
         match self.ledger.plan(block, data, hash)? {
             Plan::Write(operation) => self.files.extend([operation]),

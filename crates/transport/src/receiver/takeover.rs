@@ -1,7 +1,7 @@
 //! Takeover: another session of the same source replaces the followed one, which has broken off.
 //!
 //! The followed session has to be silent, as for a source that moves, and the other one has to answer, as every session that is joined. It
-//! has begun after the last packet of the former, as its source measures its own age: two sessions that a host sends at the same time do
+//! has begun after the last packet of the former, as its source measures its own age. So two sessions that a host sends at the same time do
 //! not end each other when the network fails for a moment. No clock of another host is compared with this one's.
 
 use super::reach::MOVED_AFTER;
