@@ -80,10 +80,10 @@ fn a_source_alone_serves_a_list_of_hosts_where_nothing_carries_multicast() {
         ["--key", &group_key, "--verify-key", &public, "--source", &stage.lab.sender().ipv4().to_string()];
     let mut first = [0, 1].map(|at| waiting(&stage, at, &flags));
     let args =
-        [&file, "--to", &hosts, "--key", &group_key, "--sign-key", &signer, "--max", "12M", "--wait", "1"];
+        [&file, "--to", &hosts, "--key", &group_key, "--sign-key", &signer, "--max", "4M", "--wait", "1"];
     let sends = source(&stage, &args);
-    first[0].reaches(0.3, 20);
-    // A host that is up late.
+    first[0].reaches(0.1, 20);
+    // A host that starts late, while ten seconds of the session are left.
     let late = waiting(&stage, 2, &flags);
     for ended in first.into_iter().chain([late]) {
         ended.succeeds(30);

@@ -16,7 +16,8 @@ fn memory(pid: u32, field: &str) -> u64 {
 /// Memory of a relay beside its cache, bytes: the program, sockets' batches, and the sessions of its branches.
 const OVERHEAD: u64 = 24_000_000;
 
-/// Kernel: the memory of a process, and another one that is stopped.
+/// Kernel: the memory of a process, and another one that is stopped. The other children end while it is stopped; their rates are tested in
+/// virtual time (`pair::tree::a_slow_branch_is_served_at_its_own_rate_and_nobody_else_waits`).
 #[test]
 fn a_child_that_stalls_costs_a_relay_no_more_memory_than_it_may_take_and_nobody_else_anything() {
     let Some(root) = require_root() else { return };
@@ -54,5 +55,4 @@ fn a_child_that_stalls_costs_a_relay_no_more_memory_than_it_may_take_and_nobody_
     ));
     assert!(most.max(after) <= 16_000_000 + OVERHEAD, "{most} and {after} bytes");
     assert!(session["evicted_bytes"].as_u64().is_some_and(|bytes| bytes as f64 > len / 2.0), "{session}");
-    assert!(rates.iter().all(|rate| *rate > 50.0), "{rates:?}");
 }
