@@ -152,7 +152,7 @@ impl GroupSocket {
         sys::membership(self.udp.as_fd(), self.choice.chosen.index, self.group, source, change)
     }
 
-    /// Receives the waiting datagrams; 0 when there are none.
+    /// Receives the waiting datagrams; 0 without one.
     ///
     /// # Errors
     /// [`NetError::ControlTruncated`], or [`NetError::System`].

@@ -217,7 +217,7 @@ impl Udp {
         }
     }
 
-    /// Receives the waiting datagrams into `batch`; 0 when there are none.
+    /// Receives the waiting datagrams into `batch`; 0 without one.
     pub(crate) fn receive(&self, batch: &mut Batch, own: SocketAddr) -> Result<usize, NetError> {
         let mut patience = PATIENCE;
         loop {

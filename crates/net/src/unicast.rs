@@ -68,7 +68,7 @@ impl UnicastSocket {
         self.udp.send_to(bytes, self.choice.here(to.ip(), to.port()))
     }
 
-    /// Receives the waiting datagrams; 0 when there are none.
+    /// Receives the waiting datagrams; 0 without one.
     ///
     /// # Errors
     /// [`NetError::ControlTruncated`], or [`NetError::System`].

@@ -300,7 +300,7 @@ pub struct Member {
     pub nonce: u16,
     /// In which state.
     pub state: MemberState,
-    /// Reason, in the transport's code; 0 when there is none.
+    /// Reason, in the transport's code; 0 without one.
     pub reason: u8,
     /// Receivers that it speaks for: 1 for a receiver, those below it for a relay.
     pub receivers: u32,

@@ -2,7 +2,7 @@
 //! in a session, in any role.
 //!
 //! A node stays in its session: it is one member of its parent and reports for its children. Its relay's upstream session calls it as
-//! [`Within`](crate::relay::Within); its downstream endpoints hold it as well.
+//! `Within`; its downstream endpoints hold it as well.
 //!
 //! ```text
 //!   parent <-- receiver's session with WithinAbove --> Within (Agent, Hop) <-- AgentChild, HopExit <-- those below

@@ -16,8 +16,10 @@ fn memory(pid: u32, field: &str) -> u64 {
 /// Memory of a relay beside its cache, bytes: the program, sockets' batches, and the sessions of its branches.
 const OVERHEAD: u64 = 24_000_000;
 
-/// Kernel: the memory of a process, and another one that is stopped. The other children end while it is stopped; their rates are tested in
-/// virtual time (`pair::tree::a_slow_branch_is_served_at_its_own_rate_and_nobody_else_waits`).
+/// The other children end while one is stopped. Their rates are tested in virtual time
+/// (`pair::tree::a_slow_branch_is_served_at_its_own_rate_and_nobody_else_waits`).
+///
+/// Kernel: the memory of a process, and another one that is stopped.
 #[test]
 fn a_child_that_stalls_costs_a_relay_no_more_memory_than_it_may_take_and_nobody_else_anything() {
     let Some(root) = require_root() else { return };
