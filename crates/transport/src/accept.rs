@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_fits_as_in_a_shell() {
+    fn pattern_matches_as_a_shell_glob() {
         let fits = [
             ("master", "master"),
             ("master", "*"),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_one_receivers_as_long_as_it_takes_part() {
+    fn session_belongs_to_one_receiver_while_it_participates() {
         let accept = Accept::default();
         let me = |number| ReceiverId::new(number).expect("it is not zero");
         let first = accept.claim((SessionId(7), CONTENT), me(1), FROM).expect("it is free");
@@ -244,7 +244,7 @@ mod tests {
     const OTHER: TransferId = TransferId([2; 16]);
 
     #[test]
-    fn one_receiver_of_a_host_has_the_place_of_a_content() {
+    fn one_receiver_of_a_host_owns_a_content() {
         let accept = Accept::default();
         let me = |number| ReceiverId::new(number).expect("it is not zero");
         let first = accept.claim((SessionId(7), CONTENT), me(1), FROM).expect("it is free");
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_of_one_host_do_not_keep_all_places() {
+    fn sources_of_one_host_do_not_occupy_all_places() {
         let accept = Accept { places: Some(4), ..Accept::default() };
         let me = |number| ReceiverId::new(number).expect("it is not zero");
         let from = |last| (IpAddr::from([10, 0, 0, last]), Standing::Unproved);
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_that_have_ended_are_remembered_by_all_clones_and_not_without_end() {
+    fn clones_share_a_bounded_list_of_ended_sessions() {
         let accept = Accept::default();
         (0..=REMEMBERED as u32).for_each(|session| accept.clone().end(SessionId(session)));
         assert!(!accept.has_ended(SessionId(0)) && accept.has_ended(SessionId(REMEMBERED as u32)));

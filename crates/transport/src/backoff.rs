@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn however_many_have_something_to_say_all_the_time_the_source_hears_what_it_wants() {
+    fn request_rate_at_the_source_is_bounded_for_any_group_size() {
         for count in [25, 100, 1_000, 10_000] {
             let (said, _) = seconds(count, 30, Span::from_millis(20));
             let later = &said[15..];
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_of_many_go_on_as_they_like_and_some_of_many_soon_do_again() {
+    fn backoff_depends_on_the_number_of_members_that_request() {
         let mut request_rate = RequestRate::default();
         let rises = |request_rate: &mut RequestRate, from: u64, seconds: u64, every: u64| {
             let micros = (0..seconds * 1_000_000).step_by(every as usize);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn few_of_many_who_ask_often_wait_no_longer_than_they_have_to() {
+    fn backoff_level_follows_the_number_of_requesters() {
         for (askers, level) in [(2, 1), (78, 1), (80, 2), (249, 2), (400, 3)] {
             let mut request_rate = RequestRate::default();
             for micros in (0..1_000_000).step_by(100) {
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn small_groups_say_what_they_have_to() {
+    fn small_groups_are_not_slowed() {
         let (said, request_rate) = seconds(SMALL as u32, 3, Span::from_millis(2));
         assert!(said[1] > REQUESTS_PER_SECOND * 5 && request_rate.level == 0, "{said:?}");
     }

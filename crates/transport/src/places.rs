@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_with_many_unproved_places_gives_one_to_a_host_with_fewer() {
+    fn host_with_many_unproved_places_yields_one_to_another_host() {
         let now = Instant::now();
         let all = held(now, &[1, 2, 2, 2], Standing::Unproved);
         assert_eq!(room_for(host(3), &all, 4, now), Room::Of(1));
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn no_host_without_the_key_takes_the_last_quarter() {
+    fn last_quarter_of_places_needs_the_key() {
         let now = Instant::now();
         for (most, own) in [(16, 12), (4, 3), (2, 2), (1, 1)] {
             for standing in [Standing::Unproved, Standing::TakesPart] {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_that_has_shown_something_keeps_its_place() {
+    fn holder_with_a_proof_keeps_its_place() {
         let now = Instant::now();
         let later = now + TIME_TO_PROVE * 100;
         for standing in [Standing::TakesPart, Standing::HasKey] {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_that_proves_nothing_in_time_gives_way_to_any_other_host() {
+    fn place_without_proof_goes_to_another_host_after_a_timeout() {
         let now = Instant::now();
         let all = held(now, &[1, 2, 3], Standing::Unproved);
         assert_eq!(room_for(host(4), &all, 3, now), Room::None);

@@ -376,14 +376,14 @@ mod tests {
     }
 
     #[test]
-    fn layers_beyond_the_last_group_are_refused_before_anything_is_sent() {
+    fn layers_beyond_the_last_group_address_are_refused() {
         let error = layer_groups(&config("rlc,layers=4", "239.255.255.254:5777")).expect_err("two addresses");
         assert_eq!(error.class(), Class::Usage);
         assert!(error.to_string().contains("no group for layer 3 by address"), "{error}");
     }
 
     #[test]
-    fn what_does_not_go_with_layers_is_refused() {
+    fn unsupported_content_and_options_with_layers_are_refused() {
         let live = Content::Live { input: Input::new(std::io::empty()), history: Duration::from_secs(1) };
         let live = SendConfig { content: live, ..config("rlc", "239.255.70.1:5777") };
         let slow =
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_take_as_many_layers_as_they_need_and_no_more() {
+    fn number_of_layers_matches_the_streams() {
         let layers = |scheme: &str, count: usize| {
             let inputs = vec![LayerInput::Path(PathBuf::new()); count];
             let content = Content::Layers { inputs, history: Duration::ZERO, repair: 0.1 };

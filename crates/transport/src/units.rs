@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_short_and_carry_their_unit() {
+    fn numbers_are_printed_briefly_with_units() {
         assert_eq!(bytes(999), "999 B");
         assert_eq!(bytes(64_000_000), "64.0 MB");
         assert_eq!(percent(0.0), "0 %");

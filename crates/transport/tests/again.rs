@@ -76,7 +76,7 @@ fn session(number: u64, file: &Path, out: &Path) {
 }
 
 #[test]
-fn a_thousand_sessions_one_after_another_leave_no_memory_behind() {
+fn thousand_successive_sessions_leak_no_memory() {
     let scratch = tempfile::tempdir().expect("a temporary directory");
     let (file, out) = (scratch.path().join("file"), scratch.path().join("out"));
     std::fs::write(&file, (0..20_000u32).map(|at| (at >> 3) as u8).collect::<Vec<_>>())

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn relays_are_told_of_each_before_those_behind_it() {
+    fn relays_are_listed_before_their_children() {
         let mut members = Members::default();
         joins(&mut members, 1, RELAYS);
         joins(&mut members, 2, 0);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lying_child_shows_no_more_than_can_be() {
+    fn forged_tree_reports_are_bounded() {
         let mut members = Members::default();
         joins(&mut members, 1, RELAYS);
         joins(&mut members, 2, 0);

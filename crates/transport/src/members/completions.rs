@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_that_two_processes_of_a_relay_tell_of_counts_once() {
+    fn receiver_reported_by_two_relay_processes_counts_once() {
         let mut members = Members::default();
         relay(&mut members, 1, 3);
         assert_eq!(tells(&mut members, 1, &[11, 12]), [11, 12]);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn at_a_relay_nobody_is_told_to_be_known_before_the_source_knows() {
+    fn relay_confirms_a_completion_only_after_its_source_does() {
         let mut members = Members::default();
         members.tell_numbers();
         relay(&mut members, 1, 2);
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_that_is_started_again_behind_a_relay_is_reported_by_its_first_number() {
+    fn receiver_restarted_behind_a_relay_keeps_its_first_id() {
         let mut members = Members::of_relay();
         let mut says = |number, state, secs| {
             let host = Name::clipped("lab1");
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_relay_tells_of_others_and_no_more_than_can_be_kept() {
+    fn only_relays_report_completions_and_their_number_is_bounded() {
         let mut members = Members::default();
         says(&mut members, 5, (0, MemberState::Receiving), 1);
         assert!(tells(&mut members, 5, &[11]).is_empty() && tells(&mut members, 6, &[11]).is_empty());

@@ -54,7 +54,7 @@ const SPREAD: Span = Span::from_millis(10);
 const PATIENCE: Span = Span::from_secs(10);
 
 #[test]
-fn a_receiver_that_was_started_again_is_neither_waited_for_nor_incomplete() {
+fn restart_replaces_the_receivers_old_entry() {
     let mut members = Members::default();
     report(&mut members, 1, 'a', MemberState::Joined, at(0));
     report(&mut members, 2, 'a', MemberState::Joined, at(2));
@@ -82,7 +82,7 @@ fn a_finished_receiver_that_restarts_counts_once() {
 }
 
 #[test]
-fn who_goes_on_under_another_parent_is_no_member_any_more_until_it_comes_back() {
+fn receiver_that_moves_to_another_parent_leaves_and_may_rejoin() {
     let mut members = Members::default();
     let address = SocketAddr::from(([192, 0, 2, 1], 7));
     let mut tells = |reason, state, seq| {
@@ -98,7 +98,7 @@ fn who_goes_on_under_another_parent_is_no_member_any_more_until_it_comes_back() 
 }
 
 #[test]
-fn two_receivers_on_one_host_that_both_live_are_both_waited_for() {
+fn two_live_receivers_of_one_host_both_count() {
     let mut members = Members::default();
     report(&mut members, 1, 'a', MemberState::Joined, at(0));
     report(&mut members, 2, 'a', MemberState::Joined, at(2));
@@ -110,7 +110,7 @@ fn two_receivers_on_one_host_that_both_live_are_both_waited_for() {
 }
 
 #[test]
-fn another_host_replaces_nobody() {
+fn receiver_of_another_host_replaces_no_entry() {
     let mut members = Members::default();
     report(&mut members, 1, 'a', MemberState::Joined, at(0));
     report(&mut members, 2, 'b', MemberState::Done, at(2));
@@ -138,7 +138,7 @@ fn the_counts_follow_every_change() {
 }
 
 #[test]
-fn a_receiver_is_slow_when_it_says_so_for_long_enough() {
+fn receiver_is_slow_after_reporting_a_low_rate_for_a_second() {
     let mut members = Members::default();
     report(&mut members, 1, 'a', MemberState::Joined, at(0));
     let (low, bound) = (Rate::from_mbps(10.0), Rate::from_mbps(50.0));
@@ -153,7 +153,7 @@ fn a_receiver_is_slow_when_it_says_so_for_long_enough() {
 }
 
 #[test]
-fn of_an_unknown_crowd_few_speak_early() {
+fn few_receivers_of_an_unknown_group_report_early() {
     let mut rng = Rng::new(1, 1);
     let turns: Vec<Span> = (0..10_000).map(|_| first_turn(SPREAD, &mut rng)).collect();
     let early = turns.iter().filter(|turn| **turn < onset(SPREAD).scaled(0.5)).count();
@@ -162,7 +162,7 @@ fn of_an_unknown_crowd_few_speak_early() {
 }
 
 #[test]
-fn a_turn_is_put_off_as_the_spread_grows_and_brought_forward_as_it_shrinks() {
+fn turn_moves_with_the_spread() {
     let (one, ten) = (Span::from_millis(10), Span::from_millis(100));
     let turn = at(1) + one;
     assert_eq!(stretched(turn, at(1), one, ten), at(1) + ten);
@@ -177,7 +177,7 @@ fn a_turn_is_put_off_as_the_spread_grows_and_brought_forward_as_it_shrinks() {
 }
 
 #[test]
-fn members_that_say_together_that_they_are_alive_do_not_make_others_wait() {
+fn simultaneous_keepalives_do_not_delay_other_members() {
     let mut members = Members::default();
     for number in 1..=2_000 {
         report(&mut members, number, 'a', MemberState::Joined, at(0));
@@ -196,7 +196,7 @@ fn members_that_say_together_that_they_are_alive_do_not_make_others_wait() {
 }
 
 #[test]
-fn a_crowd_takes_turns() {
+fn large_group_reports_in_turns() {
     let mut members = Members::default();
     for number in 1..=5_000 {
         assert_eq!(report(&mut members, number, 'a', MemberState::Joined, at(0)), Change::Joined);
@@ -205,7 +205,7 @@ fn a_crowd_takes_turns() {
 }
 
 #[test]
-fn what_somebody_said_in_a_receivers_name_it_takes_back() {
+fn receiver_overrides_a_forged_state() {
     let mut members = Members::default();
     let now = Time::ZERO + Span::from_secs(1);
     let say = |members: &mut Members, state, seq| numbered(members, 1, 'a', (state, seq), now);
@@ -221,7 +221,7 @@ fn what_somebody_said_in_a_receivers_name_it_takes_back() {
 }
 
 #[test]
-fn a_receiver_is_where_it_is_heard() {
+fn member_is_counted_at_its_latest_address() {
     let mut members = Members::default();
     let at = |secs| Time::ZERO + Span::from_secs(secs);
     report(&mut members, 1, 'a', MemberState::Joined, at(1));
@@ -235,7 +235,7 @@ fn a_receiver_is_where_it_is_heard() {
 }
 
 #[test]
-fn who_asks_is_answered_and_no_member() {
+fn asking_receiver_is_answered_but_is_not_a_member() {
     let mut members = Members::default();
     assert_eq!(report(&mut members, 3, 'a', MemberState::Asking, Time::ZERO), Change::None);
     assert_eq!(members.count(), 0);
@@ -244,7 +244,7 @@ fn who_asks_is_answered_and_no_member() {
 }
 
 #[test]
-fn a_crowd_that_asks_costs_no_more_memory_than_it_may() {
+fn memory_for_pending_answers_is_bounded() {
     let mut members = Members::default();
     for number in 0..50_000 {
         report(&mut members, number + 1, 'a', MemberState::Asking, Time::ZERO);
@@ -260,7 +260,7 @@ fn a_crowd_that_asks_costs_no_more_memory_than_it_may() {
 }
 
 #[test]
-fn whether_anybody_waits_for_an_answer_is_known_without_looking_at_all_who_do() {
+fn count_of_unanswered_requests_matches_the_queue() {
     let mut members = Members::default();
     let plainly = |members: &Members| members.confirm.iter().any(|(_, times)| *times == CONFIRMATIONS);
     for number in 0..200_u32 {
@@ -279,7 +279,7 @@ fn whether_anybody_waits_for_an_answer_is_known_without_looking_at_all_who_do() 
 }
 
 #[test]
-fn a_relay_whose_only_receiver_has_failed_speaks_for_nobody_who_is_done() {
+fn relay_whose_only_receiver_failed_reports_no_completion() {
     let mut members = Members::default();
     let says = |state, done| Report { done, ..because(RELAYS, 1, state) };
     let place = SocketAddr::from(([192, 0, 2, 1], 1));
@@ -291,7 +291,7 @@ fn a_relay_whose_only_receiver_has_failed_speaks_for_nobody_who_is_done() {
 }
 
 #[test]
-fn receivers_below_a_relay_that_was_started_again_are_counted_once() {
+fn receivers_behind_a_restarted_relay_count_once() {
     let mut members = Members::default();
     let place = SocketAddr::from(([192, 0, 2, 1], 1));
     let says =
@@ -334,7 +334,7 @@ fn receivers_below_a_relay_that_was_started_again_are_counted_once() {
 }
 
 #[test]
-fn who_was_started_again_and_is_given_up_is_no_receiver_that_lacks_something() {
+fn expired_restarted_receiver_is_not_incomplete() {
     let mut members = Members::default();
     report(&mut members, 1, 'a', MemberState::Joined, at(0));
     report(&mut members, 2, 'a', MemberState::Joined, at(2));
@@ -354,7 +354,7 @@ fn has(members: &mut Members, number: u64, before: u64, next: u64, now: Time) {
 }
 
 #[test]
-fn members_take_turns_once_they_show_that_they_hear_the_source() {
+fn only_members_that_receive_the_source_take_turns() {
     let mut members = Members::default();
     for number in 1..=100 {
         has(&mut members, number, 50, 50, at(0));
@@ -376,7 +376,7 @@ fn members_take_turns_once_they_show_that_they_hear_the_source() {
 }
 
 #[test]
-fn a_crowd_that_asks_is_remembered_up_to_a_bound() {
+fn number_of_stored_askers_is_bounded() {
     let mut members = Members::default();
     for number in 1..=100_000 {
         members.on_asking(id(number), Seq(number));
@@ -385,7 +385,7 @@ fn a_crowd_that_asks_is_remembered_up_to_a_bound() {
 }
 
 #[test]
-fn a_receiver_speaks_for_itself_alone() {
+fn receiver_reports_only_itself() {
     let mut members = Members::default();
     let place = SocketAddr::from(([192, 0, 2, 1], 1));
     let says = |state| Report { receivers: 9, done: 9, ..because(0, 1, state) };

@@ -27,7 +27,7 @@ fn ended(net: &mut Net, source: usize) -> (SendReport, f64) {
 }
 
 #[test]
-fn the_wait_is_spent_before_the_start_or_at_the_end_not_twice() {
+fn join_timeout_is_spent_once() {
     for entry in CATALOGUE {
         let mut net = net(1);
         net.receivers(2, path(), path());
@@ -52,7 +52,7 @@ fn the_wait_is_spent_before_the_start_or_at_the_end_not_twice() {
 }
 
 #[test]
-fn a_waiting_session_starts_on_request_with_those_that_are_there() {
+fn start_request_begins_a_session_with_the_present_receivers() {
     for entry in CATALOGUE {
         let mut net = net(2);
         net.receivers(2, path(), path());
@@ -74,7 +74,7 @@ fn a_waiting_session_starts_on_request_with_those_that_are_there() {
 }
 
 #[test]
-fn a_request_to_start_before_anybody_joins_waits_for_the_first() {
+fn start_request_before_any_join_waits_for_the_first_receiver() {
     let mut net = net(3);
     let offer = Offer::bytes(300_000).expect(2).wait_secs(600);
     offer.start.start();
@@ -131,7 +131,7 @@ fn a_host_with_another_key_is_refused_and_not_absent() {
 }
 
 #[test]
-fn nobody_joined_is_explained_by_the_hosts_that_refuse() {
+fn report_without_members_names_the_hosts_that_refuse() {
     let keys = [7, 8].map(|byte| GroupKey::from_bytes([byte; 32]));
     let mut net = net(6);
     net.receivers_with(1, path(), path(), None, Some(keys[1].clone()));
@@ -154,7 +154,7 @@ fn nobody_joined_is_explained_by_the_hosts_that_refuse() {
 }
 
 #[test]
-fn a_stopped_source_reports_its_receivers_and_they_learn_it() {
+fn stopped_source_reports_its_receivers_and_notifies_them() {
     for entry in CATALOGUE {
         let mut net = net(7);
         let all = net.receivers(2, path(), path());

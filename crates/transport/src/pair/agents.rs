@@ -27,7 +27,7 @@ fn two_agents(seed: u64, offer: Offer, lossy: f64) -> Net {
 }
 
 #[test]
-fn children_of_agents_hear_the_source_and_speak_to_their_agents_alone() {
+fn children_of_agents_send_feedback_to_their_agents_only() {
     let mut grove = two_agents(1, offer(6), 0.0);
     grove.start();
     grove.run_to_end(secs(120));
@@ -43,7 +43,7 @@ fn children_of_agents_hear_the_source_and_speak_to_their_agents_alone() {
 }
 
 #[test]
-fn what_one_child_loses_its_agent_sends_again_and_nobody_else() {
+fn only_the_agent_repairs_the_loss_of_its_child() {
     let run = |lossy: f64| {
         let mut grove = two_agents(2, offer(6), lossy);
         grove.start();
@@ -74,7 +74,7 @@ fn sealed_sessions_go_through_agents_that_cannot_read_them() {
 }
 
 #[test]
-fn agents_below_agents_speak_for_both() {
+fn nested_agents_aggregate_feedback() {
     let mut grove = Net::of(4, offer(4));
     let top = grove.agent(&[], 16, lan());
     let top = grove.agents[top].address;
@@ -94,7 +94,7 @@ fn agents_below_agents_speak_for_both() {
 }
 
 #[test]
-fn children_of_an_agent_that_dies_go_to_another_or_to_the_source_and_lack_nothing() {
+fn children_of_a_dead_agent_move_to_another_parent() {
     let mut grove = two_agents(5, offer(6), 0.02);
     let second = grove.agents[1].address;
     grove.receivers[0].parents.push(second);
@@ -109,7 +109,7 @@ fn children_of_an_agent_that_dies_go_to_another_or_to_the_source_and_lack_nothin
 }
 
 #[test]
-fn an_agent_whose_parent_dies_goes_to_the_source_with_its_children() {
+fn orphaned_agent_moves_to_the_source_with_its_children() {
     let mut grove = Net::of(13, offer(4));
     let top = grove.agent(&[], 16, lan());
     let top = grove.agents[top].address;
@@ -128,7 +128,7 @@ fn an_agent_whose_parent_dies_goes_to_the_source_with_its_children() {
 }
 
 #[test]
-fn agents_that_name_one_another_are_both_the_sources_children() {
+fn agents_that_name_each_other_both_join_the_source() {
     let mut grove = Net::of(14, offer(2));
     let first = std::net::SocketAddr::from(([10, 2, 0, 1], 5778));
     let second = std::net::SocketAddr::from(([10, 2, 0, 2], 5778));
@@ -146,7 +146,7 @@ fn agents_that_name_one_another_are_both_the_sources_children() {
 }
 
 #[test]
-fn an_agent_that_is_started_again_serves_its_children_again() {
+fn restarted_agent_serves_its_children_again() {
     let mut grove = two_agents(6, offer(6), 0.02);
     grove.start();
     grove.run_until(secs(60), |grove| grove.agents[0].status().reports_sent > 200);
@@ -177,12 +177,12 @@ fn dies_when_somebody_is_done(place: usize, network: impl Fn(u64) -> Net) {
 }
 
 #[test]
-fn who_is_done_below_an_agent_that_dies_then_is_counted_once_and_not_forgotten() {
+fn completed_child_of_a_dying_agent_counts_once() {
     dies_when_somebody_is_done(0, |seed| two_agents(100 + seed, offer(6), 0.0));
 }
 
 #[test]
-fn who_is_done_below_an_agent_whose_parent_dies_then_is_counted_once_and_not_forgotten() {
+fn completed_child_counts_once_if_the_agents_parent_dies() {
     dies_when_somebody_is_done(0, |seed| {
         let mut grove = Net::of(200 + seed, offer(4));
         let top = grove.agent(&[], 16, lan());
@@ -196,7 +196,7 @@ fn who_is_done_below_an_agent_whose_parent_dies_then_is_counted_once_and_not_for
 }
 
 #[test]
-fn nobody_waits_for_an_agent_without_receivers_that_has_died_below_another() {
+fn dead_agent_without_receivers_delays_no_session() {
     let mut grove = Net::of(16, offer(2));
     let top = grove.agent(&[], 16, lan());
     let top = grove.agents[top].address;
@@ -212,7 +212,7 @@ fn nobody_waits_for_an_agent_without_receivers_that_has_died_below_another() {
 }
 
 #[test]
-fn an_agent_without_receivers_stays_its_parents_child() {
+fn agent_without_receivers_stays_with_its_parent() {
     let mut grove = Net::of(17, Offer::bytes(12_000_000).by("mtcp").expect(1));
     let top = grove.agent(&[], 16, lan());
     let top = grove.agents[top].address;
@@ -233,7 +233,7 @@ fn an_agent_without_receivers_stays_its_parents_child() {
 }
 
 #[test]
-fn a_child_that_comes_late_gets_everything() {
+fn late_child_gets_the_whole_content() {
     let mut grove = two_agents(7, offer(5), 0.0);
     grove.late.push(Who::Receiver(1));
     grove.start();
@@ -245,7 +245,7 @@ fn a_child_that_comes_late_gets_everything() {
 }
 
 #[test]
-fn one_receiver_far_away_gets_a_status_every_second_round_trip() {
+fn distant_receiver_gets_a_status_every_second_round_trip() {
     let mut grove = Net::of(15, Offer::bytes(4_000_000).by("mtcp").expect(1));
     let far = Link::millis(40).mbps(8.0).fifo(60_000);
     grove.children(&[], 1, far);
@@ -259,7 +259,7 @@ fn one_receiver_far_away_gets_a_status_every_second_round_trip() {
 }
 
 #[test]
-fn who_finds_an_agent_full_is_the_sources_child() {
+fn child_refused_by_a_full_agent_joins_the_source() {
     let mut grove = Net::of(8, offer(3));
     let agent = grove.agent(&[], 2, lan());
     let agent = grove.agents[agent].address;
@@ -271,7 +271,7 @@ fn who_finds_an_agent_full_is_the_sources_child() {
 }
 
 #[test]
-fn a_slow_child_is_moved_and_the_others_go_on() {
+fn slow_child_moves_and_the_others_continue() {
     let slow = Link::millis(2).mbps(1.0).fifo(60_000);
     let run = |localized: bool| {
         let mut grove = Net::of(9, Offer::bytes(2_000_000).by("mtcp,local-high=0.01,local-hold=1").expect(4));
@@ -299,7 +299,7 @@ fn a_slow_child_is_moved_and_the_others_go_on() {
 }
 
 #[test]
-fn what_a_child_says_of_others_or_again_changes_nothing() {
+fn forged_and_replayed_reports_of_a_child_change_nothing() {
     let mut grove = two_agents(10, offer(6), 0.0);
     grove.recorded = Some(Vec::new());
     grove.start();
@@ -327,7 +327,7 @@ fn what_a_child_says_of_others_or_again_changes_nothing() {
 }
 
 #[test]
-fn orders_of_strangers_are_not_obeyed() {
+fn orders_of_unknown_hosts_are_ignored() {
     let mut grove = two_agents(12, offer(6), 0.0);
     grove.recorded = Some(Vec::new());
     grove.start();

@@ -45,13 +45,13 @@ fn both_ends_run_the_same_scheme_for_packets_of_the_same_size() {
 }
 
 #[test]
-fn options_that_differ_from_the_preset_are_agreed_on_too() {
+fn options_that_differ_from_the_preset_reach_the_receiver() {
     assert_agreed("ormcc,beta=0.7,start=linear", Net::new(23), Some(key()), 28);
     assert_agreed("rlc,base=300k,layers=5", Net::new(24).over_ipv6(), Some(key()), 48);
 }
 
 #[test]
-fn a_session_whose_packet_size_makes_no_sense_is_not_joined_and_said_to_be() {
+fn session_with_an_impossible_packet_size_is_not_joined() {
     for nonsense in [58, 9_000] {
         let mut net = Net::new(25);
         let all = net.receivers(1, Link::millis(5), Link::millis(5));
@@ -64,7 +64,7 @@ fn a_session_whose_packet_size_makes_no_sense_is_not_joined_and_said_to_be() {
 }
 
 #[test]
-fn what_is_for_a_source_is_not_taken_for_packets_under_another_key() {
+fn packets_for_a_source_are_not_reported_as_another_key() {
     let mut net = Net::new(26);
     let all = net.receivers(1, Link::millis(5), Link::millis(5));
     let seen = |net: &Net| net.receivers[all.start].session.as_ref().and_then(|session| session.seen());

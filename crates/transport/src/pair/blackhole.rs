@@ -46,7 +46,7 @@ fn assert_total_loss(net: &Net, source: usize, receivers: Range<usize>, from: Ti
 }
 
 #[test]
-fn large_packets_that_never_pass_end_the_session_with_the_mtu_by_any_scheme() {
+fn mtu_black_hole_ends_the_session_with_advice_on_the_path() {
     for entry in CATALOGUE {
         let mut net = Net::new(1);
         let all = net.receivers(2, hole(), Link::millis(5));
@@ -60,7 +60,7 @@ fn large_packets_that_never_pass_end_the_session_with_the_mtu_by_any_scheme() {
 }
 
 #[test]
-fn large_packets_that_do_not_pass_any_more_end_the_session_too() {
+fn mtu_black_hole_during_a_transfer_ends_the_session() {
     for entry in CATALOGUE {
         let mut net = Net::new(2);
         let all = net.receivers(2, path(), Link::millis(5));
@@ -76,7 +76,7 @@ fn large_packets_that_do_not_pass_any_more_end_the_session_too() {
 }
 
 #[test]
-fn one_member_in_a_black_hole_is_named_and_the_others_finish_meanwhile() {
+fn member_in_a_black_hole_is_named_while_others_finish() {
     for entry in CATALOGUE {
         let mut net = Net::new(3);
         let well = net.receivers(2, path(), Link::millis(5));
@@ -97,7 +97,7 @@ fn one_member_in_a_black_hole_is_named_and_the_others_finish_meanwhile() {
 
 /// It requests everything repeatedly.
 #[test]
-fn a_member_in_a_black_hole_costs_the_others_little() {
+fn member_in_a_black_hole_delays_others_little() {
     let time_of_others = |lost: usize| {
         let mut net = Net::new(6);
         let well = net.receivers(2, path(), Link::millis(5));
@@ -114,7 +114,7 @@ fn a_member_in_a_black_hole_costs_the_others_little() {
 }
 
 #[test]
-fn a_hole_that_closes_again_is_forgotten() {
+fn session_survives_a_temporary_mtu_black_hole() {
     let mut net = Net::new(4);
     let all = net.receivers(2, path(), Link::millis(5));
     let source = net.source(Offer::bytes(4_000_000).at_most_mbps(20.0).expect(2));
@@ -131,7 +131,7 @@ fn a_hole_that_closes_again_is_forgotten() {
 }
 
 #[test]
-fn no_session_on_a_good_path_speaks_of_loss() {
+fn good_path_causes_no_warning_of_loss() {
     for entry in CATALOGUE {
         let mut net = Net::new(5);
         let all = net.receivers(3, path().losing(0.02), Link::millis(5).losing(0.1));
@@ -147,7 +147,7 @@ fn no_session_on_a_good_path_speaks_of_loss() {
 
 /// A kernel that forwards multicast loses packets that are sent several at a time.
 #[test]
-fn where_bursts_are_lost_packets_leave_one_at_a_time() {
+fn packets_leave_singly_after_losses_of_bursts() {
     for entry in CATALOGUE {
         let mut net = Net::new(5);
         net.receivers(2, Link::millis(2).mbps(200.0).fifo(500_000), Link::millis(2));

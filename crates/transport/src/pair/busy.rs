@@ -62,7 +62,7 @@ impl SlowDisk {
 const STALL: Span = Span::from_secs(2);
 
 #[test]
-fn a_directory_that_opens_late_delays_the_start_by_half_a_second_at_most() {
+fn slow_directory_delays_the_start_by_at_most_half_a_second() {
     for scheme in CATALOGUE.iter().map(|entry| entry.name) {
         let run = |stall: Span| {
             let mut net = beside_a_disk_that_stalls(Span::ZERO, 2.0, 0.0);
@@ -86,7 +86,7 @@ fn a_directory_that_opens_late_delays_the_start_by_half_a_second_at_most() {
 }
 
 #[test]
-fn nothing_is_sent_before_the_membership_that_waits_for_open_files() {
+fn data_waits_for_members_that_still_open_files() {
     for scheme in CATALOGUE.iter().map(|entry| entry.name) {
         let mut net = beside_a_disk_that_stalls(Span::ZERO, 2.0, 0.0);
         net.receivers[1].disk.opening = Span::from_millis(300);
@@ -101,7 +101,7 @@ fn nothing_is_sent_before_the_membership_that_waits_for_open_files() {
 
 /// The source learns in time which blocks a receiver has, and sends nothing else.
 #[test]
-fn a_resumed_session_sends_what_is_missing_although_files_are_opened_by_a_job() {
+fn resumed_session_sends_only_missing_blocks_despite_slow_opens() {
     let mut net = Net::new(32).with_trunk(Link::millis(5).mbps(20.0).fifo(100_000));
     net.receivers(2, Link::millis(2), Link::millis(2));
     let offer = Offer::bytes(6_000_000).in_blocks_of(64).expect(2);
@@ -120,7 +120,7 @@ fn a_resumed_session_sends_what_is_missing_although_files_are_opened_by_a_job() 
 }
 
 #[test]
-fn a_transfer_that_opens_late_goes_on_with_its_verified_blocks() {
+fn slow_open_resumes_with_the_verified_blocks() {
     let mut net = Net::new(29).with_trunk(Link::millis(5).mbps(20.0).fifo(100_000));
     net.receivers(1, Link::millis(2).losing(0.01), Link::millis(2));
     net.source(Offer::bytes(3_000_000).in_blocks_of(64).expect(1));
@@ -183,7 +183,7 @@ fn beside_a_disk_that_stalls(stall: Span, mbps: f64, losses: f64) -> Net {
 }
 
 #[test]
-fn a_disk_that_stalls_delays_no_datagram_of_its_receiver() {
+fn stalled_disk_delays_no_datagram_of_its_receiver() {
     for scheme in CATALOGUE.iter().map(|entry| entry.name) {
         assert_a_stall_changes_no_datagram(scheme, |stall| {
             let mut net = beside_a_disk_that_stalls(stall, 2.0, 0.01);
@@ -196,7 +196,7 @@ fn a_disk_that_stalls_delays_no_datagram_of_its_receiver() {
 }
 
 #[test]
-fn a_disk_that_stalls_delays_no_datagram_of_a_live_stream() {
+fn stalled_disk_delays_no_datagram_of_a_live_stream() {
     for scheme in CATALOGUE.iter().map(|entry| entry.name).filter(|scheme| !is_layered(scheme)) {
         assert_a_stall_changes_no_datagram(scheme, |stall| {
             let mut net = beside_a_disk_that_stalls(stall, 2.0, 0.01);
@@ -221,7 +221,7 @@ fn a_disk_that_stalls_delays_no_datagram_of_a_live_stream() {
 }
 
 #[test]
-fn a_disk_that_stalls_delays_no_datagram_of_streams_in_layers() {
+fn stalled_disk_delays_no_datagram_of_streams_in_layers() {
     for scheme in ["rlc,base=250000,layers=2", "gmcc,layers=2", "smcc,layers=2"] {
         assert_a_stall_changes_no_datagram(scheme, |stall| {
             let mut net = beside_a_disk_that_stalls(stall, 5.0, 0.0);
@@ -237,7 +237,7 @@ fn a_disk_that_stalls_delays_no_datagram_of_streams_in_layers() {
 
 /// Reports of blocks whose symbols are on the disk come as late as these; the messages do not.
 #[test]
-fn a_disk_that_stalls_delays_no_datagram_while_symbols_go_to_it() {
+fn stalled_disk_delays_no_datagram_with_spilled_symbols() {
     for scheme in ["rlc,base=250000", "gmcc", "smcc"] {
         let run = |stall: Span, memory: usize| {
             let mut net = beside_a_disk_that_stalls(stall, 2.0, 0.01);
@@ -300,7 +300,7 @@ fn until_it_works(net: &mut Net) {
 }
 
 #[test]
-fn a_receiver_that_renames_for_long_is_waited_for_by_every_scheme() {
+fn every_scheme_waits_for_a_receiver_with_slow_renames() {
     for scheme in CATALOGUE.iter().map(|entry| entry.name) {
         let mut net = net(scheme);
         net.run_to_end(secs(200));
@@ -339,7 +339,7 @@ fn files_get_their_names_although_the_source_is_gone() {
 }
 
 #[test]
-fn a_receiver_that_is_stopped_while_it_renames_can_finish_later() {
+fn receiver_stopped_during_renames_completes_later() {
     let mut net = net("ormcc");
     until_it_works(&mut net);
     let now = net.now;
@@ -356,7 +356,7 @@ fn a_receiver_that_is_stopped_while_it_renames_can_finish_later() {
 }
 
 #[test]
-fn a_receiver_that_verifies_for_long_is_waited_for_by_every_scheme() {
+fn every_scheme_waits_for_a_receiver_with_slow_verification() {
     for scheme in CATALOGUE.iter().map(|entry| entry.name) {
         let mut net = Net::new(19).with_trunk(Link::millis(5).mbps(20.0).fifo(100_000));
         net.receivers(1, Link::millis(2), Link::millis(2));

@@ -102,7 +102,7 @@ fn offer(scheme: &'static str) -> Offer {
 }
 
 #[test]
-fn changed_file_is_withdrawn_and_the_rest_arrives_by_every_scheme() {
+fn changed_file_is_withdrawn_and_the_rest_arrives() {
     for entry in CATALOGUE {
         for changes in [&[LATE][..], &["a", "c/03", LATE, "n"][..]] {
             let mut net = Net::new(21);
@@ -152,7 +152,7 @@ fn vanished_file_is_withdrawn_from_sealed_and_signed_sessions() {
 }
 
 #[test]
-fn late_receiver_gets_the_rest_of_a_session_with_withdrawn_files() {
+fn late_joiner_gets_the_remaining_files_after_a_withdrawal() {
     for entry in CATALOGUE {
         let mut net = Net::new(23);
         net.receivers(2, path().losing(0.01), Link::millis(5));
@@ -171,7 +171,7 @@ fn late_receiver_gets_the_rest_of_a_session_with_withdrawn_files() {
 }
 
 #[test]
-fn next_session_brings_what_was_withdrawn() {
+fn next_session_delivers_withdrawn_files() {
     let mut net = Net::new(24);
     let all = net.receivers(2, path().losing(0.01), Link::millis(5));
     let source = net.source(offer("ormcc"));
@@ -193,7 +193,7 @@ fn next_session_brings_what_was_withdrawn() {
 }
 
 #[test]
-fn one_way_session_goes_on_without_files_that_change() {
+fn one_way_session_continues_without_changed_files() {
     let mut net = Net::new(25);
     let all = net.receivers(2, path().losing(0.02), Link::millis(5));
     for receiver in all.clone() {
@@ -212,7 +212,7 @@ fn one_way_session_goes_on_without_files_that_change() {
 
 /// Random changes at random times: sessions end, and nothing wrong is received.
 #[test]
-fn whatever_changes_at_any_time_the_rest_arrives() {
+fn unchanged_files_arrive_despite_random_changes() {
     for seed in 0..40 {
         let mut rng = Rng::new(seed, 1 << 42);
         let mut net = Net::new(seed);

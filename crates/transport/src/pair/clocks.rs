@@ -28,7 +28,7 @@ fn run(key: Option<GroupKey>, unix_secs: u64, freshness: Freshness, time: Span) 
 }
 
 #[test]
-fn a_receiver_whose_clock_is_an_hour_off_or_was_never_set_receives_like_any_other() {
+fn receiver_with_a_wrong_clock_receives_normally() {
     for key in keys() {
         for clock in WRONG {
             let (net, source) = run(key.clone(), clock, Freshness::Answer, secs(25));
@@ -40,7 +40,7 @@ fn a_receiver_whose_clock_is_an_hour_off_or_was_never_set_receives_like_any_othe
 }
 
 #[test]
-fn whoever_goes_by_the_clock_and_has_a_wrong_one_follows_nothing_and_is_told_why_within_five_seconds() {
+fn replay_check_by_a_wrong_clock_warns_within_five_seconds() {
     for key in keys() {
         for clock in WRONG {
             let (net, _) = run(key.clone(), clock, Freshness::Clock, secs(5));
@@ -57,7 +57,7 @@ fn whoever_goes_by_the_clock_and_has_a_wrong_one_follows_nothing_and_is_told_why
 }
 
 #[test]
-fn a_clock_that_is_minutes_off_is_good_enough_where_there_is_nothing_else_to_go_by() {
+fn replay_check_by_clock_tolerates_five_minutes() {
     for key in keys() {
         for clock in [UNIX_SECS - 300, UNIX_SECS + 300] {
             let (net, source) = run(key.clone(), clock, Freshness::Clock, secs(25));

@@ -303,7 +303,7 @@ fn offer() -> Offer {
 const CROWD: usize = 10_000;
 
 #[test]
-fn ten_thousand_that_are_expected_report_in_turns_and_are_all_confirmed() {
+fn ten_thousand_expected_receivers_join_in_turns() {
     let run = run(CROWD, offer().expect(CROWD as u32).wait_secs(60), 0.001);
     run.print("10,000 expected");
     assert_eq!(run.source.report().verified, CROWD as u64);
@@ -328,17 +328,17 @@ fn assert_slowed_down(what: &str, offer: Offer) {
 }
 
 #[test]
-fn ten_thousand_that_come_unannounced_are_slowed_down_before_they_flood_the_source() {
+fn ten_thousand_unexpected_receivers_do_not_flood_the_source() {
     assert_slowed_down("near", offer());
 }
 
 #[test]
-fn ten_thousand_far_away_are_slowed_down_too() {
+fn ten_thousand_distant_receivers_do_not_flood_the_source() {
     assert_slowed_down("far", offer().far());
 }
 
 #[test]
-fn a_hundred_receivers_are_done_and_confirmed_within_moments() {
+fn hundred_receivers_are_confirmed_within_moments() {
     let run = run(100, offer().expect(100), 0.01);
     run.print("100 expected");
     assert_eq!(run.source.report().verified, 100);

@@ -31,6 +31,6 @@ fn another_seed_gives_another_run() {
 }
 
 #[test]
-fn waking_up_for_nothing_changes_nothing() {
+fn extra_polls_change_nothing() {
     assert_eq!(fingerprint(1, None), fingerprint(1, Some(Span::from_micros(730))));
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::error::{Error, TransferError};
 
 #[test]
-fn a_source_that_hears_nobody_any_more_slows_down_and_says_who_is_silent() {
+fn source_without_feedback_slows_down_and_names_silent_hosts() {
     let mut net = Net::new(1).with_trunk(Link::millis(5).mbps(50.0).fifo(100_000));
     let all = net.receivers(2, Link::millis(5), Link::millis(5));
     let source = net.source(Offer::zeros(100_000_000).expect(2));
@@ -33,7 +33,7 @@ fn a_source_that_hears_nobody_any_more_slows_down_and_says_who_is_silent() {
 }
 
 #[test]
-fn receivers_that_hear_nothing_any_more_end_and_keep_what_they_have() {
+fn receivers_of_a_silent_source_end_and_keep_verified_blocks() {
     let mut net = Net::new(2).with_trunk(Link::millis(5).mbps(50.0).fifo(100_000));
     let all = net.receivers(2, Link::millis(5), Link::millis(5));
     net.source(Offer::bytes(40_000_000).expect(2));
@@ -53,7 +53,7 @@ fn receivers_that_hear_nothing_any_more_end_and_keep_what_they_have() {
 }
 
 #[test]
-fn a_path_that_fails_for_seconds_costs_only_those_seconds() {
+fn outage_of_seconds_costs_only_its_duration() {
     let mut net = Net::new(3).with_trunk(Link::millis(5).mbps(50.0).fifo(100_000));
     let all = net.receivers(2, Link::millis(5), Link::millis(5));
     let source = net.source(Offer::bytes(30_000_000).expect(2));

@@ -52,8 +52,7 @@ fn count(net: &mut Net, span: Span) -> (impl Fn(&str) -> f64 + use<>, u64) {
 }
 
 #[test]
-fn what_receivers_with_losses_of_their_own_say_stays_below_the_stated_rate_with_every_scheme_and_nobody_is_forgotten()
- {
+fn feedback_of_receivers_with_independent_losses_is_bounded() {
     const RECEIVERS: usize = 120;
     for (scheme, _) in schemes() {
         let offer = Offer::bytes(500_000).in_blocks_of(16).at_most_mbps(1.0);
@@ -73,7 +72,7 @@ fn what_receivers_with_losses_of_their_own_say_stays_below_the_stated_rate_with_
 }
 
 #[test]
-fn a_group_on_slow_hosts_advertises_windows_in_turns_with_every_scheme() {
+fn slow_hosts_advertise_windows_in_turns() {
     const RECEIVERS: usize = 120;
     let mut held = 0;
     for (scheme, is_of_one_rate) in schemes() {
@@ -101,7 +100,7 @@ fn a_group_on_slow_hosts_advertises_windows_in_turns_with_every_scheme() {
 }
 
 #[test]
-fn many_who_lack_something_else_each_back_off_and_get_what_they_lack() {
+fn receivers_with_different_losses_back_off_and_complete() {
     const RECEIVERS: usize = 120;
     let offer = Offer::bytes(10_000_000).in_blocks_of(8).at_mbps(20.0);
     let mut net = group(RECEIVERS, 0.05, offer);

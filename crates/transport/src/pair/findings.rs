@@ -15,7 +15,7 @@ fn link() -> Link {
 }
 
 #[test]
-fn a_relay_that_comes_when_everything_has_left_its_source_fetches_it_for_those_below() {
+fn late_relay_fetches_a_fully_sent_session_for_its_children() {
     let mut tree = Net::of(41, Offer::bytes(60_000).expect(2).wait_secs(20));
     tree.behind(Head::Source(0), 1, link());
     let relay = tree.relay(Head::Source(0), 1, MEMORY, link());
@@ -40,7 +40,7 @@ fn a_relay_that_comes_when_everything_has_left_its_source_fetches_it_for_those_b
 }
 
 #[test]
-fn a_relay_that_starts_when_everything_has_been_sent_fetches_what_is_asked_for() {
+fn late_relay_fetches_the_blocks_that_its_children_request() {
     let mut tree = Net::of(30, Offer::bytes(4_000_000).expect(4).at_most_mbps(16.0));
     let fast = || Link::millis(4).mbps(30.0).fifo(80_000);
     let first = tree.relay(Head::Source(0), 1, MEMORY, fast());
@@ -65,7 +65,7 @@ fn a_relay_that_starts_when_everything_has_been_sent_fetches_what_is_asked_for()
 }
 
 #[test]
-fn a_relay_behind_a_relay_that_serves_nobody_holds_nobody_up() {
+fn idle_relay_behind_a_relay_delays_no_session() {
     let mut tree = Net::of(42, Offer::bytes(60_000));
     tree.behind(Head::Source(0), 1, link());
     let above = tree.relay(Head::Source(0), 1, MEMORY, link());
@@ -77,7 +77,7 @@ fn a_relay_behind_a_relay_that_serves_nobody_holds_nobody_up() {
 }
 
 #[test]
-fn a_page_of_hashes_is_whole_behind_a_relay_however_small_datagrams_are() {
+fn page_of_hashes_passes_a_relay_with_small_datagrams() {
     for datagram in [424, 432, 440] {
         let (key, signer) = (GroupKey::from_bytes([1; 32]), SigningKey::from_seed([2; 32]));
         let offer = Offer::bytes(60_000).expect(1).in_blocks_of(4).datagrams_of(datagram);
@@ -92,7 +92,7 @@ fn a_page_of_hashes_is_whole_behind_a_relay_however_small_datagrams_are() {
 }
 
 #[test]
-fn a_source_that_nobody_joins_says_so_to_the_relays_that_wait_with_it() {
+fn relays_end_with_a_source_that_gets_no_receivers() {
     let mut tree = Net::of(44, Offer::bytes(60_000).wait_secs(5));
     tree.relay(Head::Source(0), 1, MEMORY, link());
     tree.start();
@@ -105,7 +105,7 @@ fn a_source_that_nobody_joins_says_so_to_the_relays_that_wait_with_it() {
 }
 
 #[test]
-fn nobody_new_begins_below_a_relay_with_a_session_whose_source_is_not_heard() {
+fn relay_with_a_silent_source_accepts_no_new_receiver() {
     // The source waits for a second receiver, in vain, before it begins and when it is done.
     let mut tree = Net::of(45, Offer::bytes(60_000).expect(2).wait_secs(5));
     let relay = tree.relay(Head::Source(0), 1, MEMORY, link());
@@ -124,7 +124,7 @@ fn nobody_new_begins_below_a_relay_with_a_session_whose_source_is_not_heard() {
 }
 
 #[test]
-fn a_relay_whose_source_was_started_again_does_not_fail_in_the_session_that_it_never_joined() {
+fn relay_joins_a_restarted_source_without_leaving_it() {
     let mut tree = Net::of(46, Offer::bytes(6_000_000).at_most_mbps(4.0));
     let relay = tree.relay(Head::Source(0), 1, MEMORY, link());
     tree.behind(Head::Branch { relay, branch: 0 }, 1, link());
@@ -144,7 +144,7 @@ fn a_relay_whose_source_was_started_again_does_not_fail_in_the_session_that_it_n
 }
 
 #[test]
-fn who_is_done_below_a_relay_that_dies_before_it_says_so_is_counted_once_and_not_forgotten() {
+fn completed_receiver_of_a_dying_relay_counts_once() {
     // The relay dies before its source knows of the receiver, or after that.
     for source_knows in [false, true] {
         let mut tree = Net::of(47, Offer::bytes(60_000).expect(2).wait_secs(5));
@@ -165,7 +165,7 @@ fn who_is_done_below_a_relay_that_dies_before_it_says_so_is_counted_once_and_not
 }
 
 #[test]
-fn who_is_done_below_a_relay_that_is_no_more_tells_another_relay_with_every_scheme() {
+fn completed_receiver_of_a_dead_relay_reports_to_another() {
     for name in schemes() {
         let mut tree = Net::of(48, Offer::bytes(300_000).by(name).expect(3).wait_secs(5));
         let first = tree.relay(Head::Source(0), 1, MEMORY, link());

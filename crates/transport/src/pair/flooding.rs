@@ -36,7 +36,7 @@ fn warned(events: &[(Time, Event)]) -> Option<f64> {
 }
 
 #[test]
-fn a_flooded_receiver_gets_everything_at_a_rate_that_its_link_carries() {
+fn flooded_receiver_gets_the_content_at_the_rate_of_its_link() {
     for scheme in layered() {
         let (mut net, source, fast, slow) = two(scheme, Network::Floods);
         net.run_to_end(secs(300));
@@ -54,7 +54,7 @@ fn a_flooded_receiver_gets_everything_at_a_rate_that_its_link_carries() {
 }
 
 #[test]
-fn nobody_complains_where_routers_know_groups() {
+fn no_flood_warning_where_routers_prune_groups() {
     for scheme in layered() {
         let (mut net, source, fast, slow) = two(scheme, Network::Snoops);
         net.run_to_end(secs(300));
@@ -67,7 +67,7 @@ fn nobody_complains_where_routers_know_groups() {
 
 /// Its link is too slow for the base layer itself, so slowing the others down does not help it.
 #[test]
-fn a_complaint_in_vain_costs_the_others_some_seconds_only() {
+fn unfounded_complaint_costs_others_seconds_only() {
     let time_of_fast = |slow: usize| {
         let mut net = Net::new(3);
         let fast = net.receivers(1, Link::millis(5).mbps(40.0).fifo(60_000), Link::millis(5));

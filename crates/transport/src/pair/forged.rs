@@ -130,28 +130,28 @@ fn names() -> impl Iterator<Item = &'static str> {
 }
 
 #[test]
-fn far_numbers_in_the_sources_name_change_nothing_by_any_scheme() {
+fn forged_far_packet_numbers_of_the_source_change_nothing() {
     assert_harmless(names(), None, &FAR, 0.1);
 }
 
 #[test]
-fn far_numbers_of_a_member_change_nothing_by_any_scheme() {
+fn forged_far_packet_numbers_of_a_member_change_nothing() {
     assert_harmless(names(), Some(&key()), &FAR, 0.1);
 }
 
 #[test]
-fn far_numbers_of_any_layer_change_nothing() {
+fn forged_far_packet_numbers_of_layers_change_nothing() {
     assert_harmless(LAYERED.into_iter(), None, &FAR, 0.1);
     assert_harmless(LAYERED.into_iter(), Some(&key()), &FAR, 0.1);
 }
 
 #[test]
-fn near_numbers_cost_a_moment_by_any_scheme() {
+fn forged_near_packet_numbers_cost_seconds_only() {
     assert_harmless(names(), None, &NEAR, 3.0);
     assert_harmless(names(), Some(&key()), &NEAR, 3.0);
 }
 
 #[test]
-fn near_numbers_of_any_layer_cost_a_moment() {
+fn forged_near_packet_numbers_of_layers_cost_seconds_only() {
     assert_harmless(LAYERED.into_iter(), None, &NEAR, 3.0);
 }

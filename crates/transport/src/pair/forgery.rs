@@ -114,7 +114,7 @@ fn assert_harmless(key: Option<GroupKey>, attacks: &[(&str, Attack)]) {
 }
 
 #[test]
-fn nothing_that_an_outsider_sends_changes_a_sealed_session() {
+fn outsider_cannot_change_a_sealed_session() {
     let attacks = [("replayed", Attack::Replay), ("damaged", Attack::Damage), ("invented", Attack::Invent)];
     assert_harmless(Some(key()), &attacks);
 }
@@ -125,7 +125,7 @@ fn damaged_datagrams_do_not_change_an_open_session() {
 }
 
 #[test]
-fn an_open_session_survives_repeated_datagrams_with_its_content_intact() {
+fn unsealed_session_survives_replayed_datagrams() {
     let ((seconds, ..), (took, ..)) = (run(None, Attack::None), run(None, Attack::Replay));
     println!("replayed, open: {took:.2} s (else {seconds:.2})");
     assert!(took < 2.0 * seconds);
@@ -159,7 +159,7 @@ fn far_away(net: &mut Net, source: usize, number: u32) {
 }
 
 #[test]
-fn a_member_that_says_it_is_ten_seconds_away_does_not_keep_repairs_from_the_others() {
+fn forged_round_trip_time_does_not_delay_repairs_of_others() {
     let run = |lies: bool| {
         let mut net = Net::new(11).with_trunk(Link::millis(5).mbps(50.0).fifo(100_000));
         let all = net.receivers(2, Link::millis(5).losing(0.05), Link::millis(5));

@@ -40,21 +40,21 @@ fn one_transfer(seed: u64, scheme: &'static str, receivers: usize, late_secs: u6
 }
 
 #[test]
-fn the_wait_for_the_last_of_two_costs_the_transfer_nothing() {
+fn wait_for_the_second_receiver_does_not_slow_the_transfer() {
     for scheme in schemes_with_feedback() {
         assert_wait_costs_nothing(scheme, 2, 15);
     }
 }
 
 #[test]
-fn the_wait_for_the_last_of_thirty_costs_the_transfer_nothing() {
+fn wait_for_thirty_receivers_does_not_slow_the_transfer() {
     for scheme in schemes_with_feedback() {
         assert_wait_costs_nothing(scheme, 30, 59);
     }
 }
 
 #[test]
-fn a_wait_in_vain_costs_those_who_came_nothing() {
+fn expired_join_timeout_does_not_slow_present_receivers() {
     for scheme in schemes_with_feedback() {
         let run = |expect| {
             let mut net = Net::new(8).with_trunk(Link::millis(5).mbps(40.0).fifo(100_000));

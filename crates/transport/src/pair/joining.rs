@@ -34,7 +34,7 @@ fn run_until_joined(net: &mut Net, receiver: usize, joined: usize) {
 }
 
 #[test]
-fn what_is_joined_and_left_is_told_and_adds_up() {
+fn layer_events_match_the_counts_of_the_report() {
     let mut net = Net::new(1);
     let all = net.receivers(1, fast(), Link::millis(5));
     let source = net.source(Offer::bytes(CONTENT).by(RLC).expect(1));
@@ -62,7 +62,7 @@ fn what_is_joined_and_left_is_told_and_adds_up() {
 }
 
 #[test]
-fn with_little_memory_everything_arrives_by_way_of_the_disk() {
+fn content_arrives_through_the_disk_with_little_memory() {
     let mut net = Net::new(2);
     let all = net.receivers(2, fast().losing(0.01), Link::millis(5));
     for (receiver, memory) in [(0, 0), (1, 200_000)] {
@@ -83,7 +83,7 @@ fn with_little_memory_everything_arrives_by_way_of_the_disk() {
 }
 
 #[test]
-fn receivers_go_on_with_a_source_of_layers_that_is_started_again() {
+fn receivers_resume_with_a_restarted_source_of_layers() {
     let mut net = Net::new(3);
     let all = net.receivers(2, fast(), Link::millis(5));
     let source = net.source(Offer::bytes(CONTENT).by(RLC).expect(2));
@@ -104,7 +104,7 @@ fn receivers_go_on_with_a_source_of_layers_that_is_started_again() {
 }
 
 #[test]
-fn a_receiver_that_is_stopped_leaves_all_layers_at_once() {
+fn stopped_receiver_leaves_all_layers_at_once() {
     let mut net = Net::new(4);
     net.receivers(2, fast(), Link::millis(5));
     let source = net.source(Offer::bytes(CONTENT).by(RLC).expect(2).wait_secs(2));
@@ -122,7 +122,7 @@ fn a_receiver_that_is_stopped_leaves_all_layers_at_once() {
 }
 
 #[test]
-fn a_host_that_cannot_join_a_layer_goes_on_below_it_and_says_so_once() {
+fn host_that_cannot_join_a_layer_stays_below_and_warns_once() {
     let mut net = Net::new(5);
     let all = net.receivers(1, fast(), Link::millis(5));
     net.receivers[0].refuses = Some(Layer(2));
@@ -138,7 +138,7 @@ fn a_host_that_cannot_join_a_layer_goes_on_below_it_and_says_so_once() {
 }
 
 #[test]
-fn layers_are_sealed_like_everything_else() {
+fn layers_are_sealed() {
     let key = GroupKey::from_bytes([9; 32]);
     let mut net = Net::new(6);
     let all = net.receivers_with(2, fast().losing(0.01), Link::millis(5), None, Some(key.clone()));
@@ -153,7 +153,7 @@ fn layers_are_sealed_like_everything_else() {
 
 /// A receiver that gets only the upper layers' symbols, as if it had just left them, and whose own buffer overflows.
 #[test]
-fn symbols_of_layers_that_are_not_joined_are_content_and_nothing_to_the_scheme() {
+fn scheme_ignores_symbols_of_layers_that_are_not_joined() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let offer = Offer::bytes(300_000).by(RLC).expect(1);
     let mut source = SourceNode::new(1, 0, offer, dir.path().join("in").join("content"));

@@ -7,7 +7,7 @@ use faircast_wire::{Kind, peek};
 const RLC: &str = "rlc,base=250000";
 
 #[test]
-fn receivers_of_different_speeds_get_everything_each_in_its_own_time() {
+fn receivers_with_different_links_finish_independently() {
     let mut net = Net::new(3);
     net.trace.record = true;
     let fast = net.receivers(2, Link::millis(5).mbps(40.0).fifo(60_000), Link::millis(5));
@@ -25,7 +25,7 @@ fn receivers_of_different_speeds_get_everything_each_in_its_own_time() {
 }
 
 #[test]
-fn progress_counts_what_has_come_while_all_blocks_fill_up_together() {
+fn progress_counts_symbols_of_incomplete_blocks() {
     let mut net = Net::new(13);
     let slow = net.receivers(1, Link::millis(5).mbps(0.4).fifo(15_000), Link::millis(5));
     net.source(Offer::bytes(1_000_000).by(RLC).expect(1));
@@ -41,7 +41,7 @@ fn progress_counts_what_has_come_while_all_blocks_fill_up_together() {
 }
 
 #[test]
-fn a_slow_receiver_costs_the_others_nothing() {
+fn slow_receiver_does_not_delay_others() {
     let time_of_fast = |slow: usize| {
         let mut net = Net::new(3);
         let fast = net.receivers(1, Link::millis(5).mbps(40.0).fifo(60_000), Link::millis(5));
@@ -68,7 +68,7 @@ fn no_symbol_crosses_twice_and_losses_cost_little() {
 }
 
 #[test]
-fn who_comes_late_gets_everything_too() {
+fn late_joiner_gets_the_whole_content() {
     let mut net = Net::new(9);
     let first = net.receivers(1, Link::millis(5).mbps(2.0).fifo(20_000), Link::millis(5));
     let source = net.source(Offer::bytes(2_000_000).by(RLC).expect(2).wait_secs(2));
@@ -82,7 +82,7 @@ fn who_comes_late_gets_everything_too() {
 }
 
 #[test]
-fn layers_that_follow_their_receivers_bring_the_same_bytes_to_all() {
+fn adaptive_layers_deliver_the_same_content_to_all() {
     for scheme in ["gmcc", "smcc"] {
         let mut net = Net::new(11);
         net.trace.record = true;

@@ -156,7 +156,7 @@ fn honest_at(net: &mut Net, limit: u64) -> f64 {
 }
 
 #[test]
-fn whoever_says_that_it_is_congested_slows_no_scheme_below_its_floor() {
+fn forged_congestion_reports_respect_the_rate_floor() {
     for scheme in schemes() {
         let offer = || Offer::bytes(BYTES).by(scheme).at_least_mbps(FLOOR).expect(3);
         let alone = honest_at(&mut three(offer(), None), 300);
@@ -168,7 +168,7 @@ fn whoever_says_that_it_is_congested_slows_no_scheme_below_its_floor() {
 }
 
 #[test]
-fn whoever_lies_slows_nobody_down_further_than_slow_ones_are_followed() {
+fn forged_reports_slow_a_session_within_the_slow_policy() {
     for lie in [Lie::Congested, Lie::Full] {
         for scheme in schemes() {
             let seconds = |slow: Slow| {
@@ -186,7 +186,7 @@ fn whoever_lies_slows_nobody_down_further_than_slow_ones_are_followed() {
 }
 
 #[test]
-fn a_session_ends_although_a_member_lives_and_is_never_done() {
+fn session_ends_despite_a_member_that_never_completes() {
     let rate = Rate::from_mbps(2.0 * FLOOR);
     let policies = [("drop", Slow::Drop(rate)), ("floor", Slow::Floor(rate)), ("follow", Slow::Follow)];
     for lie in [Lie::Stuck, Lie::Greedy, Lie::Endless] {
@@ -234,7 +234,7 @@ fn reached(scheme: &'static str, honest: usize, most: f64, lie: Option<Lie>) -> 
 }
 
 #[test]
-fn whoever_says_that_all_is_fine_has_a_source_go_no_faster_than_its_highest_rate() {
+fn reports_without_loss_respect_the_maximum_rate() {
     for scheme in schemes() {
         let honest = reached(scheme, 1, 6.0, None);
         let (alone, beside) =
@@ -250,7 +250,7 @@ fn whoever_says_that_all_is_fine_has_a_source_go_no_faster_than_its_highest_rate
 /// A source that sends at its own rate is notified, and continues; a receiver can only leave. A rate floor above the network's capacity
 /// makes such a source.
 #[test]
-fn a_source_that_heeds_no_congestion_goes_on_whatever_it_is_told() {
+fn source_at_its_rate_floor_ignores_congestion_warnings() {
     let mut net = Net::new(41);
     net.trace.off = true;
     net.receivers(1, Link::millis(20).mbps(4.0).fifo(40_000), Link::millis(20));

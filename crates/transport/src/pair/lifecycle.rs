@@ -25,7 +25,7 @@ fn verified(net: &Net, receiver: usize) -> u64 {
 }
 
 #[test]
-fn a_receiver_that_joins_late_gets_everything() {
+fn late_joiner_gets_the_whole_content() {
     let mut net = net(1);
     let early = net.receivers(2, path(), path());
     let source = net.source(Offer::bytes(20_000_000).at_most_mbps(50.0));
@@ -40,7 +40,7 @@ fn a_receiver_that_joins_late_gets_everything() {
 }
 
 #[test]
-fn a_receiver_that_is_killed_and_started_again_fetches_only_the_rest() {
+fn restarted_receiver_fetches_only_the_remainder() {
     let mut net = net(2);
     let all = net.receivers(2, path(), path());
     let source = net.source(Offer::bytes(20_000_000).at_most_mbps(40.0));
@@ -60,7 +60,7 @@ fn a_receiver_that_is_killed_and_started_again_fetches_only_the_rest() {
 }
 
 #[test]
-fn receivers_go_on_with_a_source_that_is_started_again() {
+fn receivers_resume_with_a_restarted_source() {
     let mut net = net(3);
     let all = net.receivers(3, path(), path());
     let source = net.source(Offer::bytes(20_000_000).at_most_mbps(40.0));
@@ -81,7 +81,7 @@ fn receivers_go_on_with_a_source_that_is_started_again() {
 }
 
 #[test]
-fn both_sides_may_be_started_again() {
+fn both_sides_can_restart() {
     let mut net = net(4);
     let all = net.receivers(2, path(), path());
     let source = net.source(Offer::bytes(20_000_000).at_most_mbps(40.0));
@@ -98,7 +98,7 @@ fn both_sides_may_be_started_again() {
 }
 
 #[test]
-fn a_receiver_that_ends_in_good_order_is_told_about_and_does_not_hold_up_the_others() {
+fn stopped_receiver_is_reported_and_delays_no_other() {
     let mut net = net(5);
     let all = net.receivers(2, path(), path());
     let source = net.source(Offer::bytes(20_000_000).at_most_mbps(40.0).wait_secs(2));
@@ -122,7 +122,7 @@ fn a_receiver_that_ends_in_good_order_is_told_about_and_does_not_hold_up_the_oth
 }
 
 #[test]
-fn the_source_waits_for_all_that_are_expected() {
+fn source_waits_for_all_expected_receivers() {
     let mut net = net(6);
     net.receivers(2, path(), path());
     let source = net.source(Offer::bytes(2_000_000).expect(3).wait_secs(30));
@@ -140,7 +140,7 @@ fn the_source_waits_for_all_that_are_expected() {
 }
 
 #[test]
-fn the_source_starts_without_those_that_do_not_come_and_says_who_is_missing() {
+fn source_starts_after_the_join_timeout_and_names_absent_hosts() {
     let mut net = net(7);
     let all = net.receivers(2, path(), path());
     let source = net.source(Offer::bytes(2_000_000).expect(3).wait_secs(5));
@@ -160,7 +160,7 @@ fn the_source_starts_without_those_that_do_not_come_and_says_who_is_missing() {
 }
 
 #[test]
-fn without_any_receiver_the_source_gives_up_after_its_wait() {
+fn source_without_receivers_ends_after_the_join_timeout() {
     let mut net = net(8);
     let source = net.source(Offer::bytes(2_000).wait_secs(4));
     net.run_to_end(secs(10));

@@ -29,7 +29,7 @@ fn rounds_used(net: &Net, source: usize, receivers: Range<usize>) -> f64 {
 }
 
 #[test]
-fn content_arrives_by_itself_whatever_the_scheme_is() {
+fn content_arrives_without_feedback_for_any_scheme() {
     let one_rate = |name: &&str| name.parse::<Scheme>().is_ok_and(|scheme| scheme.layers() <= 1);
     for scheme in CATALOGUE.iter().map(|entry| entry.name).filter(one_rate) {
         for (seed, loss) in [(1, 0.01), (2, 0.05)] {
@@ -49,7 +49,7 @@ fn content_arrives_by_itself_whatever_the_scheme_is() {
 }
 
 #[test]
-fn a_late_receiver_is_complete_a_round_later() {
+fn late_joiner_is_complete_a_generation_later() {
     let mut net = Net::new(3);
     let (key, sign) = (GroupKey::from_bytes([7; 32]), SigningKey::from_seed([5; 32]));
     let source = net.source(
@@ -72,7 +72,7 @@ fn a_late_receiver_is_complete_a_round_later() {
 }
 
 #[test]
-fn blocks_of_an_incomplete_session_are_completed_by_later_ones() {
+fn later_sessions_complete_an_incomplete_one() {
     // A round repairs a loss of 11 % in about half of the blocks.
     for seed in 5..25 {
         let mut net = Net::new(seed);
@@ -109,7 +109,7 @@ fn blocks_of_an_incomplete_session_are_completed_by_later_ones() {
 
 /// A receiver that has blocks and no manifest cannot store them.
 #[test]
-fn blocks_without_a_manifest_are_not_reported_as_kept() {
+fn blocks_without_a_manifest_are_not_reported_as_stored() {
     let mut net = Net::new(5);
     let source = net.source(Offer::bytes(2 * BYTES).one_way_at_mbps(8.0, Repeat::Rounds(1)));
     net.run_for(secs(3)); // the manifest has been sent
@@ -131,7 +131,7 @@ fn blocks_without_a_manifest_are_not_reported_as_kept() {
 }
 
 #[test]
-fn a_receiver_goes_on_when_the_source_is_started_again() {
+fn receiver_resumes_with_a_restarted_source() {
     let mut net = Net::new(6);
     let all = receivers(&mut net, 2, 0.05, None);
     let source = net.source(Offer::bytes(2 * BYTES).one_way_at_mbps(8.0, THRICE));
@@ -144,7 +144,7 @@ fn a_receiver_goes_on_when_the_source_is_started_again() {
 }
 
 #[test]
-fn heavy_loss_takes_more_rounds_and_little_memory() {
+fn heavy_loss_takes_more_generations_and_little_memory() {
     let mut net = Net::new(7);
     let all = receivers(&mut net, 1, 0.3, None);
     net.receivers[0].memory = 500_000;
@@ -157,7 +157,7 @@ fn heavy_loss_takes_more_rounds_and_little_memory() {
 }
 
 #[test]
-fn a_receiver_that_needs_answers_says_why_it_follows_nothing() {
+fn receiver_that_needs_feedback_reports_a_one_way_session() {
     let mut net = Net::new(8);
     net.receivers(1, Link::millis(5), Link::millis(5));
     let source = net.source(Offer::bytes(BYTES).one_way_at_mbps(8.0, THRICE));
@@ -168,7 +168,7 @@ fn a_receiver_that_needs_answers_says_why_it_follows_nothing() {
 }
 
 #[test]
-fn a_source_ends_when_its_time_is_over_or_it_is_stopped() {
+fn source_ends_after_its_duration_or_at_a_stop() {
     let mut net = Net::new(9);
     let timed = net
         .source(Offer::bytes(100_000).one_way_at_mbps(8.0, Repeat::For(std::time::Duration::from_secs(5))));

@@ -6,7 +6,7 @@ use super::*;
 const MEMORY: usize = 64 << 20;
 
 #[test]
-fn an_orphan_goes_on_from_the_root() {
+fn orphaned_receiver_continues_at_the_source() {
     let mut tree = Net::of(27, Offer::bytes(6_000_000).expect(2).at_most_mbps(8.0));
     let link = || Link::millis(4).mbps(30.0).fifo(80_000);
     let relay = tree.relay(Head::Source(0), 1, MEMORY, link());
@@ -27,7 +27,7 @@ fn an_orphan_goes_on_from_the_root() {
 }
 
 #[test]
-fn who_comes_late_below_a_relay_gets_the_whole() {
+fn late_joiner_behind_a_relay_gets_the_whole_content() {
     let mut tree = Net::of(28, Offer::bytes(4_000_000).expect(2).at_most_mbps(8.0));
     let link = || Link::millis(4).mbps(30.0).fifo(80_000).losing(0.002);
     let relay = tree.relay(Head::Source(0), 1, 1 << 20, link());

@@ -45,7 +45,7 @@ fn patience() -> f64 {
 }
 
 #[test]
-fn a_path_that_is_gone_for_ten_seconds_ends_nothing_by_any_scheme() {
+fn outage_of_ten_seconds_ends_no_session() {
     for entry in CATALOGUE {
         let (mut net, all, source) = started(entry.name, 2_500_000);
         cut(&mut net, true, true);
@@ -67,7 +67,7 @@ fn a_path_that_is_gone_for_ten_seconds_ends_nothing_by_any_scheme() {
 }
 
 #[test]
-fn a_source_that_nobody_answers_any_more_ends_with_its_patience_and_names_the_way_back() {
+fn source_without_feedback_ends_and_warns_of_the_return_path() {
     for entry in CATALOGUE {
         let (mut net, _, source) = started(entry.name, 60_000_000);
         cut(&mut net, false, true);
@@ -87,7 +87,7 @@ fn a_source_that_nobody_answers_any_more_ends_with_its_patience_and_names_the_wa
 }
 
 #[test]
-fn receivers_that_hear_nothing_any_more_end_with_their_patience_whatever_the_scheme() {
+fn receivers_without_data_end_after_the_idle_timeout() {
     for entry in CATALOGUE {
         let (mut net, all, _) = started(entry.name, 60_000_000);
         cut(&mut net, true, false);
@@ -107,7 +107,7 @@ fn receivers_that_hear_nothing_any_more_end_with_their_patience_whatever_the_sch
 }
 
 #[test]
-fn who_is_silent_for_a_while_is_named_and_waited_for_and_no_hindrance() {
+fn silent_receiver_is_named_and_does_not_delay_others() {
     let mut net = Net::new(3);
     let well = net.receivers(1, path(), back());
     let away = net.receivers(1, path(), back());
@@ -127,7 +127,7 @@ fn who_is_silent_for_a_while_is_named_and_waited_for_and_no_hindrance() {
 }
 
 #[test]
-fn a_receiver_whose_last_word_is_lost_says_it_again_until_it_is_heard() {
+fn completion_is_repeated_until_the_source_receives_it() {
     let mut net = Net::new(4);
     let all = net.receivers(2, path(), back());
     let source = net.source(Offer::bytes(1_000_000).expect(2));
@@ -141,7 +141,7 @@ fn a_receiver_whose_last_word_is_lost_says_it_again_until_it_is_heard() {
 
 /// A source that continues from another address, and a host that repeats its announcements from there.
 #[test]
-fn a_source_that_moves_is_followed_when_its_old_address_is_silent() {
+fn receivers_follow_a_source_to_a_new_address() {
     for key in [None, Some(faircast_wire::GroupKey::from_bytes([5; 32]))] {
         let mut net = Net::new(5);
         let all = net.receivers_with(2, path(), back(), None, key.clone());
@@ -159,7 +159,7 @@ fn a_source_that_moves_is_followed_when_its_old_address_is_silent() {
 }
 
 #[test]
-fn announcements_from_another_address_change_nothing_while_the_source_is_heard_nor_when_they_are_old() {
+fn foreign_or_old_announcements_do_not_move_a_session() {
     let mut net = Net::new(6);
     let all = net.receivers(2, path(), back());
     let source = net.source(Offer::bytes(6_000_000).expect(2));
@@ -194,7 +194,7 @@ fn announcements_from_another_address_change_nothing_while_the_source_is_heard_n
 
 /// Recorded packets that are sent again from elsewhere mislead nobody, though the right key opens them.
 #[test]
-fn a_recorded_announcement_leads_no_receiver_astray() {
+fn recorded_announcement_misleads_no_receiver() {
     for key in [None, Some(faircast_wire::GroupKey::from_bytes([6; 32]))] {
         let mut net = Net::new(8);
         let early = net.receivers_with(1, path(), back(), None, key.clone());

@@ -45,7 +45,7 @@ fn assert_heals(scheme: &'static str, kept: impl Fn(u32) -> bool, wrong: &[u32])
 }
 
 #[test]
-fn a_wrong_block_that_an_earlier_receiver_left_is_fetched_again_by_every_scheme() {
+fn wrong_block_of_a_partial_transfer_is_fetched_again() {
     for entry in CATALOGUE {
         let again = assert_heals(entry.name, |block| block % 2 == 0, &[4]);
         println!("{}: {again} bytes again of half", entry.name);
@@ -54,7 +54,7 @@ fn a_wrong_block_that_an_earlier_receiver_left_is_fetched_again_by_every_scheme(
 }
 
 #[test]
-fn a_whole_transfer_with_a_wrong_block_is_fetched_again_by_every_scheme() {
+fn complete_transfer_with_a_wrong_block_is_fetched_again() {
     for entry in CATALOGUE {
         let again = assert_heals(entry.name, |_| true, &[2, 3]);
         println!("{}: {again} bytes again of all", entry.name);
@@ -63,7 +63,7 @@ fn a_whole_transfer_with_a_wrong_block_is_fetched_again_by_every_scheme() {
 }
 
 #[test]
-fn receivers_that_all_have_something_wrong_are_served_by_a_source_that_sends_on_request_only() {
+fn source_on_request_serves_receivers_with_wrong_blocks() {
     let mut net = Net::new(6);
     let all = net.receivers(3, path().0, path().1);
     let source = net.source(Offer::bytes(BYTES).expect(3));
@@ -75,7 +75,7 @@ fn receivers_that_all_have_something_wrong_are_served_by_a_source_that_sends_on_
 }
 
 #[test]
-fn a_receiver_that_has_everything_already_is_done_without_a_symbol() {
+fn receiver_with_the_whole_content_needs_no_symbol() {
     for entry in CATALOGUE {
         let mut net = Net::new(7);
         let all = net.receivers(1, path().0, path().1);

@@ -20,7 +20,7 @@ fn on_disk(net: &Net, receiver: usize) -> u64 {
 }
 
 #[test]
-fn content_that_says_that_it_is_more_than_is_allowed_is_not_begun() {
+fn content_larger_than_the_quota_is_not_started() {
     let mut net = Net::new(3);
     let (small, large) = (careful(&mut net, 999_999), careful(&mut net, 1_000_000));
     let source = net.source(Offer::bytes(1_000_000).expect(1));
@@ -31,7 +31,7 @@ fn content_that_says_that_it_is_more_than_is_allowed_is_not_begun() {
 }
 
 #[test]
-fn a_live_stream_that_brings_more_than_is_allowed_ends_with_an_error_and_what_came_stays() {
+fn live_stream_over_the_quota_fails_and_keeps_received_bytes() {
     let mut net = Net::new(5);
     let receiver = careful(&mut net, 10_000);
     let source = net.source(Offer::live(secs(10), 0).datagrams_of(424).in_blocks_of(2).wait_secs(30));
@@ -50,7 +50,7 @@ fn a_live_stream_that_brings_more_than_is_allowed_ends_with_an_error_and_what_ca
 }
 
 #[test]
-fn streams_in_layers_together_bring_no_more_than_is_allowed() {
+fn streams_in_layers_share_one_quota() {
     let mut net = Net::new(7);
     let receiver = careful(&mut net, 100_000);
     let streams = [Made::live(0.4, 2_000_000), Made::live(0.4, 2_000_000)];

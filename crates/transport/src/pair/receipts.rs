@@ -78,7 +78,7 @@ fn receipts_of_all_receivers_come_with_every_scheme() {
 }
 
 #[test]
-fn receipts_and_answers_that_are_lost_are_said_again() {
+fn lost_receipts_and_answers_are_repeated() {
     for seed in 0..8 {
         let mut net = net(600 + seed);
         let path = Link::millis(3).mbps(20.0).fifo(100_000).losing(0.3);
@@ -93,7 +93,7 @@ fn receipts_and_answers_that_are_lost_are_said_again() {
 }
 
 #[test]
-fn who_has_not_signed_or_with_another_key_is_named_where_receipts_are_asked_for() {
+fn missing_and_foreign_receipts_are_reported_if_required() {
     for asked in [false, true] {
         let mut net = net(700);
         net.receivers_with(3, Link::millis(2), Link::millis(2), None, None);
@@ -129,7 +129,7 @@ fn who_has_not_signed_or_with_another_key_is_named_where_receipts_are_asked_for(
 }
 
 #[test]
-fn without_receipts_nothing_is_said_of_them() {
+fn report_without_receipts_does_not_mention_them() {
     let mut net = net(710);
     net.receivers(2, Link::millis(2), Link::millis(2));
     let source = net.source(Offer::bytes(200_000).expect(2));
@@ -139,7 +139,7 @@ fn without_receipts_nothing_is_said_of_them() {
 }
 
 #[test]
-fn a_member_cannot_sign_in_the_name_of_another_nor_repeat_what_was_signed_of_another_session() {
+fn forged_and_replayed_receipts_are_refused() {
     let mut net = net(720);
     net.receivers_with(2, Link::millis(2), Link::millis(2), None, None);
     net.receivers[0].sign_receipts = Some(key(0));
@@ -180,7 +180,7 @@ fn a_member_cannot_sign_in_the_name_of_another_nor_repeat_what_was_signed_of_ano
 }
 
 #[test]
-fn relays_pass_receipts_on_with_every_scheme_and_the_source_waits_for_them() {
+fn relays_forward_receipts_and_the_source_waits_for_them() {
     for (at, entry) in CATALOGUE.iter().enumerate() {
         let offer = Offer::bytes(400_000).by(entry.name).expect(4).at_most_mbps(10.0).receipts(keys(4));
         let mut tree = Net::of(800 + at as u64, offer);
@@ -199,7 +199,7 @@ fn relays_pass_receipts_on_with_every_scheme_and_the_source_waits_for_them() {
 }
 
 #[test]
-fn a_receiver_behind_a_relay_that_has_not_signed_is_missed() {
+fn missing_receipt_of_a_receiver_behind_a_relay_is_reported() {
     let mut tree = Net::of(830, Offer::bytes(400_000).expect(3).receipts(keys(3)));
     let top = tree.relay(Head::Source(0), 1, 64 << 20, Link::millis(2));
     tree.behind(branch(top, 0), 3, Link::millis(2));
@@ -214,7 +214,7 @@ fn a_receiver_behind_a_relay_that_has_not_signed_is_missed() {
 }
 
 #[test]
-fn hops_with_routers_pass_receipts_on() {
+fn active_routers_forward_receipts() {
     for kind in RouterKind::ALL {
         let offer = Offer::bytes(1_000_000).by(kind.scheme()).expect(4).at_most_mbps(20.0).receipts(keys(4));
         let mut tree = Net::of(840, offer);
@@ -232,7 +232,7 @@ fn hops_with_routers_pass_receipts_on() {
 }
 
 #[test]
-fn agents_pass_receipts_on() {
+fn agents_forward_receipts() {
     let mut grove = Net::of(850, Offer::bytes(1_000_000).by("mtcp").expect(4).receipts(keys(4)));
     let lan = || Link::millis(2).mbps(8.0).fifo(60_000).losing(0.005);
     for _ in 0..2 {
@@ -248,7 +248,7 @@ fn agents_pass_receipts_on() {
 }
 
 #[test]
-fn where_nobody_takes_receipts_a_session_ends_as_before_and_the_receiver_says_so() {
+fn receiver_warns_of_a_source_that_takes_no_receipts() {
     let mut net = net(860);
     net.receivers_with(1, Link::millis(5).mbps(5.0).fifo(20_000), Link::millis(5), None, None);
     signing(&mut net.receivers);
@@ -264,7 +264,7 @@ fn where_nobody_takes_receipts_a_session_ends_as_before_and_the_receiver_says_so
 }
 
 #[test]
-fn many_receipts_cost_the_source_no_more_messages_than_those_who_are_done() {
+fn receipts_add_few_messages_to_completions() {
     let answers = |signs: bool| {
         let mut net = net(870);
         net.receivers_with(100, Link::millis(2), Link::millis(2), None, None);

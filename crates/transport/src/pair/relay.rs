@@ -248,7 +248,7 @@ fn schemes() -> impl Iterator<Item = (&'static str, Scheme)> {
 }
 
 #[test]
-fn a_relay_carries_a_session_at_a_rate_of_its_own() {
+fn relay_sends_a_session_at_its_own_rate() {
     for (name, scheme) in schemes() {
         // The upstream link is fast, the downstream one is slow and lossy.
         let mut net = Net::new(11).with_trunk(Link::millis(5).mbps(50.0).fifo(100_000));
@@ -267,7 +267,7 @@ fn a_relay_carries_a_session_at_a_rate_of_its_own() {
 }
 
 #[test]
-fn what_children_say_does_not_reach_the_source_of_their_parent() {
+fn reports_of_children_do_not_reach_the_parents_source() {
     let scheme: Scheme = "ormcc".parse().expect("a scheme");
     let mut net = Net::new(12).with_trunk(Link::millis(5).mbps(50.0).fifo(100_000));
     net.trace.record = true;

@@ -50,21 +50,21 @@ fn assert_frugal(receivers: usize, bound: f64) {
 }
 
 #[test]
-fn one_receiver_costs_little_more_than_its_losses() {
+fn repairs_for_one_receiver_hardly_exceed_its_losses() {
     assert_frugal(1, 1.05);
 }
 
 #[test]
-fn four_receivers_cost_little_more_than_the_unluckiest() {
+fn repairs_for_four_receivers_hardly_exceed_the_worst() {
     assert_frugal(4, 1.15);
 }
 
 #[test]
-fn sixteen_receivers_cost_little_more_than_the_unluckiest() {
+fn repairs_for_sixteen_receivers_hardly_exceed_the_worst() {
     assert_frugal(16, 1.15);
 }
 
 #[test]
-fn sixty_four_receivers_cost_little_more_than_the_unluckiest() {
+fn repairs_for_sixty_four_receivers_hardly_exceed_the_worst() {
     assert_frugal(64, 1.15);
 }

@@ -22,7 +22,7 @@ fn of<'a>(net: &'a Net, source: usize, host: &str) -> &'a ReceiverReport {
 }
 
 #[test]
-fn the_only_receiver_that_fails_ends_the_wait_and_its_reason_comes_in_full() {
+fn failure_of_the_only_receiver_ends_the_wait_with_its_reason() {
     let mut net = net(1);
     net.receivers(1, path(), path());
     let source = net.source(Offer::bytes(2_000_000).expect(1).wait_secs(60));
@@ -42,7 +42,7 @@ fn the_only_receiver_that_fails_ends_the_wait_and_its_reason_comes_in_full() {
 }
 
 #[test]
-fn a_session_begins_when_those_have_joined_that_must_and_names_who_has_not_come() {
+fn session_starts_with_required_hosts_and_names_absent_ones() {
     let mut net = net(2);
     net.receivers(2, path(), path());
     let source = net.source(Offer::bytes(1_000_000).require(&["HOST1", "host7"]).wait_secs(4));
@@ -65,7 +65,7 @@ fn a_session_begins_when_those_have_joined_that_must_and_names_who_has_not_come(
 }
 
 #[test]
-fn who_must_have_everything_and_comes_late_is_waited_for_and_served() {
+fn source_waits_for_a_required_late_joiner() {
     let mut net = net(3);
     net.receivers(1, path(), path());
     let source = net.source(Offer::bytes(1_000_000).require(&["host0", "host1"]).wait_secs(30));
@@ -78,7 +78,7 @@ fn who_must_have_everything_and_comes_late_is_waited_for_and_served() {
 }
 
 #[test]
-fn after_a_resume_what_this_session_has_moved_is_counted() {
+fn progress_after_a_resume_counts_bytes_of_this_session() {
     let mut net = net(4);
     let all = net.receivers(2, path(), path());
     let source = net.source(Offer::bytes(20_000_000).at_most_mbps(40.0));

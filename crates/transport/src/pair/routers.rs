@@ -38,7 +38,7 @@ fn status(tree: &Net, hop: usize) -> HopStatus {
 }
 
 #[test]
-fn sessions_go_through_two_hops_of_every_kind() {
+fn sessions_pass_two_routers_of_every_kind() {
     for kind in RouterKind::ALL {
         let mut tree = two_hops(kind, 2, offer(kind, 6), 0.002);
         tree.start();
@@ -60,7 +60,7 @@ fn sessions_go_through_two_hops_of_every_kind() {
 }
 
 #[test]
-fn sealed_sessions_go_through_hops_that_have_the_hop_key() {
+fn sealed_sessions_pass_routers_with_the_hop_key() {
     for kind in RouterKind::ALL {
         let mut offer = offer(kind, 3);
         offer.key = Some(GroupKey::from_bytes([9; 32]));
@@ -73,7 +73,7 @@ fn sealed_sessions_go_through_hops_that_have_the_hop_key() {
 }
 
 #[test]
-fn what_the_source_hears_does_not_grow_with_the_receivers() {
+fn feedback_does_not_grow_with_the_receivers() {
     for kind in RouterKind::ALL {
         let answers = |each: usize| {
             let mut tree = two_hops(kind, each, offer(kind, 3 * each as u32), 0.0);
@@ -89,7 +89,7 @@ fn what_the_source_hears_does_not_grow_with_the_receivers() {
 }
 
 #[test]
-fn a_slow_receiver_behind_a_hop_sets_the_pace_and_everybody_has_everything() {
+fn slow_receiver_behind_a_router_sets_the_rate() {
     for kind in RouterKind::ALL {
         let mut tree = Net::of(43, Offer::bytes(2_000_000).by(kind.scheme()).expect(4));
         let hop = tree.hop(Head::Source(0), kind, 2, lan());
@@ -106,7 +106,7 @@ fn a_slow_receiver_behind_a_hop_sets_the_pace_and_everybody_has_everything() {
 }
 
 #[test]
-fn a_hop_that_dies_is_replaced_by_plain_forwarding() {
+fn dead_router_is_replaced_by_plain_forwarding() {
     for kind in RouterKind::ALL {
         let mut tree = two_hops(kind, 2, offer(kind, 6), 0.001);
         tree.start();
@@ -128,7 +128,7 @@ fn a_hop_that_dies_is_replaced_by_plain_forwarding() {
 }
 
 #[test]
-fn who_is_done_behind_a_hop_that_is_started_again_then_is_counted_once_and_not_forgotten() {
+fn completed_receiver_of_a_restarting_router_counts_once() {
     for kind in RouterKind::ALL {
         for (seed, hop) in (0..10).flat_map(|seed| [(seed, 0), (seed, 1)]) {
             let mut tree = two_hops(kind, 2, Offer::bytes(400_000).by(kind.scheme()).expect(6), 0.0);
@@ -147,7 +147,7 @@ fn who_is_done_behind_a_hop_that_is_started_again_then_is_counted_once_and_not_f
 }
 
 #[test]
-fn who_is_done_behind_a_hop_that_is_no_more_says_so_to_the_source() {
+fn completed_receiver_of_a_dead_router_reports_to_the_source() {
     for kind in RouterKind::ALL {
         for delay in 0..10 {
             let mut tree = two_hops(kind, 2, Offer::bytes(400_000).by(kind.scheme()).expect(6), 0.0);
@@ -167,7 +167,7 @@ fn who_is_done_behind_a_hop_that_is_no_more_says_so_to_the_source() {
 }
 
 #[test]
-fn a_hop_that_comes_late_takes_over() {
+fn late_router_takes_over() {
     for kind in RouterKind::ALL {
         let mut tree = Net::of(45, offer(kind, 2));
         let hop = tree.hop(Head::Source(0), kind, 1, lan());
@@ -183,7 +183,7 @@ fn a_hop_that_comes_late_takes_over() {
 
 /// A packet that a router has dropped for lack of room will not leave it. A receiver that was promised it would wait forever.
 #[test]
-fn hops_that_keep_fewer_packets_than_may_wait_end_with_their_source() {
+fn routers_with_a_short_cache_end_with_their_source() {
     // Packets stored and waiting, milliseconds to the source, the slow receiver's link in Mbit/s, and whether all behind the second hop
     // have it. Receivers there waited forever when they lacked something, the source when they did not.
     for (cache, queue, far, slow, all) in
@@ -209,7 +209,7 @@ fn hops_that_keep_fewer_packets_than_may_wait_end_with_their_source() {
 }
 
 #[test]
-fn sessions_of_other_schemes_are_left_alone() {
+fn sessions_of_other_schemes_pass_unchanged() {
     for kind in RouterKind::ALL {
         let mut tree = Net::of(44, Offer::bytes(1_000_000).by("pgmcc").expect(1).at_most_mbps(2.0));
         let hop = tree.hop(Head::Source(0), kind, 1, lan());

@@ -113,7 +113,7 @@ fn forge_after_a_gap(net: &mut Net, source: usize, receivers: Range<usize>) {
 }
 
 #[test]
-fn signed_content_arrives_by_every_scheme_and_costs_next_to_nothing() {
+fn signatures_add_little_to_a_transfer() {
     for entry in CATALOGUE {
         let run = |signed: bool, seed: u64| {
             let mut net = Net::new(seed);
@@ -144,7 +144,7 @@ pub(super) fn run_with_a_forged_block(net: &mut Net, scheme: &'static str) -> Ra
 }
 
 #[test]
-fn a_block_that_a_member_forges_is_dropped_and_the_sources_own_arrives_by_every_scheme() {
+fn forged_block_is_dropped_and_the_true_block_arrives() {
     for entry in CATALOGUE {
         let mut net = Net::new(4);
         let all = run_with_a_forged_block(&mut net, entry.name);
@@ -157,7 +157,7 @@ fn a_block_that_a_member_forges_is_dropped_and_the_sources_own_arrives_by_every_
 }
 
 #[test]
-fn without_a_public_key_a_forged_block_is_only_found_at_the_end() {
+fn forged_block_is_found_at_the_end_without_a_public_key() {
     let mut net = Net::new(4);
     let all = receivers(&mut net, 1, path(), None);
     let source = net.source(offer("ormcc", 1).in_blocks_of(8));
@@ -168,7 +168,7 @@ fn without_a_public_key_a_forged_block_is_only_found_at_the_end() {
 }
 
 #[test]
-fn only_what_is_wrong_of_an_earlier_run_is_fetched_again_by_every_scheme() {
+fn only_wrong_blocks_of_an_earlier_run_are_fetched_again() {
     for entry in CATALOGUE {
         let mut net = Net::new(5);
         let all = receivers(&mut net, 1, path(), Some(trusted()));
@@ -184,7 +184,7 @@ fn only_what_is_wrong_of_an_earlier_run_is_fetched_again_by_every_scheme() {
 }
 
 #[test]
-fn pages_that_are_lost_are_asked_for_and_repeated_to_all() {
+fn lost_pages_are_requested_and_repeated_to_all() {
     for scheme in ["ormcc", "rlc"] {
         let mut net = Net::new(6);
         let all = receivers(&mut net, 3, path().losing(0.2), Some(trusted()));
@@ -199,7 +199,7 @@ fn pages_that_are_lost_are_asked_for_and_repeated_to_all() {
 }
 
 #[test]
-fn a_source_that_starts_again_signs_anew_and_receivers_keep_what_is_right() {
+fn restarted_source_signs_again_and_valid_blocks_stay() {
     let mut net = Net::new(7);
     let all = receivers(&mut net, 2, path(), Some(trusted()));
     let source = net.source(offer("ormcc", 2).at_most_mbps(5.0));
@@ -212,7 +212,7 @@ fn a_source_that_starts_again_signs_anew_and_receivers_keep_what_is_right() {
 }
 
 #[test]
-fn a_session_that_is_not_signed_or_by_somebody_else_is_not_followed_and_the_reason_is_known() {
+fn unsigned_or_foreign_session_is_refused_with_a_reason() {
     let other = SigningKey::from_seed([6; 32]);
     for (offer, there) in [
         (Offer::bytes(BYTES).sealed(group()).wait_secs(3), Seen::Unsigned),
@@ -246,7 +246,7 @@ fn either_of_two_keys_is_accepted() {
 }
 
 #[test]
-fn pages_roots_and_ends_that_a_member_invents_change_nothing() {
+fn forged_pages_roots_and_ends_change_nothing() {
     let mut net = Net::new(10);
     let all = receivers(&mut net, 2, path(), Some(trusted()));
     let source = net.source(offer("ormcc", 2));

@@ -49,7 +49,7 @@ fn assert_gives_way(scheme: &str, parts: &[f64]) {
 }
 
 #[test]
-fn without_any_feedback_every_source_gives_way() {
+fn every_source_slows_down_without_feedback() {
     for scheme in schemes_with_feedback() {
         let mut net = running(scheme, 10);
         net.group_of(0).up.set_link(Link::millis(20).losing(1.0));
@@ -59,7 +59,7 @@ fn without_any_feedback_every_source_gives_way() {
 }
 
 #[test]
-fn into_total_loss_of_data_every_source_gives_way_although_small_packets_pass() {
+fn every_source_slows_down_when_only_small_packets_pass() {
     for scheme in schemes_with_feedback() {
         let mut net = running(scheme, 10);
         net.group_of(0).down.set_link(Link::millis(10).dropping_above(1000));
@@ -69,7 +69,7 @@ fn into_total_loss_of_data_every_source_gives_way_although_small_packets_pass() 
 }
 
 #[test]
-fn after_an_interruption_the_rate_is_back_at_half_within_two_seconds() {
+fn rate_recovers_to_half_within_two_seconds_of_an_outage() {
     for scheme in schemes_with_feedback() {
         for outage in [4, 10] {
             let mut net = running(scheme, 20);

@@ -47,7 +47,7 @@ fn named(net: &Net, source: usize, wanted: SlowAction) -> f64 {
 }
 
 #[test]
-fn under_follow_the_group_goes_at_the_pace_of_its_slowest_and_names_it() {
+fn policy_follow_takes_the_slowest_rate_and_names_its_host() {
     let (net, source) = run(Slow::Follow, Some(narrow()));
     net.assert_all_verified(source, 0..4);
     let (named, seconds) =
@@ -58,7 +58,7 @@ fn under_follow_the_group_goes_at_the_pace_of_its_slowest_and_names_it() {
 }
 
 #[test]
-fn above_a_floor_the_slow_one_is_served_when_the_others_are_done() {
+fn policy_floor_serves_a_slow_receiver_after_the_others() {
     let (alone, _) = run(Slow::Follow, None);
     let (net, source) = run(Slow::Floor(Rate::from_mbps(20.0)), Some(narrow()));
     net.assert_all_verified(source, 0..4);
@@ -73,7 +73,7 @@ fn above_a_floor_the_slow_one_is_served_when_the_others_are_done() {
 }
 
 #[test]
-fn a_receiver_that_is_too_slow_is_dropped_told_so_and_reported() {
+fn policy_drop_ends_a_slow_receiver_and_reports_it() {
     let (alone, _) = run(Slow::Follow, None);
     let (net, source) = run(Slow::Drop(Rate::from_mbps(20.0)), Some(narrow()));
     let (base, fast) = (fast_done(&alone), fast_done(&net));
@@ -91,7 +91,7 @@ fn a_receiver_that_is_too_slow_is_dropped_told_so_and_reported() {
 }
 
 #[test]
-fn nobody_is_deferred_when_all_can_take_more_than_the_floor() {
+fn policy_floor_defers_no_receiver_above_the_floor() {
     let (net, source) =
         run(Slow::Floor(Rate::from_mbps(20.0)), Some(Link::millis(5).mbps(40.0).fifo(150_000)));
     net.assert_all_verified(source, 0..4);

@@ -92,7 +92,7 @@ impl Socket {
 }
 
 #[test]
-fn a_stopped_process_loses_what_does_not_fit_and_a_slow_one_takes_its_time() {
+fn full_buffer_drops_datagrams_and_a_slow_process_delays_them() {
     let (mut socket, from) = (Socket { capacity: 2 * COST, ..Socket::default() }, ([10, 0, 0, 1], 7).into());
     socket.stop_until(Time::ZERO + Span::from_millis(10));
     let fits: Vec<bool> = (0..5).map(|_| socket.put(&[0; 1250], from, Time::ZERO)).collect();

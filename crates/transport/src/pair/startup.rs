@@ -5,7 +5,7 @@ use super::*;
 const HALF_SECOND: Span = Span::from_millis(500);
 
 #[test]
-fn a_fast_and_long_path_is_half_used_within_five_seconds() {
+fn half_of_a_fast_long_path_is_used_within_five_seconds() {
     let mut net = Net::new(1).with_trunk(Link::millis(45).mbps(1_000.0).fifo(6_000_000));
     net.receivers(2, Link::millis(5), Link::millis(50));
     let source = net.source(Offer::zeros(1_000_000_000).datagrams_of(8_972).expect(2));
@@ -24,7 +24,7 @@ fn a_fast_and_long_path_is_half_used_within_five_seconds() {
 }
 
 #[test]
-fn a_narrow_path_with_a_short_queue_is_never_swamped_and_soon_used() {
+fn slow_start_does_not_overflow_a_short_queue() {
     for (rtt, queue) in [(10, 50_000), (40, 50_000), (100, 50_000)] {
         let mut net = Net::new(2).with_trunk(Link::millis(rtt / 2).mbps(10.0).fifo(queue));
         net.receivers(2, Link::default(), Link::millis(rtt / 2));

@@ -106,7 +106,7 @@ fn assert_in_order(part: &[u8]) {
 }
 
 #[test]
-fn each_layers_stream_comes_whole_to_whoever_can_take_it() {
+fn stream_of_each_layer_reaches_the_receivers_that_joined_it() {
     let mut net = Net::new(1);
     let fast = net.receivers(1, access(5.0), Link::millis(5)).start;
     let slow = net.receivers(1, access(0.8), Link::millis(5)).start;
@@ -133,7 +133,7 @@ fn each_layers_stream_comes_whole_to_whoever_can_take_it() {
 }
 
 #[test]
-fn repairs_make_good_for_losses_and_what_they_do_not_is_skipped_and_counted() {
+fn unrepaired_blocks_of_a_stream_are_skipped_and_counted() {
     let mut net = Net::new(2);
     net.trace.record = true;
     let lossy = net.receivers(1, access(5.0).losing(0.03), Link::millis(5)).start;
@@ -159,7 +159,7 @@ fn repairs_make_good_for_losses_and_what_they_do_not_is_skipped_and_counted() {
 }
 
 #[test]
-fn who_comes_late_starts_at_the_present() {
+fn late_joiner_starts_at_the_live_position() {
     let mut net = Net::new(3);
     let first = net.receivers(1, access(5.0), Link::millis(5)).start;
     let inputs = [Made::live(0.4, 600_000), Made::live(0.4, 600_000)];
@@ -175,7 +175,7 @@ fn who_comes_late_starts_at_the_present() {
 }
 
 #[test]
-fn a_layer_that_comes_back_goes_on_at_the_present() {
+fn rejoined_layer_continues_at_the_live_position() {
     let mut net = Net::new(4);
     let receiver = net.receivers(1, access(5.0), Link::millis(5)).start;
     let inputs = [Made::live(0.4, 1_200_000), Made::live(0.4, 1_200_000)];
@@ -201,7 +201,7 @@ fn a_layer_that_comes_back_goes_on_at_the_present() {
 }
 
 #[test]
-fn what_a_layer_cannot_send_in_time_is_dropped_at_the_source_and_told() {
+fn source_drops_and_counts_blocks_over_the_rate_of_a_layer() {
     let mut net = Net::new(5);
     let receiver = net.receivers(1, access(5.0), Link::millis(5)).start;
     let inputs = [Made::live(0.9, 1_100_000), Made::live(0.2, 200_000)];
@@ -225,7 +225,7 @@ fn what_a_layer_cannot_send_in_time_is_dropped_at_the_source_and_told() {
 }
 
 #[test]
-fn files_wait_for_their_layers_and_end_when_each_has_been_sent() {
+fn streams_of_files_wait_for_their_layers() {
     let mut net = Net::new(6);
     let receiver = net.receivers(1, access(5.0), Link::millis(5)).start;
     let inputs = [Made::file(300_000), Made::file(500_000)];

@@ -41,7 +41,7 @@ fn warned(net: &Net, receiver: usize, words: &str) -> usize {
 const TOLD: &str = "started a new session; the session that broke off";
 
 #[test]
-fn receivers_follow_a_source_that_starts_again_with_other_content() {
+fn receivers_follow_a_restarted_source_with_other_content() {
     for entry in CATALOGUE {
         for (gap, key) in [(200, None), (1_000, Some(key())), (4_000, None)] {
             let (mut net, all, source) = started(entry.name, key.as_ref(), secs(2));
@@ -75,7 +75,7 @@ fn receivers_follow_a_source_that_starts_again_with_other_content() {
 }
 
 #[test]
-fn receivers_resume_in_a_source_that_starts_again_whenever_it_dies() {
+fn receivers_resume_after_a_source_restart_at_any_time() {
     for entry in CATALOGUE {
         for (after, gap) in [(60, 200), (1_500, 500), (3_000, 2_500)] {
             let (mut net, all, source) = started(entry.name, None, Span::from_millis(after));
@@ -92,7 +92,7 @@ fn receivers_resume_in_a_source_that_starts_again_whenever_it_dies() {
 }
 
 #[test]
-fn a_session_that_starts_again_with_a_clock_of_the_past_is_followed() {
+fn restarted_session_with_an_older_clock_is_followed() {
     for key in [None, Some(key())] {
         for other in [false, true] {
             let (mut net, all, source) = started("ormcc", key.as_ref(), secs(2));
@@ -110,7 +110,7 @@ fn a_session_that_starts_again_with_a_clock_of_the_past_is_followed() {
 
 /// A source that replaces a broken session: by its address, or by its key and name.
 #[test]
-fn another_source_takes_no_place_unless_it_shows_the_key_and_the_name() {
+fn replacement_source_needs_the_key_and_the_name() {
     for (key, is_followed) in [(None, false), (Some(key()), true)] {
         let (mut net, all, source) = started("ormcc", key.as_ref(), secs(2));
         net.kill_source(source);
@@ -185,7 +185,7 @@ fn ended(net: &Net, like: impl Fn(&Result<crate::event::ReceiveReport, Error>) -
 }
 
 #[test]
-fn a_receiver_that_waits_leaves_the_same_content_to_the_one_that_has_its_place() {
+fn second_receiver_of_a_host_leaves_known_content_to_the_first() {
     for entry in CATALOGUE {
         for gap in [200, 1_000, 4_000] {
             let (mut net, source) = served(entry.name);
@@ -200,7 +200,7 @@ fn a_receiver_that_waits_leaves_the_same_content_to_the_one_that_has_its_place()
 }
 
 #[test]
-fn a_receiver_gives_way_when_another_of_its_host_takes_the_next_session() {
+fn receiver_is_superseded_by_another_of_its_host() {
     for entry in CATALOGUE {
         let (mut net, source) = served(entry.name);
         net.run_for(Span::from_millis(500));
@@ -220,7 +220,7 @@ fn a_receiver_gives_way_when_another_of_its_host_takes_the_next_session() {
 
 /// A session shorter than the time in which a busy receiver waits for its turn to report.
 #[test]
-fn a_receiver_of_a_short_session_names_it_to_the_other_source() {
+fn receiver_names_its_short_session_to_another_source() {
     for entry in CATALOGUE {
         let is_layered = entry.name.parse::<Scheme>().expect("it is in the catalogue").layers() > 1;
         for key in [None, Some(key())] {
@@ -258,7 +258,7 @@ fn a_receiver_of_a_short_session_names_it_to_the_other_source() {
 }
 
 #[test]
-fn a_busy_receiver_names_its_session_and_the_other_source() {
+fn busy_receiver_names_its_session_and_the_other_source() {
     for entry in CATALOGUE {
         let is_layered = entry.name.parse::<Scheme>().expect("it is in the catalogue").layers() > 1;
         for key in [None, Some(key())] {

@@ -277,7 +277,7 @@ fn relays_trace_their_branches_and_receivers_their_parents() {
 }
 
 #[test]
-fn members_of_a_hop_with_a_router_are_traced() {
+fn members_of_an_active_router_are_traced() {
     for (kind, name) in [(RouterKind::Raccoom, "raccoom"), (RouterKind::Rmanp, "rmanp")] {
         let mut tree = Net::of(65, Offer::bytes(1_000_000).by(name).expect(2).at_most_mbps(8.0));
         let hop = tree.hop(Head::Source(0), kind, 1, Link::millis(4).mbps(30.0).fifo(80_000));
@@ -292,7 +292,7 @@ fn members_of_a_hop_with_a_router_are_traced() {
 }
 
 #[test]
-fn children_of_an_agent_that_dies_trace_their_new_parent() {
+fn children_of_a_dead_agent_trace_their_new_parent() {
     let lan = || Link::millis(2).mbps(8.0).fifo(60_000);
     let mut grove = Net::of(67, Offer::bytes(2_000_000).by("mtcp").expect(2));
     let agent = grove.agent(&[], 16, lan());

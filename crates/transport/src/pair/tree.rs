@@ -273,7 +273,7 @@ pub(super) fn schemes() -> impl Iterator<Item = &'static str> {
 }
 
 #[test]
-fn a_relay_passes_a_session_on_with_every_scheme() {
+fn relay_forwards_a_session_with_every_scheme() {
     for name in schemes() {
         let mut tree = Net::of(21, Offer::bytes(3_000_000).by(name).expect(3).at_most_mbps(20.0));
         let relay = tree.relay(Head::Source(0), 1, MEMORY, Link::millis(5).mbps(50.0).fifo(100_000));
@@ -291,7 +291,7 @@ fn overhead_of(tree: &Net) -> f64 {
 }
 
 #[test]
-fn three_levels_pass_a_sealed_and_signed_session_on() {
+fn three_levels_forward_a_sealed_and_signed_session() {
     let (key, signer) = (GroupKey::generate().expect("random"), SigningKey::generate().expect("random"));
     let offer = Offer::bytes(4_000_000).expect(8).at_most_mbps(20.0).sealed(key).signed(signer.clone());
     let mut tree = Net::of(22, offer);
@@ -309,7 +309,7 @@ fn three_levels_pass_a_sealed_and_signed_session_on() {
 }
 
 #[test]
-fn sessions_in_layers_go_on_at_one_rate_on_each_branch() {
+fn sessions_in_layers_have_one_rate_on_each_branch() {
     let all = faircast_core::schemes::CATALOGUE.iter().map(|entry| entry.name);
     let mut in_layers = 0;
     for name in all.filter(|name| schemes().all(|other| other != *name)) {
@@ -327,7 +327,7 @@ fn sessions_in_layers_go_on_at_one_rate_on_each_branch() {
 }
 
 #[test]
-fn a_session_in_layers_that_is_more_than_the_memory_holds_arrives_late_and_that_is_said() {
+fn relay_warns_if_layers_exceed_its_memory() {
     let mut tree = Net::of(33, Offer::bytes(3_000_000).by("rlc").expect(1));
     let relay = tree.relay(Head::Source(0), 1, 1 << 20, Link::millis(5).mbps(20.0).fifo(100_000));
     tree.behind(branch(relay, 0), 1, Link::millis(3).mbps(10.0).fifo(60_000));
@@ -339,7 +339,7 @@ fn a_session_in_layers_that_is_more_than_the_memory_holds_arrives_late_and_that_
 }
 
 #[test]
-fn the_source_is_told_of_every_relay_and_of_how_far_those_behind_it_are() {
+fn source_lists_every_relay_with_its_progress() {
     let mut tree = Net::of(31, Offer::bytes(8_000_000).expect(4).at_most_mbps(16.0));
     let link = || Link::millis(4).mbps(40.0).fifo(80_000).losing(0.005);
     let top = tree.relay(Head::Source(0), 1, MEMORY, link());
@@ -367,7 +367,7 @@ fn the_source_is_told_of_every_relay_and_of_how_far_those_behind_it_are() {
 }
 
 #[test]
-fn losses_below_a_relay_are_repaired_there() {
+fn relay_repairs_losses_of_its_children() {
     let mut tree = Net::of(23, Offer::bytes(8_000_000).by("le-sbcc").expect(6).at_mbps(8.0));
     let relay = tree.relay(Head::Source(0), 1, MEMORY, Link::millis(5));
     tree.behind(branch(relay, 0), 6, Link::millis(5).losing(0.03));
@@ -378,7 +378,7 @@ fn losses_below_a_relay_are_repaired_there() {
 }
 
 #[test]
-fn a_slow_branch_is_served_at_its_own_rate_and_nobody_else_waits() {
+fn slow_branch_does_not_delay_other_branches() {
     let fast = Link::millis(3).mbps(40.0).fifo(100_000);
     let alone = {
         let mut tree = Net::of(24, Offer::bytes(10_000_000).expect(2));
@@ -410,7 +410,7 @@ fn a_slow_branch_is_served_at_its_own_rate_and_nobody_else_waits() {
 }
 
 #[test]
-fn with_a_file_a_slow_branch_costs_the_others_nothing() {
+fn cache_file_keeps_a_slow_branch_from_delaying_others() {
     let fast = Link::millis(3).mbps(40.0).fifo(100_000);
     let mut tree = Net::of(29, Offer::bytes(10_000_000).expect(4));
     tree.behind(Head::Source(0), 2, fast);
@@ -430,7 +430,7 @@ fn with_a_file_a_slow_branch_costs_the_others_nothing() {
 }
 
 #[test]
-fn what_had_to_go_is_fetched_again_as_fast_as_the_branch_takes_it() {
+fn relay_fetches_evicted_blocks_at_the_rate_of_its_branch() {
     let mut tree = Net::of(31, Offer::bytes(20_000_000).expect(1));
     let relay = tree.relay(Head::Source(0), 1, 4 << 20, Link::millis(2).mbps(200.0).fifo(400_000));
     tree.behind(branch(relay, 0), 1, Link::millis(2).mbps(50.0).fifo(100_000));
@@ -444,7 +444,7 @@ fn what_had_to_go_is_fetched_again_as_fast_as_the_branch_takes_it() {
 }
 
 #[test]
-fn the_source_hears_as_much_from_a_hundred_receivers_as_from_two() {
+fn feedback_at_the_source_does_not_grow_behind_relays() {
     let answers = |each: usize| {
         let mut tree =
             Net::of(25, Offer::bytes(4_000_000).by("ormcc").expect(2 * each as u32).at_most_mbps(8.0));
@@ -462,7 +462,7 @@ fn the_source_hears_as_much_from_a_hundred_receivers_as_from_two() {
 }
 
 #[test]
-fn a_relay_that_dies_costs_nothing_when_there_is_another() {
+fn second_relay_replaces_a_dead_one_without_delay() {
     for name in schemes() {
         let mut tree = Net::of(26, Offer::bytes(6_000_000).by(name).expect(4).at_most_mbps(8.0));
         let link = || Link::millis(4).mbps(30.0).fifo(80_000).losing(0.001);
@@ -491,7 +491,7 @@ fn a_relay_that_dies_costs_nothing_when_there_is_another() {
 }
 
 #[test]
-fn a_relay_restarted_at_its_address_serves_on() {
+fn relay_restarted_at_its_address_continues() {
     for name in schemes() {
         let mut tree = Net::of(28, Offer::bytes(6_000_000).by(name).expect(2).at_most_mbps(8.0));
         let link = || Link::millis(4).mbps(30.0).fifo(80_000).losing(0.001);

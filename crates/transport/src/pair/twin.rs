@@ -683,12 +683,12 @@ fn assert_busy_twins(star: &Star, setting: Setting, recorded: u64) {
 }
 
 #[test]
-fn the_seeds_scheme_does_the_same_in_the_simulator_and_in_the_transport() {
+fn published_scheme_is_identical_in_simulator_and_transport() {
     assert_busy_twins(&Star::of_three(as_the_seed(), 60), Setting::EQUAL, 0x0664_b115_b5bc_5a0e);
 }
 
 #[test]
-fn the_same_with_early_drops_and_losses_on_the_way() {
+fn losses_of_links_are_identical_in_simulator_and_transport() {
     let mut star = Star::of_three(as_the_seed(), 60);
     star.leaves[0].0.loss = Some(LossSpec::Bernoulli(0.01));
     star.leaves[1].0.loss =
@@ -699,7 +699,7 @@ fn the_same_with_early_drops_and_losses_on_the_way() {
 
 /// A router in the node between delays and marks the packets of every second receiver, and merges reports.
 #[test]
-fn a_router_does_the_same_in_the_simulator_and_between_datagrams() {
+fn router_is_identical_in_simulator_and_transport() {
     let router = toy::ToyRouter { delay: Span::from_micros(7_300), spacing: Span::from_micros(41_700) };
     let star = Star { router: Some(router), ..Star::of_three(as_the_seed(), 60) };
     let simulated = assert_twins(&star, Setting::EQUAL);
@@ -714,7 +714,7 @@ fn a_router_does_the_same_in_the_simulator_and_between_datagrams() {
 
 /// Its guard against a silent group accepts requests as signs of life, which the simulator does not have.
 #[test]
-fn the_transports_own_scheme_does_the_same_when_it_hears_reports_only() {
+fn transport_scheme_is_identical_with_reports_only() {
     let scheme = as_shipped(Start::Linear);
     let setting = Setting { heard: Heard::Reports, ..Setting::EQUAL };
     assert_busy_twins(&Star::of_three(scheme, 90), setting, 0x5259_f560_3a85_be74);
@@ -722,7 +722,7 @@ fn the_transports_own_scheme_does_the_same_when_it_hears_reports_only() {
 
 /// Reports only, for the reason above.
 #[test]
-fn the_same_on_any_star() {
+fn random_stars_are_identical_in_simulator_and_transport() {
     let (mut lost, mut reports) = (0, 0);
     for seed in 0..24 {
         let trace = assert_twins(&Star::at_random(seed), Setting { heard: Heard::Reports, ..Setting::EQUAL });
@@ -733,7 +733,7 @@ fn the_same_on_any_star() {
 }
 
 #[test]
-fn start_up_by_doubling_is_the_same_as_long_as_it_lasts() {
+fn slow_start_is_identical_in_simulator_and_transport() {
     let scheme = as_shipped(Start::Doubling(Doubling::default())).with_packet_size(packet_size());
     let bounds = Bounds { min: Rate::ZERO, max: Rate::from_mbps(7.0) };
     let star = Star {
@@ -755,7 +755,7 @@ fn start_up_by_doubling_is_the_same_as_long_as_it_lasts() {
 
 /// The scheme as it is shipped, and nothing made equal: no packet is the same, but about as many are sent.
 #[test]
-fn with_all_that_the_transport_does_beside_the_rate_is_about_that_of_the_simulator() {
+fn rate_with_the_full_transport_is_close_to_the_simulator() {
     let (mut simulated, mut transported) = (Sums::default(), Sums::default());
     for seed in 0..8 {
         let star = Star { seed, ..Star::of_three(Scheme::Ormcc(Config::transport(1000)), 60) };

@@ -47,7 +47,7 @@ fn dropped(net: &Net, receiver: usize) -> u64 {
 }
 
 #[test]
-fn the_rate_is_what_a_slow_receiver_takes_without_loss_and_follows_it_both_ways() {
+fn rate_follows_a_slow_receiver_up_and_down_without_loss() {
     for scheme in schemes() {
         let (mut net, source) = net(scheme, 2, Offer::zeros(1 << 28));
         settle(&mut net, source);
@@ -68,7 +68,7 @@ fn the_rate_is_what_a_slow_receiver_takes_without_loss_and_follows_it_both_ways(
 }
 
 #[test]
-fn a_process_that_is_stopped_for_a_moment_loses_nothing_and_costs_a_moment() {
+fn short_pause_of_a_process_loses_no_datagram() {
     for scheme in schemes() {
         let run = |pause: bool| {
             let (mut net, source) = net(scheme, 3, Offer::bytes(8_000_000));
@@ -90,7 +90,7 @@ fn a_process_that_is_stopped_for_a_moment_loses_nothing_and_costs_a_moment() {
 }
 
 #[test]
-fn a_process_that_is_stopped_for_long_holds_the_others_for_a_second() {
+fn long_pause_of_a_process_delays_others_for_a_second() {
     for scheme in schemes() {
         let (mut net, source) = net(scheme, 3, Offer::bytes(16_000_000).at_most_mbps(40.0));
         net.receivers[2].socket.capacity = 425_984;
@@ -106,7 +106,7 @@ fn a_process_that_is_stopped_for_long_holds_the_others_for_a_second() {
 }
 
 #[test]
-fn a_receiver_that_dies_holds_the_others_for_a_second() {
+fn dead_receiver_delays_others_for_a_second() {
     for scheme in schemes() {
         let (mut net, source) = net(scheme, 3, Offer::bytes(16_000_000).at_most_mbps(40.0));
         settle(&mut net, source);
@@ -117,7 +117,7 @@ fn a_receiver_that_dies_holds_the_others_for_a_second() {
 }
 
 #[test]
-fn lost_advertisements_cost_no_more_than_time() {
+fn lost_window_advertisements_cost_time_only() {
     for scheme in schemes() {
         let mut net = Net::new(4);
         net.receivers(2, lan(), Link::millis(1).losing(0.3));
@@ -150,7 +150,7 @@ fn forge(net: &mut Net, source: usize, echo: Seq, limit: Seq) {
 }
 
 #[test]
-fn forged_windows_neither_stop_a_group_for_ever_nor_say_what_cannot_be() {
+fn forged_windows_do_not_stop_a_group() {
     for scheme in schemes() {
         let (mut net, source) = net(scheme, 2, Offer::bytes(12_000_000).at_most_mbps(40.0));
         settle(&mut net, source);
@@ -172,7 +172,7 @@ fn forged_windows_neither_stop_a_group_for_ever_nor_say_what_cannot_be() {
 }
 
 #[test]
-fn a_window_that_stays_closed_is_named_and_given_up() {
+fn closed_window_is_named_and_given_up() {
     for scheme in schemes() {
         let (mut net, source) = net(scheme, 3, Offer::bytes(12_000_000).at_most_mbps(40.0));
         settle(&mut net, source);
@@ -187,7 +187,7 @@ fn a_window_that_stays_closed_is_named_and_given_up() {
 }
 
 #[test]
-fn a_window_that_holds_the_group_below_the_bound_of_slow_is_set_aside_as_congestion_is() {
+fn slow_policy_applies_to_windows_as_to_congestion() {
     for scheme in schemes() {
         for (slow, done) in [
             (Slow::Floor(Rate::from_mbps(20.0)), SlowAction::Deferred),
@@ -211,7 +211,7 @@ fn a_window_that_holds_the_group_below_the_bound_of_slow_is_set_aside_as_congest
 }
 
 #[test]
-fn of_forty_receivers_only_the_slow_one_advertises_and_all_follow_it() {
+fn only_the_slow_one_of_forty_receivers_advertises_a_window() {
     for scheme in schemes() {
         let (mut net, source) = net(scheme, 40, Offer::zeros(1 << 26));
         settle(&mut net, source);

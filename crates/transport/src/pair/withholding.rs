@@ -104,7 +104,7 @@ fn assert_left(name: &str, make: impl Fn() -> (Net, usize, Head)) {
 }
 
 #[test]
-fn a_relay_that_serves_nothing_is_left_for_another() {
+fn receiver_leaves_an_unhelpful_relay_for_another() {
     for scheme in schemes() {
         assert_left(scheme, || {
             let mut tree = Net::of(91, offer(scheme));
@@ -116,7 +116,7 @@ fn a_relay_that_serves_nothing_is_left_for_another() {
 }
 
 #[test]
-fn a_relay_that_serves_nothing_is_left_for_the_source() {
+fn receiver_leaves_an_unhelpful_relay_for_the_source() {
     for scheme in schemes() {
         assert_left(scheme, || {
             let mut tree = Net::of(92, offer(scheme));
@@ -127,7 +127,7 @@ fn a_relay_that_serves_nothing_is_left_for_the_source() {
 }
 
 #[test]
-fn a_hop_that_serves_nothing_is_left_for_another() {
+fn receiver_leaves_an_unhelpful_router_for_another() {
     for kind in RouterKind::ALL {
         assert_left(&kind.to_string(), || {
             let mut tree = Net::of(93, offer(kind.scheme()));
@@ -140,7 +140,7 @@ fn a_hop_that_serves_nothing_is_left_for_another() {
 
 /// It slows the session down to its floor until it is left.
 #[test]
-fn an_agent_that_serves_nothing_is_left_for_the_source() {
+fn receiver_leaves_an_unhelpful_agent_for_the_source() {
     const FLOOR: f64 = 0.5;
     let mut grove = Net::of(94, offer("mtcp").expect(3).at_least_mbps(FLOOR));
     let lan = Link::millis(2).mbps(8.0).fifo(60_000).losing(0.005);
@@ -158,7 +158,7 @@ fn an_agent_that_serves_nothing_is_left_for_the_source() {
 
 /// A source that lives and states that it has sent everything. No relay and no other address continues the session.
 #[test]
-fn the_only_parent_that_serves_nothing_is_waited_for_as_long_as_patience_lasts() {
+fn receiver_waits_the_idle_timeout_for_an_unhelpful_parent() {
     for scheme in schemes() {
         let mut net = Net::new(95);
         let all = net.receivers(1, Link::millis(5).mbps(20.0).fifo(60_000), Link::millis(5));
@@ -194,7 +194,7 @@ fn the_only_parent_that_serves_nothing_is_waited_for_as_long_as_patience_lasts()
 
 /// It waits itself for its parent, as long as its own idle timeout lasts.
 #[test]
-fn an_honest_relay_that_has_nothing_for_a_while_is_waited_for() {
+fn receiver_waits_for_an_honest_relay_without_data() {
     for scheme in schemes() {
         let mut tree = Net::of(96, offer(scheme));
         let relay = tree.relay(Head::Source(0), 1, MEMORY, link());
@@ -211,7 +211,7 @@ fn an_honest_relay_that_has_nothing_for_a_while_is_waited_for() {
 
 /// A relay forwards symbols of a sealed session that it cannot verify. A receiver can: they do not open.
 #[test]
-fn wrong_symbols_that_a_relay_has_stored_of_a_sealed_session_are_replaced() {
+fn wrong_cached_symbols_of_a_sealed_session_are_replaced() {
     for scheme in schemes() {
         let mut tree = Net::of(98, offer(scheme).sealed(GroupKey::from_bytes([8; 32])));
         let relay = tree.relay(Head::Source(0), 1, MEMORY, link());

@@ -101,7 +101,7 @@ fn keys() -> [Option<GroupKey>; 2] {
 
 /// Packets state their departure in 32 bits of microseconds: 71.6 minutes. At half of that the nearest value changes.
 #[test]
-fn a_stream_that_is_silent_for_longer_than_times_in_packets_reach_goes_on_as_before_by_any_scheme() {
+fn stream_survives_a_silence_beyond_the_range_of_timestamps() {
     for scheme in ["ormcc", "tfmcc", "pgmcc", "mca-plus", "le-sbcc"] {
         for key in keys() {
             let mut stream = Stream::new(scheme, key.clone(), 0, Pace::Usual);
@@ -119,7 +119,7 @@ fn a_stream_that_is_silent_for_longer_than_times_in_packets_reach_goes_on_as_bef
 
 /// Statuses are five a second here, so that a number passes within a minute.
 #[test]
-fn a_stream_whose_numbers_wrap_and_whose_keys_turn_goes_on_and_who_joins_then_receives_it() {
+fn stream_survives_wrapped_numbers_and_new_keys() {
     for key in keys() {
         for at in [TURN, WRAP / 2, WRAP, 2 * WRAP] {
             let mut stream = Stream::new("ormcc", key.clone(), at - 500, Pace::Usual);
@@ -137,14 +137,14 @@ fn a_stream_whose_numbers_wrap_and_whose_keys_turn_goes_on_and_who_joins_then_re
 
 /// A day in a test of seconds: a block every ten minutes, a silence of three hours, and late joiners.
 #[test]
-fn a_source_that_runs_for_a_day_serves_who_was_there_from_the_beginning_and_who_comes_late() {
+fn source_serves_old_and_late_receivers_for_a_day() {
     days(1, 40_000);
 }
 
-/// The same for 365 days: `cargo test --release -p faircast-transport --lib -- --ignored a_source_that_runs_for_a_year --nocapture`.
+/// The same for 365 days: `cargo test --release -p faircast-transport --lib -- --ignored source_serves_old_and_late_receivers_for_a_year --nocapture`.
 #[test]
 #[ignore = "takes the better part of an hour of a processor"]
-fn a_source_that_runs_for_a_year_serves_who_was_there_from_the_beginning_and_who_comes_late() {
+fn source_serves_old_and_late_receivers_for_a_year() {
     days(365, 15_000_000);
 }
 

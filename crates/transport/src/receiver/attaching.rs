@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parent_that_does_not_answer_is_left_for_the_next() {
+    fn silent_parent_is_replaced_by_the_next() {
         let parents: Vec<SocketAddr> = (1..=2).map(host).collect();
         let mut attaching = Attaching::new(parents.clone(), false, Time::ZERO).expect("there are some");
         let mut now = Time::ZERO;
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relay_is_looked_for_ring_by_ring_and_again_when_it_falls_silent() {
+    fn search_for_a_relay_widens_and_restarts_after_silence() {
         let mut attaching = Attaching::new(vec![group(), host(9)], false, Time::ZERO).expect("a group");
         let seconds = |s| Time::ZERO + Span::from_secs(s);
         let near = |ask: Ask| match ask.hops {
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_found_first_is_the_parent_and_answers_of_others_are_nothing() {
+    fn first_relay_that_answers_is_the_parent() {
         let mut attaching = Attaching::new(vec![group()], false, Time::ZERO).expect("a group");
         assert!(!attaching.on_token([3; 16], false, host(3), Time::ZERO), "nobody was asked");
         attaching.due(Time::ZERO).expect("the first ring");
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invitation_is_answered_with_one_packet_unless_a_token_comes_back() {
+    fn invitation_without_a_token_gets_one_packet() {
         let mut attaching = Attaching::new(Vec::new(), true, Time::ZERO).expect("it waits");
         let mut now = Time::ZERO + Span::from_secs(1);
         assert_eq!(attaching.deadline(), Time::NEVER);
@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_comes_too_late_makes_nobody_a_parent() {
+    fn late_token_is_ignored() {
         let mut attaching = Attaching::new(Vec::new(), true, Time::ZERO).expect("it waits");
         let now = Time::ZERO + Span::from_secs(1);
         assert!(attaching.on_invite(5, host(1), now));

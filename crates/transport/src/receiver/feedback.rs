@@ -715,7 +715,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_no_longer_than_the_datagrams_of_their_session_and_leave_nothing_out() {
+    fn requests_fit_datagrams_and_list_every_missing_symbol() {
         let wanted: Vec<(u32, u16)> = (0..300).map(|at| (at * 2, 1 + at as u16 % 3)).collect();
         let from = ReceiverId::new(7).expect("it is not zero");
         for limit in [400, 416, 1_000, 1_472] {

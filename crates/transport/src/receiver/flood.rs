@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_of_the_base_layer_alone_while_others_are_sent_are_noticed() {
+    fn losses_of_a_lone_base_layer_indicate_flooding() {
         let mut watch = FloodWatch::new(Base::Fixed, at(0));
         watch.on_status(&[0, 7]);
         let seen: Vec<bool> = (0..16).map(|number| second(&mut watch, number, 10, 50).is_some()).collect();
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_without_losses_or_without_upper_layers_or_with_one_of_them_joined() {
+    fn flooding_needs_losses_and_unjoined_enhancement_layers() {
         let mut watch = FloodWatch::new(Base::Fixed, at(0));
         assert!((0..16).all(|number| second(&mut watch, number, 101, 50).is_none_or(|part| part < 0.05)));
         let mut watch = FloodWatch::new(Base::Fixed, at(0));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_that_a_layer_has_because_it_follows_its_slowest_receiver_are_no_flooding() {
+    fn losses_of_an_adaptive_base_layer_are_not_flooding() {
         let mut watch = FloodWatch::new(Base::Followed, at(0));
         assert!((0..12).all(|number| second(&mut watch, number, 15, 50).is_none()));
         let seen = (12..24).filter(|&number| second(&mut watch, number, 4, 50).is_some()).count();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_bursts_lose_is_no_flooding() {
+    fn losses_of_bursts_are_not_flooding() {
         let mut watch = FloodWatch::new(Base::Fixed, at(0));
         for number in 0..16 {
             for packet in 0..8 {
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interruption_is_no_flooding() {
+    fn outage_is_not_flooding() {
         let mut watch = FloodWatch::new(Base::Fixed, at(0));
         for number in 0..8 {
             assert_eq!(second(&mut watch, number, 1000, 50), None);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layer_that_was_just_left_may_still_come() {
+    fn layer_may_arrive_shortly_after_it_was_left() {
         let mut watch = FloodWatch::new(Base::Fixed, at(0));
         watch.on_status(&[0, 7]);
         watch.on_subscription(1, at(0));

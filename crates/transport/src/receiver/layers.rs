@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_begins_with_the_base_layer_alone() {
+    fn receiver_starts_with_the_base_layer_only() {
         let mut layers = four();
         assert!(layers.groups().is_empty());
         assert_eq!(layers.subscription(), Subscription { joined: 1, of: 4 });
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_at_one_rate_has_nothing_to_say_about_layers() {
+    fn session_at_one_rate_reports_no_layers() {
         let base = "239.255.70.1:5777".parse().expect("an address");
         let mut layers = Layers::new(base, &announced(1, 0), 1);
         assert!(!layers.is_layered() && layers.report().is_none());
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn every_layer_has_gaps_of_its_own_and_begins_anew_when_it_is_joined() {
+    fn losses_are_counted_per_layer_and_restart_at_a_join() {
         let mut layers = four();
         layers.subscribe(Layer(1), at(10));
         assert_eq!(lost(&mut layers, 0, 5, at(11)), Some(0));
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_joined_is_tried_again_after_the_scheme_has_left_it() {
+    fn refused_layer_is_joined_again_after_the_scheme_leaves_it() {
         let mut layers = four();
         layers.subscribe(Layer(3), at(0));
         assert!(layers.refuse(Layer(2)));
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_session_begins_at_the_base_layer_and_the_account_goes_on() {
+    fn new_session_starts_at_the_base_layer_and_keeps_counters() {
         let mut layers = four();
         layers.subscribe(Layer(2), at(0));
         layers.restart("239.255.70.1:5777".parse().expect("an address"), &announced(8, 0));

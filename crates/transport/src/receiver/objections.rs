@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn however_many_sessions_are_announced_few_packets_leave() {
+    fn few_objections_leave_for_many_announced_sessions() {
         let mut objections = Objections::default();
         let (mut rng, mut said) = (Rng::new(1, 1), 0);
         for millis in (0..500_000).step_by(20) {
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_told_soon_and_once_more() {
+    fn session_gets_an_objection_within_two_seconds_and_one_repeat() {
         let mut objections = Objections::default();
         let (mut rng, mut told) = (Rng::new(2, 1), Vec::new());
         let source = SocketAddr::from(([10, 0, 0, 1], 9));

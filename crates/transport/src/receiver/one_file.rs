@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn the_content_of_one_file_is_written_without_its_manifest_however_it_comes() {
+    fn one_file_is_written_without_its_manifest_for_any_chunk_size() {
         for piece in [1, 3, 7, 1000] {
             let entries = vec![entry("b", Kind::File { size: 3 })];
             assert_eq!(written(entries, b"abc", piece).expect("one file"), b"abc");
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn several_files_and_none_are_refused_before_anything_is_written() {
+    fn only_a_manifest_of_one_file_can_be_written_as_a_stream() {
         let two = vec![entry("a", Kind::File { size: 1 }), entry("b", Kind::File { size: 2 })];
         assert!(matches!(written(two, b"abc", 5), Err(Error::Config(ConfigError::NotAStream { files: 2 }))));
         assert!(matches!(

@@ -225,7 +225,7 @@ mod tests {
     use faircast_wire::{Signed, SigningKey, TransferId};
 
     #[test]
-    fn hashes_of_a_live_stream_are_kept_until_their_blocks_are_written_and_not_taken_again() {
+    fn hashes_of_a_live_stream_are_dropped_after_their_blocks() {
         let key = SigningKey::from_seed([7; 32]);
         let about =
             Signed { session: SessionId(1), salt: [2; 16], transfer: TransferId([3; 16]), started: 4 };
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stored_block_that_the_source_has_passed_asks_for_its_page() {
+    fn stored_block_without_a_hash_requests_its_page() {
         let key = SigningKey::from_seed([7; 32]);
         let about =
             Signed { session: SessionId(1), salt: [2; 16], transfer: TransferId([3; 16]), started: 4 };

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn data_that_stays_away_while_packets_leave_is_missed_after_seconds() {
+    fn missing_data_is_reported_once_after_seconds() {
         let mut reach = Reach::new(10);
         for second in 0..6 {
             reach.on_next_seq(10 + second * 20, at(second));
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_sends_nothing_is_not_missed() {
+    fn idle_source_is_not_reported_as_unreachable() {
         let mut reach = Reach::new(0);
         reach.on_data(Some(90));
         // The last packets are lost, and nothing follows them.

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receipt_that_nobody_answers_is_sent_a_few_times_ever_more_slowly_and_given_up() {
+    fn unanswered_receipt_is_repeated_more_slowly_and_given_up() {
         let me = (ReceiverId::new(9).expect("it is not zero"), u16::MAX);
         let (rtt, spread) = (Span::from_millis(1), Span::from_millis(20));
         let mut outgoing = Outgoing::new(None);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn those_of_many_receivers_leave_one_after_the_other_under_numbers_of_their_own() {
+    fn receipts_of_many_receivers_leave_in_turn_with_own_numbers() {
         let me = (ReceiverId::new(9).expect("it is not zero"), 7);
         let mut outgoing = Outgoing::new(None);
         (1..=100).for_each(|number| outgoing.add(receipt(number), me, Time::ZERO));

@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_does_not_answer_gets_a_few_packets_and_then_one_now_and_then() {
+    fn silent_source_gets_a_few_queries_and_then_rare_ones() {
         let mut candidates = Candidates::default();
         let mut asked = Vec::new();
         for millis in (0..60_000).step_by(5) {
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_away_or_has_shown_that_it_is_there_is_asked_soon() {
+    fn source_that_returns_or_answers_is_asked_promptly() {
         for shows in [false, true] {
             let mut candidates = Candidates::default();
             let mut asked = Vec::new();
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_announced_no_more_is_asked_no_more() {
+    fn source_without_announcements_gets_no_queries() {
         let mut candidates = Candidates::default();
         hear(&mut candidates, 1, at(0));
         let asked = (0..100_000).step_by(5).map(|millis| candidates.due(at(millis)).len()).sum::<usize>();
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn all_are_asked_and_the_first_that_answers_is_the_one() {
+    fn all_sources_are_asked_and_the_first_answer_wins() {
         let mut candidates = Candidates::default();
         hear(&mut candidates, 1, at(0));
         hear(&mut candidates, 2, at(1));
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_whose_spread_goes_up_and_down_is_asked_all_the_same() {
+    fn source_with_a_varying_spread_is_asked() {
         for first in 1..20 {
             let mut candidates = Candidates::default();
             let asks = |millis: &u64| {
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_of_forged_sources_does_not_keep_the_real_one_out() {
+    fn forged_sources_do_not_displace_the_real_one() {
         let mut candidates = Candidates::default();
         let mut answered = false;
         for millis in 0..2_000_u64 {

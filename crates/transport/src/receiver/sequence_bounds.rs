@@ -183,14 +183,14 @@ mod tests {
     }
 
     #[test]
-    fn numbers_after_an_outage_are_allowed_as_far_as_the_pace_explains() {
+    fn numbers_after_an_outage_are_bounded_by_the_earlier_pace() {
         let numbers = steady(1_000);
         assert!(numbers.allows(11_000, at(11_000)), "ten seconds later");
         assert!(!numbers.allows(45_000, at(11_000)));
     }
 
     #[test]
-    fn every_second_packet_of_a_source_that_starts_suddenly_is_allowed() {
+    fn numbers_of_a_suddenly_fast_source_with_losses_are_allowed() {
         let mut numbers = SequenceBounds::default();
         numbers.on_told(100, at(0));
         for seq in (100..10_000).step_by(2) {

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_parent_that_brings_nothing_or_wrong_blocks_is_left() {
+    fn only_an_unhelpful_or_wrong_parent_is_left() {
         let with = |blocks, symbols, wrong| Reached { blocks, symbols, wrong };
         assert_eq!(left_after(true, |_| (with(3, 7, 0), false)), Some(5), "it withholds");
         assert_eq!(left_after(false, |_| (with(3, 7, 0), false)), Some(20), "it was not asked");

@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn the_right_edge_is_what_was_taken_out_and_the_whole_room() {
+    fn right_edge_is_the_last_processed_packet_plus_the_buffer() {
         let mut window = window(1);
         assert_eq!(window.due(at(0)), None, "nothing has come yet");
         window.on_packet(Seq(9), at(1), at(1));
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_that_keeps_up_speaks_regularly_and_one_that_does_not_speaks_often() {
+    fn slow_receiver_advertises_more_often() {
         let mut window = window(4);
         window.on_packet(Seq(0), at(0), at(0));
         assert!(window.due(at(0)).is_some());
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn who_cannot_keep_up_advertises_what_it_takes_out_in_a_moment_and_the_whole_room_when_it_can_again() {
+    fn slow_receiver_advertises_less_until_it_keeps_up_again() {
         let mut window = window(1);
         let whole = window.room();
         // Each waits for 50 ms, and one is taken out in a millisecond.
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn on_a_long_path_who_keeps_up_advertises_what_may_be_under_way_until_it_loses_something() {
+    fn fast_receiver_on_a_long_path_advertises_more_until_a_loss() {
         let mut window = Window::new(1500, 0.0);
         window.on_status(0, 1, Span::from_millis(100), false);
         let small = Backlog { used: 0, capacity: 425_984, dropped: 0 };
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn an_advertisement_is_repeated_for_a_while_when_no_data_follow() {
+    fn advertisement_is_repeated_if_no_data_follows() {
         let mut window = window(4);
         window.on_packet(Seq(0), at(0), at(0));
         let mut said = 0;
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_were_lost_at_the_end_do_not_close_the_window_for_ever() {
+    fn status_reopens_the_window_after_losses_at_the_end() {
         let mut window = window(4);
         window.on_packet(Seq(0), at(0), at(0));
         window.due(at(0));
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_large_group_only_those_speak_whose_buffers_fill() {
+    fn only_filling_buffers_are_advertised_in_a_large_group() {
         let mut window = window(40);
         window.on_packet(Seq(0), at(0), at(0));
         assert_eq!(window.deadline(), Time::NEVER);
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_that_packets_take_is_learned_from_what_was_in_the_buffer() {
+    fn memory_per_packet_is_learned_from_the_buffer() {
         let mut window = window(1);
         let first = window.room();
         for round in 1..60 {

@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_whole_with_any_symbols_and_each_counts_once() {
+    fn any_distinct_symbols_complete_a_block() {
         let mut cache = cache(1000);
         assert_eq!(cache.add(3, 2, 7, &[1; 10], false), Added::Kept);
         assert_eq!(cache.add(3, 2, 7, &[1; 10], false), Added::Useless);
@@ -359,14 +359,14 @@ mod tests {
     }
 
     #[test]
-    fn more_than_a_block_needs_is_kept_up_to_a_bound() {
+    fn spare_symbols_of_a_block_are_bounded() {
         let mut cache = cache(10_000);
         let kept = (0..1000).filter(|id| cache.add(0, 4, *id, &[0; 10], false) != Added::Useless).count();
         assert_eq!(kept, 4 + SPARE);
     }
 
     #[test]
-    fn memory_has_a_bound_and_what_is_used_last_goes_first() {
+    fn memory_is_bounded_and_evicts_blocks_by_their_next_use() {
         let mut cache = cache(200);
         for block in 0..6 {
             assert_eq!(fill(&mut cache, block), Added::Whole);
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_in_memory_lies_in_a_file_and_comes_back() {
+    fn blocks_over_the_memory_limit_are_stored_in_a_file() {
         let file = tempfile::tempfile().expect("a temporary file");
         let mut cache = Cache::new(200, Some(Room { disk: Disk::default(), file, path: "cache".into() }));
         for block in 0..50 {
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_takes_nothing_costs_what_it_would_have_kept() {
+    fn failing_cache_file_evicts_blocks_and_reports_once() {
         let Ok(file) = std::fs::File::options().write(true).read(true).open("/dev/full") else { return };
         let mut cache = Cache::new(100, Some(Room { disk: Disk::default(), file, path: "/dev/full".into() }));
         (0..5).for_each(|block| assert_eq!(fill(&mut cache, block), Added::Whole));
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_old_is_forgotten() {
+    fn old_blocks_are_evicted() {
         let mut cache = cache(1000);
         (0..4).for_each(|block| assert_eq!(fill(&mut cache, block), Added::Whole));
         cache.forget_before(3);

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_told_in_turn_until_they_are_confirmed() {
+    fn ids_are_reported_in_turn_until_confirmed() {
         let mut numbers = Confirmations { confirms: Some(true), ..Confirmations::default() };
         assert!((1..=5).all(|number| !numbers.add(id(number))));
         assert!(numbers.has_untold());
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_numbers_are_kept_than_may_be() {
+    fn stored_ids_are_bounded() {
         let mut numbers = Confirmations::default();
         (1..=MOST as u64).for_each(|number| _ = numbers.add(id(number)));
         assert!(numbers.add(id(MOST as u64 + 1)), "nobody waits for its confirmation");

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_much_is_fetched_at_a_time() {
+    fn concurrent_fetches_are_bounded() {
         let mut fetches = Fetches::default();
         for block in 0..10 {
             assert_eq!(fetches.has_room(90 * PART, 10), block < 8);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_others_wait_in_order_and_are_not_without_end() {
+    fn waiting_fetches_are_ordered_and_bounded() {
         let mut queue = Queue::default();
         for block in (0..MOST_QUEUED as u32 + 10).rev() {
             queue.add(block, 4, false);

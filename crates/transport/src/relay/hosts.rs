@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_is_invited_until_it_comes_and_again_when_it_is_gone() {
+    fn host_is_invited_until_it_joins_and_again_after_it_leaves() {
         let now = Instant::now();
         let at = |millis: u64| now + Duration::from_millis(millis);
         let host = |last: u8| InvitedHost {

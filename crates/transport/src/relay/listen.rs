@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_good_for_its_address_alone() {
+    fn token_is_valid_for_its_address_only() {
         let now = Instant::now();
         let tokens = Tokens::new([1, 2, 3, 4], now);
         let [one, other] = [1, 2].map(|last| SocketAddr::from(([10, 0, 0, last], 4000)));

@@ -80,7 +80,7 @@ mod tests {
     use faircast_wire::{Name, Signed, SigningKey, TransferId};
 
     #[test]
-    fn a_receipt_is_passed_on_once_and_others_in_its_name_a_few_times() {
+    fn repeated_and_differing_receipts_of_a_receiver_are_bounded() {
         let about =
             Signed { session: SessionId(1), salt: [0; 16], transfer: TransferId([0; 16]), started: 1 };
         let receipt = |receiver: u64, unix_secs| {

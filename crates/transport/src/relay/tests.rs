@@ -60,7 +60,7 @@ fn finds_wrong(seen: u64) -> Asker<'static> {
 }
 
 #[test]
-fn a_relay_does_not_follow_itself_nor_a_chain_without_end_nor_a_session_twice() {
+fn relay_refuses_loops_deep_chains_and_duplicate_sessions() {
     let process = RelayHandle::default();
     let [one, two] = [0, 1].map(|_| Shared::new(process.clone(), 1, 1 << 20, None));
     one.announces_from(SocketAddr::from(([10, 0, 0, 9], 4000)));
@@ -113,7 +113,7 @@ fn asks(shared: &Shared, number: u64, from: SocketAddr) -> bool {
 
 /// A host that attaches under another number each time is another process each time, and the earlier one gives up its place.
 #[test]
-fn who_comes_again_and_again_as_somebody_else_takes_no_more_places_than_hosts_are_served() {
+fn changing_the_receiver_id_takes_no_extra_places() {
     let shared = Shared::new(RelayHandle::default(), 0, 1 << 20, None);
     shared.take_children(2, Default::default());
     shared.lock().announce = Some((SessionId(7), announce(1, 0)));
@@ -176,7 +176,7 @@ fn one_host_with_many_ports_leaves_places_to_others() {
 }
 
 #[test]
-fn a_sources_own_relay_holds_it_back_to_what_the_fastest_host_takes() {
+fn own_relay_limits_its_source_to_the_fastest_host() {
     let shared = Shared::new(RelayHandle::default(), 2, 64 << 20, None);
     shared.hold_above(10 * 64);
     let mut passing = shared.lock();
@@ -200,7 +200,7 @@ fn a_sources_own_relay_holds_it_back_to_what_the_fastest_host_takes() {
 }
 
 #[test]
-fn what_a_child_asks_for_has_a_bound_whatever_it_says() {
+fn requests_of_a_child_are_bounded() {
     let shared = Shared::new(RelayHandle::default(), 1, 64 << 20, None);
     let mut passing = shared.lock();
     for block in 0..3 {
@@ -253,7 +253,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 proptest! {
     #[test]
-    fn whoever_waits_for_symbols_has_them_fetched(steps in steps()) {
+    fn awaited_symbols_are_fetched(steps in steps()) {
         let shared = Shared::new(RelayHandle::default(), 1, 1 << 20, None);
         shared.lock().announce = Some((SessionId(1), announce(1, 0)));
         let mut seq = 0;
@@ -300,7 +300,7 @@ proptest! {
 }
 
 #[test]
-fn nothing_more_is_fetched_once_the_session_above_is_over() {
+fn nothing_is_fetched_after_the_upstream_session_ended() {
     let shared = Shared::new(RelayHandle::default(), 1, 1 << 20, None);
     shared.lock().fetches.want(0, 4);
     assert!(shared.wants_more());
@@ -309,7 +309,7 @@ fn nothing_more_is_fetched_once_the_session_above_is_over() {
 }
 
 #[test]
-fn a_fetch_that_is_answered_with_what_is_here_is_over_and_those_below_are_served_with_that() {
+fn fetch_answered_with_cached_symbols_ends_and_serves_children() {
     let shared = Shared::new(RelayHandle::default(), 1, 1 << 20, None);
     let mut passing = shared.lock();
     passing.passed = 1;
@@ -346,7 +346,7 @@ fn leaves_on(passing: &mut Passing, branch: usize, seq: &mut u64) -> Vec<(u32, u
 }
 
 #[test]
-fn a_parent_that_confirms_no_numbers_is_told_how_many_are_done_as_before() {
+fn parent_without_confirmations_gets_plain_counts() {
     let shared = Shared::new(RelayHandle::default(), 1, 1 << 20, None);
     shared.lock().branches[0].tally = Tally { receivers: 3, done: 2, unnamed: 1, ..Tally::default() };
     let done = ReceiverId::new(7).expect("it is not zero");
@@ -385,7 +385,7 @@ fn wrong_blocks(memory: usize, blocks: u32) -> (Shared, u64) {
 }
 
 #[test]
-fn a_block_that_did_not_verify_below_is_fetched_again_and_replaces_what_is_here() {
+fn block_found_wrong_by_a_child_is_fetched_and_replaced() {
     let (shared, mut seq) = wrong_blocks(1 << 20, 1);
     let mut passing = shared.lock();
     for _ in 0..20 {
@@ -410,7 +410,7 @@ fn a_block_that_did_not_verify_below_is_fetched_again_and_replaces_what_is_here(
 }
 
 #[test]
-fn a_wrong_block_waits_until_something_may_be_fetched() {
+fn wrong_block_waits_for_a_free_fetch() {
     let (shared, mut seq) = wrong_blocks(24 * 8, 4);
     let mut passing = shared.lock();
     (1..4).for_each(|block| _ = passing.request(0, block, 4, &asker(seq)));
@@ -422,7 +422,7 @@ fn a_wrong_block_waits_until_something_may_be_fetched() {
 }
 
 #[test]
-fn a_liar_has_no_more_fetched_than_a_receiver_that_lacks_everything() {
+fn forged_requests_fetch_no_more_than_a_receiver_without_blocks() {
     let fetched = |by: &Asker<'_>, is_here: bool| {
         let (shared, _) = wrong_blocks(1 << 20, 100);
         let mut passing = shared.lock();
@@ -442,7 +442,7 @@ fn a_liar_has_no_more_fetched_than_a_receiver_that_lacks_everything() {
 }
 
 #[test]
-fn a_wrong_block_is_refused_at_once_when_the_session_above_is_over() {
+fn wrong_block_is_refused_after_the_upstream_session_ended() {
     let (shared, mut seq) = wrong_blocks(1 << 20, 1);
     shared.end(false);
     let mut passing = shared.lock();
@@ -452,7 +452,7 @@ fn a_wrong_block_is_refused_at_once_when_the_session_above_is_over() {
 }
 
 #[test]
-fn a_page_that_did_not_verify_below_is_fetched_again_and_replaces_what_overlaps_it() {
+fn page_found_wrong_by_a_child_is_fetched_and_replaced() {
     let shared = Shared::new(RelayHandle::default(), 1, 1 << 20, None);
     let mut passing = shared.lock();
     passing.on_status(&Status { complete_to: 20, blocks: Some(20), ..Status::default() });

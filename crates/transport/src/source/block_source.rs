@@ -542,7 +542,7 @@ mod tests {
     use faircast_host::pipe::Feeder;
 
     #[test]
-    fn a_live_stream_ends_with_an_error_when_its_blocks_cannot_be_numbered_any_more() {
+    fn live_stream_fails_when_block_numbers_are_exhausted() {
         let (feeder, pipe) = Feeder::pipe();
         let source = BlockSource::live_pipe(pipe, 64, 2, 1, Span::from_secs(5), Time::ZERO);
         let BlockSource::Live(mut live) = source.expect("a stream") else { panic!("it is live") };

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_asks_for_so_much_and_no_more() {
+    fn budget_bounds_the_requests_of_a_host() {
         let mut budget = Budget::default();
         let [here, there] = [1, 2].map(|last| IpAddr::from([10, 0, 0, last]));
         for _ in 0..10 {

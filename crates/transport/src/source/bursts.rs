@@ -136,19 +136,19 @@ mod tests {
     }
 
     #[test]
-    fn when_only_what_leaves_alone_is_named_everything_leaves_alone() {
+    fn bursts_stop_if_only_single_packets_are_echoed() {
         let (bursts, found) = rounds(30, |seq| seq % 10 >= 5);
         assert_eq!((bursts.most(), found), (1, Some(19)), "half of the packets, twice ten names");
     }
 
     #[test]
-    fn one_packet_of_a_burst_is_enough_to_go_on() {
+    fn one_echoed_packet_of_a_burst_is_sufficient() {
         let (bursts, found) = rounds(100, |seq| if seq / 100 == 18 { seq == 1_894 } else { seq % 10 >= 5 });
         assert_eq!((bursts.most(), found, bursts.state), (MOST_SEGMENTS, None, State::Pass));
     }
 
     #[test]
-    fn old_names_say_nothing() {
+    fn echoes_of_old_packets_change_nothing() {
         let mut bursts = Bursts::new();
         for first in 0..2_000 {
             bursts.on_sent(Seq(first * 5), 5);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn for_those_whom_nothing_reaches_it_is_tried_once() {
+    fn single_packets_are_tried_once_for_unreached_receivers() {
         let at = |seconds| Time::ZERO + Span::from_secs(seconds);
         let mut helps = Bursts::new();
         assert!(!helps.on_unreached(true, 2, at(5)) && helps.most() == 1);

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_complaint_brings_all_layers_together_below_what_arrived() {
+    fn complaint_limits_all_layers_to_the_received_rate() {
         let mut flood = Flood::default();
         let limit = limited(flood.on_complaint(ONE, 0.7, mbps(64.0), BASE, at(1)));
         assert!((16.0..20.0).contains(&limit), "{limit}");
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_lets_it_grow_slowly_and_no_further_than_is_used() {
+    fn limit_grows_slowly_without_complaints() {
         let mut flood = Flood::default();
         let limit = limited(flood.on_complaint(ONE, 0.7, mbps(64.0), BASE, at(0)));
         let grown = (1..=60).filter(|&second| flood.grow(mbps(16.0), at(second))).count();
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn who_loses_as_much_without_the_upper_layers_is_not_listened_to_for_a_while_and_then_longer() {
+    fn complaints_without_flooding_are_ignored_for_longer_each_time() {
         let mut flood = Flood::default();
         let mut now = 0;
         let cycle = |flood: &mut Flood, mut now: u64| {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_make_no_sense_change_nothing() {
+    fn invalid_complaints_change_nothing() {
         let mut flood = Flood::default();
         for loss in [f64::NAN, -1.0, 1.5, f64::INFINITY] {
             assert_eq!(flood.on_complaint(ONE, loss, mbps(32.0), BASE, at(0)), Step::Nothing);

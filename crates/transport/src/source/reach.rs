@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_known_for_some_seconds_what_had_left_when() {
+    fn recent_packet_numbers_are_known_by_time() {
         let mut left = Left::default();
         let at = |second| Time::ZERO + Span::from_secs(second);
         assert_eq!(left.before(at(0), UNREACHED_AFTER), Seq(0));

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forged_receipt_does_not_stand_in_the_way_of_the_real_one_nor_come_in_its_place() {
+    fn forged_receipt_neither_blocks_nor_replaces_the_true_one() {
         let keys = ReceiptKeys::from_iter([key(1).verify_key()]);
         let mut receipts = Receipts::new(Some(keys));
         receipts.note_root(Some(ROOT));
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receipt_of_another_session_or_content_is_worth_nothing() {
+    fn receipt_of_another_session_or_content_is_invalid() {
         let other = Signed { session: SessionId(8), ..about() };
         for (about, root) in [(other, Some(ROOT)), (about(), Some([6; 32])), (about(), None)] {
             let mut receipts = Receipts::new(None);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_signatures_are_checked_in_a_second_than_there_is_time_for() {
+    fn signature_checks_per_second_are_bounded() {
         let mut receipts = Receipts::new(None);
         receipts.note_root(Some(ROOT));
         let mut take = |number: u32, now| {

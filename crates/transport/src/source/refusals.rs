@@ -212,7 +212,7 @@ mod tests {
     use faircast_wire::Name;
 
     #[test]
-    fn a_host_is_named_once_and_a_crowd_in_one_line() {
+    fn refusals_name_a_host_once_and_many_hosts_in_one_line() {
         let mut refusals = Refusals::default();
         let id = ReceiverId::new(7).expect("not 0");
         let refusal = Refusal::new(id, RefusalReason::OtherKey, KeyId(0xabcd), Name::clipped("b7"));
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_of_another_version_and_such_that_do_not_open_are_told_once_for_each_host() {
+    fn packets_that_do_not_open_are_reported_once_per_host() {
         let mut refusals = Refusals::default();
         let from = |host: u8| SocketAddr::from(([10, 0, 0, host], 9));
         let version = OpenError::Parse(ParseError::Version(2));

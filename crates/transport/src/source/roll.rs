@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_come_is_absent_no_more_and_of_many_a_few_are_named() {
+    fn absent_hosts_exclude_joined_ones_and_few_are_named() {
         let mut roll =
             Roll::new((0..20).map(|number| RequiredHost::new(&format!("lab-{number:02}"))).collect());
         let address = IpAddr::from([192, 0, 2, 1]);

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_source_rests_from_its_last_packet_on() {
+    fn idle_time_counts_from_the_last_packet() {
         let mut rest = Rest::default();
         let at = |second| Time::ZERO + Span::from_secs(second);
         assert_eq!(rest.look(false, Seq(5), at(1)), Span::ZERO);

@@ -65,7 +65,7 @@ impl Listener {
 }
 
 #[test]
-fn content_larger_than_what_is_kept_ready_reaches_every_level_with_and_without_loss() {
+fn content_over_the_prepared_blocks_reaches_every_layer() {
     let (layers, size, symbols) = (5, 16, 128);
     let (object, _dir) = object(100_000, size, symbols);
     let mut source = BlockSource::files(object);
@@ -223,7 +223,7 @@ impl Run {
 }
 
 #[test]
-fn every_layer_is_a_stream_of_its_own_and_no_symbol_leaves_twice() {
+fn layers_have_own_packet_numbers_and_repeat_no_symbol() {
     let mut run = Run::of("rlc,layers=4,base=1000000", 300_000);
     run.run_for(Span::from_millis(50));
     run.member(MemberState::Joined);
@@ -257,7 +257,7 @@ fn every_layer_is_a_stream_of_its_own_and_no_symbol_leaves_twice() {
 }
 
 #[test]
-fn the_layers_that_limits_take_away_are_silent() {
+fn rate_limit_silences_upper_layers() {
     let mut run = Run::of("rlc,layers=4,base=1000000", 300_000);
     run.session
         .source
@@ -271,7 +271,7 @@ fn the_layers_that_limits_take_away_are_silent() {
 }
 
 #[test]
-fn a_fountain_flows_until_everybody_is_done() {
+fn fountain_sends_until_all_receivers_complete() {
     let mut run = Run::of("rlc,layers=2,base=2000000", 50_000);
     run.run_for(Span::from_millis(50));
     run.member(MemberState::Joined);
@@ -289,7 +289,7 @@ fn a_fountain_flows_until_everybody_is_done() {
 }
 
 #[test]
-fn packets_of_a_scheme_whose_receivers_need_the_rate_say_it_always() {
+fn packets_state_the_rate_if_the_scheme_needs_it() {
     let mut run = Run::of("gmcc", 50_000);
     run.run_for(Span::from_millis(50));
     run.member(MemberState::Joined);
@@ -305,14 +305,14 @@ fn packets_of_a_scheme_whose_receivers_need_the_rate_say_it_always() {
 }
 
 #[test]
-fn requests_name_only_blocks_that_are_there() {
+fn requests_for_unknown_blocks_are_ignored() {
     assert_eq!(feedback::asked(3, 8_192, Some(5)), 3..5);
     assert!(feedback::asked(9, 8_192, Some(5)).is_empty());
     assert_eq!(feedback::asked(u32::MAX - 2, 8, None), u32::MAX - 2..u32::MAX);
 }
 
 #[test]
-fn reports_about_layers_that_are_not_and_requests_change_nothing() {
+fn requests_and_reports_of_unknown_layers_change_nothing() {
     let mut run = Run::of("rlc,layers=2,base=1000000", 50_000);
     run.run_for(Span::from_millis(50));
     run.member(MemberState::Joined);

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_sends_beyond_the_smallest_limit_and_an_older_one_does_not_count() {
+    fn source_obeys_the_smallest_window_and_ignores_older_ones() {
         let mut windows = Windows::default();
         assert!(windows.allows(Seq(1 << 40)), "nobody advertises");
         assert!(windows.on_window(&window(1, 5, 100), Seq(10), at(0)));
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn who_falls_silent_is_waited_for_a_second_and_counts_again_when_heard() {
+    fn silent_receiver_blocks_for_a_second_until_its_next_window() {
         let mut windows = Windows::default();
         windows.on_window(&window(1, 5, 10), Seq(10), at(0));
         windows.on_window(&window(2, 5, 40), Seq(10), at(0));
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_given_up_holds_nobody_until_its_window_opens() {
+    fn abandoned_receiver_does_not_block_until_its_window_opens() {
         let mut windows = Windows::default();
         let mut held = 0;
         for millis in (0..60_000).step_by(10) {
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn who_speaks_and_stays_closed_is_waited_for_some_seconds() {
+    fn closed_window_blocks_for_a_few_seconds() {
         let mut windows = Windows::default();
         windows.on_window(&window(1, 5, 6), Seq(10), at(0));
         let given_up = (1..10_000).find_map(|millis| {
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_rate_of_the_user_is_sent_whatever_receivers_say() {
+    fn rate_floor_overrides_closed_windows() {
         let mut windows = Windows::default();
         windows.on_window(&window(1, 5, 0), Seq(10), at(0));
         windows.on_departure(at(100));
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_the_source_and_at_what_rate_is_known() {
+    fn blocking_receiver_and_its_rate_are_reported() {
         let mut windows = Windows::default();
         for step in 0..=50u64 {
             let next = Seq(100 + step);

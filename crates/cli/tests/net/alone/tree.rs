@@ -17,7 +17,7 @@ fn memory(pid: u32, field: &str) -> u64 {
 const OVERHEAD: u64 = 24_000_000;
 
 /// The other children end while one is stopped. Their rates are tested in virtual time
-/// (`pair::tree::a_slow_branch_is_served_at_its_own_rate_and_nobody_else_waits`).
+/// (`pair::tree::slow_branch_does_not_delay_other_branches`).
 ///
 /// Kernel: the memory of a process, and another one that is stopped.
 #[test]

@@ -92,7 +92,7 @@ fn blocks_before_the_manifest_survive_a_takeover() {
 }
 
 #[test]
-fn while_a_job_reads_the_manifest_the_blocks_that_wait_for_it_hold_back_others() {
+fn blocks_that_wait_for_the_manifest_delay_further_blocks() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     std::fs::write(dir.path().join("file"), [7; 9_000]).expect("room");
     let jobs: Arc<Mutex<Vec<Job>>> = Arc::default();
@@ -132,7 +132,7 @@ fn the_entries_of_published_content_stay_known() {
 }
 
 #[test]
-fn a_warning_of_content_that_is_published_at_once_is_kept() {
+fn warning_of_immediately_published_content_is_returned() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     std::fs::write(dir.path().join("file"), [7; 300]).expect("room");
     let (mut sink, _, geometry, blocks) = opened(dir.path(), &["file"]);
@@ -151,7 +151,7 @@ fn a_warning_of_content_that_is_published_at_once_is_kept() {
 }
 
 #[test]
-fn what_never_becomes_right_is_fetched_twice_more_and_then_an_error_that_leaves_nothing_behind() {
+fn content_that_never_verifies_is_fetched_twice_more_then_fails() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let (mut sink, transfer, geometry, blocks) = with_all(dir.path());
     for _ in 0..2 {
@@ -189,7 +189,7 @@ fn a_live_stream_makes_the_directory_that_it_goes_to() {
 }
 
 #[test]
-fn what_is_kept_of_a_live_stream_does_not_grow_with_what_was_written() {
+fn memory_of_a_live_stream_does_not_grow_with_written_blocks() {
     let geometry = Geometry { stream_len: None, manifest_len: 0, symbol_size: 16, symbols_per_block: 4 };
     let dir = tempfile::tempdir().expect("a temporary directory");
     let out = Destination::Directory(dir.path().to_owned());

@@ -86,7 +86,7 @@ impl Stage {
 }
 
 #[test]
-fn blocks_are_written_in_order_and_repairs_stand_in_for_what_is_lost() {
+fn blocks_are_written_in_order_and_repairs_replace_losses() {
     let mut stage = Stage::new();
     stage.hear(0, &block(0), &[0, 1, 2, 3, 4, 5]);
     stage.hear(0, &block(1), &[0, 3, 4, 5]);
@@ -95,7 +95,7 @@ fn blocks_are_written_in_order_and_repairs_stand_in_for_what_is_lost() {
 }
 
 #[test]
-fn a_block_is_given_up_when_enough_of_the_next_one_has_come() {
+fn block_is_given_up_after_enough_of_the_next_one() {
     let mut stage = Stage::new();
     stage.hear(0, &block(0), &[0, 1, 2, 3]);
     stage.hear(0, &block(1), &[0, 1]);
@@ -108,7 +108,7 @@ fn a_block_is_given_up_when_enough_of_the_next_one_has_come() {
 }
 
 #[test]
-fn what_was_overtaken_by_few_packets_is_not_lost() {
+fn reordered_symbols_are_not_lost() {
     let mut stage = Stage::new();
     stage.hear(0, &block(0), &[0, 1, 2]);
     stage.hear(0, &block(1), &[0, 1]);
@@ -118,7 +118,7 @@ fn what_was_overtaken_by_few_packets_is_not_lost() {
 }
 
 #[test]
-fn whole_blocks_without_a_trace_are_counted_too() {
+fn completely_lost_blocks_are_counted() {
     let mut stage = Stage::new();
     stage.hear(0, &block(3), &[0, 1, 2, 3]);
     stage.hear(0, &block(9), &[0, 1, 2, 3]);
@@ -126,7 +126,7 @@ fn whole_blocks_without_a_trace_are_counted_too() {
 }
 
 #[test]
-fn the_block_in_whose_midst_one_joins_is_not_lost() {
+fn block_already_running_at_the_join_is_not_counted_lost() {
     let mut stage = Stage::new();
     stage.hear(0, &block(7), &[2, 3]);
     stage.hear(0, &block(8), &[0, 1, 2, 3]);
@@ -134,7 +134,7 @@ fn the_block_in_whose_midst_one_joins_is_not_lost() {
 }
 
 #[test]
-fn a_layer_comes_only_while_it_is_joined_and_goes_on_when_it_comes_back() {
+fn stream_of_a_layer_is_written_only_while_joined() {
     let mut stage = Stage::new();
     stage.hear(1, &block(0), &[0, 1, 2, 3]);
     assert!(stage.wrote(1).is_empty(), "not joined");
@@ -158,7 +158,7 @@ fn a_layer_comes_only_while_it_is_joined_and_goes_on_when_it_comes_back() {
 }
 
 #[test]
-fn at_the_end_what_is_incomplete_is_lost() {
+fn incomplete_block_at_the_end_is_lost() {
     let mut stage = Stage::new();
     stage.hear(0, &block(0), &[0, 1, 2, 3]);
     stage.hear(0, &block(1), &[0, 1]);
@@ -168,7 +168,7 @@ fn at_the_end_what_is_incomplete_is_lost() {
 }
 
 #[test]
-fn what_makes_no_sense_changes_nothing() {
+fn invalid_symbols_change_nothing() {
     let mut stage = Stage::new();
     stage.hear(0, &block(0), &[0]);
     stage.hear(0, &Made { number: u32::MAX, ..block(1) }, &[0, 1, 2, 3]);
@@ -179,7 +179,7 @@ fn what_makes_no_sense_changes_nothing() {
 }
 
 #[test]
-fn a_block_that_is_not_what_was_sealed_is_lost() {
+fn forged_block_is_lost() {
     let mut stage = Stage::new();
     let mut forged = block(0);
     forged.symbols[2][0] ^= 1;

@@ -36,7 +36,7 @@ fn held(block: u32, ids: &[u32]) -> Held {
 }
 
 #[test]
-fn what_comes_leaves_once_and_in_the_order_of_blocks() {
+fn received_symbols_leave_once_in_the_order_of_blocks() {
     let (cache, mut schedule) = heard(&[(1, 0), (0, 2), (0, 0), (1, 3), (0, 1), (0, 3), (0, 9)]);
     let left = drain(&cache, &mut schedule, &mut 0);
     assert_eq!(
@@ -49,7 +49,7 @@ fn what_comes_leaves_once_and_in_the_order_of_blocks() {
 }
 
 #[test]
-fn what_is_lost_below_is_sent_again_and_nothing_else() {
+fn only_lost_symbols_are_sent_again() {
     let (cache, mut schedule) = heard(&[(0, 0), (0, 1), (0, 2), (0, 3)]);
     let mut seq = 0;
     drain(&cache, &mut schedule, &mut seq);
@@ -70,7 +70,7 @@ fn what_is_lost_below_is_sent_again_and_nothing_else() {
 }
 
 #[test]
-fn a_symbol_that_never_left_repairs_whatever_is_lost() {
+fn unsent_symbol_repairs_any_loss() {
     let (cache, mut schedule) = heard(&[(0, 0), (0, 1), (0, 2), (0, 3), (0, 9)]);
     let mut seq = 0;
     drain(&cache, &mut schedule, &mut seq);
@@ -79,7 +79,7 @@ fn a_symbol_that_never_left_repairs_whatever_is_lost() {
 }
 
 #[test]
-fn what_is_not_here_is_fetched_and_passed_on_when_it_comes() {
+fn missing_symbols_are_fetched_and_forwarded() {
     let (mut cache, mut schedule) = heard(&[(0, 0), (0, 1), (0, 2), (0, 3)]);
     let mut seq = 0;
     drain(&cache, &mut schedule, &mut seq);
@@ -98,7 +98,7 @@ fn what_is_not_here_is_fetched_and_passed_on_when_it_comes() {
 proptest! {
     /// A receiver that repeats its request until it has enough gets the block from a cache that holds everything, whatever is lost.
     #[test]
-    fn who_asks_gets_a_whole_block(lost in proptest::collection::vec(0.0..0.9f64, 1..4), seed in any::<u64>(), ids in Just((0..12u32).collect::<Vec<_>>()).prop_shuffle()) {
+    fn repeated_requests_get_a_whole_block(lost in proptest::collection::vec(0.0..0.9f64, 1..4), seed in any::<u64>(), ids in Just((0..12u32).collect::<Vec<_>>()).prop_shuffle()) {
         let (mut cache, mut schedule) = (Cache::new(1 << 20, None), Schedule::default());
         let mut rng = faircast_core::rng::Rng::new(seed, 1);
         let mut here: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); lost.len()];

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_many_children_lack_is_asked_for_once_and_as_much_as_the_worst_needs() {
+    fn requests_of_children_are_merged_by_their_maximum() {
         let mut needs = Needs::default();
         for (child, symbols) in [(0, 2), (1, 5), (2, 3)] {
             needs.on_request(&asks(7, 2, symbols), at(child));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_asks_for_everything_is_not_remembered_for_ever() {
+    fn stored_needs_are_bounded() {
         let mut needs = Needs::default();
         for first in 0..100_u32 {
             needs.on_request(&asks(first * 60_000, 60_000, 1), at(u64::from(first)));

@@ -242,7 +242,7 @@ mod tests {
     use faircast_core::delivery::repair_scheduler::SYMBOL_LIMIT;
 
     #[test]
-    fn the_fountain_knows_where_the_codes_ids_end() {
+    fn symbol_limit_is_that_of_the_code() {
         assert_eq!(SYMBOL_LIMIT, faircast_fec::MAX_ESI);
     }
 }

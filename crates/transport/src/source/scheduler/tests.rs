@@ -59,7 +59,7 @@ fn assert_names(error: &ObjectError, path: &Path) {
 }
 
 #[test]
-fn repairs_of_a_file_that_was_changed_in_place_are_refused_before_any_of_them_leaves() {
+fn no_repair_leaves_from_a_file_changed_in_place() {
     let (source, path, _dir) = content();
     let mut scheduler = of_blocks(source, 1);
     let (mut left, mut seq) = (Left::default(), 0);
@@ -99,7 +99,7 @@ fn of_a_changed_fountain() -> (ObjectError, PathBuf) {
 }
 
 #[test]
-fn a_fountain_stops_at_a_block_that_was_changed_in_place() {
+fn fountain_stops_at_a_changed_block() {
     // Its reader may look between the change and the time that is put back, and then names the time.
     let mut tries = (0..20).map(|_| of_a_changed_fountain());
     let seen = tries.find(|(error, _)| !error.to_string().contains("(modified)"));
@@ -108,7 +108,7 @@ fn a_fountain_stops_at_a_block_that_was_changed_in_place() {
 }
 
 #[test]
-fn a_file_that_changes_while_it_is_hashed_for_the_root_is_found() {
+fn file_that_changes_during_hashing_is_found() {
     let (mut source, path, _dir) = content();
     let mut bytes = Vec::new();
     source.read(7, &mut bytes).expect("readable");
@@ -132,7 +132,7 @@ fn tree(rng: &mut Rng) -> (BlockSource, Vec<PathBuf>, TempDir) {
 
 /// Files grow, vanish and change in place, while receivers ask for blocks again.
 #[test]
-fn withdrawn_files_give_no_place_two_contents() {
+fn withdrawals_never_give_a_symbol_two_contents() {
     for (seed, layers) in (0..12).map(|seed| (seed, if seed % 3 == 0 { 2 } else { 1 })) {
         let mut rng = Rng::new(seed, 1);
         let (source, paths, _dir) = tree(&mut rng);

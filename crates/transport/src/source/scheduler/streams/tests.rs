@@ -89,7 +89,7 @@ fn a_block_leaves_with_its_repairs_before_the_next_one_begins() {
 }
 
 #[test]
-fn what_a_slow_layer_sends_in_time_is_a_small_block() {
+fn slow_layer_sends_small_blocks() {
     let mut streams = Streams::new(vec![feed(100_000, Pacing::Waits, More::Never)], cut(), 1).expect("fine");
     streams.start(at(0));
     look(&mut streams, at(0), Rate::from_bps(1_000.0));
@@ -98,7 +98,7 @@ fn what_a_slow_layer_sends_in_time_is_a_small_block() {
 }
 
 #[test]
-fn each_layer_sends_its_own_stream_and_those_without_one_nothing() {
+fn layer_without_a_stream_sends_nothing() {
     let feeds = vec![feed(100, Pacing::Waits, More::Never), feed(0, Pacing::Waits, More::Never)];
     let mut streams = started(feeds, cut());
     assert!(streams.has(Layer(0)) && !streams.has(Layer(1)) && !streams.has(Layer(2)));
@@ -107,7 +107,7 @@ fn each_layer_sends_its_own_stream_and_those_without_one_nothing() {
 }
 
 #[test]
-fn parts_of_symbols_are_rounded_up_and_whole_ones_are_not() {
+fn number_of_repair_symbols_is_rounded_up() {
     assert_eq!(
         [(30, 0.1), (31, 0.1), (1, 0.1), (20, 0.15), (8, 0.0), (7, 1.0)].map(|(k, of)| repairs(k, of)),
         [3, 4, 1, 3, 0, 7]
@@ -134,7 +134,7 @@ fn idle_turns_are_filled_with_repairs_until_the_input_ends() {
 }
 
 #[test]
-fn what_a_live_input_brought_too_long_ago_is_dropped_in_whole_blocks_and_told_once() {
+fn expired_live_blocks_are_dropped_with_one_warning() {
     let mut streams = started(vec![feed(5_000, Pacing::Live, More::Comes)], cut());
     let begun = streams.turn(Layer(0)).map(|(place, ..)| place);
     assert_eq!(begun, Some(Payload { block: 0, symbol: 0 }));
@@ -148,7 +148,7 @@ fn what_a_live_input_brought_too_long_ago_is_dropped_in_whole_blocks_and_told_on
 }
 
 #[test]
-fn a_file_waits_for_a_layer_that_is_off_until_all_others_have_ended() {
+fn file_waits_for_its_layer_until_other_streams_end() {
     let feeds = vec![feed(100, Pacing::Waits, More::Never), feed(50_000, Pacing::Waits, More::Never)];
     let mut streams = started(feeds, cut());
     all(&mut streams, 0);
@@ -165,7 +165,7 @@ fn a_file_waits_for_a_layer_that_is_off_until_all_others_have_ended() {
 }
 
 #[test]
-fn receivers_are_told_of_the_end_a_little_later() {
+fn status_announces_the_end_after_a_delay() {
     let mut streams = started(vec![feed(100, Pacing::Waits, More::Never)], cut());
     assert!(streams.status().blocks.is_none());
     all(&mut streams, 0);
@@ -175,7 +175,7 @@ fn receivers_are_told_of_the_end_a_little_later() {
 }
 
 #[test]
-fn before_the_start_the_newest_blocks_are_kept() {
+fn newest_blocks_are_queued_before_the_start() {
     let mut streams = Streams::new(vec![feed(20_000, Pacing::Live, More::Comes)], cut(), 1).expect("fine");
     for millis in [0, 3_000] {
         look(&mut streams, at(millis), Rate::from_mbps(10.0));
@@ -188,7 +188,7 @@ fn before_the_start_the_newest_blocks_are_kept() {
 }
 
 #[test]
-fn no_place_is_used_twice_whatever_is_dropped_or_switched_off() {
+fn no_symbol_is_sent_twice_despite_drops_and_stopped_layers() {
     for fill in [Fill::All, Fill::Times(1)] {
         for seed in 0..20 {
             let mut rng = Rng::new(seed, 0);
@@ -226,7 +226,7 @@ fn no_place_is_used_twice_whatever_is_dropped_or_switched_off() {
 }
 
 #[test]
-fn a_layer_that_is_switched_off_before_its_last_repairs_does_not_keep_the_streams_from_ending() {
+fn streams_end_if_a_layer_stops_before_its_last_repairs() {
     let mut streams = started(vec![feed(100, Pacing::Live, More::Never)], cut());
     // All source symbols leave, and the repair does not.
     loop {
