@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_survives_its_encoding_at_any_length_and_no_part_of_it_does() {
+    fn message_round_trips_at_any_length_and_damage_is_refused() {
         let key = Key::of(None);
         let mut bytes = Vec::new();
         for len in [0, LEN, 128, 1_472] {
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn doctors_of_different_keys_do_not_hear_each_other() {
+    fn messages_under_different_keys_do_not_open() {
         let (a, b) = (GroupKey::generate().expect("a key"), GroupKey::generate().expect("a key"));
         let keys = [Key::of(Some(&a)), Key::of(Some(&b)), Key::of(None)];
         let mut bytes = Vec::new();
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_train_is_counted_with_what_came_late() {
+    fn train_counts_late_packets_as_reordered() {
         let mut tally = Tally::default();
         for (at, number) in [(10, 0), (20, 2), (30, 1), (40, 3)] {
             tally.take(1, number, at);

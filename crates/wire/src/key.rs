@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_reads_back_from_its_line() {
+    fn key_round_trips_as_text() {
         assert_eq!(read(LINE).as_deref(), Ok(LINE));
         assert_eq!(read(&format!("# the lab's\r\n\r\n{LINE}  # ours\r\n")).as_deref(), Ok(LINE));
         let fresh = GroupKey::generate().expect("the system has random bytes");
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn printing_a_key_for_debugging_does_not_give_it_away() {
+    fn debug_output_hides_the_key() {
         let key: GroupKey = LINE.parse().expect("a key");
         let shown = format!("{key:?} {:?}", key.hop());
         assert!(shown.starts_with("GroupKey(") && shown.len() < 44, "{shown}");

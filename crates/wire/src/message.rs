@@ -771,7 +771,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transfer_id_reads_back_from_its_text() {
+    fn transfer_id_round_trips_as_text() {
         let id = TransferId(*b"0123456789abcdef");
         assert_eq!(id.to_string().parse(), Ok(id));
         assert_eq!("12".parse::<TransferId>(), Err(NotATransferId));

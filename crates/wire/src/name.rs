@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_has_no_characters_that_a_terminal_obeys() {
+    fn name_has_no_control_characters() {
         assert_eq!(Name::clipped("a\u{1b}[2J\r\nb\u{9b}").as_str(), "a[2Jb");
     }
 

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn after_going_back_newer_numbers_are_new_once_and_older_ones_are_not() {
+    fn rewound_window_accepts_newer_numbers_once_and_no_older_ones() {
         for next in [0_u64, 1, 63, 64, 65, 1_000, 1 << 40] {
             let mut window = ReplayWindow::<3>::new();
             (next.saturating_sub(5)..next + 300).for_each(|seq| window.mark(seq));

@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_packets_of_a_sender_and_no_two_symbols_of_a_session_have_one_nonce() {
+    fn nonces_of_packets_and_symbols_are_unique() {
         for kind in [Kind::Data, Kind::Status] {
             // Layer (8 bits) and number (64).
             is_one_to_one(72, |input| nonce(kind, Layer((input >> 64) as u8), input as u64));
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_unwrapped_wherever_the_newest_one_lies_within_half_of_the_range() {
+    fn number_within_half_of_the_range_is_unwrapped() {
         let half = 1_i64 << 31;
         let near = [-half + 1, -half / 2, -3, -2, -1, 0, 1, 2, 3, half / 2, half - 1];
         for turn in [1_u64, 2, 3, 1 << 20, 1 << 30] {
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_seals_so_many_packets_and_blocks_and_no_two_epochs_or_senders_have_one() {
+    fn keys_differ_by_epoch_and_sender_and_have_a_bounded_use() {
         let (key, salt) = (GroupKey::from_bytes([1; 32]), [2; 16]);
         let secret = Secret::new(&key.hop(), SessionId(5), &salt);
         let member = |id, boot| Of::Member(ReceiverId::new(id).expect("not zero"), boot);
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_key_seals_is_below_the_bound_of_quic() {
+    fn use_of_one_key_is_below_the_bound_of_quic() {
         // RFC 9001, B.1.1: 2^35 blocks of the cipher; a datagram has at most 2^16 bytes, and a symbol 2^11 where a block has the
         // most symbols there can be.
         let cipher_blocks = |packets: u64, bytes: u64| packets * bytes.div_ceil(16);

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_sealed_data_are_skipped_unless_they_must_be_understood() {
+    fn unknown_options_are_skipped_unless_marked_mandatory() {
         let (key, salt) = (GroupKey::from_bytes([1; 32]), [2; 16]);
         let mut keys = PacketKeys::new(&Secret::new(&key.hop(), SESSION, &salt), Of::Source);
         let hop = keys.of(5);

@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receipt_belongs_to_one_session_content_receiver_host_and_time() {
+    fn receipt_covers_session_content_receiver_host_and_time() {
         let about = about();
         let id = |number| ReceiverId::new(number).expect("it is not zero");
         let key = key(1);

@@ -81,7 +81,7 @@ fn say(sender: &mut Sender, word: Word, first: u64, out: &mut Vec<u8>) -> bool {
 
 proptest! {
     #[test]
-    fn nobody_seals_two_packets_under_one_number(
+    fn no_sender_seals_two_packets_under_one_number(
         before in prop_oneof![Just(0), Just(TURN - 20), Just(WRAP - 20), Just(2 * WRAP - 20)],
         words in prop::collection::vec((0..7_usize, word()), 1..300),
     ) {

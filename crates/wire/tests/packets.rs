@@ -88,13 +88,13 @@ fn every_declared_mark_and_report_has_a_sample() {
 }
 
 #[test]
-fn a_data_packet_is_never_longer_than_said() {
+fn header_of_a_data_packet_fits_the_stated_maximum() {
     let longest = marks().iter().map(|(_, mark)| data_header_len(mark, Form::Sealed)).max();
     assert_eq!(longest, Some(MOST_DATA_HEADER));
 }
 
 #[test]
-fn a_signal_is_for_packets_with_a_mark_that_declares_it() {
+fn signal_needs_a_mark_that_declares_it() {
     let mut packet = data(1, Mark::Acker { id: None });
     packet.data.signal = Signal::Burst;
     let error = encode_data(&mut Vec::new(), SESSION, &packet).expect_err("PGMCC has no bursts");
@@ -106,7 +106,7 @@ fn a_signal_is_for_packets_with_a_mark_that_declares_it() {
 }
 
 #[test]
-fn the_same_bits_are_other_signals_with_other_marks() {
+fn signal_bits_depend_on_the_mark() {
     let said = |mark: usize, bits: u8| {
         let mut bytes = bytes_of(&Message::Data(data(1, marks()[mark].1)));
         bytes[29] |= bits;
@@ -208,7 +208,7 @@ fn bytes_behind_the_message_are_an_error() {
 }
 
 #[test]
-fn a_packet_of_something_else_is_named() {
+fn packet_of_another_protocol_is_named() {
     let bytes = bytes_of(&Message::Status(status()));
     let with = |at: usize, value: u8| {
         let mut bytes = bytes.clone();
@@ -283,7 +283,7 @@ fn a_packet_size_that_holds_no_packet_is_no_announcement() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_and_leaves_the_buffer_alone() {
+fn oversized_values_are_refused_and_leave_the_buffer_unchanged() {
     let too_large = receiver(1 << 32);
     let symbol = Payload { block: 0, symbol: 1 << 24 };
     let packet = data(1, Mark::None);
@@ -311,7 +311,7 @@ fn what_does_not_fit_is_refused_and_leaves_the_buffer_alone() {
 }
 
 #[test]
-fn lists_are_cut_to_the_limit_and_each_gets_a_part() {
+fn lists_of_a_status_share_the_limit() {
     let long = Status {
         scheduled: (0..1_000).map(|block| Scheduled { block, symbols: 1 }).collect(),
         confirmed: (1..1_000).map(receiver).collect(),
@@ -350,7 +350,7 @@ fn numbers_are_unwrapped_from_the_newest() {
 }
 
 #[test]
-fn the_newest_numbers_never_fall_back() {
+fn newest_numbers_never_decrease() {
     let mut newest = Newest::default();
     newest.learn(&data(9, Mark::None).data);
     newest.learn(&Data { seq: Seq(3), sent_at: Time::ZERO, ..data(0, Mark::None).data });
@@ -376,7 +376,7 @@ proptest! {
     }
 
     #[test]
-    fn any_data_packet_reads_back_as_its_quantised_self(
+    fn any_data_packet_round_trips_quantised(
         (data, symbols) in any_data(),
         layer in 0..16_u8,
         payload in prop::collection::vec(any::<u8>(), 0..200),
@@ -398,13 +398,13 @@ proptest! {
     }
 
     #[test]
-    fn what_has_been_quantised_travels_unchanged((data, _) in any_data(), content in any_content()) {
+    fn quantised_values_are_sent_unchanged((data, _) in any_data(), content in any_content()) {
         prop_assert_eq!(data.quantised().quantised(), data.quantised());
         prop_assert_eq!(content.quantised(), content, "reports travel with all their digits");
     }
 
     #[test]
-    fn marks_lose_no_more_than_the_stated_error(mean in 1e3..1e12_f32, deviation in 1e3..1e12_f32, rtt_max in 1e-5..1e3_f32) {
+    fn marks_round_within_the_stated_error(mean in 1e3..1e12_f32, deviation in 1e3..1e12_f32, rtt_max in 1e-5..1e3_f32) {
         let mut out = Vec::new();
         encode_data(&mut out, SESSION, &data(1, Mark::Representative { id: None, mean, deviation, rtt_max })).expect("it fits");
         let (_, read) = parse(&out, &Newest::default()).expect("whole");

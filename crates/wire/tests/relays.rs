@@ -8,7 +8,7 @@ use faircast_core::packet::{Data, Seq};
 use faircast_wire::{Announce, DataPacket, Message, OpenError, ReceiverCodec, SourceCodec, Status, peek};
 
 #[test]
-fn a_relay_cannot_say_when_the_content_is_complete() {
+fn relay_cannot_forge_the_end_of_the_content() {
     let key = key();
     let (_, mut relay) = relay(&mut source(Some(&key)), &key);
     let mut receiver = below(&mut relay, &key);
@@ -20,7 +20,7 @@ fn a_relay_cannot_say_when_the_content_is_complete() {
 }
 
 #[test]
-fn a_relay_refuses_every_symbol_that_was_changed_on_the_way() {
+fn relay_refuses_every_altered_symbol() {
     let key = key();
     let mut source = source(Some(&key));
     let (mut relay, _) = relay(&mut source, &key);
@@ -30,7 +30,7 @@ fn a_relay_refuses_every_symbol_that_was_changed_on_the_way() {
 }
 
 #[test]
-fn a_symbol_that_a_relay_has_changed_is_named_below() {
+fn symbol_altered_by_a_relay_is_detected_by_its_child() {
     let key = key();
     let mut source = source(Some(&key));
     let (mut above, mut relay) = relay(&mut source, &key);
@@ -50,7 +50,7 @@ fn a_symbol_that_a_relay_has_changed_is_named_below() {
 }
 
 #[test]
-fn what_a_relay_passes_on_is_as_long_opens_below_and_comes_from_where_it_is() {
+fn forwarded_packet_keeps_its_length_and_names_the_relay() {
     let key = key();
     let mut source = source(Some(&key));
     let (mut above, mut relay) = relay(&mut source, &key);
@@ -74,7 +74,7 @@ fn what_a_relay_passes_on_is_as_long_opens_below_and_comes_from_where_it_is() {
 }
 
 #[test]
-fn announcements_of_a_relay_that_was_there_before_do_not_close_what_the_present_one_says() {
+fn old_announcements_do_not_block_packets_of_a_new_relay() {
     let key = key();
     let mut source = source(Some(&key));
     let process =
@@ -106,7 +106,7 @@ fn announcements_of_a_relay_that_was_there_before_do_not_close_what_the_present_
 }
 
 #[test]
-fn who_passes_packets_on_under_their_numbers_seals_each_once() {
+fn relay_seals_each_forwarded_number_once() {
     let key = key();
     let (_, relay) = relay(&mut source(Some(&key)), &key);
     let mut hop = relay.with_given_numbers();
@@ -128,7 +128,7 @@ fn who_passes_packets_on_under_their_numbers_seals_each_once() {
 }
 
 #[test]
-fn an_agents_words_are_sealed_by_itself_and_open_once() {
+fn messages_of_an_agent_are_sealed_by_itself_and_open_once() {
     let key = key();
     let mut source = source(Some(&key));
     let mut receiver = joined(&mut source, Some(&key));

@@ -22,7 +22,7 @@ use std::slice;
 const HEADER_LEN: usize = 12;
 
 #[test]
-fn the_longest_messages_are_as_long_as_said() {
+fn longest_messages_have_the_stated_length() {
     let key = key();
     let mut source = source(Some(&key));
     let long = Name::new(&"n".repeat(Name::MAX)).expect("it fits");
@@ -54,7 +54,7 @@ fn the_longest_messages_are_as_long_as_said() {
 }
 
 #[test]
-fn as_many_entries_as_fit_a_datagram_fit_it_and_no_more() {
+fn number_of_entries_fills_a_datagram_exactly() {
     let (key, me) = (key(), receiver(7));
     for limit in 400..500 {
         let mut codec = joined(&mut source(Some(&key)), Some(&key));
@@ -99,7 +99,7 @@ fn as_many_entries_as_fit_a_datagram_fit_it_and_no_more() {
 }
 
 #[test]
-fn everything_a_source_says_reaches_the_receiver() {
+fn every_message_of_a_source_opens_at_the_receiver() {
     for key in [None, Some(key())] {
         let mut source = source(key.as_ref());
         let mut receiver = joined(&mut source, key.as_ref());
@@ -112,7 +112,7 @@ fn everything_a_source_says_reaches_the_receiver() {
 }
 
 #[test]
-fn everything_a_receiver_answers_reaches_the_source() {
+fn every_message_of_a_receiver_opens_at_the_source() {
     for key in [None, Some(key())] {
         let mut source = source(key.as_ref());
         let mut receiver = joined(&mut source, key.as_ref());
@@ -154,7 +154,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn every_flipped_bit_and_every_cut_of_a_sealed_packet_is_refused() {
+fn every_bit_flip_and_truncation_of_a_sealed_packet_is_refused() {
     let key = key();
     let mut source = source(Some(&key));
     let mut receiver = joined(&mut source, Some(&key));
@@ -188,7 +188,7 @@ fn another_groups_key_opens_nothing_and_is_named() {
 }
 
 #[test]
-fn while_a_key_takes_the_place_of_another_receivers_open_both() {
+fn receivers_open_both_keys_during_a_key_change() {
     let (new, old) = (GroupKey::from_bytes([1; 32]), key());
     for key in [&new, &old] {
         let mut source = source(Some(key));
@@ -208,7 +208,7 @@ fn while_a_key_takes_the_place_of_another_receivers_open_both() {
 }
 
 #[test]
-fn an_announcement_from_elsewhere_is_refused_and_leaves_no_trace() {
+fn announcement_from_another_address_is_refused_without_trace() {
     for key in [None, Some(key())] {
         let mut source = source(key.as_ref());
         let mut receiver = listener(key.as_ref());
@@ -231,7 +231,7 @@ fn an_announcement_from_elsewhere_is_refused_and_leaves_no_trace() {
 }
 
 #[test]
-fn nothing_is_sealed_before_it_was_announced() {
+fn sealing_requires_an_announcement() {
     let key = key();
     let mut codec = SourceCodec::new(SESSION, Some(&key), common::SALT);
     let error = codec.encode_data(&mut Vec::new(), &numbered(1)).expect_err("how are blocks numbered?");
@@ -239,7 +239,7 @@ fn nothing_is_sealed_before_it_was_announced() {
 }
 
 #[test]
-fn a_symbol_that_is_sent_again_is_the_same_bytes_in_another_packet() {
+fn repeated_symbol_has_equal_bytes_in_a_new_packet() {
     let key = key();
     let mut source = source(Some(&key));
     let (mut relay, _) = relay(&mut source, &key);
@@ -251,7 +251,7 @@ fn a_symbol_that_is_sent_again_is_the_same_bytes_in_another_packet() {
 }
 
 #[test]
-fn where_each_layer_has_a_stream_of_its_own_their_symbols_are_sealed_apart() {
+fn streams_of_layers_are_sealed_with_distinct_nonces() {
     let key = key();
     let mut codec = SourceCodec::new(SESSION, Some(&key), common::SALT);
     let streams = Announce { flags: Announce::LIVE, manifest_len: 0, ..announce() };
@@ -271,7 +271,7 @@ fn where_each_layer_has_a_stream_of_its_own_their_symbols_are_sealed_apart() {
 }
 
 #[test]
-fn a_symbol_cannot_be_put_into_another_packet() {
+fn sealed_symbol_does_not_open_in_another_packet() {
     let key = key();
     let mut source = source(Some(&key));
     let mut receiver = joined(&mut source, Some(&key));
@@ -288,7 +288,7 @@ fn a_symbol_cannot_be_put_into_another_packet() {
 }
 
 #[test]
-fn a_key_at_one_end_only_is_said_at_both() {
+fn key_at_one_end_only_is_an_error_at_both() {
     let key = key();
     let (mut open, mut sealing) = (source(None), source(Some(&key)));
     let (mut without, mut with) = (joined(&mut open, None), joined(&mut sealing, Some(&key)));
@@ -304,7 +304,7 @@ fn a_key_at_one_end_only_is_said_at_both() {
 }
 
 #[test]
-fn nothing_is_let_in_twice() {
+fn replayed_messages_are_refused() {
     let key = key();
     let mut source = source(Some(&key));
     let mut receiver = joined(&mut source, Some(&key));
@@ -324,7 +324,7 @@ fn nothing_is_let_in_twice() {
 }
 
 #[test]
-fn data_that_is_late_by_less_than_8192_is_let_in() {
+fn data_late_by_less_than_8192_is_accepted() {
     let key = key();
     let mut source = source(Some(&key));
     let mut receiver = joined(&mut source, Some(&key));
@@ -340,7 +340,7 @@ fn data_that_is_late_by_less_than_8192_is_let_in() {
 }
 
 #[test]
-fn layers_are_numbered_apart() {
+fn layers_have_separate_packet_numbers() {
     let key = key();
     let mut source = source(Some(&key));
     let mut receiver = joined(&mut source, Some(&key));
@@ -352,7 +352,7 @@ fn layers_are_numbered_apart() {
 }
 
 #[test]
-fn a_late_joiner_learns_the_upper_half_of_the_numbers() {
+fn late_joiner_learns_the_high_number_bits() {
     let (key, next) = (key(), 0x5_8000_0000);
     for key in [None, Some(&key)] {
         let mut source = source(key);
@@ -366,7 +366,7 @@ fn a_late_joiner_learns_the_upper_half_of_the_numbers() {
 }
 
 #[test]
-fn who_joins_a_layer_late_learns_the_upper_half_of_its_numbers_from_a_status() {
+fn late_joiner_of_a_layer_learns_high_number_bits_from_a_status() {
     let (key, next) = (key(), 0x5_8000_0000);
     for key in [None, Some(&key)] {
         let mut source = source(key);
@@ -386,7 +386,7 @@ fn who_joins_a_layer_late_learns_the_upper_half_of_its_numbers_from_a_status() {
 }
 
 #[test]
-fn a_layer_that_was_left_and_joined_again_lets_nothing_in_twice() {
+fn rejoined_layer_refuses_replayed_packets() {
     let key = key();
     let mut source = source(Some(&key));
     let mut receiver = joined(&mut source, Some(&key));
@@ -418,7 +418,7 @@ fn a_source_does_not_seal_two_packets_under_one_number() {
 }
 
 #[test]
-fn a_receiver_that_starts_again_is_let_in_again() {
+fn restarted_receiver_is_accepted() {
     let key = key();
     let mut source = source(Some(&key));
     let message = Message::Member(member());
@@ -451,7 +451,7 @@ fn following_a_session_again_does_not_reuse_numbers() {
 }
 
 #[test]
-fn a_session_is_announced_before_it_is_opened() {
+fn opening_requires_an_announcement() {
     let key = key();
     let mut source = source(Some(&key));
     let mut receiver = listener(Some(&key));
@@ -463,7 +463,7 @@ fn a_session_is_announced_before_it_is_opened() {
 }
 
 #[test]
-fn an_announcement_heard_before_following_is_enough() {
+fn announcement_received_before_the_join_is_sufficient() {
     let key = key();
     let mut source = source(Some(&key));
     let mut receiver = ReceiverCodec::new(slice::from_ref(&key), receiver(ME), 1);
@@ -479,7 +479,7 @@ fn an_announcement_heard_before_following_is_enough() {
 }
 
 #[test]
-fn announcements_of_other_sessions_are_let_in_and_nothing_else_of_them() {
+fn only_announcements_of_other_sessions_are_accepted() {
     for key in [None, Some(key())] {
         let mut ours = source(key.as_ref());
         let mut receiver = joined(&mut ours, key.as_ref());
@@ -552,7 +552,7 @@ fn each_end_sends_its_own_kinds_and_in_its_own_name() {
 }
 
 #[test]
-fn a_batch_is_laid_out_back_to_back_and_opened_piece_by_piece() {
+fn batch_of_sealed_packets_opens_piece_by_piece() {
     for key in [None, Some(key())] {
         let mut source = source(key.as_ref());
         let mut receiver = joined(&mut source, key.as_ref());
@@ -578,7 +578,7 @@ fn a_sealed_status_keeps_to_the_limit() {
 }
 
 #[test]
-fn a_message_from_nobody_is_refused() {
+fn message_from_receiver_zero_is_refused() {
     let key = key();
     let mut sealing = source(Some(&key));
     let mut receiver = joined(&mut sealing, Some(&key));

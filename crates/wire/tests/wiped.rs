@@ -33,6 +33,6 @@ fn the_seed_of_a_signing_key_is_wiped() {
 }
 
 #[test]
-fn what_is_not_wiped_is_found() {
+fn secret_left_in_memory_is_found() {
     assert_eq!(before_and_after(SECRET), (29, 29), "the test can fail");
 }

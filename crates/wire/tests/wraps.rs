@@ -60,7 +60,7 @@ fn once(receiver: &mut ReceiverCodec, bytes: &[u8], is_sealed: bool) {
 }
 
 #[test]
-fn statuses_pages_and_announcements_go_on_over_wraps_of_their_numbers_and_turns_of_keys() {
+fn status_and_announcement_numbers_wrap_across_key_epochs() {
     let key = key();
     for key in [None, Some(&key)] {
         for start in [TURN, 2 * TURN, WRAP / 2, WRAP, 2 * WRAP] {
@@ -76,7 +76,7 @@ fn statuses_pages_and_announcements_go_on_over_wraps_of_their_numbers_and_turns_
 }
 
 #[test]
-fn who_joins_when_the_number_of_statuses_has_wrapped_understands_the_next_one_whatever_is_forged_before() {
+fn late_joiner_opens_a_status_after_wraps_despite_forgeries() {
     let key = key();
     for laps in 0..4 {
         let mut source = source(Some(&key), laps * WRAP + 12_345);
@@ -97,7 +97,7 @@ fn who_joins_when_the_number_of_statuses_has_wrapped_understands_the_next_one_wh
 }
 
 #[test]
-fn data_goes_on_over_wraps_of_its_number_and_turns_of_keys_and_comes_late_as_well() {
+fn data_numbers_wrap_across_key_epochs_also_reordered() {
     let key = key();
     for key in [None, Some(&key)] {
         for start in [TURN, 3 * TURN, WRAP / 2, WRAP, 5 * WRAP] {
@@ -122,7 +122,7 @@ fn data_goes_on_over_wraps_of_its_number_and_turns_of_keys_and_comes_late_as_wel
 }
 
 #[test]
-fn symbols_of_blocks_beyond_a_turn_of_keys_are_opened_in_any_order_and_pass_a_relay_as_they_are() {
+fn symbols_of_several_key_epochs_open_in_any_order() {
     let key = key();
     let mut source = source(Some(&key), 0);
     let mut member = joined(&mut source, Some(&key), 0);
@@ -137,7 +137,7 @@ fn symbols_of_blocks_beyond_a_turn_of_keys_are_opened_in_any_order_and_pass_a_re
 }
 
 #[test]
-fn layers_that_are_at_different_keys_are_opened_side_by_side() {
+fn layers_at_different_key_epochs_open_together() {
     let key = key();
     let mut source = source(Some(&key), 0);
     let mut receiver = joined(&mut source, Some(&key), TURN * 9);
@@ -159,7 +159,7 @@ fn layers_that_are_at_different_keys_are_opened_side_by_side() {
 }
 
 #[test]
-fn what_receivers_say_goes_on_over_the_wrap_of_its_number_and_turns_of_keys() {
+fn feedback_numbers_wrap_across_key_epochs() {
     let key = key();
     for key in [None, Some(&key)] {
         for start in [TURN, WRAP / 2, WRAP] {
@@ -176,7 +176,7 @@ fn what_receivers_say_goes_on_over_the_wrap_of_its_number_and_turns_of_keys() {
 }
 
 #[test]
-fn when_a_packet_left_is_known_after_any_silence() {
+fn departure_time_is_exact_after_any_silence() {
     let key = key();
     let minutes = |minutes: u64| Span::from_secs(60 * minutes);
     for key in [None, Some(&key)] {
