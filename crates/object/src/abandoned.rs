@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_is_listed_and_let_go_unless_somebody_is_at_work_on_it() {
+    fn partial_transfers_are_listed_and_removed_unless_locked() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let out = directory.path();
         assert_eq!(unfinished(out).expect("an empty directory"), []);
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_age_or_size_is_let_go_the_oldest_first_but_nothing_that_is_received() {
+    fn oldest_partial_transfers_over_the_limits_are_removed() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let out = directory.path();
         let nothing = KeepUnfinished::default();
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_a_killed_receiver_of_alc_has_left_are_listed_and_let_go() {
+    fn parts_of_a_killed_alc_receiver_are_listed_and_removed() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (out, states) = (directory.path(), directory.path().join(STATE_DIR));
         fs::create_dir(&states).expect("made");

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sealed_block_gives_its_data_back() {
+    fn sealed_block_round_trips() {
         for len in [0, 1, 27, 28, 29, 100] {
             let data: Vec<u8> = (0..len).collect();
             let mut sealed = data.clone();

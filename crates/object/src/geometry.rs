@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_whose_hashes_are_much_beside_the_content_are_refused() {
+    fn blocks_with_large_hashes_for_their_content_are_refused() {
         let small = Geometry { symbol_size: 40, symbols_per_block: 1, ..geometry(2 << 30) };
         let blocks = (2u64 << 30).div_ceil(4);
         assert_eq!(small.check(), Err(GeometryError::BlocksTooSmall { len: 2 << 30, blocks }));
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_geometry_is_refused() {
         let good = geometry(100);
         assert_eq!(good.check(), Ok(()));
         let bad = |change: fn(&mut Geometry)| {
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_give_the_geometry_back() {
+    fn geometry_round_trips_as_bytes() {
         let open = Geometry { stream_len: None, ..geometry(0) };
         assert_eq!(Geometry::from_bytes(open.to_bytes()), open);
         assert_eq!(Geometry::from_bytes(geometry(77).to_bytes()), geometry(77));

@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_journal_that_was_made_a_terabyte_long_tells_what_is_in_it_and_is_cut() {
+    fn terabyte_long_journal_is_read_and_truncated() {
         let geometry = Geometry {
             stream_len: Some(64 * 7 * 100),
             manifest_len: 100,

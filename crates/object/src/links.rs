@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn links_end_at_what_is_sent_outside_or_nowhere() {
+    fn link_targets_are_classified_as_sent_outside_or_missing() {
         for target in ["file", "./file", "../a/file", "self/file", "self/self/file", ".", "self"] {
             assert_eq!(end("a/link", target), End::Sent, "{target}");
         }

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_complete_object_becomes_its_files_and_an_incomplete_one_does_not() {
+    fn only_a_complete_object_becomes_files() {
         let file = |path: &str, size| Entry::new(path, Kind::File { size }, 0o644, 0);
         let dir = Entry::new("d", Kind::Dir, 0o755, 0);
         let manifest = Manifest::new(vec![file("d/two", 3), dir, file("one", 2)]).expect("it is in order");
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn content_beyond_the_limit_is_refused_and_failed_content_frees_its_room() {
+    fn content_over_the_limit_is_refused_and_releases_memory() {
         let memory = Memory::new(10);
         let mut first = memory.gather(0);
         first.write_all(&[0; 10]).expect("just enough");

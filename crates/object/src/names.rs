@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_would_obey_in_names_is_written_as_text_and_the_rest_as_it_is() {
+    fn only_control_characters_of_names_are_escaped() {
         let names = [
             ("plain Größe 大小", "plain Größe 大小"),
             ("a\u{1b}[2Jb", "a\\x1b[2Jb"),

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_reads_back_and_no_changed_bit_does() {
+    fn record_round_trips_and_every_bit_flip_is_refused() {
         let mut remembered = Remembered::default();
         for (name, started) in [("b", 7), ("a\n\u{1f600}", u64::MAX), ("b", 9), ("", 0)] {
             remembered.note(name, A, &admitted(started));
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_names_are_forgotten_first() {
+    fn oldest_records_are_dropped_first() {
         let mut remembered = Remembered::default();
         (0..MOST + 10).for_each(|n| remembered.note(n.to_string(), A, &admitted(5)));
         remembered.note("0", A, &admitted(6));
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn only_content_that_the_user_accepts_grows_older() {
+    fn recorded_time_decreases_on_request_only() {
         let mut remembered = Remembered::default();
         let started = |remembered: &Remembered| remembered.names[OsStr::new("name")].started;
         remembered.note("name", A, &admitted(9));
@@ -352,7 +352,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_under_a_right_hash_are_read_or_refused(mut bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn any_record_with_a_valid_hash_is_parsed_or_refused(mut bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             bytes.splice(..0, MAGIC);
             let hash = blake3::hash(&bytes);
             bytes.extend(hash.as_bytes());

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_changed_in_place_is_found_when_its_block_is_read_again_and_named() {
+    fn changed_file_is_named_when_its_block_is_read_again() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = file(dir.path(), "image", 2_000);
         let mut blocks =
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_files_in_one_block_the_first_and_the_last_are_named() {
+    fn changed_block_of_several_files_names_the_first_and_the_last() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let paths = ["a", "b", "c"].map(|name| file(dir.path(), name, 10));
         let mut blocks = SealedBlocks::new(ObjectStream::open(&paths, T, K).expect("readable"));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_whose_kept_bytes_change_is_found_too() {
+    fn changed_stored_bytes_of_a_pipe_are_detected() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let pipe = Box::new(std::io::Cursor::new(vec![7; 1_000]));
         let object = ObjectStream::from_reader(pipe, "pipe", 1, dir.path(), T, K).expect("room");

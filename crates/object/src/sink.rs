@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_whose_description_is_given_up_lacks_nothing_else() {
+    fn stream_without_its_description_is_otherwise_complete() {
         let mut sink = StreamSink::new(Vec::new(), 0, 10, 1_000);
         assert_eq!(sink.put(1, vec![1; 30]).expect("memory takes it"), Sunk::Kept);
         assert_eq!(sink.put(3, vec![3; 5]).expect("memory takes it"), Sunk::Kept);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_late_lacks_nothing_of_what_was_over_before_the_first_block_was_here() {
+    fn late_joiner_misses_no_block_before_its_first() {
         let mut sink = StreamSink::new(Vec::new(), 7, 0, 1_000);
         sink.put(10, vec![10; 5]).expect("memory takes it");
         assert_eq!(sink.skip_to(9).expect("memory takes it"), 0, "it begins later");

@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_comes_back_after_the_next_block_began_is_used_again() {
+    fn late_returned_memory_is_reused() {
         let mut assembly = Assembly::new(T, 1 << 20);
         let complete = |assembly: &mut Assembly, block| {
             assert_eq!(assembly.gather(block, 1, 0, &symbol(0)), Added::Complete);
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_old_gives_its_memory_back() {
+    fn expired_blocks_release_their_memory() {
         let mut assembly = Assembly::new(T, 1 << 20);
         for block in [3, 9, 5] {
             assembly.add(block, 2, 0, &symbol(0));

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_more_than_allowed_is_not_written_and_the_rest_is() {
+    fn writers_share_a_quota_and_the_excess_is_not_written() {
         let (quota, one, other) = (Quota::new(Some(20)), Slow::default(), Slow::default());
         let mut writers = [&one, &other].map(|slow| quota.limit(Box::new(slow.clone())));
         writers[0].write_all(&[1; 11]).expect("there is room");
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn all_or_nothing_is_spent() {
+    fn quota_is_spent_completely_or_not_at_all() {
         let quota = Quota::new(Some(10));
         quota.spend(6).expect("there is room");
         quota.spend(5).expect_err("one too many");

@@ -27,7 +27,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn a_stream_in_the_place_of_a_link_follows_it_nowhere() {
+    fn stream_replaces_a_link_without_following_it() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let at = |name: &str| dir.path().join(name);
         std::fs::write(at("precious"), "kept").expect("room");

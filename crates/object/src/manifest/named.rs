@@ -66,7 +66,7 @@ mod tests {
     const FILE: Kind = Kind::File { size: 1 };
 
     #[test]
-    fn names_are_escaped_kept_or_refused_as_the_receiver_wants() {
+    fn name_policy_escapes_preserves_or_refuses_names() {
         let link = Kind::Symlink { target: "bad\u{7}/file".into() };
         let sent = manifest(&[("bad\u{7}", Kind::Dir), ("bad\u{7}/file", FILE), ("link", link)]);
         let (named, changed) = sent.clone().named_by(Names::Escape).expect("fits");
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn an_escaped_name_takes_nobody_elses_place_and_is_not_cut() {
+    fn escaped_name_does_not_clash_and_is_not_truncated() {
         let taken = manifest(&[("a\u{7}", FILE), ("a\\x07", FILE)]);
         let clash = |path: &str| Err(NameError::Clash(path.to_owned()));
         assert_eq!(taken.named_by(Names::Escape), clash("a\\x07"));

@@ -42,7 +42,7 @@ fn put_missing(store: &mut Store, blocks: &[(Vec<u8>, Hash)]) -> usize {
 }
 
 #[test]
-fn files_that_did_not_change_do_not_travel_again() {
+fn unchanged_files_are_not_sent_again() {
     let at = Scratch::new();
     begun(&at);
     at.file("tree/a", &content(3100, 9));
@@ -59,7 +59,7 @@ fn files_that_did_not_change_do_not_travel_again() {
 }
 
 #[test]
-fn a_run_that_is_cut_short_again_goes_on_with_what_was_taken_over() {
+fn second_interrupted_run_resumes_with_adopted_blocks() {
     let at = Scratch::new();
     begun(&at);
     at.file("tree/a", &content(3100, 9));
@@ -74,7 +74,7 @@ fn a_run_that_is_cut_short_again_goes_on_with_what_was_taken_over() {
 }
 
 #[test]
-fn what_is_taken_over_and_has_changed_is_fetched_again() {
+fn changed_adopted_blocks_are_fetched_again() {
     let at = Scratch::new();
     begun(&at);
     at.file("tree/a", &content(3100, 9));
@@ -91,7 +91,7 @@ fn what_is_taken_over_and_has_changed_is_fetched_again() {
 }
 
 #[test]
-fn what_another_receiver_works_on_is_left_to_it() {
+fn transfer_locked_by_another_receiver_is_not_adopted() {
     let at = Scratch::new();
     begun(&at);
     let earlier = object(&at.path("tree"));

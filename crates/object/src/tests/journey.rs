@@ -2,7 +2,7 @@ use super::*;
 use std::ops::Range;
 
 #[test]
-fn a_file_arrives_whatever_its_size_is_to_the_blocks() {
+fn file_of_any_size_arrives() {
     for len in [0, 1, 150, 190, 219, 220, 221, 439, 440, 441, 5000] {
         let at = Scratch::new();
         let source = at.file("source/name.bin", &content(len, 1));
@@ -101,7 +101,7 @@ fn several_paths_arrive_side_by_side() {
 }
 
 #[test]
-fn the_same_files_are_the_same_transfer_and_touched_ones_another() {
+fn transfer_id_changes_with_the_modification_time() {
     let at = Scratch::new();
     let source = at.file("file", b"content");
     let before = object(&source).transfer();
@@ -141,7 +141,7 @@ fn a_file_that_changes_while_it_is_sent_is_named() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_named() {
+fn paths_that_cannot_be_sent_are_named() {
     let at = Scratch::new();
     assert!(matches!(ObjectStream::open(&[], T, K), Err(ObjectError::Nothing)));
     assert!(
@@ -248,7 +248,7 @@ fn a_sink_writes_in_order_within_its_memory() {
 }
 
 #[test]
-fn names_that_a_terminal_obeys_reach_the_disk_as_the_receiver_wants() {
+fn control_characters_in_names_follow_the_name_policy() {
     let at = Scratch::new();
     at.file("tree/a\u{1b}[2J/b\nc", b"content");
     at.file("tree/plain", b"plain");

@@ -88,7 +88,7 @@ fn links_without_their_targets_are_named_with_their_number() {
 }
 
 #[test]
-fn a_followed_link_to_a_directory_above_it_is_left_out() {
+fn followed_link_to_a_parent_directory_is_skipped() {
     let at = Scratch::new();
     at.file("tree/below/file", b"x");
     symlink("..", at.path("tree/below/up")).expect("linked");

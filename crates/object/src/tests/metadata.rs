@@ -104,7 +104,7 @@ fn a_manifest_with_owners_and_attributes_has_these_bytes() {
 }
 
 #[test]
-fn what_needs_nothing_new_is_written_as_before_and_has_no_other_form() {
+fn plain_manifest_has_exactly_the_old_encoding() {
     let manifest = Manifest::new(vec![file("a")]).expect("it is sound");
     let mut bytes = manifest.encode();
     assert_eq!(bytes[0], 1);
@@ -116,7 +116,7 @@ fn what_needs_nothing_new_is_written_as_before_and_has_no_other_form() {
 }
 
 #[test]
-fn hard_links_lead_to_files_of_the_same_manifest_and_nowhere_else() {
+fn hard_links_point_to_files_of_the_same_manifest_only() {
     let link = |to| Entry::new("m", Kind::HardLink { to }, 0, 0);
     let refused = |entries| assert_eq!(Manifest::new(entries), Err(ManifestError::HardLink { entry: 1 }));
     assert!(Manifest::new(vec![file("a"), link(0)]).is_ok());
@@ -188,7 +188,7 @@ fn sizes_and_numbers_of_attributes_and_owners_have_bounds() {
 }
 
 #[test]
-fn names_of_one_file_stay_names_of_one_file_and_its_content_travels_once() {
+fn hard_links_are_restored_and_their_content_is_sent_once() {
     let at = Scratch::new();
     let first = at.file("tree/b", &content(3000, 1));
     fs::hard_link(&first, at.path("tree/c")).expect("linked");
@@ -217,7 +217,7 @@ fn names_of_one_file_stay_names_of_one_file_and_its_content_travels_once() {
 }
 
 #[test]
-fn names_that_are_no_text_arrive_as_they_are() {
+fn names_that_are_not_utf8_arrive_unchanged() {
     let at = Scratch::new();
     let odd = |name: &[u8]| OsStr::from_bytes(name).to_os_string();
     fs::create_dir_all(at.path("tree").join(odd(b"dir\xff"))).expect("created");
@@ -234,7 +234,7 @@ fn names_that_are_no_text_arrive_as_they_are() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_left_out_and_named_unless_nothing_may_be() {
+fn unreadable_entries_are_skipped_and_named_unless_strict() {
     let at = Scratch::new();
     at.file("tree/good", b"1");
     let deep = at.path("tree").join("d/".repeat(257));
@@ -252,7 +252,7 @@ fn what_cannot_be_sent_is_left_out_and_named_unless_nothing_may_be() {
 }
 
 #[test]
-fn attributes_travel_when_both_sides_want_them() {
+fn attributes_are_sent_if_both_sides_request_them() {
     let at = Scratch::new();
     let source = at.file("tree/file", b"1");
     set_attribute(&source, "user.note", b"kept");
@@ -282,7 +282,7 @@ fn mtimes(path: &Path) -> (i64, i64) {
 }
 
 #[test]
-fn a_hostile_manifest_gains_no_special_bits_owners_or_attributes_that_nobody_wanted() {
+fn hostile_manifest_sets_no_special_bits_owners_or_attributes() {
     let at = Scratch::new();
     let me = rustix::process::geteuid().as_raw();
     let (mine, others) = (owner(me, rustix::process::getegid().as_raw()), owner(me + 1, 54321));
@@ -335,7 +335,7 @@ fn a_hostile_manifest_gains_no_special_bits_owners_or_attributes_that_nobody_wan
 }
 
 #[test]
-fn root_gives_files_to_those_whose_they_were() {
+fn root_restores_owners() {
     if !is_root() {
         eprintln!("skipped: giving files away takes root");
         return;
@@ -365,7 +365,7 @@ fn root_gives_files_to_those_whose_they_were() {
 }
 
 #[test]
-fn what_is_to_be_preserved_is_read_as_it_is_written() {
+fn preserve_option_round_trips_as_text() {
     assert_eq!("owner, xattrs".parse(), Ok(Preserve::nothing().and(Aspect::Owner).and(Aspect::Xattrs)));
     assert_eq!("all".parse(), Ok(Preserve::everything()));
     assert_eq!(Preserve::everything().to_string().parse(), Ok(Preserve::everything()));

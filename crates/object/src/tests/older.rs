@@ -62,7 +62,7 @@ const EARLY: u64 = 1_000_000_000_000_000_000;
 const LATE: u64 = EARLY + 1_500_000_000;
 
 #[test]
-fn an_older_session_does_not_replace_a_newer_one_and_both_times_are_told() {
+fn older_session_is_refused_with_both_times() {
     let (_at, old, new, out) = versions();
     assert_eq!(receive(&old, &out, EARLY, Replace::Refuse).expect("nothing was there"), [""; 0]);
     receive(&new, &out, LATE, Replace::Refuse).expect("it is newer");
@@ -77,7 +77,7 @@ fn an_older_session_does_not_replace_a_newer_one_and_both_times_are_told() {
 }
 
 #[test]
-fn nothing_of_a_refused_session_is_placed_not_even_a_part_of_a_file() {
+fn refused_session_writes_no_part_of_a_file() {
     let (_at, old, new, out) = versions();
     receive(&new, &out, LATE, Replace::Refuse).expect("nothing was there");
     refused(receive(&old, &out, EARLY, Replace::Refuse));
@@ -86,7 +86,7 @@ fn nothing_of_a_refused_session_is_placed_not_even_a_part_of_a_file() {
 }
 
 #[test]
-fn who_wants_an_older_session_gets_it_and_from_then_on_what_is_newer_than_that() {
+fn accepted_older_session_resets_the_required_age() {
     let (at, old, new, out) = versions();
     receive(&new, &out, LATE, Replace::Refuse).expect("nothing was there");
     receive(&old, &out, EARLY, Replace::Accept).expect("the user wants it");
@@ -97,7 +97,7 @@ fn who_wants_an_older_session_gets_it_and_from_then_on_what_is_newer_than_that()
 }
 
 #[test]
-fn the_same_content_may_always_come_again() {
+fn equal_content_is_always_accepted() {
     let (_at, old, new, out) = versions();
     receive(&old, &out, LATE, Replace::Refuse).expect("nothing was there");
     receive(&old, &out, EARLY, Replace::Refuse).expect("it changes nothing");
@@ -105,7 +105,7 @@ fn the_same_content_may_always_come_again() {
 }
 
 #[test]
-fn names_that_nobody_has_brought_are_free_and_directories_count_by_their_own_name() {
+fn unknown_names_are_free_and_directories_have_own_records() {
     let (at, _, new, out) = versions();
     receive(&new, &out, LATE, Replace::Refuse).expect("nothing was there");
     let tree = at.path("tree");
@@ -116,7 +116,7 @@ fn names_that_nobody_has_brought_are_free_and_directories_count_by_their_own_nam
 }
 
 #[test]
-fn what_cannot_be_read_is_told_and_forgotten() {
+fn unreadable_record_is_reported_and_replaced() {
     for damage in [
         (|file: &Path| fs::write(file, b"fcrecv2\nand something else").expect("written")) as fn(&Path),
         |file| {
@@ -143,7 +143,7 @@ fn what_cannot_be_read_is_told_and_forgotten() {
 }
 
 #[test]
-fn a_publication_that_was_cut_short_is_remembered_when_it_is_done_again() {
+fn repeated_publication_is_recorded() {
     let (_at, old, new, out) = versions();
     let mut object = object(&new);
     let all = blocks(&mut object);
@@ -158,7 +158,7 @@ fn a_publication_that_was_cut_short_is_remembered_when_it_is_done_again() {
 }
 
 #[test]
-fn other_content_of_another_source_is_refused_and_both_are_named() {
+fn content_of_another_source_is_refused_with_both_names() {
     let (_at, old, new, out) = versions();
     let from = |origin| Admission { origin, ..session(EARLY) };
     receive_in(&old, &out, from(origin("lab1", 1, false))).expect("nothing was there");
@@ -201,7 +201,7 @@ fn a_source_is_known_by_its_address_or_its_name() {
 }
 
 #[test]
-fn a_source_that_answers_may_have_a_clock_of_the_past() {
+fn answering_source_may_have_an_old_clock() {
     let (at, old, new, out) = versions();
     let answered = |began, now| Admission { began, now, freshness: Freshness::Answer, ..session(1) };
     receive(&old, &out, LATE, Replace::Refuse).expect("nothing was there");

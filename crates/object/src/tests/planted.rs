@@ -28,7 +28,7 @@ fn go_on(at: &Scratch, object: &ObjectStream, blocks: &[(Vec<u8>, Hash)]) {
 }
 
 #[test]
-fn a_part_with_another_name_is_not_written_through() {
+fn part_with_a_hard_link_is_not_written() {
     let at = Scratch::new();
     let (object, blocks) = begun(&at);
     let other = at.file("other", b"of somebody else");
@@ -42,7 +42,7 @@ fn a_part_with_another_name_is_not_written_through() {
 }
 
 #[test]
-fn a_part_that_gets_another_name_later_is_an_error() {
+fn part_that_gets_a_hard_link_later_is_an_error() {
     let at = Scratch::new();
     let (object, blocks) = begun(&at);
     let mut store = open(&at.path("out"), &object).expect("opened again");
@@ -59,7 +59,7 @@ fn a_part_that_gets_another_name_later_is_an_error() {
 }
 
 #[test]
-fn a_journal_with_another_name_or_of_another_kind_is_replaced() {
+fn journal_with_a_hard_link_or_of_another_kind_is_replaced() {
     for kind in ["link", "pipe"] {
         let at = Scratch::new();
         let (object, blocks) = begun(&at);
@@ -83,7 +83,7 @@ fn a_journal_with_another_name_or_of_another_kind_is_replaced() {
 }
 
 #[test]
-fn directories_names_and_attributes_count_towards_what_is_allowed() {
+fn directories_names_and_attributes_count_towards_the_quota() {
     let at = Scratch::new();
     for n in 0..100 {
         fs::create_dir_all(at.path(&format!("tree/{n}"))).expect("created");
@@ -108,7 +108,7 @@ fn directories_names_and_attributes_count_towards_what_is_allowed() {
 }
 
 #[test]
-fn names_of_one_file_are_made_again_after_a_publication_cut_short() {
+fn hard_links_are_restored_after_an_interrupted_publication() {
     let at = Scratch::new();
     at.file("tree/a", &content(1000, 1));
     fs::hard_link(at.path("tree/a"), at.path("tree/b")).expect("linked");

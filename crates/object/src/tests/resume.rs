@@ -27,7 +27,7 @@ fn finish(at: &Scratch, mut store: Store, object: &ObjectStream, blocks: &[(Vec<
 const ONE: &str = "parts/2";
 
 #[test]
-fn a_killed_receiver_goes_on_where_it_was() {
+fn killed_receiver_resumes_at_its_position() {
     let (at, object, blocks, out) = prepared();
     for stop in [0, 1, 2, 20, blocks.len()] {
         let mut store = open(&out, &object).expect("opened");
@@ -46,7 +46,7 @@ fn a_killed_receiver_goes_on_where_it_was() {
 const DIE_IN: &str = "FAIRCAST_TEST_DIE_IN";
 
 #[test]
-fn a_receiver_that_dies_at_once_keeps_every_block_it_stored() {
+fn suddenly_killed_receiver_keeps_every_stored_block() {
     if let Some(at) = std::env::var_os(DIE_IN).map(PathBuf::from) {
         let mut object = object(&at.join("tree"));
         let mut store = open(&at.join("out"), &object).expect("opened");
@@ -78,7 +78,7 @@ fn a_published_transfer_without_its_manifest_starts_over() {
 }
 
 #[test]
-fn a_torn_journal_loses_its_torn_record_only() {
+fn truncated_journal_loses_its_last_record_only() {
     let (at, object, blocks, out) = prepared();
     let mut store = open(&out, &object).expect("opened");
     put_all(&mut store, &blocks[..20]);
@@ -93,7 +93,7 @@ fn a_torn_journal_loses_its_torn_record_only() {
 }
 
 #[test]
-fn a_spoilt_record_loses_its_block_only() {
+fn damaged_record_loses_its_block_only() {
     let (at, object, blocks, out) = prepared();
     let mut store = open(&out, &object).expect("opened");
     put_all(&mut store, &blocks[..20]);
@@ -109,7 +109,7 @@ fn a_spoilt_record_loses_its_block_only() {
 }
 
 #[test]
-fn spoilt_content_is_found_and_received_again() {
+fn damaged_content_is_found_and_received_again() {
     let (at, object, blocks, out) = prepared();
     let mut store = open(&out, &object).expect("opened");
     put_all(&mut store, &blocks);
@@ -153,7 +153,7 @@ fn another_geometry_starts_over() {
 }
 
 #[test]
-fn a_publication_cut_short_is_done_again() {
+fn interrupted_publication_is_repeated() {
     // Stop after this number of renamed files, then check the state that the store would have left.
     for renamed in 0..=3 {
         let (at, object, blocks, out) = prepared();
@@ -176,7 +176,7 @@ fn a_publication_cut_short_is_done_again() {
 }
 
 #[test]
-fn what_comes_after_publication_is_done_again() {
+fn steps_after_publication_are_repeated() {
     let (at, object, blocks, out) = prepared();
     let mut store = open(&out, &object).expect("opened");
     put_all(&mut store, &blocks);
@@ -197,7 +197,7 @@ fn what_comes_after_publication_is_done_again() {
 }
 
 #[test]
-fn a_stream_is_resumed_with_its_end() {
+fn stream_resumes_with_its_end() {
     let at = Scratch::new();
     let reader = Box::new(std::io::Cursor::new(content(2000, 3)));
     let mut object = ObjectStream::from_reader(reader, "stream", 1, &at.0, T, K).expect("it can be kept");
@@ -223,7 +223,7 @@ fn two_receivers_of_one_transfer_need_two_directories() {
 }
 
 #[test]
-fn a_store_is_finished_only_with_all_blocks_and_the_right_root() {
+fn finish_requires_all_blocks_and_the_right_root() {
     let (_at, object, blocks, out) = prepared();
     let right = root(object.geometry(), &blocks);
     let mut store = open(&out, &object).expect("opened");
@@ -263,7 +263,7 @@ fn wrong(blocks: &[(Vec<u8>, Hash)], index: usize) -> (Vec<u8>, Hash) {
 }
 
 #[test]
-fn what_an_earlier_receiver_left_wrong_is_given_up_and_what_came_since_is_kept() {
+fn distrust_drops_blocks_of_earlier_runs_only() {
     let (at, object, blocks, out) = prepared();
     let mut store = open(&out, &object).expect("opened");
     put_all(&mut store, &blocks[..12]);
@@ -305,7 +305,7 @@ fn content_in_the_last_block_of_the_manifest_is_replaced() {
 }
 
 #[test]
-fn what_came_wrong_by_itself_is_given_up_whole() {
+fn distrust_of_blocks_of_this_run_drops_all() {
     let (at, object, blocks, out) = prepared();
     let mut store = open(&out, &object).expect("opened");
     for index in 0..blocks.len() {
@@ -321,7 +321,7 @@ fn what_came_wrong_by_itself_is_given_up_whole() {
 }
 
 #[test]
-fn a_journal_with_another_manifest_is_given_up() {
+fn journal_with_another_manifest_is_discarded() {
     let (at, object, blocks, out) = prepared();
     let mut store = open(&out, &object).expect("opened");
     let (data, hash) = wrong(&blocks, 0);
@@ -335,7 +335,7 @@ fn a_journal_with_another_manifest_is_given_up() {
 }
 
 #[test]
-fn a_published_transfer_whose_journal_is_wrong_is_received_again() {
+fn published_transfer_with_a_wrong_journal_is_received_again() {
     let (at, object, blocks, out) = prepared();
     let mut store = open(&out, &object).expect("opened");
     for index in 0..blocks.len() {
@@ -352,7 +352,7 @@ fn a_published_transfer_whose_journal_is_wrong_is_received_again() {
 }
 
 #[test]
-fn a_withdrawn_block_is_missing_until_it_comes_again() {
+fn withdrawn_block_is_missing_until_received_again() {
     let (at, object, blocks, out) = prepared();
     let mut store = open(&out, &object).expect("opened");
     put_all(&mut store, &blocks[..20]);

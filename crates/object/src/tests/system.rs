@@ -60,7 +60,7 @@ fn a_disk_without_inodes_is_no_disk_without_bytes() {
 }
 
 #[test]
-fn a_disk_that_fills_up_on_the_way_is_reported_and_can_be_resumed() {
+fn full_disk_is_reported_and_the_transfer_resumes() {
     let Some(small) = Small::mount("size=1m") else { return };
     let at = Scratch::new();
     // Small files are not preallocated.

@@ -124,7 +124,7 @@ fn source_symbols_in_turns_become_blocks_without_decoding() {
 }
 
 #[test]
-fn with_little_memory_the_same_blocks_come_from_the_file() {
+fn little_memory_yields_the_same_blocks_from_the_file() {
     for first in [0, 5, u32::from(K)] {
         let limit = 20 * STEP * T;
         let mut bench = Bench::new(T, limit).with_room();
@@ -137,7 +137,7 @@ fn with_little_memory_the_same_blocks_come_from_the_file() {
 }
 
 #[test]
-fn symbols_that_came_before_the_file_go_to_it() {
+fn earlier_symbols_move_to_the_file() {
     let mut bench = Bench::new(T, 0);
     let payload = symbol(&mut encoder(7), 3);
     assert_eq!(bench.add(7, K, 3, &payload), Added::Kept);
@@ -149,7 +149,7 @@ fn symbols_that_came_before_the_file_go_to_it() {
 }
 
 #[test]
-fn blocks_that_are_placed_give_their_space_back() {
+fn placed_blocks_release_their_slots() {
     const PAGE: usize = 4096;
     let mut bench = Bench::new(PAGE, 0).with_room();
     let on_disk = |bench: &Bench| {
@@ -165,7 +165,7 @@ fn blocks_that_are_placed_give_their_space_back() {
 }
 
 #[test]
-fn a_symbol_that_came_before_is_useless_wherever_the_first_one_lies() {
+fn duplicate_symbol_is_useless_in_memory_and_in_the_file() {
     let mut bench = Bench::new(T, 0).with_room();
     let payload = symbol(&mut encoder(7), 3);
     assert_eq!(bench.add(7, K, 3, &payload), Added::Kept);
@@ -176,7 +176,7 @@ fn a_symbol_that_came_before_is_useless_wherever_the_first_one_lies() {
 }
 
 #[test]
-fn blocks_that_cannot_be_placed_wait_in_memory_or_in_their_slots() {
+fn blocks_without_a_place_wait_in_memory_or_in_slots() {
     for (limit, spilled) in [(usize::MAX, 0), (0, 2 * u64::from(K) * T as u64)] {
         let mut bench = Bench::new(T, limit).with_room();
         for block in [4, 2] {
@@ -213,7 +213,7 @@ fn a_full_disk_is_an_error() {
 }
 
 #[test]
-fn what_is_too_old_gives_its_memory_back() {
+fn expired_blocks_release_their_memory() {
     let mut bench = Bench::new(T, usize::MAX);
     for block in [3, 5, 9] {
         bench.add(block, K, 0, &symbol(&mut encoder(block), 0));
