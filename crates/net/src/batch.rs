@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_receive_time_is_as_old_on_one_clock_as_on_the_other() {
+    fn receive_time_has_equal_age_on_both_clocks() {
         let read_at = ReadAt::now();
         let age = Duration::from_micros(1500);
         let received_at = read_at.instant_of(read_at.unix_ns - age.as_nanos() as u64);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn taking_one_by_one_gives_what_going_through_gives() {
+    fn taking_segments_singly_equals_iterating() {
         let (mut one, mut other) = (holding(&[7, 0, 2]), holding(&[7, 0, 2]));
         let all: Vec<_> = one
             .segments()

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_about_the_interface_whose_number_is_in_it_and_one_cut_short_about_any() {
+    fn truncated_message_concerns_every_interface() {
         let mut message = [0; MESSAGE];
         message[INDEX_AT..][..4].copy_from_slice(&7u32.to_ne_bytes());
         assert_eq!((about(&message, 7), about(&message, 8)), (News::Here, News::Elsewhere));

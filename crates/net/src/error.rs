@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_network_does_may_pass_and_what_was_asked_for_may_not() {
+    fn only_network_errors_are_transient() {
         let of = |code| NetError::System { doing: "sending", source: io::Error::from_raw_os_error(code) };
         assert!(
             [libc::ENETDOWN, libc::ENODEV, libc::EADDRNOTAVAIL].into_iter().all(|code| of(code).may_pass())

@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tunnel_without_multicast_is_refused_and_never_chosen_by_itself() {
+    fn tunnel_without_multicast_is_refused_and_never_chosen() {
         let mut all = host();
         all.push(interface("wg0", 3, &["10.0.0.1"]));
         all[2].multicast = false;
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn the_routing_table_decides_between_several() {
+    fn routing_table_selects_among_several_interfaces() {
         let mut all = host();
         all.push(interface("eth1", 3, &["198.51.100.5"]));
         let choice = by_itself(&all, GROUP, Some(ip("198.51.100.5"))).expect("routed");
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn several_without_a_route_are_a_question_to_the_user() {
+    fn several_interfaces_without_a_route_are_an_error() {
         let mut all = host();
         all.push(interface("eth1", 3, &["198.51.100.5"]));
         let error = by_itself(&all, GROUP, None).expect_err("nothing decides");
@@ -357,13 +357,13 @@ mod tests {
     }
 
     #[test]
-    fn without_a_network_there_is_loopback() {
+    fn loopback_is_selected_without_a_network() {
         let choice = by_itself(&host()[..1], GROUP, None).expect("loopback");
         assert_eq!((choice.local, choice.why), (ip("127.0.0.1"), Why::Loopback));
     }
 
     #[test]
-    fn an_interface_that_comes_back_is_the_same_whatever_its_number_and_addresses() {
+    fn returning_interface_is_known_by_its_name() {
         let before = by_itself(&host(), GROUP, None).expect("eth0");
         let renewed =
             [interface("lo", 1, &["127.0.0.1"]), interface("eth0", 9, &["192.0.2.77", "192.0.2.5"])];
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn while_the_interface_is_gone_only_the_routing_table_offers_another() {
+    fn missing_interface_is_replaced_by_a_route_only() {
         let before = by_itself(&host(), GROUP, None).expect("eth0");
         let others = [interface("lo", 1, &["127.0.0.1"]), interface("eth1", 3, &["198.51.100.5"])];
         let gone = |wanted, routed| again(&others, GROUP, wanted, &before, || routed);

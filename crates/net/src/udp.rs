@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn when_the_kernel_refuses_to_segment_the_batch_is_sent_all_the_same_and_it_is_not_asked_again() {
+    fn refused_segmentation_offload_falls_back_to_single_sends() {
         let (to, options) = (group(47201), GroupOptions::default());
         let receiver = GroupSocket::open(to, Membership::AnySource, &loopback(), &options).expect("joins");
         let udp = sender();
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_did_is_not_an_error_and_a_full_queue_is_not_one_either() {
+    fn remote_errors_and_full_queues_are_not_errors() {
         let of = |code| classify(&io::Error::from_raw_os_error(code));
         assert!(matches!(of(libc::ECONNREFUSED), Trouble::Others));
         assert!(matches!(of(libc::ENOBUFS), Trouble::Full));
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_sending_say_what_to_do() {
+    fn errors_of_sending_state_a_remedy() {
         let udp = sender();
         let said = |code, to| udp.send_error(io::Error::from_raw_os_error(code), to, 1500);
         let host: SocketAddr = ([192, 0, 2, 1], 7).into();

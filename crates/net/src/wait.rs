@@ -127,14 +127,14 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_moment_in_the_past_is_no_wait() {
+    fn past_deadline_causes_no_wait() {
         let before = Instant::now();
         assert_eq!(Waiter::new().wait(&[], Some(before)).expect("waits"), 0);
         assert!(before.elapsed() < Duration::from_millis(100));
     }
 
     #[test]
-    fn a_wait_never_ends_before_its_moment() {
+    fn wait_never_ends_before_its_deadline() {
         let mut waiter = Waiter::new();
         for micros in [1, 30, 400, 3000] {
             let until = Instant::now() + Duration::from_micros(micros);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_descriptor_that_is_ready_is_said_to_be() {
+    fn only_the_ready_descriptor_is_reported() {
         let (quiet, _end) = UnixStream::pair().expect("a pair of sockets");
         let (busy, mut end) = UnixStream::pair().expect("a pair of sockets");
         end.write_all(b"x").expect("room for a byte");

@@ -152,7 +152,7 @@ fn only_the_wanted_source_is_received() {
 }
 
 #[test]
-fn a_group_that_was_left_is_silent_until_it_is_joined_again() {
+fn left_group_is_silent_until_it_is_joined_again() {
     let group = group(8, 47008);
     let (receiver, source) = (receiver(group), source(group));
     receiver.leave().expect("leaves");
@@ -191,7 +191,7 @@ fn a_receive_time_lies_between_sending_and_reading() {
 }
 
 #[test]
-fn feedback_comes_back_to_the_source_from_the_receivers_own_address() {
+fn feedback_reaches_the_source_from_the_receivers_address() {
     for group in both(15, 47015) {
         let (receiver, source) = (receiver(group), source(group));
         assert_eq!(source.send_batch(b"data", 4).expect("sends"), SendOutcome::Sent);
@@ -207,7 +207,7 @@ fn feedback_comes_back_to_the_source_from_the_receivers_own_address() {
 }
 
 #[test]
-fn a_report_to_nobody_does_not_disturb_the_next_one() {
+fn report_to_a_closed_port_does_not_disturb_the_next_one() {
     let group = group(16, 47016);
     let receiver = receiver(group);
     let nobody = SocketAddr::new(place(group).local, 9);
@@ -217,7 +217,7 @@ fn a_report_to_nobody_does_not_disturb_the_next_one() {
 }
 
 #[test]
-fn the_backlog_grows_and_counts_what_is_dropped() {
+fn backlog_grows_and_counts_drops() {
     let group = group(17, 47017);
     let options = GroupOptions { receive_buffer: 256 << 10 };
     let receiver = GroupSocket::open(group, Membership::AnySource, &place(group), &options).expect("joins");
@@ -236,7 +236,7 @@ fn the_backlog_grows_and_counts_what_is_dropped() {
 }
 
 #[test]
-fn a_datagram_that_does_not_fit_is_an_error_that_says_what_fits() {
+fn oversized_datagram_is_an_error_that_states_the_limit() {
     let group = group(18, 47018);
     let source = source(group);
     let error = source.send_batch(&[0; 70_000], 66_000).expect_err("larger than a datagram can be");
@@ -254,7 +254,7 @@ fn a_receive_buffer_that_is_too_small_is_refused() {
 }
 
 #[test]
-fn a_port_that_somebody_does_not_share_is_said_to_be_taken() {
+fn exclusive_port_is_reported_as_taken() {
     let _held = std::net::UdpSocket::bind("0.0.0.0:47020").expect("the port is free");
     let group = group(20, 47020);
     let error = GroupSocket::open(group, Membership::AnySource, &place(group), &GroupOptions::default());
@@ -269,7 +269,7 @@ fn mixed_address_families_are_refused() {
 }
 
 #[test]
-fn empty_datagrams_do_not_hide_what_is_behind_them() {
+fn empty_datagrams_do_not_hide_later_ones() {
     let group = group(23, 47023);
     let (receiver, source) = (receiver(group), source(group));
     let stranger = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port is free");
@@ -283,7 +283,7 @@ fn empty_datagrams_do_not_hide_what_is_behind_them() {
 }
 
 #[test]
-fn a_socket_beside_another_has_a_group_of_its_own_and_the_same_feedback_address() {
+fn socket_of_a_layer_has_its_own_group_and_shared_feedback() {
     for base in both(31, 47261) {
         let mut layer = base;
         layer.set_ip(match base.ip() {

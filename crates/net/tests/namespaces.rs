@@ -88,8 +88,8 @@ fn without_a_route_the_only_interface_with_an_address_is_chosen() {
 
 /// Kernel: routes choose an interface.
 #[test]
-fn a_route_chooses_between_two_and_without_one_the_user_is_asked() {
-    in_namespace("a_route_chooses_between_two_and_without_one_the_user_is_asked", CABLE, || {
+fn route_selects_the_interface_and_ambiguity_is_an_error() {
+    in_namespace("route_selects_the_interface_and_ambiguity_is_an_error", CABLE, || {
         let error = choose(GROUP, None).expect_err("two are equally good");
         assert!(
             matches!(&error, NetError::WhichInterface { candidates, .. } if candidates.len() == 2),
@@ -105,8 +105,8 @@ fn a_route_chooses_between_two_and_without_one_the_user_is_asked() {
 
 /// Kernel: flags and addresses of interfaces.
 #[test]
-fn interfaces_that_cannot_are_refused_with_the_reason() {
-    in_namespace("interfaces_that_cannot_are_refused_with_the_reason", CABLE, || {
+fn unusable_interfaces_are_refused_with_a_reason() {
+    in_namespace("unusable_interfaces_are_refused_with_a_reason", CABLE, || {
         let refused = || choose(GROUP, Some("fc0")).expect_err("it cannot");
         shell("ip link set fc0 multicast off");
         assert!(matches!(refused(), NetError::NotMulticastCapable { .. }));
@@ -119,8 +119,8 @@ fn interfaces_that_cannot_are_refused_with_the_reason() {
 
 /// Kernel: multicast between two interfaces.
 #[test]
-fn a_group_goes_over_the_cable_and_only_the_chosen_interface_hears_it() {
-    let name = "a_group_goes_over_the_cable_and_only_the_chosen_interface_hears_it";
+fn only_the_selected_interface_receives_the_group() {
+    let name = "only_the_selected_interface_receives_the_group";
     // Both ends are this host's, so the far end must not mind hearing from its own address.
     let setup = format!("{CABLE}\necho 1 > /proc/sys/net/ipv4/conf/fc1/accept_local");
     in_namespace(name, &setup, || {
@@ -133,8 +133,8 @@ fn a_group_goes_over_the_cable_and_only_the_chosen_interface_hears_it() {
 
 /// Kernel: a token bucket fills the socket's buffer.
 #[test]
-fn a_slow_interface_blocks_and_a_blocked_batch_goes_on_where_it_stopped() {
-    let name = "a_slow_interface_blocks_and_a_blocked_batch_goes_on_where_it_stopped";
+fn blocked_batch_resumes_at_its_position() {
+    let name = "blocked_batch_resumes_at_its_position";
     let setup = format!("{CABLE}\ntc qdisc add dev fc0 root tbf rate 40mbit burst 16kb limit 4mb");
     in_namespace(name, &setup, || {
         let source = source("fc0", &SourceOptions { send_buffer: 64 << 10, ..Default::default() });
@@ -157,8 +157,8 @@ fn a_slow_interface_blocks_and_a_blocked_batch_goes_on_where_it_stopped() {
 
 /// Kernel: the MTU of an interface changes.
 #[test]
-fn an_interface_that_has_shrunk_makes_datagrams_too_large() {
-    in_namespace("an_interface_that_has_shrunk_makes_datagrams_too_large", CABLE, || {
+fn lowered_mtu_makes_datagrams_too_large() {
+    in_namespace("lowered_mtu_makes_datagrams_too_large", CABLE, || {
         let source = source("fc0", &SourceOptions::default());
         assert_eq!(source.largest_datagram(), 1472);
         assert!(matches!(
@@ -175,8 +175,8 @@ fn an_interface_that_has_shrunk_makes_datagrams_too_large() {
 
 /// Kernel: an interface is deleted.
 #[test]
-fn an_interface_that_has_gone_is_an_error_that_names_the_group() {
-    in_namespace("an_interface_that_has_gone_is_an_error_that_names_the_group", CABLE, || {
+fn missing_interface_is_an_error_that_names_the_group() {
+    in_namespace("missing_interface_is_an_error_that_names_the_group", CABLE, || {
         let source = source("fc0", &SourceOptions::default());
         shell("ip link del fc0");
         let error = source.send_batch(b"anybody?", 8).expect_err("nowhere to send it");
@@ -186,8 +186,8 @@ fn an_interface_that_has_gone_is_an_error_that_names_the_group() {
 
 /// Kernel: the limit of memberships.
 #[test]
-fn more_memberships_than_the_host_allows_are_an_error_that_names_the_setting() {
-    let name = "more_memberships_than_the_host_allows_are_an_error_that_names_the_setting";
+fn error_over_the_membership_limit_names_the_setting() {
+    let name = "error_over_the_membership_limit_names_the_setting";
     let setup = format!("{CABLE}\necho 0 > /proc/sys/net/ipv4/igmp_max_memberships");
     in_namespace(name, &setup, || {
         let choice = choose(GROUP, Some("fc0")).expect("the interface exists");
@@ -200,8 +200,8 @@ fn more_memberships_than_the_host_allows_are_an_error_that_names_the_setting() {
 
 /// Kernel: routes of IPv6 on lo.
 #[test]
-fn ipv6_works_on_loopback_once_it_has_the_route_that_the_error_proposes() {
-    let name = "ipv6_works_on_loopback_once_it_has_the_route_that_the_error_proposes";
+fn route_proposed_by_the_error_enables_ipv6_on_loopback() {
+    let name = "route_proposed_by_the_error_enables_ipv6_on_loopback";
     in_namespace(name, "", || {
         let group: SocketAddr = "[ff15::77:1]:47302".parse().expect("a literal address");
         let choice = choose(group.ip(), None).expect("loopback");

@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn every_truncation_of_control_data_is_read_without_panic_and_never_invents() {
+    fn truncated_control_data_neither_panics_nor_invents_values() {
         let (bytes, whole) = (everything(), parse_control(&everything()));
         for have in 0..bytes.len() {
             let part = parse_control(&bytes[..have]);
