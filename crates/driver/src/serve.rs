@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn without_multicast_a_session_stays_within_the_host_and_fits_every_way() {
+    fn unicast_session_uses_a_local_group_and_small_datagrams() {
         let unicast = Unicast::invite(vec![host("127.0.0.1:5778"), host("127.0.0.2:5778")]);
         let mut config = SendConfig::new(Content::Paths(Vec::new()));
         config.unicast = Some(unicast);

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_ends_with_the_request_of_another_thread() {
+    fn stop_of_another_thread_ends_a_wait() {
         let stop = Stop::new().expect("descriptors are left");
         assert!(waits(&stop, Duration::from_millis(5)) >= Duration::from_millis(5) && !stop.is_set());
         let other = stop.clone();
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_stops_with_the_whole_and_the_whole_not_with_its_part() {
+    fn stop_of_a_group_stops_its_parts_but_not_the_reverse() {
         let stop = Stop::new().expect("descriptors are left");
         let (part, other) = (stop.part().expect("a pipe"), stop.part().expect("a pipe"));
         part.stop();

@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_before_a_layer_was_left_is_read_and_nothing_after_it() {
+    fn datagrams_are_read_until_their_layer_is_left() {
         let (groups, mut joined, source) = three(47_282);
         (0..30).for_each(|number| send(&source, number, groups[2]));
         assert!(joined.differ_from(&groups[1..2]) && !joined.differ_from(&groups[1..]));
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layer_that_cannot_be_joined_is_named_and_those_below_it_are_joined() {
+    fn failed_layer_is_named_and_lower_layers_are_joined() {
         let (groups, mut joined, source) = three(47_283);
         joined.join(&[]).expect("leaving works");
         let _taken = std::net::UdpSocket::bind((groups[2].ip(), 47_284)).expect("the port is free");

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_worked_and_what_will_not_pass_are_no_outages() {
+    fn early_and_permanent_errors_are_not_outages() {
         let mut outage = outage(Duration::from_secs(60));
         assert!(outage.failed(denied(), &mut |_| ()).is_err(), "nothing has left yet");
         outage.works(&mut |_| ());
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_is_told_once_and_ends_with_the_patience_or_when_something_leaves() {
+    fn outage_is_reported_once_and_ends_at_a_send_or_timeout() {
         let (mut outage, mut told) = (outage(Duration::from_millis(700)), Vec::new());
         let mut tell = |event| told.push(event);
         outage.works(&mut tell);

@@ -84,7 +84,7 @@ fn several_sources_and_receivers_share_one_thread() {
 }
 
 #[test]
-fn one_endpoint_that_is_stopped_ends_all_that_the_request_is_for() {
+fn stop_of_one_endpoint_ends_all_of_its_request() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let file = dir.path().join("file");
     fs::write(&file, [7; 100]).expect("room for it");
@@ -98,7 +98,7 @@ fn one_endpoint_that_is_stopped_ends_all_that_the_request_is_for() {
 }
 
 #[test]
-fn nothing_is_waited_for_when_the_last_one_has_ended() {
+fn loop_ends_with_its_last_endpoint() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let file = dir.path().join("file");
     fs::write(&file, [7; 100]).expect("room for it");
@@ -147,7 +147,7 @@ impl Watcher for Watched {
 }
 
 #[test]
-fn a_round_watches_for_the_request_to_stop_until_it_is_made() {
+fn stop_request_is_watched_until_it_arrives() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let (_, mut config) = native(Content::Paths(Vec::new()), dir.path());
     config.group = group(6);

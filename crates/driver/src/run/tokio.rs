@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_ends_with_the_moment_and_not_before_however_often() {
+    fn repeated_waits_end_at_their_deadline() {
         runtime().block_on(async {
             let (mut reactor, (quiet, _other)) = (Reactor::new().expect("in a runtime"), pair());
             for _ in 0..3 {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_ends_with_a_datagram_and_the_next_one_with_the_next() {
+    fn each_wait_ends_with_a_datagram() {
         runtime().block_on(async {
             let (mut reactor, (socket, other)) = (Reactor::new().expect("in a runtime"), pair());
             for _ in 0..3 {
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_with_the_number_of_a_closed_one_is_another_socket() {
+    fn reused_descriptor_is_a_new_socket() {
         runtime().block_on(async {
             let mut reactor = Reactor::new().expect("in a runtime");
             let (first, other) = pair();
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn room_to_send_is_waited_for_only_while_it_is_wanted() {
+    fn writability_is_awaited_only_on_request() {
         runtime().block_on(async {
             let mut reactor = Reactor::new().expect("in a runtime");
             let (mut socket, mut other) = UnixStream::pair().expect("a pair of sockets");
