@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_without_one_of_its_fragments_is_left_out() {
+    fn incomplete_unit_is_skipped() {
         let out = Shared::default();
         let mut writer = ContentWriter::new(Box::new(out.clone()), Framing::None, None);
         writer.packet(part(0, 6), b"ab").expect("memory");
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_that_cannot_be_are_left_out() {
+    fn invalid_fragments_are_skipped() {
         let mut writer = ContentWriter::new(Box::new(io::sink()), Framing::None, None);
         for fragment in [part(0, 100_000), part(5, 6), part(u32::MAX, u32::MAX)] {
             writer.packet(fragment, b"ab").expect("nothing is written");

@@ -94,7 +94,7 @@ impl Bench {
 }
 
 #[test]
-fn numbers_that_leap_take_no_more_room_than_what_is_kept_and_all_that_lies_between_is_told_as_lost() {
+fn leap_of_numbers_takes_bounded_memory_and_counts_as_loss() {
     for kind in 0..3 {
         let mut bench = Bench::new();
         (0..10).for_each(|sqn| bench.data(sqn));
@@ -140,7 +140,7 @@ fn work_after(lead: u32) -> (usize, usize) {
 }
 
 #[test]
-fn one_spm_makes_little_work_whatever_it_says() {
+fn one_spm_causes_bounded_work() {
     for lead in [10_000, FAR] {
         let (asked, wakes) = work_after(lead);
         assert!(asked <= 3 * 512 && wakes <= 2_600, "SPM of {lead}: {asked} numbers, {wakes} wakes in 10 s");
@@ -148,7 +148,7 @@ fn one_spm_makes_little_work_whatever_it_says() {
 }
 
 #[test]
-fn an_end_that_somebody_else_said_is_outrun_by_the_next_packet() {
+fn next_packet_cancels_a_forged_end() {
     let mut bench = Bench::new();
     (0..5).for_each(|sqn| bench.data(sqn));
     bench.spm(4, true);
@@ -240,7 +240,7 @@ impl Asked {
 }
 
 #[test]
-fn who_asks_for_everything_again_and_again_leaves_new_content_a_quarter_of_the_packets() {
+fn repeated_naks_leave_a_quarter_of_the_rate_to_new_data() {
     for scheme in ["ormcc", "pgmcc", "le-sbcc", "tfmcc"] {
         let mut asked = Asked::new(scheme, 1_000_000);
         for _ in 0..30_000 {
@@ -256,7 +256,7 @@ fn who_asks_for_everything_again_and_again_leaves_new_content_a_quarter_of_the_p
 }
 
 #[test]
-fn who_asks_for_ever_does_not_keep_a_source_from_its_end() {
+fn endless_naks_do_not_prevent_the_end_of_a_source() {
     let mut asked = Asked::new("ormcc", 20);
     for _ in 0..120_000 {
         asked.ask(20);

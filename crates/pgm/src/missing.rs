@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_packet_is_asked_for_within_the_back_off() {
+    fn missing_packet_is_requested_within_the_backoff() {
         let mut stage = Stage::missing(3..6);
         let asked = stage.until(50);
         assert_eq!(asked.len(), 3);
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_confirmation_silences_until_the_data_is_overdue() {
+    fn confirmation_suppresses_naks_until_the_data_is_overdue() {
         let mut stage = Stage::missing(7..8);
         stage.missing.confirm(7, &PATIENCE, stage.now);
         assert_eq!(stage.until(399), []);
@@ -322,7 +322,7 @@ mod tests {
 
     /// One forged SPM makes this number of packets missing.
     #[test]
-    fn sixty_thousand_missing_packets_cost_as_much_as_some_hundred() {
+    fn naks_are_bounded_for_sixty_thousand_missing_packets() {
         let mut stage = Stage::missing(0..65_536);
         let (end, mut wakes, mut asked) = (Time::ZERO + Span::from_millis(500), 0, 0);
         while stage.missing.deadline() <= end {
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_nobody_confirms_are_given_up_all_at_once() {
+    fn unconfirmed_numbers_are_given_up_at_once() {
         let mut stage = Stage::missing(0..65_536);
         let given_up = |all: &[Due]| all.iter().filter(|due| matches!(due, Due::GiveUp(_))).count();
         assert_eq!(given_up(&stage.until(5_000)), 65_536);
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_wait_are_asked_for_when_others_have_come() {
+    fn waiting_numbers_are_requested_after_others_arrive() {
         let mut stage = Stage::missing(0..2_000);
         let mut asked = BTreeSet::new();
         while stage.missing.deadline() <= Time::ZERO + Span::from_secs(20) {
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_wait_come_and_expire_in_any_order() {
+    fn waiting_numbers_arrive_and_expire_in_any_order() {
         let mut stage = Stage::missing(0..1_000);
         for sqn in [999, 700, 600, 0, 701] {
             assert!(stage.missing.remove(sqn) && !stage.missing.remove(sqn), "{sqn}");
@@ -376,14 +376,14 @@ mod tests {
     }
 
     #[test]
-    fn what_has_come_is_not_asked_for() {
+    fn received_numbers_are_not_requested() {
         let mut stage = Stage::missing(7..9);
         assert!(stage.missing.remove(7) && !stage.missing.remove(7));
         assert_eq!(stage.until(50), [Due::Ask(8)]);
     }
 
     #[test]
-    fn what_the_source_has_forgotten_is_gone() {
+    fn numbers_before_the_trail_are_removed() {
         let mut stage = Stage::missing(7..12);
         let mut gone = Vec::new();
         stage.missing.expire(10, |sqns| gone.extend(sqns));

@@ -252,7 +252,7 @@ fn everybody_has_everything(plan: Plan) -> Outcome {
 }
 
 #[test]
-fn units_come_complete_and_in_order_through_losses() {
+fn units_arrive_in_order_despite_losses() {
     let outcome = everybody_has_everything(Plan::default());
     assert!(outcome.sent.repairs > 10 && outcome.sent.naks > 10, "{:?}", outcome.sent);
     assert_eq!(outcome.sent.refused, 0);
@@ -260,20 +260,20 @@ fn units_come_complete_and_in_order_through_losses() {
 }
 
 #[test]
-fn nothing_is_asked_for_where_nothing_is_lost() {
+fn no_nak_is_sent_without_losses() {
     let outcome = everybody_has_everything(Plan { loss: 0.0, ..Plan::default() });
     assert_eq!((outcome.sent.naks, outcome.sent.repairs), (0, 0));
 }
 
 #[test]
-fn messages_come_complete_and_in_order_through_losses() {
+fn messages_arrive_in_order_despite_losses() {
     for messages in [None, Some(Messages::Lines), Some(Messages::Sized(300)), Some(Messages::Sized(3_000))] {
         everybody_has_everything(Plan { framing: Framing::Zmq, messages, ..Plan::default() });
     }
 }
 
 #[test]
-fn units_that_are_larger_than_a_packet_come_whole() {
+fn units_larger_than_a_packet_arrive_whole() {
     let outcome =
         everybody_has_everything(Plan { messages: Some(Messages::Sized(10_000)), ..Plan::default() });
     assert_eq!(outcome.sent.messages, 41);
@@ -287,7 +287,7 @@ fn numbers_may_wrap() {
 }
 
 #[test]
-fn a_receiver_that_lost_what_the_source_has_forgotten_says_so() {
+fn unrecoverable_loss_is_reported() {
     let window = WindowLimits { age: Span::from_millis(500), ..WindowLimits::default() };
     let outcome = run(Plan { window, deaf: Span::from_secs(2), loss: 0.05, ..Plan::default() });
     let lost: u64 =

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_is_kept_until_it_is_too_old() {
+    fn packet_stays_in_the_window_until_it_expires() {
         let mut window = window(1 << 20);
         let sqn = window.push(b"first", None, Seq(0), Time::ZERO);
         window.forget(Time::ZERO + Span::from_secs(10));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_is_kept_until_there_is_no_room() {
+    fn full_window_drops_its_oldest_packets() {
         let mut window = window(0);
         for n in 0..1000u64 {
             window.push(&n.to_be_bytes(), None, Seq(n), Time::ZERO);

@@ -87,7 +87,7 @@ fn captured_data_is_read_and_written() {
 }
 
 #[test]
-fn a_captured_last_spm_says_so() {
+fn captured_last_spm_has_the_fin_option() {
     let read = stock("last spm");
     let packet = parse(&read).expect("captured");
     assert_eq!(packet.body, Body::Spm(Spm { sqn: 9, trail: 0, lead: 0x3e, path: SOURCE }));
@@ -153,7 +153,7 @@ fn packets_have_the_layout_of_the_rfc() {
 }
 
 #[test]
-fn an_option_that_is_not_known_is_skipped_unless_it_forbids_that() {
+fn unknown_option_is_skipped_unless_it_forbids_that() {
     let with = |extensibility: u8| {
         let options = Options { fin: true, syn: true, ..Options::default() };
         let mut packet = written(&Packet { options, ..down(Body::Spmr) });
@@ -244,7 +244,7 @@ fn a_nak_names_63_packets_at_most() {
 }
 
 #[test]
-fn what_is_not_sent_is_not_written() {
+fn unsupported_packets_are_not_encoded() {
     let long = vec![0; 65_536];
     let packet = Packet { payload: &long, ..down(Body::Odata(Data { sqn: 0, trail: 0 })) };
     assert_eq!(encode(&mut Vec::new(), &packet), Err(EncodeError::TooLong(65_536)));
@@ -344,7 +344,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_again(
+    fn encoded_packets_round_trip(
         ports: [u16; 2], gsi: [u8; 6], body in body(), options in options(),
         list in prop::collection::vec(any::<[u8; 4]>(), 0..SEQUENCES_PER_NAK),
         payload in prop::collection::vec(any::<u8>(), 0..64),
@@ -360,7 +360,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_are_too_strange(mut bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn parsing_never_panics(mut bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = parse(&bytes);
         if bytes.len() >= HEADER_LEN {
             let sum = checksum(&bytes).to_be_bytes();
@@ -413,7 +413,7 @@ fn packets(messages: &[Vec<u8>], size: usize) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn captured_messages_of_zeromq_are_taken_apart() {
+fn captured_messages_of_zeromq_are_parsed() {
     let (mut unframer, mut messages) = (Unframer::new(1 << 20), Messages::default());
     unframer.packet(&stock("odata")[24..], &mut messages).expect("captured");
     unframer.packet(&stock("rdata")[24..], &mut messages).expect("captured");
@@ -452,7 +452,7 @@ fn after_a_loss_the_next_whole_message_is_found() {
 }
 
 #[test]
-fn what_is_no_stream_is_refused() {
+fn invalid_framing_is_refused() {
     let refused = |payload: &[u8]| Unframer::new(100).packet(payload, &mut Messages::default());
     assert_eq!(refused(&[0]), Err(FrameError::NoOffset(1)));
     assert_eq!(refused(&[0, 2, 1]), Err(FrameError::Offset { offset: 2, len: 1 }));
@@ -462,7 +462,7 @@ fn what_is_no_stream_is_refused() {
 
 proptest! {
     #[test]
-    fn messages_come_through_in_packets_of_any_size(
+    fn messages_pass_in_packets_of_any_size(
         messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..600), 0..20), size in 1..700usize,
     ) {
         let (mut unframer, mut got) = (Unframer::new(1 << 20), Messages::default());
