@@ -310,7 +310,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn symbols_of_later_turns_are_others_as_long_as_the_code_has_some() {
+    fn later_turns_send_new_symbols_while_the_code_has_some() {
         assert_eq!([0, 1, 2].map(|turn| turn_of(turn, 100)), [(0, 100), (100, 13), (113, 13)]);
         let turns = u64::from((MAX_ESI - 100) / 13);
         assert_eq!(turn_of(turns + 1, 100), (0, 100));

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_rate_sends_three_rounds_without_a_code_by_itself() {
+    fn fixed_rate_defaults_to_three_generations_without_a_code() {
         let config = source(None, Some(2.0), None).expect("fine");
         assert_eq!(config.pacing, Pacing::Fixed(Rate::from_mbps(2.0)));
         assert_eq!((config.fec, config.repeat), (Fec::NoCode, Repeat::Rounds(3)));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_have_a_code_and_rounds_for_the_lowest_one() {
+    fn layers_default_to_a_code_and_generations_of_the_base_layer() {
         let config = source(Some("rlc,layers=4"), None, None).expect("fine");
         assert!(matches!(config.pacing, Pacing::Layered { scheme, .. } if scheme.name() == "rlc"));
         assert_eq!((config.fec, config.repeat), (Fec::RaptorQ, Repeat::Rounds(16)));

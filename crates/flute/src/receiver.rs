@@ -750,7 +750,7 @@ mod unwrapping {
     use super::*;
 
     #[test]
-    fn sequence_numbers_go_on_beyond_16_bits_and_late_ones_stay_late() {
+    fn sequence_numbers_extend_beyond_16_bits() {
         let mut stream = Stream::new();
         let start = stream.number(65_534).0;
         let rest = [65_535u16, 1, 0, 2].map(|low| stream.number(low).0 - start);

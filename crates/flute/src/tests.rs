@@ -142,7 +142,7 @@ fn fixed() -> Pacing {
 }
 
 #[test]
-fn a_tree_arrives_in_one_round_when_nothing_is_lost() {
+fn tree_arrives_in_one_generation_without_losses() {
     for fec in [Fec::NoCode, Fec::RaptorQ] {
         let (sent, out) = (tree(1_500_000), TempDir::new().expect("a temporary directory"));
         let mut source = source(sent.path(), fec, fixed(), Repeat::Rounds(1));
@@ -158,7 +158,7 @@ fn a_tree_arrives_in_one_round_when_nothing_is_lost() {
 }
 
 #[test]
-fn with_a_code_every_round_brings_what_any_receiver_lacks() {
+fn every_generation_of_a_code_repairs_any_loss() {
     let (sent, out) = (tree(1_500_000), TempDir::new().expect("a temporary directory"));
     let mut source = source(sent.path(), Fec::RaptorQ, fixed(), Repeat::Rounds(3));
     let (mut receiver, mut rng) = (receiver(out.path()), Rng::new(1, 1));
@@ -174,7 +174,7 @@ fn with_a_code_every_round_brings_what_any_receiver_lacks() {
 }
 
 #[test]
-fn without_a_code_the_carousel_brings_lost_symbols_again() {
+fn carousel_without_a_code_repeats_lost_symbols() {
     let (sent, out) = (tree(300_000), TempDir::new().expect("a temporary directory"));
     let mut source = source(sent.path(), Fec::NoCode, fixed(), Repeat::Rounds(20));
     let (mut receiver, mut rng) = (receiver(out.path()), Rng::new(1, 1));
@@ -184,7 +184,7 @@ fn without_a_code_the_carousel_brings_lost_symbols_again() {
 }
 
 #[test]
-fn who_comes_late_gets_everything_from_the_next_round() {
+fn late_joiner_completes_with_the_next_generation() {
     let (sent, out) = (tree(1_500_000), TempDir::new().expect("a temporary directory"));
     let mut source = source(sent.path(), Fec::NoCode, fixed(), Repeat::Forever);
     let mut receiver = receiver(out.path());
@@ -251,7 +251,7 @@ fn a_part_that_is_another_file_is_not_written() {
 }
 
 #[test]
-fn a_file_without_md5_is_not_kept() {
+fn file_without_md5_is_not_stored() {
     let out = TempDir::new().expect("a temporary directory");
     let mut receiver = receiver(out.path());
     let mut forger = Forger { next_instance: 0 };
@@ -279,7 +279,7 @@ fn a_file_of_many_symbols_arrives_with_raptorq() {
 }
 
 #[test]
-fn a_file_of_600_megabytes_is_cut_into_blocks_that_a_receiver_takes() {
+fn file_of_600_megabytes_has_blocks_that_a_receiver_accepts() {
     let (sent, out) = (TempDir::new().expect("a directory"), TempDir::new().expect("a directory"));
     let file = fs::File::create(sent.path().join("tree")).expect("writable");
     file.set_len(600_000_000).expect("a sparse file has any length");
@@ -302,7 +302,7 @@ fn a_file_of_600_megabytes_is_cut_into_blocks_that_a_receiver_takes() {
 }
 
 #[test]
-fn what_was_changed_on_the_way_is_not_published() {
+fn file_damaged_in_transit_is_not_published() {
     let (sent, out) = (tree(200_000), TempDir::new().expect("a temporary directory"));
     let mut source = source(sent.path(), Fec::NoCode, fixed(), Repeat::Rounds(1));
     let mut receiver = receiver(out.path());
@@ -411,7 +411,7 @@ fn no_name_of_a_table_leads_out_of_the_directory() {
 }
 
 #[test]
-fn names_of_a_table_that_a_terminal_obeys_are_escaped_kept_or_refused() {
+fn control_characters_in_names_follow_the_name_policy() {
     for (names, file) in
         [(Names::Escape, Some("a\\x1b[2J")), (Names::Keep, Some("a\u{1b}[2J")), (Names::Refuse, None)]
     {
@@ -428,7 +428,7 @@ fn names_of_a_table_that_a_terminal_obeys_are_escaped_kept_or_refused() {
 }
 
 #[test]
-fn tables_without_an_end_are_taken_up_to_a_bound_and_told_of_in_as_few_lines() {
+fn endless_tables_use_bounded_memory_and_few_warnings() {
     let out = TempDir::new().expect("a temporary directory");
     let mut receiver = receiver(out.path());
     let (mut forger, per_table) = (Forger { next_instance: 0 }, 20_000);
@@ -465,7 +465,7 @@ fn bottleneck(bps: f64) -> impl FnMut(Layer, &[u8], Time) -> bool {
 }
 
 #[test]
-fn a_receiver_of_layers_goes_up_as_far_as_its_bottleneck_lets_it() {
+fn receiver_joins_the_layers_that_its_bottleneck_carries() {
     let mut seconds = Vec::new();
     for (bps, highest) in [(300e3, 1), (1.2e6, 3), (1e9, 3)] {
         let (sent, out) = (tree(2_000_000), TempDir::new().expect("a temporary directory"));
@@ -510,7 +510,7 @@ fn layers_never_carry_the_same_symbol_twice() {
 }
 
 #[test]
-fn files_that_are_more_than_is_allowed_are_left_out_and_named() {
+fn files_over_the_quota_are_skipped_and_named() {
     let (sent, out) = (tree(200_000), TempDir::new().expect("a temporary directory"));
     let mut source = source(sent.path(), Fec::NoCode, fixed(), Repeat::Rounds(1));
     let mut receiver = receiver_of(out.path(), Names::Escape, Some(100_000));
@@ -526,7 +526,7 @@ fn files_that_are_more_than_is_allowed_are_left_out_and_named() {
 
 /// Files of absurd lengths, of each of whose blocks something comes.
 #[test]
-fn blocks_that_are_never_whole_take_no_more_memory_than_they_may() {
+fn incomplete_blocks_take_bounded_memory() {
     let out = TempDir::new().expect("a temporary directory");
     let mut receiver = receiver(out.path());
     let oti = |transfer_length, symbol_size, max_block| Oti {

@@ -41,7 +41,7 @@ fn bytes_of(packet: &Packet<'_>) -> Vec<u8> {
 }
 
 #[test]
-fn a_table_looks_as_the_documents_have_it() {
+fn table_has_the_layout_of_the_rfc() {
     assert_eq!(bytes_of(&table()), TABLE);
     assert_eq!(parse(TABLE), Ok(table()));
 }
@@ -87,7 +87,7 @@ fn all_sizes_of_identifiers_are_read() {
 }
 
 #[test]
-fn unknown_extensions_are_skipped_and_known_ones_behind_them_read() {
+fn unknown_extensions_are_skipped() {
     let mut bytes = vec![0x10, 0x10, 0, 0, 0, 0, 0, 0, 0, 1, 0, 2];
     let none = [0, 1, 0, 0]; // EXT_NOP
     let authentication = [1, 2, 9, 9, 9, 9, 9, 9];
@@ -103,7 +103,7 @@ fn unknown_extensions_are_skipped_and_known_ones_behind_them_read() {
 }
 
 #[test]
-fn an_extension_that_leaves_the_header_or_has_no_length_is_an_error() {
+fn extension_with_an_invalid_length_is_an_error() {
     for (kind, words) in [(99, 2), (99, 0), (64, 1), (2, 0)] {
         let bytes = [0x10, 0x10, 4, 0, 0, 0, 0, 0, 0, 1, 0, 2, kind, words, 0x80, 0, 0, 0, 0, 0];
         assert_eq!(parse(&bytes), Err(ParseError::Extension { kind, words, left: 4 }));
@@ -117,7 +117,7 @@ fn other_versions_and_codes_are_refused() {
 }
 
 #[test]
-fn what_has_no_room_is_not_written() {
+fn oversized_values_are_not_encoded() {
     let mut out = vec![1];
     let refused = |packet: Packet<'_>, out: &mut Vec<u8>| encode(out, &packet).expect_err("it has no room");
     assert_eq!(refused(Packet { cci: &[0; 5], ..table() }, &mut out), EncodeError::Cci(5));
@@ -133,7 +133,7 @@ fn what_has_no_room_is_not_written() {
 }
 
 #[test]
-fn rlcs_information_looks_as_it_is_documented() {
+fn congestion_information_of_rlc_has_the_documented_layout() {
     let rlc = Rlc { layer: Layer(3), seq: 0x1234, signal: Signal::SyncPoint, slot: 0x00ab_cdef };
     let bytes = [0xab, 3, 0x12, 0x34, 0x18, 0xab, 0xcd, 0xef];
     assert_eq!(rlc.to_bytes(), bytes);
@@ -185,7 +185,7 @@ fn the_table_of_another_program_is_read() {
 }
 
 #[test]
-fn what_is_no_table_is_refused_with_the_reason() {
+fn invalid_file_delivery_table_is_refused_with_a_reason() {
     let refused = |text: &str| Fdt::parse(text.as_bytes()).expect_err("it is no table");
     assert_eq!(refused("<html/>"), FdtError::NoInstance);
     let toi = FdtError::Missing { file: 0, name: "TOI" };
@@ -237,7 +237,7 @@ fn fec() -> impl Strategy<Value = Fec> {
 
 proptest! {
     #[test]
-    fn what_is_written_reads_the_same(
+    fn encoded_packets_round_trip(
         (fec, extensions) in fec().prop_flat_map(|fec| (Just(fec), extensions(fec))),
         c in 0..4usize,
         cci in any::<[u8; 16]>(),
