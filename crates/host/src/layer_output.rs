@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_that_is_read_later_gets_what_has_waited() {
+    fn late_reader_of_a_pipe_gets_the_waiting_bytes() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = pipe(dir.path());
         let mut output = LayerOutput::to(&path, at_once());
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_that_nobody_reads_takes_only_so_much() {
+    fn unread_pipe_holds_a_bounded_number_of_bytes() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let mut output = LayerOutput::to(&pipe(dir.path()), at_once());
         let block = vec![0; MOST_WAITING / 2];

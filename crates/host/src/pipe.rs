@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_comes_through_in_order() {
+    fn all_bytes_pass_in_order() {
         let content: Vec<u8> = (0..1_000_000u32).map(|n| n as u8).collect();
         let (pipe, mut reader) = Pipe::reading("-", io::Cursor::new(content.clone()));
         let mut got = Vec::new();
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_bytes_come_when_the_pipe_ends() {
+    fn last_bytes_arrive_at_the_end_of_the_pipe() {
         let (pipe, _reader) = Pipe::reading("-", io::Cursor::new(vec![7; 10]));
         while !pipe.has(100) {
             std::thread::yield_now();

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_ordered_in_vain_is_not_kept() {
+    fn unused_blocks_read_ahead_are_bounded() {
         let (mut reader, _, _dir) = reader_of(60_000);
         reader.read_as_told();
         (0..100).for_each(|block| reader.order(block));

@@ -281,7 +281,7 @@ mod tests {
     use std::io::Read;
 
     #[test]
-    fn what_nobody_reads_waits_and_is_counted_until_somebody_does() {
+    fn unread_bytes_wait_and_are_counted() {
         let (mut reader, writer) = io::pipe().expect("there are pipes");
         let (mut out, waiting) = in_thread(writer);
         let data: Vec<u8> = (0..1_000_000_u32).map(|n| n as u8).collect();
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_has_gone_is_told_at_the_next_write_and_nothing_waits_for_it() {
+    fn closed_reader_fails_the_next_write_and_drops_bytes() {
         let (reader, writer) = io::pipe().expect("there are pipes");
         let (mut out, waiting) = in_thread(writer);
         drop(reader);
