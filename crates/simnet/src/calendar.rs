@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_comes_before_rank_and_rank_before_the_order_of_booking() {
+    fn events_are_ordered_by_time_rank_and_insertion() {
         let mut calendar = Calendar::default();
         for (at, rank, event) in [(2, 0, "d"), (1, 2, "c"), (1, 1, "a"), (1, 1, "b")] {
             calendar.book(at, rank, event);
