@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_large_is_told_with_what_makes_it_so_and_with_what_lets_it_go_on() {
+    fn excess_of_memory_names_its_largest_part_and_enough_memory() {
         let mut estimate = Estimate::new();
         estimate.add(3, "nodes", 100);
         estimate.add(2_000_000, "receivers", 2_000);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_beyond_all_bounds_are_too_large_and_nothing_else() {
+    fn memory_estimate_saturates() {
         let mut estimate = Estimate::new();
         estimate.add(u64::MAX, "packets", 160);
         estimate.add(u64::MAX, "nodes", 1);

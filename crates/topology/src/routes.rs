@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_delays_the_fewest_links_are_taken_and_then_the_lowest_numbers() {
+    fn equal_delays_are_broken_by_hops_and_then_by_numbers() {
         let it = network(6, &[(0, 1, 2), (1, 5, 2), (0, 2, 1), (2, 3, 1), (3, 5, 2), (0, 4, 2), (4, 5, 2)]);
         assert_eq!(path(&it, 0, 5), Some(vec![0, 2]));
         let parallel = network(3, &[(0, 1, 2), (0, 1, 1), (0, 1, 1), (1, 2, 1)]);
@@ -357,12 +357,12 @@ mod tests {
     }
 
     #[test]
-    fn there_may_be_no_way() {
+    fn unconnected_nodes_have_no_path() {
         assert_eq!(path(&network(4, &[(0, 1, 1), (2, 3, 1)]), 0, 3), None);
     }
 
     #[test]
-    fn ways_in_trees_that_hang_on_a_core_are_not_kept() {
+    fn routes_inside_trees_at_a_core_are_not_cached() {
         // A square of routers, 0 to 3, with a chain of two at 0 and a fork below a third node at 2.
         let square = [(0, 1, 1), (1, 2, 1), (2, 3, 1), (3, 0, 2)];
         let trees = [(0, 4, 1), (4, 5, 1), (2, 6, 1), (6, 7, 1), (6, 8, 1), (8, 9, 1)];
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_has_each_link_once_and_forks_in_the_order_of_its_members() {
+    fn tree_has_each_link_once_in_the_order_of_members() {
         // 0 - 1 - {2, 3 - {4, 5}}
         let it = network(6, &[(0, 1, 1), (1, 2, 1), (1, 3, 1), (3, 4, 1), (3, 5, 1)]);
         let (mut routes, mut trees) = (Routes::new(&it), Trees::new(&it));

@@ -374,7 +374,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_again(
+        fn written_topology_round_trips(
             kinds in prop::collection::vec(any::<bool>(), 1..8),
             links in prop::collection::vec((0..8_u32, 0..8_u32, specs(), specs(), 0..3_u8), 0..12),
         ) {
