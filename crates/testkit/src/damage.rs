@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn reordering_loses_nothing_and_reaches_no_further_than_promised() {
+    fn reordering_loses_nothing_and_has_a_bounded_distance() {
         let (mut out, tally) = numbers(Damage { reorder: 0.1, ..Damage::default() });
         let overtaken = |n: u32| {
             let place = out.iter().position(|m| *m == n).expect("nothing is lost");
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn corruption_changes_the_payload_of_as_many_as_it_says() {
+    fn corruption_count_matches_the_changed_payloads() {
         let (out, tally) = numbers(Damage { corrupt: 0.1, ..Damage::default() });
         let changed = (0..).zip(&out).filter(|(n, m)| *n != **m).count() as u64;
         // Two of three turned bits may be the same one twice.
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_without_a_checksum_keeps_none() {
+    fn datagram_without_a_checksum_gets_no_checksum() {
         let mut injector = Injector::new(Damage { corrupt: 1.0, ..Damage::default() }, 1);
         let mut whole = frame(&[0; 100]);
         whole[40..42].fill(0);

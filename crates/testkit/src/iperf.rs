@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_receiver_got_is_the_goodput() {
+    fn goodput_is_the_rate_at_the_receiver() {
         let json = r#"{"intervals":[{"sum":{"bits_per_second":2e6}}],
             "end":{"sum_sent":{"bits_per_second":9e6,"retransmits":3},"sum_received":{"bits_per_second":8e6}}}"#;
         let result = TcpResult::parse(json).expect("this is iperf3's form");

@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_that_is_cut_off_says_nothing() {
+    fn truncated_membership_report_has_no_records() {
         let whole = v3(5, &[[10, 77, 0, 1]]);
         for length in 0..whole.len() {
             assert_eq!(records(&whole[..length]), []);

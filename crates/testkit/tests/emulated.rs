@@ -47,7 +47,7 @@ fn packets_take_the_delay_of_their_links() {
 
 /// Kernel: Linux' TCP through TUN devices.
 #[test]
-fn a_tcp_flow_gets_what_the_link_carries_and_no_more() {
+fn tcp_flow_gets_the_capacity_of_the_link() {
     let Some(root) = require_root() else { return };
     let text = "host a\nhost b\nlink a b rate=10M delay=10ms queue=droptail,40";
     let lab = must(EmulatedLab::start(&root, text));

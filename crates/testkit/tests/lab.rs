@@ -54,7 +54,7 @@ fn a_multicast_datagram_reaches_every_receiver() {
 
 /// Kernel: TAP devices carry frames between a host and a bridge.
 #[test]
-fn a_damaged_link_does_to_one_host_what_the_plan_says() {
+fn damaged_link_applies_the_plan_to_one_host() {
     const SENT: u32 = 2_000;
     let Some(root) = require_root() else { return };
     let damage = Damage { loss: 0.2, duplicate: 0.1, reorder: 0.05, corrupt: 0.1 };
@@ -170,7 +170,7 @@ fn without_offloads_no_packet_is_larger_than_the_mtu() {
 
 /// Kernel: counters of interfaces.
 #[test]
-fn counters_show_what_was_sent_and_when() {
+fn counters_show_sent_bytes_over_time() {
     let Some(root) = require_root() else { return };
     let lab = Lab::plan().build(&root).unwrap_or_else(|e| panic!("{e}"));
     let sampler = Sampler::start(lab.sender(), Duration::from_millis(10)).unwrap_or_else(|e| panic!("{e}"));
@@ -250,7 +250,7 @@ fn a_group_is_forwarded_to_its_members_and_to_no_other() {
 
 /// Kernel: a bridge snoops IGMP and MLD.
 #[test]
-fn joins_and_leaves_are_counted_and_a_group_that_was_left_is_forgotten() {
+fn joins_and_leaves_are_counted() {
     let Some(root) = require_root() else { return };
     let lab = Lab::plan().company(Company::Shared).receivers(2).forwarding(Forwarding::ToMembers);
     let lab = lab.build(&root).unwrap_or_else(|e| panic!("{e}"));

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_to_a_missing_file_or_heading_is_found_and_code_is_left_alone() {
+    fn links_to_missing_files_or_headings_are_found() {
         let pages = [
             page("docs/a.md", "# One thing, and `two`\n[x](b.md#missing) [y](none.md)\n`[z](no.md)`\n"),
             page(
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_the_list_lacks_and_a_line_without_a_page_are_found() {
+    fn missing_pages_and_lines_of_the_summary_are_found() {
         let directory = tempfile::tempdir().expect("there is room");
         std::fs::write(directory.path().join("SUMMARY.md"), "- [A](a.md)\n- [B](b.md)\n")
             .expect("there is room");

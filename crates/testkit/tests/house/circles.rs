@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn parents_tests_and_comments_are_none() {
+    fn parents_tests_and_comments_form_no_circles() {
         let parents = [("a/mod.rs", "use self::b::B;"), ("a/b.rs", "use super::A;")];
         assert!(of(&parents).is_empty());
         let tests = [

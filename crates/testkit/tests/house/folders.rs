@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_beside_its_record_is_reported_in_both_directions() {
+    fn deviation_from_the_record_is_reported_in_both_directions() {
         let values = |of: &[(&'static str, usize)]| of.iter().copied().collect::<BTreeMap<_, _>>();
         let found = against_record(
             "uses",

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_are_found_in_identifiers_and_texts_and_not_in_other_words() {
+    fn formats_are_found_as_whole_words() {
         for code in ["use x::pgm::Y;", "AlcSend", "const ALC_PREFIX", "\"over FLUTE\"", "is_pgm()"] {
             assert!(names_one(code), "{code}");
         }

@@ -297,7 +297,7 @@ const HOST_USES: &str = include_str!("host-uses.txt");
 const HOST_COLUMNS: [&str; 5] = ["files", "threads", "clocks", "processes", "features"];
 
 #[test]
-fn library_code_uses_no_more_of_the_host() {
+fn host_uses_of_libraries_match_the_record() {
     let sources = rust_sources();
     let mut found = BTreeMap::new();
     for (folder, uses) in LIBRARIES.iter().flat_map(|krate| folders::host_uses(krate, &sources)) {
@@ -329,7 +329,7 @@ const FORMATS: [&str; 2] = ["pgm", "flute"];
 const NAMED_FORMATS: &[(&str, usize)] = &[("core", 5), ("object", 1), ("faircast", 2), ("cli", 3)];
 
 #[test]
-fn formats_are_named_outside_of_their_crates_no_more_than_before() {
+fn mentions_of_formats_outside_their_crates_match_the_record() {
     let sources = rust_sources();
     let crates = LIBRARIES.iter().chain(&PROGRAMS).filter(|krate| !FORMATS.contains(krate));
     let (mut found, mut lines) = (BTreeMap::new(), Vec::new());
@@ -355,7 +355,7 @@ const BETWEEN_NAMESPACES: [&str; 4] = [
 ];
 
 #[test]
-fn a_test_between_namespaces_says_why_it_needs_a_kernel() {
+fn tests_in_namespaces_state_why_they_need_a_kernel() {
     let mut silent = Vec::new();
     for source in rust_sources() {
         if !BETWEEN_NAMESPACES.iter().any(|place| source.path.starts_with(place)) {
@@ -399,7 +399,7 @@ fn every_dependency_is_used() {
 }
 
 #[test]
-fn a_published_package_says_what_registries_want_to_know() {
+fn published_packages_have_the_fields_of_registries() {
     let mut wrong = Vec::new();
     for package in packages() {
         if package["publish"].as_array().is_some_and(Vec::is_empty) {
@@ -539,7 +539,7 @@ fn the_book_has_every_page_once() {
 }
 
 #[test]
-fn what_tutorials_show_of_rust_is_that_of_examples() {
+fn rust_code_of_tutorials_is_that_of_examples() {
     let examples: Vec<Source> = rust_sources()
         .into_iter()
         .filter(|source| source.path.starts_with("crates/faircast/examples"))
@@ -549,7 +549,7 @@ fn what_tutorials_show_of_rust_is_that_of_examples() {
 }
 
 #[test]
-fn every_link_of_a_page_leads_to_a_file_and_a_heading_that_are_there() {
+fn every_link_leads_to_an_existing_file_and_heading() {
     let pages = book::pages(&root());
     assert!(pages.len() > 100, "the walk found only {} pages", pages.len());
     assert_none("links that lead nowhere", &book::broken_links(&root(), &pages));

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_are_found_between_comments_characters_and_raw_strings() {
+    fn strings_are_found_among_comments_and_raw_strings() {
         let text = concat!(
             "let a = \"one \\\" --two\"; // \"no\"\nlet q = '\"';\nlet b = r#\"three\"four\"#;\n",
             "#[cfg(test)]\nmod tests { \"five\" }"
