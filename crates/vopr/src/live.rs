@@ -342,7 +342,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_of_a_stream_is_known_by_its_gaps_and_its_end_and_nothing_else_is_one() {
+    fn part_of_a_stream_is_recognised_by_its_gaps_and_end() {
         let all = content::bytes(5_000, &mut Rng::new(1, 1));
         let of = |ranges: &[std::ops::Range<usize>]| {
             let bytes: Vec<u8> = ranges.iter().flat_map(|range| all[range.clone()].to_vec()).collect();
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_come_when_it_is_time_and_a_slow_reader_takes_them_when_it_is() {
+    fn bytes_arrive_and_are_read_at_their_times() {
         let mut streams = Streams::new(1, Clock::new(), false);
         let mut rng = Rng::new(2, 2);
         let inputs = streams.begin(2, Time::ZERO, Time::ZERO, &mut rng);

@@ -33,7 +33,7 @@ fn outcome(seed: u64, kind: Option<Kind>, mistake: Option<Mistake>) -> Outcome {
 }
 
 #[test]
-fn a_budget_of_seeds_finds_nothing() {
+fn random_worlds_violate_no_promise() {
     let mended = MENDED.into_iter().map(|seed| (Kind::Files, seed)).chain(MENDED_OTHERS);
     let mended = mended.map(|(kind, seed)| outcome(seed, Some(kind), None));
     let found: Vec<String> = (0..BUDGET)
@@ -54,7 +54,7 @@ fn each_kind_of_world_has_a_fair_share_of_the_seeds() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_run_in_whatever_thread() {
+fn equal_seeds_give_equal_runs_in_any_thread() {
     for seed in 1_000..1_020 {
         let here = outcome(seed, None, None);
         let there = std::thread::spawn(move || outcome(seed, None, None));
@@ -104,7 +104,7 @@ fn other_bytes_on_a_disk_are_found() {
 }
 
 #[test]
-fn a_source_that_hears_no_requests_is_found() {
+fn source_that_ignores_requests_is_found() {
     let found = found(Mistake::Deaf, |plan| plan.has(Trouble::Loss));
     let promise = found.finding.expect("it was found").promise;
     // Receivers never have everything, or layers are sent to them without end.
