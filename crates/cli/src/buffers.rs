@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_buffer_that_is_full_size_is_not_to_be_raised() {
+    fn full_size_buffer_needs_no_advice() {
         let asked = RECEIVE_BUFFER;
         let small = dropped_by(3, Some(Granted { asked, granted: 212_992 }));
         assert!(small.contains("208 of 16384 KiB") && small.contains("rmem_max=16777216"), "{small}");

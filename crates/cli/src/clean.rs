@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn unfinished_content_is_listed_and_only_what_is_old_enough_is_removed() {
+    fn partial_transfers_are_listed_and_only_old_ones_removed() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let out = directory.path().to_str().expect("a plain name");
         assert!(clean(&["--out", out]).contains("nothing is unfinished"));

@@ -510,7 +510,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_cut_into_what_happened_and_what_to_do() {
+    fn message_is_split_into_a_statement_and_a_hint() {
         let failure = Failure::from(Usage::StdinAndPaths);
         let (what, hint) = failure.what_and_hint();
         assert_eq!(what, "`-` (standard input) cannot be sent together with paths");
@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_went_away_is_not_worth_a_word() {
+    fn closed_reader_causes_no_message() {
         let gone = io::Error::from(io::ErrorKind::BrokenPipe);
         assert!(unwritten(gone).is_quiet());
         let full = io::Error::from(io::ErrorKind::StorageFull);
@@ -526,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn the_class_says_whose_fault_it_is() {
+    fn failure_class_separates_usage_from_transfer_errors() {
         assert_eq!(Failure::from(Usage::StdinAndPaths).class(), Class::Usage);
         assert_eq!(Failure::Incomplete(String::new()).class(), Class::Transfer);
         assert_eq!(
@@ -536,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_left_out_as_asked_for_has_an_exit_code_of_its_own() {
+    fn dropped_receivers_and_skipped_files_have_own_exit_codes() {
         assert_eq!(number(&Failure::LeftOut(String::new())), 4);
         assert_eq!(number(&Failure::WithoutFiles(String::new())), 5);
         assert_eq!(number(&Failure::Incomplete(String::new())), 1);

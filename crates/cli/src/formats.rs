@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_format_cannot_do_is_refused_with_the_reason() {
+    fn features_that_a_format_lacks_are_refused_with_a_reason() {
         for option in ["expect 3", "slow drop:1M", "key k", "port 9", "report r", "to h"] {
             let name = option.split(' ').next().expect("a word");
             is_refused(&format!("faircast send Cargo.toml --wire pgm --{option}"), name);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn contradictions_that_a_format_finds_are_told_by_flags() {
+    fn contradictions_of_a_format_are_reported_by_option() {
         is_refused("faircast send Cargo.toml --wire alc", "rate");
         is_refused("faircast send Cargo.toml --wire alc --cc rlc --rate 1M", "rate");
         is_refused("faircast send Cargo.toml --wire alc --cc tfmcc", "cc");

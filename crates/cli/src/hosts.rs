@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn receivers_are_named_by_name_or_address_and_no_one_twice() {
+    fn receivers_are_listed_once_by_name_or_address() {
         let receivers = |text| parse_receivers(Path::new("lab.txt"), text);
         let named = receivers("# the lab\nlab-01\n\n 192.0.2.7  # the slow one\n").expect("both are names");
         assert_eq!(named, [RequiredHost::Name("lab-01".into()), RequiredHost::new("192.0.2.7")]);
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_cannot_be_used_is_named_with_its_number_and_the_reason() {
+    fn invalid_line_is_reported_with_its_number_and_a_reason() {
         let says = |text: &str, words: &[&str]| {
             let error = list(text).expect_err(text);
             assert!(words.iter().all(|word| error.contains(word)), "{error}");

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_is_as_the_schema_says_and_a_line_with_another_field_is_not() {
+    fn every_line_matches_the_schema_and_extra_fields_do_not() {
         let schema = Schema::read();
         let lines =
             [include_str!("../tests/events.ndjson"), include_str!("../tests/reports.ndjson")].concat();
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relay_says_of_each_event_whose_it_is() {
+    fn relay_events_name_their_session_and_branch() {
         let schema = Schema::read();
         let mut line =
             serde_json::json!({ "event": "warning", "message": "m", "relayed": 0, "branch": null });

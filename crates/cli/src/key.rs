@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_file_is_refused_by_name() {
+    fn invalid_key_file_is_refused_by_name() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("x");
         assert!(matches!(read(&path), Err(Usage::KeyUnreadable { .. })));
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relays_key_is_made_from_the_groups_and_each_says_what_it_may_do() {
+    fn hop_key_is_derived_and_each_key_file_states_its_use() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let [group, relay] = ["lab.key", "relay.key"].map(|name| directory.path().join(name));
         made(Place::New(group.clone())).expect("nothing is there yet");
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn both_halves_of_a_pair_say_what_they_may_do() {
+    fn both_keys_of_a_pair_state_their_use() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("lab.sign");
         signing::make(&Place::New(path.clone()), &mut Vec::new()).expect("nothing is there yet");

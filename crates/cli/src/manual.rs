@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_for_users_has_examples_or_needs_none() {
+    fn every_command_for_users_has_examples() {
         for sub in Cli::command().get_subcommands().filter(|sub| !sub.is_hide_set()) {
             let needs_none = sub.get_name() == "dissector";
             assert!(needs_none || sub.get_after_help().is_some(), "{}", sub.get_name());
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_has_a_page_and_another_name_is_refused_with_those_there_are() {
+    fn command_has_a_page_and_unknown_names_list_the_pages() {
         let of = |names: &[&str]| {
             let (names, mut text) =
                 (names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>(), Vec::new());

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn receipts_are_checked_with_keys_and_content_and_what_is_wrong_is_named() {
+    fn receipts_are_checked_and_faults_are_named() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = |name: &str| directory.path().join(name);
         let text = |name: &str| path(name).to_str().expect("a plain name").to_owned();

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_without_receivers_reports_those_that_were_required_as_absent() {
+    fn session_without_receivers_reports_required_hosts_as_absent() {
         let group = "239.255.70.1:5777".parse().expect("a group");
         let each = || vec![ReceiverReport::absent("lab-01".to_owned())];
         let error = || {
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn junit_has_a_case_for_each_receiver_and_escapes_what_they_say() {
+    fn junit_has_a_case_for_each_receiver_with_escaped_text() {
         let mut report = dropped();
         report.each.push(receiver("<b>&\"\u{1b}", ReceiverOutcome::Incomplete, Some("a\nb")));
         let xml = text(Format::JUnit, &Ok(report), &[]);

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_would_obey_is_shown_and_nothing_else_changes() {
+    fn only_control_characters_are_escaped() {
         let evil = "a\u{1b}]0;title\u{7}b\u{9b}2J\r\u{202e}gpj.exe\u{7f}";
         let shown = text(evil);
         assert_eq!(shown, "a\\u{1b}]0;title\\u{7}b\\u{9b}2J\\u{d}\\u{202e}gpj.exe\\u{7f}");
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn json_says_the_same_in_other_letters() {
+    fn json_escapes_control_characters() {
         let evil = "a\u{1b}b\u{9b}2J\u{202e}c\u{7f}\"\\";
         let line = serde_json::to_string(&[evil]).expect("a string is JSON");
         let shown = json(&line);

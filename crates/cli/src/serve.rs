@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_receiver_waits_as_long_as_there_is_room_and_no_more_run_than_may() {
+    fn one_receiver_waits_and_running_receivers_are_bounded() {
         let (mut receivers, now) = (Receivers::new(2, 1), Instant::now());
         assert_eq!((receivers.start(now), receivers.start(now)), (Some(1), None));
         receivers.running.insert(1, true);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_at_once_is_tried_ever_more_seldom() {
+    fn immediate_failures_are_retried_with_growing_pauses() {
         let mut receivers = Receivers::new(1, 0);
         let mut pauses = Vec::new();
         for _ in 0..10 {

@@ -624,7 +624,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_resume_it_is_told_what_this_session_has_moved() {
+    fn progress_after_a_resume_states_bytes_of_this_session() {
         let resumed = Progress { moved_bytes: 10_000_000, ..halfway() };
         let line = progress_line(Role::Source, &resumed);
         assert!(line.contains("50 % of 4.00 GB (10.0 MB moved)  "), "{line}");
@@ -639,7 +639,7 @@ mod tests {
     }
 
     #[test]
-    fn the_block_shows_the_relays_below_by_depth_and_no_more_than_fit() {
+    fn progress_block_lists_a_bounded_number_of_relays_by_depth() {
         let relay = |depth: u8, number: usize| RelayBelow {
             depth,
             host: format!("relay-{number}"),
@@ -664,7 +664,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_of_layers_is_told_how_many_it_takes() {
+    fn progress_states_the_number_of_joined_layers() {
         let progress = Progress { layers: Some(Subscription { joined: 2, of: 8 }), ..halfway() };
         assert!(progress_line(Role::Receiver, &progress).contains("  2 of 8 layers"));
         let block = progress_block(Role::Receiver, &Progress { allowed: None, ..progress.clone() });
@@ -693,7 +693,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quiet_teller_says_nothing_and_a_verbose_one_who_joins() {
+    fn quiet_prints_nothing_and_verbose_prints_joins() {
         let joined = Event::Joined {
             receiver: None,
             host: "lab-07".into(),
@@ -705,7 +705,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_sends_through_lo_says_so_unless_hosts_are_served_by_unicast_alone() {
+    fn sending_through_lo_is_stated_except_with_unicast_alone() {
         let opened = Event::Opened {
             group: "239.255.70.1:5777".parse().expect("a literal"),
             interface: "lo".into(),

@@ -510,7 +510,7 @@ mod tests {
     use faircast::Slow;
 
     #[test]
-    fn a_rate_is_read_the_way_people_write_it() {
+    fn rate_is_parsed_with_its_units() {
         for (text, bps) in [
             ("10M", 10e6),
             ("1.5G", 1.5e9),
@@ -525,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rate_is_refused_with_the_reason() {
+    fn invalid_rate_is_refused_with_a_reason() {
         assert_eq!(rate("fast"), Err(BadValue::NotARate("fast".into())));
         assert_eq!(rate("-5M"), Err(BadValue::NotARate("-5M".into())));
         assert_eq!(rate("1e9"), Err(BadValue::NotARate("1e9".into())));
@@ -537,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_is_in_seconds_unless_it_says_otherwise() {
+    fn duration_is_in_seconds_unless_it_has_a_unit() {
         assert_eq!(span("10"), Ok(Duration::from_secs(10)));
         assert_eq!(span("2.5s"), Ok(Duration::from_millis(2_500)));
         assert_eq!(span("500ms"), Ok(Duration::from_millis(500)));
@@ -548,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_without_a_port_gets_faircasts() {
+    fn group_without_a_port_gets_the_default_port() {
         assert_eq!(group("239.1.2.3"), Ok("239.1.2.3:5777".parse().expect("a literal")));
         assert_eq!(group("ff15::7"), Ok("[ff15::7]:5777".parse().expect("a literal")));
         assert_eq!(group("[ff15::7]"), Ok("[ff15::7]:5777".parse().expect("a literal")));
@@ -583,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_and_no_hops_are_refused() {
+    fn zero_receivers_and_zero_hops_are_refused() {
         assert_eq!(receivers("0"), Err(BadValue::NobodyExpected));
         assert_eq!(receivers("4"), Ok(4));
         assert_eq!(ttl("0"), Err(BadValue::TtlZero));
@@ -609,7 +609,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_unfinished_is_an_age_or_a_size_or_both() {
+    fn limit_of_partial_transfers_is_an_age_a_size_or_both() {
         let (age, bytes) = (Some(Duration::from_secs(7 * 86_400)), Some(40_000_000_000));
         assert_eq!(unfinished("7d"), Ok(KeepUnfinished::new(age, None)));
         assert_eq!(unfinished("40G"), Ok(KeepUnfinished::new(None, bytes)));

@@ -218,7 +218,7 @@ mod tests {
     use faircast::event::ReceiverReport;
 
     #[test]
-    fn a_warning_names_the_flag_that_it_is_about_to_people_and_programs() {
+    fn warning_names_its_option_in_text_and_json() {
         let told = Event::Warning { message: "waiting up to 60 s".into(), concerns: Some(Setting::Patience) };
         let Event::Warning { message, .. } = event(told) else { panic!("it stays a warning") };
         assert_eq!(message, "waiting up to 60 s (--patience)");
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_kept_only_where_a_receiver_resumes() {
+    fn message_mentions_a_resume_only_if_the_receiver_resumes() {
         let error = |resumes| {
             error(&Error::Transfer(TransferError::SourceSilent {
                 silent: Duration::from_secs(20),
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_that_refuse_are_named_when_nobody_joined() {
+    fn refusing_hosts_are_named_if_no_receiver_joined() {
         let refused = |host: &str, reason: &str| ReceiverReport::refused(host.to_owned(), reason.to_owned());
         let each = vec![refused("pc1", "it has another key (1f2e3d4c)"), refused("pc2", "it has no key")];
         let (group, waited) = ("239.255.70.1:5777".parse().expect("a group"), Duration::from_secs(3));
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_said_with_what_to_type() {
+    fn error_states_the_option_to_use() {
         let group = "239.255.70.1:5777".parse().expect("a group");
         let waited = Duration::from_secs(3);
         let cases = [

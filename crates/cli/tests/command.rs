@@ -64,7 +64,7 @@ fn group(number: u8) -> String {
 }
 
 #[test]
-fn what_makes_no_sense_exits_with_2_and_says_what_to_do() {
+fn invalid_arguments_exit_with_2_and_a_hint() {
     for (arguments, said) in [
         (vec!["send"], "PATH"),
         (vec!["send", "Cargo.toml", "--ttl", "0"], "TTL of 0"),
@@ -84,7 +84,7 @@ fn what_makes_no_sense_exits_with_2_and_says_what_to_do() {
 }
 
 #[test]
-fn a_program_is_told_too_that_its_request_makes_no_sense() {
+fn usage_error_is_reported_in_json() {
     let (code, out, _) = ended(&["send", "no/such/file", "--json"]);
     let lines: Vec<&str> = out.lines().collect();
     assert_eq!(code, 2);
@@ -102,7 +102,7 @@ fn help_is_on_standard_output_for_every_command() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn closed_reader_is_not_an_error() {
     for arguments in [vec!["completions", "bash"], vec!["schemes"], vec!["dissector"], vec!["man"]] {
         let mut child = faircast(&arguments)
             .stdout(Stdio::piped())
@@ -118,7 +118,7 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
-fn a_source_whose_listener_goes_away_ends_without_a_word() {
+fn source_with_closed_output_ends_silently() {
     let group = group(6);
     let mut child = faircast(&["send", "Cargo.toml", "--json", "--iface", "lo", "--group", &group])
         .stdout(Stdio::piped())
@@ -152,7 +152,7 @@ fn a_key_that_exists_is_not_overwritten() {
 }
 
 #[test]
-fn doctor_finds_this_host_able_to_hear_itself() {
+fn doctor_finds_working_loopback_on_this_host() {
     let (code, out, err) = ended(&["doctor", "--json", "--iface", "lo"]);
     assert_eq!(code, 0, "{out}{err}");
     let last = out.lines().last().expect("a done line");
@@ -162,7 +162,7 @@ fn doctor_finds_this_host_able_to_hear_itself() {
 }
 
 #[test]
-fn a_source_that_nobody_answers_exits_with_1() {
+fn source_without_receivers_exits_with_1() {
     let group = group(1);
     let (code, out, err) = ended(&[
         "send",
@@ -182,7 +182,7 @@ fn a_source_that_nobody_answers_exits_with_1() {
 }
 
 #[test]
-fn a_receiver_that_hears_no_source_exits_with_1() {
+fn receiver_without_a_source_exits_with_1() {
     let (group, directory) = (group(2), tempfile::tempdir().expect("a temporary directory"));
     let out = directory.path().to_str().expect("text");
     let (code, _, err) = ended(&["recv", "--iface", "lo", "--group", &group, "--wait", "0.5", "--out", out]);
@@ -191,7 +191,7 @@ fn a_receiver_that_hears_no_source_exits_with_1() {
 }
 
 #[test]
-fn a_file_arrives_whole_and_both_ends_say_so() {
+fn file_arrives_and_both_ends_report_it() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let (source, out) = (directory.path().join("data.bin"), directory.path().join("out"));
     std::fs::write(&source, content(3_000_000)).expect("it is ours");
@@ -229,7 +229,7 @@ fn piped(arguments: &[&str], group: &str, input: &[u8]) -> (Vec<u8>, String) {
 }
 
 #[test]
-fn standard_input_is_data_on_standard_output_and_nothing_else() {
+fn standard_input_arrives_unchanged_on_standard_output() {
     let (out, last) = piped(&["send", "-", "--name", "lines"], &group(4), b"one\ntwo\n");
     assert_eq!(out, b"one\ntwo\n");
     assert!(last.contains(r#""event":"done","ok":true"#), "{last}");
@@ -243,7 +243,7 @@ fn a_live_stream_comes_through_to_its_end() {
 }
 
 #[test]
-fn a_receiver_whose_reader_goes_away_ends_without_a_word() {
+fn receiver_with_closed_output_ends_silently() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let source = directory.path().join("data.bin");
     std::fs::write(&source, content(3_000_000)).expect("it is ours");

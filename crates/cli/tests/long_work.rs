@@ -176,7 +176,7 @@ fn an_estimate_stands_before_the_first_run_for_people_only() {
 }
 
 #[test]
-fn shards_are_merged_to_what_one_run_writes() {
+fn merged_shards_equal_one_run() {
     let place = lab();
     let run = |more: &[&str]| {
         let common = ["sim", "run", "lab.toml", "-q", "--seeds", "5", "--set", "duration=21 s", "--out"];

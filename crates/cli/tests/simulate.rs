@@ -30,7 +30,7 @@ fn lines(text: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_new_scenario_runs_with_no_options_and_says_where_its_files_are() {
+fn new_scenario_runs_without_options_and_prints_its_files() {
     let place = lab();
     let (code, out, err) = ended(place.path(), &["sim", "run", "lab.toml", "-q"]);
     assert_eq!(code, 0, "{out}{err}");
@@ -91,7 +91,7 @@ fn a_directory_holds_the_files_of_one_run_alone() {
 }
 
 #[test]
-fn json_tells_metrics_claims_and_the_end() {
+fn json_reports_metrics_claims_and_the_end() {
     let place = lab();
     let (code, out, _) =
         ended(place.path(), &["sim", "run", "lab.toml", "-q", "--json", "--set", "duration=30 s"]);
@@ -114,7 +114,7 @@ fn a_claim_that_fails_exits_with_1() {
 }
 
 #[test]
-fn a_mistake_is_shown_in_its_line_with_what_would_be_right() {
+fn mistake_is_shown_in_its_line_with_a_suggestion() {
     let place = lab();
     let path = place.path().join("lab.toml");
     let text = std::fs::read_to_string(&path).expect("it was written");
@@ -131,7 +131,7 @@ fn a_mistake_is_shown_in_its_line_with_what_would_be_right() {
 }
 
 #[test]
-fn what_makes_no_sense_exits_with_2_and_says_what_to_do() {
+fn invalid_arguments_exit_with_2_and_a_hint() {
     let place = lab();
     for (arguments, said) in [
         (vec!["sim", "run", "nosuch.toml"], "cannot read the scenario nosuch.toml"),
@@ -164,7 +164,7 @@ fn the_schema_is_json() {
 }
 
 #[test]
-fn a_reproduction_tells_its_claims_as_one_object() {
+fn reproduction_reports_its_claims_as_one_object() {
     let place = lab();
     let run = ["repro", "run", "000/fig-3.10", "--quick", "--json", "-q", "--out", "fig"];
     let (code, out, err) = ended(place.path(), &run);
@@ -186,7 +186,7 @@ fn a_reproduction_tells_its_claims_as_one_object() {
 }
 
 #[test]
-fn chosen_reproductions_make_one_page() {
+fn selected_reproductions_make_one_page() {
     let place = lab();
     let ids = ["000/fig-3.4", "000/table-3", "004/fig-7"];
     let verify = ["--quick", "-q", "--seeds", "1", "--out", "report"];
@@ -228,7 +228,7 @@ fn star(lines: &str, routers: &str) -> String {
 }
 
 #[test]
-fn schemes_of_trees_and_routers_are_compared_with_these_or_refused() {
+fn schemes_of_trees_need_a_scenario_with_trees() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let compare = |schemes: &str, text: String| {
         std::fs::write(place.path().join("star.toml"), text).expect("it is ours");
@@ -280,7 +280,7 @@ fn schemes_and_protocols_are_compared_in_one_table() {
 }
 
 #[test]
-fn a_scenario_that_would_take_all_memory_is_refused_and_may_be_allowed_more() {
+fn scenario_over_the_memory_limit_is_refused() {
     let place = lab();
     let large = ["sim", "run", "lab.toml", "-q", "--set", "topology.leaves=100000000"];
     let (code, _, err) = ended(place.path(), &large);

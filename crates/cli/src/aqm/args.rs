@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn all_are_all_disciplines() {
+    fn all_selects_every_queue_discipline() {
         let Queues(all) = queues("all").expect("they exist");
         assert_eq!(all.len(), QueueSpec::known().len());
         assert!(all.iter().all(|text| text.parse::<QueueSpec>().is_ok()), "{all:?}");

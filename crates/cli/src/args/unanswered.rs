@@ -57,7 +57,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn repetitions_are_rounds_times_or_for_ever() {
+    fn repeat_option_is_a_count_a_duration_or_forever() {
         assert_eq!(repeat("3"), Ok(Repeat::Rounds(3)));
         assert_eq!(repeat("90s"), Ok(Repeat::For(Duration::from_secs(90))));
         assert_eq!(repeat("forever"), Ok(Repeat::Forever));

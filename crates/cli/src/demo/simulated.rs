@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_simulation_shares_the_bottleneck_and_its_page_stands_alone() {
+    fn simulation_shares_the_bottleneck_and_writes_one_page() {
         let few = one(GROUPS[0], &AtomicBool::new(false)).expect("nobody stops it");
         let total = few.multicast_bps + few.tcp_bps;
         assert!(total > 3.2e6 && total < 4.0e6, "{total}");

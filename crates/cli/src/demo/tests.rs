@@ -21,7 +21,7 @@ fn good(place: &Path) -> (Vec<Told>, Hashes) {
 const SEALED: Seen = Seen { sealed: 5, open: 0, readable: 0 };
 
 #[test]
-fn all_is_well_when_everybody_has_everything_sealed() {
+fn demonstration_succeeds_with_sealed_complete_receivers() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let (mut told, hashes) = good(place.path());
     told[3].stopped = Some(Duration::from_secs(3));
@@ -40,7 +40,7 @@ fn all_is_well_when_everybody_has_everything_sealed() {
 }
 
 #[test]
-fn a_receiver_whose_bytes_differ_fails_the_demonstration_whatever_it_says() {
+fn receiver_with_wrong_bytes_fails_the_demonstration() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let (told, hashes) = good(place.path());
     std::fs::write(receiver_directory(place.path(), 2).join("image.bin"), "other").expect("it is ours");

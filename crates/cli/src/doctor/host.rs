@@ -147,7 +147,7 @@ mod tests {
                          4\teth0      :     1      V2\n\t\t\t\t010000E0     1 0:00000000\t\t0\n";
 
     #[test]
-    fn a_clock_that_was_never_set_is_no_fault_of_a_host() {
+    fn unset_clock_is_a_note_only() {
         assert_eq!(clock_at(0).verdict, Verdict::Note);
         assert_eq!(clock_at(EARLIEST).verdict, Verdict::Ok);
     }

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn people_get_a_line_a_check_and_what_to_do_below_it() {
+    fn text_report_has_a_line_per_check_with_advice_below() {
         assert_eq!(
             told(false),
             "ok    clock       it runs\nWARN  buffers     small\n                  -> raise\n                  \

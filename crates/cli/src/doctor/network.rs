@@ -293,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_hears_itself_over_loopback() {
+    fn host_receives_its_own_multicast_over_loopback() {
         let like = IpAddr::from([239, 255, 1, 1]);
         let lo = choose(like, Some("lo")).expect("every host has lo");
         let heard = hear_myself(&lo, system::random_group(like)).expect("lo carries multicast");
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receive_buffer_that_is_too_small_fails_and_a_smaller_one_than_wanted_warns() {
+    fn small_receive_buffer_warns_and_a_tiny_one_fails() {
         let verdicts = [10_000, LEAST_BUFFER, RECEIVE_BUFFER].map(|granted| {
             let check = to_receive(granted, RECEIVE_BUFFER);
             let command = check.advice.as_deref().and_then(|advice| advice.lines().next());
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_that_does_not_exist_fails_and_says_which_do() {
+    fn missing_interface_fails_and_existing_ones_are_listed() {
         let choice = choose(IpAddr::from([239, 255, 1, 1]), Some("nosuch0"));
         let check = chosen(&choice, IpAddr::from([239, 255, 1, 1]));
         assert_eq!(check.verdict, Verdict::Fail);

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_route_that_refuses_the_group_is_found_and_no_other() {
+    fn only_a_route_that_refuses_the_group_is_reported() {
         let group = IpAddr::from([239, 255, 70, 1]);
         let found = |line: &str| refused_by(line, "blackhole", group);
         assert_eq!(found("blackhole 224.0.0.0/4 ").as_deref(), Some("blackhole 224.0.0.0/4"));

@@ -27,7 +27,7 @@ fn refused(line: &[&str]) -> String {
 }
 
 #[test]
-fn a_send_without_flags_is_the_sensible_one() {
+fn send_without_options_has_sensible_defaults() {
     let Resolved { config, warnings, .. } = sending(&["send", "Cargo.toml"]).expect("the file is there");
     assert_eq!(config.group.to_string(), "239.255.70.1:5777");
     assert_eq!((config.ttl, config.slow, config.expect), (1, Slow::Follow, None));
@@ -38,7 +38,7 @@ fn a_send_without_flags_is_the_sensible_one() {
 }
 
 #[test]
-fn hosts_are_served_by_unicast_alone_unless_a_group_or_an_interface_is_named() {
+fn hosts_get_unicast_only_unless_a_group_or_interface_is_given() {
     let unicast = |flags: &[&str]| {
         let line = [&["send", "Cargo.toml"][..], flags].concat();
         sending(&line).expect("fine").config.unicast
@@ -81,7 +81,7 @@ fn the_packaged_service_takes_an_output_directory() {
 }
 
 #[test]
-fn who_says_open_is_not_reminded() {
+fn option_open_suppresses_the_warning() {
     assert!(sending(&["send", "Cargo.toml", "--open"]).expect("fine").warnings.is_empty());
 }
 
@@ -97,7 +97,7 @@ fn layers_are_at_addresses_in_a_row_or_at_ports() {
 }
 
 #[test]
-fn a_recv_without_flags_waits_for_ever_and_writes_here() {
+fn recv_without_options_waits_and_writes_to_the_current_folder() {
     let config = receiving(&["recv"]).expect("fine").config;
     assert_eq!(config.destination, Destination::Directory(".".into()));
     assert_eq!((config.wait, config.patience.as_secs()), (None, 60));
@@ -174,7 +174,7 @@ fn told(
 }
 
 #[test]
-fn json_ends_with_a_done_line_whatever_happens() {
+fn json_always_ends_with_a_done_line() {
     let line = ["send", "Cargo.toml", "--open", "--json"];
     let event = || Event::warning("w");
     let good = SendReport { ok: true, receivers: 1, verified: 1, ..SendReport::default() };
@@ -212,7 +212,7 @@ fn a_receiver_without_everything_makes_the_send_fail_by_name() {
 }
 
 #[test]
-fn a_headline_has_no_rate_for_content_that_nobody_has() {
+fn headline_has_no_rate_for_content_without_a_receiver() {
     let report = SendReport {
         receivers: 1,
         bytes: 314_572_800,
@@ -231,7 +231,7 @@ fn a_headline_has_no_rate_for_content_that_nobody_has() {
 }
 
 #[test]
-fn the_wait_is_named_apart_from_the_time_of_the_transfer() {
+fn join_time_is_reported_apart_from_the_transfer_time() {
     let report = |until_data, waited| SendReport {
         ok: true,
         receivers: 2,
@@ -252,7 +252,7 @@ fn the_wait_is_named_apart_from_the_time_of_the_transfer() {
 }
 
 #[test]
-fn a_failed_send_names_the_one_thing_to_do() {
+fn failed_send_names_one_remedy() {
     let incomplete = |reason: &str| SendReport {
         receivers: 2,
         verified: 1,
@@ -276,7 +276,7 @@ fn a_failed_send_names_the_one_thing_to_do() {
 }
 
 #[test]
-fn a_stopped_send_says_so_and_has_the_state_in_its_last_line() {
+fn stopped_send_reports_its_state_in_the_last_line() {
     let report = SendReport { stopped: true, receivers: 1, bytes: 5, ..SendReport::default() };
     let line = ["send", "Cargo.toml", "--open", "--json"];
     let (program, _, result) = told(&line, Event::warning("w"), Ok(report));
@@ -288,7 +288,7 @@ fn a_stopped_send_says_so_and_has_the_state_in_its_last_line() {
 }
 
 #[test]
-fn who_was_left_out_as_too_slow_is_no_success_and_has_a_code_of_its_own() {
+fn dropped_slow_receiver_has_its_own_exit_code() {
     let report =
         SendReport { receivers: 3, verified: 2, dropped: vec!["lab-07".into()], ..SendReport::default() };
     let line = ["send", "Cargo.toml", "--open", "--slow", "drop:5M"];
@@ -307,7 +307,7 @@ fn who_was_left_out_as_too_slow_is_no_success_and_has_a_code_of_its_own() {
 }
 
 #[test]
-fn what_could_not_be_read_is_no_success_and_is_named() {
+fn unreadable_file_is_named_and_is_no_success() {
     let unread = LeftOut { path: "a/secret".into(), reason: "no permission to read; change its mode".into() };
     let report = SendReport {
         receivers: 2,
@@ -327,7 +327,7 @@ fn what_could_not_be_read_is_no_success_and_is_named() {
 }
 
 #[test]
-fn layers_are_told_apart_from_repairs() {
+fn report_separates_layers_from_repairs() {
     let report = |layers| SendReport {
         ok: true,
         receivers: 1,
@@ -344,7 +344,7 @@ fn layers_are_told_apart_from_repairs() {
 }
 
 #[test]
-fn quiet_says_nothing_when_all_is_well() {
+fn quiet_prints_nothing_on_success() {
     let good = SendReport { ok: true, receivers: 1, verified: 1, ..SendReport::default() };
     let (program, people, result) = told(&["send", "Cargo.toml", "-q"], Event::warning("w"), Ok(good));
     assert!(result.is_ok() && program.is_empty() && people.is_empty(), "{program}{people}");
@@ -363,7 +363,7 @@ fn a_source_specific_group_without_a_source_is_warned_of() {
 }
 
 #[test]
-fn an_output_directory_that_cannot_be_one_is_refused_at_the_start() {
+fn impossible_output_directory_is_refused_at_the_start() {
     for (out, word) in [("Cargo.toml", "is a file"), ("Cargo.toml/below", "Cargo.toml is a file")] {
         let error = receiving(&["recv", "--out", out]).expect_err(out);
         assert!(error.to_string().contains(word), "{error}");

@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_is_one_of_so_many() {
+    fn shard_is_an_index_and_a_count() {
         assert_eq!(shard("2/8"), Ok(Shard { index: 2, of: 8 }));
         for bad in ["0/8", "9/8", "2", "a/b"] {
             assert!(shard(bad).is_err(), "{bad:?}");

@@ -323,7 +323,7 @@ mod tests {
     use faircast_experiments::scenario::template;
 
     #[test]
-    fn any_scheme_or_protocol_can_take_the_place_of_a_session_in_every_template() {
+    fn session_of_every_template_can_be_replaced() {
         for template in faircast_experiments::scenario::TEMPLATES {
             let name = flow(template.text, None).expect("every template has a session");
             let original = Scenario::parse(template.text, template.name).expect("it can be run");

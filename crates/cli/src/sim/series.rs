@@ -189,7 +189,7 @@ mod tests {
     const PACKETS: [(u32, u32); 4] = [(0, 100), (9_999, 50), (10_001, 1500), (1_030_500, 60)];
 
     #[test]
-    fn packets_and_bytes_are_counted_in_intervals_in_either_byte_order() {
+    fn packets_and_bytes_are_counted_in_either_byte_order() {
         for write in [u32::to_le_bytes, u32::to_be_bytes] {
             let bytes = capture(&PACKETS, write);
             assert!(is_capture(&bytes));

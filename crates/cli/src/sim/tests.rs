@@ -57,7 +57,7 @@ fn without_a_file_a_new_scenario_goes_to_standard_output() {
 }
 
 #[test]
-fn chosen_curves_are_drawn_as_svg_and_pdf_and_an_unknown_flow_is_refused_before_the_run() {
+fn selected_curves_are_drawn_and_unknown_flows_are_refused() {
     let place = place();
     new_in(place.path(), "lab", None, false).expect("it is written");
     let out = place.path().join("results");
@@ -80,7 +80,7 @@ fn chosen_curves_are_drawn_as_svg_and_pdf_and_an_unknown_flow_is_refused_before_
 }
 
 #[test]
-fn a_run_tells_what_every_group_got_and_where_the_files_are() {
+fn run_prints_the_rate_of_every_group_and_the_files() {
     let place = place();
     new_in(place.path(), "lab", None, false).expect("it is written");
     let out = place.path().join("results");

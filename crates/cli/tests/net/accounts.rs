@@ -56,7 +56,7 @@ fn a_stopped_sender_reports_each_receiver_and_its_state() {
 
 /// Kernel: a signal stops one process while another runs.
 #[test]
-fn a_daemon_that_is_stopped_in_a_session_says_so_and_exits_with_1() {
+fn daemon_stopped_during_a_session_exits_with_1() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 20_000_000);
@@ -76,7 +76,7 @@ fn a_daemon_that_is_stopped_in_a_session_says_so_and_exits_with_1() {
 
 /// Kernel: a pipe's reader closes it.
 #[test]
-fn a_reader_that_goes_away_leaves_no_rate_in_the_headline() {
+fn closed_reader_leaves_no_rate_in_the_headline() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 30_000_000);
@@ -93,7 +93,7 @@ fn a_reader_that_goes_away_leaves_no_rate_in_the_headline() {
 
 /// Kernel: a second process starts the first one.
 #[test]
-fn a_waiting_sender_starts_on_request_and_names_the_missing_host() {
+fn waiting_source_starts_on_request_and_names_the_missing_host() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 1_000_000);

@@ -59,7 +59,7 @@ N";
 
 /// Kernel: nftables and iptables filter packets.
 #[test]
-fn a_filter_that_is_closed_for_one_role_is_named_and_mended() {
+fn filter_closed_for_one_role_is_named_and_repaired() {
     let Some(root) = require_root() else { return };
     let lab = must(Lab::plan().company(Company::Shared).build(&root));
     let node = lab.sender();

@@ -86,7 +86,7 @@ fn feedback(stage: &Stage, name: &str, receivers: &[usize], agents: &[usize]) ->
 
 /// Kernel: agents are processes, and their feedback is counted in datagrams.
 #[test]
-fn what_the_source_hears_does_not_grow_with_the_receivers_behind_agents() {
+fn feedback_does_not_grow_with_the_receivers_behind_agents() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(8));
     let agents = [agent(&stage, 0), agent(&stage, 1)];
@@ -145,7 +145,7 @@ fn session(stage: &Stage, name: &str, bytes: usize, kill: bool) -> (Ended, [Valu
 
 /// Kernel: agents are processes with sockets.
 #[test]
-fn what_a_receiver_loses_its_agent_sends_again() {
+fn agent_repairs_the_losses_of_its_receivers() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, eight());
     let (ended, [first, second]) = session(&stage, "image", 8_000_000, false);
@@ -157,7 +157,7 @@ fn what_a_receiver_loses_its_agent_sends_again() {
 
 /// Kernel: a process is killed.
 #[test]
-fn children_of_an_agent_that_is_killed_go_on_and_lack_nothing() {
+fn children_of_a_killed_agent_complete() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, eight());
     let (ended, _) = session(&stage, "image", 16_000_000, true);

@@ -124,7 +124,7 @@ fn a_faircast_receiver_fetches_files_from_flute_alc() {
 
 /// Kernel: packets are captured and dissected.
 #[test]
-fn a_tree_arrives_through_losses_with_raptorq_and_can_be_dissected() {
+fn tree_arrives_through_losses_with_raptorq() {
     let Some(root) = require_root() else { return };
     let plan = plan(2).damage([0], Damage::loss(0.1)).damage([1], Damage::loss(0.3));
     let stage = Stage::shared(&root, plan);
@@ -149,7 +149,7 @@ fn a_tree_arrives_through_losses_with_raptorq_and_can_be_dissected() {
 
 /// Kernel: a bridge forwards each group to its members, through token buckets.
 #[test]
-fn layers_reach_receivers_behind_different_bottlenecks_at_different_speeds() {
+fn receivers_get_layers_at_the_rate_of_their_bottlenecks() {
     let Some(root) = require_root() else { return };
     let plan = Lab::plan()
         .receivers(2)

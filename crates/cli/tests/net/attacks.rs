@@ -111,7 +111,7 @@ fn stage_with_an_outsider(root: &Root) -> Stage {
 /// H1: a whole session that was recorded comes again, from the source's own address, after a newer one.
 /// Kernel: a socket takes the address and port of a source that has ended.
 #[test]
-fn a_recorded_session_does_not_bring_old_content_back() {
+fn recorded_session_does_not_restore_old_content() {
     let Some(root) = require_root() else { return };
     for is_sealed in [true, false] {
         let stage = stage_with_an_outsider(&root);
@@ -164,7 +164,7 @@ fn a_recorded_session_does_not_bring_old_content_back() {
 /// H2: one announcement that was recorded is sent again from another address, to receivers that still search.
 /// Kernel: another host repeats packets from its own address.
 #[test]
-fn a_repeated_announcement_binds_no_receiver_to_whoever_repeats_it() {
+fn replayed_announcement_does_not_capture_receivers() {
     let Some(root) = require_root() else { return };
     let stage = stage_with_an_outsider(&root);
     let key = key(&stage, "lab.key");
@@ -207,7 +207,7 @@ fn a_repeated_announcement_binds_no_receiver_to_whoever_repeats_it() {
 /// H8: an announcement that somebody makes up, honest about its address, gets a few packets and no receiver.
 /// Kernel: another host sends packets from its own address.
 #[test]
-fn a_made_up_announcement_gets_a_few_packets_and_no_receiver() {
+fn forged_announcement_gets_few_packets_and_no_receiver() {
     let Some(root) = require_root() else { return };
     let stage = stage_with_an_outsider(&root);
     let outsider = stage.lab.receiver(OUTSIDER);
@@ -275,7 +275,7 @@ fn member_of(from: ReceiverId, state: MemberState) -> Message<'static> {
 /// H8: somebody who hears the session, and not the receivers, speaks in their names.
 /// Kernel: another host speaks on the same cable.
 #[test]
-fn nobody_else_is_done_or_congested_in_a_receivers_name() {
+fn forged_completions_and_reports_of_a_receiver_are_ignored() {
     let Some(root) = require_root() else { return };
     let stage = stage_with_an_outsider(&root);
     let outsider = stage.lab.receiver(OUTSIDER);
@@ -314,7 +314,7 @@ fn nobody_else_is_done_or_congested_in_a_receivers_name() {
 /// H8: a small request, made up by somebody who has joined, asks for everything many times over.
 /// Kernel: another host speaks on the same cable.
 #[test]
-fn requests_cost_no_more_than_can_be_lost() {
+fn forged_requests_cause_bounded_repairs() {
     let Some(root) = require_root() else { return };
     let stage = stage_with_an_outsider(&root);
     let outsider = stage.lab.receiver(OUTSIDER);
@@ -364,7 +364,7 @@ fn newest_data(ear: &UdpSocket) -> Seq {
 /// Two thousand datagrams, each of which says that another receiver takes part.
 /// Kernel: the source reads two thousand datagrams from its socket while it sends.
 #[test]
-fn made_up_members_leave_each_scheme_its_rate() {
+fn phantom_members_do_not_slow_any_scheme() {
     let Some(root) = require_root() else { return };
     for scheme in CATALOGUE.iter().filter(|entry| entry.layers == LayerRates::One).map(|entry| entry.name) {
         let stage = stage_with_an_outsider(&root);

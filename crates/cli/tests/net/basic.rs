@@ -134,7 +134,7 @@ fn several_receivers_on_one_host_each_get_everything() {
 
 /// Kernel: the output of two processes.
 #[test]
-fn people_are_told_in_sentences_what_programs_are_told_in_json() {
+fn text_output_states_the_facts_of_json() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     must(std::fs::write(stage.path("note"), noise("note", 1_000_000)));

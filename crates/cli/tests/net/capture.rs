@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Kernel: packets are captured and dissected.
 #[test]
-fn the_dissector_understands_every_packet_of_open_and_sealed_sessions() {
+fn dissector_decodes_every_packet_of_open_and_sealed_sessions() {
     let Some(root) = require_root() else { return };
     if let Err(error) = run("tshark", &["--version"], Duration::from_secs(20)) {
         assert!(std::env::var("CI").as_deref() != Ok("true"), "needs tshark: {error}");

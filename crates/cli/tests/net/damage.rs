@@ -63,7 +63,7 @@ fn a_loss_of_one_in_a_hundred_is_repaired() {
 
 /// Kernel: the program's own sockets, timers and disk under loss.
 #[test]
-fn a_loss_of_one_in_twenty_costs_little_more_than_it_must() {
+fn repairs_of_one_in_twenty_losses_are_near_the_minimum() {
     if require_root().is_none() {
         return;
     }
@@ -75,7 +75,7 @@ fn a_loss_of_one_in_twenty_costs_little_more_than_it_must() {
 
 /// Kernel: the program's own sockets, timers and disk under loss.
 #[test]
-fn a_loss_of_one_in_five_costs_little_more_than_it_must() {
+fn repairs_of_one_in_five_losses_are_near_the_minimum() {
     if require_root().is_none() {
         return;
     }
@@ -88,7 +88,7 @@ fn a_loss_of_one_in_five_costs_little_more_than_it_must() {
 
 /// Kernel: the program's own sockets, timers and disk while packets overtake.
 #[test]
-fn reordered_packets_are_not_taken_for_lost_ones() {
+fn reordered_packets_are_not_counted_as_lost() {
     if require_root().is_none() {
         return;
     }
@@ -98,7 +98,7 @@ fn reordered_packets_are_not_taken_for_lost_ones() {
 
 /// Kernel: the program's own sockets, timers and disk while packets are repeated.
 #[test]
-fn packets_that_come_twice_change_nothing() {
+fn duplicated_packets_change_nothing() {
     if require_root().is_none() {
         return;
     }
@@ -119,7 +119,7 @@ fn damaged_packets_are_refused_and_repaired() {
 
 /// Kernel: the program's own sockets and timers at both ends.
 #[test]
-fn feedback_may_suffer_as_much_as_data() {
+fn damaged_feedback_ends_no_session() {
     if require_root().is_none() {
         return;
     }

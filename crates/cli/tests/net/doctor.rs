@@ -39,7 +39,7 @@ fn is_named_and_mended(node: &Node, broken_by: &str, named: &str, more: &[&str])
 
 /// Kernel: routes, filters and settings of a host.
 #[test]
-fn what_is_broken_is_named_and_the_command_mends_it() {
+fn advice_on_each_broken_setting_repairs_it() {
     let Some(root) = require_root() else { return };
     let lab = must(Lab::plan().receivers(1).company(Company::Shared).build(&root));
     let node = lab.receiver(0);
@@ -90,7 +90,7 @@ fn of_bridge(lab: &Lab) -> Vec<Value> {
 
 /// Kernel: a bridge, its querier and an MTU.
 #[test]
-fn the_network_between_two_hosts_is_measured_and_what_is_wrong_with_it_is_named_and_mended() {
+fn doctor_measures_the_path_between_hosts_and_names_faults() {
     let Some(root) = require_root() else { return };
     let plan = Lab::plan().receivers(1).forwarding(Forwarding::ToMembers).company(Company::Shared);
     let lab = must(plan.build(&root));

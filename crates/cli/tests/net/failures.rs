@@ -31,7 +31,7 @@ impl Drop for Mounted {
 
 /// Kernel: a file system is full.
 #[test]
-fn a_full_disk_is_named_at_both_ends_and_costs_the_others_nothing() {
+fn full_disk_is_named_at_both_ends_and_delays_no_other() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let file = stage.file("image", 8_000_000);
@@ -55,7 +55,7 @@ fn a_full_disk_is_named_at_both_ends_and_costs_the_others_nothing() {
 /// Parts are preallocated, and the journal grows: a page is enough for some hundred blocks.
 /// Kernel: a file system is full.
 #[test]
-fn a_disk_without_room_for_the_journal_alone_is_named_and_the_next_run_resumes() {
+fn full_disk_for_the_journal_is_named_and_the_next_run_resumes() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 40_000_000);
@@ -85,7 +85,7 @@ fn a_disk_without_room_for_the_journal_alone_is_named_and_the_next_run_resumes()
 
 /// Kernel: a host has no interface but lo.
 #[test]
-fn a_host_without_a_network_says_that_it_sends_through_lo_and_whom_that_reaches() {
+fn host_without_a_network_warns_that_it_sends_through_lo() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 100_000);
@@ -140,7 +140,7 @@ fn a_directory_that_may_not_be_written_is_named() {
 
 /// Kernel: a directory cannot be made.
 #[test]
-fn an_output_directory_that_cannot_be_made_is_found_before_a_session_is_waited_for() {
+fn impossible_output_directory_fails_before_the_wait() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 10);
@@ -165,7 +165,7 @@ fn an_interface_that_is_down_or_unknown_is_named() {
 
 /// Kernel: a host has no route.
 #[test]
-fn a_host_without_a_way_to_the_group_is_told_what_to_do() {
+fn missing_route_to_the_group_is_reported_with_a_remedy() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 100_000);
@@ -192,7 +192,7 @@ fn a_host_without_a_way_to_the_group_is_told_what_to_do() {
 
 /// Kernel: the MTU of an interface.
 #[test]
-fn an_mtu_and_a_datagram_that_do_not_fit_are_refused_with_the_numbers() {
+fn datagram_over_the_mtu_is_refused_with_both_sizes() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 100_000);
@@ -229,7 +229,7 @@ fn large_datagrams_pass_where_every_link_carries_them() {
 
 /// Kernel: the limit of receive buffers.
 #[test]
-fn a_small_receive_buffer_is_told_with_the_remedy() {
+fn small_receive_buffer_is_reported_with_a_remedy() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 2_000_000);
@@ -252,7 +252,7 @@ fn a_small_receive_buffer_is_told_with_the_remedy() {
 
 /// Kernel: exit codes of processes with keys in files.
 #[test]
-fn keys_that_are_missing_wrong_or_no_keys_are_told_apart() {
+fn missing_wrong_and_invalid_keys_have_different_errors() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 1000);

@@ -64,7 +64,7 @@ fn one_rule_at_each_end_is_enough_for_every_scheme() {
 
 /// Kernel: nftables admits one port.
 #[test]
-fn one_rule_is_enough_by_ipv6_and_beside_receivers() {
+fn one_filter_rule_is_enough_with_ipv6_and_other_receivers() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     for group in [stage.group.clone(), format!("[ff15::7:1]:{}", port(&stage))] {

@@ -75,7 +75,7 @@ fn plant(tree: &Path) {
 
 /// Kernel: modes, times and links of a file system.
 #[test]
-fn a_tree_arrives_with_its_names_modes_times_links_and_empty_directories() {
+fn tree_arrives_with_its_metadata() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(3).damage(0..3, Damage::loss(0.02)));
     plant(&stage.path("tree"));

@@ -32,7 +32,7 @@ fn flows(ended: &Ended, layer: u64) -> Vec<String> {
 
 /// Kernel: a bridge forwards each group to its members, through token buckets.
 #[test]
-fn the_base_layer_reaches_all_and_the_upper_one_those_whose_path_carries_it() {
+fn enhancement_layer_reaches_receivers_with_enough_capacity() {
     let Some(stage) = stage() else { return };
     let (base, upper) = (stage.file("base", 350_000), stage.file("upper", 350_000));
     let receivers = stage.recv_everywhere(&[]);
@@ -79,7 +79,7 @@ fn live_pipes_come_out_of_standard_output_and_a_named_pipe() {
 
 /// Kernel: processes end with exit code 2 before they send.
 #[test]
-fn what_makes_no_sense_is_refused_with_advice() {
+fn invalid_arguments_are_refused_with_a_hint() {
     let Some(stage) = stage() else { return };
     let file = stage.file("base", 10);
     let refused = |how: &str, words: &str| {

@@ -101,7 +101,7 @@ fn reports(stage: &Stage, capture: Capture) -> Option<usize> {
 
 /// Kernel: a bridge forwards each group to its members, through token buckets.
 #[test]
-fn under_rlc_each_receiver_gets_its_own_rate_and_sends_no_report() {
+fn rlc_receivers_get_their_own_rates_and_send_no_reports() {
     let Some(root) = require_root() else { return };
     let (stage, file) = stage(&root, 2_000_000);
     let capture =
@@ -114,7 +114,7 @@ fn under_rlc_each_receiver_gets_its_own_rate_and_sends_no_report() {
 
 /// Kernel: a bridge forwards each group to its members, through token buckets.
 #[test]
-fn under_gmcc_each_receiver_gets_its_own_rate_and_representatives_report() {
+fn gmcc_receivers_get_their_own_rates_and_some_report() {
     let Some(root) = require_root() else { return };
     let (stage, file) = stage(&root, 2_000_000);
     let capture =

@@ -123,7 +123,7 @@ fn layers_by_port_are_one_membership() {
 
 /// Kernel: memberships end with the process.
 #[test]
-fn a_receiver_that_is_stopped_leaves_every_group_and_so_does_one_that_is_killed() {
+fn stopped_and_killed_receivers_leave_every_group() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2).forwarding(Forwarding::ToMembers));
     let file = stage.file("image", 8_000_000);
@@ -152,7 +152,7 @@ fn a_receiver_that_is_stopped_leaves_every_group_and_so_does_one_that_is_killed(
 
 /// Kernel: a link fails.
 #[test]
-fn a_receiver_whose_link_fails_leaves_every_group_and_says_what_it_has() {
+fn receiver_with_a_failed_link_leaves_groups_and_reports_bytes() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 20_000_000);
@@ -166,7 +166,7 @@ fn a_receiver_whose_link_fails_leaves_every_group_and_says_what_it_has() {
 
 /// Kernel: another socket has the port.
 #[test]
-fn a_layer_whose_port_is_taken_is_done_without_and_named() {
+fn layer_with_a_taken_port_is_skipped_and_named() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 4_000_000);
@@ -189,7 +189,7 @@ fn a_layer_whose_port_is_taken_is_done_without_and_named() {
 
 /// Kernel: a pipe.
 #[test]
-fn a_pipe_gets_what_comes_in_layers() {
+fn pipe_gets_content_of_layers() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 4_000_000);

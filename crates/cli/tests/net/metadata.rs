@@ -44,7 +44,7 @@ fn of(path: &Path) -> (u32, (u32, u32), (i64, i64)) {
 
 /// Kernel: owners, modes and extended attributes of a file system.
 #[test]
-fn what_a_file_is_arrives_where_it_is_wanted_and_what_cannot_be_read_costs_only_itself() {
+fn requested_metadata_arrives_and_unreadable_files_are_skipped() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let source = stage.path("tree");
@@ -90,7 +90,7 @@ fn what_a_file_is_arrives_where_it_is_wanted_and_what_cannot_be_read_costs_only_
 
 /// Kernel: names of files, and processes that print them.
 #[test]
-fn names_that_a_terminal_obeys_are_escaped_kept_or_refused_and_told() {
+fn control_characters_in_names_follow_the_name_policy() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(3));
     must(fs::create_dir(stage.path("tree")));

@@ -22,7 +22,7 @@ pub fn ear(node: &Node, group: &str) -> UdpSocket {
 
 /// Kernel: a socket takes the address and port of a source that has ended.
 #[test]
-fn a_recorded_session_does_not_put_old_content_over_new() {
+fn recorded_session_does_not_overwrite_new_content() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let key = security::key(&stage, "lab.key");

@@ -31,7 +31,7 @@ fn is_honest(sent: &Ended, rounds: f64) {
 
 /// Kernel: a host that receives nothing.
 #[test]
-fn receivers_behind_a_diode_complete_a_sealed_and_signed_session() {
+fn receivers_behind_a_diode_complete_a_signed_session() {
     let Some(root) = require_root() else { return };
     let plan = Lab::plan().receivers(3).damage([0], Damage::loss(0.01)).damage([1], Damage::loss(0.05));
     let stage = stage(&root, plan);
@@ -54,7 +54,7 @@ fn receivers_behind_a_diode_complete_a_sealed_and_signed_session() {
 
 /// Kernel: a host that receives nothing, and processes that end and resume.
 #[test]
-fn an_incomplete_receiver_goes_on_with_a_later_session() {
+fn incomplete_receiver_resumes_with_a_later_session() {
     let Some(root) = require_root() else { return };
     let stage = stage(&root, Lab::plan().damage([0], Damage::loss(0.11)));
     let file = stage.file("image", 6_000_000);
@@ -79,7 +79,7 @@ fn an_incomplete_receiver_goes_on_with_a_later_session() {
 
 /// Kernel: a host that receives nothing.
 #[test]
-fn a_sender_that_nobody_answers_names_the_option() {
+fn source_without_answers_names_the_option_for_one_way_paths() {
     let Some(root) = require_root() else { return };
     let stage = stage(&root, Lab::plan());
     let file = stage.file("image", 1_000);

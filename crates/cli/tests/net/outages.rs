@@ -85,7 +85,7 @@ fn warned(ended: &Ended, words: &str) -> usize {
 
 /// Kernel: an interface goes down.
 #[test]
-fn a_source_whose_interface_is_down_for_ten_seconds_goes_on() {
+fn source_survives_ten_seconds_without_its_interface() {
     let Some(under) = Under::of_two_hosts() else { return };
     down(under.stage.lab.sender());
     std::thread::sleep(Duration::from_secs(10));
@@ -101,7 +101,7 @@ fn a_source_whose_interface_is_down_for_ten_seconds_goes_on() {
 
 /// Kernel: an interface goes down.
 #[test]
-fn a_receiver_whose_interface_is_down_for_ten_seconds_goes_on_and_the_other_does_not_wait() {
+fn receiver_survives_ten_seconds_without_its_interface() {
     let Some(under) = Under::of_two_hosts() else { return };
     down(under.stage.lab.receiver(0));
     std::thread::sleep(Duration::from_secs(10));
@@ -115,7 +115,7 @@ fn a_receiver_whose_interface_is_down_for_ten_seconds_goes_on_and_the_other_does
 
 /// Kernel: an interface is deleted.
 #[test]
-fn interfaces_that_are_deleted_and_made_again_are_found_again_on_either_side() {
+fn recreated_interfaces_are_found_on_both_sides() {
     let Some(under) = Under::of_two_hosts() else { return };
     let lab = &under.stage.lab;
     for node in [lab.receiver(1), lab.sender()] {
@@ -176,7 +176,7 @@ fn a_source_that_gets_another_address_is_followed_sealed_or_not() {
 
 /// Kernel: an interface gets another address.
 #[test]
-fn a_receiver_that_gets_another_address_goes_on_by_either_family() {
+fn receiver_survives_a_new_address_in_both_families() {
     for group in ["239.255.70.9:5931", "[ff15::70:9]:5932"] {
         let Some(root) = require_root() else { return };
         let stage = Stage::shared(&root, Lab::plan().receivers(2)).with_group(group);
@@ -214,7 +214,7 @@ fn an_ipv6_session_survives_its_sources_interface() {
 
 /// Kernel: a bridge's ports go down.
 #[test]
-fn a_cable_that_is_unplugged_for_a_while_ends_nothing() {
+fn temporarily_unplugged_cable_ends_no_session() {
     let Some(under) = Under::of_two_hosts() else { return };
     let (bridge, port) = (under.stage.lab.bridge(), under.stage.lab.sender().port());
     ip(bridge, &format!("link set {port} down"));
@@ -227,7 +227,7 @@ fn a_cable_that_is_unplugged_for_a_while_ends_nothing() {
 
 /// Kernel: interfaces go down.
 #[test]
-fn a_network_that_stays_away_ends_both_sides_with_their_patience_and_what_is_wrong() {
+fn lasting_outage_ends_both_sides_after_the_idle_timeout() {
     let Some(root) = require_root() else { return };
     let under = Under::way(Stage::shared(&root, Lab::plan().receivers(2)), 15_000_000, &["--patience", "4"]);
     down(under.stage.lab.sender());
@@ -244,7 +244,7 @@ fn a_network_that_stays_away_ends_both_sides_with_their_patience_and_what_is_wro
 
 /// Kernel: a bridge's port has a smaller MTU.
 #[test]
-fn a_path_that_drops_large_packets_is_named_at_both_ends_and_smaller_ones_pass() {
+fn mtu_black_hole_is_named_at_both_ends() {
     let Some(root) = require_root() else { return };
     let plan = Lab::plan().receivers(1).offloads(Offloads::Off);
     let stage = Stage::shared(&root, plan);
@@ -269,7 +269,7 @@ fn a_path_that_drops_large_packets_is_named_at_both_ends_and_smaller_ones_pass()
 
 /// Kernel: a route prohibits answers.
 #[test]
-fn answers_that_never_arrive_end_the_source_with_its_patience_and_the_way_back() {
+fn source_without_answers_names_the_return_path() {
     let Some(root) = require_root() else { return };
     let under = Under::way(Stage::shared(&root, Lab::plan().receivers(2)), 40_000_000, &["--patience", "6"]);
     // Multicast needs no way back, answers do.

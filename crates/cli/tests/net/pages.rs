@@ -162,35 +162,35 @@ fn run(root: &Root, page: &str) {
 
 /// Kernel: the page's commands run as they stand there.
 #[test]
-fn three_people_have_the_day_that_their_page_tells() {
+fn commands_of_the_users_page_work() {
     let Some(root) = require_root() else { return };
     run(&root, "users.md");
 }
 
 /// Kernel: the page's commands run as they stand there.
 #[test]
-fn an_admin_gets_in_ten_minutes_what_the_tutorial_shows() {
+fn commands_of_the_admin_tutorial_work() {
     let Some(root) = require_root() else { return };
     run(&root, "tutorials/admin.md");
 }
 
 /// Kernel: the page's commands run as they stand there.
 #[test]
-fn an_engineer_gets_in_ten_minutes_what_the_tutorial_shows() {
+fn commands_of_the_engineer_tutorial_work() {
     let Some(root) = require_root() else { return };
     run(&root, "tutorials/engineer.md");
 }
 
 /// Kernel: the page's commands run as they stand there.
 #[test]
-fn a_researcher_gets_in_ten_minutes_what_the_tutorial_shows() {
+fn commands_of_the_researcher_tutorial_work() {
     let Some(root) = require_root() else { return };
     run(&root, "tutorials/researcher.md");
 }
 
 /// Kernel: none; the reader of pages is tested beside the tests that use it.
 #[test]
-fn a_page_is_read_as_terminals() {
+fn commands_of_a_page_are_read_by_host() {
     let page = "# A\n```sh\nno$ thing\n```\n```console\npc1$ recv --out \\\n  here\nready: yes\n\nmaster$ send a\n...\npc1$ ^C\n```\n";
     let read = commands(page);
     let brief: Vec<_> = read.iter().map(|c| (c.line, &*c.host, &*c.text, c.printed.len())).collect();

@@ -168,7 +168,7 @@ fn plain_openpgm_gets_units_and_fragments_through_losses() {
 
 /// Kernel: ZeroMQ has sockets and timers of its own.
 #[test]
-fn a_zeromq_publisher_is_received_complete_and_in_order() {
+fn messages_of_a_zeromq_publisher_arrive_in_order() {
     let Some(stage) = Stage::set() else { return };
     let lab = must(EmulatedLab::shared(&stage.root, LOSSY));
     let port = 5_774;

@@ -45,7 +45,7 @@ fn status(stage: &Stage, node: &Node) -> String {
 
 /// Kernel: a relay is a process between two groups.
 #[test]
-fn a_relay_with_the_hop_key_passes_on_repairs_and_answers_and_cannot_read() {
+fn relay_with_the_hop_key_serves_receivers_and_cannot_decrypt() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(3).damage(0..2, Damage::loss(0.05)));
     let group_key = key(&stage, "lab.key");
@@ -75,7 +75,7 @@ fn a_relay_with_the_hop_key_passes_on_repairs_and_answers_and_cannot_read() {
 
 /// Kernel: a relay's control socket.
 #[test]
-fn one_relay_passes_two_sessions_on_at_the_same_time_and_says_how_they_are() {
+fn one_relay_serves_two_sessions_and_reports_both() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(3));
     let files = [stage.file("first", 4_000_000), stage.file("second", 4_000_000)];
@@ -105,7 +105,7 @@ fn one_relay_passes_two_sessions_on_at_the_same_time_and_says_how_they_are() {
 
 /// Kernel: a process is killed.
 #[test]
-fn a_relay_that_is_killed_and_started_again_finishes_what_it_began() {
+fn restarted_relay_completes_its_session() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(3));
     let file = stage.file("image", 10_000_000);
@@ -129,7 +129,7 @@ fn a_relay_that_is_killed_and_started_again_finishes_what_it_began() {
 
 /// Kernel: a relay joins the groups of layers.
 #[test]
-fn a_session_in_layers_is_passed_on_at_one_rate() {
+fn relay_forwards_a_session_in_layers_at_one_rate() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(3).damage(0..2, Damage::loss(0.01)));
     let file = stage.file("image", 3_000_000);
@@ -148,7 +148,7 @@ fn a_session_in_layers_is_passed_on_at_one_rate() {
 
 /// Kernel: processes end with exit code 2 before they receive.
 #[test]
-fn what_a_relay_cannot_do_is_said() {
+fn unsupported_options_of_a_relay_are_refused() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(1));
     let (node, group) = (stage.lab.receiver(0), stage.group.clone());
@@ -220,7 +220,7 @@ fn hosts_without_multicast_are_served_by_unicast() {
 
 /// Kernel: a process is killed, and sites have no multicast between them.
 #[test]
-fn two_sites_are_joined_by_unicast_and_a_killed_relay_is_replaced_by_another() {
+fn second_relay_replaces_a_killed_one_between_two_sites() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(5));
     let file = stage.file("image", 10_000_000);

@@ -33,7 +33,7 @@ fn carried_at_most(missing: f64) -> f64 {
 
 /// Kernel: a process is killed.
 #[test]
-fn a_receiver_that_crashed_half_way_resumes_within_the_same_session() {
+fn crashed_receiver_resumes_within_the_session() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, plan());
     let file = stage.file("image", FILE);
@@ -68,7 +68,7 @@ fn a_receiver_that_crashed_half_way_resumes_within_the_same_session() {
 
 /// Kernel: processes are killed.
 #[test]
-fn a_receiver_that_crashed_resumes_when_its_source_starts_again_too() {
+fn crashed_receiver_resumes_after_a_restart_of_its_source() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, plan());
     let file = stage.file("image", FILE);
@@ -94,7 +94,7 @@ fn a_receiver_that_crashed_resumes_when_its_source_starts_again_too() {
 
 /// Kernel: a process is killed.
 #[test]
-fn receivers_that_run_on_go_on_when_their_source_starts_again() {
+fn running_receivers_resume_after_a_restart_of_their_source() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, plan());
     let file = stage.file("image", FILE);
@@ -116,7 +116,7 @@ fn receivers_that_run_on_go_on_when_their_source_starts_again() {
 
 /// Kernel: a process is killed.
 #[test]
-fn a_sealed_session_survives_a_restarted_source_too() {
+fn sealed_session_survives_a_restarted_source() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, plan());
     let file = stage.file("image", FILE);
@@ -135,7 +135,7 @@ fn a_sealed_session_survives_a_restarted_source_too() {
 
 /// Kernel: a signal stops a process.
 #[test]
-fn a_receiver_that_is_told_to_stop_does_not_keep_the_others_waiting() {
+fn stopped_receiver_does_not_delay_the_others() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, plan());
     let file = stage.file("image", FILE);
@@ -176,7 +176,7 @@ fn left_store(out: &Path) -> Store {
 
 /// Kernel: a process is killed and its files are changed.
 #[test]
-fn a_receiver_that_kept_something_else_than_the_source_has_fetches_it_again_in_the_same_session() {
+fn wrong_stored_blocks_are_fetched_again_within_the_session() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, plan());
     let file = stage.file("image", FILE);

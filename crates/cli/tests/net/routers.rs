@@ -106,7 +106,7 @@ pub const KINDS: [&str; 2] = ["raccoom", "rmanp"];
 
 /// Kernel: a process is killed while nftables queues packets to it.
 #[test]
-fn a_hop_that_is_killed_leaves_the_session_to_the_kernel() {
+fn killed_router_leaves_the_session_to_the_kernel() {
     let Some(root) = require_root() else { return };
     for kind in KINDS {
         let stage = Stage::new(&root, Company::Shared);
@@ -152,7 +152,7 @@ fn a_hop_that_is_killed_leaves_the_session_to_the_kernel() {
 
 /// Kernel: hops read packets through nftables and smcroute.
 #[test]
-fn sealed_sessions_go_through_routers_of_two_schemes_and_each_leaves_the_others_to_the_kernel() {
+fn sealed_sessions_pass_routers_of_two_schemes() {
     let Some(root) = require_root() else { return };
     let stage = Stage::new(&root, Company::Shared);
     let [group_key, hop_key] = ["lab.key", "relay.key"].map(|name| stage.text(name));

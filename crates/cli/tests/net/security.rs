@@ -13,7 +13,7 @@ pub fn key(stage: &Stage, name: &str) -> String {
 
 /// Kernel: processes with keys in files.
 #[test]
-fn without_the_key_nothing_is_received_and_the_reason_is_told() {
+fn receiver_without_the_key_gets_nothing_and_reports_why() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(4));
     let file = stage.file("image", 1_000_000);

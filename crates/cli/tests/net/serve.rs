@@ -6,7 +6,7 @@ use faircast_testkit::{Lab, require_root};
 
 /// Kernel: processes start and end beside one that stays.
 #[test]
-fn a_receiver_that_stays_takes_one_session_after_another_and_outlives_their_sources() {
+fn daemon_receives_successive_sessions_and_survives_sources() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let (small, image) = (stage.file("small", 200_000), stage.file("image", 3_000_000));
@@ -35,7 +35,7 @@ fn a_receiver_that_stays_takes_one_session_after_another_and_outlives_their_sour
 
 /// Kernel: two processes send to one group.
 #[test]
-fn a_second_sender_on_a_busy_group_is_told_so() {
+fn second_source_on_a_busy_group_gets_a_warning() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let (first, second) = (stage.file("first", 4_000_000), stage.file("second", 1_000));
@@ -55,7 +55,7 @@ fn a_second_sender_on_a_busy_group_is_told_so() {
 
 /// Kernel: a process is killed.
 #[test]
-fn a_session_that_breaks_off_is_replaced_by_the_next_one() {
+fn interrupted_session_is_replaced_by_the_next_one() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let key = security::key(&stage, "lab.key");
@@ -84,7 +84,7 @@ fn a_session_that_breaks_off_is_replaced_by_the_next_one() {
 
 /// Kernel: sources on two hosts, and files on a disk.
 #[test]
-fn content_of_another_source_is_not_replaced_unless_the_user_wants_it() {
+fn content_of_another_source_is_replaced_only_on_request() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let key = security::key(&stage, "lab.key");
@@ -128,7 +128,7 @@ fn content_of_another_source_is_not_replaced_unless_the_user_wants_it() {
 
 /// Kernel: several processes send to one group.
 #[test]
-fn a_receiver_that_stays_takes_part_in_several_sessions_at_once_and_tells_each_by_itself() {
+fn daemon_receives_concurrent_sessions_and_reports_each() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let files = ["first", "second", "third"].map(|name| stage.file(name, 300_000));

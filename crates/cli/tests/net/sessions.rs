@@ -30,7 +30,7 @@ fn two_sources_in_one_group_do_not_disturb_each_other() {
 
 /// Kernel: a process starts while another waits.
 #[test]
-fn a_receiver_that_is_there_first_waits_for_its_source() {
+fn early_receiver_waits_for_its_source() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 1_000_000);
@@ -43,7 +43,7 @@ fn a_receiver_that_is_there_first_waits_for_its_source() {
 
 /// Kernel: the exit code of a process that waited.
 #[test]
-fn a_receiver_without_a_source_gives_up_after_its_wait() {
+fn receiver_without_a_source_ends_after_its_timeout() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let ended = stage.recv(0, "r0", &["--wait", "1.5"]).ends(10);
@@ -53,7 +53,7 @@ fn a_receiver_without_a_source_gives_up_after_its_wait() {
 
 /// Kernel: the exit code of a process that waited.
 #[test]
-fn a_source_without_receivers_gives_up_after_its_wait() {
+fn source_without_receivers_ends_after_the_join_timeout() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 1_000_000);
@@ -64,7 +64,7 @@ fn a_source_without_receivers_gives_up_after_its_wait() {
 
 /// Kernel: the exit code of a process that waited.
 #[test]
-fn a_source_that_expects_more_than_come_ends_after_its_wait_and_says_so() {
+fn source_with_absent_receivers_reports_them() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let file = stage.file("image", 2_000_000);
@@ -79,7 +79,7 @@ fn a_source_that_expects_more_than_come_ends_after_its_wait_and_says_so() {
 
 /// Kernel: three processes.
 #[test]
-fn a_source_ends_as_soon_as_all_that_it_knows_are_done() {
+fn source_ends_when_all_known_receivers_are_done() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(3));
     let file = stage.file("image", 2_000_000);
@@ -93,7 +93,7 @@ fn a_source_ends_as_soon_as_all_that_it_knows_are_done() {
 
 /// Kernel: a signal stops a process.
 #[test]
-fn receivers_are_told_when_their_source_is_stopped() {
+fn receivers_report_a_stopped_source() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let file = stage.file("image", 10_000_000);

@@ -97,7 +97,7 @@ fn file_with_a_short_end(stage: &Stage) -> String {
 
 /// Kernel: another host with the key speaks on the same cable.
 #[test]
-fn a_member_that_forges_a_block_fools_only_who_has_no_public_key() {
+fn forged_block_deceives_only_receivers_without_a_public_key() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(4));
     let file = file_with_a_short_end(&stage);
@@ -153,7 +153,7 @@ fn a_member_that_forges_a_block_fools_only_who_has_no_public_key() {
 
 /// Kernel: processes with keys in files.
 #[test]
-fn who_has_a_public_key_receives_nothing_that_it_does_not_verify() {
+fn receiver_with_a_public_key_refuses_unverified_content() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(1));
     let file = stage.file("image", 1_000_000);

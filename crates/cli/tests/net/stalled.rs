@@ -125,7 +125,7 @@ fn run(program: &str, args: &[&str]) {
 /// Another receiver gets everything while the disk of one takes nothing: its reports keep the source going, and its window stays open.
 /// Kernel: a file system that blocks writes.
 #[test]
-fn a_disk_that_stalls_stalls_neither_its_receiver_nor_the_session() {
+fn stalled_disk_blocks_neither_feedback_nor_the_session() {
     let Some(root) = require_root() else { return };
     let plan = Lab::plan().receivers(2).bottleneck(0, Bottleneck::mbps(40.0).queue(80_000));
     let stage = Stage::shared(&root, plan);

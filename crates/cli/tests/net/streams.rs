@@ -47,7 +47,7 @@ fn lines(until: u32) -> String {
 
 /// Kernel: a process starts while others run.
 #[test]
-fn who_joins_a_live_stream_late_starts_at_the_present() {
+fn late_joiner_of_a_live_stream_starts_at_the_live_position() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let (early, late) = (stage.text("early"), stage.text("late"));

@@ -105,7 +105,7 @@ const APART: &str = "
 
 /// Kernel: a process is killed, and distances are those of packets.
 #[test]
-fn the_nearest_relay_is_found_and_when_it_is_killed_the_next() {
+fn nearest_relay_is_found_and_replaced_when_killed() {
     let Some(root) = require_root() else { return };
     let lab = must(EmulatedLab::shared(&root, APART));
     let directory = must(tempfile::Builder::new().prefix("faircast-net-").tempdir());
@@ -142,7 +142,7 @@ fn the_nearest_relay_is_found_and_when_it_is_killed_the_next() {
 
 /// Kernel: relays are processes that are searched by multicast.
 #[test]
-fn a_relay_that_is_full_is_not_found_and_a_named_parent_comes_after_the_search() {
+fn full_relay_is_not_found_and_a_named_parent_is_the_fallback() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(4));
     let file = stage.file("image", 2_000_000);

@@ -65,7 +65,7 @@ fn outcomes(done: &serde_json::Value) -> Vec<(String, String)> {
 
 /// Kernel: hosts have no multicast route.
 #[test]
-fn a_source_alone_serves_a_list_of_hosts_where_nothing_carries_multicast() {
+fn source_serves_a_list_of_hosts_without_multicast() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(3).damage(0..2, Damage::loss(0.02)));
     without_multicast(&stage.lab);
@@ -100,7 +100,7 @@ fn a_source_alone_serves_a_list_of_hosts_where_nothing_carries_multicast() {
 
 /// Kernel: an address that answers nothing.
 #[test]
-fn a_host_of_the_list_that_never_answers_is_named_and_the_others_have_everything() {
+fn silent_host_of_the_list_is_named_and_others_complete() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(3));
     without_multicast(&stage.lab);
@@ -128,7 +128,7 @@ fn a_host_of_the_list_that_never_answers_is_named_and_the_others_have_everything
 
 /// Kernel: processes on hosts with addresses of their own.
 #[test]
-fn a_host_that_may_not_be_invited_by_this_source_waits_on() {
+fn host_that_refuses_the_source_continues_to_wait() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let file = stage.file("image", 1_000_000);
@@ -142,7 +142,7 @@ fn a_host_that_may_not_be_invited_by_this_source_waits_on() {
 
 /// Kernel: a process is killed.
 #[test]
-fn a_host_that_dies_and_comes_back_is_served_again() {
+fn restarted_host_is_served_again() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     without_multicast(&stage.lab);
@@ -164,7 +164,7 @@ fn a_host_that_dies_and_comes_back_is_served_again() {
 
 /// Kernel: a process is killed.
 #[test]
-fn hosts_that_wait_go_on_with_a_source_that_is_started_again() {
+fn waiting_hosts_continue_with_a_restarted_source() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(2));
     without_multicast(&stage.lab);
@@ -182,7 +182,7 @@ fn hosts_that_wait_go_on_with_a_source_that_is_started_again() {
 
 /// Kernel: unicast and multicast on one socket.
 #[test]
-fn hosts_ask_a_source_that_sends_by_multicast_as_well() {
+fn hosts_can_ask_a_source_that_also_sends_multicast() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(3));
     let file = stage.file("image", 4_000_000);
@@ -250,7 +250,7 @@ fn hosts_of_both_families_are_on_one_list() {
 
 /// Kernel: processes end with exit code 2 before they send.
 #[test]
-fn what_a_list_of_hosts_cannot_be_is_said_with_its_line() {
+fn invalid_list_of_hosts_is_refused_with_its_line() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(1));
     let file = stage.file("image", 1_000);
@@ -303,7 +303,7 @@ fn forge_invitations(node: &Node, to: &str, victim: &str, count: u32) {
 
 /// Kernel: packets come from a spoofed source address.
 #[test]
-fn invitations_in_somebody_elses_name_make_a_host_send_him_next_to_nothing() {
+fn spoofed_invitations_cause_almost_no_traffic() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(3));
     let (file, hosts) = (stage.file("image", 1_000_000), list(&stage, &[v4(&stage, 0)]));

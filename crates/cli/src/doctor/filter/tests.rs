@@ -41,7 +41,7 @@ fn mends(nft: &str, iptables: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_missing_program_is_not_one_that_refuses() {
+fn missing_program_differs_from_a_failing_one() {
     assert_eq!(printed("no-such-packet-filter", &[]), Err(Unsaid::Absent));
     assert_eq!(printed("false", &[]), Err(Unsaid::Refused));
 }
@@ -135,7 +135,7 @@ fn chains_of_firewalld_are_followed() {
 }
 
 #[test]
-fn rules_of_iptables_and_ufw_are_read_likewise() {
+fn rules_of_iptables_and_ufw_are_read() {
     let (accept, drop) = ("-P INPUT ACCEPT\n-P OUTPUT ACCEPT\n", "-P INPUT DROP\n-P OUTPUT ACCEPT\n");
     let insert = |what: &str| format!("iptables -I INPUT -p {what} -j ACCEPT");
     let (udp, igmp) = (insert("udp --dport 5777"), insert("igmp"));

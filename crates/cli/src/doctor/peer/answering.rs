@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_shown_to_be_at_its_address_gets_less_than_it_sends_and_starts_nothing() {
+    fn peer_with_an_unproven_address_gets_no_amplification() {
         let mut stage = Stage::new();
         for kind in Kind::ALL {
             for token in [0, 1, u64::MAX] {
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_is_bounded_in_bytes_datagrams_and_time_whatever_is_asked_for() {
+    fn test_is_bounded_in_bytes_datagrams_and_time() {
         let mut stage = Stage::new();
         let token = stage.begin(1, A);
         let (mut bytes, mut to_group) = (0, 0);
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn one_test_runs_at_a_time_and_one_that_is_silent_is_over() {
+    fn one_test_runs_at_a_time_and_a_silent_one_expires() {
         let mut stage = Stage::new();
         stage.begin(1, A);
         let Answer::Say(Message { token, .. }, _) = stage.says(hello(2, 0), HELLO, B) else {
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_of_a_train_and_to_the_group_is_told() {
+    fn counts_of_a_train_and_of_the_group_are_reported() {
         let mut stage = Stage::new();
         let token = stage.begin(1, A);
         for number in [0, 1, 3] {

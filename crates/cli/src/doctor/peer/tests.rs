@@ -54,7 +54,7 @@ fn verdict(checks: &[Check], name: &str) -> Vec<Verdict> {
 }
 
 #[test]
-fn two_doctors_on_one_host_hear_each_other_both_ways() {
+fn two_doctors_on_one_host_measure_both_directions() {
     let key = Key::of(None);
     let checks = between(&key, &key, 0, false);
     assert_eq!(verdict(&checks, "mtu"), [Verdict::Ok; 2], "{checks:?}");
@@ -66,7 +66,7 @@ fn two_doctors_on_one_host_hear_each_other_both_ways() {
 }
 
 #[test]
-fn a_clock_that_is_an_hour_off_is_named_and_only_fails_who_believes_it() {
+fn clock_off_by_an_hour_warns_and_fails_with_one_way() {
     let key = Key::of(None);
     for (ahead, one_way, expected, words) in
         [(3_600, true, Verdict::Fail, "ahead of"), (-3_600, false, Verdict::Warn, "behind")]

@@ -20,7 +20,7 @@ fn arrived(child: &Running, seconds: Range<f64>) -> f64 {
 
 /// Kernel: its TCP, and a token bucket at every exit.
 #[test]
-fn a_session_with_an_agent_gets_its_share_beside_kernel_tcp() {
+fn session_with_an_agent_gets_its_fair_share_against_kernel_tcp() {
     const LASTS: usize = 32;
     let Some(root) = require_root() else { return };
     let exits = [1, 2, 3];

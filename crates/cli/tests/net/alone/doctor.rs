@@ -26,7 +26,7 @@ impl Drop for LargestBuffer {
 
 /// Kernel: the limit of receive buffers.
 #[test]
-fn a_receive_buffer_that_is_too_small_is_named_and_the_command_mends_it() {
+fn advice_on_a_small_receive_buffer_repairs_it() {
     let Some(root) = require_root() else { return };
     // No other lab is there meanwhile; and those who may administrate the network, as other tests do, are not bound by it.
     let lab = must(Lab::plan().receivers(1).build(&root));

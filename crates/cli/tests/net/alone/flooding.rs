@@ -13,7 +13,7 @@ fn told(ended: &Ended) -> bool {
 /// RLC sends 64 Mbit/s on eight layers, whoever listens; one link carries 10.
 /// Kernel: a bridge floods groups into a token bucket.
 #[test]
-fn a_receiver_that_is_flooded_says_so_and_gets_everything() {
+fn flooded_receiver_warns_and_gets_the_content() {
     let Some(root) = require_root() else { return };
     let plan = Lab::plan().receivers(2).offloads(Offloads::Off).forwarding(Forwarding::ToAll);
     let stage = Stage::new(&root, plan.bottleneck(0, Bottleneck::mbps(10.0).queue(50_000)));

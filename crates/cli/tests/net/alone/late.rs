@@ -5,7 +5,7 @@ use faircast_testkit::{Lab, require_root};
 
 /// Kernel: a process starts while others run.
 #[test]
-fn who_joins_late_gets_everything_and_costs_the_others_nothing() {
+fn late_joiner_gets_the_content_without_delaying_others() {
     let Some(root) = require_root() else { return };
     let stage = Stage::new(&root, Lab::plan().receivers(3));
     let file = stage.file("image", 10_000_000);

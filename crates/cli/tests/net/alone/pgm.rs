@@ -45,7 +45,7 @@ fn megabytes() -> f64 {
 
 /// Kernel: ZeroMQ, OpenPGM and Linux' TCP.
 #[test]
-fn zeromq_and_openpgm_get_every_message_beside_a_tcp_flow() {
+fn zeromq_and_openpgm_get_every_message_with_competing_tcp() {
     let Some(stage) = Stage::set() else { return };
     let lab = must(EmulatedLab::start(&stage.root, SHARED));
     let (port, size) = (5_771, (megabytes() * 1e6) as usize);

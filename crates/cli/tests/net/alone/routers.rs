@@ -14,7 +14,7 @@ fn heard(node: &Node) -> u64 {
 
 /// Kernel: a hop reads packets through nftables and smcroute.
 #[test]
-fn six_receivers_behind_two_hops_have_everything_and_the_source_hears_few_answers() {
+fn two_routers_repair_and_aggregate_feedback_of_six_receivers() {
     let Some(root) = require_root() else { return };
     for kind in KINDS {
         let stage = Stage::new(&root, Company::Alone);

@@ -161,7 +161,7 @@ fn an_outsider_cannot_change_throttle_or_stop_a_sealed_session() {
 
 /// Kernel: another host repeats packets on the same cable.
 #[test]
-fn an_outsider_cannot_replay_the_present_session_either() {
+fn outsider_cannot_replay_the_present_session() {
     let Some(root) = require_root() else { return };
     let stage = Stage::new(&root, Lab::plan().receivers(3).offloads(Offloads::Off));
     let file = stage.file("image", FILE);
@@ -198,7 +198,7 @@ fn an_outsider_cannot_replay_the_present_session_either() {
 
 /// Kernel: another host speaks on the same cable.
 #[test]
-fn noise_does_an_open_session_no_harm() {
+fn noise_does_not_harm_an_open_session() {
     let Some(root) = require_root() else { return };
     let stage = Stage::new(&root, Lab::plan().receivers(3).offloads(Offloads::Off));
     let file = stage.file("image", FILE);

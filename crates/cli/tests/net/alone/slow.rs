@@ -34,7 +34,7 @@ fn send(stage: &Stage, file: &str, policy: &str) -> (Running, Vec<Running>) {
 
 /// Kernel: a token bucket at one receiver.
 #[test]
-fn the_group_follows_its_slowest_receiver_when_told_to() {
+fn policy_follow_takes_the_rate_of_the_slowest_receiver() {
     let Some(root) = require_root() else { return };
     let (stage, file) = stage(&root, 10.0);
     let (source, receivers) = send(&stage, &file, "follow");
@@ -89,7 +89,7 @@ fn a_slow_receiver_is_served_last_under_a_floor() {
 
 /// Kernel: a token bucket at one receiver.
 #[test]
-fn a_slow_receiver_is_left_out_when_told_so_and_says_why() {
+fn policy_drop_ends_a_slow_receiver_with_a_reason() {
     let Some(root) = require_root() else { return };
     let (stage, file) = stage(&root, 10.0);
     let (list, report) = (stage.text("lab.txt"), stage.text("report.json"));

@@ -21,7 +21,7 @@ const OVERHEAD: u64 = 24_000_000;
 ///
 /// Kernel: the memory of a process, and another one that is stopped.
 #[test]
-fn a_child_that_stalls_costs_a_relay_no_more_memory_than_it_may_take_and_nobody_else_anything() {
+fn stalled_child_of_a_relay_costs_bounded_memory() {
     let Some(root) = require_root() else { return };
     let stage = Stage::new(&root, Lab::plan().receivers(4));
     let (file, len) = (stage.file("image", 80_000_000), 80_000_000.0);

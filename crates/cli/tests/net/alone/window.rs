@@ -37,7 +37,7 @@ fn read_slowly(child: &mut Child) -> (Vec<u8>, Vec<f64>) {
 
 /// Kernel: a pipe that is read slowly.
 #[test]
-fn a_reader_that_takes_its_time_sets_the_rate_and_nobody_loses_anything() {
+fn slow_reader_of_a_pipe_sets_the_rate_without_loss() {
     let Some(root) = require_root() else { return };
     let stage = Stage::new(&root, Lab::plan().receivers(3));
     let bytes: usize = PLAN.iter().map(|(_, bytes)| bytes).sum();
@@ -72,7 +72,7 @@ fn a_reader_that_takes_its_time_sets_the_rate_and_nobody_loses_anything() {
 
 /// Kernel: a pipe whose reader pauses.
 #[test]
-fn a_reader_that_pauses_for_seconds_holds_the_source_and_its_receiver_goes_on_answering() {
+fn pausing_reader_of_a_pipe_blocks_the_source_without_timeout() {
     let Some(root) = require_root() else { return };
     let stage = Stage::new(&root, Lab::plan().receivers(2));
     let file = stage.file("image", 20_000_000);
@@ -96,7 +96,7 @@ fn a_reader_that_pauses_for_seconds_holds_the_source_and_its_receiver_goes_on_an
 
 /// Kernel: a stopped process and its socket buffer.
 #[test]
-fn a_receiver_that_is_stopped_for_a_moment_loses_nothing_even_with_a_small_buffer() {
+fn short_pause_of_a_receiver_with_a_small_buffer_loses_nothing() {
     let Some(root) = require_root() else { return };
     let stage = Stage::new(&root, Lab::plan().receivers(2));
     let file = stage.file("image", 60_000_000);
